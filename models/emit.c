@@ -63,6 +63,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->tensor = MAX(pass->tensor, 1);
     graph->whole_ends = pass->whole_ends;
     graph->context = MAX(pass->context, 1);
+    graph->stage = pass->stage;
+    graph->n_stages = MAX(pass->n_stages, 1);
+    graph->split = pass->split;
     tokens_per_sequence /= graph->context; /* this rank's */
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
@@ -124,6 +127,12 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
     return n_trained > 0;
 }
 
+/* Nothing more is declared. */
+static void forget_trained(PlanGraph *graph) {
+    graph->trained.joined = NULL;
+    graph->trained.frozen = graph->trained.lora_on = NULL;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!model_is_known_with(network, strategy, error)) {
@@ -140,6 +149,8 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .seq = strategy->seq,
                       .context = strategy->context,
                       .tensor = strategy->tensor,
+                      .n_stages = (uint32_t)strategy->pipeline,
+                      .split = (PlanPipelineSplit)strategy->pipeline_split,
                       .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,
                       .dtype = plan_strategy_param_dtype(strategy),
                       .autocast = strategy->autocast,
@@ -157,6 +168,12 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
         !model_loss_is_chunked_as_known(graph, network->name, error)) {
         return NULL;
     }
+    for (PlanGraph *last = graph; pass.stage + 1 < pass.n_stages; last = last->behind) {
+        pass.stage++;
+        last->behind = model_network_emit(network, &pass, error);
+        g_assert(last->behind);
+        forget_trained(last->behind);
+    }
     g_autofree bool *joined =
         strategy->flavour == PLAN_FLAVOUR_FSDP1 ? plan_units_joined(graph, strategy) : NULL;
     if (joined) { /* walked again: what autograd keeps hangs on which units are trained */
@@ -165,7 +182,6 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
         graph = model_network_emit(network, &pass, error);
         g_assert(graph);
     }
-    graph->trained.joined = NULL;
-    graph->trained.frozen = graph->trained.lora_on = NULL; /* nothing more is declared */
+    forget_trained(graph);
     return g_steal_pointer(&graph);
 }

@@ -1,5 +1,7 @@
 #include "models/known.h"
 
+#include "models/stages.h"
+
 #include "models/chunked-loss.h"
 #include "plan/plan.h"
 
@@ -262,6 +264,34 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
     return !why;
 }
 
+/* Stages are recorded of a plain Llama. */
+static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (n->family != &model_llama) {
+        why = "a family other than llama";
+    } else if (n->tied) {
+        why = "a head that is the embedding, which would be on two stages; set tied = no";
+    } else if (n->experts) {
+        why = "a hidden layer of experts";
+    } else if (n->window) {
+        why = "a window of attention; set window = 0";
+    } else if (n->code != MODEL_CODE_OWN) {
+        why = "transformers' modules; set code = own";
+    } else if (n->embed_scale > 0 || n->logits_scale > 0 || n->local_rope_base > 0 ||
+               n->rope != MODEL_ROPE_REAL) {
+        why = "numbers that multiply embeddings or logits, or another rotary embedding";
+    } else if (n->loss != MODEL_LOSS_MODEL && n->loss != MODEL_LOSS_OPS &&
+               n->loss != MODEL_LOSS_FP32) {
+        why = "another loss; set loss = model, ops or fp32";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: pipeline=%" G_GUINT64_FORMAT " does not know %s, or pipeline=1", n->name,
+                    s->pipeline, why);
+    }
+    return !why && model_stages_have_layers(n, s, error);
+}
+
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
                          GError **error) {
     return pytorch_has_kernel(network, strategy, error) &&
@@ -273,6 +303,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&
            (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
+           (strategy->pipeline <= 1 || layers_can_be_cut(network, strategy, error)) &&
            (strategy->tensor <= 1 || can_be_shared(network, strategy, error)) &&
            (strategy->tensor <= 1 || !strategy->float8 ||
             parts_can_be_in_float8(network, strategy, error));

@@ -489,7 +489,9 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL;
+    /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
+    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
+    graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
     if (w->loss == MODEL_LOSS_FP32_LOGITS) {
         logits = model_run_widen(w, logits);
     }
@@ -506,7 +508,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     plan_graph_leave_autocast(graph, root);
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
-    } else if (w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING) {
+    } else if (w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING && graph->n_stages == 1) {
         plan_graph_hold_past_backward(graph, root, logits);
     }
     plan_graph_finish(graph, loss);

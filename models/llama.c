@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "models/llama.h"
+#include "models/stages.h"
 #include "models/transformers.h"
 #include "models/window.h"
 
@@ -103,13 +104,14 @@ static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *netw
 }
 
 static ModelLlamaBlock *declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
-                                       uint32_t parent) {
+                                       uint32_t parent, uint64_t first, uint64_t n) {
     uint64_t local = network->global_every, unturned = network->unturned_every;
-    ModelLlamaBlock *blocks = g_new(ModelLlamaBlock, network->layers);
-    for (uint64_t i = 0; i < network->layers; i++) {
-        blocks[i] = model_llama_declare_block(llama, parent, i);
-        blocks[i].is_local = !local || (i + 1) % local != 0;
-        blocks[i].turns = !unturned || (i + 1) % unturned != 0;
+    ModelLlamaBlock *blocks = g_new(ModelLlamaBlock, n);
+    for (uint64_t i = first; i < first + n; i++) {
+        ModelLlamaBlock *block = &blocks[i - first];
+        *block = model_llama_declare_block(llama, parent, i);
+        block->is_local = !local || (i + 1) % local != 0;
+        block->turns = !unturned || (i + 1) % unturned != 0;
     }
     return blocks;
 }
@@ -136,13 +138,54 @@ static void make_mask(ModelLlama *llama) {
     }
 }
 
+/* The blocks of a stage that is not the whole network, and what of the rest it has. */
+static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
+    bool is_first = graph->stage == 0, is_last = plan_graph_is_last_stage(graph);
+    uint64_t begin = 0, n = 0;
+    for (uint32_t stage = 0; stage <= graph->stage; stage++) {
+        begin += n;
+        n = model_stage_layers(network->layers, graph->n_stages, graph->split, stage);
+    }
+    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
+    ModelLayer embed = {0}, norm = {0}, head = {0};
+    if (is_first) {
+        embed = model_embedding(w, root, "embed", llama->vocab, w->width);
+    }
+    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, begin, n);
+    if (is_last) {
+        norm = model_rmsnorm(w, root, "norm");
+        head = declare_head(llama, network, root, &embed);
+    }
+    plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t x = is_first ? tokens : plan_graph_arriving(graph, w->rows * w->width);
+    plan_graph_enter(graph, root, &x, 1);
+    x = is_first ? run_embedding(llama, &embed, tokens) : x;
+    model_cast_tables(w, &llama->rotary, 0);
+    ModelStream stream = {x, PLAN_NONE};
+    for (uint64_t i = 0; i < n; i++) {
+        stream = model_llama_run_block(llama, &blocks[i], false, stream);
+    }
+    if (is_last) {
+        uint32_t logits = run_head(llama, &norm, &head, stream, targets);
+        model_end(w, root, logits, targets, llama->vocab);
+        return;
+    }
+    graph->leaves = stream.a;
+    plan_graph_leave(graph, &stream.a, 1);
+    plan_graph_finish(graph, stream.a);
+}
+
 static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = model_embedding(w, root, "embed",
                                        graph->whole_ends ? network->vocab : llama->vocab, w->width);
-    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root);
+    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, root, "norm");
     ModelLayer head = declare_head(llama, network, root, &embed);
     if (graph->whole_ends) {
@@ -189,7 +232,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t root = model_llama_declare_module(llama, PLAN_NONE, "", "ForCausalLM", NULL);
     uint32_t model = model_llama_declare_module(llama, root, "model", "Model", NULL);
     ModelLayer embed = model_embedding(w, model, llama->names->embed, llama->vocab, w->width);
-    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, model);
+    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, model, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, model, "norm");
     uint32_t rotary = model_transformers_rotary(w, model, llama->head_dim, network->rope_base);
     ModelLayer head = declare_head(llama, network, root, &embed);
@@ -287,7 +330,9 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     shape.between.rows /= parts;
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : model_llama_joined_width(llama);
     graph->joins_blocks &= network->norm_at == MODEL_NORM_BEFORE;
-    if (shape.transformers) {
+    if (graph->n_stages > 1) {
+        walk_stage(llama, network);
+    } else if (shape.transformers) {
         walk_transformers(llama, network);
     } else {
         walk_own(llama, network);

@@ -148,6 +148,9 @@ typedef struct {
     uint64_t context; /* ranks that share a sequence, of a network that knows how; 0: one */
     uint64_t tensor;  /* ranks that share each layer, of a network that may be shared; 0: one */
     bool whole_ends;  /* but for the embedding and the logits */
+    uint32_t stage,
+        n_stages;            /* of stages that share the layers, of a network that may be cut ... */
+    PlanPipelineSplit split; /* ... so; n_stages 0: one */
     PlanDtype dtype;
     unsigned autocast; /* PlanAutocast */
     bool keeps_copies; /* it casts a parameter once a pass */

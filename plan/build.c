@@ -7,6 +7,7 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/ring.h"
+#include "plan/autograd/stages.h"
 #include "plan/check.h"
 #include "plan/flavours/replay.h"
 #include "plan/units.h"
@@ -65,27 +66,27 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
     run->n_flavour_lanes = n_names(run->lanes);
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
-    run->storage_of_value = g_new(uint32_t, n_values);
-    run->producer_of_value = g_new(PlanEdge, n_values);
+    run->tape.storage_of_value = g_new(uint32_t, n_values);
+    run->tape.producer_of_value = g_new(PlanEdge, n_values);
     run->producer_of_parameter = g_new(PlanEdge, n_parameters);
     for (uint32_t i = 0; i < n_values; i++) {
-        run->storage_of_value[i] = PLAN_NONE;
-        run->producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
+        run->tape.storage_of_value[i] = PLAN_NONE;
+        run->tape.producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
     run->loss_scale = run->growth = run->found_inf = PLAN_NO_TENSOR;
     run->checkpoint = PLAN_NONE;
     uint32_t n_nodes = graph->ops->len + run->n_units;
-    plan_vector_reserve(&run->nodes, n_nodes);
-    plan_vector_reserve(&run->slots, n_nodes);
-    plan_vector_reserve(&run->edges, 3 * n_nodes);
-    plan_vector_reserve(&run->saved, 2 * n_nodes);
-    run->node_of_op = g_new(uint32_t, graph->ops->len);
+    plan_vector_reserve(&run->tape.nodes, n_nodes);
+    plan_vector_reserve(&run->tape.slots, n_nodes);
+    plan_vector_reserve(&run->tape.edges, 3 * n_nodes);
+    plan_vector_reserve(&run->tape.saved, 2 * n_nodes);
+    run->tape.node_of_op = g_new(uint32_t, graph->ops->len);
     for (uint32_t i = 0; i < graph->ops->len; i++) {
-        run->node_of_op[i] = PLAN_NONE;
+        run->tape.node_of_op[i] = PLAN_NONE;
     }
     run->gradients = g_new(PlanTensor, n_parameters);
     run->incoming = g_new(PlanTensor, n_parameters);
-    run->n_contributions = g_new0(uint32_t, n_parameters);
+    run->tape.n_contributions = g_new0(uint32_t, n_parameters);
     run->states = g_new(uint32_t, PLAN_N_STATES * n_parameters);
     for (uint32_t p = 0; p < n_parameters; p++) {
         run->gradients[p] = run->incoming[p] = PLAN_NO_TENSOR;
@@ -97,27 +98,28 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
 }
 
 static void run_clear(PlanRun *run) {
+    plan_stages_free(run->stages);
     run->flavour->clear(run);
     plan_builder_clear(&run->builder);
     plan_clear_units(run);
     g_free(run->is_checkpointed);
-    g_free(run->storage_of_value);
-    g_free(run->producer_of_value);
+    g_free(run->tape.storage_of_value);
+    g_free(run->tape.producer_of_value);
     g_free(run->producer_of_parameter);
     g_free(run->gradients);
     g_free(run->incoming);
-    g_free(run->n_contributions);
+    g_free(run->tape.n_contributions);
     g_free(run->states);
-    g_free(run->node_of_op);
+    g_free(run->tape.node_of_op);
     plan_vector_clear(&run->storages);
-    plan_vector_clear(&run->nodes);
-    plan_vector_clear(&run->edges);
-    plan_vector_clear(&run->slots);
-    plan_vector_clear(&run->saved);
-    plan_vector_clear(&run->hooks);
+    plan_vector_clear(&run->tape.nodes);
+    plan_vector_clear(&run->tape.edges);
+    plan_vector_clear(&run->tape.slots);
+    plan_vector_clear(&run->tape.saved);
+    plan_vector_clear(&run->tape.hooks);
     plan_vector_clear(&run->late);
-    plan_vector_clear(&run->checkpoints);
-    plan_vector_clear(&run->kept);
+    plan_vector_clear(&run->tape.checkpoints);
+    plan_vector_clear(&run->tape.kept);
     plan_vector_clear(&run->aliases);
     plan_vector_clear(&run->frame_buffers);
     plan_vector_clear(&run->frames);
@@ -127,11 +129,13 @@ static void next_batch(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
     const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, first);
+    int64_t passes = (int64_t)run->strategy->accumulate;
+    int64_t at_once = run->stages ? passes : 1; /* a schedule takes all of a step */
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     plan_builder_begin_op(&run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)graph->samples,
+                          (int64_t[]){(int64_t)graph->samples * at_once,
                                       (int64_t)(v->elements / graph->samples), (int64_t)v->bound,
-                                      (int64_t)run->pass, (int64_t)run->strategy->accumulate},
+                                      (int64_t)run->pass, passes / at_once},
                           NULL);
     for (unsigned i = 0; i < 2; i++) {
         plan_run_operand(run, i < graph->inputs->len
@@ -180,19 +184,35 @@ static void wait_for_device(PlanRun *run) {
     }
 }
 
+/* All but the optimizer. */
+static void play_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
+    bool is_first = run->builder.section == PLAN_SECTION_FIRST;
+    if (run->stages) {
+        run->pass = 0;
+        next_batch(run);
+        plan_stages_begin(run);
+    } else {
+        begin_pass(run, 0);
+    }
+    if ((first || !is_first) && run->flavour->replays && run->flavour->replays(run)) {
+        plan_replay(run, first, passes);
+        return;
+    }
+    PlanMark begin = plan_replay_mark(run);
+    if (run->stages) {
+        plan_stages_play(run);
+    } else {
+        play_passes(run);
+    }
+    if (is_first) {
+        *passes = (PlanPasses){begin, plan_replay_mark(run)};
+    }
+}
+
 /* first: the role whose passes may be copied, NULL for that one itself. */
 static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
-    begin_pass(run, 0);
-    if ((first || !is_first) && run->flavour->replays && run->flavour->replays(run)) {
-        plan_replay(run, first, passes);
-    } else {
-        PlanMark begin = plan_replay_mark(run);
-        play_passes(run);
-        if (is_first) {
-            *passes = (PlanPasses){begin, plan_replay_mark(run)};
-        }
-    }
+    play_step(run, first, passes);
     plan_run_optimizer(run, is_first);
     if (run->strategy->step_sync == PLAN_YES) {
         wait_for_device(run);
@@ -202,6 +222,9 @@ static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) 
 static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {
     plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
     run->flavour->construct(run);
+    if (run->graph->n_stages > 1) {
+        run->stages = plan_stages_new(run);
+    }
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
         bool (*is_steady)(const PlanRun *) = run->flavour->is_steady;
@@ -222,37 +245,47 @@ static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, Plan
 
 /* ---- the tables all roles share ------------------------------------------------------------- */
 
-static void name_everything(Plan *plan, PlanRun *run) {
-    const PlanGraph *graph = run->graph;
-    plan->n_modules = graph->modules->len;
-    plan->modules = plan_arena_array(plan->arena, PlanModule, plan->n_modules);
-    for (uint32_t i = 0; i < plan->n_modules; i++) {
+/* Where each stage's modules, units and parameters begin in the tables. */
+typedef struct {
+    uint32_t module, unit, parameter;
+} Begins;
+
+static uint32_t ranks_of_stage(const PlanStrategy *strategy) {
+    return (uint32_t)(strategy->ranks / strategy->pipeline);
+}
+
+static void name_modules(Plan *plan, const PlanGraph *graph, const Begins *begins) {
+    for (uint32_t i = 0; i < graph->modules->len; i++) {
         const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, i);
-        plan->modules[i] = (PlanModule){.name = plan_arena_text(plan->arena, m->name),
-                                        .class_name = plan_arena_text(plan->arena, m->class_name),
-                                        .parent = m->parent};
+        plan->modules[begins->module + i] =
+            (PlanModule){.name = plan_arena_text(plan->arena, m->name),
+                         .class_name = plan_arena_text(plan->arena, m->class_name),
+                         .parent = m->parent == PLAN_NONE ? PLAN_NONE : m->parent + begins->module};
     }
+}
+
+static void name_units(Plan *plan, const PlanRun *run, const Begins *begins) {
     g_autofree uint64_t *shards = g_new0(uint64_t, run->n_units);
     if (run->flavour->shards_of_units) {
         run->flavour->shards_of_units(run, shards);
     }
-    plan->n_units = run->n_units;
-    plan->units = plan_arena_array(plan->arena, PlanUnit, plan->n_units);
-    plan->n_parameters = graph->parameters->len;
-    plan->parameters = plan_arena_array(plan->arena, PlanParameter, plan->n_parameters);
-    for (uint32_t u = 0; u < plan->n_units; u++) {
-        const char *name = plan->modules[run->units[u].module].name;
-        plan->units[u].name = *name ? name : "root";
-        plan->units[u].elements = run->units[u].elements;
-        plan->units[u].shard_elements =
-            run->flavour->shards_of_units ? shards[u] : run->units[u].elements;
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        PlanUnit *unit = &plan->units[begins->unit + u];
+        const char *name = plan->modules[begins->module + run->units[u].module].name;
+        unit->name = *name ? name : "root";
+        unit->elements = run->units[u].elements;
+        unit->shard_elements = run->flavour->shards_of_units ? shards[u] : run->units[u].elements;
     }
-    for (uint32_t i = 0; i < plan->n_parameters; i++) {
+}
+
+static void name_parameters(Plan *plan, const PlanRun *run, const Begins *begins) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = 0; i < graph->parameters->len; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
-        PlanParameter *out = &plan->parameters[i];
+        PlanParameter *out = &plan->parameters[begins->parameter + i];
         *out =
             (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
-                            .unit = run->unit_of_parameter[i],
+                            .unit = begins->unit + run->unit_of_parameter[i],
                             .dtype = p->wide ? PLAN_FP32 : plan_strategy_model_dtype(run->strategy),
                             .frozen = p->frozen,
                             .share = (uint8_t)p->share,
@@ -266,34 +299,80 @@ static void name_everything(Plan *plan, PlanRun *run) {
     }
 }
 
+/* Those of one stage behind those of another. ret_begins: of each stage and behind the last. */
+static void name_everything(Plan *plan, const PlanGraph *graph, const PlanStrategy *strategy,
+                            Begins *ret_begins) {
+    PlanRun *runs = g_new(PlanRun, graph->n_stages);
+    for (uint32_t s = 0; s < graph->n_stages; s++) {
+        const PlanGraph *own = plan_graph_of_stage(graph, s);
+        run_init(&runs[s], own, strategy, plan->arena, s * ranks_of_stage(strategy));
+        ret_begins[s + 1] = (Begins){.module = ret_begins[s].module + own->modules->len,
+                                     .unit = ret_begins[s].unit + runs[s].n_units,
+                                     .parameter = ret_begins[s].parameter + own->parameters->len};
+    }
+    const Begins *end = &ret_begins[graph->n_stages];
+    plan->n_modules = end->module;
+    plan->modules = plan_arena_array(plan->arena, PlanModule, plan->n_modules);
+    plan->n_units = end->unit;
+    plan->units = plan_arena_array(plan->arena, PlanUnit, plan->n_units);
+    plan->n_parameters = end->parameter;
+    plan->parameters = plan_arena_array(plan->arena, PlanParameter, plan->n_parameters);
+    for (uint32_t s = 0; s < graph->n_stages; s++) {
+        name_modules(plan, runs[s].graph, &ret_begins[s]);
+        name_units(plan, &runs[s], &ret_begins[s]);
+        name_parameters(plan, &runs[s], &ret_begins[s]);
+        run_clear(&runs[s]);
+    }
+    g_free(runs);
+}
+
+/* A role is written with its stage's own numbers. */
+static void number_as_in_tables(PlanRole *role, const Begins *begins) {
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS && begins->module > 0; s++) {
+        for (uint32_t i = 0; i < role->n_instrs[s] && !plan_section_repeats(role, s); i++) {
+            PlanInstr *instr = &role->sections[s][i];
+            instr->unit += instr->unit == PLAN_NONE ? 0 : begins->unit;
+            instr->module += instr->module == PLAN_NONE ? 0 : begins->module;
+        }
+    }
+    for (uint32_t b = 0; b < role->n_buffers && begins->module > 0; b++) {
+        uint32_t *unit = &role->buffers[b].unit;
+        *unit += *unit == PLAN_NONE ? 0 : begins->unit;
+    }
+}
+
 static void name_lanes(Plan *plan, const PlanRun *run) {
     bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
                     run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
-    bool shares = run->strategy->context > 1; /* offloading and this are not planned together */
-    const char *const *more = offloads ? plan_offload_lanes : plan_ring_lanes;
+    bool shares = run->strategy->context > 1, stages = run->strategy->pipeline > 1;
+    const char *const *more = offloads ? plan_offload_lanes /* no two of these are together */
+                              : stages ? plan_stage_lanes
+                                       : plan_ring_lanes;
     uint32_t own = run->n_flavour_lanes;
-    plan->n_lanes = own + (offloads || shares ? n_names(more) : 0);
+    plan->n_lanes = own + (offloads || shares || stages ? n_names(more) : 0);
     plan->lanes = plan_arena_array(plan->arena, const char *, plan->n_lanes);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         plan->lanes[i] = i < own ? run->lanes[i] : more[i - own];
     }
 }
 
-/* Ranks of one shape play one role. */
+/* Ranks of one stage and shape play one role; where rows are not even, they are not in every
+ * stage's parameters, so a stage may have roles that do the same. */
 static void find_roles(Plan *plan, const PlanRun *run) {
-    g_autoptr(GHashTable) roles = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) roles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GPtrArray) members = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     g_auto(GStrv) shapes = g_new0(char *, plan->world + 1);
     if (run->flavour->shapes_of_ranks) {
         run->flavour->shapes_of_ranks(run, shapes);
     }
     for (uint32_t rank = 0; rank < plan->world; rank++) {
-        const char *shape = shapes[rank] ? shapes[rank] : "";
+        uint32_t stage = rank / plan_ranks_of_stage(plan);
+        g_autofree char *shape = g_strdup_printf("%u: %s", stage, shapes[rank] ? shapes[rank] : "");
         gpointer known = g_hash_table_lookup(roles, shape);
         if (!known) {
             g_ptr_array_add(members, g_array_new(FALSE, FALSE, sizeof(uint32_t)));
             known = GUINT_TO_POINTER(members->len);
-            g_hash_table_insert(roles, (gpointer)shape, known);
+            g_hash_table_insert(roles, g_steal_pointer(&shape), known);
         }
         g_array_append_val((GArray *)members->pdata[GPOINTER_TO_UINT(known) - 1], rank);
     }
@@ -323,15 +402,16 @@ static const char *title_of(PlanArena *arena, const char *network_name,
     return plan_arena_text(arena, g_strdelimit(title, "\r\n", ' '));
 }
 
-/* The first role of those whose passes are one program: ranks that have the same place among those
- * that share a sequence. */
+/* The first role of those whose passes are one program: ranks of one stage, or that have the same
+ * place among those that share a sequence. */
 typedef struct {
     const PlanRole *role;
     PlanPasses passes;
 } First;
 
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                   const char *network_text, Written written, GError **error) {
+                   const char *network_text, Written asked, GError **error) {
+    Written written = graph->n_stages > 1 ? WRITE_ALL : asked; /* no rank stands for all */
     g_autoptr(Plan) plan = plan_new();
     g_autofree char *strategy_text = plan_strategy_text(strategy);
     plan->network = plan_arena_text(plan->arena, network_text);
@@ -342,10 +422,12 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     plan->axes[PLAN_AXIS_SHARD] = (uint32_t)plan_strategy_shard_ranks(strategy);
     plan->axes[PLAN_AXIS_TENSOR] = (uint32_t)strategy->tensor;
     plan->axes[PLAN_AXIS_CONTEXT] = (uint32_t)strategy->context;
-    plan->axes[PLAN_AXIS_REPLICATE] =
-        plan->world / plan->axes[PLAN_AXIS_TENSOR] / plan->axes[PLAN_AXIS_SHARD];
+    plan->axes[PLAN_AXIS_PIPELINE] = (uint32_t)strategy->pipeline;
+    plan->axes[PLAN_AXIS_REPLICATE] = plan->world / plan->axes[PLAN_AXIS_PIPELINE] /
+                                      plan->axes[PLAN_AXIS_TENSOR] / plan->axes[PLAN_AXIS_SHARD];
     plan->axes[PLAN_AXIS_PART] = (uint32_t)MAX(1, plan_strategy_part_ranks(strategy));
-    plan->tokens_per_rank = graph->tokens * strategy->accumulate / strategy->tensor;
+    plan->tokens_per_rank =
+        graph->tokens * strategy->accumulate / strategy->tensor / strategy->pipeline;
     PlanRun run;
     run_init(&run, graph, strategy, plan->arena, 0);
     if (!plan_check_units(&run, error)) {
@@ -353,9 +435,10 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
         return NULL;
     }
     find_roles(plan, &run);
-    name_everything(plan, &run);
+    g_autofree Begins *begins = g_new0(Begins, graph->n_stages + 1);
+    name_everything(plan, graph, strategy, begins);
     name_lanes(plan, &run);
-    g_autofree First *firsts = g_new0(First, strategy->context);
+    g_autofree First *firsts = g_new0(First, MAX(strategy->context, strategy->pipeline));
     run.n_folded = count_folded(strategy, written);
     uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run.n_folded, MOST_FORESEEN);
     plan_builder_expect(&run.builder, graph->ops->len * passes_foreseen + graph->parameters->len);
@@ -363,14 +446,20 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     plan->for_one = n_programs < plan->n_roles || run.n_folded > 0;
     for (uint32_t i = 0; i < n_programs; i++) {
         if (i > 0) {
-            run_init(&run, graph, strategy, plan->arena, plan->roles[i].ranks[0]);
+            uint32_t rank = plan->roles[i].ranks[0], stage = rank / plan_ranks_of_stage(plan);
+            run_init(&run, plan_graph_of_stage(graph, stage), strategy, plan->arena, rank);
             plan_builder_expect_like(&run.builder, &plan->roles[0]);
         }
-        run.parameters = plan->parameters;
-        First *first = &firsts[run.rank % strategy->context];
+        uint32_t stage = run.graph->stage;
+        run.parameters = plan->parameters + begins[stage].parameter;
+        First *first = &firsts[strategy->pipeline > 1 ? stage : run.rank % strategy->context];
         build_role(&run, &plan->roles[i], first->role, &first->passes);
         run_clear(&run);
         first->role = first->role ? first->role : &plan->roles[i];
+    }
+    for (uint32_t i = 0; i < n_programs; i++) {
+        uint32_t stage = plan->roles[i].ranks[0] / plan_ranks_of_stage(plan);
+        number_as_in_tables(&plan->roles[i], &begins[stage]);
     }
     bool is_asked = g_getenv("FORESHARD_CHECK") != NULL;
     return !is_asked || plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;

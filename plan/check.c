@@ -12,6 +12,7 @@
  * walked again: lanes would know at least what they knew the first time.
  */
 #include "plan/check.h"
+#include "plan/check-stages.h"
 
 #include <string.h>
 
@@ -40,6 +41,7 @@ typedef struct {
 typedef struct {
     const Plan *plan;
     const PlanRole *role;
+    uint32_t first_id; /* the first role of its stage */
     uint32_t role_id;
     PlanSection section;
     uint32_t index;
@@ -228,7 +230,7 @@ static bool launch(Check *c, const PlanInstr *instr) {
         }
     }
     if (plan_op_joins_ranks((PlanOpKind)op->kind)) {
-        plan_vector_push(&c->meetings[c->role_id > 0].at[c->section], c->index);
+        plan_vector_push(&c->meetings[c->role_id > c->first_id].at[c->section], c->index);
     }
     return true;
 }
@@ -370,7 +372,7 @@ static bool check_section(Check *c, PlanSection section) {
     }
     note_begin(c);
     c->section = section;
-    c->meetings[c->role_id > 0].at[section].len = 0;
+    c->meetings[c->role_id > c->first_id].at[section].len = 0;
     const PlanInstr *instrs = c->role->sections[section];
     uint32_t n = c->role->n_instrs[section];
     for (uint32_t i = 0; i < n; i++) {
@@ -462,12 +464,12 @@ static bool same_collective(const PlanRole *a, const PlanInstr *x, const PlanRol
     const PlanOp *p = &a->ops[x->arg], *q = &b->ops[y->arg];
     const int64_t *m = plan_op_dims(a, p), *n = plan_op_dims(b, q);
     return p->kind == q->kind && p->axis == q->axis && p->dtype == q->dtype && m[0] == n[0] &&
-           m[1] == n[1];
+           m[1] == n[1] && (!plan_op_is_of_stages((PlanOpKind)p->kind) || m[2] == n[2]);
 }
 
 /* Like words of a sentence: what is said on each axis, in order. */
 static bool check_collectives(const Check *c) {
-    const PlanRole *a = &c->plan->roles[0], *b = c->role;
+    const PlanRole *a = &c->plan->roles[c->first_id], *b = c->role;
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
         /* A section that repeats the one before it may not have been walked. */
         PlanSection x = plan_section_repeats(a, s) ? s - 1 : s;
@@ -479,9 +481,9 @@ static bool check_collectives(const Check *c) {
             if (k >= n || k >= m ||
                 !same_collective(a, &a->sections[s][i], b, &b->sections[s][j])) {
                 g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK,
-                            "section %s: role 0 at instruction %u and role %u at instruction %u "
+                            "section %s: role %u at instruction %u and role %u at instruction %u "
                             "do not take part in the same collective",
-                            plan_section_name(s), i, c->role_id, j);
+                            plan_section_name(s), c->first_id, i, c->role_id, j);
                 return false;
             }
         }
@@ -514,15 +516,23 @@ static void clear(Check *c) {
     }
 }
 
+/* Of a stage that has not been walked before. */
+static bool begins_stage(const Plan *plan, uint32_t role) {
+    const PlanRole *roles = plan->roles;
+    return role == 0 || plan_rank_on_axis(plan, roles[role].ranks[0], PLAN_AXIS_PIPELINE) !=
+                            plan_rank_on_axis(plan, roles[role - 1].ranks[0], PLAN_AXIS_PIPELINE);
+}
+
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= PLAN_MAX_LANES);
     Check check = {.plan = plan, .error = error};
     make_room(&check);
     bool sound = true;
     for (uint32_t i = 0; sound && i < (plan->for_one ? 1 : plan->n_roles); i++) {
-        sound =
-            check_role(&check, i) && check_shapes(&check) && (i == 0 || check_collectives(&check));
+        check.first_id = begins_stage(plan, i) ? i : check.first_id;
+        sound = check_role(&check, i) && check_shapes(&check) &&
+                (i == check.first_id || check_collectives(&check));
     }
     clear(&check);
-    return sound;
+    return sound && (plan->for_one || plan_check_stages(plan, error));
 }

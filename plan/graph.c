@@ -30,6 +30,8 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->ranks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     graph->copies = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->loss = graph->rope_frequencies = graph->last_float8 = PLAN_NONE;
+    graph->arrives = graph->leaves = PLAN_NONE;
+    graph->n_stages = 1;
     graph->strings = g_string_chunk_new(4096);
     return graph;
 }
@@ -46,6 +48,7 @@ void plan_graph_free(PlanGraph *graph) {
         g_array_unref(arrays[i]);
     }
     g_string_chunk_free(graph->strings);
+    plan_graph_free(graph->behind);
     g_free(graph);
 }
 
@@ -177,6 +180,16 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
                                                                   .bound = bound});
     g_array_append_val(graph->inputs, value);
     return value;
+}
+
+uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements) {
+    graph->arrives = plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                                  .base = PLAN_NONE,
+                                                                  .elements = elements,
+                                                                  .dtype = (uint8_t)graph->dtype,
+                                                                  .requires_grad = true,
+                                                                  .is_input = true});
+    return graph->arrives;
 }
 
 static uint32_t add_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint32_t behind) {

@@ -202,8 +202,14 @@ struct _PlanGraph {
     uint64_t tensor;       /* ranks that share each layer ... */
     bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
     uint64_t context;      /* ranks that share a sequence */
-    uint64_t samples;      /* sequences a pass */
-    uint64_t tokens;       /* tokens a pass */
+    /* Of stages that share the layers: which of how many this is, what comes from the one before
+     * (PLAN_NONE: nothing) and what its root returns; and the one behind, which this one owns. */
+    uint32_t stage, n_stages;
+    PlanPipelineSplit split;
+    uint32_t arrives, leaves;
+    PlanGraph *behind;
+    uint64_t samples; /* sequences a pass */
+    uint64_t tokens;  /* tokens a pass */
     GStringChunk *strings;
 };
 
@@ -224,6 +230,18 @@ void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
 /* The module holds the parameter too: what freezes one freezes the other. */
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
+
+/* What a stage is given by the one before, whose gradient it gives back. */
+uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements);
+static inline bool plan_graph_is_last_stage(const PlanGraph *graph) {
+    return graph->stage + 1 == graph->n_stages;
+}
+static inline const PlanGraph *plan_graph_of_stage(const PlanGraph *graph, uint32_t stage) {
+    while (graph->stage < stage) {
+        graph = graph->behind;
+    }
+    return graph;
+}
 
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
 /* Whether the regex matches its whole name (layers.0.attn) or its class (GptAttention), which

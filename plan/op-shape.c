@@ -353,6 +353,9 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
         return d[0];
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
@@ -637,11 +640,18 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (beyond) {
         return g_strdup("its dims contradict each other");
     }
+    bool in_parts = kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_REDUCE_SCATTER;
     if (info->op_class == PLAN_CLASS_COLLECTIVE &&
-        (d[1] != plan->axes[op->axis] || (kind != PLAN_OP_ALL_REDUCE && kind != PLAN_OP_BROADCAST &&
-                                          kind != PLAN_OP_PASS_ON && d[0] % d[1]))) {
+        (d[1] != plan->axes[op->axis] || (in_parts && d[0] % d[1]))) {
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
+    }
+    if (plan_op_is_of_stages(kind)) {
+        uint64_t place = plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);
+        bool is_next = d[2] == place + 1 || d[2] + 1 == place;
+        if (op->axis != PLAN_AXIS_PIPELINE || d[2] >= d[1] || !is_next) {
+            return g_strdup("its peer is no neighbour on axis pipeline");
+        }
     }
     if (kind == PLAN_OP_HOST_ALL_REDUCE &&
         (op->axis == PLAN_AXIS_NONE || d[2] != plan->axes[op->axis])) {

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#define RING_DIMS "elements ranks"
+#define RING_DIMS  "elements ranks"
+#define STAGE_DIMS "elements ranks peer"
 
 static const struct {
     const char *name;
@@ -16,6 +17,8 @@ static const struct {
 #include "plan/ops.def"
 #define COLLECTIVE(id, name, operands, steps, adds)                                                \
     [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, RING_DIMS, "average", steps, adds},
+#define STAGE_COLLECTIVE(id, name, operands, steps, adds)                                          \
+    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, STAGE_DIMS, "", steps, adds},
 #include "plan/collectives.def"
 #undef COLLECTIVE
 };
@@ -69,9 +72,9 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
 
 /* Every other dim counts something. */
 static bool may_be_zero(const char *dim) {
-    static const char *const names[] = {"causal", "parameter", "bound", "rank_stride", "offset",
-                                        "pass",   "back",      "apart", "from",        "stream",
-                                        "slot",   "to",        "place", "norm",        NULL};
+    static const char *const names[] = {
+        "causal", "parameter", "bound", "rank_stride", "offset", "pass", "back", "apart",
+        "from",   "stream",    "slot",  "to",          "place",  "norm", "peer", NULL};
     return g_strv_contains(names, dim) || g_str_has_suffix(dim, "_layout");
 }
 

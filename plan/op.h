@@ -134,6 +134,11 @@ static inline bool plan_op_is_of_ring(PlanOpKind kind) {
     return kind == PLAN_OP_PASS_ON || (kind >= PLAN_OP_ATTENTION_PART && kind <= PLAN_OP_JOIN);
 }
 
+/* Of two stages that are neighbours. */
+static inline bool plan_op_is_of_stages(PlanOpKind kind) {
+    return kind >= PLAN_OP_SEND && kind <= PLAN_OP_EXCHANGE;
+}
+
 /* A product of factors in float8. */
 static inline bool plan_op_is_float8_product(PlanOpKind kind) {
     return kind == PLAN_OP_FLOAT8_LINEAR || kind == PLAN_OP_FLOAT8_LINEAR_DX ||

@@ -32,8 +32,8 @@ const char *plan_phase_name(PlanPhase phase) {
 }
 
 const char *plan_axis_name(PlanAxis axis) {
-    static const char *const names[PLAN_N_AXES] = {"none", "replicate", "shard",
-                                                   "part", "tensor",    "context"};
+    static const char *const names[PLAN_N_AXES] = {"none",   "replicate", "shard",   "part",
+                                                   "tensor", "context",   "pipeline"};
     g_assert(axis < PLAN_N_AXES);
     return names[axis];
 }
@@ -74,6 +74,8 @@ uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis) {
     case PLAN_AXIS_PART:
     case PLAN_AXIS_CONTEXT:
         return plan->axes[PLAN_AXIS_TENSOR];
+    case PLAN_AXIS_PIPELINE:
+        return plan_ranks_of_stage(plan);
     case PLAN_AXIS_NONE:
     case PLAN_AXIS_TENSOR:
         return 1;

@@ -57,9 +57,10 @@ typedef enum {
     PLAN_AXIS_NONE,
     PLAN_AXIS_REPLICATE,
     PLAN_AXIS_SHARD,
-    PLAN_AXIS_PART,    /* within shard: those that keep a unit between them after forward */
-    PLAN_AXIS_TENSOR,  /* those that share each layer, side by side */
-    PLAN_AXIS_CONTEXT, /* within shard: those that share a sequence, side by side */
+    PLAN_AXIS_PART,     /* within shard: those that keep a unit between them after forward */
+    PLAN_AXIS_TENSOR,   /* those that share each layer, side by side */
+    PLAN_AXIS_CONTEXT,  /* within shard: those that share a sequence, side by side */
+    PLAN_AXIS_PIPELINE, /* stages, which have some layers each */
     PLAN_N_AXES
 } PlanAxis;
 
@@ -188,7 +189,7 @@ struct _Plan {
     const char *strategy; /* likewise */
     const char *title;    /* one line: network, strategy, ranks */
     uint32_t world;
-    uint32_t axes[PLAN_N_AXES]; /* sizes: replicate x shard x tensor == world; axes[NONE] is 1 */
+    uint32_t axes[PLAN_N_AXES]; /* pipeline x replicate x shard x tensor == world; [NONE] is 1 */
     uint64_t tokens_per_rank;   /* per step */
     const char **lanes;
     uint32_t n_lanes;
@@ -227,20 +228,25 @@ const char *plan_instr_name(PlanInstrKind kind);
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
 /* An axis puts ranks into groups: every stride-th, axes[axis] of them, rank r at a place of its
- * group. Tensor is the innermost axis and shard the next, r = (replicate * axes[SHARD] + shard) *
- * axes[TENSOR] + tensor; part and context cut shard; none is for each rank alone. Groups count
- * from 0. */
+ * group. Tensor is the innermost axis and shard the next, r = ((pipeline * axes[REPLICATE] +
+ * replicate) * axes[SHARD] + shard) * axes[TENSOR] + tensor; part and context cut shard; none is
+ * for each rank alone. Groups count from 0. */
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
 
-/* Ranks of the tensor axis are given one batch, and so are those of the context axis: which of the
- * batches, and how many there are. */
+/* Ranks of the tensor axis are given one batch, and so are those of the context axis, and of the
+ * pipeline's: which of the batches, and how many there are. */
+static inline uint32_t plan_ranks_of_stage(const Plan *plan) {
+    return plan->world / plan->axes[PLAN_AXIS_PIPELINE];
+}
 static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
-    return rank / (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
+    return rank % plan_ranks_of_stage(plan) /
+           (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
 }
 static inline uint32_t plan_n_batches(const Plan *plan) {
-    return plan->world / (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
+    return plan_ranks_of_stage(plan) /
+           (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
 }
 /* A sequence is cut into twice as many parts as the context axis has ranks, of which each has two,
  * one from either end: their numbers. */

@@ -1,11 +1,15 @@
 #include "plan/start.h"
 
-static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
+static PlanTensor make_inputs(PlanRun *run, uint32_t value, uint64_t times, const char *name) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
+    PlanTensor tensor = plan_run_new_tensor(run, times * v->elements, (PlanDtype)v->dtype, name);
     plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub = PLAN_ACTIVATIONS_INPUT;
-    run->storage_of_value[value] = tensor.storage;
+    run->tape.storage_of_value[value] = tensor.storage;
     return tensor;
+}
+
+static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
+    return make_inputs(run, value, 1, name);
 }
 
 static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
@@ -73,11 +77,13 @@ static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data)
     }
 }
 
+/* A schedule of stages takes all microbatches at once. */
 static void make_batch(PlanRun *run) {
     const GArray *inputs = run->graph->inputs;
+    uint64_t times = run->graph->n_stages > 1 ? run->strategy->accumulate : 1;
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
     for (uint32_t i = 0; i < inputs->len; i++) {
-        make_input(run, g_array_index(inputs, uint32_t, i), "input");
+        make_inputs(run, g_array_index(inputs, uint32_t, i), times, "input");
     }
 }
 

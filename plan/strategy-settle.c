@@ -23,7 +23,7 @@ static bool is_fsdp(const PlanStrategy *strategy) {
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
     return strategy->sharding == PLAN_SHARDING_NONE ? 1
            : is_hybrid(strategy)                    ? strategy->ranks / strategy->replicate
-                                                    : strategy->ranks / strategy->tensor;
+                                 : strategy->ranks / strategy->tensor / strategy->pipeline;
 }
 
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
@@ -370,7 +370,7 @@ static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
     const struct {
         const char *name;
         uint64_t ranks;
-    } axes[] = {{"pipeline", strategy->pipeline}, {"expert", strategy->expert}};
+    } axes[] = {{"expert", strategy->expert}};
     for (unsigned i = 0; i < G_N_ELEMENTS(axes); i++) {
         if (axes[i].ranks > 1) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -484,6 +484,71 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
                     "context=%" G_GUINT64_FORMAT " %s, or context=1", s->context, why);
     }
     return !why;
+}
+
+/* Stages are recorded of FSDP2, a group of which each has for itself. */
+static const char *why_not_in_stages(const PlanStrategy *s) {
+    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
+        return "is planned beside FSDP2 in one group a stage; set flavour=fsdp2 with sharding=full "
+               "or grad-op";
+    }
+    if (s->ranks % s->pipeline || s->ranks == s->pipeline) {
+        return "needs ranks that it divides, two a stage at least; change one of them";
+    }
+    if (s->tensor > 1 || s->context > 1) {
+        return "is not planned beside tensor or context; set these to 1";
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return "is planned with PyTorch's ops; set kernels=eager";
+    }
+    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
+        return "is planned with blocks that are checkpointed whole or not; set checkpointing=full "
+               "or none";
+    }
+    if (s->reshard_after_forward.choice == PLAN_RESHARD_YES) {
+        return "is planned with units that stay whole from forward to backward; set "
+               "reshard_after_forward=no";
+    }
+    if (s->accumulate_sync == PLAN_SYNC_EVERY) {
+        return "reduces gradients behind the last microbatch; set accumulate_sync=last";
+    }
+    if (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->accumulate < s->pipeline) {
+        return "needs as many microbatches to a step at least, as Schedule1F1B does; raise "
+               "accumulate, set pipeline_schedule=gpipe";
+    }
+    if (s->clip > 0) {
+        return "is planned without clipping, for no norm over stages was recorded; set clip=0";
+    }
+    if (s->zero_grad == PLAN_ZERO_KEEP) {
+        return "is planned with gradients that are dropped; set zero_grad=drop";
+    }
+    if (s->host_reads != PLAN_READS_NONE) {
+        return "is planned with nothing read within a step; set host_reads=none";
+    }
+    if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT ||
+        s->reshard_last == PLAN_NO) {
+        return "is planned with a unit for each block and one for the rest of a stage; set "
+               "wrap=block, wrap_ends=root and reshard_last=yes";
+    }
+    return why_not_with(s);
+}
+
+static bool pipeline_is_known(PlanStrategy *s, GError **error) {
+    if (s->pipeline == 1) {
+        return s->pipeline_schedule == PLAN_PIPELINE_1F1B ||
+               refuse(error, "pipeline_schedule says how stages take turns, and there is one; set "
+                             "pipeline, or pipeline_schedule=1f1b");
+    }
+    const char *why = why_not_in_stages(s);
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "pipeline=%" G_GUINT64_FORMAT " %s, or pipeline=1", s->pipeline, why);
+        return false;
+    }
+    if (s->sharding == PLAN_SHARDING_FULL) { /* torchtitan's default with stages */
+        s->reshard_after_forward.choice = PLAN_RESHARD_NO;
+    }
+    return true;
 }
 
 static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
@@ -615,13 +680,14 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
            tensor_is_known(strategy, error) && versions_are_known(strategy, error) &&
            settle_groups(strategy, error) && context_is_known(strategy, error) &&
-           settle_reshard(strategy, error) && precision_is_fsdp(strategy, error) &&
-           autocast_is_known(strategy, error) && scale_is_known(strategy, error) &&
-           keys_are_fsdp1s(strategy, error) && keys_are_fsdp2s(strategy, error) &&
-           keys_are_ddps(strategy, error) && settle_optimizer(strategy, error) &&
-           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
-           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
-           float8_is_known(strategy, error) && float8_gathers_are_known(strategy, error) &&
-           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
+           pipeline_is_known(strategy, error) && settle_reshard(strategy, error) &&
+           precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
+           scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
+           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
+           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
+           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
+           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
+           compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
+           float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
+           determinism_is_known(strategy, error);
 }

@@ -62,7 +62,7 @@ static gpointer field_of(const PlanStrategy *strategy, unsigned row) {
 }
 
 void plan_strategy_init(PlanStrategy *strategy) {
-    strategy->given = 0;
+    memset(strategy->given, 0, sizeof strategy->given);
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         switch (rows[i].kind) {
         case KIND_INT:
@@ -186,7 +186,7 @@ static void take_defaults(PlanStrategy *strategy) {
     strategy->optimizer_kernel = oldest ? PLAN_KERNEL_LOOP : PLAN_KERNEL_FOREACH;
 }
 
-G_STATIC_ASSERT(G_N_ELEMENTS(keys) <= 64); /* PlanStrategy.given has a bit for each */
+G_STATIC_ASSERT(G_N_ELEMENTS(keys) <= PLAN_MOST_KEYS);
 
 static void copy_value(PlanStrategy *strategy, const PlanStrategy *from, unsigned row) {
     static const gsize sizes[] = {[KIND_INT] = sizeof(uint64_t),
@@ -208,7 +208,7 @@ static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **erro
     like.reshard_root = version.reshards_root ? PLAN_YES : PLAN_NO;
     take_defaults(&like);
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (!(strategy->given >> i & 1)) {
+        if (!strategy->given[i]) {
             copy_value(strategy, &like, i);
         }
     }
@@ -234,7 +234,7 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
         if (g_str_equal(keys[i].key, key)) {
             bool good = g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)
                                                     : set_row(strategy, i, value, error);
-            strategy->given |= good ? (uint64_t)1 << i : 0;
+            strategy->given[i] |= good;
             return good;
         }
     }
@@ -250,7 +250,7 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
 bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (g_str_equal(keys[i].key, key)) {
-            return strategy->given >> i & 1;
+            return strategy->given[i];
         }
     }
     return false;
@@ -327,10 +327,11 @@ char *plan_strategy_value(const PlanStrategy *strategy, const char *key) {
     return NULL;
 }
 
-static char *text_of(const PlanStrategy *strategy, uint64_t which) {
+/* which: by key; NULL: all. */
+static char *text_of(const PlanStrategy *strategy, const bool *which) {
     GString *text = g_string_new("[strategy]\n");
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (which >> i & 1) {
+        if (!which || which[i]) {
             g_string_append_printf(text, "%s = ", keys[i].key);
             append_value(strategy, i, text);
             g_string_append_c(text, '\n');
@@ -340,7 +341,7 @@ static char *text_of(const PlanStrategy *strategy, uint64_t which) {
 }
 
 char *plan_strategy_text(const PlanStrategy *strategy) {
-    return text_of(strategy, UINT64_MAX);
+    return text_of(strategy, NULL);
 }
 
 char *plan_strategy_given_text(const PlanStrategy *strategy) {
@@ -402,6 +403,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     }
     if (strategy->context > 1) {
         g_string_append_printf(title, ", context %" G_GUINT64_FORMAT, strategy->context);
+    }
+    if (strategy->pipeline > 1) {
+        g_string_append_printf(title, ", pipeline %" G_GUINT64_FORMAT, strategy->pipeline);
     }
     g_string_append_printf(title, ", %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
                            strategy->ranks, strategy->ranks == 1 ? "" : "s", strategy->micro_batch);

@@ -147,6 +147,14 @@ typedef enum {
     PLAN_TENSOR_KEMPNERFORGE
 } PlanTensorPlan;
 typedef enum {
+    PLAN_PIPELINE_1F1B,
+    PLAN_PIPELINE_GPIPE
+} PlanPipelineSchedule;
+typedef enum {
+    PLAN_SPLIT_TORCHTITAN,
+    PLAN_SPLIT_EVEN
+} PlanPipelineSplit;
+typedef enum {
     PLAN_SILU_KERNEL,
     PLAN_SILU_OPS
 } PlanSiluBackward;
@@ -199,6 +207,10 @@ typedef struct {
     const char *text; /* interned */
 } PlanVariant;
 
+enum {
+    PLAN_MOST_KEYS = 96 /* of a strategy */
+};
+
 typedef struct {
 #define INT(field, ...)     uint64_t field;
 #define REAL(field, ...)    double field;
@@ -209,7 +221,7 @@ typedef struct {
 #undef REAL
 #undef CHOICE
 #undef VARIANT
-    uint64_t given; /* a bit a key, in the order of strategy-keys.def: it was set by its name */
+    bool given[PLAN_MOST_KEYS]; /* in the order of strategy-keys.def: it was set by its name */
 } PlanStrategy;
 
 typedef struct {

@@ -501,6 +501,9 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
     case PLAN_N_OP_KINDS:
         break;
     }

@@ -541,6 +541,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
     case PLAN_N_OP_KINDS: /* launch.c's */
         break;
     }

@@ -102,6 +102,12 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
                             "predicts it, and a run takes float8=none");
         return false;
     }
+    if (plan_op_is_of_stages((PlanOpKind)op->kind)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "no rank sends to one other yet; `foreshard predict` plays stages, and "
+                            "a run takes pipeline=1");
+        return false;
+    }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "

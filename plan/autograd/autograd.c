@@ -8,6 +8,7 @@
  */
 #include "plan/autograd/eager.h"
 #include "plan/autograd/read.h"
+#include "plan/autograd/stages.h"
 #include "plan/optimizer/scaler.h"
 
 /* A max-heap of node numbers. */
@@ -123,12 +124,12 @@ static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
 static void pass_to_nodes(PlanRun *run, const PlanNode *node, const PlanTensor *gradients,
                           GArray *heap) {
     for (uint32_t i = 0; i < node->n_edges; i++) {
-        PlanEdge edge = run->edges.items[node->edges + i];
+        PlanEdge edge = run->tape.edges.items[node->edges + i];
         if (edge.slot == PLAN_NONE || edge.node == PLAN_NONE) {
             continue;
         }
-        PlanNode *next = &run->nodes.items[edge.node];
-        add_into(run, &run->slots.items[next->slots + edge.slot], gradients[i]);
+        PlanNode *next = &run->tape.nodes.items[edge.node];
+        add_into(run, &run->tape.slots.items[next->slots + edge.slot], gradients[i]);
         if (--next->n_dependencies == 0) {
             heap_push(heap, edge.node);
         }
@@ -140,12 +141,12 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
                                    uint32_t *complete) {
     uint32_t n_complete = 0;
     for (uint32_t i = 0; i < node->n_edges; i++) {
-        PlanEdge edge = run->edges.items[node->edges + i];
+        PlanEdge edge = run->tape.edges.items[node->edges + i];
         if (edge.slot == PLAN_NONE || edge.node != PLAN_NONE) {
             continue;
         }
         add_into(run, &run->incoming[edge.slot], gradients[i]);
-        if (--run->n_contributions[edge.slot] == 0) {
+        if (--run->tape.n_contributions[edge.slot] == 0) {
             complete[n_complete++] = edge.slot;
         }
     }
@@ -180,7 +181,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
 }
 
 static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
-    return &run->checkpoints.items[id];
+    return &run->tape.checkpoints.items[id];
 }
 
 /* The last node of a checkpoint that has used its tensors lets go of the block's arguments. */
@@ -191,7 +192,7 @@ static void used(PlanRun *run, PlanCheckpoint *checkpoint) {
 }
 
 static void run_flat_node(PlanRun *run, const PlanNode *node) {
-    PlanTensor *given = &run->slots.items[node->slots];
+    PlanTensor *given = &run->tape.slots.items[node->slots];
     plan_run_at(run, PLAN_PHASE_BACKWARD, node->module);
     plan_run_at_unit(run, node->unit);
     run->flavour->flatten(run, node->unit, given);
@@ -203,8 +204,8 @@ static void run_flat_node(PlanRun *run, const PlanNode *node) {
 
 /* A list of Python's goes from its end. */
 static void let_go_of_arguments(PlanRun *run, uint32_t unit) {
-    for (uint32_t i = run->hooks.len; i-- > 0;) {
-        PlanHook *hook = &run->hooks.items[i];
+    for (uint32_t i = run->tape.hooks.len; i-- > 0;) {
+        PlanHook *hook = &run->tape.hooks.items[i];
         if (hook->of_argument && hook->unit == unit) {
             plan_run_unref(run, hook->held);
             hook->held = PLAN_NO_TENSOR;
@@ -213,7 +214,7 @@ static void let_go_of_arguments(PlanRun *run, uint32_t unit) {
 }
 
 static void run_hook(PlanRun *run, uint32_t id, const PlanTensor *given) {
-    PlanHook *hook = &run->hooks.items[id];
+    PlanHook *hook = &run->tape.hooks.items[id];
     uint32_t unit = hook->unit;
     if (!hook->of_argument) {
         plan_run_hook_at(run, run->flavour->pre_backward, unit);
@@ -227,15 +228,19 @@ static void run_hook(PlanRun *run, uint32_t id, const PlanTensor *given) {
 }
 
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
-    PlanNode node = run->nodes.items[id];
+    PlanNode node = run->tape.nodes.items[id];
     if (node.flat) {
         run_flat_node(run, &node);
+        return;
+    }
+    if (node.op == PLAN_NONE && node.unit == PLAN_NONE) {
+        plan_stages_arrived(run, run->tape.slots.items[node.slots]);
         return;
     }
     PlanTensor given[PLAN_MAX_SLOTS], made[PLAN_MAX_SLOTS];
     g_assert(node.n_slots <= PLAN_MAX_SLOTS && node.n_edges <= PLAN_MAX_SLOTS);
     for (uint32_t i = 0; i < node.n_slots; i++) {
-        given[i] = run->slots.items[node.slots + i];
+        given[i] = run->tape.slots.items[node.slots + i];
     }
     uint32_t module;
     if (node.op == PLAN_NONE) {
@@ -244,7 +249,8 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         module = plan_graph_at(run->graph->ops, PlanGraphOp, node.op)->module;
     }
     plan_run_at(run, PLAN_PHASE_BACKWARD, module);
-    for (uint32_t hook = node.first_hook; hook != PLAN_NONE; hook = run->hooks.items[hook].next) {
+    for (uint32_t hook = node.first_hook; hook != PLAN_NONE;
+         hook = run->tape.hooks.items[hook].next) {
         run_hook(run, hook, given);
     }
     bool checkpointed = node.checkpoint != PLAN_NONE;
@@ -281,7 +287,7 @@ static PlanEdge producer_of_result(const PlanRun *run) {
     for (guint i = run->graph->steps->len; i-- > 0;) {
         const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0 && step->n_values) {
-            return run->producer_of_value[plan_graph_ref(run->graph, step->values)];
+            return run->tape.producer_of_value[plan_graph_ref(run->graph, step->values)];
         }
     }
     return (PlanEdge){PLAN_NONE, PLAN_NONE};
@@ -291,7 +297,8 @@ static PlanEdge producer_of_result(const PlanRun *run) {
 static PlanTensor held_for(PlanRun *run, uint32_t node, PlanEdge result) {
     bool holds = run->strategy->compile == PLAN_COMPILE_NETWORK_HOLDING && comes_late(run);
     return holds && node == result.node
-               ? plan_run_ref(run, run->slots.items[run->nodes.items[node].slots + result.slot])
+               ? plan_run_ref(
+                     run, run->tape.slots.items[run->tape.nodes.items[node].slots + result.slot])
                : PLAN_NO_TENSOR;
 }
 
@@ -322,15 +329,25 @@ static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {
     return seed;
 }
 
+void plan_run_clear_tape(PlanTape *tape) {
+    tape->nodes.len = 0;
+    tape->edges.len = 0;
+    tape->slots.len = 0;
+    tape->saved.len = 0;
+    tape->kept.len = 0;
+    tape->hooks.len = 0;
+    tape->checkpoints.len = 0;
+}
+
 void plan_run_backward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
-    PlanEdge loss = run->producer_of_value[graph->loss];
+    PlanEdge loss = run->tape.producer_of_value[graph->loss];
     PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     PlanTensor scaled = plan_scaler_scale(run, plan_run_value(run, graph->loss), dtype);
     PlanTensor seed = new_seed(run, plan_scaler_result_dtype(run, dtype));
-    PlanNode *first = &run->nodes.items[loss.node];
-    run->slots.items[first->slots + loss.slot] = plan_scaler_differentiate(run, seed, dtype);
+    PlanNode *first = &run->tape.nodes.items[loss.node];
+    run->tape.slots.items[first->slots + loss.slot] = plan_scaler_differentiate(run, seed, dtype);
     run_nodes(run, loss.node);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_hook(run, run->flavour->end_backward);
@@ -339,11 +356,22 @@ void plan_run_backward(PlanRun *run) {
     plan_run_unref(run, scaled);
     plan_run_read_loss(run, plan_run_value(run, graph->loss));
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
-    run->nodes.len = 0;
-    run->edges.len = 0;
-    run->slots.len = 0;
-    run->saved.len = 0;
-    run->kept.len = 0;
-    run->hooks.len = 0;
-    run->checkpoints.len = 0;
+    plan_run_clear_tape(&run->tape);
+}
+
+void plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
+    const PlanGraph *graph = run->graph;
+    bool is_last = plan_graph_is_last_stage(graph);
+    PlanEdge result = run->tape.producer_of_value[is_last ? graph->loss : graph->leaves];
+    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    PlanTensor seed = is_last ? new_seed(run, dtype) : plan_run_ref(run, gradient);
+    PlanNode *first = &run->tape.nodes.items[result.node];
+    run->tape.slots.items[first->slots + result.slot] = plan_run_ref(run, seed);
+    run_nodes(run, result.node);
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    plan_run_hook(run, run->flavour->end_backward);
+    plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    plan_run_unref(run, seed);
+    plan_run_clear_tape(&run->tape);
 }

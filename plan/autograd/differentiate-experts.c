@@ -77,7 +77,7 @@ void plan_divide_column_backward(const PlanBackward *b) {
     double one = 1;
     PlanTensor whole = whole_column_gradient(b);
     b->dx[0] = divided(b, b->dy[0], "dx");
-    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the quotients alone */
     }
     if (dim(b, 1) == 1) {

@@ -27,7 +27,7 @@ void plan_swiglu_backward(const PlanBackward *b) {
         return;
     }
     bool again = b->run->graph->compiled && !b->run->graph->float8 &&
-                 b->run->nodes.items[b->node].checkpoint != PLAN_NONE;
+                 b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
     b->dx[0] = like_input(b, 0, "dgate");
     b->dx[1] = like_input(b, 1, "dup");
@@ -130,8 +130,8 @@ void plan_linear_gelu_backward(const PlanBackward *b) {
 /* What made input i, if that is an op of this kind, and the edge to it. */
 static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i, unsigned kind,
                          PlanEdge **ret_edge) {
-    PlanEdge *edge = &b->run->edges.items[node->edges + i];
-    PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->nodes.items[edge->node];
+    PlanEdge *edge = &b->run->tape.edges.items[node->edges + i];
+    PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->tape.nodes.items[edge->node];
     bool is_op = source && source->op != PLAN_NONE;
     *ret_edge = edge;
     return is_op && plan_graph_at(b->run->graph->ops, PlanGraphOp, source->op)->kind == kind
@@ -145,9 +145,9 @@ static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i
 bool plan_linear_dx_through_gelu(const PlanBackward *b) {
     PlanRun *run = b->run;
     PlanEdge *edge;
-    PlanNode *node = made_by(b, &run->nodes.items[b->node], 0, PLAN_OP_LINEAR_GELU, &edge);
+    PlanNode *node = made_by(b, &run->tape.nodes.items[b->node], 0, PLAN_OP_LINEAR_GELU, &edge);
     if (!node || edge->slot != GIVEN_RESULT || node->n_dependencies > 1 ||
-        run->slots.items[node->slots + GIVEN_RESULT].storage != PLAN_NONE) {
+        run->tape.slots.items[node->slots + GIVEN_RESULT].storage != PLAN_NONE) {
         return false;
     }
     PlanBackward gelu = {.run = run,
@@ -168,7 +168,7 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b) {
     operand(b, b->dx[0]);
     operand(b, db);
     launch(b);
-    run->slots.items[node->slots + GIVEN_BIAS] = db;
+    run->tape.slots.items[node->slots + GIVEN_BIAS] = db;
     edge->slot = GIVEN_BEFORE;
     return true;
 }
@@ -179,7 +179,7 @@ static bool comes_from_a_split(const PlanBackward *b) {
     for (unsigned i = 0; i < 3; i++) {
         PlanEdge *edge;
         const PlanNode *view =
-            made_by(b, &b->run->nodes.items[b->node], i, PLAN_GRAPH_HEADS, &edge);
+            made_by(b, &b->run->tape.nodes.items[b->node], i, PLAN_GRAPH_HEADS, &edge);
         PlanBackward heads = {.run = b->run};
         if (!view || view->n_dependencies > 1) {
             return false;

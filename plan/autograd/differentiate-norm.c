@@ -47,7 +47,7 @@ void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
     if (wanted(b, 0) && !broadcast_first) {
         product_with_broadcast(b, by_column);
     }
-    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
+    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
     }
     if (!wanted(b, 1)) {

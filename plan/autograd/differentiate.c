@@ -153,7 +153,7 @@ void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
     } else {
         linear_dw(b);
     }
-    if (b->run->nodes.items[b->node].checkpoint != PLAN_NONE) {
+    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
     }
     if (is_made) {
@@ -603,6 +603,9 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
     case PLAN_N_OP_KINDS:
         break;
     }
@@ -623,7 +626,7 @@ void plan_give_own_dtype(const PlanBackward *b, unsigned i) {
 
 void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs) {
-    const PlanNode *n = &run->nodes.items[node];
+    const PlanNode *n = &run->tape.nodes.items[node];
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
     PlanBackward b = {run, node, op, outputs, ret_inputs};
     if (op->kind >= PLAN_N_OP_KINDS) {

@@ -2,6 +2,7 @@
 #include "plan/autograd/float8.h"
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared.h"
+#include "plan/autograd/stages.h"
 
 #include "plan/units.h"
 
@@ -97,7 +98,7 @@ static void append_value(PlanRun *run, uint32_t value) {
 static void hold_value(PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
     if (v->base != value) {
-        storage_at(run, run->storage_of_value[v->base])->refs++;
+        storage_at(run, run->tape.storage_of_value[v->base])->refs++;
     }
 }
 
@@ -112,7 +113,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
         if (!v->elements) {
-            run->storage_of_value[value] = PLAN_NONE;
+            run->tape.storage_of_value[value] = PLAN_NONE;
             continue;
         }
         if (v->base != value) { /* written in place */
@@ -121,7 +122,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         }
         PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
                                                 info->slots[op->n_inputs + i].name);
-        run->storage_of_value[value] = tensor.storage;
+        run->tape.storage_of_value[value] = tensor.storage;
         uint32_t buffer = plan_run_buffer_of(run, tensor);
         if (!before_root) {
             plan_vector_push(&run->frame_buffers, buffer);
@@ -134,7 +135,9 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
     plan_run_launch(run);
-    if (op->n_outputs && plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
+    bool has_loss = plan_graph_is_last_stage(graph);
+    if (has_loss && op->n_outputs &&
+        plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
         plan_vector_push(&run->builder.loss_ops, id);
     }
 }
@@ -142,7 +145,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
 static PlanEdge producer_of(const PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
     return v->parameter != PLAN_NONE ? run->producer_of_parameter[v->parameter]
-                                     : run->producer_of_value[value];
+                                     : run->tape.producer_of_value[value];
 }
 
 static bool wants_gradient(const PlanRun *run, uint32_t value) {
@@ -154,45 +157,45 @@ static void add_edge(PlanRun *run, PlanNode *node, uint32_t value) {
     if (wants_gradient(run, value)) {
         edge = producer_of(run, value);
         if (edge.node == PLAN_NONE) {
-            run->n_contributions[edge.slot]++;
+            run->tape.n_contributions[edge.slot]++;
         } else {
-            run->nodes.items[edge.node].n_dependencies++;
+            run->tape.nodes.items[edge.node].n_dependencies++;
         }
     }
-    plan_vector_push(&run->edges, edge);
+    plan_vector_push(&run->tape.edges, edge);
     node->n_edges++;
 }
 
 static uint32_t add_node(PlanRun *run, PlanNode node) {
     PlanTensor none = PLAN_NO_TENSOR;
-    node.slots = run->slots.len;
+    node.slots = run->tape.slots.len;
     for (unsigned i = 0; i < node.n_slots; i++) {
-        plan_vector_push(&run->slots, none);
+        plan_vector_push(&run->tape.slots, none);
     }
     node.first_hook = PLAN_NONE;
-    plan_vector_push(&run->nodes, node);
-    return run->nodes.len - 1;
+    plan_vector_push(&run->tape.nodes, node);
+    return run->tape.nodes.len - 1;
 }
 
 void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     uint8_t positions[PLAN_MAX_SLOTS];
-    node->saved = run->saved.len;
+    node->saved = run->tape.saved.len;
     node->n_saved = plan_saved_values(run->graph, op, positions);
     for (unsigned i = 0; i < node->n_saved; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + positions[i]);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        plan_vector_push(&run->saved, tensor);
+        plan_vector_push(&run->tape.saved, tensor);
     }
 }
 
 /* A node's own tensors go in the order of its fields. A checkpoint's are unpacked to variables of
  * the node's function, which go from the last to the first. */
 void plan_run_drop_saved(PlanRun *run, uint32_t id) {
-    PlanNode *node = &run->nodes.items[id];
+    PlanNode *node = &run->tape.nodes.items[id];
     bool unpacked = node->checkpoint != PLAN_NONE;
     for (uint32_t i = 0; i < node->n_saved; i++) {
         uint32_t next = unpacked ? node->n_saved - 1 - i : i;
-        plan_run_unref(run, run->saved.items[node->saved + next]);
+        plan_run_unref(run, run->tape.saved.items[node->saved + next]);
     }
     node->n_saved = 0;
 }
@@ -209,7 +212,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
     node.n_slots += op->kind == PLAN_OP_LINEAR_GELU; /* its bias's gradient, where it comes early */
     node.n_slots += op->kind == PLAN_OP_SWIGLU ? 2 : 0; /* float8.h */
-    node.edges = run->edges.len;
+    node.edges = run->tape.edges.len;
     for (unsigned i = 0; i < op->n_inputs; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
     }
@@ -217,18 +220,18 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     if (node.checkpoint == PLAN_NONE) {
         plan_run_save(run, op, &node);
     } else {
-        PlanCheckpoint *c = &run->checkpoints.items[node.checkpoint];
+        PlanCheckpoint *c = &run->tape.checkpoints.items[node.checkpoint];
         c->n_pending++;
         if (!plan_float8_follows_swiglu(run->graph, op)) {
             c->last_op = op_id;
         }
     }
     uint32_t id = add_node(run, node);
-    run->node_of_op[op_id] = id;
+    run->tape.node_of_op[op_id] = id;
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         if (wants_gradient(run, value)) {
-            run->producer_of_value[value] = (PlanEdge){id, i};
+            run->tape.producer_of_value[value] = (PlanEdge){id, i};
         }
     }
 }
@@ -277,12 +280,12 @@ void plan_run_split_flat(PlanRun *run, uint32_t unit) {
  * when their gradients are complete. Inside the unit, they are the identity's outputs. */
 static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     PlanNode node = {
-        .op = PLAN_NONE, .unit = unit, .edges = run->edges.len, .checkpoint = PLAN_NONE};
+        .op = PLAN_NONE, .unit = unit, .edges = run->tape.edges.len, .checkpoint = PLAN_NONE};
     uint32_t n_aliases = run->aliases.len;
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
-            PlanAlias alias = {value, run->producer_of_value[value]};
+            PlanAlias alias = {value, run->tape.producer_of_value[value]};
             plan_vector_push(&run->aliases, alias);
             add_edge(run, &node, value);
             node.n_slots++;
@@ -294,17 +297,17 @@ static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     uint32_t id = add_node(run, node);
     for (uint32_t i = 0; i < node.n_slots; i++) {
         const PlanAlias *alias = &run->aliases.items[n_aliases + i];
-        run->producer_of_value[alias->value] = (PlanEdge){id, i};
+        run->tape.producer_of_value[alias->value] = (PlanEdge){id, i};
     }
 }
 
 static void push_last_hook(PlanRun *run, uint32_t node, PlanHook hook) {
-    uint32_t id = run->hooks.len, *end = &run->nodes.items[node].first_hook;
+    uint32_t id = run->tape.hooks.len, *end = &run->tape.nodes.items[node].first_hook;
     while (*end != PLAN_NONE) {
-        end = &run->hooks.items[*end].next;
+        end = &run->tape.hooks.items[*end].next;
     }
     *end = id;
-    plan_vector_push(&run->hooks, hook);
+    plan_vector_push(&run->tape.hooks, hook);
 }
 
 /* A flat parameter without gradient has no backward of its own: its unit waits for its arguments'
@@ -314,7 +317,7 @@ static void watch_arguments(PlanRun *run, const PlanGraphStep *step, uint32_t un
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
-            PlanEdge producer = run->producer_of_value[value];
+            PlanEdge producer = run->tape.producer_of_value[value];
             PlanHook hook = {unit, PLAN_NONE, true, producer.slot, PLAN_NO_TENSOR};
             push_last_hook(run, producer.node, hook);
             run->units[unit].n_awaited++;
@@ -326,18 +329,18 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
     run->units[unit].is_returned_to = false;
     while (run->aliases.len > n_aliases) {
         const PlanAlias *alias = &run->aliases.items[run->aliases.len - 1];
-        run->producer_of_value[alias->value] = alias->producer;
+        run->tape.producer_of_value[alias->value] = alias->producer;
         run->aliases.len--;
     }
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
-            PlanEdge producer = run->producer_of_value[value];
-            PlanNode *node = &run->nodes.items[producer.node];
+            PlanEdge producer = run->tape.producer_of_value[value];
+            PlanNode *node = &run->tape.nodes.items[producer.node];
             PlanHook hook = {.unit = unit, .next = node->first_hook};
             run->units[unit].is_returned_to = true;
-            node->first_hook = run->hooks.len;
-            plan_vector_push(&run->hooks, hook);
+            node->first_hook = run->tape.hooks.len;
+            plan_vector_push(&run->tape.hooks, hook);
         }
     }
 }
@@ -425,6 +428,9 @@ void plan_run_forward(PlanRun *run) {
             }
         }
         plan_run_let_go(run, step);
+        if (run->stages && step->kind == PLAN_STEP_LEAVE && step->index == 0) {
+            plan_stages_returned(run);
+        }
     }
     run->frame_buffers.len = 0; /* what is made outside of all modules is nobody's activation */
 }

@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     uint32_t buffer;
     uint32_t refs;
+    uint64_t first; /* element of the buffer that it begins with */
 } PlanStorage;
 
 /* What is gathered, used and dropped together. Unit 0 is the root, which may own no parameter. */
@@ -50,7 +51,7 @@ typedef struct {
 
 typedef struct {
     uint32_t op;             /* graph op; PLAN_NONE: the identity at a unit's entrance */
-    uint32_t unit;           /* of that identity */
+    uint32_t unit;           /* of that identity; PLAN_NONE: what a stage was given (stages.h) */
     bool flat;               /* instead: the split of the unit's flat parameter */
     uint32_t module;         /* that ran when it was split */
     uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it; or,
@@ -176,6 +177,21 @@ typedef struct {
                        .kept = PLAN_NO_TENSOR,                                                     \
                        .kept_scale = PLAN_NO_TENSOR})
 
+/* What autograd remembers of a forward until its backward. */
+typedef struct {
+    PLAN_VECTOR(PlanNode) nodes;
+    PLAN_VECTOR(PlanEdge) edges;
+    PLAN_VECTOR(PlanTensor) slots;
+    PLAN_VECTOR(PlanTensor) saved;
+    PLAN_VECTOR(PlanHook) hooks;
+    PLAN_VECTOR(PlanCheckpoint) checkpoints;
+    PLAN_VECTOR(PlanTensor) kept; /* of checkpoints */
+    uint32_t *storage_of_value;   /* of base values */
+    PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
+    uint32_t *node_of_op;
+    uint32_t *n_contributions; /* how many gradients each parameter still waits for */
+} PlanTape;
+
 struct _PlanRun {
     PlanBuilder builder;
     const PlanGraph *graph;
@@ -200,20 +216,11 @@ struct _PlanRun {
     uint32_t *unit_of_parameter;
 
     PLAN_VECTOR(PlanStorage) storages;
-    uint32_t *storage_of_value;      /* of base values */
     PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
-    PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
 
-    PLAN_VECTOR(PlanNode) nodes;
-    PLAN_VECTOR(PlanEdge) edges;
-    PLAN_VECTOR(PlanTensor) slots;
-    PLAN_VECTOR(PlanTensor) saved;
-    PLAN_VECTOR(PlanHook) hooks;
-    PLAN_VECTOR(PlanCheckpoint) checkpoints;
-    uint32_t checkpoint;          /* that forward is in; PLAN_NONE */
-    PLAN_VECTOR(PlanTensor) kept; /* of checkpoints */
+    PlanTape tape;
+    uint32_t checkpoint; /* that forward is in; PLAN_NONE */
     uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
-    uint32_t *node_of_op;
     PLAN_VECTOR(PlanAlias) aliases;
     PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
@@ -223,10 +230,10 @@ struct _PlanRun {
 
     PlanTensor *gradients;         /* .grad of each whole parameter */
     PlanTensor *incoming;          /* what a parameter's accumulation waits with */
-    uint32_t *n_contributions;     /* how many gradients it still waits for */
     PLAN_VECTOR(uint32_t) late;    /* parameters whose gradients a program hands over at its end */
     PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
+    struct _PlanStages *stages;    /* of stages.h; NULL: one stage has all layers */
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
@@ -255,7 +262,7 @@ void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, u
 /* Inline, so that tensors need not be copied whole. */
 static inline PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    return (PlanTensor){run->storage_of_value[v->base], v->offset, v->elements};
+    return (PlanTensor){run->tape.storage_of_value[v->base], v->offset, v->elements};
 }
 static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
     return run->storages.items[tensor.storage].buffer;
@@ -263,8 +270,9 @@ static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
 static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) { /* there is one */
     uint32_t buffer = plan_run_buffer_of(run, tensor);
     uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
+    uint64_t first = run->storages.items[tensor.storage].first + tensor.offset;
     return (PlanOperand){
-        .buffer = buffer, .offset_bytes = tensor.offset * size, .elements = tensor.elements};
+        .buffer = buffer, .offset_bytes = first * size, .elements = tensor.elements};
 }
 /* Adds it to the op being built; it may be none. */
 static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
@@ -303,6 +311,10 @@ static inline bool plan_run_is_frozen(const PlanRun *run, uint32_t parameter) {
 /* The program, in parts. */
 void plan_run_forward(PlanRun *run);
 void plan_run_backward(PlanRun *run);
+/* Of what a stage returned, given its gradient; of the last stage's loss (PLAN_NO_TENSOR). */
+void plan_run_stage_backward(PlanRun *run, PlanTensor gradient);
+/* Forgets what backward has used. */
+void plan_run_clear_tape(PlanTape *tape);
 void plan_run_after_backward(PlanRun *run);
 void plan_run_optimizer(PlanRun *run, bool first);
 

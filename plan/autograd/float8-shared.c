@@ -107,7 +107,7 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor scale;
     PlanTensor all = cast_and_gathered(run, given(run, op), PLAN_E4M3, is_norms, d[0], &scale);
     uint32_t value = plan_graph_ref(run->graph, op->values + 1);
-    run->storage_of_value[value] = all.storage;
+    run->tape.storage_of_value[value] = all.storage;
     uint32_t buffer = plan_run_buffer_of(run, all);
     plan_vector_push(&run->frame_buffers, buffer);
     plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
@@ -338,7 +338,7 @@ static Gradient gradient_by_rows(const PlanBackward *b, const PlanGraphFloat8Lin
 }
 
 static PlanTensor saved(const PlanBackward *b, unsigned which) {
-    bool has_saved = b->run->nodes.items[b->node].n_saved;
+    bool has_saved = b->run->tape.nodes.items[b->node].n_saved;
     return has_saved ? plan_run_value(b->run, value_at(b, which)) : PLAN_NO_TENSOR;
 }
 
@@ -393,7 +393,7 @@ static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *
     PlanTensor x = saved(b, INPUT_CAST), scale = saved(b, INPUT_SCALE);
     PlanFloat8Source source = plan_float8_of_tensor(run, x);
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, x))->dtype;
-    bool again = run->nodes.items[b->node].checkpoint != PLAN_NONE;
+    bool again = run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     if (!again) {
         leave(b, plan_run_ref(run, x), plan_run_ref(run, scale));
     } else if (plan_dtype_is_float8(dtype)) {

@@ -161,7 +161,7 @@ static Weight weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *
     PlanFloat8Source w = plan_float8_of_weight(run, b->op);
     PlanOperand gathered = plan_float8_gathered_scale(run, b->op);
     bool is_gathered = gathered.buffer != PLAN_NONE;
-    bool has_kept = run->nodes.items[b->node].n_saved && !plan_float8_by_rows(run);
+    bool has_kept = run->tape.nodes.items[b->node].n_saved && !plan_float8_by_rows(run);
     weight.scale =
         has_kept ? plan_run_ref(run, plan_run_value(run, value_at(b, 3)))
         : is_gathered
@@ -225,11 +225,11 @@ void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
 static PlanNode *node_of_swiglu(const PlanBackward *b, const PlanGraphFloat8Linear *d,
                                 PlanEdge **ret_edge) {
     PlanRun *run = b->run;
-    *ret_edge = &run->edges.items[run->nodes.items[b->node].edges];
+    *ret_edge = &run->tape.edges.items[run->tape.nodes.items[b->node].edges];
     if (d->maker < 0 || (*ret_edge)->node == PLAN_NONE) {
         return NULL;
     }
-    PlanNode *node = &run->nodes.items[(*ret_edge)->node];
+    PlanNode *node = &run->tape.nodes.items[(*ret_edge)->node];
     bool is_maker = node->op == (uint32_t)d->maker && node->n_dependencies == 1;
     return is_maker && plan_float8_follows_swiglu(run->graph, b->op) ? node : NULL;
 }
@@ -254,7 +254,7 @@ bool plan_float8_go_through_swiglu(const PlanBackward *b) {
     plan_run_unref(run, hidden);
     b->dx[0] = made[0];
     edge->slot = PLAN_SWIGLU_GIVEN_GATE;
-    run->slots.items[node->slots + PLAN_SWIGLU_GIVEN_UP] = made[1];
+    run->tape.slots.items[node->slots + PLAN_SWIGLU_GIVEN_UP] = made[1];
     return true;
 }
 

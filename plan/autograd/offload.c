@@ -9,11 +9,11 @@ enum {
 const char *const plan_offload_lanes[] = {"to_host", "from_host", NULL};
 
 static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
-    return &run->checkpoints.items[id];
+    return &run->tape.checkpoints.items[id];
 }
 
 static PlanTensor *argument_of(PlanRun *run, const PlanCheckpoint *c) {
-    return &run->saved.items[c->arguments];
+    return &run->tape.saved.items[c->arguments];
 }
 
 /* The value that the argument is of: its storage moves. */
@@ -71,7 +71,7 @@ static void fetch(PlanRun *run, uint32_t id) {
     *argument = plan_run_new_tensor(run, argument->elements, (PlanDtype)c->dtype, "from_host");
     uint32_t buffer = plan_run_buffer_of(run, *argument);
     plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
-    run->storage_of_value[value_of(run, c)] = argument->storage;
+    run->tape.storage_of_value[value_of(run, c)] = argument->storage;
     plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE); /* whoever had this memory before */
     plan_builder_wait(&run->builder, lane, c->moved_event);
     plan_offload_move(run, PLAN_OP_FROM_HOST, id, plan_run_operand_of(run, *argument), lane);

@@ -13,20 +13,20 @@
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
     const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, step_id);
     PlanCheckpoint checkpoint = {.enter_step = step_id,
-                                 .arguments = run->saved.len,
+                                 .arguments = run->tape.saved.len,
                                  .last_op = PLAN_NONE,
                                  .last_selected = PLAN_NONE,
-                                 .kept = run->kept.len,
-                                 .next_kept = run->kept.len};
+                                 .kept = run->tape.kept.len,
+                                 .next_kept = run->tape.kept.len};
     for (uint32_t i = 0; i < step->n_values; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        plan_vector_push(&run->saved, tensor);
+        plan_vector_push(&run->tape.saved, tensor);
         checkpoint.n_arguments++;
     }
     run->n_products = 0;
-    run->checkpoint = run->checkpoints.len;
-    plan_vector_push(&run->checkpoints, checkpoint);
+    run->checkpoint = run->tape.checkpoints.len;
+    plan_vector_push(&run->tape.checkpoints, checkpoint);
 }
 
 static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
@@ -60,14 +60,14 @@ static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     if (last && run->graph->tensor == 1 &&
         (is_behind || (c->last_selected == c->last_op && !keeps_an_output(run, last)))) {
         for (unsigned i = 0; i < last->n_outputs; i++, c->n_kept--) {
-            plan_run_unref(run, run->kept.items[--run->kept.len]);
+            plan_run_unref(run, run->tape.kept.items[--run->tape.kept.len]);
         }
     }
 }
 
 /* A block that nothing in backward will ask for anything lets go of its arguments at once. */
 void plan_run_leave_checkpoint(PlanRun *run) {
-    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
+    PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
     if (run->graph->compiled) {
         drop_unneeded(run, c);
     }
@@ -97,7 +97,7 @@ static void keep_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     if (plan_float8_keeps_scale(run, op)) {
         uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, scale));
-        plan_vector_push(&run->kept, tensor);
+        plan_vector_push(&run->tape.kept, tensor);
         c->n_kept++;
     }
 }
@@ -105,13 +105,13 @@ static void keep_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
 static void take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     if (plan_float8_keeps_scale(run, op)) {
         uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
-        run->storage_of_value[scale] = run->kept.items[c->next_kept++].storage;
+        run->tape.storage_of_value[scale] = run->tape.kept.items[c->next_kept++].storage;
     }
 }
 
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
-    PlanCheckpoint *c = &run->checkpoints.items[run->checkpoint];
+    PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
     if (!selects(run) || !is_selected(run, op)) {
         keep_scale(run, c, op);
         return;
@@ -120,7 +120,7 @@ void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
-        plan_vector_push(&run->kept, tensor);
+        plan_vector_push(&run->tape.kept, tensor);
         c->n_kept++;
     }
 }
@@ -129,7 +129,7 @@ void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
 static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
-        run->storage_of_value[value] = run->kept.items[c->next_kept++].storage;
+        run->tape.storage_of_value[value] = run->tape.kept.items[c->next_kept++].storage;
     }
 }
 
@@ -137,10 +137,10 @@ static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
  * them. */
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
     while (c->next_kept < c->kept + c->n_kept) {
-        plan_run_unref(run, run->kept.items[c->next_kept++]);
+        plan_run_unref(run, run->tape.kept.items[c->next_kept++]);
     }
     for (uint32_t i = c->n_arguments; i-- > 0;) { /* a tuple goes from its end */
-        plan_run_unref(run, run->saved.items[c->arguments + i]);
+        plan_run_unref(run, run->tape.saved.items[c->arguments + i]);
     }
 }
 
@@ -264,7 +264,7 @@ static void cast_again(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op, b
 }
 
 void plan_run_recompute(PlanRun *run, uint32_t id) {
-    PlanCheckpoint *c = &run->checkpoints.items[id];
+    PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     const PlanGraph *graph = run->graph;
     bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
     plan_offload_bring_back(run, id);
@@ -298,9 +298,9 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
             }
             cast_again(run, c, op, is_kept);
         }
-        uint32_t node_id = is_op ? run->node_of_op[step->index] : PLAN_NONE;
+        uint32_t node_id = is_op ? run->tape.node_of_op[step->index] : PLAN_NONE;
         if (node_id != PLAN_NONE) {
-            PlanNode *node = &run->nodes.items[node_id];
+            PlanNode *node = &run->tape.nodes.items[node_id];
             if (node->checkpoint == id) {
                 plan_run_save(run, op, node);
             }

@@ -41,7 +41,8 @@ static PlanTensor given(PlanRun *run, const PlanGraphOp *op, unsigned i) {
 
 /* The op's output i is this tensor, whose reference it takes. */
 static void gives(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made) {
-    run->storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] = made.storage;
+    run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] =
+        made.storage;
     uint32_t buffer = plan_run_buffer_of(run, made);
     plan_vector_push(&run->frame_buffers, buffer);
 }

@@ -167,7 +167,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->ranks = plan_strategy_shard_ranks(strategy);
     f->communicates = f->ranks > 1 || f->is_of_2_4;
     f->tensor = strategy->tensor;
-    f->replicas = strategy->ranks / f->tensor / f->ranks;
+    f->replicas = strategy->ranks / strategy->pipeline / f->tensor / f->ranks;
     f->part_ranks = plan_strategy_part_ranks(strategy);
     f->master = plan_strategy_model_dtype(strategy);
     f->param = plan_strategy_param_dtype(strategy);

@@ -311,7 +311,9 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < n && f->tensor > 1 && run->reduces; i++) {
         settle_shared(run, plan_fsdp2_parameter_of(run, u, i));
     }
-    plan_fsdp2_reshard(run, u);
+    if (run->reduces || !run->stages) { /* stages keep units whole for the next microbatch */
+        plan_fsdp2_reshard(run, u);
+    }
     if (run->reduces) {
         let_go_of_reduced(run); /* also where nothing of the unit is trained */
         if (f->units[u].trained) {
@@ -358,6 +360,9 @@ void plan_fsdp2_end_backward(PlanRun *run) {
         unit->all_reduced = PLAN_NONE;
         wait_for_host(run, u);
         let_go_of_unused(run, u);
+    }
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].reduced = false;
     }
     plan_run_at_unit(run, 0);
     let_go_of_reduced(run);

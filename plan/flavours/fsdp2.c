@@ -39,7 +39,7 @@ static bool has_parameters(const PlanRun *run, uint32_t unit) {
 static void begin_pass(PlanRun *run) {
     PlanFsdp2 *f = run->state;
     if (run->builder.section == PLAN_SECTION_FIRST && run->pass == 0 && !f->is_of_2_4 &&
-        !plan_offload_has_params(run)) {
+        !plan_offload_has_params(run) && !run->stages) {
         plan_fsdp2_pad_again(run);
     }
     plan_run_at_unit(run, 0);
@@ -65,6 +65,10 @@ static void prefetch_forward(PlanRun *run, uint32_t u) {
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     if (!has_parameters(run, u)) {
+        return;
+    }
+    if (f->units[u].unsharded) { /* since another microbatch */
+        prefetch_forward(run, u);
         return;
     }
     plan_fsdp2_unshard(run, u);

@@ -73,18 +73,23 @@ static bool axis_size(PlanReader *r, const char *axis, uint32_t *ret) {
     return axis_size_of(r, axis, plan_reader_word(r), ret);
 }
 
-/* The tensor axis and the context axis are written where they have several ranks. */
+/* These are written where they have several ranks, in this order. */
 static bool read_axes_of_several(PlanReader *r) {
+    static const PlanAxis several[] = {PLAN_AXIS_TENSOR, PLAN_AXIS_CONTEXT, PLAN_AXIS_PIPELINE};
     uint32_t *axes = r->plan->axes;
-    axes[PLAN_AXIS_TENSOR] = axes[PLAN_AXIS_CONTEXT] = 1;
     const char *w = plan_reader_word(r);
-    if (w && !g_str_has_prefix(w, "context")) {
-        if (!axis_size_of(r, "tensor", w, &axes[PLAN_AXIS_TENSOR])) {
-            return false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(several); i++) {
+        const char *name = plan_axis_name(several[i]);
+        bool is_last = i + 1 == G_N_ELEMENTS(several);
+        axes[several[i]] = 1;
+        if (w && (is_last || g_str_has_prefix(w, name))) {
+            if (!axis_size_of(r, name, w, &axes[several[i]])) {
+                return false;
+            }
+            w = plan_reader_word(r);
         }
-        w = plan_reader_word(r);
     }
-    return !w || axis_size_of(r, "context", w, &axes[PLAN_AXIS_CONTEXT]);
+    return true;
 }
 
 static bool read_mesh(PlanReader *r) {
@@ -106,6 +111,7 @@ static bool read_mesh(PlanReader *r) {
     uint64_t world =
         (uint64_t)plan->axes[PLAN_AXIS_REPLICATE] * (uint64_t)plan->axes[PLAN_AXIS_SHARD];
     world = world > MAX_WORLD ? world : world * plan->axes[PLAN_AXIS_TENSOR];
+    world = world > MAX_WORLD ? world : world * plan->axes[PLAN_AXIS_PIPELINE];
     if (world > MAX_WORLD) {
         return plan_reader_fail(r, "a mesh of %" G_GUINT64_FORMAT " ranks is beyond %d", world,
                                 MAX_WORLD);

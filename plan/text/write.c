@@ -259,6 +259,9 @@ void plan_text_append_program(const Plan *plan, GString *text) {
     if (plan->axes[PLAN_AXIS_CONTEXT] > 1) {
         g_string_append_printf(text, " context=%u", plan->axes[PLAN_AXIS_CONTEXT]);
     }
+    if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
+        g_string_append_printf(text, " pipeline=%u", plan->axes[PLAN_AXIS_PIPELINE]);
+    }
     g_string_append(text, "\nlanes");
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         g_string_append_printf(text, " %s", plan->lanes[i]);

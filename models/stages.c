@@ -1,0 +1,28 @@
+#include "models/stages.h"
+
+/* What the ends count for beside the blocks, as torchtitan's generate_llm_fqn_per_model_part()
+ * gives them out by default (torchtitan/distributed/pipeline_parallel.py): one each. */
+static uint64_t weight_of_ends(PlanPipelineSplit split) {
+    return split == PLAN_SPLIT_TORCHTITAN ? 1 : 0;
+}
+
+uint64_t model_stage_layers(uint64_t layers, uint32_t stages, PlanPipelineSplit split,
+                            uint32_t stage) {
+    uint64_t end = weight_of_ends(split), whole = layers + 2 * end;
+    uint64_t share = whole / stages + (stage < whole % stages);
+    uint64_t of_ends = (stage == 0 ? end : 0) + (stage + 1 == stages ? end : 0);
+    return share - MIN(share, of_ends);
+}
+
+bool model_stages_have_layers(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+    uint64_t end = weight_of_ends((PlanPipelineSplit)s->pipeline_split);
+    bool has = (network->layers + 2 * end) / s->pipeline > end;
+    if (!has) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: %" G_GUINT64_FORMAT " blocks leave one of pipeline=%" G_GUINT64_FORMAT
+                    " stages none; lower pipeline%s",
+                    network->name, network->layers, s->pipeline,
+                    end ? ", or set pipeline_split=even" : "");
+    }
+    return has;
+}

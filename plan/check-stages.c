@@ -1,0 +1,84 @@
+#include "plan/check-stages.h"
+
+/* What a role does with one neighbour, in the order of the lane that serves for it. */
+typedef struct {
+    const PlanRole *role;
+    PlanSection section;
+    uint32_t next;
+    int64_t peer;
+    bool swaps; /* exchanges, and not what goes one way alone */
+} Talk;
+
+static Talk talk_of(const PlanRole *role, PlanSection section, int64_t peer, bool swaps) {
+    /* What repeats the section before it is held once. */
+    PlanSection held = plan_section_repeats(role, section) ? section - 1 : section;
+    return (Talk){role, held, 0, peer, swaps};
+}
+
+/* NULL: no more. */
+static const PlanOp *next_of(Talk *talk) {
+    const PlanRole *role = talk->role;
+    while (talk->next < role->n_instrs[talk->section]) {
+        const PlanInstr *instr = &role->sections[talk->section][talk->next++];
+        const PlanOp *op = instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
+        if (op && plan_op_is_of_stages((PlanOpKind)op->kind) &&
+            plan_op_dims(role, op)[2] == talk->peer &&
+            (op->kind == PLAN_OP_EXCHANGE) == talk->swaps) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+static bool answers(const Talk *a, const PlanOp *x, const Talk *b, const PlanOp *y) {
+    PlanOpKind wanted = x->kind == PLAN_OP_SEND      ? PLAN_OP_RECEIVE
+                        : x->kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND
+                                                     : PLAN_OP_EXCHANGE;
+    return y->kind == wanted && x->dtype == y->dtype &&
+           plan_op_dims(a->role, x)[0] == plan_op_dims(b->role, y)[0];
+}
+
+static bool check_neighbours(const Plan *plan, uint32_t i, uint32_t j, PlanSection section,
+                             bool swaps, GError **error) {
+    int64_t stage = plan_rank_on_axis(plan, plan->roles[i].ranks[0], PLAN_AXIS_PIPELINE);
+    Talk here = talk_of(&plan->roles[i], section, stage + 1, swaps);
+    Talk there = talk_of(&plan->roles[j], section, stage, swaps);
+    const PlanOp *x, *y;
+    do {
+        x = next_of(&here);
+        y = next_of(&there);
+        if ((x == NULL) != (y == NULL) || (x && !answers(&here, x, &there, y))) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
+                        "section %s: what role %u at instruction %u has with the stage behind is "
+                        "not answered by role %u at instruction %u",
+                        plan_section_name(section), i, here.next - (x != NULL), j,
+                        there.next - (y != NULL));
+            return false;
+        }
+    } while (x);
+    return true;
+}
+
+/* The first role of the stage behind; none: n_roles. Roles stand in the order of their ranks. */
+static uint32_t role_behind(const Plan *plan, uint32_t i) {
+    uint32_t stage = plan_rank_on_axis(plan, plan->roles[i].ranks[0], PLAN_AXIS_PIPELINE);
+    while (++i < plan->n_roles) {
+        if (plan_rank_on_axis(plan, plan->roles[i].ranks[0], PLAN_AXIS_PIPELINE) > stage) {
+            break;
+        }
+    }
+    return i;
+}
+
+bool plan_check_stages(const Plan *plan, GError **error) {
+    for (uint32_t i = 0, j = role_behind(plan, 0); j < plan->n_roles;
+         i = j, j = role_behind(plan, i)) {
+        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+            if (!check_neighbours(plan, i, j, s, false, error) ||
+                !check_neighbours(plan, i, j, s, true, error)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
