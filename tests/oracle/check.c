@@ -34,10 +34,15 @@ static const struct {
     {"temporary", PLAN_TEMPORARY_OP},
 };
 
-static const char *const kinds[][2] = {
-    {"all_gather_into_tensor", "all_gather"}, {"reduce_scatter_tensor", "reduce_scatter"},
-    {"all_to_all_single", "pass_on"},         {"all_reduce", "all_reduce"},
-    {"all_reduce", "host_all_reduce"},        {"broadcast", "broadcast"}};
+static const char *const kinds[][2] = {{"all_gather_into_tensor", "all_gather"},
+                                       {"reduce_scatter_tensor", "reduce_scatter"},
+                                       {"all_to_all_single", "pass_on"},
+                                       {"all_reduce", "all_reduce"},
+                                       {"all_reduce", "host_all_reduce"},
+                                       {"broadcast", "broadcast"},
+                                       {"send", "send"},
+                                       {"receive", "receive"},
+                                       {"exchange", "exchange"}};
 
 typedef struct {
     const Plan *plan;

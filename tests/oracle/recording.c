@@ -391,6 +391,15 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "context")) {
         strategy->context = (uint64_t)int_of(options, "context");
     }
+    if (has(options, "pipeline")) {
+        strategy->pipeline = (uint64_t)int_of(options, "pipeline");
+        strategy->pipeline_schedule = g_str_equal(text_of(options, "pipeline_schedule"), "gpipe")
+                                          ? PLAN_PIPELINE_GPIPE
+                                          : PLAN_PIPELINE_1F1B;
+        strategy->pipeline_split = g_str_equal(text_of(options, "pipeline_split"), "even")
+                                       ? PLAN_SPLIT_EVEN
+                                       : PLAN_SPLIT_TORCHTITAN;
+    }
     if (has(options, "tensor")) {
         strategy->tensor = (uint64_t)int_of(options, "tensor");
     }

@@ -1,0 +1,126 @@
+"""Stages that share the layers: one stage a rank, as torch.distributed.pipelining plays them.  A rank's recording is of its
+stage alone: whoever sends to it or receives from it is pretended."""
+
+import types
+
+from torch import nn
+
+
+def layers_of_stages(layers, stages, split):
+    """How many blocks each stage has: as many, the first ones more; or as torchtitan has it, where the embedding counts as
+    a block of the first stage, and norm and head as one of the last."""
+    whole = layers + (2 if split == "torchtitan" else 0)
+    shares = [whole // stages + (stage < whole % stages) for stage in range(stages)]
+    if split == "torchtitan":
+        shares[0] -= 1
+        shares[-1] -= 1
+    return shares
+
+
+def stage_of(options):
+    return options.rank // (options.world // options.pipeline)
+
+
+def cut(network, options):
+    """What torchtitan leaves of a Llama: its stage's layers by their names, all else gone."""
+    stage, shares = stage_of(options), layers_of_stages(len(network.layers), options.pipeline, options.pipeline_split)
+    first = sum(shares[:stage])
+    own = range(first, first + shares[stage])
+    network.layers = nn.ModuleDict({str(i): network.layers[i] for i in own})
+    if stage > 0:
+        network.embed = None
+    if stage < options.pipeline - 1:
+        network.norm = network.head = None
+    network.forward = types.MethodType(_forward, network)
+
+
+def _forward(network, x):
+    x = x if network.embed is None else network.embed(x)
+    cos, sin = (t[:x.size(1)].to(x.dtype) for t in (network.cos, network.sin))
+    for layer in network.layers.values():
+        x = network.run(layer, x, cos, sin)
+    return x if network.head is None else network.logits_of(x)
+
+
+def _tell_phases(stage, recorder):
+    """Each chunk's, and what comes behind it."""
+    def told(method, phase):
+        def chunk(*args, **kwargs):
+            recorder.phase = phase
+            return method(*args, **kwargs)
+        return chunk
+    stage.forward_one_chunk = told(stage.forward_one_chunk, "forward")
+    stage.backward_one_chunk = told(stage.backward_one_chunk, "backward")
+
+
+def _tell_what_is_sent(recorder):
+    """What a schedule sends or receives is noted as one: what goes to the neighbours by itself, or an exchange. NCCL's work
+    holds its tensors (ProcessGroupNCCL.cpp, WorkNCCL::outputs_), and a schedule those whom it waits for later."""
+    import torch.distributed as dist
+    from torch.distributed.pipelining import schedules
+
+    class Works(list):
+        pass
+
+    batched = schedules._batch_p2p
+
+    def batch_p2p(ops, desc=None):
+        sent = [op.tensor for op in ops if op.op is dist.isend]
+        received = [op.tensor for op in ops if op.op is dist.irecv]
+        recorder.paused = True
+        works = Works(batched(ops, desc))
+        recorder.paused = False
+        if ops:
+            kind = "exchange" if sent and received else "send" if sent else "receive"
+            recorder.note_collective(kind, ops[0].group, received or sent, sent or received, True, False)
+            works.tensors = sent
+        return works
+
+    schedules._batch_p2p = batch_p2p
+
+
+def _label_received(stage, recorder):
+    """What a stage is given is kept for its backward."""
+    prepare = stage._setup_forward_recv_info
+
+    def label(*args):
+        prepare(*args)
+        for infos in stage.args_recv_info.values():
+            for info in infos:
+                recorder.label(info.buffer, "activation")
+    stage._setup_forward_recv_info = label
+
+
+def make_schedule(network, options, shape, mesh, device, loss_of, recorder):
+    import torch
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+    from torch.distributed.pipelining import schedules
+    from torch.distributed.pipelining._utils import InferenceMode
+
+    import parallel
+
+    def without_asking(schedule, stages, has_backward, p2p_done):
+        for stage in stages:
+            stage._inference_mode = InferenceMode.STATIC
+
+    schedules._PipelineSchedule._warmup_p2p = without_asking
+    stage, last = stage_of(options), options.pipeline - 1
+    computes = parallel.DTYPES[options.param_dtype or options.model_dtype]
+    with torch.device("meta"):
+        tokens = torch.empty(options.batch, shape.seq, dtype=torch.int64)
+        hidden = torch.empty(options.batch, shape.seq, shape.width, dtype=computes, requires_grad=True)
+        logits = torch.empty(options.batch, shape.seq, shape.vocab, dtype=computes, requires_grad=True)
+    of_rank = PipelineStage(network, stage, options.pipeline, device, group=mesh["pipeline"].get_group(),
+                            input_args=hidden if stage else tokens, output_args=logits if stage == last else hidden)
+    _tell_phases(of_rank, recorder)
+    _tell_what_is_sent(recorder)
+    _label_received(of_rank, recorder)
+    kind = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}[options.pipeline_schedule]
+    return kind(of_rank, options.accumulate, loss_fn=loss_of, scale_grads=False)
+
+
+def play(schedule, options, batch):
+    """The whole step's forward and backward, of one batch of all microbatches."""
+    tokens, targets = batch
+    stage, last = stage_of(options), options.pipeline - 1
+    schedule.step(*([tokens] if stage == 0 else []), target=targets if stage == last else None, return_outputs=False)
