@@ -52,12 +52,12 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
     };
 }
 
-SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
-                                   uint32_t rank) {
-    uint64_t stride = plan_axis_stride(plan, axis), a_node = cluster->topology_gpus_per_node;
-    uint64_t first = rank - plan_rank_on_axis(plan, rank, axis) * stride;
+/* Over n ranks, each so many behind the one before. */
+static SimNetworkPath path_over(const ModelCluster *cluster, uint64_t first, uint64_t stride,
+                                uint32_t n) {
+    uint64_t a_node = cluster->topology_gpus_per_node;
     SimNetworkPath path = {
-        .ranks = plan->axes[axis],
+        .ranks = n,
         .nodes = 1,
         .intra_step_ns = cluster->intra_node_step_latency_us * 1e3,
         .inter_step_ns = cluster->inter_node_step_latency_us * 1e3,
@@ -97,6 +97,24 @@ SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan
         path.slowest = path.nodes > 1 ? "inter-node network" : "intra-node links";
     }
     return path;
+}
+
+SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan, uint32_t rank,
+                                   bool behind) {
+    uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE);
+    uint32_t stride = plan_axis_stride(plan, PLAN_AXIS_PIPELINE);
+    bool is_there = behind ? place + 1 < plan->axes[PLAN_AXIS_PIPELINE] : place > 0;
+    return path_over(cluster, is_there && !behind ? rank - stride : rank, stride, is_there ? 2 : 1);
+}
+
+SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
+                                   uint32_t rank) {
+    if (axis == PLAN_AXIS_PIPELINE) {
+        return sim_network_path_to(cluster, plan, rank, false);
+    }
+    uint64_t stride = plan_axis_stride(plan, axis);
+    return path_over(cluster, rank - plan_rank_on_axis(plan, rank, axis) * stride, stride,
+                     plan->axes[axis]);
 }
 
 /* Groups lie in each node as in the first. */

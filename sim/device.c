@@ -72,8 +72,9 @@ static void op_starts(gpointer self, uint32_t lane, const SimCommand *command, S
     row->compute_busy_ns = sim_account_starts(device->account, lane, &op, at);
     device->waits[lane] = op.waits;
     if (op.waits) {
-        SimArrival arrival = {row->step, lane, &device->role->ops[row->op],
-                              cost_of(device, row->op), at};
+        SimArrival arrival = {
+            row->step, lane, &device->role->ops[row->op], cost_of(device, row->op), at, false};
+        arrival.behind = sim_is_behind(device->plan, device->role, arrival.op);
         device->setup.peers->arrives(device->setup.peers_self, device->setup.rank, &arrival);
     }
 }
@@ -278,7 +279,9 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     };
     row.alone_ns = duration_of(device, cost, op, &row);
     uint32_t tag = sim_op_rows_add(&device->ops, &row);
-    sim_engine_launch(device->engine, lane, row.alone_ns, collective ? op->axis : SIM_NO_AXIS, tag);
+    /* Stages have a communicator for each of their lanes. */
+    bool has_axis = collective && !plan_op_is_of_stages((PlanOpKind)op->kind);
+    sim_engine_launch(device->engine, lane, row.alone_ns, has_axis ? op->axis : SIM_NO_AXIS, tag);
     SimTime further = sim_issue_further_cost(device->issue, op);
     if (further > 0) {
         pay_instr(device, at, further);
@@ -495,6 +498,10 @@ const PlanPosition *sim_device_failed_at(const SimDevice *device, SimTime *ret_h
     *ret_host_ns = device->host.now_ns;
     *ret_buffer = device->failed_buffer;
     return &device->failed_at;
+}
+
+bool sim_device_has_stages(const SimDevice *device) {
+    return device->plan->axes[PLAN_AXIS_PIPELINE] > 1;
 }
 
 const char *sim_device_slowest_link(const SimDevice *device, PlanAxis axis) {

@@ -40,6 +40,7 @@ typedef struct {
     const PlanOp *op;
     const SimOpCost *cost;
     SimTime at;
+    bool behind; /* of stages: it is with the one behind */
 } SimArrival;
 
 typedef struct {
@@ -96,6 +97,7 @@ SimMemory *sim_device_memory(SimDevice *device);
 const SimHostBook *sim_device_host_book(const SimDevice *device, int32_t step);
 const PlanPosition *sim_device_failed_at(const SimDevice *device, SimTime *ret_host_ns,
                                          uint32_t *ret_buffer); /* after PLAN_STOPPED */
+bool sim_device_has_stages(const SimDevice *device);            /* beside its own */
 /* What bounds collectives of an axis: "intra-node links" or "inter-node network". */
 const char *sim_device_slowest_link(const SimDevice *device, PlanAxis axis);
 

@@ -29,10 +29,12 @@ struct _SimEvery {
     GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
     SimFabric *fabric;
     SimMeetings *meetings;
-    SimMember *members;
-    SimQueue *waiting; /* a slot a rank: its turn */
-    GArray *ready;     /* uint32_t: ranks that can go on, and that did not yet */
-    SimTime granted;   /* the rank that runs may go on to turns up to this one */
+    SimMember *members;       /* by rank */
+    const bool *played;       /* by rank; NULL: all are */
+    uint32_t n_played, first; /* of these the first */
+    SimQueue *waiting;        /* a slot a rank: its turn */
+    GArray *ready;            /* uint32_t: ranks that can go on, and that did not yet */
+    SimTime granted;          /* the rank that runs may go on to turns up to this one */
     uint32_t n_ended, n_at_barrier, n_resumed;
     SimTime barrier_ns;
     SimMember *failed;          /* NULL: none */
@@ -41,6 +43,10 @@ struct _SimEvery {
     bool inside;                /* a rank's fiber runs */
     bool over;                  /* whoever still waits is not played any more */
 };
+
+static inline bool sim_every_plays(const SimEvery *every, uint32_t rank) {
+    return !every->played || every->played[rank];
+}
 
 /* The prediction, of a play that came to its end. */
 void sim_every_read(SimEvery *every);

@@ -13,7 +13,9 @@ static void read_steps(SimEvery *every) {
     for (uint32_t step = 0; step < prediction->n_steps; step++) {
         last[step] = 0;
         for (uint32_t rank = 0; rank < every->plan->world; rank++) {
-            last[step] = MAX(last[step], end_of_step(&every->members[rank], (int32_t)step));
+            if (sim_every_plays(every, rank)) {
+                last[step] = MAX(last[step], end_of_step(&every->members[rank], (int32_t)step));
+            }
         }
     }
     sim_verdict_steps(prediction, every->barrier_ns, last);
@@ -56,16 +58,18 @@ static void read_flops(SimEvery *every) {
     SimWork mean = {0};
     g_autofree uint32_t *n_of = g_new0(uint32_t, every->costs->len);
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
-        const SimOpCosts *costs = sim_device_costs(every->members[rank].device);
-        guint place;
-        g_ptr_array_find(every->costs, costs, &place);
-        n_of[place]++;
+        if (sim_every_plays(every, rank)) {
+            const SimOpCosts *costs = sim_device_costs(every->members[rank].device);
+            guint place;
+            g_ptr_array_find(every->costs, costs, &place);
+            n_of[place]++;
+        }
     }
     for (guint i = 0; i < every->costs->len; i++) {
         const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
         SimWork work =
             sim_work_of_step(&every->plan->roles[costs->role], costs->cluster, SIM_WORK_ASKED);
-        double share = (double)n_of[i] / every->plan->world;
+        double share = (double)n_of[i] / every->n_played;
         mean.flops += share * work.flops;
         mean.least_seconds += share * work.least_seconds;
     }
@@ -84,20 +88,24 @@ static void show_memory_of(SimEvery *every, const SimMember *member) {
  * one's. Whose times: of the one who loses least to others. */
 void sim_every_read(SimEvery *every) {
     SimPrediction *prediction = every->prediction;
-    prediction->n_ranks = every->plan->world;
-    prediction->ranks = g_new0(SimRankBook, prediction->n_ranks);
-    uint32_t fullest = 0, pace = 0;
+    prediction->n_ranks = every->played ? 0 : every->plan->world;
+    g_autofree SimRankBook *books = g_new0(SimRankBook, every->plan->world);
+    uint32_t fullest = every->first, pace = every->first;
     double most = 0;
-    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+    for (uint32_t rank = every->first; rank < every->plan->world; rank++) {
+        if (!sim_every_plays(every, rank)) {
+            continue;
+        }
         const SimMember *member = &every->members[rank];
-        SimRankBook *book = &prediction->ranks[rank];
+        SimRankBook *book = &books[rank];
         *book = read_rank(every, member);
         double full = (double)book->peak_reserved_bytes /
                       (double)model_cluster_allocator_bytes(member->cluster);
         fullest = full > most ? rank : fullest;
         most = MAX(most, full);
-        pace = book->lost_ns < prediction->ranks[pace].lost_ns ? rank : pace;
+        pace = book->lost_ns < books[pace].lost_ns ? rank : pace;
     }
+    prediction->ranks = every->played ? NULL : g_steal_pointer(&books);
     prediction->memory_rank = fullest;
     prediction->time_rank = pace;
     SimMember *shown = &every->members[fullest];

@@ -92,12 +92,12 @@ static void arrives(gpointer self, uint32_t rank, const SimArrival *arrival) {
 static SimTime barrier(gpointer self, uint32_t rank, SimTime at) {
     SimEvery *every = self;
     every->barrier_ns = MAX(every->barrier_ns, at);
-    if (++every->n_at_barrier < every->plan->world) {
+    if (++every->n_at_barrier < every->n_played) {
         sim_fiber_yield(every->members[rank].fiber);
         return every->barrier_ns;
     }
     for (uint32_t other = 0; other < every->plan->world; other++) {
-        if (other != rank) {
+        if (other != rank && sim_every_plays(every, other)) {
             g_array_append_val(every->ready, other);
         }
     }
@@ -141,7 +141,7 @@ static void run_member(gpointer self) {
 
 static void report(const SimEvery *every) {
     if (every->options->progress) {
-        const PlanPosition *at = plan_player_position(every->members[0].player);
+        const PlanPosition *at = plan_player_position(every->members[every->first].player);
         uint32_t n = MAX(1, at->role->n_instrs[at->section]);
         double steps = at->step + 1 + (double)at->index / n;
         every->options->progress(every->options->progress_self,
@@ -198,13 +198,15 @@ static bool do_next(SimEvery *every) {
 
 static bool play(SimEvery *every, GError **error) {
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
-        g_array_append_val(every->ready, rank);
+        if (sim_every_plays(every, rank)) {
+            g_array_append_val(every->ready, rank);
+        }
     }
     bool more = true;
-    while (!every->over && every->n_ended < every->plan->world && more) {
+    while (!every->over && every->n_ended < every->n_played && more) {
         run_ready(every);
-        more = every->over || every->n_ended == every->plan->world || do_next(every) ||
-               every->ready->len;
+        more =
+            every->over || every->n_ended == every->n_played || do_next(every) || every->ready->len;
     }
     if (!more) {
         g_autofree char *who = sim_meetings_who_waits(every->meetings);
@@ -218,9 +220,9 @@ static bool play(SimEvery *every, GError **error) {
 /* ---- who takes part ------------------------------------------------------------------------- */
 
 static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        if (a[axis].nodes != b[axis].nodes || a[axis].ranks_a_node != b[axis].ranks_a_node ||
-            a[axis].node_channels != b[axis].node_channels || a[axis].links != b[axis].links) {
+    for (unsigned i = 0; i < SIM_N_PATHS; i++) {
+        if (a[i].nodes != b[i].nodes || a[i].ranks_a_node != b[i].ranks_a_node ||
+            a[i].node_channels != b[i].node_channels || a[i].links != b[i].links) {
             return false;
         }
     }
@@ -229,11 +231,12 @@ static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
 
 /* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one; or with error. */
 static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member, GError **error) {
-    SimNetworkPath paths[PLAN_N_AXES];
+    SimNetworkPath paths[SIM_N_PATHS];
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] =
             sim_network_path_of(member->cluster, every->plan, (PlanAxis)axis, member->rank);
     }
+    paths[SIM_PATH_BEHIND] = sim_network_path_to(member->cluster, every->plan, member->rank, true);
     for (guint i = 0; i < every->costs->len; i++) {
         const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
         if (costs->role == member->role && costs->cluster == member->cluster &&
@@ -296,7 +299,8 @@ static SimFabric *fabric_for(const Plan *plan, const ModelCluster *cluster,
 }
 
 static bool is_traced(const SimEvery *every, uint32_t rank, const Trace *trace) {
-    return trace && (!every->options->traced || every->options->traced[rank]);
+    return trace && sim_every_plays(every, rank) &&
+           (!every->options->traced || every->options->traced[rank]);
 }
 
 static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace *trace,
@@ -321,8 +325,10 @@ static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace
         .peers = &peers,
         .peers_self = every,
         .rank = rank,
-        .slowdown = slowdown_of(options, rank),
-        .jitter = options->jitter,
+        .slowdown = every->played ? sim_jitter_slowest(every->cluster->jitter_gpu_percent / 100,
+                                                       every->plan->world)
+                                  : slowdown_of(options, rank),
+        .jitter = every->played ? (SimJitter){0} : options->jitter,
     };
     member->device = setup.costs ? sim_device_new(&setup, error) : NULL;
     if (!member->device) {
@@ -355,16 +361,24 @@ static void every_free(SimEvery *every) {
 }
 
 static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
-                           SimPrediction *prediction) {
+                           const bool *played, SimPrediction *prediction) {
     SimEvery *every = g_new0(SimEvery, 1);
     every->plan = plan;
     every->cluster = cluster;
     every->options = options;
     every->prediction = prediction;
+    every->played = played;
+    every->first = plan->world;
+    for (uint32_t rank = plan->world; rank-- > 0;) {
+        if (sim_every_plays(every, rank)) {
+            every->first = rank;
+            every->n_played++;
+        }
+    }
     every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
     every->fabric = fabric_for(plan, cluster, options);
     int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
-    every->meetings = sim_meetings_new(plan, every->fabric, options->alone, first_steady,
+    every->meetings = sim_meetings_new(plan, every->fabric, played, options->alone, first_steady,
                                        &options->jitter, &hooks, every);
     every->members = g_new0(SimMember, plan->world);
     every->waiting = sim_queue_new(plan->world);
@@ -403,12 +417,12 @@ static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
 }
 
 static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
-                            const SimOptions *options, SimPrediction *prediction, bool limited,
-                            Trace *trace, GError **error) {
-    SimEvery *every = every_new(plan, cluster, options, prediction);
+                            const SimOptions *options, const bool *played,
+                            SimPrediction *prediction, bool limited, Trace *trace, GError **error) {
+    SimEvery *every = every_new(plan, cluster, options, played, prediction);
     PlanAnswer answer = PLAN_DONE;
     for (uint32_t rank = 0; rank < plan->world && answer == PLAN_DONE; rank++) {
-        if (!add_member(every, rank, limited, trace, error)) {
+        if (sim_every_plays(every, rank) && !add_member(every, rank, limited, trace, error)) {
             answer = prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
         }
     }
@@ -420,14 +434,30 @@ static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
     return answer;
 }
 
-bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
-                    SimPrediction *prediction, Trace *trace, GError **error) {
-    PlanAnswer answer = play_once(plan, cluster, options, prediction, true, trace, error);
+static bool play_those(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                       const bool *played, SimPrediction *prediction, Trace *trace,
+                       GError **error) {
+    PlanAnswer answer = play_once(plan, cluster, options, played, prediction, true, trace, error);
     if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
-        answer = play_once(plan, cluster, options, prediction, false, NULL, error);
+        answer = play_once(plan, cluster, options, played, prediction, false, NULL, error);
         if (answer == PLAN_STOPPED) {
             return sim_verdict_refuse_oom(prediction, error);
         }
     }
     return answer != PLAN_FAILED;
+}
+
+bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                    SimPrediction *prediction, Trace *trace, GError **error) {
+    return play_those(plan, cluster, options, NULL, prediction, trace, error);
+}
+
+bool sim_play_stages(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                     SimPrediction *prediction, Trace *trace, GError **error) {
+    g_autofree bool *played = g_new0(bool, plan->world);
+    uint32_t group = plan_group_of_rank(plan, options->rank, PLAN_AXIS_PIPELINE);
+    for (uint32_t rank = 0; rank < plan->world; rank++) {
+        played[rank] = plan_group_of_rank(plan, rank, PLAN_AXIS_PIPELINE) == group;
+    }
+    return play_those(plan, cluster, options, played, prediction, trace, error);
 }

@@ -18,3 +18,7 @@
 /* Fills in the prediction (and trace, unless NULL) as sim_predict() says. */
 bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                     SimPrediction *prediction, Trace *trace, GError **error);
+/* The same of a rank of each stage, those of options->rank's pipeline. They stand for the others of
+ * their stages, whose collectives begin when they come. */
+bool sim_play_stages(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                     SimPrediction *prediction, Trace *trace, GError **error);

@@ -1,6 +1,7 @@
 #include "sim/meeting.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/error.h"
 #include "sim/fair.h"
@@ -12,8 +13,18 @@ typedef enum {
     RUNS
 } State;
 
+/* What a rank can wait at: a communicator of each axis, or of stages one of three ways, with the
+ * one behind (even) or before. */
+enum {
+    TO_BEHIND,
+    TO_BEFORE,
+    BOTH_WAYS,
+    N_WAYS,
+    N_SLOTS = PLAN_N_AXES + 2 * N_WAYS
+};
+
 typedef struct {
-    PlanAxis axis;
+    uint32_t slots[2]; /* of its ranks; of stages, of the first and of the second */
     uint32_t *ranks, n_ranks;
     uint32_t *lanes; /* of each that is there */
     SimTime *came;   /* likewise, when */
@@ -44,8 +55,8 @@ struct _SimMeetings {
     const SimJitter *jitter;
     Communicator *communicators;
     uint32_t n_communicators;
-    uint32_t *of_rank[PLAN_N_AXES]; /* its communicator's number */
-    bool *there[PLAN_N_AXES];       /* it has come to the collective that is open there */
+    uint32_t *of_rank[N_SLOTS]; /* its communicator's number */
+    bool *there[N_SLOTS];       /* it has come to the collective that is open there */
     SimFair *fair;
     GArray *by_user;  /* uint32_t: the communicator that is fair's user */
     SimQueue *events; /* a slot a communicator: its start, then its end */
@@ -104,21 +115,41 @@ static double most_of(const Communicator *communicator, const SimFabric *fabric,
     return fmin(most, 1);
 }
 
+static Communicator communicator_new(uint32_t slot, uint32_t other_slot, uint32_t most) {
+    return (Communicator){
+        .slots = {slot, other_slot},
+        .ranks = g_new(uint32_t, most),
+        .lanes = g_new(uint32_t, most),
+        .came = g_new(SimTime, most),
+        .links = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+    };
+}
+
+/* All of its ranks laid its ring; those come that are played. */
+static void keep_played(Communicator *communicator, const bool *played) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < communicator->n_ranks; i++) {
+        if (!played || played[communicator->ranks[i]]) {
+            communicator->ranks[n++] = communicator->ranks[i];
+        }
+    }
+    communicator->n_ranks = n;
+}
+
+static void add_slot(SimMeetings *meetings, uint32_t slot) {
+    meetings->of_rank[slot] = g_new(uint32_t, meetings->n_world);
+    memset(meetings->of_rank[slot], 0xff, meetings->n_world * sizeof(uint32_t)); /* none */
+    meetings->there[slot] = g_new0(bool, meetings->n_world);
+}
+
 static void add_axis(SimMeetings *meetings, const Plan *plan, const SimFabric *fabric,
-                     PlanAxis axis, uint32_t *scratch) {
+                     PlanAxis axis, const bool *played, uint32_t *scratch) {
     uint32_t size = plan->axes[axis], first = meetings->n_communicators;
     meetings->n_communicators += plan->world / size;
     for (uint32_t i = first; i < meetings->n_communicators; i++) {
-        meetings->communicators[i] = (Communicator){
-            .axis = axis,
-            .ranks = g_new(uint32_t, size),
-            .lanes = g_new(uint32_t, size),
-            .came = g_new(SimTime, size),
-            .links = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
-        };
+        meetings->communicators[i] = communicator_new(axis, axis, size);
     }
-    meetings->of_rank[axis] = g_new(uint32_t, plan->world);
-    meetings->there[axis] = g_new0(bool, plan->world);
+    add_slot(meetings, axis);
     for (uint32_t rank = 0; rank < plan->world; rank++) {
         uint32_t number = first + plan_group_of_rank(plan, rank, axis);
         Communicator *communicator = &meetings->communicators[number];
@@ -128,7 +159,51 @@ static void add_axis(SimMeetings *meetings, const Plan *plan, const SimFabric *f
     for (uint32_t i = first; i < meetings->n_communicators; i++) {
         lay_ring(&meetings->communicators[i], fabric);
         meetings->communicators[i].most = most_of(&meetings->communicators[i], fabric, scratch);
+        keep_played(&meetings->communicators[i], played);
     }
+}
+
+static uint32_t slot_of_way(unsigned way, bool behind) {
+    return PLAN_N_AXES + 2 * way + !behind;
+}
+
+/* A rank and the one of the stage behind that has its place there. */
+static void add_way(SimMeetings *meetings, const SimFabric *fabric, unsigned way, uint32_t rank,
+                    uint32_t behind, const bool *played, uint32_t *scratch) {
+    uint32_t number = meetings->n_communicators++, slot = slot_of_way(way, true);
+    Communicator *communicator = &meetings->communicators[number];
+    *communicator = communicator_new(slot, slot + 1, 2);
+    communicator->ranks[communicator->n_ranks++] = rank;
+    communicator->ranks[communicator->n_ranks++] = behind;
+    if (way != TO_BEFORE) {
+        add_hop(communicator, fabric, rank, behind);
+    }
+    if (way != TO_BEHIND) {
+        add_hop(communicator, fabric, behind, rank);
+    }
+    meetings->of_rank[slot][rank] = meetings->of_rank[slot + 1][behind] = number;
+    communicator->most = most_of(communicator, fabric, scratch);
+    keep_played(communicator, played);
+}
+
+static void add_stages(SimMeetings *meetings, const Plan *plan, const SimFabric *fabric,
+                       const bool *played, uint32_t *scratch) {
+    uint32_t stride = plan_axis_stride(plan, PLAN_AXIS_PIPELINE);
+    for (unsigned way = 0; way < N_WAYS; way++) {
+        add_slot(meetings, slot_of_way(way, true));
+        add_slot(meetings, slot_of_way(way, false));
+        for (uint32_t rank = 0; rank + stride < plan->world; rank++) {
+            add_way(meetings, fabric, way, rank, rank + stride, played, scratch);
+        }
+    }
+}
+
+/* How many communicators an axis has. */
+static uint32_t count_communicators(const Plan *plan, PlanAxis axis) {
+    uint32_t size = plan->axes[axis];
+    return size < 2                     ? 0
+           : axis == PLAN_AXIS_PIPELINE ? N_WAYS * (plan->world - plan->world / size)
+                                        : plan->world / size;
 }
 
 /* Communicators whose links are nobody else's. */
@@ -146,8 +221,8 @@ static void find_exclusive(SimMeetings *meetings, bool no_sharing, uint32_t *own
     }
 }
 
-SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no_sharing,
-                              int32_t first_counted, const SimJitter *jitter,
+SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, const bool *played,
+                              bool no_sharing, int32_t first_counted, const SimJitter *jitter,
                               const SimMeetingsHooks *hooks, gpointer self) {
     SimMeetings *meetings = g_new0(SimMeetings, 1);
     meetings->hooks = hooks;
@@ -157,13 +232,15 @@ SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no
     meetings->jitter = jitter;
     uint32_t most = 0;
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        most += plan->axes[axis] > 1 ? plan->world / plan->axes[axis] : 0;
+        most += count_communicators(plan, (PlanAxis)axis);
     }
     meetings->communicators = g_new0(Communicator, most);
     g_autofree uint32_t *scratch = g_new0(uint32_t, fabric->n_links);
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        if (plan->axes[axis] > 1) {
-            add_axis(meetings, plan, fabric, (PlanAxis)axis, scratch);
+        if (axis == PLAN_AXIS_PIPELINE && plan->axes[axis] > 1) {
+            add_stages(meetings, plan, fabric, played, scratch);
+        } else if (plan->axes[axis] > 1) {
+            add_axis(meetings, plan, fabric, (PlanAxis)axis, played, scratch);
         }
     }
     find_exclusive(meetings, no_sharing, scratch);
@@ -182,9 +259,9 @@ void sim_meetings_free(SimMeetings *meetings) {
             g_free(meetings->communicators[i].came);
             g_array_unref(meetings->communicators[i].links);
         }
-        for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-            g_free(meetings->of_rank[axis]);
-            g_free(meetings->there[axis]);
+        for (unsigned slot = 0; slot < N_SLOTS; slot++) {
+            g_free(meetings->of_rank[slot]);
+            g_free(meetings->there[slot]);
         }
         g_free(meetings->communicators);
         sim_fair_free(meetings->fair);
@@ -206,13 +283,35 @@ static uint32_t place_of(const Communicator *communicator, uint32_t rank) {
     return low;
 }
 
+/* What is sent is received at the other end. */
+static PlanOpKind kind_of(const SimArrival *arrival) {
+    PlanOpKind kind = (PlanOpKind)arrival->op->kind;
+    return kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND : kind;
+}
+
 static bool is_the_same(const Communicator *communicator, const SimArrival *arrival) {
-    return communicator->kind == (PlanOpKind)arrival->op->kind &&
-           communicator->bytes == arrival->cost->bytes;
+    return communicator->kind == kind_of(arrival) && communicator->bytes == arrival->cost->bytes;
+}
+
+static uint32_t slot_of(const SimArrival *arrival) {
+    PlanOpKind kind = (PlanOpKind)arrival->op->kind;
+    bool sends = kind == PLAN_OP_SEND;
+    return !plan_op_is_of_stages(kind) ? arrival->op->axis
+                                       : slot_of_way(kind == PLAN_OP_EXCHANGE   ? BOTH_WAYS
+                                                     : sends == arrival->behind ? TO_BEHIND
+                                                                                : TO_BEFORE,
+                                                     arrival->behind);
+}
+
+/* Of the rank at a place: the second of two stages that are neighbours is the one behind. */
+static uint32_t slot_at(const SimMeetings *meetings, const Communicator *communicator,
+                        uint32_t rank) {
+    uint32_t number = (uint32_t)(communicator - meetings->communicators);
+    return communicator->slots[meetings->of_rank[communicator->slots[0]][rank] != number];
 }
 
 static void open_collective(Communicator *communicator, const SimArrival *arrival) {
-    communicator->kind = arrival->op->kind;
+    communicator->kind = kind_of(arrival);
     communicator->bytes = arrival->cost->bytes;
     communicator->step = arrival->step;
     communicator->cost = (SimNetworkCost){0};
@@ -248,7 +347,8 @@ static void close_collective(SimMeetings *meetings, Communicator *communicator) 
     communicator->state = GATHERS;
     communicator->n_came = 0;
     for (uint32_t i = 0; i < communicator->n_ranks; i++) {
-        meetings->there[communicator->axis][communicator->ranks[i]] = false;
+        uint32_t rank = communicator->ranks[i];
+        meetings->there[slot_at(meetings, communicator, rank)][rank] = false;
     }
 }
 
@@ -283,10 +383,10 @@ static void meet(SimMeetings *meetings, uint32_t number) {
 
 bool sim_meetings_arrive(SimMeetings *meetings, uint32_t rank, const SimArrival *arrival,
                          GError **error) {
-    uint32_t number = meetings->of_rank[arrival->op->axis][rank];
+    uint32_t slot = slot_of(arrival), number = meetings->of_rank[slot][rank];
     Communicator *communicator = &meetings->communicators[number];
     uint32_t place = place_of(communicator, rank);
-    g_assert(communicator->state == GATHERS && !meetings->there[communicator->axis][rank]);
+    g_assert(communicator->state == GATHERS && !meetings->there[slot][rank]);
     if (communicator->n_came == 0) {
         open_collective(communicator, arrival);
     } else if (!is_the_same(communicator, arrival)) {
@@ -305,7 +405,7 @@ bool sim_meetings_arrive(SimMeetings *meetings, uint32_t rank, const SimArrival 
     communicator->lanes[place] = arrival->lane;
     communicator->came[place] = arrival->at;
     communicator->n_came++;
-    meetings->there[communicator->axis][rank] = true;
+    meetings->there[slot][rank] = true;
     note_time(communicator, rank, arrival->at);
     if (communicator->n_came == communicator->n_ranks) {
         meet(meetings, number);
@@ -315,9 +415,9 @@ bool sim_meetings_arrive(SimMeetings *meetings, uint32_t rank, const SimArrival 
 
 SimTime sim_meetings_bound(const SimMeetings *meetings, uint32_t rank) {
     SimTime bound = SIM_NEVER;
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        if (meetings->there[axis] && meetings->there[axis][rank]) {
-            const Communicator *open = &meetings->communicators[meetings->of_rank[axis][rank]];
+    for (unsigned slot = 0; slot < N_SLOTS; slot++) {
+        if (meetings->there[slot] && meetings->there[slot][rank]) {
+            const Communicator *open = &meetings->communicators[meetings->of_rank[slot][rank]];
             bound = MIN(bound, open->state == GATHERS ? open->last_ns : open->earliest_end_ns);
         }
     }
@@ -397,7 +497,8 @@ char *sim_meetings_who_waits(const SimMeetings *meetings) {
     for (uint32_t i = 0; i < meetings->n_communicators; i++) {
         const Communicator *open = &meetings->communicators[i];
         for (uint32_t place = 0; open->n_came > 0 && place < open->n_ranks; place++) {
-            if (!meetings->there[open->axis][open->ranks[place]]) {
+            uint32_t rank = open->ranks[place];
+            if (!meetings->there[slot_at(meetings, open, rank)][rank]) {
                 return g_strdup_printf("rank %u waits in step %d at %s for rank %u, which never "
                                        "comes",
                                        open->last_rank, open->step, plan_op_info(open->kind)->name,

@@ -11,6 +11,9 @@
  * (sim_meetings_next) is done when no rank can act before it any more (sim_meetings_step). Where
  * nobody else uses the links of a ring, its end is known, and told, as soon as all have come.
  *
+ * Neighbours of a pipeline have three communicators: of what goes to the stage behind, of what
+ * goes to the one before, and of exchanges. A rank may wait at each of them.
+ *
  * Owns: communicators. Borrows: plan, fabric, jitter, hooks. Threads: one. Cost: O(1) to come,
  * O(ranks of the group) to meet and to end.
  */
@@ -34,8 +37,9 @@ typedef struct {
     uint32_t n_last;   /* how often that was so */
 } SimMeetingsBook;
 
-SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, bool no_sharing,
-                              int32_t first_counted, const SimJitter *jitter,
+/* played: by rank, who is; NULL: all. The others of a group do what those do that are. */
+SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, const bool *played,
+                              bool no_sharing, int32_t first_counted, const SimJitter *jitter,
                               const SimMeetingsHooks *hooks, gpointer self);
 void sim_meetings_free(SimMeetings *meetings); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMeetings, sim_meetings_free)

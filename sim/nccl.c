@@ -25,12 +25,17 @@ static unsigned column(const SimNcclGroup *group) {
     return MIN(group->nodes, 3) - 1; /* of the tables: one node, two, more */
 }
 
+/* What goes whole to one other rank, or comes from it. */
+static bool is_sent(PlanOpKind kind) {
+    return kind == PLAN_OP_PASS_ON || plan_op_is_of_stages(kind);
+}
+
 /* Of a ring. */
 static double steps_of(const Asked *a) {
     double n = a->group->ranks;
     return a->kind == PLAN_OP_ALL_REDUCE  ? 2 * (n - 1)
            : a->kind == PLAN_OP_BROADCAST ? n
-           : a->kind == PLAN_OP_PASS_ON   ? 1
+           : is_sent(a->kind)             ? 1
                                           : n - 1;
 }
 
@@ -46,7 +51,7 @@ static SimNcclTerms ring(const Asked *a) {
     const SimNcclGroup *g = a->group;
     /* Sends to the next rank: within a node assumed to have the ring's channels, as there is no
      * published measurement here; to the next node one GPU sends, by its own NIC. */
-    bool one_sends = a->kind == PLAN_OP_PASS_ON && g->nodes > 1;
+    bool one_sends = is_sent(a->kind) && g->nodes > 1;
     double channels = one_sends ? 1 : g->channels;
     double bandwidth = channels * g->channel_gb_per_s, steps = steps_of(a);
     double far = fmin(steps, (a->kind == PLAN_OP_ALL_REDUCE ? 2.0 : 1.0) * (g->nodes - 1));
@@ -65,7 +70,7 @@ static SimNcclTerms ring(const Asked *a) {
         a->bytes / (g->channels * g->ranks) >= far_ring_bytes) {
         latency *= far_ring_factor[g->generation];
     }
-    double share = a->kind == PLAN_OP_PASS_ON ? 1 : g->ranks / steps;
+    double share = is_sent(a->kind) ? 1 : g->ranks / steps;
     return (SimNcclTerms){latency, bandwidth * share};
 }
 
@@ -96,7 +101,7 @@ static SimNcclTerms nvls(const Asked *a) {
     const SimNcclGroup *g = a->group;
     bool reduces_all = a->kind == PLAN_OP_ALL_REDUCE;
     if (a->proto != SIM_NCCL_SIMPLE || g->nodes > 1 || g->nvls_heads < 2 ||
-        a->kind == PLAN_OP_BROADCAST || a->kind == PLAN_OP_PASS_ON) {
+        a->kind == PLAN_OP_BROADCAST || is_sent(a->kind)) {
         return (SimNcclTerms){0};
     }
     double heads = MIN(g->nvls_heads, g->ranks);

@@ -5,9 +5,10 @@
 #include "plan/op-work.h"
 #include "sim/error.h"
 
-static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *role,
-                           const PlanOp *op) {
-    const SimNetworkPath *path = &costs->paths[op->axis];
+static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const Plan *plan,
+                           const PlanRole *role, const PlanOp *op) {
+    const SimNetworkPath *path =
+        &costs->paths[sim_is_behind(plan, role, op) ? SIM_PATH_BEHIND : op->axis];
     cost->bytes = plan_op_work(role, op).bytes;
     SimNetworkCost network = sim_network_cost(costs->cluster, path, op->kind, cost->bytes);
     cost->duration_ns = sim_network_time(&network);
@@ -32,8 +33,8 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     g_autoptr(SimOpCosts) costs = g_new0(SimOpCosts, 1);
     costs->role = role;
     costs->cluster = cluster;
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        costs->paths[axis] = paths[axis];
+    for (unsigned i = 0; i < SIM_N_PATHS; i++) {
+        costs->paths[i] = paths[i];
     }
     costs->row_of_op = g_new(uint32_t, ops_of->n_ops);
     costs->rows = g_array_new(FALSE, FALSE, sizeof(SimOpCost));
@@ -48,7 +49,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         plan_alike_note(&known, ops_of, op);
         SimOpCost cost = {0};
         if (plan_op_is_collective(op->kind)) {
-            set_collective(&cost, costs, ops_of, op);
+            set_collective(&cost, costs, plan, ops_of, op);
         } else if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
             set_hosts(&cost, costs, ops_of, op);
         } else if (sim_compute_cost(cluster, ops_of, op, &cost.use.compute)) {

@@ -18,10 +18,16 @@ typedef struct {
     double bytes;        /* of a collective's tensor */
 } SimOpCost;
 
+/* Whether the op is with the stage behind, of a role that has a place in a pipeline. */
+static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    return plan_op_is_of_stages((PlanOpKind)op->kind) &&
+           plan_op_dims(role, op)[2] > plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);
+}
+
 typedef struct {
     uint32_t role;
     const ModelCluster *cluster;
-    SimNetworkPath paths[PLAN_N_AXES];
+    SimNetworkPath paths[SIM_N_PATHS];
     uint32_t *row_of_op; /* by op of the role: ops that are alike share a row of: */
     GArray *rows;        /* SimOpCost */
 } SimOpCosts;
@@ -30,7 +36,7 @@ static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op)
     return &g_array_index(costs->rows, SimOpCost, costs->row_of_op[op]);
 }
 
-/* paths: PLAN_N_AXES of them. NULL and *ret_unsupported set to a dtype's name when the device
+/* paths: SIM_N_PATHS of them. NULL and *ret_unsupported set to a dtype's name when the device
  * cannot compute in it. */
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported);

@@ -86,10 +86,11 @@ typedef struct {
 } Task;
 
 static SimOpCosts *costs_of(const Task *task) {
-    SimNetworkPath paths[PLAN_N_AXES];
+    SimNetworkPath paths[SIM_N_PATHS];
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] = sim_network_path(task->cluster, task->plan, (PlanAxis)axis);
     }
+    paths[SIM_PATH_BEHIND] = sim_network_path_to(task->cluster, task->plan, 0, true);
     return sim_op_costs_new(task->plan, task->role, task->cluster, paths,
                             &task->prediction->unsupported_dtype);
 }
@@ -316,7 +317,9 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     if (trace) {
         describe(trace, &task);
     }
+    bool stages = plan->axes[PLAN_AXIS_PIPELINE] > 1;
     bool done = own.every_rank ? sim_play_every(plan, cluster, &own, prediction, trace, error)
+                : stages       ? sim_play_stages(plan, cluster, &own, prediction, trace, error)
                                : play_alone(&task, trace, error);
     if (done && trace && !prediction->fits) {
         describe_oom(trace, plan, prediction);

@@ -36,7 +36,8 @@ static const SimJitter none;
 static void make(Fixture *fixture, const Plan *of, const SimFabricShape *shape) {
     fixture->log = g_string_new(NULL);
     fixture->fabric = sim_fabric_new(shape);
-    fixture->meetings = sim_meetings_new(of, fixture->fabric, false, 0, &none, &hooks, fixture);
+    fixture->meetings =
+        sim_meetings_new(of, fixture->fabric, NULL, false, 0, &none, &hooks, fixture);
 }
 
 static void set_up(Fixture *fixture, gconstpointer data) {
@@ -111,7 +112,8 @@ static void test_degraded(Fixture *fixture, gconstpointer data) {
     fixture->log = g_string_new(NULL);
     fixture->fabric = sim_fabric_new(&shape);
     sim_fabric_scale_nic(fixture->fabric, 3, 0.5);
-    fixture->meetings = sim_meetings_new(&plan, fixture->fabric, false, 0, &none, &hooks, fixture);
+    fixture->meetings =
+        sim_meetings_new(&plan, fixture->fabric, NULL, false, 0, &none, &hooks, fixture);
     for (uint32_t rank = 0; rank < 4; rank++) {
         come(fixture, rank, &replicate, 0);
     }
@@ -167,7 +169,8 @@ static void test_pairs(Fixture *fixture, gconstpointer data) {
     fixture->log = g_string_new(NULL);
     fixture->fabric = sim_fabric_new(&shape);
     sim_fabric_scale_nvlink(fixture->fabric, 3, 0.5);
-    fixture->meetings = sim_meetings_new(&plan, fixture->fabric, false, 0, &none, &hooks, fixture);
+    fixture->meetings =
+        sim_meetings_new(&plan, fixture->fabric, NULL, false, 0, &none, &hooks, fixture);
     for (uint32_t rank = 0; rank < 4; rank++) {
         come(fixture, rank, &replicate, 0);
     }
