@@ -451,7 +451,8 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
             plan_builder_expect_like(&run.builder, &plan->roles[0]);
         }
         uint32_t stage = run.graph->stage;
-        run.parameters = plan->parameters + begins[stage].parameter;
+        run.first_parameter = begins[stage].parameter;
+        run.parameters = plan->parameters + run.first_parameter;
         First *first = &firsts[strategy->pipeline > 1 ? stage : run.rank % strategy->context];
         build_role(&run, &plan->roles[i], first->role, &first->passes);
         run_clear(&run);

@@ -390,7 +390,8 @@ static bool check_section(Check *c, PlanSection section) {
 static bool check_shapes(Check *c) {
     for (uint32_t i = 0; i < c->role->n_ops; i++) {
         const PlanOp *op = &c->role->ops[i];
-        if (plan_alike_find(&c->sound, c->role, op)) {
+        bool hangs_on_place = plan_op_is_of_stages((PlanOpKind)op->kind);
+        if (!hangs_on_place && plan_alike_find(&c->sound, c->role, op)) {
             continue;
         }
         g_autofree char *fault = plan_op_shape_fault(c->plan, c->role, op);
@@ -399,7 +400,9 @@ static bool check_shapes(Check *c) {
                         c->role_id, i, plan_op_info((PlanOpKind)op->kind)->name, fault);
             return false;
         }
-        plan_alike_note(&c->sound, c->role, op);
+        if (!hangs_on_place) {
+            plan_alike_note(&c->sound, c->role, op);
+        }
     }
     return true;
 }

@@ -202,7 +202,8 @@ struct _PlanRun {
     uint32_t n_folded; /* passes of a step that are not written (plan/fold.h) */
     bool reduces;      /* that pass reduces gradients, and does not only add them up */
     uint32_t rank;     /* of those that play this role, the first */
-    const PlanParameter *parameters; /* the plan's, whose names buffers bear */
+    const PlanParameter *parameters; /* the plan's, whose names buffers bear: this stage's, */
+    uint32_t first_parameter;        /* which begin there with this one */
 
     PlanRunUnit *units;
     uint32_t n_units;

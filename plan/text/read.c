@@ -149,10 +149,11 @@ static bool read_modules(PlanReader *r) {
         return false;
     }
     g_autoptr(GArray) modules = g_array_new(FALSE, TRUE, sizeof(PlanModule));
+    bool has_roots = r->plan->axes[PLAN_AXIS_PIPELINE] > 1; /* each stage has one */
     for (uint32_t i = 0; i < n; i++) {
         PlanModule module = {0};
         if (!plan_reader_row_id(r, 'm', i) ||
-            !plan_reader_id(r, plan_reader_word(r), 'm', i, i == 0, &module.parent) ||
+            !plan_reader_id(r, plan_reader_word(r), 'm', i, i == 0 || has_roots, &module.parent) ||
             !plan_reader_name(r, &module.class_name) || !plan_reader_name(r, &module.name) ||
             !plan_reader_end_of_line(r)) {
             return false;

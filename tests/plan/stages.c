@@ -1,0 +1,149 @@
+/* Stages that share the layers: what they give each other, in text, and faults that are found. */
+#include <glib.h>
+#include <string.h>
+
+#include "models/stages.h"
+#include "plan/check.h"
+#include "plan/text/text.h"
+#include "tests/plan/plans.h"
+
+#define NETWORK "[network]\nfamily=llama\nlayers=6\nwidth=16\nheads=2\nffn=32\nvocab=12\nseq=8\n"
+
+static Plan *plan_of(const char *more) {
+    g_autofree char *words = g_strconcat("ranks=8 pipeline=4 accumulate=6", more, NULL);
+    return test_plan(NETWORK, words);
+}
+
+static const PlanRole *role_of_stage(const Plan *plan, uint32_t stage) {
+    return &plan->roles[plan_role_of_rank(plan, stage * plan_ranks_of_stage(plan))];
+}
+
+/* Ops of a steady step with this peer: what is sent there, received from there, or both. */
+typedef struct {
+    unsigned sent, received, exchanged;
+} Talk;
+
+static Talk talk_with(const PlanRole *role, int64_t peer) {
+    Talk talk = {0};
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        const PlanOp *op = &role->ops[instr->arg];
+        if (instr->kind == PLAN_LAUNCH && plan_op_is_of_stages((PlanOpKind)op->kind) &&
+            plan_op_dims(role, op)[2] == peer) {
+            talk.sent += op->kind == PLAN_OP_SEND;
+            talk.received += op->kind == PLAN_OP_RECEIVE;
+            talk.exchanged += op->kind == PLAN_OP_EXCHANGE;
+        }
+    }
+    return talk;
+}
+
+/* Each microbatch goes there once, and its gradient comes back once. */
+static void check_talk(const char *more, bool exchanges) {
+    g_autoptr(Plan) plan = plan_of(more);
+    for (uint32_t stage = 0; stage < 4; stage++) {
+        const PlanRole *role = role_of_stage(plan, stage);
+        Talk before = talk_with(role, (int64_t)stage - 1), behind = talk_with(role, stage + 1);
+        unsigned n_before = stage > 0 ? 6 : 0, n_behind = stage < 3 ? 6 : 0;
+        g_assert_cmpuint(before.sent + before.exchanged, ==, n_before);
+        g_assert_cmpuint(before.received + before.exchanged, ==, n_before);
+        g_assert_cmpuint(behind.sent + behind.exchanged, ==, n_behind);
+        g_assert_cmpuint(behind.received + behind.exchanged, ==, n_behind);
+        /* A stage begins with as many forwards as there are stages from it on. */
+        g_assert_cmpuint(behind.exchanged, ==, exchanges && stage < 3 ? 6 - (4 - stage) + 1 : 0);
+        g_assert_cmpuint(role->n_loss_ops > 0, ==, stage == 3);
+    }
+}
+
+static void test_talk(void) {
+    check_talk("", true);
+    check_talk(" pipeline_schedule=gpipe", false);
+}
+
+/* Tables and parameters of all stages, each once; ranks own what their stage has. */
+static void test_tables(void) {
+    g_autoptr(Plan) plan = plan_of(" pipeline_split=even");
+    g_autoptr(Plan) whole = test_plan(NETWORK, "ranks=2 accumulate=6");
+    g_assert_cmpuint(plan->n_parameters, ==, whole->n_parameters);
+    uint64_t owned = 0;
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        g_assert_cmpstr(plan->parameters[p].name, ==, whole->parameters[p].name);
+        g_assert_cmpuint(plan->parameters[p].elements, ==, whole->parameters[p].elements);
+    }
+    for (uint32_t stage = 0; stage < 4; stage++) {
+        owned += role_of_stage(plan, stage)->n_parameter_elements;
+    }
+    g_assert_cmpuint(owned, ==, whole->roles[0].n_parameter_elements);
+    g_assert_cmpuint(plan->axes[PLAN_AXIS_PIPELINE], ==, 4);
+    g_assert_cmpuint(plan->axes[PLAN_AXIS_REPLICATE], ==, 1);
+    g_assert_cmpuint(plan_n_batches(plan), ==, 2);
+    g_assert_cmpuint(plan_batch_of_rank(plan, 7), ==, 1);
+    g_assert_cmpuint(plan->tokens_per_rank, ==, 6 * 8 / 4);
+}
+
+/* As torchtitan's generate_llm_fqn_per_model_part() gives blocks out, and evenly. */
+static void test_split(void) {
+    static const uint64_t titan[] = {8, 9, 8, 7}, even[] = {9, 9, 8, 8};
+    for (uint32_t stage = 0; stage < 4; stage++) {
+        g_assert_cmpuint(model_stage_layers(32, 4, PLAN_SPLIT_TORCHTITAN, stage), ==, titan[stage]);
+        g_assert_cmpuint(model_stage_layers(34, 4, PLAN_SPLIT_EVEN, stage), ==, even[stage]);
+    }
+    g_autoptr(GError) few = test_plan_error(NETWORK, "ranks=16 pipeline=8 accumulate=8");
+    g_assert_nonnull(strstr(few->message, "6 blocks leave one of pipeline=8 stages none"));
+    g_autoptr(GError) family =
+        test_plan_error(GPT_TOY, "ranks=4 pipeline=2 accumulate=2 flavour=fsdp2");
+    g_assert_nonnull(strstr(family->message, "does not know a family other than llama"));
+}
+
+static void test_text(void) {
+    g_autoptr(Plan) plan = plan_of("");
+    g_autoptr(GString) text = plan_text(plan);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "stages.plan", &error);
+    g_assert_no_error(error);
+    g_autoptr(GString) again = plan_text(read);
+    g_assert_cmpstr(text->str, ==, again->str);
+    g_assert_nonnull(strstr(text->str, "mesh replicate=1 shard=2 part=1 pipeline=4\n"));
+}
+
+static PlanOp *first_of(PlanRole *role, PlanOpKind kind) {
+    PlanOp *op = role->ops;
+    while (op->kind != kind) {
+        op++;
+    }
+    return op;
+}
+
+static void must_refuse(const Plan *plan, const char *expected) {
+    g_autoptr(GError) error = NULL;
+    g_assert_false(plan_check(plan, &error));
+    g_assert_error(error, PLAN_ERROR, PLAN_ERROR_CHECK);
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, expected));
+}
+
+static void test_faults(void) {
+    g_autoptr(Plan) plan = plan_of("");
+    g_assert_true(plan_check(plan, NULL));
+    PlanRole *first = (PlanRole *)role_of_stage(plan, 0), *second = first + 1;
+    PlanOp *sends = first_of(first, PLAN_OP_SEND), *takes = first_of(second, PLAN_OP_RECEIVE);
+    sends->kind = PLAN_OP_RECEIVE;
+    must_refuse(plan, "is not answered by role 1");
+    sends->kind = PLAN_OP_SEND;
+    second->dims[takes->dims + 2] = 2;
+    must_refuse(plan, "section first: what role 0");
+    second->dims[takes->dims + 2] = 1;
+    must_refuse(plan, "its peer is no neighbour on axis pipeline");
+    second->dims[takes->dims + 2] = 0;
+    g_assert_true(plan_check(plan, NULL));
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/stages/what they give each other", test_talk);
+    g_test_add_func("/plan/stages/tables", test_tables);
+    g_test_add_func("/plan/stages/blocks of each", test_split);
+    g_test_add_func("/plan/stages/text", test_text);
+    g_test_add_func("/plan/stages/faults are found", test_faults);
+    return g_test_run();
+}
