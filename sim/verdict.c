@@ -142,6 +142,7 @@ static void name_shares(SimPrediction *prediction, SimDevice *device) {
         prediction->share_names[SIM_SHARE_NETWORK + axis] =
             sim_device_slowest_link(device, (PlanAxis)axis);
     }
+    prediction->share_names[SIM_SHARE_NETWORK + PLAN_AXIS_PIPELINE] = "links between stages";
     prediction->share_names[SIM_SHARE_RANKS] =
         sim_device_has_stages(device) ? "pipeline bubbles" : "other ranks";
     prediction->share_names[SIM_SHARE_BESIDE] = "kernels of other lanes";
