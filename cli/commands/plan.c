@@ -74,7 +74,11 @@ static void print_summary(const Plan *plan, const Facts *facts) {
     g_autofree char *shared = tensor > 1    ? g_strdup_printf(" x tensor %u", tensor)
                               : context > 1 ? g_strdup_printf(", %u of them to a sequence", context)
                                             : g_strdup("");
-    printf("ranks         %u (replicate %u x shard %u%s), %u role%s\n", plan->world,
+    g_autofree char *stages =
+        plan->axes[PLAN_AXIS_PIPELINE] > 1
+            ? g_strdup_printf("pipeline %u x ", plan->axes[PLAN_AXIS_PIPELINE])
+            : g_strdup("");
+    printf("ranks         %u (%sreplicate %u x shard %u%s), %u role%s\n", plan->world, stages,
            plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], shared, plan->n_roles,
            plan->n_roles == 1 ? "" : "s");
     printf("instructions  %" G_GUINT64_FORMAT " (rank 0), built in %.2f ms\n", facts->instructions,

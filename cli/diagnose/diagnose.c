@@ -286,11 +286,25 @@ static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
     return value ? g_ascii_strtoull(value, NULL, 10) : 0;
 }
 
+/* A simple strategy has one stage, and each rank passes of its own instead of microbatches that go
+ * through all, if that comes out even. If not, there stay several, and DDP is refused by name. */
+static char *passes_of_simple(uint64_t stages, uint64_t passes, const char *sharding) {
+    if (passes % stages == 0) {
+        return g_strdup_printf(" pipeline=1 pipeline_schedule=1f1b accumulate=%" G_GUINT64_FORMAT,
+                               passes / stages);
+    }
+    return g_strdup(g_str_equal(sharding, "none") ? " flavour=ddp" : "");
+}
+
 /* A simple strategy shares no layers and no sequences: each rank has its part of the batch to
  * itself, if that comes out even. If not, they stay shared, and DDP is refused by its name. */
 static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
     uint64_t tensor = number_of(what_if, "tensor"), context = number_of(what_if, "context");
     uint64_t batch = number_of(what_if, "micro_batch"), share = MAX(tensor, 1) * MAX(context, 1);
+    uint64_t stages = number_of(what_if, "pipeline");
+    if (stages > 1) {
+        return passes_of_simple(stages, number_of(what_if, "accumulate"), sharding);
+    }
     if (share > 1 && batch % share == 0) {
         return g_strdup_printf("%s micro_batch=%" G_GUINT64_FORMAT,
                                tensor > 1 ? " tensor=1 tensor_plan=torchtitan" : " context=1",

@@ -36,7 +36,7 @@ static void add_comm(JsonBuilder *json, const SimPrediction *prediction) {
 static void add_oom(JsonBuilder *json, const CliPredictReport *report) {
     const SimOom *oom = &report->prediction->oom;
     trace_json_begin_object(json, "oom");
-    if (report->prediction->n_ranks) {
+    if (report->prediction->n_ranks || report->plan->axes[PLAN_AXIS_PIPELINE] > 1) {
         trace_json_add_int(json, "rank", oom->rank);
     }
     trace_json_add_text(json, "buffer", oom->buffer);
@@ -54,8 +54,28 @@ static void add_oom(JsonBuilder *json, const CliPredictReport *report) {
     json_builder_end_object(json);
 }
 
+/* Of a pipeline a rank of each stage was played: whose memory and times the figures are. */
+static void add_stages(JsonBuilder *json, const CliPredictReport *report) {
+    const SimPrediction *prediction = report->prediction;
+    const Plan *plan = report->plan;
+    if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
+        trace_json_begin_object(json, "pipeline");
+        trace_json_add_int(json, "stages", plan->axes[PLAN_AXIS_PIPELINE]);
+        trace_json_add_int(json, "memory_of_rank", prediction->memory_rank);
+        trace_json_add_int(json, "memory_of_stage",
+                           plan_rank_on_axis(plan, prediction->memory_rank, PLAN_AXIS_PIPELINE));
+        trace_json_add_int(json, "times_of_rank", prediction->time_rank);
+        trace_json_add_int(json, "times_of_stage",
+                           plan_rank_on_axis(plan, prediction->time_rank, PLAN_AXIS_PIPELINE));
+        trace_json_add_real(json, "bubbles_ms",
+                            cli_predict_ms(prediction->shares_ns[SIM_SHARE_RANKS]));
+        json_builder_end_object(json);
+    }
+}
+
 static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
+    add_stages(json, report);
     trace_json_add_real(json, "step_ms", cli_predict_ms(prediction->median_step_ns));
     trace_json_add_real(json, "step_ms_p95", cli_predict_ms(cli_predict_p95_step_ns(prediction)));
     trace_json_add_real(json, "tokens_per_s_per_gpu",

@@ -42,6 +42,17 @@ static void print_subs(const uint64_t *by_sub) {
     }
 }
 
+/* "rank 24, stage 3 of 4"; where nobody is told from others, NULL. */
+static char *rank_text(const CliPredictReport *report, uint32_t rank) {
+    const Plan *plan = report->plan;
+    if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
+        return g_strdup_printf("rank %u, stage %u of %u", rank,
+                               1 + plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE),
+                               plan->axes[PLAN_AXIS_PIPELINE]);
+    }
+    return report->prediction->n_ranks ? g_strdup_printf("rank %u", rank) : NULL;
+}
+
 /* Of the rank whose memory the verdict is about. */
 static uint64_t needed_bytes(const SimPrediction *prediction) {
     return prediction->n_ranks && !prediction->fits
@@ -65,8 +76,8 @@ static void print_fit(const CliPredictReport *report) {
     g_autofree char *at = moment_text(report->plan, &prediction->oom.at);
     g_autofree char *allocated = trace_bytes_text((double)prediction->oom.at.allocated_bytes);
     g_autofree char *reserved = trace_bytes_text((double)prediction->oom.at.reserved_bytes);
-    g_autofree char *whose =
-        prediction->n_ranks ? g_strdup_printf("rank %u is ", prediction->oom.rank) : g_strdup("");
+    g_autofree char *rank = rank_text(report, prediction->oom.rank);
+    g_autofree char *whose = rank ? g_strdup_printf("%s is ", rank) : g_strdup("");
     printf("fits: NO, %sout of memory %s\n", whose, at);
     printf("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
            "the allocator)\n",
@@ -112,9 +123,8 @@ static uint64_t least_reserved(const SimPrediction *prediction) {
 static void print_memory(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
-    g_autofree char *whose = prediction->n_ranks
-                                 ? g_strdup_printf("rank %u, the fullest", prediction->memory_rank)
-                                 : g_strdup("a GPU");
+    g_autofree char *rank = rank_text(report, prediction->memory_rank);
+    g_autofree char *whose = rank ? g_strdup_printf("%s, the fullest", rank) : g_strdup("a GPU");
     printf("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
     print_bytes("peak active", prediction->peak_active_bytes);
@@ -198,6 +208,9 @@ static void print_time(const CliPredictReport *report) {
     }
     if (prediction->n_ranks) {
         print_rank_steps(prediction);
+    } else if (report->plan->axes[PLAN_AXIS_PIPELINE] > 1) {
+        g_autofree char *rank = rank_text(report, prediction->time_rank);
+        printf("  below: %s, which waits for others least\n", rank);
     }
     if (report->plan->tokens_per_rank) {
         printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens a step and GPU)\n",
@@ -214,9 +227,12 @@ static void print_time(const CliPredictReport *report) {
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
         if (prediction->shares_ns[share]) {
-            bool waits = share >= SIM_SHARE_NETWORK;
-            g_autofree char *name =
-                g_strconcat(waits ? "idle, waits for " : "", prediction->share_names[share], NULL);
+            bool in_bubbles =
+                share == SIM_SHARE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;
+            const char *idle = in_bubbles                   ? "idle, in "
+                               : share >= SIM_SHARE_NETWORK ? "idle, waits for "
+                                                            : "";
+            g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
             print_time_row(name, prediction->shares_ns[share], mean);
         }
     }
