@@ -41,7 +41,8 @@ static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
         for (unsigned o = 0; o < op->n_outputs; o++) {
             if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
                 bool is_maker = op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_ADD_RMSNORM ||
-                                op->kind == PLAN_OP_SWIGLU;
+                                op->kind == PLAN_OP_SWIGLU ||
+                                (PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS;
                 return is_maker ? (int64_t)i : -1;
             }
         }

@@ -327,7 +327,7 @@ enum {
 /* The product of x [m, k] and a weight [n, k], both cast to float8. */
 typedef struct {
     int64_t m, n, k;
-    int64_t maker; /* the norm or SwiGLU that made x, from which it is made again; -1: x is kept */
+    int64_t maker; /* norm, SwiGLU or a ring's rows, from which x is made again; -1: x is kept */
     int64_t again; /* 1: the next layer in float8 takes x, too */
 } PlanGraphFloat8Linear;
 uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
