@@ -54,6 +54,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     int64_t causal = a->window ? (int64_t)a->window : a->causal;
     uint32_t given[] = {q, k, v};
     uint32_t bias = has_bias ? cast_for_product(w, a->bias) : PLAN_NONE;
+    bool is_bias_cast = bias != a->bias;
     uint64_t lse_stride = flash ? w->seq : (w->seq + 31) / 32 * 32;
     uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
     uint64_t own = a->heads * a->head_dim;
@@ -88,6 +89,9 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     uint32_t lse = o + 1, seed = o + 2, offset = o + 3;
     plan_graph_let_go_after(w->graph, seed, offset);
     plan_graph_let_go_after(w->graph, lse, seed);
+    if (is_bias_cast) { /* behind what it was repeated for */
+        plan_graph_let_go_after(w->graph, bias, lse);
+    }
     if (repeated) {
         plan_graph_let_go_after(w->graph, k, lse);
         plan_graph_let_go_after(w->graph, v, k);

@@ -368,6 +368,15 @@ uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelSt
     return normed;
 }
 
+/* What a function was given by an expression goes after autocast's copy of it. */
+static void let_go_after_its_copy(PlanGraph *graph, uint32_t x) {
+    const PlanGraphOp *product = plan_graph_at(graph->ops, PlanGraphOp, graph->ops->len - 1);
+    uint32_t used = plan_graph_ref(graph, product->values);
+    if (used != x) {
+        plan_graph_let_go_after(graph, x, used);
+    }
+}
+
 uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
                         ModelStream stream, double eps, uint32_t targets, uint64_t vocab) {
     bool is_sum = stream.r == PLAN_NONE;
@@ -379,6 +388,9 @@ uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelL
     uint32_t result = w->loss == MODEL_LOSS_CHUNKED
                           ? model_run_chunked_loss(w, head, normed, targets, vocab)
                           : model_run_linear(w, head, normed, vocab, w->width);
+    if (head->module == PLAN_NONE && w->loss != MODEL_LOSS_CHUNKED) {
+        let_go_after_its_copy(w->graph, normed);
+    }
     if (is_sum) {
         plan_graph_let_go_after(w->graph, stream.a, result);
     }

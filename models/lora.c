@@ -58,7 +58,8 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
     uint32_t given = plan_graph_cast(graph, x, dtype);
     if (given != x) {
-        plan_graph_hold(graph, given); /* the function's variable now */
+        plan_graph_hold(graph, given);           /* the function's variable now ... */
+        plan_graph_goes_behind(graph, y, given); /* ... as y is, its second one */
     }
     uint32_t low = run_product(w, &adapter->a, given, adapter->rank, in);
     uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);

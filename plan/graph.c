@@ -337,6 +337,10 @@ void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
     plan_graph_at(graph->values, PlanGraphValue, value)->next = next;
 }
 
+void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other) {
+    plan_graph_at(graph->values, PlanGraphValue, value)->behind_variable = other;
+}
+
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
     *plan_graph_at(graph->ranks, uint64_t, value) =
         *plan_graph_at(graph->ranks, uint64_t, other) + 1;

@@ -112,6 +112,7 @@ typedef struct {
     bool is_input;
     uint64_t bound; /* inputs: integers are below it; 0: real numbers */
     uint32_t next;  /* what its variable holds from the step on that makes it; 0: nothing else */
+    uint32_t behind_variable; /* another variable, behind which its own goes; 0: as it was made */
     uint32_t
         behind; /* buffers: made behind so many parameters; PLAN_NONE: behind all, and tables */
 } PlanGraphValue;
@@ -356,6 +357,8 @@ void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
 void plan_graph_keep(PlanGraph *graph, uint32_t value);
 /* Its variable has been given what the last op made; cut short, it still has value. */
 void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next);
+/* Cut short, value goes as the other would, and after it: both are a function's variables. */
+void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other);
 /* When both are let go of at once, value goes after the other. */
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
 /* Whether autocast holds the copy of x until its region ends. */

@@ -247,6 +247,7 @@ void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t time
 void plan_bias_add_backward(const PlanBackward *b) {
     if (wanted(b, 0)) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+        plan_give_own_dtype(b, 0); /* the engine takes one input after the other */
     }
     if (wanted(b, 1)) {
         plan_sum_sequences_backward(b, 1, dim(b, 0), dim(b, 1) * dim(b, 2) * dim(b, 3));

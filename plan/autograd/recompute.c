@@ -194,6 +194,13 @@ static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last
                                ((Held){value, until, g_array_index(graph->ranks, uint64_t, next)}));
             continue;
         }
+        uint32_t other = plan_graph_at(graph->values, PlanGraphValue, value)->behind_variable;
+        if (other) {
+            uint64_t turn = g_array_index(graph->ranks, uint64_t, other) + 1;
+            until = g_array_index(graph->holds, uint32_t, other);
+            g_array_append_val(held, ((Held){value, until, turn}));
+            continue;
+        }
         bool in_expression =
             until < graph->steps->len &&
             plan_graph_at(graph->steps, PlanGraphStep, until)->kind == PLAN_STEP_OP;
