@@ -28,7 +28,8 @@ struct _KernelCuda {
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
     unsigned tag;
     cublasLtHandle_t blas;
-    bool blas_knows_gelu; /* at a product's end, and not in a slow kernel behind it */
+    /* At a product's end, and not in a slow kernel behind it: GELU; what sums its gradient too. */
+    bool blas_knows_gelu, blas_sums_gelu;
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     bool own_attention;

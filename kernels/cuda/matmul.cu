@@ -369,7 +369,7 @@ KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *d
     Matrix left = {dy, n, 0, false}, right = {w, k, 0, false};
     Sizes sizes = {m, k, n, 1, type};
     bool is_done = false, is_summed = !db, can_end = goes_through_gelu(lane, before, k, type);
-    if (can_end && db) {
+    if (can_end && db && lane->blas_sums_gelu) {
         KERNEL_CUDA_TRY(
             multiply_ended(lane, dx, left, right, sizes, {DGELU_DBIAS, db, before}, &is_done));
         is_summed = is_done;

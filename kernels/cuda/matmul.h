@@ -33,8 +33,8 @@ KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, c
                                                    const void *x, size_t m, size_t n, size_t k,
                                                    KernelCudaType type);
 /* dx[m, k] = gelu'(before[m, k]) (dy w), gelu with tanh; db[k], the sum of dx's rows (NULL: not
- * wanted). In one product where cuBLASLt has that, else by up to three kernels; then what goes into
- * GELU's was rounded. */
+ * wanted). In one product where cuBLASLt has that; else rows are added up by a kernel of their own,
+ * after they were rounded; else GELU's gradient is another's, and what goes into it was rounded. */
 KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *dx, void *db,
                                                        const void *dy, const void *w,
                                                        const void *before, size_t m, size_t n,

@@ -44,6 +44,13 @@ static bool ends_with_gelu(int major, int minor) {
     return (major == 8 && minor == 0) || major == 9 || major == 10;
 }
 
+/* On an A100 (8.0) GELU's gradient and the sums of its rows end a product in one kernel; on an H100
+ * cuBLASLt 12.4.5 has a kernel for the gradient alone, and leaves both to the slow one behind the
+ * product (tests/pretended-gpu, 2026-11). Of later ones nothing is known. */
+static bool sums_gelu(int major) {
+    return major == 8;
+}
+
 static KernelCudaFault set_up(KernelCuda *lane) {
     int device, minor;
     KERNEL_CUDA_TRY(kernel_cuda_check("cudaGetDevice", cudaGetDevice(&device)));
@@ -53,6 +60,7 @@ static KernelCudaFault set_up(KernelCuda *lane) {
     KERNEL_CUDA_TRY(ask(&lane->major, cudaDevAttrComputeCapabilityMajor, device));
     KERNEL_CUDA_TRY(ask(&minor, cudaDevAttrComputeCapabilityMinor, device));
     lane->blas_knows_gelu = ends_with_gelu(lane->major, minor);
+    lane->blas_sums_gelu = lane->blas_knows_gelu && sums_gelu(lane->major);
     KERNEL_CUDA_TRY(kernel_cuda_check("cudaHostAlloc",
                                       cudaHostAlloc((void **)&lane->flag, sizeof *lane->flag,
                                                     cudaHostAllocPortable | cudaHostAllocMapped)));

@@ -386,6 +386,9 @@ static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *al
                         const void *b, const void *d) {
     EmulatorAlignments wanted;
     memcpy(&wanted, algo, sizeof wanted);
+    if (p.bias && !has_bias(p) && !has_gradient(p)) { /* as cuBLASLt 12.4.5 has it */
+        return false;
+    }
     return alignment(a) >= wanted.a && alignment(b) >= wanted.b && alignment(d) >= wanted.d &&
            (!has_bias(p) || alignment(p.bias) >= std::max(wanted.bias, wanted.d)) &&
            (!has_gradient(p) || alignment(p.bias) >= wanted.bias) &&

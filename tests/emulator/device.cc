@@ -14,6 +14,7 @@ constexpr int PROCESSORS = 4, SHARED = 48 << 10, SHARED_OPTIN = 227 << 10, L2 = 
 
 thread_local cudaError_t last_error;
 std::atomic<bool> is_broken; /* for good */
+std::atomic<int> major{9};   /* of the compute capability */
 
 struct Name {
     cudaError_t error;
@@ -45,6 +46,10 @@ const Name *name_of(cudaError_t error) {
 }
 
 } // namespace
+
+void emulator_set_major(int of_capability) {
+    major = of_capability;
+}
 
 cudaError_t emulator_error(cudaError_t error) {
     return last_error = error;
@@ -157,7 +162,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
         *value = L2;
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
+        *value = major;
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
         *value = 0;

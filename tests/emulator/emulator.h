@@ -27,6 +27,8 @@ extern "C" {
 
 void emulator_set_seed(uint64_t seed);
 void emulator_set_memory(size_t bytes);
+/* Of its compute capability, 9 at first. What kernels may ask of it stays an H100's. */
+void emulator_set_major(int major);
 
 /* Looks at the guards of all that is allocated. */
 void emulator_check(void);

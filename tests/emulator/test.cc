@@ -649,7 +649,7 @@ struct Product {
     static const unsigned ROWS = 8, COLS = 3, K = 6;
 
     cublasLtEpilogue_t epilogue;
-    bool has_bias = true, has_aux = true;
+    bool has_bias, has_aux = true;
     int64_t aux_ld = ROWS;
     cudaDataType_t bias_type = CUDA_R_32F;
     cublasOperation_t b_op;
@@ -659,7 +659,9 @@ struct Product {
     alignas(64) float aux[ROWS * COLS + 4];
 
     explicit Product(cublasLtEpilogue_t end)
-        : epilogue(end), b_op(end == CUBLASLT_EPILOGUE_BGRADB ? CUBLAS_OP_T : CUBLAS_OP_N) {
+        : epilogue(end),
+          has_bias(end == CUBLASLT_EPILOGUE_DGELU_BGRAD || end == CUBLASLT_EPILOGUE_BGRADB),
+          b_op(end == CUBLASLT_EPILOGUE_BGRADB ? CUBLAS_OP_T : CUBLAS_OP_N) {
         for (unsigned i = 0; i < ROWS * K; i++) {
             a[i] = (float)(i % 7) - 3;
         }
@@ -755,6 +757,8 @@ static void test_epilogues() {
     }
     g_assert_cmpint(refused(CUBLASLT_EPILOGUE_BGRADB, [](Product *p) { p->b_op = CUBLAS_OP_N; }),
                     ==, CUBLAS_STATUS_NOT_SUPPORTED);
+    g_assert_cmpint(refused(CUBLASLT_EPILOGUE_DGELU, [](Product *p) { p->has_bias = true; }), ==,
+                    CUBLAS_STATUS_INVALID_VALUE); /* that nothing would read */
     for (auto end : {back, CUBLASLT_EPILOGUE_BGRADB}) {
         g_assert_cmpint(refused(end, [](Product *p) { p->has_bias = false; }), ==,
                         CUBLAS_STATUS_INVALID_VALUE);
