@@ -14,6 +14,7 @@
 #include "exec/cuda/facts.h"
 #include "exec/cuda/launch.h"
 #include "exec/cuda/segments.h"
+#include "exec/cuda/sharers.h"
 #include "exec/cuda/times.h"
 #include "exec/device.h"
 #include "exec/results.h"
@@ -52,7 +53,7 @@ typedef struct {
     GQueue losses;  /* Loss */
     GQueue flights; /* Flight */
     GPtrArray *idle_events;
-    unsigned sharers;                                /* ranks on this GPU, at most */
+    unsigned sharers;                                /* ranks on a GPU of this machine, at most */
     uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
     uint64_t scratch_bytes_open;                     /* of those, the kernels' */
     ExecCudaWatch *watch;                            /* of rank 0, while it trains; may be NULL */
@@ -457,7 +458,8 @@ static uint64_t scratch_bytes(const ExecCuda *cuda) {
 static bool open_gpu(ExecCuda *cuda, GError **error) {
     ExecPlay *play = &cuda->play;
     int64_t begun_ns;
-    if (!exec_cuda_take_gpu(play->context.comm, &cuda->sharers, error)) {
+    if (!exec_cuda_take_gpu(play->context.comm, &cuda->sharers, error) ||
+        !exec_cuda_sharers(play->context.comm, &cuda->sharers, error)) {
         return false;
     }
     cuda->driver_bytes_before = exec_cuda_facts_used_bytes();

@@ -8,8 +8,8 @@
 #include "exec/comm.h"
 #include "trace/trace.h"
 
-/* Makes a GPU this process's own: ranks of one machine are dealt out to its GPUs. How many ranks
- * may share this one. Fails where there is none. */
+/* Makes a GPU this process's own: ranks of one machine are dealt out to the GPUs that it
+ * sees. How many ranks may share this one, if all see the same. Fails where there is none. */
 bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **error);
 
 /* Into the header; a fact that cannot be had is left out. */

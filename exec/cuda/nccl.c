@@ -11,6 +11,7 @@
 
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm.h"
+#include "exec/cuda/sharers.h"
 
 /* Its header declares functions with (), which means something else in C than in C++. */
 #pragma GCC diagnostic push
@@ -225,11 +226,11 @@ static void tell_apart(const ExecComm *comm) {
 
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                          GError **error) {
-    int n_gpus = 0;
-    if (!exec_cuda_ok(cudaGetDeviceCount(&n_gpus), "cudaGetDeviceCount", error)) {
+    unsigned sharers;
+    if (!exec_cuda_sharers(comm, &sharers, error)) {
         return false;
     }
-    bool shared = comm->local_world > (uint32_t)n_gpus;
+    bool shared = sharers > 1;
     if (shared) {
         tell_apart(comm);
     }

@@ -19,7 +19,7 @@
 
 enum {
     POLLS = 3, /* questions until a call is through */
-    GPUS = 1,
+    RANKS = 4,
 };
 
 struct ncclComm {
@@ -181,8 +181,17 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType
 
 /* ---- CUDA ----------------------------------------------------------------------------------- */
 
-cudaError_t cudaGetDeviceCount(int *n) {
-    *n = GPUS;
+/* Each rank sees one GPU, number 0, wherever it sits. */
+static int slots[RANKS], asks_for;
+
+cudaError_t cudaGetDevice(int *device) {
+    *device = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
+    g_assert_cmpint(device, ==, 0);
+    g_snprintf(text, (gulong)length, "0000:%02x:00.0", (unsigned)slots[asks_for]);
     return cudaSuccess;
 }
 
@@ -219,7 +228,7 @@ bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const Exec
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-static const Plan plan = {.world = 4, /* 2 replicas of 2 shards */
+static const Plan plan = {.world = RANKS, /* 2 replicas of 2 shards */
                           .axes = {[PLAN_AXIS_NONE] = 1,
                                    [PLAN_AXIS_REPLICATE] = 2,
                                    [PLAN_AXIS_SHARD] = 2,
@@ -232,8 +241,26 @@ static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
     return true;
 }
 
+static bool another_machine; /* for ranks 2 and 3 */
+
+/* What the others say where their GPUs sit: as this rank's own was, by their slots. */
+static bool mean(gpointer self, double *values, unsigned n, GError **error) {
+    double machine = values[2 * asks_for];
+    g_assert_cmpuint(n, ==, 2 * RANKS);
+    for (int i = 0; i < RANKS; i++) {
+        bool is_far = another_machine && (i < 2) != (asks_for < 2);
+        g_autofree char *bus = g_strdup_printf("0000:%02x:00.0", (unsigned)slots[i]);
+        g_assert_true(i == asks_for || (values[2 * i] == 0 && values[2 * i + 1] == 0));
+        values[2 * i] = (is_far ? machine + 1 : machine) / RANKS;
+        values[2 * i + 1] = (double)g_str_hash(bus) / RANKS;
+    }
+    return true;
+}
+
 static bool open_as(uint32_t rank, uint32_t local_world, ExecCudaComm *ret_comm, GError **error) {
-    ExecComm comm = {.rank = rank, .world = 4, .local_world = local_world, .share = share};
+    ExecComm comm = {
+        .rank = rank, .world = RANKS, .local_world = local_world, .share = share, .mean = mean};
+    asks_for = (int)rank;
     n_splits = 0;
     g_unsetenv("NCCL_HOSTID");
     g_unsetenv("NCCL_NET");
@@ -243,12 +270,14 @@ static bool open_as(uint32_t rank, uint32_t local_world, ExecCudaComm *ret_comm,
 
 static void test_axes(gconstpointer says_success) {
     split_says_success = says_success != NULL;
-    for (uint32_t rank = 0; rank < 4; rank++) {
+    slots[0] = slots[1] = 7, slots[2] = 8, slots[3] = 9;
+    another_machine = true;
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
         ExecCudaComm comm = {0};
         GError *error = NULL;
-        g_assert_true(open_as(rank, rank < 2 ? 4 : 1, &comm, &error));
+        g_assert_true(open_as(rank, rank < 2 ? RANKS : 1, &comm, &error));
         g_assert_no_error(error);
-        /* More ranks than GPUs: told apart, and said. */
+        /* Those on one GPU: told apart, and said. */
         g_assert_cmpstr(g_getenv("NCCL_HOSTID"), ==,
                         rank == 0   ? "foreshard-0"
                         : rank == 1 ? "foreshard-1"
@@ -358,11 +387,43 @@ static void test_failures(void) {
     g_assert_cmpint(alive, ==, 0);
 }
 
+/* A GPU each, of which none sees another's: nothing keeps them from talking directly. Nor do GPUs
+ * of two machines that sit alike. */
+static void test_bound(void) {
+    for (int far = 0; far < 2; far++) {
+        another_machine = far != 0;
+        for (int i = 0; i < RANKS; i++) {
+            slots[i] = far ? i % 2 : i;
+        }
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            ExecCudaComm comm = {0};
+            GError *error = NULL;
+            g_assert_true(open_as(rank, far ? 2 : RANKS, &comm, &error));
+            g_assert_null(g_getenv("NCCL_HOSTID"));
+            g_assert_null(g_getenv("NCCL_NET"));
+            g_assert_cmpstr(comm.name, ==, "NCCL 2.28.9");
+            exec_cuda_comm_close(&comm);
+        }
+    }
+    /* One GPU that two share: all of the machine are told apart, so that they talk alike. */
+    another_machine = false;
+    slots[0] = slots[3] = 1, slots[1] = 2, slots[2] = 3;
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ExecCudaComm comm = {0};
+        GError *error = NULL;
+        g_assert_true(open_as(rank, RANKS, &comm, &error));
+        g_assert_nonnull(g_getenv("NCCL_HOSTID"));
+        g_assert_cmpstr(g_getenv("NCCL_NET"), ==, "Socket");
+        exec_cuda_comm_close(&comm);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/exec/nccl/a communicator an axis", NULL, test_axes);
     g_test_add_data_func("/exec/nccl/a communicator an axis, splits that say success", "yes",
                          test_axes);
+    g_test_add_func("/exec/nccl/ranks that see one GPU each", test_bound);
     g_test_add_func("/exec/nccl/calls", test_calls);
     g_test_add_func("/exec/nccl/failures", test_failures);
     return g_test_run();
