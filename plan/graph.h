@@ -38,8 +38,8 @@
  *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
  * Of a linear layer in float8 (autograd/float8.c), also several: casts, and the product of what
  * they make:
- *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; where ranks share it also
- *                   its input's cast and scale; dx and dw
+ *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; where ranks share it
+ *                   also its input's cast and scale; dx and dw
  * Of sequences that ranks share (autograd/ring.c), several too:
  *   RING_ATTENTION  of a rank's queries, to all ranks' keys and values: o, the logarithms of its
  *                   sums, and the random state of the last turn

@@ -1,5 +1,5 @@
-/* plan/autograd/float8-shared.c - linear layers in float8 that the ranks of the tensor axis share, in
- * blocks that torch.compile compiles (torchao 0.18, PyTorch 2.13; recorded: tests/oracle/,
+/* plan/autograd/float8-shared.c - linear layers in float8 that the ranks of the tensor axis share,
+ * in blocks that torch.compile compiles (torchao 0.18, PyTorch 2.13; recorded: tests/oracle/,
  * *-tensor-float8-*).
  *
  * Tensorwise (torchao's Float8ColwiseParallel and its kind) what ranks gather is cast first: tokens

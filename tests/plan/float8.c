@@ -195,9 +195,8 @@ static unsigned n_shared(const Plan *plan, PlanPhase phase, PlanOpKind kind, uin
     return n;
 }
 
-/* A toy of 8 tokens, of which a rank has 4: tokens and gradients are gathered in a byte a number, and
- * gradients scattered in two. Each input's, weight's and gradient's scale is joined once, but for a
- * gathered one's, which is joined before. */
+/* A toy of 8 tokens, of which a rank has 4: tokens and gradients are gathered in a byte a number,
+ * and scattered in two. The scale of each input, weight and gradient is joined once. */
 static void shared_tensorwise(void) {
     const uint64_t tokens = 8 * 64, scale = 8;
     g_autoptr(Plan) plan = test_plan(TOY(96), SHARED "tensorwise");
@@ -217,7 +216,7 @@ static void shared_tensorwise(void) {
 
 /* By rows tokens stay in two bytes; a scale for each token is joined before o and down, and of dq,
  * dk, dv, dgate and dup; one for each of a weight's rows before o and down, and for each of its
- * columns of the five others, of which two are no parameters to the compiler and found once more. */
+ * columns of the five others, of which two are found once more, for their casts are not kept. */
 static void shared_by_rows(void) {
     const uint64_t tokens = 2 * 8 * 64, of_tokens = 8 * 8, of_width = 8 * 64;
     g_autoptr(Plan) plan = test_plan(TOY(96), SHARED "rowwise");
