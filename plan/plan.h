@@ -238,7 +238,7 @@ uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
 /* Ranks of the tensor axis are given one batch, and so are those of the context axis, and of the
  * pipeline's: which of the batches, and how many there are. */
 static inline uint32_t plan_ranks_of_stage(const Plan *plan) {
-    return plan->world / plan->axes[PLAN_AXIS_PIPELINE];
+    return plan->world / MAX(1, plan->axes[PLAN_AXIS_PIPELINE]); /* 0: written by hand */
 }
 static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
     return rank % plan_ranks_of_stage(plan) /
