@@ -314,6 +314,12 @@ static bool is_transposed(const ModelWalk *w, const ModelAttention *a, char whic
            a->head_dim > 1;
 }
 
+/* Such a transpose is a view of rows, of which several sequences are no matrix: whichever layer
+ * wants one copies it. */
+bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char which) {
+    return which == 'k' && comes_apart(w, a, which) && !a->groups_alone && !repeats(w, a);
+}
+
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
     uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
     bool turned = a->turned_together && which != 'v' && heads > 1;

@@ -96,11 +96,12 @@ static uint32_t run_heads_of(const Decoder *d, const ModelAttention *attention,
                              const ModelLayer *layer, uint32_t x, char which) {
     const ModelWalk *w = &d->walk;
     uint64_t out = (which == 'q' ? d->heads : d->kv_heads) * d->head_dim;
-    uint32_t y = model_run_linear(w, layer, x, out, w->width);
-    if (which == 'q' && d->names->scales_q) {
-        double scale = 1 / sqrt((double)d->head_dim);
-        y = model_run_number(w, PLAN_OP_TIMES_NUMBER, y, w->rows * out, scale);
+    if (which != 'q' || !d->names->scales_q) {
+        return model_run_heads_of(w, attention, layer, x, out, w->width, which);
     }
+    double scale = 1 / sqrt((double)d->head_dim);
+    uint32_t y = model_run_linear(w, layer, x, out, w->width);
+    y = model_run_number(w, PLAN_OP_TIMES_NUMBER, y, w->rows * out, scale);
     return model_run_heads(w, attention, y, which);
 }
 

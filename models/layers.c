@@ -143,7 +143,20 @@ uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t 
     }
     plan_graph_enter(w->graph, adapter->module, &x, 1);
     uint32_t y = run_linear(w, layer, x, out, in);
-    y = model_lora_run(w, adapter, x, y, out, in);
+    y = model_lora_run(w, adapter, x, y, out, in, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
+                            uint32_t x, uint64_t out, uint64_t in, char which) {
+    const ModelAdapter *adapter = &layer->adapter;
+    if (!adapter->rank || !model_each_layer_copies(w, a, which)) {
+        return model_run_heads(w, a, model_run_linear(w, layer, x, out, in), which);
+    }
+    plan_graph_enter(w->graph, adapter->module, &x, 1);
+    uint32_t y = model_run_heads(w, a, run_linear(w, layer, x, out, in), which);
+    y = model_lora_run(w, adapter, x, y, out, in, a);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

@@ -141,6 +141,11 @@ typedef struct {
 
 /* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);
+/* A layer's result, seen so: by the layer and its adapter each, where the gradient can be seen as
+ * rows, but not as a matrix of them. */
+uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
+                            uint32_t x, uint64_t out, uint64_t in, char which);
+bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which);
 /* Each head of 'k' or 'v' for every query head of its group, in rows of tokens, where that is done

@@ -51,7 +51,7 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
 
 /* The adapter's dtype is the sum's, for it is the network's or a wider one. */
 uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
-                        uint64_t out, uint64_t in) {
+                        uint64_t out, uint64_t in, const ModelAttention *of_k) {
     PlanGraph *graph = w->graph;
     uint64_t n = w->rows * out;
     int64_t dims[] = {(int64_t)n, (int64_t)n};
@@ -63,6 +63,7 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
     }
     uint32_t low = run_product(w, &adapter->a, given, adapter->rank, in);
     uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
+    product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
     uint32_t scaled = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, 1, &dtype, &n, 1, dims,
                                     &graph->trained.lora_scale);
     uint32_t sum =

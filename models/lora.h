@@ -14,6 +14,7 @@
 /* Whether the linear layer, of whose module only the name is known yet, has one. */
 bool model_lora_adapts(const PlanGraph *graph, uint32_t parent, const char *name);
 ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t out, uint64_t in);
-/* y is what the layer itself made of x, in the module that holds both. */
+/* y is what the layer itself made of x, in the module that holds both. of_k: what the adapter makes
+ * is seen as k's heads, as y is already; else NULL. */
 uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
-                        uint64_t out, uint64_t in);
+                        uint64_t out, uint64_t in, const ModelAttention *of_k);
