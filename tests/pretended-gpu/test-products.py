@@ -2,7 +2,7 @@
 """tests/pretended-gpu/test-products.py SOURCE-ROOT KERNELS.a TOOLKIT [-lLIBRARY] - builds products.c over the real cuBLASLt.
 
 cuBLASLt's static library takes the CUDA runtime from whatever it is linked with, here gpu.c. (The shared one carries a runtime
-of its own, which wants a driver to prove that it is NVIDIA's; nothing here pretends that.) NVIDIA's toolkits have it, and Debian's
+of its own, which wants a driver to prove that it is NVIDIA's; NVIDIA's licence, 1.2, has that left alone.) NVIDIA's toolkits have it, and Debian's
 nvidia-cuda-dev; PyPI's wheels do not. It is linked only when the test runs, since the program is as large as the library.
 FORESHARD_CUBLASLT names another one.
 """
