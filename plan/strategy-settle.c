@@ -472,10 +472,10 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
               "with compile=block";
-    } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
-        why =
-            "is planned with blocks that are checkpointed whole or not; set checkpointing=full or "
-            "none";
+    } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&
+               s->kernels == PLAN_KERNELS_COMPILED) {
+        why = "is planned with compiled blocks that are checkpointed whole or not; set "
+              "checkpointing=full or none, or kernels=eager";
     } else {
         why = why_not_with(s);
     }

@@ -85,7 +85,8 @@ static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
                       (plan_op_is_linear((PlanOpKind)op->kind) &&
                        plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
     run->n_products += is_product;
-    return op->kind == PLAN_OP_ATTENTION || (is_product && run->n_products % 2 == 1);
+    return op->kind == PLAN_OP_ATTENTION || (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
+           (is_product && run->n_products % 2 == 1);
 }
 
 static bool selects(const PlanRun *run) {

@@ -189,6 +189,7 @@ static const char *const with_sequences_shared[] = {
     "-n 2 --context 2 --micro-batch 4",
     "-n 3 --context 3 --micro-batch 4 --checkpointing full --sharding grad-op",
     "-n 4 --context 2 --micro-batch 1 --accumulate 2 --accumulate-sync every",
+    "-n 2 --context 2 --micro-batch 4 --checkpointing selective-op",
     "-n 2 --context 2 --micro-batch 4 --kernels compiled",
     "-n 3 --context 3 --micro-batch 2 --accumulate 2 --kernels compiled --checkpointing full",
     NULL,
