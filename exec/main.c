@@ -336,13 +336,7 @@ static int run_plan(Run *run, const char *path) {
 /* Without a plan: all ranks are on one axis. */
 static int print_costs(Run *run) {
     g_autoptr(GError) error = NULL;
-    Plan line = {.world = run->comm.world,
-                 .axes = {[PLAN_AXIS_NONE] = 1,
-                          [PLAN_AXIS_REPLICATE] = 1,
-                          [PLAN_AXIS_SHARD] = run->comm.world,
-                          [PLAN_AXIS_PART] = 1,
-                          [PLAN_AXIS_TENSOR] = 1,
-                          [PLAN_AXIS_CONTEXT] = 1}};
+    Plan line = plan_line(run->comm.world);
     g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
                                    ? run->device->costs(&run->comm, run->options->comm, &error)
                                    : NULL;

@@ -94,6 +94,14 @@ uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis) {
     return rank / (stride * plan->axes[axis]) * stride + rank % stride;
 }
 
+Plan plan_line(uint32_t world) {
+    Plan line = {.world = world};
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        line.axes[axis] = axis == PLAN_AXIS_SHARD ? world : 1;
+    }
+    return line;
+}
+
 const char *plan_digest(const Plan *plan) {
     static GMutex mutex;
     g_mutex_lock(&mutex);

@@ -417,7 +417,7 @@ static bool collective_cost(const Bench *bench, const ExecCudaComm *between, Pla
 static bool collective_costs(const Bench *bench, const char *name, GError **error) {
     static const PlanOpKind kinds[] = {PLAN_OP_ALL_GATHER, PLAN_OP_REDUCE_SCATTER,
                                        PLAN_OP_ALL_REDUCE};
-    Plan line = {.world = bench->comm->world, .axes = {1, 1, bench->comm->world, 1, 1}};
+    Plan line = plan_line(bench->comm->world);
     uint64_t most = MIN(MOST_COLLECTIVE, bench->room_bytes / 2);
     ExecCudaCommKind kind;
     ExecCudaComm between = {0};

@@ -234,7 +234,8 @@ static const Plan plan = {.world = RANKS, /* 2 replicas of 2 shards */
                                    [PLAN_AXIS_SHARD] = 2,
                                    [PLAN_AXIS_PART] = 1,
                                    [PLAN_AXIS_TENSOR] = 1,
-                                   [PLAN_AXIS_CONTEXT] = 1}};
+                                   [PLAN_AXIS_CONTEXT] = 1,
+                                   [PLAN_AXIS_PIPELINE] = 1}};
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
     memset(bytes, 42, sizeof(ncclUniqueId)); /* as rank 0 has it */
