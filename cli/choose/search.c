@@ -22,6 +22,7 @@ typedef struct {
     char *others; /* cluster and every other key, in one text */
     char *sharding, *checkpointing;
     uint64_t ranks, micro_batch;
+    uint64_t batches; /* of a pass: ranks that share layers, sequences or stages have one */
 } Misfit;
 
 typedef struct {
@@ -222,6 +223,20 @@ static char *value_of(const Search *search, char **values, const char *key) {
     return plan_strategy_value(&search->given, key);
 }
 
+static uint64_t number_of(const Search *search, char **values, const char *key) {
+    g_autofree char *text = value_of(search, values, key);
+    return g_ascii_strtoull(text, NULL, 10);
+}
+
+static uint64_t batches_of(const Search *search, char **values, uint64_t ranks) {
+    static const char *const sharing[] = {"tensor", "context", "pipeline"};
+    for (guint i = 0; i < G_N_ELEMENTS(sharing); i++) {
+        uint64_t sharers = number_of(search, values, sharing[i]);
+        ranks /= MAX(sharers, 1); /* what does not divide is refused with its reason */
+    }
+    return ranks;
+}
+
 static Misfit place_of(const Search *search, const ModelCluster *cluster, char **values) {
     GString *others = g_string_new(cluster->name);
     for (guint i = 0; i < search->knobs->len; i++) {
@@ -232,18 +247,18 @@ static Misfit place_of(const Search *search, const ModelCluster *cluster, char *
             g_string_append_printf(others, " %s", values[i]);
         }
     }
-    g_autofree char *ranks = value_of(search, values, "ranks");
-    g_autofree char *batch = value_of(search, values, "micro_batch");
+    uint64_t ranks = number_of(search, values, "ranks");
     return (Misfit){.others = g_string_free(others, FALSE),
                     .sharding = value_of(search, values, "sharding"),
                     .checkpointing = value_of(search, values, "checkpointing"),
-                    .ranks = g_ascii_strtoull(ranks, NULL, 10),
-                    .micro_batch = g_ascii_strtoull(batch, NULL, 10)};
+                    .ranks = ranks,
+                    .micro_batch = number_of(search, values, "micro_batch"),
+                    .batches = batches_of(search, values, ranks)};
 }
 
 /* Passes that make a step of this batch one of the global batch; 0: none do. */
 static uint64_t passes(const Search *search, const Misfit *place) {
-    uint64_t a_pass = place->ranks * place->micro_batch, all = search->asked->global_batch;
+    uint64_t a_pass = place->batches * place->micro_batch, all = search->asked->global_batch;
     return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
 }
 
@@ -307,8 +322,8 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
     if (is_hopeless(search, &place)) {
         search->chosen->n_left_out++;
     } else if (search->asked->global_batch > 0 && passes(search, &place) == 0) {
-        tried = place.ranks * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
-                                                                              : TRY_REFUSED;
+        tried = place.batches * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
+                                                                                : TRY_REFUSED;
     } else if (is_same_reduced(search, &place, values)) {
         tried = TRY_REFUSED;
     } else if (!set_all(search, values, &place, error)) {

@@ -180,6 +180,19 @@ def check_global_batch(run):
             row['tokens_per_step'] != 32 * 32] or ([] if len(chosen['choices']) > 4 else ['few rows'])
 
 
+def check_shared_batch(run):
+    """Two ranks that share layers or a sequence have one batch between them."""
+    said = []
+    for words in (['--tensor', '2'], ['--knob', 'tensor=1,2'], ['--context', '2']):
+        chosen = run.json('choose', 'llama-toy', '-n', '4', '--cluster', 'a100-roce', '--global-batch', '8',
+                          '--knob', 'sharding=full', '--knob', 'checkpointing=none', '--top', '9', *words)
+        rows = chosen['choices']
+        said += ['%s: %s makes %s' % (words, row['title'], row['tokens_per_step']) for row in rows
+                 if row['tokens_per_step'] != 8 * 32]
+        said += [] if rows else ['%s: no rows' % words]
+    return said
+
+
 def check_nothing_fits(run):
     status, out, _ = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
     chosen = run.json('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
@@ -269,6 +282,7 @@ def main(program, source):
         tap.case('a deadline', check_deadline(run))
         tap.case('rows shown', check_rows_shown(run))
         tap.case('a global batch', check_global_batch(run))
+        tap.case('a global batch of ranks that share', check_shared_batch(run))
         tap.case('nothing fits', check_nothing_fits(run))
         tap.case('few predictions', check_few_predictions(run))
         tap.case('a cluster with other nodes', check_nodes(run, source))
