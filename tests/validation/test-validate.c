@@ -228,15 +228,17 @@ static const struct {
               {"train_kempnerforge.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_kempnerforge_more.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_llm_foundry_mpt.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_torchtitan.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_yafsdp.csv", 0.06, 0.15, 0.09, 0.20}};
 
-/* The goals that are missed, and what is reached instead: README.md has the reasons. Of
- * torchtitan's table that is so since runs are in it that were skipped before: float8, on GPUs that
- * share layers, and a sequence of 262144 tokens. */
+/* Runs that could not be planned when their table met its goals, and miss them: float8 on GPUs that
+ * share layers, and a sequence shared by eight. README.md has the reasons. The goals are held
+ * without them, and the whole table to what is reached. */
 static const struct {
     const char *table;
+    unsigned lines[3];
     double median, p90;
-} missed[] = {{"train_torchtitan.csv", 0.1, 0.23}};
+} missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.1, 0.23}};
 
 /* Their memory is off by more than the others' together. */
 static bool is_unmended(const CliValidatedTable *t) {
@@ -251,26 +253,66 @@ static void check_within(const CliScore *score, double median, double p90) {
     }
 }
 
-static void check_bounds(const CliValidatedTable *t) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(bounds); i++) {
-        if (g_str_equal(bounds[i].table, t->name)) {
-            check_within(&t->scores.time, bounds[i].median, bounds[i].p90);
-            check_within(&t->scores.without, bounds[i].without_median, bounds[i].without_p90);
+static bool misses(const CliValidatedTable *t, const CliValidatedRow *row) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(missed); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(missed[i].lines); k++) {
+            if (g_str_equal(missed[i].table, t->name) && missed[i].lines[k] == row->line) {
+                return true;
+            }
         }
     }
+    return false;
+}
+
+/* Of the runs that are held to the goals. */
+static CliScores scores_held(const CliValidatedTable *t) {
+    CliScores scores = {0};
+    for (guint i = 0; i < t->rows->len; i++) {
+        const CliValidatedRow *row = &g_array_index(t->rows, CliValidatedRow, i);
+        if (row->skipped == NULL && !misses(t, row)) {
+            CliScore *by_nodes = row->nodes > 1 ? &scores.more_nodes : &scores.one_node;
+            cli_score_add(&scores.time, row->predicted, row->measured);
+            cli_score_add(by_nodes, row->predicted, row->measured);
+            cli_score_add(&scores.without, isnan(row->without) ? row->predicted : row->without,
+                          row->measured);
+        }
+    }
+    return scores;
+}
+
+static void clear_scores(CliScores *scores) {
+    cli_score_clear(&scores->time);
+    cli_score_clear(&scores->one_node);
+    cli_score_clear(&scores->more_nodes);
+    cli_score_clear(&scores->without);
+}
+
+static void check_bounds(const CliValidatedTable *t) {
+    CliScores scores = scores_held(t);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bounds); i++) {
+        if (g_str_equal(bounds[i].table, t->name)) {
+            check_within(&scores.time, bounds[i].median, bounds[i].p90);
+            check_within(&scores.without, bounds[i].without_median, bounds[i].without_p90);
+        }
+    }
+    clear_scores(&scores);
 }
 
 static void check_goals(const CliValidatedTable *t) {
-    double median = 0.06, p90 = 0.15;
+    CliScores scores = scores_held(t);
+    check_within(&scores.one_node, 0.06, 0.15);
+    check_within(&scores.more_nodes, 0.06, 0.15);
+    clear_scores(&scores);
+}
+
+/* A goal that is met again is to be held again. */
+static void check_missed(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(missed); i++) {
         if (g_str_equal(missed[i].table, t->name)) {
-            g_assert_cmpfloat(cli_score_quantile(&t->scores.time, 0.9), >, p90);
-            median = missed[i].median;
-            p90 = missed[i].p90;
+            g_assert_cmpfloat(cli_score_quantile(&t->scores.time, 0.9), >, 0.15);
+            check_within(&t->scores.time, missed[i].median, missed[i].p90);
         }
     }
-    check_within(&t->scores.one_node, median, p90);
-    check_within(&t->scores.more_nodes, median, p90);
 }
 
 /* A run of which memory alone is published has no time to be off by, with its fit or without. */
@@ -346,6 +388,7 @@ static void tables(void) {
         CliValidatedTable *t = validation->tables->pdata[i];
         print_table(t);
         check_bounds(t);
+        check_missed(t);
         cli_score_merge(&all.time, &t->scores.time);
         if (goals_were_set_for(t)) {
             check_goals(t);
