@@ -467,11 +467,14 @@ struct KernelCudaCudnn {
 
 static KernelCudaCudnn *cudnn_of(KernelCuda *lane) {
     if (!lane->cudnn) {
-        lane->cudnn = new KernelCudaCudnn{NULL, {}};
-        if (cudnnCreate(&lane->cudnn->handle) != CUDNN_STATUS_SUCCESS ||
-            cudnnSetStream(lane->cudnn->handle, lane->stream) != CUDNN_STATUS_SUCCESS) {
-            lane->cudnn->handle = NULL;
+        cudnnHandle_t handle;
+        if (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) {
+            handle = NULL;
+        } else if (cudnnSetStream(handle, lane->stream) != CUDNN_STATUS_SUCCESS) {
+            cudnnDestroy(handle);
+            handle = NULL;
         }
+        lane->cudnn = new KernelCudaCudnn{handle, {}};
     }
     return lane->cudnn;
 }

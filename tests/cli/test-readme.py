@@ -172,7 +172,8 @@ def figure(program, words, key, known):
 
 
 def main():
-    program, source, mpi = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3] == 'yes'
+    program, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    mpi = sys.argv[3] == 'yes'
     tap, known = Tap(), {}
     for page in PAGES:
         run_page(tap, program, source, page, mpi, '--update' in sys.argv[4:])
