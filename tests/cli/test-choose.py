@@ -1,13 +1,12 @@
 """tests/cli/test-choose.py FORESHARD - what `foreshard choose` ranks is what `foreshard predict` says
 of each setting, and nothing that fits is lost by what it leaves out."""
 import itertools
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from runner import Runner
 from tap import Tap
 
 XL = ['gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16', '--flavour', 'fsdp2']
@@ -41,22 +40,6 @@ REFUSED = [
     (['a.plan', '--cluster', 'a100-node'], 'a.plan is a plan or a trace, whose settings are settled'),
     (['a.trace', '--cluster', 'a100-node'], 'a.trace is a plan or a trace, whose settings are settled'),
 ]
-
-
-class Runner:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-
-    def __call__(self, *words):
-        result = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True,
-                                check=False)
-        return result.returncode, result.stdout, result.stderr
-
-    def json(self, *words):
-        status, out, err = self(*words, '--json')
-        if status:
-            raise RuntimeError('%s: status %d, %s' % (' '.join(words), status, err))
-        return json.loads(out)
 
 
 def knob_words(knobs):

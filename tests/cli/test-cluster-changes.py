@@ -1,13 +1,12 @@
 """tests/cli/test-cluster-changes.py FORESHARD SOURCE - NAME:NODES:SECTION.KEY=VALUE is a copy of the cluster's
 file with these numbers in it, in every command that takes a cluster."""
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from runner import Runner
 from tap import Tap
 
 XL = ['gpt2-xl', '-n', '16', '--cluster']
@@ -22,22 +21,6 @@ REFUSED = [
     ('0', 'give a number of nodes'),
     ('x', "no cluster is called 'dgx-h100:x'"),
 ]
-
-
-class Runner:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-
-    def __call__(self, *words):
-        result = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True,
-                                check=False)
-        return result.returncode, result.stdout, result.stderr
-
-    def json(self, *words):
-        status, out, err = self(*words, '--json')
-        if status:
-            raise RuntimeError('%s: status %d, %s' % (' '.join(words), status, err))
-        return json.loads(out)
 
 
 def edited(source, folder, numbers):

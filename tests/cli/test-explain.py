@@ -3,11 +3,11 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from runner import Runner
 from tap import Tap
 
 PLANS = {
@@ -27,16 +27,6 @@ CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary'
 
 def near(said, wanted):
     return abs(said - wanted) <= 1e-6 + 6e-4 * abs(wanted)
-
-
-class Runner:
-    def __init__(self, program, folder):
-        self.program, self.folder = program, folder
-
-    def __call__(self, *words):
-        result = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True,
-                                check=False)
-        return result.returncode, result.stdout, result.stderr
 
 
 def check_numbers(run, source):

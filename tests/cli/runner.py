@@ -1,0 +1,21 @@
+"""tests/cli/runner.py - the program under test, called in a folder of its own."""
+import json
+import os
+import subprocess
+
+
+class Runner:
+    def __init__(self, program, folder):
+        self.program, self.folder = os.path.abspath(program), folder
+
+    def __call__(self, *words):
+        """Status, what it printed, what it complained of."""
+        result = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True,
+                                check=False)
+        return result.returncode, result.stdout, result.stderr
+
+    def json(self, *words):
+        status, out, err = self(*words, '--json')
+        if status:
+            raise RuntimeError('%s: status %d, %s' % (' '.join(words), status, err))
+        return json.loads(out)
