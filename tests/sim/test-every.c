@@ -3,26 +3,9 @@
 #include <string.h>
 
 #include "sim/predict.h"
+#include "tests/sim/plays.h"
 #include "tests/sim/toy.h"
 #include "trace/text.h"
-
-static ModelCluster *cluster_named(const char *name) {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *file = g_strconcat(name, ".ini", NULL);
-    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
-    ModelCluster *cluster = model_cluster_read_file(path, &error);
-    g_assert_no_error(error);
-    cluster->jitter_gpu_percent = 0; /* one stands for all: equal GPUs */
-    return cluster;
-}
-
-static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster,
-                              const SimOptions *options, Trace *trace) {
-    g_autoptr(GError) error = NULL;
-    SimPrediction *prediction = sim_predict(plan, cluster, options, trace, &error);
-    g_assert_no_error(error);
-    return prediction;
-}
 
 /* A host so quick that kernels decide. */
 static void quicken(ModelCluster *cluster) {
@@ -34,7 +17,7 @@ static void quicken(ModelCluster *cluster) {
 }
 
 static ModelCluster *compute_bound(const char *name) {
-    ModelCluster *cluster = cluster_named(name);
+    ModelCluster *cluster = plays_cluster(name);
     quicken(cluster);
     return cluster;
 }
@@ -52,23 +35,11 @@ static SimJitter all_jitters(double share) {
 /* ---- the law -------------------------------------------------------------------------------- */
 
 static void assert_equal(const SimPrediction *one, const SimPrediction *all) {
-    for (uint32_t step = 0; step < one->n_steps; step++) {
-        g_assert_cmpint(one->step_ns[step], ==, all->step_ns[step]);
-    }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        g_assert_cmpint(one->shares_ns[share], ==, all->shares_ns[share]);
-    }
-    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        g_assert_cmpuint(one->collectives[kind].count, ==, all->collectives[kind].count);
-        g_assert_cmpint(one->collectives[kind].total_ns, ==, all->collectives[kind].total_ns);
-        g_assert_cmpint(one->collectives[kind].exposed_ns, ==, all->collectives[kind].exposed_ns);
-    }
+    plays_assert_equal(one, all);
     g_assert_cmpint(one->host_ns, ==, all->host_ns);
     g_assert_cmpint(one->host_blocked_ns, ==, all->host_blocked_ns);
-    g_assert_cmpuint(one->peak.at.allocated_bytes, ==, all->peak.at.allocated_bytes);
     g_assert_cmpint(one->peak.at.host_ns, ==, all->peak.at.host_ns);
     g_assert_cmpuint(one->peak_active_bytes, ==, all->peak_active_bytes);
-    g_assert_cmpuint(one->peak_reserved_bytes, ==, all->peak_reserved_bytes);
     g_assert_cmpuint(one->alloc_retries, ==, all->alloc_retries);
     g_assert_cmpuint(one->segment_allocs, ==, all->segment_allocs);
     g_assert_cmpint(one->median_step_ns, >, 0);
@@ -96,9 +67,9 @@ static void check_law(const char *network, const char *strategy, const ModelClus
     g_autoptr(Plan) plan = toy_network_plan(network, strategy);
     g_autoptr(Trace) trace = trace_new(), traces = trace_new();
     SimOptions options = {.steps = 4, .alone = no_sharing};
-    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, trace);
+    g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, trace);
     options.every_rank = true;
-    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, traces);
+    g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, traces);
     g_assert_cmpuint(plan->n_roles, ==, 1); /* else ranks are not equal */
     g_assert_true(one->fits && all->fits);
     assert_equal(one, all);
@@ -130,21 +101,21 @@ static const char *const strategies[] = {
 };
 
 static void test_law(void) {
-    g_autoptr(ModelCluster) fast = cluster_named("a100-roce");
-    g_autoptr(ModelCluster) slow = cluster_named("two-nodes-ethernet");
+    g_autoptr(ModelCluster) fast = plays_cluster("a100-roce");
+    g_autoptr(ModelCluster) slow = plays_cluster("two-nodes-ethernet");
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         check_law("gpt-toy", strategies[i], fast, false);
         check_law("gpt-toy", strategies[i], slow, i % 2);
     }
     check_law("mlp-toy", strategies[0], fast, false);
-    g_autoptr(ModelCluster) pairs = cluster_named("a100-perlmutter"); /* four, without a switch */
+    g_autoptr(ModelCluster) pairs = plays_cluster("a100-perlmutter"); /* four, without a switch */
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         check_law("gpt-toy", strategies[i], pairs, false);
     }
     check_law("gpt-toy", "ranks=4 sharding=hybrid replicate=2", pairs, false);
     check_law("gpt-toy", "ranks=4 sharding=full reshard_after_forward=2 accumulate=2", pairs,
               false);
-    g_autoptr(ModelCluster) cores = cluster_named("this-machine");
+    g_autoptr(ModelCluster) cores = plays_cluster("this-machine");
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         cores->device_lane_wake_us = 3 * i;
         check_law("gpt-toy", strategies[i], cores, false);
@@ -154,13 +125,13 @@ static void test_law(void) {
 /* 3 ranks do not divide the toy's rows: the last has smaller shards, some of them empty, whose
  * state takes more host time to make in the first step. Rank 0 stands for all does not see that. */
 static void test_roles(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=3 sharding=full");
     g_assert_cmpuint(plan->n_roles, ==, 2);
     SimOptions options = {.steps = 4};
-    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
     options.every_rank = true;
-    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, NULL);
     g_assert_cmpint(all->step_ns[0], >, one->step_ns[0]);
     for (uint32_t step = 1; step < 4; step++) {
         g_assert_cmpint(all->step_ns[step], >=, one->step_ns[step]);
@@ -172,14 +143,14 @@ static void test_roles(void) {
 
 /* Asked to, the last rank stands for all, with the memory that it has when each is played. */
 static void test_standing_rank(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=3 sharding=full");
     g_autoptr(Trace) trace = trace_new(), traces = trace_new();
     SimOptions options = {.steps = 4, .rank = 2};
-    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, trace);
+    g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, trace);
     g_assert_cmpuint(one->memory_rank, ==, 2);
     options.every_rank = true;
-    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, traces);
+    g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, traces);
     guint rows = 0;
     for (guint i = 0; i < traces->memory->len; i++) {
         const TraceMemoryRow *row = trace_memory(traces, i);
@@ -198,16 +169,16 @@ static void test_standing_rank(void) {
 /* Memory so short that the allocator gives segments back and tries again: it waits for its device
  * from deep inside an allocation, and that for other ranks. */
 static void test_law_under_pressure(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan =
         toy_network_plan("gpt-toy", "ranks=8 flavour=fsdp1 limit_all_gathers=0 micro_batch=16");
     SimOptions options = {.steps = 4};
-    g_autoptr(SimPrediction) ample = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) ample = plays_predict(plan, cluster, &options, NULL);
     cluster->device_memory_bytes =
         ample->peak_reserved_bytes - (1 << 20) + cluster->device_outside_allocator_bytes;
-    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
     options.every_rank = true;
-    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, NULL);
     g_assert_true(one->fits && all->fits);
     g_assert_cmpuint(one->alloc_retries, >, 0);
     assert_equal(one, all);
@@ -215,13 +186,13 @@ static void test_law_under_pressure(void) {
 
 /* Out of memory is found at the same place. */
 static void test_out_of_memory(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 micro_batch=16");
     cluster->device_memory_bytes = (4 << 20) + cluster->device_outside_allocator_bytes;
     SimOptions options = {.steps = 3};
-    g_autoptr(SimPrediction) one = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
     options.every_rank = true;
-    g_autoptr(SimPrediction) all = predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, NULL);
     g_assert_false(one->fits || all->fits);
     g_assert_cmpint(one->oom.at.host_ns, ==, all->oom.at.host_ns);
     g_assert_cmpuint(one->oom.at.index, ==, all->oom.at.index);
@@ -238,7 +209,7 @@ static SimPrediction *play_apart(const Plan *plan, const ModelCluster *cluster,
                                  SimOptions options) {
     options.steps = options.steps ? options.steps : 4;
     options.every_rank = true;
-    return predict(plan, cluster, &options, NULL);
+    return plays_predict(plan, cluster, &options, NULL);
 }
 
 /* A straggler never waits, so the others go as it would go among its like: to the nanosecond. */
@@ -316,7 +287,7 @@ static double mean_ns(const SimPrediction *prediction) {
 /* The host's, where it is the host that bounds the step; a collective's, where it is exposed and
  * groups wait for each other: a step in which one collective follows the other keeps its mean. */
 static void test_other_jitters(void) {
-    g_autoptr(ModelCluster) host_bound = cluster_named("a100-node");
+    g_autoptr(ModelCluster) host_bound = plays_cluster("a100-node");
     g_autoptr(ModelCluster) link_bound = compute_bound("two-nodes-ethernet");
     static const char *const plans[] = {"ranks=8 sharding=full",
                                         "ranks=16 sharding=hybrid replicate=8"};
@@ -359,7 +330,7 @@ static void test_spread(void) {
 static GString *played_text(const Plan *plan, const ModelCluster *cluster,
                             const SimOptions *options) {
     g_autoptr(Trace) trace = trace_new();
-    g_autoptr(SimPrediction) prediction = predict(plan, cluster, options, trace);
+    g_autoptr(SimPrediction) prediction = plays_predict(plan, cluster, options, trace);
     g_assert_true(prediction->fits);
     g_autoptr(GError) error = NULL;
     GString *text = trace_text(trace, &error);
@@ -368,7 +339,7 @@ static GString *played_text(const Plan *plan, const ModelCluster *cluster,
 }
 
 static GString *text_of(const Plan *plan, uint64_t seed, const bool *traced) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-roce");
     SimOptions options = {
         .steps = 3, .every_rank = true, .jitter = all_jitters(0.05), .traced = traced};
     options.jitter.seed = seed;
@@ -409,7 +380,7 @@ static GString *text_in_order(const Plan *plan, uint64_t seed, bool reversed) {
                                           {SIM_TROUBLE_NIC, 1, 1, 0.3},
                                           {SIM_TROUBLE_NVLINK, 0, 0, 0.2}};
     g_autoptr(ModelCluster) cluster =
-        seed % 2 ? compute_bound("two-nodes-ethernet") : cluster_named("two-nodes-ethernet");
+        seed % 2 ? compute_bound("two-nodes-ethernet") : plays_cluster("two-nodes-ethernet");
     cluster->topology_gpus_per_node = 4;
     cluster->topology_nodes = 4;
     cluster->inter_node_nodes_per_leaf = 2;
@@ -439,7 +410,7 @@ static void test_order_of_play(void) {
 
 /* Plans that no one rank can see to be broken: the last rank of three has a role of its own. */
 static char *refusal_of(const char *strategy, void (*breaks)(PlanRole *role)) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
     g_autoptr(GError) error = NULL;
     const SimOptions options = {.steps = 3, .every_rank = true};
@@ -486,7 +457,7 @@ static void note_progress(gpointer self, double share) {
 }
 
 static void test_progress(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-roce");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART);
     double last = 0;
     g_autoptr(SimPrediction) prediction =
@@ -516,7 +487,7 @@ static void test_kinds(void) {
     g_autofree char *last = g_strdup_printf(kind, "1"), *both = g_strdup_printf(kind, "0-63");
     g_autoptr(ModelCluster) mixed = with_kind("a100-roce", last);
     g_autoptr(ModelCluster) old = with_kind("a100-roce", both);
-    g_autoptr(ModelCluster) quick = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) quick = plays_cluster("a100-roce");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", APART " param_dtype=bf16");
     g_autoptr(SimPrediction) of_mixed = play_apart(plan, mixed, (SimOptions){0});
     g_autoptr(SimPrediction) of_old = play_apart(plan, old, (SimOptions){0});
@@ -562,7 +533,7 @@ static SimOom oom_of(const Plan *plan, const uint64_t *bytes, bool reversed, GSt
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(GError) error = NULL;
     const SimOptions options = {.steps = 3, .every_rank = true, .reversed = reversed};
-    g_autoptr(SimPrediction) prediction = predict(plan, cluster, &options, trace);
+    g_autoptr(SimPrediction) prediction = plays_predict(plan, cluster, &options, trace);
     g_assert_false(prediction->fits);
     g_assert_cmpuint(prediction->allocator_bytes, ==, bytes[prediction->oom.rank]);
     *ret_rows = trace_text(trace, &error);
@@ -675,7 +646,7 @@ static void test_refused_times(void) {
 
 /* Troubles of ranks that there are not, as a trace's header may name; more ranks than can be. */
 static void test_refused_ranks(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8");
     for (unsigned kind = SIM_TROUBLE_SLOW; kind <= SIM_TROUBLE_NIC; kind++) {
         const SimTrouble troubles[] = {
@@ -708,7 +679,7 @@ static void test_refusals(void) {
     assert_refused(plan, mixed, "nodes of several kinds");
     g_autoptr(Plan) small = toy_network_plan("gpt-toy", "ranks=8"); /* on the first node alone */
     const SimOptions options = {.steps = 3};
-    g_autoptr(SimPrediction) fine = predict(small, mixed, &options, NULL);
+    g_autoptr(SimPrediction) fine = plays_predict(small, mixed, &options, NULL);
     g_assert_true(fine->fits);
     g_autoptr(ModelCluster) spine = compute_bound("a100-roce");
     spine->inter_node_nodes_per_leaf = 1;

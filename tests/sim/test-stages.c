@@ -4,6 +4,7 @@
 
 #include "sim/cost-network.h"
 #include "sim/predict.h"
+#include "tests/sim/plays.h"
 #include "tests/sim/toy.h"
 
 /* A head so narrow that all stages have as much to do, but for some thousandths. */
@@ -18,31 +19,13 @@ static ModelCluster without_links(void) {
     return cluster;
 }
 
-static ModelCluster *cluster_named(const char *name) {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *file = g_strconcat(name, ".ini", NULL);
-    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
-    ModelCluster *cluster = model_cluster_read_file(path, &error);
-    g_assert_no_error(error);
-    cluster->jitter_gpu_percent = 0;
-    return cluster;
-}
-
-static SimPrediction *predict(const Plan *plan, const ModelCluster *cluster,
-                              const SimOptions *options) {
-    g_autoptr(GError) error = NULL;
-    SimPrediction *prediction = sim_predict(plan, cluster, options, NULL, &error);
-    g_assert_no_error(error);
-    return prediction;
-}
-
 static SimPrediction *predict_stages(unsigned stages, unsigned microbatches, const char *more) {
     ModelCluster cluster = without_links();
     g_autofree char *strategy =
         g_strdup_printf("ranks=%u pipeline=%u accumulate=%u pipeline_split=even %s", 2 * stages,
                         stages, microbatches, more);
     g_autoptr(Plan) plan = toy_written_plan(network, strategy);
-    return predict(plan, &cluster, &(SimOptions){.steps = 4});
+    return plays_predict(plan, &cluster, &(SimOptions){.steps = 4}, NULL);
 }
 
 static void assert_about(double value, double expected, double share) {
@@ -100,21 +83,9 @@ static void test_memory(void) {
 /* ---- one of each stage, or all ranks --------------------------------------------------------- */
 
 static void assert_equal(const SimPrediction *one, const SimPrediction *all) {
-    for (uint32_t step = 0; step < one->n_steps; step++) {
-        g_assert_cmpint(one->step_ns[step], ==, all->step_ns[step]);
-    }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        g_assert_cmpint(one->shares_ns[share], ==, all->shares_ns[share]);
-    }
-    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        g_assert_cmpuint(one->collectives[kind].count, ==, all->collectives[kind].count);
-        g_assert_cmpint(one->collectives[kind].total_ns, ==, all->collectives[kind].total_ns);
-        g_assert_cmpint(one->collectives[kind].exposed_ns, ==, all->collectives[kind].exposed_ns);
-    }
+    plays_assert_equal(one, all);
     g_assert_cmpuint(one->memory_rank, ==, all->memory_rank);
     g_assert_cmpuint(one->time_rank, ==, all->time_rank);
-    g_assert_cmpuint(one->peak.at.allocated_bytes, ==, all->peak.at.allocated_bytes);
-    g_assert_cmpuint(one->peak_reserved_bytes, ==, all->peak_reserved_bytes);
     g_assert_cmpfloat(one->flops, ==, all->flops);
 }
 
@@ -131,13 +102,13 @@ static void test_law(void) {
     static const char *const clusters[] = {"a100-roce", "two-nodes-ethernet", "a100-perlmutter"};
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies) * G_N_ELEMENTS(clusters); i++) {
         const char *strategy = strategies[i / G_N_ELEMENTS(clusters)];
-        g_autoptr(ModelCluster) cluster = cluster_named(clusters[i % G_N_ELEMENTS(clusters)]);
+        g_autoptr(ModelCluster) cluster = plays_cluster(clusters[i % G_N_ELEMENTS(clusters)]);
         g_test_message("%s on %s", strategy, cluster->name);
         g_autoptr(Plan) plan = toy_written_plan(network, strategy);
         SimOptions options = {.steps = 4};
-        g_autoptr(SimPrediction) one = predict(plan, cluster, &options);
+        g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
         options.every_rank = true;
-        g_autoptr(SimPrediction) all = predict(plan, cluster, &options);
+        g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, NULL);
         g_assert_cmpuint(one->n_ranks, ==, 0);
         assert_equal(one, all);
     }
@@ -145,7 +116,7 @@ static void test_law(void) {
 
 /* Stages that lie in one node send over its links, others over the network. */
 static void test_links(void) {
-    g_autoptr(ModelCluster) cluster = cluster_named("a100-roce");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-roce");
     g_autoptr(Plan) near = toy_written_plan(network, "ranks=8 pipeline=4 accumulate=8");
     g_autoptr(Plan) far = toy_written_plan(network, "ranks=32 pipeline=4 accumulate=8");
     SimNetworkPath inside = sim_network_path_to(cluster, near, 2, true);

@@ -1,0 +1,35 @@
+#include "tests/sim/plays.h"
+
+ModelCluster *plays_cluster(const char *name) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+    ModelCluster *cluster = model_cluster_read_file(path, &error);
+    g_assert_no_error(error);
+    cluster->jitter_gpu_percent = 0;
+    return cluster;
+}
+
+SimPrediction *plays_predict(const Plan *plan, const ModelCluster *cluster,
+                             const SimOptions *options, Trace *trace) {
+    g_autoptr(GError) error = NULL;
+    SimPrediction *prediction = sim_predict(plan, cluster, options, trace, &error);
+    g_assert_no_error(error);
+    return prediction;
+}
+
+void plays_assert_equal(const SimPrediction *one, const SimPrediction *all) {
+    for (uint32_t step = 0; step < one->n_steps; step++) {
+        g_assert_cmpint(one->step_ns[step], ==, all->step_ns[step]);
+    }
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        g_assert_cmpint(one->shares_ns[share], ==, all->shares_ns[share]);
+    }
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        g_assert_cmpuint(one->collectives[kind].count, ==, all->collectives[kind].count);
+        g_assert_cmpint(one->collectives[kind].total_ns, ==, all->collectives[kind].total_ns);
+        g_assert_cmpint(one->collectives[kind].exposed_ns, ==, all->collectives[kind].exposed_ns);
+    }
+    g_assert_cmpuint(one->peak.at.allocated_bytes, ==, all->peak.at.allocated_bytes);
+    g_assert_cmpuint(one->peak_reserved_bytes, ==, all->peak_reserved_bytes);
+}
