@@ -15,6 +15,11 @@ bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
     return true;
 }
 
+const char *cli_knob_of_cluster(const char *key) {
+    static const char PREFIX[] = "cluster.";
+    return g_str_has_prefix(key, PREFIX) ? key + strlen(PREFIX) : NULL;
+}
+
 static void clear_knob(gpointer data) {
     CliKnob *knob = data;
     g_free(knob->key);

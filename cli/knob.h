@@ -13,3 +13,5 @@ typedef struct {
 /* Of --knob's argument; values are not looked at. */
 bool cli_knob_read(const char *text, CliKnob *ret, GError **error);
 GArray *cli_knobs_new(void); /* CliKnob, which it owns */
+/* "SECTION.KEY" of "cluster.SECTION.KEY"; NULL: it is no key of a cluster. */
+const char *cli_knob_of_cluster(const char *key);

@@ -155,14 +155,14 @@ static bool check_knob(const GArray *knobs, const CliKnob *knob, const PlanStrat
 }
 
 static bool check_machine_knob(const CliKnob *knob, GError **error) {
-    static const char PREFIX[] = "cluster.";
-    if (!g_str_has_prefix(knob->key, PREFIX)) {
+    const char *of_cluster = cli_knob_of_cluster(knob->key);
+    if (of_cluster == NULL) {
         return true;
     }
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                 "--knob %s is of the machine; give one for each value, as in --cluster "
                 "NAME:%s=%s",
-                knob->key, knob->key + strlen(PREFIX), knob->values[0]);
+                knob->key, of_cluster, knob->values[0]);
     return false;
 }
 

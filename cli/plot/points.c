@@ -10,8 +10,6 @@
 #include "cli/validate/validate.h"
 #include "trace/summary.h"
 
-static const char CLUSTER_KEY[] = "cluster.";
-
 CliPoints *cli_points_new(bool one_series) {
     CliPoints *points = g_new0(CliPoints, 1);
     points->knobs = cli_knobs_new();
@@ -132,10 +130,11 @@ static void add_prediction(CliPoints *points, char **values, const SimPrediction
 /* A key of the strategy or, as "cluster.SECTION.KEY", of the cluster. */
 static bool set_key(CliPlanSource *source, ModelCluster *cluster, const char *key,
                     const char *value, GError **error) {
-    if (!g_str_has_prefix(key, CLUSTER_KEY)) {
+    const char *of_cluster = cli_knob_of_cluster(key);
+    if (of_cluster == NULL) {
         return cli_plan_source_set(source, key, value, error);
     }
-    g_autofree char *change = g_strdup_printf("%s=%s", key + strlen(CLUSTER_KEY), value);
+    g_autofree char *change = g_strdup_printf("%s=%s", of_cluster, value);
     return cli_cluster_change(cluster, change, error);
 }
 
