@@ -30,19 +30,15 @@ static const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraph
     return plan_graph_float8_linear_of(run->graph, op);
 }
 
-static bool makes_columns(const PlanGraph *graph, const PlanGraphOp *op) {
+/* It takes all ranks' tokens and makes some columns; else o or down, whose result is added up. */
+static bool takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + WEIGHT);
     uint32_t p = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
     return plan_graph_at(graph->parameters, PlanGraphParameter, p)->share == PLAN_SHARE_ROWS;
 }
 
-/* It takes all ranks' tokens and makes some columns; else o or down, whose result is added up. */
-static bool takes_gathered(const PlanRun *run, const PlanGraphOp *op) {
-    return makes_columns(run->graph, op);
-}
-
 bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op) {
-    return graph->float8 == PLAN_FLOAT8_ROWWISE && !makes_columns(graph, op) &&
+    return graph->float8 == PLAN_FLOAT8_ROWWISE && !takes_gathered(graph, op) &&
            plan_graph_float8_linear_of(graph, op)->maker < 0;
 }
 
@@ -69,18 +65,6 @@ static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
 
-static PlanTensor gathered(PlanRun *run, PlanTensor own, PlanDtype dtype) {
-    double attr = 0;
-    uint64_t n = own.elements * run->graph->tensor;
-    PlanTensor all = plan_run_new_tensor(run, n, dtype, "gathered");
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_TENSOR,
-                          (int64_t[]){(int64_t)n, (int64_t)run->graph->tensor}, &attr);
-    plan_run_operand(run, own);
-    plan_run_operand(run, all);
-    plan_run_launch(run);
-    return all;
-}
-
 /* Cast by the scale of all ranks' numbers, and gathered; of several sequences what arrives is put
  * in their order by a copy. Its inverse scale is the caller's. */
 static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
@@ -90,7 +74,7 @@ static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtyp
     PlanTensor cast = plan_float8_cast(run, &source, scale, dtype, true, false).as_is;
     *ret_scale = inverse_of(run, scale);
     plan_run_unref(run, scale);
-    PlanTensor all = gathered(run, cast, dtype);
+    PlanTensor all = plan_shared_of_all(run, cast);
     plan_run_unref(run, cast);
     if (batch == 1) {
         return all;
@@ -164,7 +148,7 @@ static Cast cast_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t s
 }
 
 static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
-    bool takes_all = takes_gathered(run, op), is_kept = keeps(run);
+    bool takes_all = takes_gathered(run->graph, op), is_kept = keeps(run);
     PlanTensor x_turned = PLAN_NO_TENSOR, w_turned = PLAN_NO_TENSOR;
     Cast x;
     if (takes_all) {
@@ -259,7 +243,7 @@ static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
 }
 
 static void forget_behind_last(PlanRun *run, const PlanGraphOp *op) {
-    if (takes_gathered(run, op) && !shape_of(run, op)->again) {
+    if (takes_gathered(run->graph, op) && !shape_of(run, op)->again) {
         plan_float8_forget(run);
     }
 }
@@ -267,7 +251,7 @@ static void forget_behind_last(PlanRun *run, const PlanGraphOp *op) {
 void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_by_rows(run)) {
         tensorwise_forward(run, op);
-    } else if (takes_gathered(run, op)) {
+    } else if (takes_gathered(run->graph, op)) {
         forward_of_columns(run, op);
     } else {
         forward_of_rows(run, op);
@@ -282,14 +266,14 @@ void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
         plan_run_unref(run, plan_float8_scale_of_all(run, &weight, 1, false));
     }
     give_ref(run, op, INPUT_CAST,
-             takes_gathered(run, op) || !plan_float8_by_rows(run) ? given(run, op)
-                                                                  : PLAN_NO_TENSOR);
+             takes_gathered(run->graph, op) || !plan_float8_by_rows(run) ? given(run, op)
+                                                                         : PLAN_NO_TENSOR);
     forget_behind_last(run, op);
 }
 
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op) {
     return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->tensor > 1 &&
-           plan_float8_by_rows(run) && takes_gathered(run, op);
+           plan_float8_by_rows(run) && takes_gathered(run->graph, op);
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */
@@ -310,7 +294,7 @@ static Gradient gathered_gradient(const PlanBackward *b) {
 
 static Gradient tensorwise_gradient(const PlanBackward *b) {
     PlanRun *run = b->run;
-    if (!takes_gathered(run, b->op)) {
+    if (!takes_gathered(run->graph, b->op)) {
         return gathered_gradient(b);
     }
     PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
@@ -326,7 +310,7 @@ static Gradient gradient_by_rows(const PlanBackward *b, const PlanGraphFloat8Lin
     PlanRun *run = b->run;
     Gradient g;
     PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
-    if (takes_gathered(run, b->op)) {
+    if (takes_gathered(run->graph, b->op)) {
         bool found = plan_float8_gradient_is_searched(run->graph, b->op);
         g.as_is = cast_of_all(run, &dy, (uint64_t)d->m, found, NULL);
     } else {
@@ -352,7 +336,7 @@ static PlanTensor scale_for_dx(const PlanBackward *b, const PlanFloat8Source *we
                                const PlanGraphFloat8Linear *d) {
     PlanRun *run = b->run;
     bool by_rows = plan_float8_by_rows(run);
-    if (by_rows && !takes_gathered(run, b->op)) {
+    if (by_rows && !takes_gathered(run->graph, b->op)) {
         return plan_float8_scale(run, weight, (uint64_t)d->k, false);
     }
     PlanTensor of_all = plan_float8_scale_of_all(run, weight, by_rows ? (uint64_t)d->k : 1, false);

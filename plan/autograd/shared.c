@@ -63,6 +63,14 @@ PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reducti
     return y;
 }
 
+PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
+    uint64_t elements = own.elements * run->graph->tensor;
+    PlanTensor all = new_like(run, own, elements, "gathered");
+    begin_collective(run, PLAN_OP_ALL_GATHER, elements, 0);
+    LAUNCH(run, own, all);
+    return all;
+}
+
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
@@ -98,10 +106,7 @@ static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool b
 
 /* Of one sequence what arrives lies as it should. */
 static PlanTensor gathered(PlanRun *run, const Tokens *t, PlanTensor x) {
-    uint64_t elements = x.elements * (uint64_t)t->ranks;
-    PlanTensor parts = new_like(run, x, elements, "gathered");
-    begin_collective(run, PLAN_OP_ALL_GATHER, elements, 0);
-    LAUNCH(run, x, parts);
+    PlanTensor parts = plan_shared_of_all(run, x);
     if (t->batch == 1) {
         return parts;
     }

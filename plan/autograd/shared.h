@@ -18,5 +18,8 @@ static inline bool plan_shared_is(uint32_t kind) {
     return kind >= PLAN_GRAPH_SHARED_GATHER && kind <= PLAN_GRAPH_SHARED_LOSS;
 }
 
+/* What all ranks have of it, rank behind rank. */
+PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
+
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_shared_backward(const PlanBackward *b);
