@@ -268,6 +268,10 @@ static inline PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
 static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
     return run->storages.items[tensor.storage].buffer;
 }
+
+static inline PlanDtype plan_run_dtype_of(PlanRun *run, PlanTensor tensor) {
+    return (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->dtype;
+}
 static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) { /* there is one */
     uint32_t buffer = plan_run_buffer_of(run, tensor);
     uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);

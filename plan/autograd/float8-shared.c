@@ -376,7 +376,7 @@ static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *
     PlanRun *run = b->run;
     PlanTensor x = saved(b, INPUT_CAST), scale = saved(b, INPUT_SCALE);
     PlanFloat8Source source = plan_float8_of_tensor(run, x);
-    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, x))->dtype;
+    PlanDtype dtype = plan_run_dtype_of(run, x);
     bool again = run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     if (!again) {
         leave(b, plan_run_ref(run, x), plan_run_ref(run, scale));

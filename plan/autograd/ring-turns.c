@@ -26,7 +26,7 @@ void plan_ring_launch_with(const PlanRing *r, PlanOpKind kind, const int64_t *di
 }
 
 PlanDtype plan_ring_dtype_of(const PlanRing *r, PlanTensor x) {
-    return (PlanDtype)plan_builder_at(&r->run->builder, plan_run_buffer_of(r->run, x))->dtype;
+    return plan_run_dtype_of(r->run, x);
 }
 
 PlanTensor plan_ring_new_like(const PlanRing *r, PlanTensor x, uint64_t elements,

@@ -23,12 +23,8 @@ static void launch_with(PlanRun *run, const PlanTensor *tensors, unsigned n) {
 #define LAUNCH(run, ...)                                                                           \
     launch_with(run, (PlanTensor[]){__VA_ARGS__}, G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
 
-static PlanDtype dtype_of(PlanRun *run, PlanTensor x) {
-    return (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, x))->dtype;
-}
-
 static PlanTensor new_like(PlanRun *run, PlanTensor x, uint64_t elements, const char *name) {
-    return plan_run_new_tensor(run, elements, dtype_of(run, x), name);
+    return plan_run_new_tensor(run, elements, plan_run_dtype_of(run, x), name);
 }
 
 static void drop(PlanRun *run, PlanTensor x) {
@@ -205,7 +201,7 @@ static PlanTensor applied(PlanRun *run, PlanOpKind kind, PlanTensor x, uint64_t 
 
 /* A copy, or the tensor itself where it has that dtype. */
 static PlanTensor in_dtype(PlanRun *run, PlanTensor x, PlanDtype dtype, const char *name) {
-    if (dtype_of(run, x) == dtype) {
+    if (plan_run_dtype_of(run, x) == dtype) {
         return plan_run_ref(run, x);
     }
     PlanTensor y = plan_run_new_tensor(run, x.elements, dtype, name);
@@ -245,7 +241,7 @@ static PlanTensor log_softmax(PlanRun *run, PlanTensor logits, int64_t rows, int
     drop(run, own);
     PlanTensor logs = applied(run, PLAN_OP_LOG, sum, n, row, 0, "logs");
     PlanTensor wide = less_column(run, shifted, logs, rows, cols, "logp");
-    PlanTensor y = in_dtype(run, wide, dtype_of(run, logits), "logp");
+    PlanTensor y = in_dtype(run, wide, plan_run_dtype_of(run, logits), "logp");
     drop(run, wide);
     drop(run, x);
     drop(run, shifted);
@@ -301,7 +297,7 @@ static void loss_forward(PlanRun *run, const PlanGraphOp *op) {
     LAUNCH(run, negated, target, mask, counted);
     drop(run, mask);
     drop(run, negated);
-    PlanTensor total = number_of_targets(run, target, rows, dtype_of(run, logp));
+    PlanTensor total = number_of_targets(run, target, rows, plan_run_dtype_of(run, logp));
     PlanTensor sum = applied(run, PLAN_OP_SUM_COLUMNS, counted, 1, (int64_t[]){1, rows}, 1, "sum");
     PlanTensor loss = divided(run, sum, total, "loss");
     uint32_t id = run->builder.ops.len - 1;
