@@ -102,10 +102,13 @@ void exec_doing_tell_place(const Plan *plan, uint32_t rank, uint64_t word, GStri
 
 void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, int signal,
                      GString *text) {
-    g_string_append_printf(text, "rank %u was killed by signal %d (%s%s)", rank, signal,
+    bool is_known = plan && rank < plan->world;
+    g_autofree char *name =
+        is_known ? plan_rank_text(plan, rank) : g_strdup_printf("rank %u", rank);
+    g_string_append_printf(text, "%s was killed by signal %d (%s%s)", name, signal,
                            g_strsignal(signal),
                            signal == SIGKILL ? ", as by a system without free memory" : "");
-    if (plan && rank < plan->world) {
+    if (is_known) {
         tell_where(doing, plan, &plan->roles[plan_role_of_rank(plan, rank)], text);
     }
 }

@@ -42,8 +42,16 @@ static int status_of(const GError *error) {
     return input ? 2 : 1;
 }
 
+/* "rank 3"; where a plan that has such a rank has been read, also which stage that is. */
+static char *rank_text(const Run *run) {
+    uint32_t rank = run->comm.rank;
+    return run->plan && rank < run->plan->world ? plan_rank_text(run->plan, rank)
+                                                : g_strdup_printf("rank %u", rank);
+}
+
 static int say(const Run *run, const GError *error) {
-    fprintf(stderr, "foreshard-exec: rank %u: %s\n", run->comm.rank, error->message);
+    g_autofree char *rank = rank_text(run);
+    fprintf(stderr, "foreshard-exec: %s: %s\n", rank, error->message);
     return status_of(error);
 }
 
@@ -312,8 +320,9 @@ static int run_plan(Run *run, const char *path) {
     }
     uint32_t steps = (uint32_t)options->steps;
     exec_results_init(&run->results, run->plan, &run->comm, steps);
-    run->watchdog = exec_watchdog_new((unsigned)options->watchdog, run->device->opening_s,
-                                      run->comm.rank, explain, run);
+    g_autofree char *rank = rank_text(run);
+    run->watchdog =
+        exec_watchdog_new((unsigned)options->watchdog, run->device->opening_s, rank, explain, run);
     g_autoptr(ExecPlay) play =
         run->device->open(run->plan, &run->comm, steps, &input.options, &error);
     if (!play || !train(run, play, &error) || !leave_results(run, play, &error)) {

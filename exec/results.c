@@ -199,6 +199,7 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     g_autofree char *reserved =
         trace_bytes_text((double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes);
     g_autofree char *process = trace_bytes_text((double)resident("VmHWM:"));
-    printf("memory     rank %u at most: allocated %s, reserved %s, process %s\n",
-           results->comm->rank, allocated, reserved, process);
+    g_autofree char *rank = plan_rank_text(results->plan, results->comm->rank);
+    printf("memory     %s at most: allocated %s, reserved %s, process %s\n", rank, allocated,
+           reserved, process);
 }

@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 struct _ExecWatchdog {
-    unsigned seconds, opening_seconds, rank;
+    unsigned seconds, opening_seconds;
+    char *rank;
     void (*explain)(gpointer self, GString *text);
     gpointer self;
     GThread *thread;
@@ -18,11 +19,10 @@ static void bark(const ExecWatchdog *watchdog, unsigned seconds) G_GNUC_NORETURN
 static void bark(const ExecWatchdog *watchdog, unsigned seconds) {
     g_autoptr(GString) text = g_string_new(NULL);
     watchdog->explain(watchdog->self, text);
-    fprintf(
-        stderr,
-        "foreshard-exec: rank %u: nothing has got on for %u s: %s; a rank may have died or taken "
-        "another way (--watchdog sets the time, 0 turns it off)\n",
-        watchdog->rank, seconds, text->str);
+    fprintf(stderr,
+            "foreshard-exec: %s: nothing has got on for %u s: %s; a rank may have died or taken "
+            "another way (--watchdog sets the time, 0 turns it off)\n",
+            watchdog->rank, seconds, text->str);
     fflush(NULL);
     _exit(1);
 }
@@ -51,7 +51,7 @@ static gpointer look_on(gpointer data) {
     return NULL;
 }
 
-ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned opening_seconds, unsigned rank,
+ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned opening_seconds, const char *rank,
                                 void (*explain)(gpointer self, GString *text), gpointer self) {
     if (!seconds) {
         return NULL;
@@ -59,7 +59,7 @@ ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned opening_seconds, unsi
     ExecWatchdog *watchdog = g_new0(ExecWatchdog, 1);
     watchdog->seconds = seconds;
     watchdog->opening_seconds = opening_seconds;
-    watchdog->rank = rank;
+    watchdog->rank = g_strdup(rank);
     watchdog->explain = explain;
     watchdog->self = self;
     g_mutex_init(&watchdog->mutex);
@@ -79,6 +79,7 @@ void exec_watchdog_free(ExecWatchdog *watchdog) {
     g_thread_join(watchdog->thread);
     g_mutex_clear(&watchdog->mutex);
     g_cond_clear(&watchdog->ends);
+    g_free(watchdog->rank);
     g_free(watchdog);
 }
 

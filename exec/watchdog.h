@@ -13,9 +13,9 @@
 typedef struct _ExecWatchdog ExecWatchdog;
 
 /* seconds 0: no watch is kept, and NULL is returned, which is fine below. The first beat has
- * opening_seconds where those are more: it comes when the device has been opened. explain adds what
- * is known to the message, from another thread: it only reads. */
-ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned opening_seconds, unsigned rank,
+ * opening_seconds where those are more: it comes when the device has been opened. rank begins
+ * the message; explain adds what is known to it, from another thread: it only reads. */
+ExecWatchdog *exec_watchdog_new(unsigned seconds, unsigned opening_seconds, const char *rank,
                                 void (*explain)(gpointer self, GString *text), gpointer self);
 void exec_watchdog_free(ExecWatchdog *watchdog);
 void exec_watchdog_beat(ExecWatchdog *watchdog);

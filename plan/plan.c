@@ -94,6 +94,14 @@ uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis) {
     return rank / (stride * plan->axes[axis]) * stride + rank % stride;
 }
 
+char *plan_rank_text(const Plan *plan, uint32_t rank) {
+    uint32_t stages = plan->axes[PLAN_AXIS_PIPELINE];
+    return stages > 1
+               ? g_strdup_printf("rank %u, stage %u of %u", rank,
+                                 1 + plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE), stages)
+               : g_strdup_printf("rank %u", rank);
+}
+
 Plan plan_line(uint32_t world) {
     Plan line = {.world = world};
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {

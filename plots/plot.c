@@ -31,7 +31,8 @@ static char *panel_label(const PlotPanel *panel) {
     if (trace_manner(panel->trace)) {
         g_string_append_printf(label, ", %s", trace_manner(panel->trace));
     }
-    g_string_append_printf(label, ", rank %u", panel->rank);
+    g_autofree char *rank = trace_rank_text(panel->trace, panel->rank);
+    g_string_append_printf(label, ", %s", rank);
     return g_string_free(label, FALSE);
 }
 

@@ -111,6 +111,9 @@ void trace_name_plan(Trace *trace, const Plan *plan) {
     set_folded(trace, "network", plan->network);
     set_folded(trace, "strategy", plan->strategy);
     trace_set_uint(trace, "world", plan->world);
+    if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
+        trace_set_uint(trace, "stages", plan->axes[PLAN_AXIS_PIPELINE]);
+    }
 }
 
 void trace_describe_plan(Trace *trace, const Plan *plan) {

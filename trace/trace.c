@@ -147,6 +147,19 @@ const char *trace_manner(const Trace *trace) {
     return NULL;
 }
 
+static uint64_t whole_number(const Trace *trace, const char *key) {
+    const char *value = trace_get(trace, key);
+    return value ? g_ascii_strtoull(value, NULL, 10) : 0;
+}
+
+char *trace_rank_text(const Trace *trace, uint32_t rank) {
+    uint64_t stages = whole_number(trace, "stages"), world = whole_number(trace, "world");
+    return stages && rank < world && world % stages == 0
+               ? g_strdup_printf("rank %u, stage %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT, rank,
+                                 1 + rank / (world / stages), stages)
+               : g_strdup_printf("rank %u", rank);
+}
+
 static uint32_t add_name(Trace *trace, GPtrArray *table, const char *name) {
     g_ptr_array_add(table, g_string_chunk_insert_const(trace->strings, name));
     return table->len - 1;

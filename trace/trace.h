@@ -127,6 +127,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trace, trace_free)
  *   title network strategy   one line each
  *   device cluster allocator
  *   world steps seed         whole numbers
+ *   stages     of so many, as many ranks each; absent: ranks all have the whole network
  *   paced      yes | no: each collective lasted at least its modeled time
  *   rehearsed  yes | no: one rank by itself, with stand-ins for the others
  *   answers.R  MemoryAnswers of rank R, where its allocator asked (memory/answers.h)
@@ -138,6 +139,9 @@ void trace_set_uint(Trace *trace, const char *key, uint64_t value);
 const char *trace_get(const Trace *trace, const char *key); /* NULL when not set */
 
 const char *trace_manner(const Trace *trace); /* "rehearsed", "paced", or NULL for neither */
+
+/* "rank 24"; of stages "rank 24, stage 3 of 4". Transfer full. */
+char *trace_rank_text(const Trace *trace, uint32_t rank);
 
 /* Tables: each returns the new entry's number. Fill them before the first row. */
 uint32_t trace_add_lane(Trace *trace, const char *name);

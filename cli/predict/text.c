@@ -45,12 +45,9 @@ static void print_subs(const uint64_t *by_sub) {
 /* "rank 24, stage 3 of 4"; where nobody is told from others, NULL. */
 static char *rank_text(const CliPredictReport *report, uint32_t rank) {
     const Plan *plan = report->plan;
-    if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
-        return g_strdup_printf("rank %u, stage %u of %u", rank,
-                               1 + plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE),
-                               plan->axes[PLAN_AXIS_PIPELINE]);
-    }
-    return report->prediction->n_ranks ? g_strdup_printf("rank %u", rank) : NULL;
+    return plan->axes[PLAN_AXIS_PIPELINE] > 1 || report->prediction->n_ranks
+               ? plan_rank_text(plan, rank)
+               : NULL;
 }
 
 /* Of the rank whose memory the verdict is about. */

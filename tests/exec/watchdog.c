@@ -16,7 +16,7 @@ static void explain(gpointer self, GString *text) {
 }
 
 static ExecWatchdog *watch(void) {
-    return exec_watchdog_new(SECONDS, OPENING_SECONDS, 7, explain, (gpointer) "it sleeps");
+    return exec_watchdog_new(SECONDS, OPENING_SECONDS, "rank 7", explain, (gpointer) "it sleeps");
 }
 
 /* The child's end, in seconds, which must be a failure with these words. */
@@ -60,7 +60,7 @@ static void test_beats(void) {
     }
     g_test_trap_subprocess(NULL, 0, (GTestSubprocessFlags)0);
     g_test_trap_assert_passed();
-    g_assert_null(exec_watchdog_new(0, OPENING_SECONDS, 7, explain, NULL));
+    g_assert_null(exec_watchdog_new(0, OPENING_SECONDS, "rank 7", explain, NULL));
 }
 
 int main(int argc, char **argv) {

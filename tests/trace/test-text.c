@@ -277,6 +277,29 @@ static void writing_is_safe(void) {
     g_rmdir(folder);
 }
 
+/* Ranks of stages say which is theirs; a header that cannot be says nothing of it. */
+static void names_of_ranks(void) {
+    static const struct {
+        const char *world, *stages, *name;
+    } cases[] = {
+        {"8", NULL, "rank 5"},
+        {"8", "4", "rank 5, stage 3 of 4"},
+        {"6", "2", "rank 5, stage 2 of 2"},
+        {"8", "3", "rank 5"},
+        {"4", "2", "rank 5"},
+        {"8", "0", "rank 5"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Trace) trace = trace_new();
+        trace_set(trace, "world", cases[i].world);
+        if (cases[i].stages) {
+            trace_set(trace, "stages", cases[i].stages);
+        }
+        g_autofree char *name = trace_rank_text(trace, 5);
+        g_assert_cmpstr(name, ==, cases[i].name);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/text/round-trip", round_trip);
@@ -287,5 +310,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/trace/text/messages", messages);
     g_test_add_func("/trace/text/no sum of ops overflows", no_sum_of_ops_overflows);
     g_test_add_func("/trace/text/writing-is-safe", writing_is_safe);
+    g_test_add_func("/trace/text/names of ranks", names_of_ranks);
     return g_test_run();
 }

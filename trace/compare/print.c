@@ -106,8 +106,9 @@ static void append_side(GString *text, const TraceComparison *comparison, guint 
     if (trace_manner(trace)) {
         g_string_append_printf(text, " %s,", trace_manner(trace));
     }
-    g_string_append_printf(text, " rank %u, %u steady step%s\n", comparison->summaries[side]->rank,
-                           comparison->n_steps[side], comparison->n_steps[side] == 1 ? "" : "s");
+    g_autofree char *rank = trace_rank_text(trace, comparison->summaries[side]->rank);
+    g_string_append_printf(text, " %s, %u steady step%s\n", rank, comparison->n_steps[side],
+                           comparison->n_steps[side] == 1 ? "" : "s");
 }
 
 static void append_table(GString *text, const TraceComparison *comparison, bool bytes) {
@@ -210,17 +211,17 @@ static void append_memory(GString *text, const TraceComparison *comparison) {
             trace_instruction(trace, trace_role_of_rank(trace, memory->rank), memory->instruction);
         g_autofree char *place = trace_place_name(trace, instruction->phase, instruction->unit);
         g_autofree char *step = trace_step_name(memory->step);
+        g_autofree char *rank = trace_rank_text(trace, memory->rank);
         double peak = (double)comparison->summaries[1]->peaks[i].bytes;
         g_string_append_printf(
             text,
             "%-10s differs at %u; by up to %.0f B (%.2f %% of the peak), on average %.0f B\n"
-            "%-10s first: rank %u, %s, %s, instruction %u (%s): "
+            "%-10s first: %s, %s, %s, instruction %u (%s): "
             "%s %" G_GUINT64_FORMAT " B, %s %" G_GUINT64_FORMAT " B\n",
             trace_statistic_name(i), memory->differing, memory->largest_bytes,
-            peak > 0 ? memory->largest_bytes / peak * 100 : 0, memory->mean_bytes, "", memory->rank,
-            step, place, memory->instruction, trace_what_name(instruction->what),
-            comparison->sides[0], (guint64)memory->value[0], comparison->sides[1],
-            (guint64)memory->value[1]);
+            peak > 0 ? memory->largest_bytes / peak * 100 : 0, memory->mean_bytes, "", rank, step,
+            place, memory->instruction, trace_what_name(instruction->what), comparison->sides[0],
+            (guint64)memory->value[0], comparison->sides[1], (guint64)memory->value[1]);
     }
 }
 

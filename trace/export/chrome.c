@@ -61,7 +61,8 @@ static void name_thread(Writer *writer, uint32_t rank, uint32_t thread, const ch
 }
 
 static void name_rank(Writer *writer, uint32_t rank) {
-    g_autofree char *name = g_strdup_printf("rank %u (%s)", rank, trace_get(writer->trace, "side"));
+    g_autofree char *text = trace_rank_text(writer->trace, rank);
+    g_autofree char *name = g_strdup_printf("%s (%s)", text, trace_get(writer->trace, "side"));
     open_event(writer, 'M', rank, "process_name");
     g_string_append(writer->text, ",\"tid\":0,\"args\":{\"name\":");
     append_quoted(writer->text, name);
