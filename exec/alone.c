@@ -36,6 +36,11 @@ static bool meet(gpointer self, PlanAxis axis, int64_t *ns, GError **error) {
     return true;
 }
 
+/* One rank has no stage beside it. */
+static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
+    g_assert_not_reached();
+}
+
 static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     return true;
 }
@@ -75,6 +80,7 @@ const ExecComm exec_comm_alone = {
     .broadcast = broadcast,
     .barrier = barrier,
     .meet = meet,
+    .talk = talk,
     .mean = mean,
     .share = share,
     .collect = collect,

@@ -34,6 +34,17 @@ bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, 
                                   reduction == PLAN_REDUCTION_MEAN, error);
 }
 
+bool exec_comm_meet_to_talk(const ExecComm *comm, ExecTalk talk, int64_t *ns, GError **error) {
+    int64_t mine = *ns, other = *ns;
+    talk.given = &mine;
+    talk.taken = &other;
+    talk.dtype = PLAN_INT64;
+    talk.elements = 1;
+    bool ok = comm->rehearsed || comm->talk(comm->self, &talk, error);
+    *ns = MAX(mine, other);
+    return ok;
+}
+
 bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
                        gpointer taken, uint64_t elements, PlanDtype dtype, GError **error) {
     uint32_t ranks = plan->axes[axis], place = plan_rank_on_axis(plan, comm->rank, axis);

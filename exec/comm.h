@@ -10,6 +10,18 @@
 
 #include "exec/black-box.h"
 
+/* What a stage has with the one before it or behind it: given goes there, taken comes from there,
+ * each so many elements; NULL: nothing does. An exchange meets an exchange, what goes one way alone
+ * what comes so. */
+typedef struct {
+    uint32_t peer; /* which stage */
+    bool swaps;    /* it is an exchange */
+    PlanDtype dtype;
+    gconstpointer given;
+    gpointer taken;
+    uint64_t elements;
+} ExecTalk;
+
 typedef struct {
     const char *name;
     uint32_t rank, world;
@@ -36,6 +48,10 @@ typedef struct {
      * A rank may learn late that all have come, so on one machine, which has one clock, this says
      * better when. */
     bool (*meet)(gpointer self, PlanAxis axis, int64_t *ns, GError **error);
+    /* Blocks until what is taken has come and what is given has been taken: on a GPU a send may
+     * wait for its receive, so here it does. Talks with one peer come one at a time, in the order
+     * in which the other has them; exchanges are in an order of their own. */
+    bool (*talk)(gpointer self, const ExecTalk *talk, GError **error);
 
     bool (*barrier)(gpointer self, GError **error); /* of all ranks; so are the rest */
     /* The mean over all ranks of n numbers, in place. */
@@ -61,6 +77,9 @@ uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank);
  * gather. */
 bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t elements,
                           uint64_t ranks, PlanDtype dtype, PlanReduction reduction, GError **error);
+
+/* As meet(), of the two that talk; only peer and swaps are looked at. */
+bool exec_comm_meet_to_talk(const ExecComm *comm, ExecTalk talk, int64_t *ns, GError **error);
 
 /* taken is what the rank before this one has given, before the first the last: of what all ranks
  * gather. */

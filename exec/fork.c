@@ -28,6 +28,15 @@ typedef struct {
     _Atomic int64_t last_ns[2]; /* when the last one came, in even and odd generations */
 } Gate;
 
+/* What goes from a rank to a neighbour, a block at a time. */
+typedef struct {
+    atomic_uint filled, taken; /* blocks; not equal: there is one */
+} Box;
+
+enum {
+    BOXES = 4 /* a rank: to the stage before or behind, of an exchange or not */
+};
+
 typedef struct {
     atomic_int gone;   /* a rank that has ended badly; -1: none */
     ExecDoing doing[]; /* of each rank */
@@ -45,8 +54,10 @@ typedef struct {
     uint32_t rank, world;
     atomic_bool given_up; /* by this rank */
     Shared *shared;
-    Gate *gates;  /* of each axis, of each color */
-    char *blocks; /* of each axis, of each rank */
+    Gate *gates;      /* of each axis, of each color */
+    Box *boxes;       /* of each rank */
+    char *blocks;     /* of each axis, of each rank */
+    char *box_blocks; /* of each box */
     Group groups[PLAN_N_AXES];
 } Fork;
 
@@ -56,9 +67,10 @@ static char *block_of(const Fork *fork, PlanAxis axis, uint32_t rank) {
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-static bool wait_at(const Fork *fork, Gate *gate, unsigned generation, GError **error) {
+/* Until it is another number. */
+static bool wait_while(const Fork *fork, atomic_uint *number, unsigned is, GError **error) {
     ExecPatience patience = {0};
-    for (; atomic_load(&gate->generation) == generation; exec_patience_pause(&patience)) {
+    for (; atomic_load(number) == is; exec_patience_pause(&patience)) {
         int gone = atomic_load(&fork->shared->gone);
         if (gone >= 0) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM,
@@ -91,7 +103,7 @@ static bool meet_on(const Fork *fork, PlanAxis axis, int64_t *ns, GError **error
         atomic_store(&gate->last_ns[(generation + 1) % 2], 0);
         atomic_store(&gate->arrived, 0);
         atomic_fetch_add(&gate->generation, 1);
-    } else if (!wait_at(fork, gate, generation, error)) {
+    } else if (!wait_while(fork, &gate->generation, generation, error)) {
         return false;
     }
     *ns = atomic_load(last_ns);
@@ -221,6 +233,54 @@ static bool spread(Fork *fork, PlanAxis axis, uint32_t from, gpointer bytes, gsi
 static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
                       PlanDtype dtype, GError **error) {
     return spread(self, axis, 0, buffer, elements * plan_dtype_bytes(dtype), error);
+}
+
+/* The number of what a rank has for the stage `to`. */
+static gsize box_of(uint32_t rank, uint32_t stage, uint32_t to, bool swaps) {
+    return (gsize)rank * BOXES + (to > stage ? 2 : 0) + swaps;
+}
+
+/* Of a box, all that was put there has been taken. */
+static bool wait_until_taken(const Fork *fork, gsize box, GError **error) {
+    Box *b = &fork->boxes[box];
+    unsigned before = atomic_load(&b->filled) - 1; /* one at most is left to be taken */
+    return wait_while(fork, &b->taken, before, error);
+}
+
+static bool put(const Fork *fork, gsize box, gconstpointer from, gsize n, GError **error) {
+    if (!wait_until_taken(fork, box, error)) {
+        return false;
+    }
+    memcpy(fork->box_blocks + box * BLOCK, from, n);
+    atomic_fetch_add(&fork->boxes[box].filled, 1);
+    return true;
+}
+
+static bool take(const Fork *fork, gsize box, gpointer to, gsize n, GError **error) {
+    Box *b = &fork->boxes[box];
+    if (!wait_while(fork, &b->filled, atomic_load(&b->taken), error)) {
+        return false;
+    }
+    memcpy(to, fork->box_blocks + box * BLOCK, n);
+    atomic_fetch_add(&b->taken, 1);
+    return true;
+}
+
+/* Of an exchange each puts a block and then takes one, so neither waits for the other in vain. */
+static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
+    const Fork *fork = self;
+    const Group *group = &fork->groups[PLAN_AXIS_PIPELINE];
+    gsize out = box_of(fork->rank, group->mine, talk->peer, talk->swaps);
+    gsize in = box_of(group->members[talk->peer], talk->peer, group->mine, talk->swaps);
+    gsize bytes = talk->elements * plan_dtype_bytes(talk->dtype);
+    for (gsize at = 0, n; at < bytes; at += n) {
+        n = MIN(bytes - at, BLOCK);
+        if ((talk->given && !put(fork, out, (const char *)talk->given + at, n, error)) ||
+            (talk->taken && !take(fork, in, (char *)talk->taken + at, n, error))) {
+            return false;
+        }
+    }
+    return !talk->given || wait_until_taken(fork, out, error);
 }
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
@@ -365,9 +425,10 @@ static void watch(Shared *shared, const char *plan_path, pid_t *pids, unsigned n
 
 static Fork *fork_new(unsigned n, GError **error) {
     gsize shared = sizeof(Shared) + sizeof(ExecDoing) * n;
-    gsize gates = sizeof(Gate) * PLAN_N_AXES * n, head = shared + gates;
-    gsize begin = (head + BLOCK - 1) / BLOCK * BLOCK;
-    char *memory = mmap(NULL, begin + (gsize)PLAN_N_AXES * n * BLOCK, PROT_READ | PROT_WRITE,
+    gsize gates = sizeof(Gate) * PLAN_N_AXES * n, boxes = sizeof(Box) * BOXES * n;
+    gsize begin = (shared + gates + boxes + BLOCK - 1) / BLOCK * BLOCK;
+    gsize blocks = (gsize)PLAN_N_AXES * n * BLOCK, box_blocks = (gsize)BOXES * n * BLOCK;
+    char *memory = mmap(NULL, begin + blocks + box_blocks, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "no shared memory for %u ranks: %s", n,
@@ -378,7 +439,9 @@ static Fork *fork_new(unsigned n, GError **error) {
     made->world = n;
     made->shared = (Shared *)(gpointer)memory;
     made->gates = (Gate *)(gpointer)(memory + shared);
+    made->boxes = (Box *)(gpointer)(memory + shared + gates);
     made->blocks = memory + begin;
+    made->box_blocks = made->blocks + blocks;
     atomic_store(&made->shared->gone, -1);
     return made;
 }
@@ -409,6 +472,7 @@ bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **e
                                    .all_reduce = all_reduce,
                                    .broadcast = broadcast,
                                    .meet = meet,
+                                   .talk = talk,
                                    .barrier = barrier,
                                    .mean = mean,
                                    .share = share,

@@ -158,6 +158,34 @@ static bool meet(gpointer self, PlanAxis axis, int64_t *ns, GError **error) {
     return true;
 }
 
+/* Bytes, in pieces that MPI's int counts. A send that is synchronous ends when it is received. */
+static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
+    const ExecMpi *mpi = self;
+    MPI_Comm comm = mpi->axis[PLAN_AXIS_PIPELINE];
+    int peer = (int)talk->peer, tag = talk->swaps;
+    uint64_t bytes = talk->elements * plan_dtype_bytes(talk->dtype);
+    for (uint64_t at = 0, n; at < bytes; at += n) {
+        MPI_Request requests[2];
+        int asked = 0;
+        n = MIN(bytes - at, (uint64_t)MAX_COUNT);
+        if (talk->taken && !exec_mpi_check(MPI_Irecv((char *)talk->taken + at, (int)n, MPI_BYTE,
+                                                     peer, tag, comm, &requests[asked++]),
+                                           "MPI_Irecv", error)) {
+            return false;
+        }
+        if (talk->given &&
+            !exec_mpi_check(MPI_Issend((const char *)talk->given + at, (int)n, MPI_BYTE, peer, tag,
+                                       comm, &requests[asked++]),
+                            "MPI_Issend", error)) {
+            return false;
+        }
+        if (!exec_mpi_finish(requests, asked, "MPI_Testall", error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     const ExecMpi *mpi = self;
     MPI_Request request;
@@ -320,6 +348,7 @@ bool exec_mpi_open(int *argc, char ***argv, const char *black_box, const char *p
         .broadcast = broadcast,
         .barrier = barrier,
         .meet = meet,
+        .talk = talk,
         .mean = mean,
         .join = join,
         .share = share,

@@ -32,12 +32,12 @@ uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
 }
 
 /* Ranks that differ in the replica alone hold the same, and of what is not shared those of the
- * tensor axis; of that, without a stride, all ranks do. */
+ * tensor axis; of that, without a stride, all ranks of a stage do. */
 static bool saves(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
     bool all_hold_it = dims[2] == 0, is_shared = plan->parameters[dims[0]].share != PLAN_SHARE_ALL;
     return all_hold_it && !is_shared
-               ? rank == 0
+               ? rank % plan_ranks_of_stage(plan) == 0
                : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0 &&
                      (is_shared || plan_rank_on_axis(plan, rank, PLAN_AXIS_TENSOR) == 0);
 }

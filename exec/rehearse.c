@@ -10,6 +10,7 @@ typedef struct {
     const Plan *plan;
     uint32_t rank;
     uint64_t calls[PLAN_N_AXES];  /* each counted by its axis's thread */
+    uint64_t talks[2][2];         /* with the stage before or behind, exchanges or not: likewise */
     char *numbers[PLAN_FP16 + 1]; /* EXEC_REHEARSE_NUMBERS of each dtype of floats */
 } Rehearsal;
 
@@ -74,6 +75,18 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
     return true;
 }
 
+static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
+    Rehearsal *rehearsal = self;
+    PlanAxis axis = PLAN_AXIS_PIPELINE;
+    bool behind = talk->peer > plan_rank_on_axis(rehearsal->plan, rehearsal->rank, axis);
+    uint64_t call = rehearsal->talks[behind][talk->swaps]++;
+    if (talk->taken) {
+        take(rehearsal, talk->taken, exec_rehearse_from(axis, call), 0, talk->elements,
+             talk->dtype);
+    }
+    return true;
+}
+
 /* ---- opening and closing -------------------------------------------------------------------- */
 
 static void close_rehearsal(gpointer self) {
@@ -105,6 +118,7 @@ bool exec_rehearse_open(const Plan *plan, uint32_t rank, ExecComm *ret_comm, GEr
     ret_comm->all_gather = all_gather;
     ret_comm->reduce_scatter = reduce_scatter;
     ret_comm->all_reduce = all_reduce;
+    ret_comm->talk = talk;
     ret_comm->close = close_rehearsal;
     return true;
 }

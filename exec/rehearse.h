@@ -1,11 +1,11 @@
 /* exec/rehearse.h - one process that plays rank R of W: stand-ins for the other ranks.
  *
  * Compute and memory are real; what the other ranks would send is made up. From a table of small
- * random numbers a gather takes the other ranks' slices, a reduce-scatter the slice it leaves:
- * neither zeros, which a processor may find easier, nor numbers that overflow; each call begins
- * elsewhere in the table. An all-reduce gives what it would if all ranks had this one's numbers,
- * since some of them must not fall below zero (squared norms). Losses so mean nothing. A GPU's
- * stand-ins (exec/cuda/standin.c) do the same.
+ * random numbers a gather takes the other ranks' slices, a reduce-scatter the slice it leaves, a
+ * stage what its neighbours give it: neither zeros, which a processor may find easier, nor numbers
+ * that overflow; each call begins elsewhere in the table. An all-reduce gives what it would if all
+ * ranks had this one's numbers, since some of them must not fall below zero (squared norms). Losses
+ * so mean nothing. A GPU's stand-ins (exec/cuda/standin.c) do the same.
  *
  * How long a collective lasts, the device takes from a pace (exec/pace.h); the stand-in itself
  * takes what writing the buffer takes.

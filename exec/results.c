@@ -1,5 +1,6 @@
 #include "exec/results.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +23,17 @@ void exec_results_clear(ExecResults *results) {
     g_clear_pointer(&results->step_ms, g_free);
 }
 
+/* Of stages the last one's ranks alone have a loss. */
 bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **error) {
     unsigned step = results->n_steps;
-    double values[2] = {play->losses[step], exec_play_step_ms(play, step)};
-    if (!results->comm->mean(results->comm->self, values, 2, error)) {
+    double loss = play->losses[step], has_one = !isnan(loss);
+    double values[3] = {has_one ? loss : 0, has_one, exec_play_step_ms(play, step)};
+    if (!results->comm->mean(results->comm->self, values, 3, error)) {
         g_prefix_error(error, "the mean loss of step %u: ", step);
         return false;
     }
-    results->losses[step] = values[0];
-    results->step_ms[step] = values[1];
+    results->losses[step] = values[0] / values[1];
+    results->step_ms[step] = values[2];
     results->n_steps++;
     return true;
 }

@@ -74,6 +74,17 @@ static inline uint32_t axis_rank(const ExecTask *t) {
     return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
 }
 
+/* What an op of stages asks of the communicator. */
+static inline ExecTalk talk_of(const ExecTask *t) {
+    bool gives = t->op->kind != PLAN_OP_RECEIVE, takes = t->op->kind != PLAN_OP_SEND;
+    return (ExecTalk){.peer = (uint32_t)dim(t, 2),
+                      .swaps = gives && takes,
+                      .dtype = (PlanDtype)t->op->dtype,
+                      .given = gives ? t->pointers[0] : NULL,
+                      .taken = takes ? t->pointers[gives] : NULL,
+                      .elements = dim(t, 0)};
+}
+
 static inline unsigned list_length(const ExecTask *t) {
     return plan_op_list_length(plan_op_info((PlanOpKind)t->op->kind), t->op->n_operands);
 }

@@ -18,10 +18,15 @@
 #include "exec/results.h"
 #include "kernels/host/runtime.h"
 
+enum {
+    N_TALKS = 4 /* with the stage before or behind, of exchanges or not */
+};
+
 typedef struct {
     ExecPlay play; /* first */
     ExecLanes *lanes;
-    ExecTurns turns[PLAN_N_AXES];
+    ExecTurns turns[PLAN_N_AXES]; /* of collectives in which an axis takes part */
+    ExecTurns talks[N_TALKS];
     ExecSegments segments;
     ExecMoment *events[PLAN_MAX_BEFORE + 1]; /* exec_play_event_table() says whose */
 } ExecHost;
@@ -56,13 +61,20 @@ static bool note_loss(const Work *work, GError **error) {
     return exec_play_note_loss(&work->host->play, t->step, (double)loss, work->loss_share, error);
 }
 
+static bool meet(const ExecTask *t, int64_t *ns, GError **error) {
+    const ExecComm *comm = t->context->comm;
+    return plan_op_is_of_stages((PlanOpKind)t->op->kind)
+               ? exec_comm_meet_to_talk(comm, talk_of(t), ns, error)
+               : comm->meet(comm->self, (PlanAxis)t->op->axis, ns, error);
+}
+
 /* A collective is done when its data are there, and not before the network would be. */
 static bool run_paced(const Work *work, GError **error) {
     const ExecPlay *play = &work->host->play;
     const ExecComm *comm = play->context.comm;
     uint32_t op = (uint32_t)(work->task.op - play->context.role->ops);
     int64_t last_ns = exec_now_ns();
-    if (!comm->meet(comm->self, (PlanAxis)work->task.op->axis, &last_ns, error)) {
+    if (!meet(&work->task, &last_ns, error)) {
         return false;
     }
     if (comm->world != comm->local_world) { /* other machines have clocks of their own */
@@ -110,6 +122,17 @@ static bool run_work(gpointer data, GError **error) {
     return ok;
 }
 
+/* Whose order an op must keep. */
+static ExecTurns *turns_of(ExecHost *host, const PlanOp *op) {
+    const ExecContext *c = &host->play.context;
+    if (!plan_op_is_of_stages((PlanOpKind)op->kind)) {
+        return &host->turns[op->axis];
+    }
+    uint32_t stage = plan_rank_on_axis(c->plan, c->comm->rank, PLAN_AXIS_PIPELINE);
+    bool behind = plan_op_dims(c->role, op)[2] > stage, swaps = op->kind == PLAN_OP_EXCHANGE;
+    return &host->talks[2 * behind + swaps];
+}
+
 static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op, unsigned place) {
     Work *work = g_malloc0(sizeof *work + op->n_operands * sizeof(gpointer));
     work->host = host;
@@ -119,7 +142,7 @@ static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op,
     work->task = exec_play_task(&host->play, at, op, work->pointers);
     work->loss_share = exec_play_loss_share(&host->play, at, op);
     if (plan_op_joins_ranks((PlanOpKind)op->kind)) {
-        work->turns = &host->turns[op->axis];
+        work->turns = turns_of(host, op);
         work->ticket = work->turns->next_ticket++;
     }
     return work;

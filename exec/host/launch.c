@@ -66,6 +66,12 @@ static bool collective(const ExecTask *t, GError **error) {
     return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
 }
 
+static bool talk(const ExecTask *t, GError **error) {
+    const ExecComm *comm = t->context->comm;
+    ExecTalk talk = talk_of(t);
+    return comm->talk(comm->self, &talk, error);
+}
+
 static bool run(const ExecTask *t, GError **error) {
     switch (t->op->kind) {
     case PLAN_OP_BATCH:
@@ -87,6 +93,10 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
         return collective(t, error);
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
+        return talk(t, error);
     default:
         return exec_host_compute(t, error);
     }
@@ -100,12 +110,6 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "CPU ranks have no kernels for float8; `foreshard predict` plans and "
                             "predicts it, and a run takes float8=none");
-        return false;
-    }
-    if (plan_op_is_of_stages((PlanOpKind)op->kind)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "no rank sends to one other yet; `foreshard predict` plays stages, and "
-                            "a run takes pipeline=1");
         return false;
     }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {

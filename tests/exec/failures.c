@@ -275,10 +275,12 @@ static void wrong_input_is_said_once_under_mpirun(void) {
     leave_scene(&scene);
 }
 
-static const struct {
+typedef struct {
     const char *order; /* of tests/exec/mpi-fails.c */
     const char *expected;
-} mpi_cases[] = {
+} MpiCase;
+
+static const MpiCase mpi_cases[] = {
     {"MPI_Iallgather 1 20", "rank 1: step |, op all_gather of unit |MPI_Iallgather failed"},
     {"MPI_Isend 2 9", "rank 2: step |, op reduce_scatter of unit |MPI_Isend failed"},
     {"MPI_Irecv 0 9", "rank 0: step |, op reduce_scatter of unit |MPI_Irecv failed"},
@@ -290,22 +292,35 @@ static const struct {
     {"MPI_Irecv of bytes 0 2", "rank 0: the trace of all ranks, |MPI_Irecv failed"},
 };
 
+/* Of stages each rank is in one, which is said. */
+static const MpiCase mpi_cases_of_stages[] = {
+    {"MPI_Issend 1 5", "rank 1, stage 1 of 2: step |, op exchange of unit root|MPI_Issend failed"},
+    {"MPI_Irecv of bytes 2 7", "rank 2, stage 2 of 2: step |, op |of unit root|MPI_Irecv failed"},
+    {"MPI_Iallgather 3 9", "rank 3, stage 2 of 2: step |op all_gather|MPI_Iallgather failed"},
+};
+
 /* Each with MPI's own word for the error. */
-static void mpi_errors_say_where(void) {
+static void mpi_fails(const MpiCase *failing, unsigned n, const char *network) {
     Scene scene = set_scene();
     g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
-    for (unsigned i = 0; i < G_N_ELEMENTS(mpi_cases); i++) {
+    for (unsigned i = 0; i < n; i++) {
         g_autofree char *expected =
-            g_strdup_printf("%s|MPI_ERR_OTHER: known error not in list", mpi_cases[i].expected);
+            g_strdup_printf("%s|MPI_ERR_OTHER: known error not in list", failing[i].expected);
         g_autofree char *words =
-            g_strdup_printf("run gpt-toy -n 3 --steps 20 --trace %s", scene.trace);
-        g_setenv("FORESHARD_TEST_MPI_FAILS", mpi_cases[i].order, TRUE);
-        g_test_message("%s", mpi_cases[i].order);
+            g_strdup_printf("run %s --steps 20 --trace %s", network, scene.trace);
+        g_setenv("FORESHARD_TEST_MPI_FAILS", failing[i].order, TRUE);
+        g_test_message("%s", failing[i].order);
         ends(&scene, test_run_start(words), 1, expected);
     }
     g_unsetenv("FORESHARD_TEST_MPI_FAILS");
     g_unsetenv("FORESHARD_EXEC");
     leave_scene(&scene);
+}
+
+static void mpi_errors_say_where(void) {
+    mpi_fails(mpi_cases, G_N_ELEMENTS(mpi_cases), "gpt-toy -n 3");
+    mpi_fails(mpi_cases_of_stages, G_N_ELEMENTS(mpi_cases_of_stages),
+              "llama-toy -n 4 --pipeline 2 --accumulate 3");
 }
 
 /* What ranks leave may take longer than the watchdog waits, as long as it gets on: rank by rank,

@@ -4,7 +4,7 @@
  * of CALL on RANK, counted from 1, does nothing and gives MPI_ERR_OTHER. MPI's profiling interface
  * makes it possible: a program may define MPI_X itself and reach the library's own as PMPI_X.
  * Sends and receives of bytes are called "MPI_Isend of bytes" and "MPI_Irecv of bytes" here, so
- * that those of tensors are counted by themselves.
+ * that those of tensors are counted by themselves; of stages, tensors go as bytes, too.
  * FORESHARD_TEST_MPI_SERIALIZED makes it an MPI that takes calls of one thread at a time.
  * FORESHARD_TEST_SLOW_MS is how much longer each send of bytes takes, and a tenth of it each write
  * of weights.
@@ -60,6 +60,9 @@ MAY_FAIL_AS(type == MPI_BYTE ? "MPI_Irecv of bytes" : "MPI_Irecv", MPI_Irecv,
             (buffer, n, type, from, tag, comm, request),
             (void *buffer, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
              MPI_Request *request))
+MAY_FAIL(MPI_Issend, (buffer, n, type, to, tag, comm, request),
+         (const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+          MPI_Request *request))
 MAY_FAIL(MPI_Testall, (n, requests, done, statuses),
          (int n, MPI_Request requests[], int *done, MPI_Status statuses[]))
 MAY_FAIL(MPI_Comm_split, (comm, color, key, made),

@@ -195,6 +195,24 @@ static const char *const with_sequences_shared[] = {
     NULL,
 };
 
+/* Stages of two ranks and of three, whose rows are uneven; one batch of 12 in microbatches. */
+static const char *const with_stages[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 1 --micro-batch 2 --accumulate 6 --flavour fsdp2",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --pipeline-schedule gpipe",
+    "-n 6 --pipeline 2 --micro-batch 2 --accumulate 2 --sharding grad-op",
+    "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --pipeline-split even --optimizer-kernel "
+    "fused",
+    "-n 8 --pipeline 4 --micro-batch 1 --accumulate 6",
+    "-n 8 --pipeline 4 --micro-batch 1 --accumulate 6 --pipeline-schedule gpipe --checkpointing "
+    "full",
+    "-n 8 --pipeline 4 --micro-batch 3 --accumulate 2 --pipeline-schedule gpipe",
+    "-n 12 --pipeline 4 --micro-batch 1 --accumulate 4 --checkpointing full --optimizer-kernel "
+    "loop",
+    NULL,
+};
+
 /* Adapters alone are trained, or what stands behind frozen blocks. */
 #define LORA "--lora-rank 4 --lora-on all-linear --lr 0.01 "
 static const char *const with_lora[] = {
@@ -406,6 +424,10 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",
         "llama-toy -n 3 --context 3 --network-key seq=48 --param-dtype bf16 --kernels compiled "
         "--network-key kv=repeated --checkpointing full",
+        "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6",
+        "llama-toy --network-key layers=6 -n 6 --pipeline 2 --accumulate 3 --checkpointing full",
+        "llama-toy --network-key layers=4 -n 6 --pipeline 3 --accumulate 4 --param-dtype bf16 "
+        "--reduce-dtype fp32 --pipeline-schedule gpipe --pipeline-split even",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",
@@ -658,6 +680,7 @@ int main(int argc, char **argv) {
                     {"of another family, some of it kept", {"llama-toy", with_llama}},
                     {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
+                    {"of stages", {"llama-toy --network-key layers=6", with_stages}},
                     {"of adapters", {"llama-toy", with_lora}},
                     {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {

@@ -2,7 +2,7 @@
 
     python3 -B test-random.py run|rehearse FORESHARD COUNT [SEED]
 
-run: a global batch of 12 on 1 to 4 ranks. Losses follow one rank by itself (1e-5; 2^-6 with numbers in bf16, 2^-9 in
+run: a global batch of 12 on 1 to 4 ranks, of stages on up to 6. Losses follow one rank by itself (1e-5; 2^-6 with numbers in bf16, 2^-9 in
 fp16, on which the loss is rounded, too); allocated bytes are as predicted at every instruction, and where no
 buffer is marked for another lane so are active and reserved; replayed, all three are. Whole weights are saved,
 and they are one rank's.
@@ -63,6 +63,13 @@ CHOICES = {
     "deterministic": (None, "yes", "unfilled"),
 }
 
+# Stages that share the layers: how many, of how many ranks, and what is planned beside them.
+STAGED, STAGES = 0.1, ((2, 2), (2, 3), (3, 2))
+IN_STAGES = ("reshard-after-forward", "checkpointing", "checkpoint-early-stop", "backward-prefetch", "forward-prefetch",
+             "optimizer-kernel", "param-dtype", "reduce-dtype", "allocator", "init", "step-sync", "optimizer-count")
+OF_STAGES = {"sharding": (None, "grad-op"), "pipeline-schedule": (None, "gpipe"), "pipeline-split": (None, "even"),
+             **{key: CHOICES[key] for key in IN_STAGES}}
+
 
 def foreshard(*words):
     return subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -72,21 +79,38 @@ def option(key, value):
     return [] if value is None else f"--{key} {value}".split()
 
 
+def draw_choices(rng, choices):
+    """Words of some keys; ThreadSanitizer, under which ranks are rehearsed, leaves expandable segments too few
+    addresses."""
+    keys = [key for key in choices if key != "allocator" or mode == "run"]
+    return [word for key in keys for word in option(key, rng.choice(choices[key]) if rng.random() < 0.4 else None)]
+
+
+def draw_numbers(rng):
+    return [w for key, values in NUMBERS.items() for w in option(key, rng.choice(values))]
+
+
+def draw_stages(rng):
+    stages, ranks_of_stage = rng.choice(STAGES)
+    accumulate = rng.choice([n for n in (2, 3, 4, 6) if 12 % (n * ranks_of_stage) == 0])
+    words = ["-n", str(stages * ranks_of_stage), "--micro-batch", str(12 // ranks_of_stage // accumulate),
+             "--accumulate", str(accumulate), "--pipeline", str(stages)]
+    return "llama-toy", draw_numbers(rng) + ["--network-key", "layers=6"], words + draw_choices(rng, OF_STAGES)
+
+
 def draw(rng, ranks_of):
     """A network, words that change numbers, words that do not."""
+    if rng.random() < STAGED:
+        return draw_stages(rng)
     ranks, accumulate = rng.choice(ranks_of), rng.choice((1, 1, 2, 3))
     tensor = 2 if ranks == 4 and rng.random() < 0.3 else 1
     micro_batch = 12 * tensor // (ranks * accumulate)
     if ranks * accumulate * micro_batch != 12 * tensor and mode == "run":
         return draw(rng, ranks_of)
-    numbers = [w for key, values in NUMBERS.items() for w in option(key, rng.choice(values))]
+    numbers = draw_numbers(rng)
     words = ["-n", str(ranks), "--micro-batch", str(max(1, micro_batch)), "--accumulate", str(accumulate)]
     words += option("tensor", tensor if tensor > 1 else None)
-    words += option("sharding", rng.choice(SHARDING))
-    for key, values in CHOICES.items():
-        if key == "allocator" and mode == "rehearse":  # ThreadSanitizer leaves too few addresses
-            continue
-        words += option(key, rng.choice(values) if rng.random() < 0.4 else None)
+    words += option("sharding", rng.choice(SHARDING)) + draw_choices(rng, CHOICES)
     network = rng.choice(NETWORKS) if tensor == 1 else "llama-toy"
     if network == "gpt-toy-dropout" and "fused" in words:  # whose attention drops nothing on the host
         return draw(rng, ranks_of)
@@ -204,13 +228,14 @@ def rehearse_one(rng, folder):
 def main():
     count = int(os.environ.get("FORESHARD_RANDOM_STRATEGIES", sys.argv[3]))
     rng, references, refused = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1), {}, 0
-    tap, complaints = Tap(), []
+    tap, complaints, staged = Tap(), [], 0
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(count):
             words, n, wrong = run_one(rng, folder, references) if mode == "run" else rehearse_one(rng, folder)
             refused += n
             complaints += [" ".join(words) + ": " + line for line in wrong]
-    print(f"# {count} strategies played, {refused} drawn and refused with a reason")
+            staged += "--pipeline" in words
+    print(f"# {count} strategies played, {staged} of them in stages; {refused} drawn and refused with a reason")
     tap.case(f"/exec/random/{mode} holds", complaints)
     return tap.finish()
 
