@@ -278,7 +278,7 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
     } else if (n->code != MODEL_CODE_OWN) {
         why = "transformers' modules; set code = own";
     } else if (n->embed_scale > 0 || n->logits_scale > 0 || n->local_rope_base > 0 ||
-               n->rope != MODEL_ROPE_REAL) {
+               n->rope == MODEL_ROPE_PARTIAL) {
         why = "numbers that multiply embeddings or logits, or another rotary embedding";
     } else if (n->loss != MODEL_LOSS_MODEL && n->loss != MODEL_LOSS_OPS &&
                n->loss != MODEL_LOSS_FP32) {

@@ -138,6 +138,12 @@ static void make_mask(ModelLlama *llama) {
     }
 }
 
+static void declare_table(const ModelLlama *llama, const ModelNetwork *network,
+                          uint64_t positions) {
+    (llama->rotary.is_complex ? plan_graph_turns : plan_graph_rope)(
+        llama->walk.graph, positions, llama->head_dim, network->rope_base);
+}
+
 /* The blocks of a stage that is not the whole network, and what of the rest it has. */
 static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
@@ -158,7 +164,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
         norm = model_rmsnorm(w, root, "norm");
         head = declare_head(llama, network, root, &embed);
     }
-    plan_graph_rope(graph, network->seq, llama->head_dim, network->rope_base);
+    declare_table(llama, network, network->seq);
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t x = is_first ? tokens : plan_graph_arriving(graph, w->rows * w->width);
@@ -195,8 +201,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     }
     /* Where ranks share sequences a table has the positions of the rank's tokens. */
     uint64_t positions = graph->context > 1 ? w->seq : network->seq;
-    (llama->rotary.is_complex ? plan_graph_turns : plan_graph_rope)(
-        graph, positions, llama->head_dim, network->rope_base);
+    declare_table(llama, network, positions);
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
     }

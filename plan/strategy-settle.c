@@ -498,12 +498,8 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->tensor > 1 || s->context > 1) {
         return "is not planned beside tensor or context; set these to 1";
     }
-    if (s->kernels != PLAN_KERNELS_EAGER) {
-        return "is planned with PyTorch's ops; set kernels=eager";
-    }
-    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
-        return "is planned with blocks that are checkpointed whole or not; set checkpointing=full "
-               "or none";
+    if (s->compile != PLAN_COMPILE_BLOCK) {
+        return "is planned with blocks that are compiled by themselves; set compile=block";
     }
     if (s->reshard_after_forward.choice == PLAN_RESHARD_YES) {
         return "is planned with units that stay whole from forward to backward; set "

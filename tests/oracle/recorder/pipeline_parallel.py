@@ -36,7 +36,10 @@ def cut(network, options):
 
 def _forward(network, x):
     x = x if network.embed is None else network.embed(x)
-    cos, sin = (t[:x.size(1)].to(x.dtype) for t in (network.cos, network.sin))
+    if network.shape.rope == "complex":
+        cos = sin = network.turns[:x.size(1)]
+    else:
+        cos, sin = (t[:x.size(1)].to(x.dtype) for t in (network.cos, network.sin))
     for layer in network.layers.values():
         x = network.run(layer, x, cos, sin)
     return x if network.head is None else network.logits_of(x)
