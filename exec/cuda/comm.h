@@ -1,9 +1,9 @@
-/* exec/cuda/comm.h - collectives between GPUs, put on a stream.
+/* exec/cuda/comm.h - collectives between GPUs, put on a stream; and what stages give each other.
  *
  * One table, three ways to fill it: NCCL (nccl.c); staging through the host's memory, where any
  * ExecComm carries them out (local.c), which is slow, needs no NCCL and lets several ranks share
  * one GPU; and stand-ins for a rehearsal (standin.c). Calls on one axis come in the same order on
- * every rank.
+ * every rank; those with a neighbour of the pipeline in the same order on both.
  *
  * Threads: the host's.
  */
@@ -23,6 +23,7 @@ typedef struct {
     uint64_t elements; /* the whole tensor */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */
+    uint32_t peer;     /* of stages: which of them is the other */
     /* For stand-ins: */
     KernelCuda *kernels; /* of the stream */
     ExecPaced paced;

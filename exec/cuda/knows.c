@@ -165,12 +165,6 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "CPU ranks (--device host)",
                       error);
     }
-    if (plan_op_is_of_stages((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "no rank sends to one other yet; `foreshard predict` plays stages, and a run "
-                      "takes pipeline=1",
-                      error);
-    }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (makes_window_mask((PlanOpKind)op->kind) || (attention && d[8] > 1)) {

@@ -178,6 +178,20 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 
+static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    ExecTalk talk = talk_of(t);
+    ExecCudaCall call = {.kind = (PlanOpKind)t->op->kind,
+                         .axis = PLAN_AXIS_PIPELINE,
+                         .dtype = talk.dtype,
+                         .elements = talk.elements,
+                         .in = talk.given,
+                         .out = talk.taken,
+                         .peer = talk.peer,
+                         .kernels = lane->kernels,
+                         .paced = lane->paced};
+    return lane->comm->run(lane->comm->self, &call, lane->stream, error);
+}
+
 bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     switch (t->op->kind) {
     case PLAN_OP_BATCH:
@@ -201,6 +215,10 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
         return collective(t, lane, error);
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
+        return talk(t, lane, error);
     default:
         return exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error);
     }

@@ -4,7 +4,9 @@
  * (the ExecComm's collective, which blocks), and a copy back. CUDA may run such functions one at a
  * time, so two that wait for other ranks in different orders could block each other for ever;
  * therefore each collective waits for the one that was issued before it, whatever its axis and
- * stream, and the order of issue is the same on all ranks.
+ * stream, and the order of issue is the same on all ranks. Stages that share the layers issue in
+ * orders of their own, in which they come to an end though each send waits for its receive, and all
+ * that follows for it (tests/plan/stages.c).
  *
  * Owns: two pinned buffers, large enough for each collective of the plan. Threads: the host's, and
  * CUDA's for the functions.
@@ -28,6 +30,16 @@ typedef struct {
 
 /* ---- the host's part ------------------------------------------------------------------------ */
 
+static bool talk(const Local *local, const ExecCudaCall *call, GError **error) {
+    ExecTalk talk = {.peer = call->peer,
+                     .swaps = call->kind == PLAN_OP_EXCHANGE,
+                     .dtype = call->dtype,
+                     .given = call->in ? local->in : NULL,
+                     .taken = call->out ? local->out : NULL,
+                     .elements = call->elements};
+    return local->comm->talk(local->comm->self, &talk, error);
+}
+
 static bool carry_out(const Local *local, const ExecCudaCall *call, GError **error) {
     const ExecComm *comm = local->comm;
     switch (call->kind) {
@@ -44,6 +56,10 @@ static bool carry_out(const Local *local, const ExecCudaCall *call, GError **err
     case PLAN_OP_BROADCAST:
         return comm->broadcast(comm->self, call->axis, local->out, call->elements, call->dtype,
                                error);
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
+        return talk(local, call, error);
     default:
         g_assert_not_reached();
     }
@@ -82,6 +98,9 @@ static bool copy_in(const Local *local, const ExecCudaCall *call, cudaStream_t s
                     GError **error) {
     uint32_t ranks = local->plan->axes[call->axis];
     uint64_t bytes = exec_cuda_call_in_bytes(call, ranks);
+    if (plan_op_is_of_stages(call->kind)) {
+        return !call->in || copy(local->in, call->in, bytes, cudaMemcpyDeviceToHost, stream, error);
+    }
     bool gathers = call->kind == PLAN_OP_ALL_GATHER;
     if ((gathers && call->in) || call->kind == PLAN_OP_REDUCE_SCATTER) {
         return copy(local->in, call->in, bytes, cudaMemcpyDeviceToHost, stream, error);
@@ -111,8 +130,8 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
                         error) &&
            copy_in(local, call, stream, error) &&
            exec_cuda_ok(cudaLaunchHostFunc(stream, host_part, job), "cudaLaunchHostFunc", error) &&
-           copy(call->out, local->out, exec_cuda_call_out_bytes(call, ranks),
-                cudaMemcpyHostToDevice, stream, error) &&
+           (!call->out || copy(call->out, local->out, exec_cuda_call_out_bytes(call, ranks),
+                               cudaMemcpyHostToDevice, stream, error)) &&
            exec_cuda_ok(cudaEventRecord(local->last, stream), "cudaEventRecord", error);
 }
 

@@ -1,5 +1,11 @@
 /* exec/cuda/nccl.c - collectives between GPUs by NCCL: a communicator for each axis of the mesh.
  *
+ * Stages that share the layers have more, as in PyTorch (ProcessGroupNCCL, 2.13): what goes one way
+ * by itself goes over a communicator of the two neighbours, on a stream of its own; exchanges,
+ * which PyTorch batches, over that of the axis. Between two ranks a communicator matches sends and
+ * receives in the order of their issue, and a send may hold its stream until it is received: hence
+ * an exchange is a group, in which the two go on together.
+ *
  * One communicator of all ranks is made from rank 0's id and split by axis. All are nonblocking: a
  * call that is still at work says so, and is asked again, so that this rank never waits inside NCCL
  * for one that has died; what fails later is found when healthy() asks.
@@ -19,10 +25,16 @@
 #include <nccl.h>
 #pragma GCC diagnostic pop
 
+enum {
+    BEFORE = PLAN_N_AXES, /* this stage and the one before it */
+    BEHIND,
+    N_COMMS
+};
+
 typedef struct {
     const Plan *plan;
     uint32_t rank;
-    ncclComm_t world, axes[PLAN_N_AXES]; /* NULL: an axis of one rank */
+    ncclComm_t world, comms[N_COMMS]; /* of each axis, and of neighbours; NULL: of one rank */
 } Nccl;
 
 static bool nccl_ok(ncclResult_t result, ncclComm_t comm, const char *call, GError **error) {
@@ -118,9 +130,46 @@ static ncclResult_t call_nccl(const Nccl *nccl, const ExecCudaCall *call, ncclCo
     }
 }
 
+static bool failed(ncclResult_t result) {
+    return result != ncclSuccess && result != ncclInProgress;
+}
+
+/* Both or neither: the group's end begins them, and says what became of the calls within. */
+static ncclResult_t exchange(const ExecCudaCall *call, int peer, ncclComm_t comm,
+                             cudaStream_t stream) {
+    ncclDataType_t type = type_of(call->dtype);
+    ncclResult_t began = ncclGroupStart();
+    if (began != ncclSuccess) {
+        return began;
+    }
+    ncclResult_t sends = ncclSend(call->in, call->elements, type, peer, comm, stream);
+    ncclResult_t receives = ncclRecv(call->out, call->elements, type, peer, comm, stream);
+    ncclResult_t ends = ncclGroupEnd();
+    return failed(sends) ? sends : failed(receives) ? receives : ends;
+}
+
+static bool talk(const Nccl *nccl, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
+    bool behind = call->peer > plan_rank_on_axis(nccl->plan, nccl->rank, PLAN_AXIS_PIPELINE);
+    ncclComm_t pair = nccl->comms[behind ? BEHIND : BEFORE];
+    ncclDataType_t type = type_of(call->dtype);
+    if (call->kind == PLAN_OP_EXCHANGE) {
+        ncclComm_t stages = nccl->comms[PLAN_AXIS_PIPELINE];
+        return finish(exchange(call, (int)call->peer, stages, stream), stages, "an exchange",
+                      error);
+    }
+    return call->kind == PLAN_OP_SEND
+               ? finish(ncclSend(call->in, call->elements, type, behind, pair, stream), pair,
+                        "ncclSend", error)
+               : finish(ncclRecv(call->out, call->elements, type, behind, pair, stream), pair,
+                        "ncclRecv", error);
+}
+
 static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     const Nccl *nccl = self;
-    ncclComm_t comm = nccl->axes[call->axis];
+    if (plan_op_is_of_stages(call->kind)) {
+        return talk(nccl, call, stream, error);
+    }
+    ncclComm_t comm = nccl->comms[call->axis];
     if (!comm) { /* one rank: its result is in place, or it copies it */
         return !call->in || call->in == call->out ||
                exec_cuda_ok(cudaMemcpyAsync(call->out, call->in, exec_cuda_call_out_bytes(call, 1),
@@ -134,13 +183,14 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
 
 static bool healthy(gpointer self, GError **error) {
     const Nccl *nccl = self;
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+    for (unsigned i = 0; i < N_COMMS; i++) {
         ncclResult_t result = ncclSuccess;
-        ncclComm_t comm = nccl->axes[axis];
+        ncclComm_t comm = nccl->comms[i];
         if (comm &&
             (!nccl_ok(ncclCommGetAsyncError(comm, &result), comm, "ncclCommGetAsyncError", error) ||
              (result != ncclInProgress && !nccl_ok(result, comm, "a collective of NCCL", error)))) {
-            g_prefix_error(error, "axis %s: ", plan_axis_name((PlanAxis)axis));
+            g_prefix_error(error, "axis %s: ",
+                           plan_axis_name(i < PLAN_N_AXES ? (PlanAxis)i : PLAN_AXIS_PIPELINE));
             return false;
         }
     }
@@ -164,8 +214,8 @@ static void end_comm(ncclComm_t comm) {
 
 static void close_nccl(gpointer self) {
     Nccl *nccl = self;
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        end_comm(nccl->axes[axis]);
+    for (unsigned i = 0; i < N_COMMS; i++) {
+        end_comm(nccl->comms[i]);
     }
     end_comm(nccl->world);
     g_free(nccl);
@@ -191,19 +241,36 @@ static bool init(Nccl *nccl, const ExecComm *comm, ncclConfig_t *config, GError 
     return finish(result, nccl->world, "ncclCommInitRankConfig", error);
 }
 
-static bool split(Nccl *nccl, PlanAxis axis, ncclConfig_t *config, GError **error) {
-    if (nccl->plan->axes[axis] == 1) {
-        return true;
-    }
-    int color = (int)exec_comm_color(nccl->plan, axis, nccl->rank);
-    int key = (int)plan_rank_on_axis(nccl->plan, nccl->rank, axis);
-    ncclResult_t result = ncclCommSplit(nccl->world, color, key, &nccl->axes[axis], config);
+/* color NCCL_SPLIT_NOCOLOR: this rank is in none of them, and *ret_comm stays NULL. */
+static bool split(Nccl *nccl, int color, uint32_t key, ncclConfig_t *config, ncclComm_t *ret_comm,
+                  GError **error) {
+    ncclResult_t result = ncclCommSplit(nccl->world, color, (int)key, ret_comm, config);
     if (result == ncclSuccess) { /* it says so while it is at work (src/init.cc, 2.19 and 2.28) */
         result = ncclInProgress;
     }
     /* The new communicator is there when the old one is through. */
     return finish(result, nccl->world, "ncclCommSplit", error) &&
-           finish(ncclInProgress, nccl->axes[axis], "ncclCommSplit", error);
+           (color == NCCL_SPLIT_NOCOLOR ||
+            finish(ncclInProgress, *ret_comm, "ncclCommSplit", error));
+}
+
+static bool split_axis(Nccl *nccl, PlanAxis axis, ncclConfig_t *config, GError **error) {
+    return nccl->plan->axes[axis] == 1 ||
+           split(nccl, (int)exec_comm_color(nccl->plan, axis, nccl->rank),
+                 plan_rank_on_axis(nccl->plan, nccl->rank, axis), config, &nccl->comms[axis],
+                 error);
+}
+
+/* Of neighbours whose first stage is even, or odd. A pair is called by its first rank. */
+static bool split_pairs(Nccl *nccl, unsigned odd, ncclConfig_t *config, GError **error) {
+    uint32_t stages = nccl->plan->axes[PLAN_AXIS_PIPELINE];
+    uint32_t stage = plan_rank_on_axis(nccl->plan, nccl->rank, PLAN_AXIS_PIPELINE);
+    bool is_first = stage % 2 == odd;
+    bool has_other = is_first ? stage + 1 < stages : stage > 0;
+    uint32_t stride = plan_axis_stride(nccl->plan, PLAN_AXIS_PIPELINE);
+    uint32_t first = is_first || !has_other ? nccl->rank : nccl->rank - stride;
+    return odd + 1 >= stages || split(nccl, has_other ? (int)first : NCCL_SPLIT_NOCOLOR, !is_first,
+                                      config, &nccl->comms[is_first ? BEHIND : BEFORE], error);
 }
 
 static char *describe(bool shared) {
@@ -241,7 +308,10 @@ bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCom
     nccl->rank = comm->rank;
     bool ok = init(nccl, comm, &config, error);
     for (unsigned axis = PLAN_AXIS_NONE + 1; ok && axis < PLAN_N_AXES; axis++) {
-        ok = split(nccl, (PlanAxis)axis, &config, error);
+        ok = split_axis(nccl, (PlanAxis)axis, &config, error);
+    }
+    for (unsigned odd = 0; ok && odd < 2; odd++) {
+        ok = split_pairs(nccl, odd, &config, error);
     }
     if (!ok) {
         close_nccl(nccl);

@@ -18,6 +18,7 @@ typedef struct {
     const Plan *plan;
     uint32_t rank;
     uint64_t calls[PLAN_N_AXES];
+    uint64_t talks[2][2];         /* with the stage before or behind, exchanges or not */
     void *numbers[PLAN_FP16 + 1]; /* of each dtype of floats */
 } Standin;
 
@@ -29,15 +30,35 @@ static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
         return KERNEL_CUDA_STAND_IN_SCATTER;
     case PLAN_OP_ALL_REDUCE:
         return KERNEL_CUDA_STAND_IN_REDUCE;
+    case PLAN_OP_RECEIVE: /* of which no slice is the own */
+        return KERNEL_CUDA_STAND_IN_GATHER;
+    case PLAN_OP_SEND: /* what is given is read, and what is taken written */
+    case PLAN_OP_EXCHANGE:
+        return KERNEL_CUDA_STAND_IN_SCATTER;
     default: /* a broadcast: what the first rank has is what this one has */
         return KERNEL_CUDA_STAND_IN_NOTHING;
     }
 }
 
+/* How many elements of the whole are the rank's own, or are left to it. */
+static uint64_t slice_of(const ExecCudaCall *call, uint32_t ranks) {
+    return !plan_op_is_of_stages(call->kind) ? call->elements / ranks
+           : call->kind == PLAN_OP_EXCHANGE  ? call->elements
+                                             : 0;
+}
+
+/* As exec/rehearse.c counts. */
+static uint64_t number_of(Standin *standin, const ExecCudaCall *call) {
+    uint32_t place = plan_rank_on_axis(standin->plan, standin->rank, call->axis);
+    return plan_op_is_of_stages(call->kind)
+               ? standin->talks[call->peer > place][call->kind == PLAN_OP_EXCHANGE]++
+               : standin->calls[call->axis]++;
+}
+
 static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     Standin *standin = self;
     uint32_t ranks = standin->plan->axes[call->axis];
-    uint64_t slice = call->elements / ranks;
+    uint64_t slice = slice_of(call, ranks);
     KernelCudaStandIn stand_in = {
         .kind = kind_of(call),
         .type = (KernelCudaType)call->dtype,
@@ -47,7 +68,7 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
         .in = call->in,
         .out = call->out,
         .numbers = standin->numbers[call->dtype],
-        .from = exec_rehearse_from(call->axis, standin->calls[call->axis]++),
+        .from = exec_rehearse_from(call->axis, number_of(standin, call)),
         .factor =
             call->reduction == PLAN_REDUCTION_SUM ? (float)ranks : 1, /* others have the same */
         .blocks = call->paced.channels,

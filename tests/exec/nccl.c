@@ -2,7 +2,8 @@
  * that is not blocking is at work until it was asked about a few times, and nothing else may be
  * asked of its communicator until then; a split's communicator is there only at its end, and the
  * call may have said long before that all is well, as NCCL 2.28 does; one that is well is finalized
- * before it is destroyed, one that has failed is aborted. What reaches NCCL is looked at: counts,
+ * before it is destroyed, one that has failed is aborted; what is called within a group is at work
+ * from the group's end on, and a group that began must end. What reaches NCCL is looked at: counts,
  * places, types, colors. CUDA's part is stood in for too, so that neither needs a GPU.
  */
 #include <cuda_runtime_api.h>
@@ -47,6 +48,10 @@ static int alive;                /* communicators */
 static const char *fails, *died; /* the call that fails; what the last communicator died of */
 static bool split_says_success;  /* while it is at work */
 static int colors[8][PLAN_N_AXES], keys[8][PLAN_N_AXES], n_splits;
+static bool in_group;
+static Call grouped[2]; /* what was called within the last group */
+static int n_grouped;
+static ncclComm_t sick; /* of a call that failed within it */
 
 /* ---- NCCL ----------------------------------------------------------------------------------- */
 
@@ -75,7 +80,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result) {
         return ncclSuccess;
     }
     if (comm->ret_split) {
-        comm->split->result = comm->result; /* a child of a split that failed is sick as well */
+        if (comm->split) {
+            comm->split->result = comm->result; /* a child of a split that failed is sick as well */
+        }
         *comm->ret_split = comm->split;
         comm->ret_split = NULL;
     }
@@ -107,12 +114,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
                            ncclConfig_t *config) {
     check_config(config);
-    g_assert_cmpint(color, >=, 0);
+    g_assert_true(color >= 0 || color == NCCL_SPLIT_NOCOLOR);
     colors[comm->rank][n_splits] = color;
     keys[comm->rank][n_splits++] = key;
     *ret = NULL;
     comm->ret_split = ret;
-    comm->split = new_comm(2, key);
+    comm->split = color == NCCL_SPLIT_NOCOLOR ? NULL : new_comm(2, key);
     return begin(comm, "split") == ncclInProgress && split_says_success ? ncclSuccess
                                                                         : ncclInProgress;
 }
@@ -179,6 +186,55 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType
     return begin(comm, "broadcast");
 }
 
+ncclResult_t ncclGroupStart(void); /* which the header declares as C++ does */
+ncclResult_t ncclGroupEnd(void);
+
+ncclResult_t ncclGroupStart(void) {
+    g_assert_false(in_group);
+    in_group = true;
+    n_grouped = 0;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void) {
+    g_assert_true(in_group);
+    in_group = false;
+    if (sick) { /* a call within has failed: so has the group, whose calls are dropped */
+        sick->result = ncclInvalidArgument;
+        sick = NULL;
+        return ncclInvalidArgument;
+    }
+    for (int i = 1; i < n_grouped; i++) {
+        g_assert_true(grouped[i].comm == grouped[0].comm);
+    }
+    return n_grouped ? begin(grouped[0].comm, "group") : ncclSuccess;
+}
+
+static ncclResult_t to_or_from(Call call) {
+    g_assert_cmpint(call.root, >=, 0);
+    last = call;
+    if (!in_group) {
+        return begin(call.comm, call.name);
+    }
+    if (g_strcmp0(fails, call.name) == 0) {
+        sick = call.comm;
+        return ncclInvalidArgument;
+    }
+    g_assert_cmpint(n_grouped, <, 2);
+    grouped[n_grouped++] = call;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+    return to_or_from((Call){"send", comm, in, NULL, count, type, ncclSum, peer, stream});
+}
+
+ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+    return to_or_from((Call){"receive", comm, NULL, out, count, type, ncclSum, peer, stream});
+}
+
 /* ---- CUDA ----------------------------------------------------------------------------------- */
 
 /* Each rank sees one GPU, number 0, wherever it sits. */
@@ -237,6 +293,16 @@ static const Plan plan = {.world = RANKS, /* 2 replicas of 2 shards */
                                    [PLAN_AXIS_CONTEXT] = 1,
                                    [PLAN_AXIS_PIPELINE] = 1}};
 
+static const Plan staged = {.world = RANKS, /* a stage each */
+                            .axes = {[PLAN_AXIS_NONE] = 1,
+                                     [PLAN_AXIS_REPLICATE] = 1,
+                                     [PLAN_AXIS_SHARD] = 1,
+                                     [PLAN_AXIS_PART] = 1,
+                                     [PLAN_AXIS_TENSOR] = 1,
+                                     [PLAN_AXIS_CONTEXT] = 1,
+                                     [PLAN_AXIS_PIPELINE] = RANKS}};
+static const Plan *opened = &plan;
+
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
     memset(bytes, 42, sizeof(ncclUniqueId)); /* as rank 0 has it */
     return true;
@@ -266,7 +332,7 @@ static bool open_as(uint32_t rank, uint32_t local_world, ExecCudaComm *ret_comm,
     g_unsetenv("NCCL_HOSTID");
     g_unsetenv("NCCL_NET");
     g_unsetenv("NCCL_SOCKET_IFNAME");
-    return exec_cuda_nccl_open(ret_comm, &plan, &comm, error);
+    return exec_cuda_nccl_open(ret_comm, opened, &comm, error);
 }
 
 static void test_axes(gconstpointer says_success) {
@@ -419,6 +485,125 @@ static void test_bound(void) {
     }
 }
 
+/* ---- stages --------------------------------------------------------------------------------- */
+
+static void open_staged(uint32_t rank, ExecCudaComm *ret_comm) {
+    GError *error = NULL;
+    opened = &staged;
+    g_assert_true(open_as(rank, RANKS, ret_comm, &error));
+    g_assert_no_error(error);
+    opened = &plan;
+}
+
+/* Of four stages: their axis's, the first and second, the third and fourth; and of the second and
+ * third, in which the others are not. */
+static void test_stages(void) {
+    static const int expected[RANKS][3] = {{0, 0, -1}, {0, 0, 1}, {0, 2, 1}, {0, 2, -1}};
+    static const int places[RANKS][3] = {{0, 0}, {1, 1, 0}, {2, 0, 1}, {3, 1}};
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ExecCudaComm comm = {0};
+        GError *error = NULL;
+        open_staged(rank, &comm);
+        g_assert_cmpint(n_splits, ==, 3);
+        for (int i = 0; i < 3; i++) {
+            g_assert_cmpint(colors[rank][i], ==, expected[rank][i]);
+            g_assert_true(expected[rank][i] < 0 || keys[rank][i] == places[rank][i]);
+        }
+        g_assert_cmpint(alive, ==, rank == 0 || rank == RANKS - 1 ? 3 : 4);
+        g_assert_true(comm.healthy(comm.self, &error));
+        exec_cuda_comm_close(&comm);
+        g_assert_cmpint(alive, ==, 0);
+    }
+}
+
+/* The second of four: what goes one way has a communicator with each neighbour, and the other's
+ * place in it; an exchange is a group on that of all stages. */
+static void test_talks(void) {
+    ExecCudaComm comm = {0};
+    char in[64], out[64];
+    open_staged(1, &comm);
+    ExecCudaCall call = {.kind = PLAN_OP_SEND,
+                         .axis = PLAN_AXIS_PIPELINE,
+                         .dtype = PLAN_BF16,
+                         .elements = 16,
+                         .in = in,
+                         .peer = 2};
+    ask(&comm, call);
+    g_assert_cmpstr(last.name, ==, "send");
+    g_assert_true(last.in == in && last.count == 16 && last.type == ncclBfloat16);
+    g_assert_cmpint(last.root, ==, 1);
+    g_assert_cmpint(last.comm->rank, ==, 0);
+    ncclComm_t behind = last.comm;
+    call = (ExecCudaCall){.kind = PLAN_OP_RECEIVE,
+                          .axis = PLAN_AXIS_PIPELINE,
+                          .dtype = PLAN_FP32,
+                          .elements = 8,
+                          .out = out,
+                          .peer = 0};
+    ask(&comm, call);
+    g_assert_cmpstr(last.name, ==, "receive");
+    g_assert_true(last.out == out && last.count == 8 && last.type == ncclFloat32);
+    g_assert_cmpint(last.root, ==, 0);
+    g_assert_cmpint(last.comm->rank, ==, 1);
+    g_assert_true(last.comm != behind);
+    ncclComm_t before = last.comm;
+    call.peer = 2; /* the gradient: by the communicator over which the hidden states went there */
+    ask(&comm, call);
+    g_assert_true(last.comm == behind && last.root == 1);
+    call = (ExecCudaCall){.kind = PLAN_OP_EXCHANGE,
+                          .axis = PLAN_AXIS_PIPELINE,
+                          .dtype = PLAN_BF16,
+                          .elements = 16,
+                          .in = in,
+                          .out = out,
+                          .peer = 2};
+    ask(&comm, call);
+    g_assert_cmpint(n_grouped, ==, 2);
+    g_assert_cmpstr(grouped[0].name, ==, "send");
+    g_assert_cmpstr(grouped[1].name, ==, "receive");
+    for (int i = 0; i < 2; i++) {
+        g_assert_true(grouped[i].root == 2 && grouped[i].count == 16);
+        g_assert_true(grouped[i].comm != before && grouped[i].comm != behind);
+        g_assert_cmpint(grouped[i].comm->rank, ==, 1);
+    }
+    exec_cuda_comm_close(&comm);
+    g_assert_cmpint(alive, ==, 0);
+}
+
+/* A call that fails within a group, or the group itself; and a send, which healthy() finds too. */
+static void test_talks_fail(void) {
+    static const struct {
+        const char *fails, *expected;
+        PlanOpKind kind;
+    } cases[] = {{"receive", "an exchange failed", PLAN_OP_EXCHANGE},
+                 {"group", "an exchange failed: a planted error", PLAN_OP_EXCHANGE},
+                 {"send", "ncclSend failed: a planted error", PLAN_OP_SEND}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        ExecCudaComm comm = {0};
+        GError *error = NULL;
+        char in[64], out[64];
+        open_staged(2, &comm);
+        ExecCudaCall call = {.kind = cases[i].kind,
+                             .axis = PLAN_AXIS_PIPELINE,
+                             .dtype = PLAN_FP32,
+                             .elements = 16,
+                             .in = in,
+                             .out = out,
+                             .peer = 1};
+        fails = cases[i].fails;
+        g_assert_false(comm.run(comm.self, &call, NULL, &error));
+        fails = NULL;
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
+        g_assert_false(in_group);
+        g_clear_error(&error);
+        g_assert_false(comm.healthy(comm.self, &error));
+        g_assert_nonnull(strstr(error->message, "axis pipeline: "));
+        g_clear_error(&error);
+        exec_cuda_comm_close(&comm);
+        g_assert_cmpint(alive, ==, 0);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/exec/nccl/a communicator an axis", NULL, test_axes);
@@ -427,5 +612,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/nccl/ranks that see one GPU each", test_bound);
     g_test_add_func("/exec/nccl/calls", test_calls);
     g_test_add_func("/exec/nccl/failures", test_failures);
+    g_test_add_func("/exec/nccl/communicators of stages", test_stages);
+    g_test_add_func("/exec/nccl/what stages give each other", test_talks);
+    g_test_add_func("/exec/nccl/failures between stages", test_talks_fail);
     return g_test_run();
 }

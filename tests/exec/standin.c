@@ -94,11 +94,52 @@ static void reduce(gconstpointer data) {
     comm.close(comm.self);
 }
 
+/* Of a stage in the middle: numbers come from either side, each time others; what is given stays as
+ * it is. When others come, nobody asks: they are there. */
+static void talk(gconstpointer data) {
+    PlanDtype dtype = (PlanDtype)GPOINTER_TO_INT(data);
+    gsize bytes = SLICE * plan_dtype_bytes(dtype);
+    g_autoptr(Plan) plan =
+        test_plan("[network]\nfamily=llama\nlayers=6\nwidth=16\nheads=2\nffn=32\nvocab=12\nseq=8\n",
+                  "ranks=8 pipeline=4 accumulate=4"); /* rank 3's is the second stage */
+    ExecComm comm = open_rank(plan);
+    g_autofree char *given = g_malloc(bytes), *before = g_malloc(bytes), *again = g_malloc(bytes);
+    memset(given, 0x11, bytes);
+    memset(before, 0xff, bytes);
+    memset(again, 0xff, bytes);
+    ExecTalk receives = {.peer = 0, .dtype = dtype, .taken = before, .elements = SLICE};
+    ExecTalk swaps = {.peer = 0,
+                      .swaps = true,
+                      .dtype = dtype,
+                      .given = given,
+                      .taken = again,
+                      .elements = SLICE};
+    ExecTalk sends = {.peer = 2, .dtype = dtype, .given = given, .elements = SLICE};
+    g_assert_true(comm.talk(comm.self, &receives, NULL));
+    receives.taken = again;
+    g_assert_true(comm.talk(comm.self, &receives, NULL));
+    g_assert_true(memcmp(before, again, bytes) != 0);
+    g_assert_true(comm.talk(comm.self, &sends, NULL));
+    g_assert_true(comm.talk(comm.self, &swaps, NULL));
+    g_autofree float *wide = widened(before, SLICE, dtype), *swapped = widened(again, SLICE, dtype);
+    are_small_and_random(wide, SLICE, "what comes");
+    are_small_and_random(swapped, SLICE, "what comes for something");
+    for (gsize i = 0; i < bytes; i++) {
+        g_assert_cmpint(given[i], ==, 0x11);
+    }
+    int64_t ns = 7;
+    g_assert_true(exec_comm_meet_to_talk(&comm, swaps, &ns, NULL));
+    g_assert_cmpint(ns, ==, 7);
+    comm.close(comm.self);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
         g_autofree char *gathers = g_strconcat("/exec/standin/gather ", dtype_words[dtype], NULL);
         g_autofree char *reduces = g_strconcat("/exec/standin/reduce ", dtype_words[dtype], NULL);
+        g_autofree char *talks = g_strconcat("/exec/standin/talk ", dtype_words[dtype], NULL);
+        g_test_add_data_func(talks, GINT_TO_POINTER(dtype), talk);
         g_test_add_data_func(gathers, GINT_TO_POINTER(dtype), gather);
         g_test_add_data_func(reduces, GINT_TO_POINTER(dtype), reduce);
     }

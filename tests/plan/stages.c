@@ -106,6 +106,73 @@ static void test_text(void) {
     g_assert_nonnull(strstr(text->str, "mesh replicate=1 shard=2 part=1 pipeline=4\n"));
 }
 
+/* A stage on its way through a step, whose every send waits for its receive, in program order. */
+typedef struct {
+    const PlanRole *role;
+    uint32_t next;
+} Walk;
+
+/* The next that it has with another; NULL: it is through. */
+static const PlanOp *talk_at(Walk *walk, PlanSection section) {
+    for (; walk->next < walk->role->n_instrs[section]; walk->next++) {
+        const PlanInstr *instr = &walk->role->sections[section][walk->next];
+        const PlanOp *op = &walk->role->ops[instr->arg];
+        if (instr->kind == PLAN_LAUNCH && plan_op_is_of_stages((PlanOpKind)op->kind)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+static bool they_meet(Walk *walks, uint32_t stage, PlanSection section) {
+    const PlanOp *x = talk_at(&walks[stage], section);
+    uint32_t peer = x ? (uint32_t)plan_op_dims(walks[stage].role, x)[2] : stage;
+    const PlanOp *y = peer == stage ? NULL : talk_at(&walks[peer], section);
+    PlanOpKind answer = !x                           ? PLAN_N_OP_KINDS
+                        : x->kind == PLAN_OP_SEND    ? PLAN_OP_RECEIVE
+                        : x->kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND
+                                                     : PLAN_OP_EXCHANGE;
+    if (!y || y->kind != answer || plan_op_dims(walks[peer].role, y)[2] != stage) {
+        return false;
+    }
+    walks[stage].next++;
+    walks[peer].next++;
+    return true;
+}
+
+static void must_end(const Plan *plan, uint32_t stages, PlanSection section) {
+    Walk walks[8];
+    for (uint32_t i = 0; i < stages; i++) {
+        walks[i] = (Walk){role_of_stage(plan, i), 0};
+    }
+    for (bool gets_on = true; gets_on;) {
+        gets_on = false;
+        for (uint32_t i = 0; i < stages; i++) {
+            gets_on = they_meet(walks, i, section) || gets_on;
+        }
+    }
+    for (uint32_t i = 0; i < stages; i++) {
+        g_assert_null(talk_at(&walks[i], section));
+    }
+}
+
+/* Devices may have one of a rank's collectives after the other (exec/cuda/local.c). */
+static void test_waiting(void) {
+    static const char *const schedules[] = {"1f1b", "gpipe"};
+    for (unsigned s = 0; s < G_N_ELEMENTS(schedules); s++) {
+        for (uint32_t stages = 2; stages <= 6; stages++) {
+            for (uint32_t batches = s ? 1 : stages; batches <= stages + 5; batches++) {
+                g_autofree char *words = g_strdup_printf(
+                    "ranks=%u pipeline=%u accumulate=%u pipeline_schedule=%s pipeline_split=even",
+                    2 * stages, stages, batches, schedules[s]);
+                g_autoptr(Plan) plan = test_plan(NETWORK, words);
+                must_end(plan, stages, PLAN_SECTION_FIRST);
+                must_end(plan, stages, PLAN_SECTION_STEADY);
+            }
+        }
+    }
+}
+
 static PlanOp *first_of(PlanRole *role, PlanOpKind kind) {
     PlanOp *op = role->ops;
     while (op->kind != kind) {
@@ -143,6 +210,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/what they give each other", test_talk);
     g_test_add_func("/plan/stages/tables", test_tables);
     g_test_add_func("/plan/stages/blocks of each", test_split);
+    g_test_add_func("/plan/stages/nobody waits for ever", test_waiting);
     g_test_add_func("/plan/stages/text", test_text);
     g_test_add_func("/plan/stages/faults are found", test_faults);
     return g_test_run();
