@@ -210,6 +210,9 @@ static const char *const with_stages[] = {
     "-n 8 --pipeline 4 --micro-batch 3 --accumulate 2 --pipeline-schedule gpipe",
     "-n 12 --pipeline 4 --micro-batch 1 --accumulate 4 --checkpointing full --optimizer-kernel "
     "loop",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
+    "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing "
+    "selective-op",
     NULL,
 };
 
