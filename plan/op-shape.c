@@ -595,6 +595,17 @@ static bool leaves_rows(uint64_t from, uint64_t cols, uint64_t width) {
     return from > width || cols > width - from;
 }
 
+/* What ranks give each other goes as it is stored. */
+static bool mixes_dtypes(const PlanRole *role, const PlanOp *op) {
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        uint32_t buffer = plan_op_buffer(role, op, i);
+        if (buffer != PLAN_NONE && role->buffers[buffer].dtype != op->dtype) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
@@ -645,6 +656,9 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         (d[1] != plan->axes[op->axis] || (in_parts && d[0] % d[1]))) {
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
+    }
+    if (info->op_class == PLAN_CLASS_COLLECTIVE && mixes_dtypes(role, op)) {
+        return g_strdup("its tensors are of two dtypes");
     }
     if (plan_op_is_of_stages(kind)) {
         uint64_t place = plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);

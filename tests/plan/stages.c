@@ -203,6 +203,11 @@ static void test_faults(void) {
     must_refuse(plan, "its peer is no neighbour on axis pipeline");
     second->dims[takes->dims + 2] = 0;
     g_assert_true(plan_check(plan, NULL));
+    const PlanOp *swaps = first_of(first, PLAN_OP_EXCHANGE);
+    PlanBuffer *given = &first->buffers[plan_op_buffer(first, swaps, 0)];
+    given->dtype = PLAN_BF16;
+    must_refuse(plan, "its tensors are of two dtypes");
+    given->dtype = PLAN_FP32;
 }
 
 int main(int argc, char **argv) {
