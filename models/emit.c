@@ -62,6 +62,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->trained = pass->trained;
     graph->tensor = MAX(pass->tensor, 1);
     graph->whole_ends = pass->whole_ends;
+    graph->async_tensor = pass->async_tensor;
     graph->context = MAX(pass->context, 1);
     graph->stage = pass->stage;
     graph->n_stages = MAX(pass->n_stages, 1);
@@ -151,6 +152,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .tensor = strategy->tensor,
                       .n_stages = (uint32_t)strategy->pipeline,
                       .split = (PlanPipelineSplit)strategy->pipeline_split,
+                      .async_tensor = strategy->async_tensor == PLAN_YES,
                       .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,
                       .dtype = plan_strategy_param_dtype(strategy),
                       .autocast = strategy->autocast,

@@ -145,9 +145,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 /* One pass over `batch` sequences of `seq` tokens (0: the network's own), computed in dtype. */
 typedef struct {
     uint64_t batch, seq;
-    uint64_t context; /* ranks that share a sequence, of a network that knows how; 0: one */
-    uint64_t tensor;  /* ranks that share each layer, of a network that may be shared; 0: one */
-    bool whole_ends;  /* but for the embedding and the logits */
+    uint64_t context;  /* ranks that share a sequence, of a network that knows how; 0: one */
+    uint64_t tensor;   /* ranks that share each layer, of a network that may be shared; 0: one */
+    bool async_tensor; /* by products in parts */
+    bool whole_ends;   /* but for the embedding and the logits */
     uint32_t stage,
         n_stages;            /* of stages that share the layers, of a network that may be cut ... */
     PlanPipelineSplit split; /* ... so; n_stages 0: one */

@@ -7,6 +7,7 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/ring.h"
+#include "plan/autograd/shared-async.h"
 #include "plan/autograd/stages.h"
 #include "plan/check.h"
 #include "plan/flavours/replay.h"
@@ -53,6 +54,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
                      PlanArena *arena, uint32_t rank) {
     *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
     run->float8 = PLAN_NO_FLOAT8_INPUT;
+    run->async[0] = run->async[1] = PLAN_NO_ASYNC;
     run->float8_gradient_scale = PLAN_NO_TENSOR;
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder, arena);
@@ -345,11 +347,13 @@ static void name_lanes(Plan *plan, const PlanRun *run) {
     bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
                     run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
     bool shares = run->strategy->context > 1, stages = run->strategy->pipeline > 1;
-    const char *const *more = offloads ? plan_offload_lanes /* no two of these are together */
-                              : stages ? plan_stage_lanes
-                                       : plan_ring_lanes;
+    bool in_parts = run->strategy->async_tensor == PLAN_YES;
+    const char *const *more = offloads   ? plan_offload_lanes /* no two of these are together */
+                              : stages   ? plan_stage_lanes
+                              : in_parts ? plan_async_lanes
+                                         : plan_ring_lanes;
     uint32_t own = run->n_flavour_lanes;
-    plan->n_lanes = own + (offloads || shares || stages ? n_names(more) : 0);
+    plan->n_lanes = own + (offloads || shares || stages || in_parts ? n_names(more) : 0);
     plan->lanes = plan_arena_array(plan->arena, const char *, plan->n_lanes);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         plan->lanes[i] = i < own ? run->lanes[i] : more[i - own];

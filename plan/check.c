@@ -12,12 +12,14 @@
  * walked again: lanes would know at least what they knew the first time.
  */
 #include "plan/check.h"
+#include "plan/check-parts.h"
 #include "plan/check-stages.h"
 
 #include <string.h>
 
 #include "plan/alike.h"
 #include "plan/op-shape.h"
+#include "plan/op-work.h"
 #include "plan/vector.h"
 
 typedef struct {
@@ -31,6 +33,8 @@ typedef struct {
     uint8_t written_by;  /* lane */
     uint8_t used_by;     /* lanes that have used it, a bit each */
     uint8_t marks;       /* lanes, likewise */
+    bool in_parts;       /* its uses are held one by one, in: */
+    uint32_t part_uses;
 } BufferState;
 
 /* The instructions at which ranks meet, of each section: plan_op_joins_ranks(). */
@@ -54,6 +58,8 @@ typedef struct {
      * place of what does not live, and no lane has ever used it. */
     PLAN_VECTOR(BufferState) states;
     PLAN_VECTOR(uint32_t) spare;
+    bool has_parts; /* lanes use parts of buffers by turns */
+    PlanPartUses part_uses;
     PLAN_VECTOR(uint32_t) carried; /* buffers that some section leaves alive */
     uint16_t *began_with;          /* standing_of() each of them when the section began */
     PlanAlike sound;               /* ops of all roles so far */
@@ -119,6 +125,7 @@ static bool free_buffer(Check *c, uint32_t b) {
             c->settled[c->pool[b]] &= (uint8_t)(1u << lane); /* which knows itself best */
         }
     }
+    plan_part_uses_drop(&c->part_uses, &state_of(c, b)->part_uses);
     plan_vector_push(&c->spare, c->place[b]);
     c->place[b] = 0;
     return true;
@@ -206,6 +213,49 @@ static bool use(Check *c, uint32_t b, BufferState *state, const PlanSlot *slot, 
     return true;
 }
 
+/* What lanes have done with all of it so far. */
+static void begin_parts(Check *c, BufferState *state, uint64_t bytes) {
+    state->in_parts = true;
+    for (unsigned left = state->used_by; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        bool wrote = state->written_at && state->written_by == lane;
+        PlanPartUse use = {0, bytes, state->used.of[lane], (uint8_t)lane, wrote};
+        plan_part_uses_add(&c->part_uses, &state->part_uses, use);
+    }
+}
+
+/* The same of a buffer that lanes use in parts, from the first part on. */
+static bool use_part(Check *c, const PlanOperand *operand, BufferState *state, const PlanSlot *slot,
+                     uint8_t lane, uint32_t now) {
+    uint32_t b = operand->buffer;
+    if (!lives(c, b) || !state->used_by) {
+        if (!may_use(c, b, state, slot, lane)) {
+            return false;
+        }
+    }
+    const PlanBuffer *buffer = &c->role->buffers[b];
+    if (!state->in_parts) {
+        begin_parts(c, state, buffer->bytes);
+    }
+    uint64_t size = plan_dtype_bytes((PlanDtype)buffer->dtype);
+    PlanPartUse mine = {operand->offset_bytes, operand->offset_bytes + operand->elements * size,
+                        now, lane, (slot->flags & PLAN_SLOT_WRITE) != 0};
+    const PlanPartUse *met = plan_part_uses_meet(&c->part_uses, &state->part_uses, mine,
+                                                 c->lanes[lane].of, buffer->bytes);
+    if (met) {
+        return fail(c, "lane %s uses a part of b%u (%s) without waiting for lane %s, which %s it",
+                    c->plan->lanes[lane], b, slot->name, c->plan->lanes[met->lane],
+                    met->writes ? "writes" : "uses");
+    }
+    state->used_by |= (uint8_t)(1u << lane);
+    state->used.of[lane] = now;
+    if (mine.writes) {
+        state->written_by = lane;
+        state->written_at = now;
+    }
+    return true;
+}
+
 static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOp *op = &c->role->ops[instr->arg];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
@@ -223,6 +273,11 @@ static bool launch(Check *c, const PlanInstr *instr) {
             if (b == PLAN_NONE) {
                 if (!(slot->flags & PLAN_SLOT_OPTIONAL)) {
                     return fail(c, "operand %s of %s is missing", slot->name, info->name);
+                }
+            } else if (c->has_parts && (plan_ref_is_part(*operands) || states[place[b]].in_parts)) {
+                PlanOperand part = plan_operand(c->role, *operands);
+                if (!use_part(c, &part, &states[place[b]], slot, lane, now)) {
+                    return false;
                 }
             } else if (!use(c, b, &states[place[b]], slot, lane, now)) {
                 return false;
@@ -410,6 +465,9 @@ static bool check_shapes(Check *c) {
 static void begin_role(Check *c, uint32_t role_id) {
     c->role_id = role_id;
     c->role = &c->plan->roles[role_id];
+    c->has_parts = plan_workspace_bytes(c->role) > 0;
+    plan_part_uses_clear(&c->part_uses);
+    c->part_uses.spare = 0;
     memset(c->lanes, 0, sizeof c->lanes);
     memset(c->debt, 0, sizeof c->debt);
     memset(c->settled, 0xff, sizeof c->settled); /* nobody owes anything */
@@ -512,6 +570,7 @@ static void clear(Check *c) {
     g_free(c->place);
     plan_vector_clear(&c->states);
     plan_vector_clear(&c->spare);
+    plan_part_uses_clear(&c->part_uses);
     plan_vector_clear(&c->carried);
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
         plan_vector_clear(&c->meetings[0].at[s]);

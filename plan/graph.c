@@ -114,6 +114,15 @@ bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
     return m != PLAN_NONE;
 }
 
+uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
+    const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    while (!m->is_block && m->parent != PLAN_NONE) {
+        module = m->parent;
+        m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    }
+    return module;
+}
+
 static bool is_frozen(const PlanGraph *graph, uint32_t module) {
     const PlanGraphTrained *t = &graph->trained;
     return (t->lora_rank && !graph->declares_adapter) ||

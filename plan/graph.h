@@ -201,6 +201,7 @@ struct _PlanGraph {
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t tensor;       /* ranks that share each layer ... */
+    bool async_tensor;     /* ... by products in parts, in compiled blocks */
     bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
     uint64_t context;      /* ranks that share a sequence */
     /* Of stages that share the layers: which of how many this is, what comes from the one before
@@ -250,6 +251,8 @@ bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
+/* The block that a module is of; of none: the root. */
+uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module);
 /* A regex of whole names. */
 GRegex *plan_graph_whole_regex(const char *pattern);
 

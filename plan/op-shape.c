@@ -356,6 +356,10 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
+    case PLAN_OP_BARRIER:
+    case PLAN_OP_OFFER:
+    case PLAN_OP_PULL:
+    case PLAN_OP_SWAP:
         return d[0];
     case PLAN_OP_REDUCE_SCATTER:
         return is ? d[0] : d[0] / d[1];
@@ -549,9 +553,10 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         if (reaches_beyond(&o, b)) {
             return g_strdup_printf("operand %s reaches beyond b%u", info->name, o.buffer);
         }
-        bool takes_any = kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) ||
-                         (kind == PLAN_OP_ALL_GATHER &&
-                          (b->dtype == PLAN_UINT8 || plan_dtype_is_float8((PlanDtype)b->dtype)));
+        bool takes_any =
+            kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) ||
+            ((kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_COPY || plan_op_is_of_peers(kind)) &&
+             (b->dtype == PLAN_UINT8 || plan_dtype_is_float8((PlanDtype)b->dtype)));
         if (!takes_any &&
             ((b->dtype == PLAN_INT64) != wants_int || (b->dtype == PLAN_UINT8) != wants_mask ||
              (b->dtype == PLAN_INT32) != wants_int32 ||

@@ -159,3 +159,15 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     }
     return work;
 }
+
+/* What is offered lies there once; what is swapped is made in one half while the other goes. */
+uint64_t plan_workspace_bytes(const PlanRole *role) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        uint64_t halves = op->kind == PLAN_OP_OFFER ? 1 : op->kind == PLAN_OP_SWAP ? 2 : 0;
+        uint64_t bytes = halves ? (uint64_t)plan_op_work(role, op).bytes : 0;
+        most = MAX(most, halves * bytes);
+    }
+    return most;
+}

@@ -4,6 +4,7 @@
 
 #define RING_DIMS  "elements ranks"
 #define STAGE_DIMS "elements ranks peer"
+#define PEER_DIMS  "elements ranks ahead"
 
 static const struct {
     const char *name;
@@ -19,6 +20,8 @@ static const struct {
     [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, RING_DIMS, "average", steps, adds},
 #define STAGE_COLLECTIVE(id, name, operands, steps, adds)                                          \
     [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, STAGE_DIMS, "", steps, adds},
+#define PEER_COLLECTIVE(id, name, operands, steps, adds)                                           \
+    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, PEER_DIMS, "", steps, adds},
 #include "plan/collectives.def"
 #undef COLLECTIVE
 };
@@ -73,8 +76,8 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
 /* Every other dim counts something. */
 static bool may_be_zero(const char *dim) {
     static const char *const names[] = {
-        "causal", "parameter", "bound", "rank_stride", "offset", "pass", "back", "apart",
-        "from",   "stream",    "slot",  "to",          "place",  "norm", "peer", NULL};
+        "causal", "parameter", "bound", "rank_stride", "offset", "pass", "back",  "apart", "from",
+        "stream", "slot",      "to",    "place",       "norm",   "peer", "ahead", NULL};
     return g_strv_contains(names, dim) || g_str_has_suffix(dim, "_layout");
 }
 

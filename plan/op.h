@@ -139,6 +139,11 @@ static inline bool plan_op_is_of_stages(PlanOpKind kind) {
     return kind >= PLAN_OP_SEND && kind <= PLAN_OP_EXCHANGE;
 }
 
+/* Of symmetric memory. */
+static inline bool plan_op_is_of_peers(PlanOpKind kind) {
+    return kind >= PLAN_OP_BARRIER && kind <= PLAN_OP_SWAP;
+}
+
 /* A product of factors in float8. */
 static inline bool plan_op_is_float8_product(PlanOpKind kind) {
     return kind == PLAN_OP_FLOAT8_LINEAR || kind == PLAN_OP_FLOAT8_LINEAR_DX ||

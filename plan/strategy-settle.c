@@ -437,7 +437,34 @@ static const char *why_not_with(const PlanStrategy *s) {
                : "is planned without deterministic algorithms; set deterministic=no";
 }
 
+/* Asynchronously, as it was recorded. */
+static bool async_is_known(const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (s->async_tensor == PLAN_NO) {
+        return true;
+    }
+    if (s->tensor == 1) {
+        why = "says how ranks share layers, and none do; set tensor";
+    } else if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
+        why = "is what a compiler makes of blocks; set kernels=compiled with compile=block";
+    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
+        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan";
+    } else if (s->flavour != PLAN_FLAVOUR_FSDP2) {
+        why = "is planned beside FSDP2; set flavour=fsdp2";
+    } else if (plan_strategy_param_dtype(s) != PLAN_BF16) {
+        why = "is planned in bf16, or float8 over it; set param_dtype=bf16";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "async_tensor=yes %s, or async_tensor=no",
+                    why);
+    }
+    return !why;
+}
+
 static bool tensor_is_known(const PlanStrategy *s, GError **error) {
+    if (!async_is_known(s, error)) {
+        return false;
+    }
     if (s->tensor == 1) {
         return s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
                refuse(error, "tensor_plan says how ranks share layers, and none do; set tensor, or "

@@ -504,6 +504,10 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
+    case PLAN_OP_BARRIER:
+    case PLAN_OP_OFFER:
+    case PLAN_OP_PULL:
+    case PLAN_OP_SWAP:
     case PLAN_N_OP_KINDS:
         break;
     }

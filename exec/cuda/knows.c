@@ -165,6 +165,13 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "CPU ranks (--device host)",
                       error);
     }
+    if (plan_op_is_of_peers((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "no rank copies from another's memory yet; `foreshard predict` plays "
+                      "async_tensor=yes, and a run takes async_tensor=no, whose numbers are the "
+                      "same",
+                      error);
+    }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (makes_window_mask((PlanOpKind)op->kind) || (attention && d[8] > 1)) {

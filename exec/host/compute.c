@@ -544,6 +544,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
+    case PLAN_OP_BARRIER:
+    case PLAN_OP_OFFER:
+    case PLAN_OP_PULL:
+    case PLAN_OP_SWAP:
     case PLAN_N_OP_KINDS: /* launch.c's */
         break;
     }

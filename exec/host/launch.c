@@ -112,6 +112,13 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
                             "predicts it, and a run takes float8=none");
         return false;
     }
+    if (plan_op_is_of_peers((PlanOpKind)op->kind)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "no rank copies from another's memory yet; `foreshard predict` plays "
+                            "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
+                            "the same");
+        return false;
+    }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "

@@ -335,6 +335,7 @@ void plan_run_clear_tape(PlanTape *tape) {
     tape->slots.len = 0;
     tape->saved.len = 0;
     tape->kept.len = 0;
+    tape->largest.len = 0;
     tape->hooks.len = 0;
     tape->checkpoints.len = 0;
 }

@@ -6,6 +6,7 @@
 #include "plan/autograd/backward.h"
 #include "plan/autograd/float8.h"
 #include "plan/autograd/ring.h"
+#include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
 
 /* dx of the first input from dy and one value the op kept. */
@@ -104,6 +105,10 @@ static void layernorm(const PlanBackward *b) {
 
 static void linear_dx(const PlanBackward *b) {
     if (!wanted(b, 0) || plan_linear_dx_through_gelu(b)) {
+        return;
+    }
+    b->dx[0] = plan_async_take_dx(b);
+    if (b->dx[0].storage != PLAN_NONE) {
         return;
     }
     b->dx[0] = like_input(b, 0, "dx");
@@ -606,6 +611,10 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
+    case PLAN_OP_BARRIER:
+    case PLAN_OP_OFFER:
+    case PLAN_OP_PULL:
+    case PLAN_OP_SWAP:
     case PLAN_N_OP_KINDS:
         break;
     }

@@ -1,6 +1,7 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/float8.h"
 #include "plan/autograd/ring.h"
+#include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
 #include "plan/autograd/stages.h"
 
@@ -241,6 +242,8 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     plan_run_at(run, run->builder.phase, op->module);
     if (plan_shared_is(op->kind)) {
         plan_shared_forward(run, op);
+    } else if (plan_async_linear(run, op)) {
+        return;
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         plan_float8_forward(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION) {

@@ -177,6 +177,35 @@ typedef struct {
                        .kept = PLAN_NO_TENSOR,                                                     \
                        .kept_scale = PLAN_NO_TENSOR})
 
+/* Of asynchronous tensor parallel (shared-async.h): a product of all rows of a, [m, ...], and b, by
+ * parts of these rows. Scales are of float8, and b8 is what holds b, if a tensor does. */
+typedef struct {
+    PlanOpKind kind;
+    int64_t m, n, k;
+    PlanOperand b;
+    PlanTensor a_scale, b8, b_scale, made;
+} PlanAsyncProduct;
+
+/* What waits for the layers that read it, or for the scatter behind a layer. */
+typedef struct {
+    const PlanGraphOp *gather; /* or backward the scatter; NULL: nothing is gathered */
+    const PlanGraphOp *layer;  /* whose result is scattered next, or whose dx is there */
+    PlanTensor own, all, turned, dx;
+    PlanAsyncProduct products[3];
+    unsigned n_products;
+} PlanAsync;
+#define PLAN_NO_ASYNC                                                                              \
+    ((PlanAsync){.own = PLAN_NO_TENSOR,                                                            \
+                 .all = PLAN_NO_TENSOR,                                                            \
+                 .turned = PLAN_NO_TENSOR,                                                         \
+                 .dx = PLAN_NO_TENSOR})
+
+/* A tensor's largest number, which a checkpoint keeps (recompute.c). */
+typedef struct {
+    uint32_t checkpoint;
+    PlanTensor tensor;
+} PlanLargest;
+
 /* What autograd remembers of a forward until its backward. */
 typedef struct {
     PLAN_VECTOR(PlanNode) nodes;
@@ -186,7 +215,8 @@ typedef struct {
     PLAN_VECTOR(PlanHook) hooks;
     PLAN_VECTOR(PlanCheckpoint) checkpoints;
     PLAN_VECTOR(PlanTensor) kept; /* of checkpoints */
-    uint32_t *storage_of_value;   /* of base values */
+    PLAN_VECTOR(PlanLargest) largest;
+    uint32_t *storage_of_value;  /* of base values */
     PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
     uint32_t *node_of_op;
     uint32_t *n_contributions; /* how many gradients each parameter still waits for */
@@ -227,6 +257,7 @@ struct _PlanRun {
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 
     PlanFloat8Input float8;
+    PlanAsync async[2]; /* forward, also of what is computed again meanwhile, and backward */
     PlanTensor float8_gradient_scale; /* of a gradient that was gathered so, for its layer */
 
     PlanTensor *gradients;         /* .grad of each whole parameter */
@@ -299,6 +330,13 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
 void plan_run_leave_checkpoint(PlanRun *run);
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */
+/* Largest numbers of weights and of what layers in float8 are given: kept by selective
+ * checkpointing of compiled blocks that ranks share, so that nobody looks for them again; now,
+ * of one. */
+bool plan_run_keeps_largest(const PlanRun *run);
+void plan_run_keep_largest(PlanRun *run);
+/* Whether the result of the product that runs, or of one so many behind it, is kept. */
+bool plan_run_keeps_product(const PlanRun *run, unsigned ahead);
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
 /* What recomputing shares with forward (eager.c). */

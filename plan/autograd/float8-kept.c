@@ -1,14 +1,5 @@
 #include "plan/autograd/float8-words.h"
 
-static uint32_t block_of(const PlanGraph *graph, uint32_t module) {
-    const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
-    while (!m->is_block && m->parent != PLAN_NONE) {
-        module = m->parent;
-        m = plan_graph_at(graph->modules, PlanGraphModule, module);
-    }
-    return module;
-}
-
 /* A weight in float8 is numbers and a scale; a DTensor numbers and a mesh. */
 static bool is_of_two(PlanRun *run, uint32_t value) {
     uint32_t p = plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter;
@@ -62,13 +53,14 @@ bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op) {
     g_autofree bool *is_known = g_new0(bool, graph->values->len);
     g_autoptr(GArray) is_parameter = g_array_new(FALSE, FALSE, sizeof(bool));
     Given given = {.is_parameter = is_parameter};
-    uint32_t block = block_of(graph, op->module), weight = plan_graph_ref(graph, op->values + 1);
+    uint32_t block = plan_graph_block_of(graph, op->module),
+             weight = plan_graph_ref(graph, op->values + 1);
     const PlanGraphOp *first = plan_graph_at(graph->ops, PlanGraphOp, 0), *o = op;
-    while (o > first && block_of(graph, o[-1].module) == block) {
+    while (o > first && plan_graph_block_of(graph, o[-1].module) == block) {
         o--;
     }
     const PlanGraphOp *end = first + graph->ops->len;
-    for (; o < end && block_of(graph, o->module) == block; o++) {
+    for (; o < end && plan_graph_block_of(graph, o->module) == block; o++) {
         count_inputs(run, o, weight, is_known, &given);
     }
     return given.of_weight >= is_parameter->len ||

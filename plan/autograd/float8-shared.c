@@ -13,6 +13,7 @@
  */
 #include "plan/autograd/float8-words.h"
 #include "plan/autograd/float8.h"
+#include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
 
 /* Of the values of a layer: its inputs, then its outputs. */
@@ -65,15 +66,22 @@ static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
 
-/* Cast by the scale of all ranks' numbers, and gathered; of several sequences what arrives is put
- * in their order by a copy. Its inverse scale is the caller's. */
-static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
-                                    int64_t batch, PlanTensor *ret_scale) {
+/* By the scale of all ranks' numbers, whose inverse is the caller's. */
+static PlanTensor cast_own(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
+                           PlanTensor *ret_scale) {
     PlanFloat8Source source = plan_float8_of_tensor(run, own);
-    PlanTensor scale = plan_float8_scale_of_all(run, &source, 1, found);
+    PlanTensor scale = dtype == PLAN_E5M2 ? plan_float8_scale_of_all(run, &source, 1, found)
+                                          : plan_float8_scale_of_known(run, &source, 1, found);
     PlanTensor cast = plan_float8_cast(run, &source, scale, dtype, true, false).as_is;
     *ret_scale = inverse_of(run, scale);
     plan_run_unref(run, scale);
+    return cast;
+}
+
+/* Cast and gathered; of several sequences what arrives is put in their order by a copy. */
+static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
+                                    int64_t batch, PlanTensor *ret_scale) {
+    PlanTensor cast = cast_own(run, own, dtype, found, ret_scale);
     PlanTensor all = plan_shared_of_all(run, cast);
     plan_run_unref(run, cast);
     if (batch == 1) {
@@ -85,17 +93,31 @@ static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtyp
     return in_order;
 }
 
+/* As the layers come that read it, or the one that is given such a gradient. */
+static PlanTensor gathered_in_parts(PlanRun *run, const PlanGraphOp *op, PlanTensor cast) {
+    plan_async_begin_gather(run, op, cast);
+    plan_run_unref(run, cast);
+    return plan_async_gathered(run);
+}
+
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
-    bool is_norms = d[PLAN_GRAPH_GATHER_IS_NORMS];
-    PlanTensor scale;
-    PlanTensor all = cast_and_gathered(run, given(run, op), PLAN_E4M3, is_norms, d[0], &scale);
+    bool is_norms = d[PLAN_GRAPH_GATHER_IS_NORMS], in_parts = plan_async_gathers(run, op);
+    PlanTensor scale, all;
+    if (in_parts) {
+        PlanTensor cast = cast_own(run, given(run, op), PLAN_E4M3, is_norms, &scale);
+        all = gathered_in_parts(run, op, cast);
+    } else {
+        all = cast_and_gathered(run, given(run, op), PLAN_E4M3, is_norms, d[0], &scale);
+    }
     uint32_t value = plan_graph_ref(run->graph, op->values + 1);
     run->tape.storage_of_value[value] = all.storage;
     uint32_t buffer = plan_run_buffer_of(run, all);
     plan_vector_push(&run->frame_buffers, buffer);
     plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
-    if (keeps(run)) {
+    if (keeps(run) && in_parts) {
+        run->float8.kept = plan_async_turned(run);
+    } else if (keeps(run)) {
         PlanFloat8Source x = plan_float8_of_tensor(run, all);
         run->float8.kept = plan_float8_turn(run, &x, PLAN_E4M3);
     }
@@ -103,6 +125,12 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
 
 void plan_float8_gather_gradient(const PlanBackward *b) {
     plan_run_unref(b->run, b->run->float8_gradient_scale);
+    if (plan_async_gathers(b->run, b->op)) {
+        PlanTensor cast =
+            cast_own(b->run, b->dy[0], PLAN_E5M2, false, &b->run->float8_gradient_scale);
+        b->dx[0] = gathered_in_parts(b->run, b->op, cast);
+        return;
+    }
     b->dx[0] = cast_and_gathered(b->run, b->dy[0], PLAN_E5M2, false, dim(b, 0),
                                  &b->run->float8_gradient_scale);
 }
@@ -124,7 +152,26 @@ static void drop(PlanRun *run, const Cast *cast) {
     plan_run_unref(run, cast->scale);
 }
 
+static PlanAsyncProduct product_of(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
+                                   PlanTensor scale, const Cast *w, PlanTensor made) {
+    return (PlanAsyncProduct){.kind = kind,
+                              .m = d->m,
+                              .n = d->n,
+                              .k = d->k,
+                              .b = plan_run_operand_of(run, w->numbers),
+                              .a_scale = scale,
+                              .b8 = w->numbers,
+                              .b_scale = w->scale,
+                              .made = made};
+}
+
 static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x, const Cast *w) {
+    PlanTensor by_parts;
+    PlanAsyncProduct product =
+        product_of(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->scale, w, PLAN_NO_TENSOR);
+    if (run->graph->async_tensor && plan_async_multiply(run, op, x->numbers, product, &by_parts)) {
+        return by_parts;
+    }
     const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
                                             plan_graph_ref(run->graph, op->values + RESULT));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
@@ -136,7 +183,7 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x,
 /* By the largest number of each of several groups, of which each rank has a part. */
 static Cast cast_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales, bool found,
                         PlanTensor *ret_turned) {
-    PlanTensor of_all = plan_float8_scale_of_all(run, source, scales, found);
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, scales, found);
     PlanFloat8Casts casts =
         plan_float8_cast(run, source, of_all, PLAN_E4M3, true, ret_turned != NULL);
     Cast cast = {casts.as_is, inverse_of(run, of_all)};
@@ -259,11 +306,38 @@ void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     forget_behind_last(run, op);
 }
 
+PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op) {
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + WEIGHT_SCALE));
+}
+
+PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op) {
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + INPUT_SCALE));
+}
+
+static PlanTensor inverse_again(PlanRun *run, const PlanFloat8Source *source) {
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, 1, false);
+    PlanTensor scale = inverse_of(run, of_all);
+    plan_run_unref(run, of_all);
+    return scale;
+}
+
+/* By rows backward finds them itself. */
+void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
+    if (plan_float8_by_rows(run)) {
+        return;
+    }
+    PlanFloat8Source x = plan_float8_of_tensor(run, given(run, op));
+    PlanFloat8Source w = plan_float8_of_weight(run, op);
+    give(run, op, INPUT_SCALE, inverse_again(run, &x));
+    give_ref(run, op, INPUT_CAST, given(run, op));
+    give(run, op, WEIGHT_SCALE, inverse_again(run, &w));
+}
+
 /* Its result was kept, but not what it cast. */
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_by_rows(run)) {
         PlanFloat8Source weight = plan_float8_of_weight(run, op);
-        plan_run_unref(run, plan_float8_scale_of_all(run, &weight, 1, false));
+        plan_run_unref(run, plan_float8_scale_of_known(run, &weight, 1, false));
     }
     give_ref(run, op, INPUT_CAST,
              takes_gathered(run->graph, op) || !plan_float8_by_rows(run) ? given(run, op)
@@ -339,7 +413,8 @@ static PlanTensor scale_for_dx(const PlanBackward *b, const PlanFloat8Source *we
     if (by_rows && !takes_gathered(run->graph, b->op)) {
         return plan_float8_scale(run, weight, (uint64_t)d->k, false);
     }
-    PlanTensor of_all = plan_float8_scale_of_all(run, weight, by_rows ? (uint64_t)d->k : 1, false);
+    PlanTensor of_all =
+        plan_float8_scale_of_known(run, weight, by_rows ? (uint64_t)d->k : 1, false);
     PlanTensor scale = inverse_of(run, of_all);
     plan_run_unref(run, of_all);
     return scale;
@@ -400,10 +475,26 @@ static void cast_input_for_dw(const PlanBackward *b, const PlanGraphFloat8Linear
     }
 }
 
+static void make_dx_as_gathered(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    Cast w = weight_for_dx(b, d);
+    b->dx[0] = plan_run_new_tensor(run, input(b, INPUT)->elements, run->graph->dtype, "dx");
+    PlanAsyncProduct product =
+        product_of(run, PLAN_OP_FLOAT8_LINEAR_DX, d, run->float8_gradient_scale, &w, b->dx[0]);
+    plan_async_make_dx(run, &product);
+    drop(run, &w);
+}
+
 void plan_float8_shared_backward(const PlanBackward *b) {
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
+    bool is_made = plan_async_awaits_dx(b->run);
+    if (is_made) {
+        make_dx_as_gathered(b, d);
+    }
     Gradient g = plan_float8_by_rows(b->run) ? gradient_by_rows(b, d) : tensorwise_gradient(b);
-    make_dx(b, d, &g.as_is);
+    if (!is_made) {
+        make_dx(b, d, &g.as_is);
+    }
     drop(b->run, &g.as_is);
     cast_input_for_dw(b, d);
     plan_float8_make_dw(b, g.turned.numbers, g.turned.scale);

@@ -99,6 +99,18 @@ PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source
     return scale;
 }
 
+PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+                                      bool found) {
+    bool is_first = run->builder.phase == PLAN_PHASE_FORWARD;
+    bool is_kept = plan_run_keeps_largest(run);
+    PlanTensor scale =
+        plan_float8_scale_of_all(run, source, scales, found || (is_kept && !is_first));
+    if (is_first && is_kept) {
+        plan_run_keep_largest(run);
+    }
+    return scale;
+}
+
 PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
                                  PlanDtype dtype, bool wants_as_is, bool wants_turned) {
     PlanFloat8Casts casts = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};

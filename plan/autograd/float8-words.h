@@ -46,6 +46,10 @@ PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, ui
 /* In fp64, the largest over the ranks of the tensor axis. */
 PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
                                     bool found);
+/* The same of a weight or what a layer is given, which forward may have looked through, and kept
+ * what it found. */
+PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+                                      bool found);
 PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
                                  PlanDtype dtype, bool wants_as_is, bool wants_turned);
 PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, uint64_t rows,

@@ -209,7 +209,7 @@ static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, uint64_t
     if (plan_float8_by_rows(run) || run->graph->tensor == 1) {
         return plan_float8_scale(run, x, plan_float8_by_rows(run) ? columns : 1, found);
     }
-    PlanTensor of_all = plan_float8_scale_of_all(run, x, 1, found);
+    PlanTensor of_all = plan_float8_scale_of_known(run, x, 1, found);
     PlanTensor scale = plan_float8_inverse(run, plan_run_operand_of(run, of_all), 1);
     plan_run_unref(run, of_all);
     return scale;

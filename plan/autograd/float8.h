@@ -30,7 +30,11 @@ bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op);
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_gather_gradient(const PlanBackward *b);
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
+/* Of one whose result nobody asks for again, the scales alone. */
+void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op);
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op);
+PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op);
+PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op);
 bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op);
 /* Lets go of a cast that a layer left for another, which does not run. */
 void plan_float8_forget(PlanRun *run);

@@ -2,11 +2,14 @@
  *
  * A block keeps its arguments; with selective-op also the outputs of attention kernels and of every
  * other matrix product without a bias, the first one first (what torchtitan's policy chooses),
- * which a recomputation then takes instead of computing them.
+ * which a recomputation then takes instead of computing them. That policy also names what
+ * reduce-scatters give, and the largest number of a tensor, which layers in float8 ask for: of
+ * compiled blocks whose layers ranks share that is planned, too.
  */
 #include "plan/autograd/eager.h"
 #include "plan/autograd/float8.h"
 #include "plan/autograd/offload.h"
+#include "plan/autograd/shared.h"
 
 /* ---- what is kept --------------------------------------------------------------------------- */
 
@@ -79,18 +82,57 @@ void plan_run_leave_checkpoint(PlanRun *run) {
     run->checkpoint = PLAN_NONE;
 }
 
+/* In torchtitan's way of sharing; what another program's policy keeps is not known. */
+static bool keeps_scattered(const PlanRun *run) {
+    return run->graph->tensor > 1 && !run->graph->whole_ends;
+}
+
+/* A product whose result is scattered next: of that a compiler keeps nothing, for nobody asks. */
+static bool is_before_scatter(const PlanRun *run, const PlanGraphOp *op, bool is_product) {
+    return is_product && run->graph->compiled && keeps_scattered(run) &&
+           plan_shared_is_scatter(op + 1);
+}
+
+/* By a compiler not the block's last, which goes into its result alone. */
+static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
+    bool is_scattered = keeps_scattered(run) && plan_shared_is_scatter(op);
+    if (!is_scattered || !run->graph->compiled) {
+        return is_scattered;
+    }
+    const PlanGraphOp *end =
+        plan_graph_at(run->graph->ops, PlanGraphOp, run->graph->ops->len - 1) + 1;
+    uint32_t block = plan_graph_block_of(run->graph, op->module);
+    for (op++; op < end && plan_graph_block_of(run->graph, op->module) == block; op++) {
+        if (plan_shared_is_scatter(op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_product(const PlanRun *run, const PlanGraphOp *op) {
+    return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR ||
+           (plan_op_is_linear((PlanOpKind)op->kind) &&
+            plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
+}
+
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
 static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
-    bool is_product = (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR ||
-                      (plan_op_is_linear((PlanOpKind)op->kind) &&
-                       plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
-    run->n_products += is_product;
-    return op->kind == PLAN_OP_ATTENTION || (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
-           (is_product && run->n_products % 2 == 1);
+    bool counts = is_product(run, op), is_chosen = counts && ++run->n_products % 2 == 1;
+    return is_kept_scatter(run, op) || op->kind == PLAN_OP_ATTENTION ||
+           (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
+           (is_chosen && !is_before_scatter(run, op, counts));
 }
 
 static bool selects(const PlanRun *run) {
     return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
+}
+
+/* Forward counts a product when it has run, a recomputation before. */
+bool plan_run_keeps_product(const PlanRun *run, unsigned ahead) {
+    bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
+    bool is_counted = selects(run) && (again || run->checkpoint != PLAN_NONE);
+    return is_counted && (run->n_products + !again + ahead) % 2 == 1;
 }
 
 /* Of a layer in float8 that ranks share the weight's scale, of whatever is computed again. */
@@ -110,11 +152,41 @@ static void take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     }
 }
 
+bool plan_run_keeps_largest(const PlanRun *run) {
+    return selects(run) && keeps_scattered(run) && run->graph->float8 == PLAN_FLOAT8_TENSORWISE;
+}
+
+static void keep_number(PlanRun *run, PlanTensor number) {
+    PlanLargest kept = {run->checkpoint, number};
+    plan_vector_push(&run->tape.largest, kept);
+}
+
+/* In 16 bits, until the block's backward is through. */
+void plan_run_keep_largest(PlanRun *run) {
+    if (run->checkpoint != PLAN_NONE) {
+        PlanTensor number = plan_run_new_tensor(run, 1, run->graph->dtype, "largest");
+        uint32_t buffer = plan_run_buffer_of(run, number);
+        plan_vector_push(&run->frame_buffers, buffer);
+        keep_number(run, number);
+    }
+}
+
+/* Of a chosen layer whose result is not kept, but scattered, the scales are, in vain. */
+static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
+    bool is_layer = (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
+    if (is_layer && plan_run_keeps_largest(run) && run->n_products % 2 == 1 &&
+        is_before_scatter(run, op, true)) {
+        keep_number(run, plan_run_ref(run, plan_float8_weight_scale(run, op)));
+        keep_number(run, plan_run_ref(run, plan_float8_input_scale(run, op)));
+    }
+}
+
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
     PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
     if (!selects(run) || !is_selected(run, op)) {
         keep_scale(run, c, op);
+        keep_scales(run, op);
         return;
     }
     c->last_selected = op_id;
@@ -134,9 +206,17 @@ static void take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     }
 }
 
+static void drop_largest(PlanRun *run, uint32_t checkpoint) {
+    while (run->tape.largest.len &&
+           run->tape.largest.items[run->tape.largest.len - 1].checkpoint == checkpoint) {
+        plan_run_unref(run, run->tape.largest.items[--run->tape.largest.len].tensor);
+    }
+}
+
 /* What a recomputation that stopped early has not taken goes with the block's arguments, before
  * them. */
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
+    drop_largest(run, (uint32_t)(c - run->tape.checkpoints.items));
     while (c->next_kept < c->kept + c->n_kept) {
         plan_run_unref(run, run->tape.kept.items[c->next_kept++]);
     }
@@ -258,9 +338,16 @@ static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
     return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
 }
 
+/* What it makes is scattered, and that was kept. */
+static bool is_left_out(const PlanRun *run, const PlanGraphOp *op) {
+    return selects(run) && is_before_scatter(run, op, is_product(run, op)) &&
+           is_kept_scatter(run, op + 1);
+}
+
 /* Layers in float8 that ranks share: what a chosen one cast, and the scale that another kept. */
 static void cast_again(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op, bool is_kept) {
-    if (!op || run->graph->tensor == 1 || (PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+    if (!op || run->graph->tensor == 1 || is_left_out(run, op) ||
+        (PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
         return;
     }
     if (is_kept) {
@@ -268,6 +355,17 @@ static void cast_again(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op, b
         plan_float8_cast_again(run, op);
     } else {
         take_scale(run, c, op);
+    }
+}
+
+static void leave_out(PlanRun *run, const PlanGraphOp *op) {
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        run->tape.storage_of_value[value] = PLAN_NONE;
+    }
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+        plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
+        plan_float8_find_again(run, op);
     }
 }
 
@@ -300,7 +398,12 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         bool is_kept = op && selects(run) && is_selected(run, op);
         if (!is_last || last_runs) {
             if (is_kept) {
+                if (!graph->compiled && plan_shared_is_scatter(op)) {
+                    plan_shared_scatter_again(run, op);
+                }
                 take_kept(run, c, op);
+            } else if (op && is_left_out(run, op)) {
+                leave_out(run, op);
             } else {
                 plan_run_step(run, i);
             }

@@ -1,5 +1,6 @@
 #include "plan/autograd/shared.h"
 #include "plan/autograd/float8.h"
+#include "plan/autograd/shared-async.h"
 
 /* ---- the words ------------------------------------------------------------------------------ */
 
@@ -119,6 +120,12 @@ static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
     LAUNCH(run, parts, y);
     drop(run, parts);
     return y;
+}
+
+void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
+    Tokens tokens = tokens_of(run->graph, op);
+    plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
+    drop(run, with_parts(run, &tokens, given(run, op, 0), false));
 }
 
 /* This rank's part of what all have. */
@@ -373,12 +380,24 @@ static void loss_backward(const PlanBackward *b) {
     drop_picked(run, &picked);
 }
 
+/* ---- asynchronous tensor parallel ----------------------------------------------------------- */
+
+/* A block that is computed again keeps nothing of what it gathers. */
+static PlanTensor gathered_by_parts(PlanRun *run, const PlanGraphOp *op) {
+    plan_async_begin_gather(run, op, given(run, op, 0));
+    return run->checkpoint == PLAN_NONE ? plan_async_turned(run) : plan_async_gathered(run);
+}
+
 /* ---- forward and backward ------------------------------------------------------------------- */
 
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     Tokens tokens = tokens_of(run->graph, op);
     PlanGraphView kind = (PlanGraphView)op->kind;
-    if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
+    if (kind == PLAN_GRAPH_SHARED_GATHER && plan_async_gathers(run, op)) {
+        gives(run, op, 0, gathered_by_parts(run, op));
+    } else if (plan_async_scatters(run, op)) {
+        gives(run, op, 0, plan_async_scatter(run));
+    } else if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
         gives(run, op, 0, gathered(run, &tokens, given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
         plan_float8_gather_tokens(run, op);
@@ -406,6 +425,8 @@ void plan_shared_backward(const PlanBackward *b) {
     if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN ||
         kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
         b->dx[0] = scattered(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER && plan_async_gathers(b->run, b->op)) {
+        b->dx[0] = plan_async_gather_gradient(b);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_TAKEN) {
         b->dx[0] = gathered(b->run, &tokens, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {

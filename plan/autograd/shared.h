@@ -18,8 +18,15 @@ static inline bool plan_shared_is(uint32_t kind) {
     return kind >= PLAN_GRAPH_SHARED_GATHER && kind <= PLAN_GRAPH_SHARED_LOSS;
 }
 
+static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
+    return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER ||
+           (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
+}
+
 /* What all ranks have of it, rank behind rank. */
 PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
 
+/* What was scattered was kept, and a block that is computed again copies in vain. */
+void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op);
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_shared_backward(const PlanBackward *b);

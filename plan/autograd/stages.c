@@ -64,6 +64,7 @@ static void free_tape(PlanTape *tape) {
     plan_vector_clear(&tape->hooks);
     plan_vector_clear(&tape->checkpoints);
     plan_vector_clear(&tape->kept);
+    plan_vector_clear(&tape->largest);
     g_free(tape->storage_of_value);
     g_free(tape->producer_of_value);
     g_free(tape->node_of_op);

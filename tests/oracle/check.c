@@ -40,6 +40,9 @@ static const char *const kinds[][2] = {{"all_gather_into_tensor", "all_gather"},
                                        {"all_reduce", "all_reduce"},
                                        {"all_reduce", "host_all_reduce"},
                                        {"broadcast", "broadcast"},
+                                       {"barrier", "barrier"},
+                                       {"take", "pull"},
+                                       {"take", "swap"},
                                        {"send", "send"},
                                        {"receive", "receive"},
                                        {"exchange", "exchange"}};
@@ -195,7 +198,10 @@ static const char *recorded_kind(const PlanOp *op) {
 static const PlanInstr *next_collective(const Check *c, PlanSection section, uint32_t *at) {
     while (*at < c->role->n_instrs[section]) {
         const PlanInstr *instr = &c->role->sections[section][(*at)++];
-        if (oracle_is_collective(c->role, instr)) {
+        bool is_own = instr->kind ==
+                          PLAN_LAUNCH && /* a rank's copy of what it has, to where others take it */
+                      c->role->ops[instr->arg].kind == PLAN_OP_OFFER;
+        if (oracle_is_collective(c->role, instr) && !is_own) {
             return instr;
         }
     }
@@ -211,7 +217,12 @@ static PlanPhase phase_of(const Check *c, const PlanInstr *instr) {
 typedef struct {
     const char *kind, *unit, *phase;
     uint64_t bytes;
+    bool beside; /* of symmetric memory: not on compute */
 } Collective;
+
+static bool is_of_peers(const char *kind) {
+    return g_str_equal(kind, "take") || g_str_equal(kind, "barrier");
+}
 
 /* A compiler has some in place. */
 static Collective recorded_collective(JsonArray *order, unsigned i) {
@@ -221,7 +232,9 @@ static Collective recorded_collective(JsonArray *order, unsigned i) {
     return (Collective){.kind = g_str_equal(kind, "all_reduce_") ? "all_reduce" : kind,
                         .unit = has_unit ? json_array_get_string_element(item, 1) : "",
                         .bytes = (uint64_t)json_array_get_int_element(item, 2),
-                        .phase = json_array_get_string_element(item, 4)};
+                        .phase = json_array_get_string_element(item, 4),
+                        .beside = is_of_peers(kind) &&
+                                  !g_str_equal(json_array_get_string_element(item, 3), "default")};
 }
 
 /* Its unit only where the recording has one. */
@@ -231,7 +244,8 @@ static Collective planned_collective(const Check *c, const PlanInstr *instr, boo
         .kind = recorded_kind(op),
         .unit = has_unit && instr->unit != PLAN_NONE ? c->plan->units[instr->unit].name : "",
         .bytes = oracle_output_bytes(c->role, op),
-        .phase = plan_phase_name(phase_of(c, instr))};
+        .phase = plan_phase_name(phase_of(c, instr)),
+        .beside = is_of_peers(recorded_kind(op)) && instr->lane != 0};
 }
 
 /* PyTorch names a unit of several modules after them all, a plan after one. */
@@ -241,8 +255,9 @@ static bool is_unit(const char *theirs, const char *ours) {
 }
 
 static bool are_equal(const Collective *theirs, const Collective *ours) {
-    return theirs->bytes == ours->bytes && g_str_equal(theirs->kind, ours->kind) &&
-           is_unit(theirs->unit, ours->unit) && g_str_equal(theirs->phase, ours->phase);
+    return theirs->bytes == ours->bytes && theirs->beside == ours->beside &&
+           g_str_equal(theirs->kind, ours->kind) && is_unit(theirs->unit, ours->unit) &&
+           g_str_equal(theirs->phase, ours->phase);
 }
 
 /* The one at i, among ours from there to end; who was found is put in i's place. */

@@ -112,6 +112,13 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         !flag_of(options, "loss_parallel")) {
         return refuse(recording, error, "loss_parallel (the loss is of logits that stay apart)");
     }
+    bool shares = has(options, "tensor") && int_of(options, "tensor") > 1 &&
+                  !g_str_equal(text_of(options, "tensor_plan"), "ends-whole");
+    bool scattered = has(options, "selective_scattered") && flag_of(options, "selective_scattered");
+    if (shares && has(options, "selective") && flag_of(options, "selective") != scattered) {
+        return refuse(recording, error,
+                      "selective without selective_scattered (torchtitan's list)");
+    }
     gint64 shard_size = int_of(options, "shard_size"), world = int_of(options, "world");
     if (shard_size > 0 && shard_size < world && world % shard_size) {
         return refuse(recording, error, "shard_size (it leaves some ranks out)");
@@ -399,6 +406,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
         strategy->pipeline_split = g_str_equal(text_of(options, "pipeline_split"), "even")
                                        ? PLAN_SPLIT_EVEN
                                        : PLAN_SPLIT_TORCHTITAN;
+    }
+    if (has(options, "async_tensor") && flag_of(options, "async_tensor")) {
+        strategy->async_tensor = PLAN_YES;
     }
     if (has(options, "tensor")) {
         strategy->tensor = (uint64_t)int_of(options, "tensor");

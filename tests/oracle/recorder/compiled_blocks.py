@@ -34,6 +34,8 @@ from torch._guards import TracingContext
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+import async_tensor
+
 PROPERTIES = types.SimpleNamespace(  # NVIDIA H100 SXM
     name="pretended H100", major=9, minor=0, total_memory=80 * 2**30, multi_processor_count=132, warp_size=32,
     regs_per_multiprocessor=65536, max_threads_per_multi_processor=2048, max_threads_per_block=1024, gcnArchName="",
@@ -106,9 +108,9 @@ class Nothing:
 
 def run_text(text):
     """The function `call` of a generated module, its kernels standing still."""
-    text = text[text.index("class Runner"):text.index("runner = Runner(")]
+    text = text[text.index("class Runner"):text.index("runner = Runner(")].replace("torch.ops.symm_mem.", "symm_mem.")
     space = {name: Nothing() for name in re.findall(r"(\w+)\.run\(", text)}
-    space.update(torch=torch, aten=torch.ops.aten, extern_kernels=Nothing(), assert_size_stride=Nothing(),
+    space.update(torch=torch, aten=torch.ops.aten, symm_mem=async_tensor.Operators(), extern_kernels=Nothing(), assert_size_stride=Nothing(),
                  assert_alignment=Nothing(), empty_strided=torch.empty_strided, nothing=contextlib.nullcontext, get_raw_stream=lambda device: 0,
                  reinterpret_tensor=lambda x, size, stride, offset=0: x.as_strided(
                      size, stride, x.storage_offset() + offset))
@@ -141,6 +143,8 @@ def lower(is_backward, programs):
         inputs = list(given) if is_backward else values_of(graph_module)
         mode = next(x for x in inputs if isinstance(x, torch.Tensor)).fake_mode
         with unset_fake_temporarily(), V.set_fake_mode(mode), DebugContext():
+            if config._micro_pipeline_tp:  # its patterns are of reshapes, which a whole compilation makes of views
+                inductor.view_to_reshape(graph_module)
             inductor._recursive_post_grad_passes(graph_module, is_inference=False)
             graph = GraphLowering(graph_module, example_inputs=inputs, shape_env=None, is_backward=is_backward)
             with V.set_graph_handler(graph):

@@ -49,6 +49,8 @@ def add_training_options(p):
                      help="full activation checkpointing per block; inside: FSDP(checkpoint(block))")
     net.add_argument("--selective", action="store_true", default=None,
                      help="checkpointing keeps attention's outputs and every other matrix product's")
+    net.add_argument("--selective-scattered", action="store_true", default=None,
+                     help="with --selective and --tensor: what is scattered is kept, too, and each largest number")
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
@@ -78,6 +80,8 @@ def add_training_options(p):
                      help="with --tensor: the embedding and the logits too, or as KempnerForge has it")
     par.add_argument("--loss-parallel", action=argparse.BooleanOptionalAction, default=True,
                      help="with --tensor: logits stay apart, and so does the loss")
+    par.add_argument("--async-tensor", action="store_true", default=None,
+                     help="with --tensor and --compile: torch._inductor.config._micro_pipeline_tp")
     par.add_argument("--context", type=int, default=1, help="fsdp2: ranks that share a sequence, side by side in the world")
     par.add_argument("--rotate", choices=("allgather", "alltoall"), default="allgather",
                      help="with --context: how keys and values come to the others")
@@ -124,7 +128,7 @@ def make_shape(options):
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
                  "norm_weight", "gate", "global_every", "local_rope_base", "window", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
-                 "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective"):
+                 "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective", "selective_scattered"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)
