@@ -6,9 +6,10 @@ struct _SimAccount {
     uint32_t n_steps, n_lanes, compute_lane;
     SimStepBook *books; /* construction, then each step */
     SimTime shares_ns[SIM_N_SHARES];
-    SimTime settled_ns; /* shares are complete up to here */
-    bool computes;      /* the compute lane runs an op, since: */
+    SimTime settled_ns;   /* shares are complete up to here */
+    uint32_t n_computing; /* ops of the compute lane, and products beside it, since: */
     SimTime compute_since_ns, compute_busy_ns;
+    SimTime booked_busy_ns;          /* of compute_busy_ns, by kernels that have ended */
     uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis */
     uint32_t n_waiting;              /* collectives that wait for other ranks */
     uint32_t n_beside;               /* kernels of other lanes */
@@ -57,14 +58,19 @@ static SimShare idle_share(const SimAccount *account) {
 
 /* Books idle time up to now. Busy time is booked by its op, which knows what bounds it. */
 static void settle(SimAccount *account, SimTime now) {
-    if (!account->computes) {
+    if (!account->n_computing) {
         account->shares_ns[idle_share(account)] += now - account->settled_ns;
     }
     account->settled_ns = now;
 }
 
 static SimTime compute_busy(const SimAccount *account, SimTime now) {
-    return account->compute_busy_ns + (account->computes ? now - account->compute_since_ns : 0);
+    return account->compute_busy_ns + (account->n_computing ? now - account->compute_since_ns : 0);
+}
+
+/* Products of two lanes by turns are one stretch of work. */
+static bool computes(const SimAccount *account, uint32_t lane, const SimAccountOp *op) {
+    return lane == account->compute_lane || op->cost->flops_ns > 0;
 }
 
 SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at) {
@@ -73,9 +79,8 @@ SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountO
         account->n_waiting++;
     } else if (!op->cost) {
         account->n_running[op->axis]++;
-    } else if (lane == account->compute_lane) {
-        account->computes = true;
-        account->compute_since_ns = at;
+    } else if (computes(account, lane, op)) {
+        account->compute_since_ns = account->n_computing++ ? account->compute_since_ns : at;
     } else {
         account->n_beside++;
     }
@@ -88,16 +93,21 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at) 
     account->n_running[op->axis]++;
 }
 
-static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime start, SimTime end) {
+/* Of what the GPU worked since the last kernel ended, this one is given as much as it takes alone;
+ * of two beside each other the second then has what the first left. */
+static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime end) {
     const SimComputeCost *cost = op->cost;
     SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
-    SimTime alone = MIN(op->alone_ns, end - start);
+    if (--account->n_computing == 0) {
+        account->compute_busy_ns += end - account->compute_since_ns;
+    }
+    SimTime worked = compute_busy(account, end) - account->booked_busy_ns;
+    SimTime alone = MIN(op->alone_ns, worked);
     SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), alone);
     account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
     account->shares_ns[bound] += alone - overhead;
-    account->shares_ns[SIM_SHARE_SLOWED] += end - start - alone;
-    account->computes = false;
-    account->compute_busy_ns += end - start;
+    account->shares_ns[SIM_SHARE_SLOWED] += worked - alone;
+    account->booked_busy_ns += worked;
 }
 
 static void book_collective(SimCollectiveSum *sum, const SimAccountOp *op, SimTime duration,
@@ -125,8 +135,8 @@ void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op
         account->n_running[op->axis]--;
         book_collective(&book->collectives[op->kind], op, end - start, hidden);
         book->lost_ns += MIN(op->waited_ns, end - start - hidden);
-    } else if (lane == account->compute_lane) {
-        book_kernel(account, op, start, end);
+    } else if (computes(account, lane, op)) {
+        book_kernel(account, op, end);
     } else {
         account->n_beside--;
     }
@@ -211,8 +221,9 @@ SimTime sim_account_compute_busy(const SimAccount *account) {
 
 void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state) {
     memory_words_add(state, (uint64_t)(account->settled_ns - now));
-    memory_words_add(state, (uint64_t)(account->computes ? account->compute_since_ns - now : 0));
-    memory_words_add(state, account->computes);
+    memory_words_add(state, (uint64_t)(account->n_computing ? account->compute_since_ns - now : 0));
+    memory_words_add(state, (uint64_t)(compute_busy(account, now) - account->booked_busy_ns));
+    memory_words_add(state, account->n_computing);
     memory_words_add(state, account->n_waiting);
     memory_words_add(state, account->n_beside);
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
@@ -229,6 +240,7 @@ SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMar
         account->shares_ns[i] += (account->shares_ns[i] - since->shares_ns[i]) * times;
     }
     account->compute_busy_ns += busier_ns;
+    account->booked_busy_ns += busier_ns;
     account->settled_ns += later_ns;
     account->compute_since_ns += later_ns;
     return busier_ns;

@@ -174,10 +174,39 @@ static SimNetworkCost nccl_cost(const ModelCluster *cluster, const SimNetworkPat
     return sim_network_measured(cluster, &path->group, &choice, bytes);
 }
 
+/* Of the symmetric memory's barrier kernel: a one-shot all-reduce of 8 KiB on 8 H100, which is two
+ * of them about some reads over NVLink in one kernel, takes 10.8 us (pull request 3 of
+ * yifuwang/symm-mem-recipes). Assumed of that: 1.5 us between kernels, as long for the reads. */
+static const double BARRIER_NS = 3900;
+
+/* Copy engines reach 371 GB/s each way on H100 while all ranks give and take (NVIDIA's
+ * p2pBandwidthLatencyTest: 742 both ways, NVIDIA/nccl issue 1264): what NCCL's rings are told that
+ * NVLinks carry, 18 of 20.6. */
+static double copied_per_ns(const SimNetworkPath *path) {
+    return path->nccl ? path->group.channels * path->group.channel_gb_per_s : path->bytes_per_ns;
+}
+
+/* What peers do without NCCL, each by a kernel or a copy. What is offered is read and written
+ * here. */
+static SimNetworkCost peer_cost(const ModelCluster *cluster, const SimNetworkPath *path,
+                                PlanOpKind kind, double bytes) {
+    double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
+    SimNetworkCost cost = {.latency_ns = cluster->device_launch_overhead_ns};
+    if (kind == PLAN_OP_BARRIER) {
+        cost.latency_ns += path->nccl ? BARRIER_NS : path->intra_step_ns;
+    } else {
+        cost.transfer_ns = kind == PLAN_OP_OFFER ? 2 * bytes / memory : bytes / copied_per_ns(path);
+    }
+    return cost;
+}
+
 SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPath *path,
                                 PlanOpKind kind, double bytes) {
     if (path->ranks < 2) {
         return (SimNetworkCost){0};
+    }
+    if (plan_op_is_of_peers(kind)) {
+        return peer_cost(cluster, path, kind, bytes);
     }
     if (path->nccl) {
         return nccl_cost(cluster, path, kind, bytes);

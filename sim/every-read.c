@@ -1,4 +1,5 @@
 /* sim/every-read.c - what an every-rank play tells. */
+#include "plan/op-work.h"
 #include "sim/every-private.h"
 #include "sim/verdict.h"
 
@@ -79,8 +80,9 @@ static void read_flops(SimEvery *every) {
 static void show_memory_of(SimEvery *every, const SimMember *member) {
     SimPrediction *prediction = every->prediction;
     prediction->memory_bytes = member->cluster->device_memory_bytes;
-    prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes;
-    prediction->allocator_bytes = model_cluster_allocator_bytes(member->cluster);
+    prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes +
+                                          plan_workspace_bytes(&every->plan->roles[0]);
+    prediction->allocator_bytes = sim_allocator_bytes(every->plan, member->cluster);
     prediction->workspace_bytes = model_cluster_workspace_bytes(member->cluster);
 }
 
@@ -100,7 +102,7 @@ void sim_every_read(SimEvery *every) {
         SimRankBook *book = &books[rank];
         *book = read_rank(every, member);
         double full = (double)book->peak_reserved_bytes /
-                      (double)model_cluster_allocator_bytes(member->cluster);
+                      (double)sim_allocator_bytes(every->plan, member->cluster);
         fullest = full > most ? rank : fullest;
         most = MAX(most, full);
         pace = book->lost_ns < books[pace].lost_ns ? rank : pace;

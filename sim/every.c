@@ -318,7 +318,7 @@ static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace
         .plan = every->plan,
         .costs = costs_for(every, member, error),
         .steps = options->steps,
-        .allocator_bytes = limited ? model_cluster_allocator_bytes(member->cluster) : UINT64_MAX,
+        .allocator_bytes = limited ? sim_allocator_bytes(every->plan, member->cluster) : UINT64_MAX,
         .allocator = options->allocator,
         .no_sharing = options->alone,
         .arena = options->arena,

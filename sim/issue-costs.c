@@ -92,8 +92,8 @@ static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *inst
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
-    return plan_op_is_collective(op->kind) ? collective_cost(costs, instr, op)
-                                           : kernel_cost(costs, op);
+    bool is_of_nccl = plan_op_is_collective(op->kind) && !plan_op_is_of_peers(op->kind);
+    return is_of_nccl ? collective_cost(costs, instr, op) : kernel_cost(costs, op);
 }
 
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {

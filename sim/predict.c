@@ -1,5 +1,6 @@
 #include "sim/predict.h"
 
+#include "plan/op-work.h"
 #include "plan/player.h"
 #include "plan/strategy.h"
 #include "sim/every.h"
@@ -200,6 +201,21 @@ static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **
     return !what;
 }
 
+/* Symmetric memory is of GPUs that can read each other's. */
+static bool check_peers(const Plan *plan, const ModelCluster *cluster, GError **error) {
+    bool asks = plan_workspace_bytes(&plan->roles[0]) > 0;
+    SimNetworkPath path = sim_network_path(cluster, plan, PLAN_AXIS_TENSOR);
+    if (asks && path.nodes > 1) {
+        g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
+                    "async_tensor=yes copies within a node, and the %u ranks that share layers lie "
+                    "on %u nodes of cluster %s; set tensor to what divides %" G_GUINT64_FORMAT
+                    ", or async_tensor=no",
+                    path.ranks, path.nodes, cluster->name, cluster->topology_gpus_per_node);
+        return false;
+    }
+    return true;
+}
+
 /* Only who leaps over passes can play those that are not written. */
 static bool check_folded(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                          GError **error) {
@@ -272,13 +288,20 @@ static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *pr
     trace_set_oom(trace, &oom);
 }
 
+uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster) {
+    uint64_t left = model_cluster_allocator_bytes(cluster);
+    uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
+    return left > shared ? left - shared : 0;
+}
+
 static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *cluster,
                                      uint32_t steps) {
     SimPrediction *prediction = g_new0(SimPrediction, 1);
     prediction->fits = true;
     prediction->memory_bytes = cluster->device_memory_bytes;
-    prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes;
-    prediction->allocator_bytes = model_cluster_allocator_bytes(cluster);
+    uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
+    prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes + shared;
+    prediction->allocator_bytes = sim_allocator_bytes(plan, cluster);
     prediction->workspace_bytes = model_cluster_workspace_bytes(cluster);
     prediction->unsupported_on = cluster->model;
     prediction->n_steps = prediction->n_played = steps;
@@ -309,7 +332,8 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
         own.allocator = &asked;
         own.arena |= !conf;
     }
-    if (!check_cluster(plan, cluster, error) || !check_folded(plan, cluster, &own, error) ||
+    if (!check_cluster(plan, cluster, error) || !check_peers(plan, cluster, error) ||
+        !check_folded(plan, cluster, &own, error) ||
         !(own.every_rank ? check_every(plan, &own, error) : check_alike(plan, cluster, error))) {
         return NULL;
     }

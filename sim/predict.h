@@ -148,6 +148,9 @@ typedef struct {
     uint32_t time_rank;   /* whose times are shown */
 } SimPrediction;
 
+/* What there is for the allocator: the cluster's, less what ranks share of their memory. */
+uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
+
 /* trace: NULL, or a fresh one, which is filled. Fails where plan, cluster and troubles do not go
  * together. */
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,

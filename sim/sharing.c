@@ -19,11 +19,27 @@ static double traffic_per_byte(PlanOpKind kind) {
     return plan_op_info(kind)->adds ? 3 : 2;
 }
 
+/* Copy engines take no multiprocessors, but memory, which another rank reads as this one writes; a
+ * barrier's kernel is one block. */
+static void use_peers_shares(SimUse *use, const SimNetworkPath *path, PlanOpKind kind,
+                             double memory_share) {
+    if (kind != PLAN_OP_BARRIER) {
+        use->memory_share = MIN(1, memory_share);
+    }
+    if (kind == PLAN_OP_PULL || kind == PLAN_OP_SWAP) {
+        use->links = path->links;
+    }
+}
+
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes) {
     double n = (double)path->ranks, ns = use->network.latency_ns + use->network.transfer_ns;
     double passed_on = bytes * plan_op_sent(kind, n);
     double memory = cluster->device_memory_gb_per_s * cluster->device_memory_efficiency;
+    if (plan_op_is_of_peers(kind)) {
+        use_peers_shares(use, path, kind, ns > 0 ? 2 * bytes / ns / memory : 0);
+        return;
+    }
     use->links = path->links;
     double core_rate = model_cluster_core_gb_per_s(cluster, plan_op_info(kind)->adds);
     if (core_rate > 0 && ns > 0) { /* GB/s are bytes a ns */
@@ -58,6 +74,15 @@ static double core_speed(const SimUse *const *running, unsigned n, double cores)
     return cores > 0 && wanted > cores ? cores / wanted : 1;
 }
 
+/* Products of several lanes, which share the multiprocessors. */
+static unsigned products_among(const SimUse *const *running, unsigned n) {
+    unsigned products = 0;
+    for (unsigned i = 0; i < n; i++) {
+        products += running[i] && !running[i]->collective && running[i]->compute.flops_ns > 0;
+    }
+    return products;
+}
+
 /* Collectives that run over some of these links. */
 static unsigned users_of(const SimUse *const *running, unsigned n, uint64_t links) {
     unsigned users = 0;
@@ -80,13 +105,16 @@ void sim_share(const SimUse *const *running, unsigned n, double cores, double *s
     }
     sms_left = MAX(sms_left, LEAST_LEFT);
     memory_left = MAX(memory_left, LEAST_LEFT);
+    unsigned n_products = products_among(running, n);
     for (unsigned i = 0; i < n; i++) {
         if (!running[i]) {
             continue;
         }
         speeds[i] = core;
-        if (!running[i]->collective && !kernels_alone) {
-            speeds[i] *= kernel_speed(&running[i]->compute, sms_left, memory_left);
+        bool shares = n_products > 1 && running[i]->compute.flops_ns > 0;
+        if (!running[i]->collective && (!kernels_alone || shares)) {
+            double sms = shares ? sms_left / n_products : sms_left;
+            speeds[i] *= kernel_speed(&running[i]->compute, sms, memory_left);
         } else if (running[i]->collective) {
             unsigned users = users_of(running, n, running[i]->links);
             speeds[i] *= users > 1 ? sim_collective_speed(&running[i]->network, 1.0 / users) : 1;

@@ -4,6 +4,7 @@
  *   - a kernel loses the multiprocessors that running collectives occupy and the memory bandwidth
  *     that they draw: overhead + max(arithmetic / (1 - their multiprocessors),
  *     bytes / (1 - their bandwidth));
+ *   - products of several lanes share the multiprocessors evenly;
  *   - collectives whose slowest link is of one kind share it evenly: latency + n * transfer. Rings
  *     over other pairs of GPUs, where each pair has NVLinks of its own, have nothing in common.
  * Collectives themselves are not slowed by kernels: NCCL's blocks are resident, and links are

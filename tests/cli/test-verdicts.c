@@ -95,6 +95,22 @@ static void float8_where_there_is_some(void) {
     expect(real, 2, "", "CPU ranks have no kernels for float8; `foreshard predict` plans and");
 }
 
+/* Symmetric memory is of one node, and nobody's here. */
+static void copies_between_ranks(void) {
+    const char *words =
+        " --kernels compiled --param-dtype bf16 --micro-batch 2 --async-tensor yes ";
+    g_autofree char *real = g_strconcat("run llama-toy -n 2 --tensor 2 --steps 1", words, NULL);
+    g_autofree char *near =
+        g_strconcat("predict llama-toy -n 4 --tensor 2 --cluster dgx-h100", words, NULL);
+    g_autofree char *far = g_strconcat(
+        "predict llama3-8b -n 16 --tensor 16 --network-key kv_heads=16 --cluster dgx-h100", words,
+        NULL);
+    expect(real, 2, "", "a run takes async_tensor=no, whose numbers are the same");
+    expect(near, 0, "fits: yes", "");
+    expect(far, 2, "",
+           "the 16 ranks that share layers lie on 2 nodes of cluster dgx-h100; set tensor");
+}
+
 /* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
 static void kinds_of_node(void) {
     write_cluster("old.ini", "v100-dgx", "\nwatts", "250");
@@ -405,6 +421,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
     g_test_add_func("/cli/verdicts/float8", float8_where_there_is_some);
+    g_test_add_func("/cli/verdicts/copies between ranks", copies_between_ranks);
     g_test_add_func("/cli/verdicts/energy and money", energy_and_money);
     g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/verdicts/diagnoses", diagnoses);

@@ -36,6 +36,15 @@ static void speeds(void) {
     g_assert_cmpfloat(fabs(s[0] - 100.0 / 195), <, 1e-12);
     speeds_of(&near, &near, NULL, s); /* two equal flows double the bandwidth term */
     g_assert_cmpfloat(fabs(s[0] - 100.0 / 180), <, 1e-12);
+    speeds_of(&arithmetic, &arithmetic, NULL, s); /* half of the multiprocessors each */
+    g_assert_cmpfloat(s[0], ==, 0.5);
+    g_assert_cmpfloat(s[1], ==, 0.5);
+    speeds_of(&arithmetic, &near, &arithmetic, s); /* of what the collective leaves */
+    g_assert_cmpfloat(fabs(s[0] - 0.4), <, 1e-12);
+    SimUse moves = {.compute = {.overhead_ns = 5, .bytes_ns = 95}};
+    speeds_of(&arithmetic, &moves, NULL, s); /* no product */
+    g_assert_cmpfloat(s[0], ==, 1);
+    g_assert_cmpfloat(s[1], ==, 1);
     SimUse pair = near, other_pair = near, both_pairs = near;
     pair.links = 1; /* NVLinks of one pair of GPUs, of another, and of both */
     other_pair.links = 2;
@@ -112,6 +121,36 @@ static void shares(void) {
     g_assert_cmpfloat(fabs(use.memory_share - 525.0 / 1800), <, 1e-9);
 }
 
+/* Copy engines: no multiprocessors, and 200 MB in 1 ms, written here and read for another rank. */
+static void peers(void) {
+    ModelCluster cluster = {.device_compute_capability = 90,
+                            .device_sms = 132,
+                            .device_launch_overhead_ns = 1000,
+                            .device_memory_gb_per_s = 2000,
+                            .device_memory_efficiency = 0.9};
+    SimNetworkPath path = {.ranks = 8,
+                           .nodes = 1,
+                           .node_channels = 10,
+                           .links = SIM_LINKS_NODE,
+                           .nccl = true,
+                           .group = {.channels = 10, .channel_gb_per_s = 20}};
+    SimNetworkCost cost = sim_network_cost(&cluster, &path, PLAN_OP_PULL, 2e8);
+    g_assert_cmpfloat(fabs(cost.transfer_ns - 1e6), <, 1e-3);
+    g_assert_cmpfloat(cost.latency_ns, ==, 1000);
+    SimUse pull = {.collective = true, .network = {.latency_ns = 0, .transfer_ns = 1e6}};
+    sim_use_shares(&pull, &cluster, &path, PLAN_OP_PULL, 2e8);
+    g_assert_cmpfloat(pull.sm_share, ==, 0);
+    g_assert_cmpfloat(fabs(pull.memory_share - 400.0 / 1800), <, 1e-9);
+    g_assert_true(pull.links == SIM_LINKS_NODE);
+    SimNetworkCost offer = sim_network_cost(&cluster, &path, PLAN_OP_OFFER, 9e5);
+    g_assert_cmpfloat(fabs(offer.transfer_ns - 1000), <, 1e-6); /* read and written at 1800 GB/s */
+    SimNetworkCost barrier = sim_network_cost(&cluster, &path, PLAN_OP_BARRIER, 4);
+    g_assert_cmpfloat(barrier.transfer_ns, ==, 0);
+    g_assert_cmpfloat(barrier.latency_ns, >, 1000);
+    path.ranks = 1;
+    g_assert_cmpfloat(sim_network_cost(&cluster, &path, PLAN_OP_PULL, 2e8).transfer_ns, ==, 0);
+}
+
 /* A kernel and a collective that keeps a core half busy, on one core: 1.5 cores of work. */
 static void cores(void) {
     ModelCluster cluster = {.collectives_core_gb_per_s = 5};
@@ -137,6 +176,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/sharing/speeds", speeds);
     g_test_add_func("/sim/sharing/ends move", in_time);
     g_test_add_func("/sim/sharing/what a collective takes", shares);
+    g_test_add_func("/sim/sharing/what peers take", peers);
     g_test_add_func("/sim/sharing/cores", cores);
     return g_test_run();
 }
