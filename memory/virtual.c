@@ -52,6 +52,10 @@ uint64_t memory_virtual_held(const MemoryVirtual *memory) {
     return memory->held_bytes;
 }
 
+void memory_virtual_end(MemoryVirtual *memory) {
+    memory->hooks = &no_hooks;
+}
+
 static void tell(MemoryVirtual *memory, MemoryVirtualAct act, uint64_t bytes) {
     if (memory->hooks->acts) {
         memory->hooks->acts(memory->self, act, bytes);

@@ -38,6 +38,8 @@ void memory_virtual_free(MemoryVirtual *memory); /* NULL is fine; after the allo
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MemoryVirtual, memory_virtual_free)
 
 uint64_t memory_virtual_held(const MemoryVirtual *memory);
+/* The play is over: the hooks are told of nothing more, and asked nothing. */
+void memory_virtual_end(MemoryVirtual *memory);
 
 /* self: the MemoryVirtual. */
 extern const MemorySource memory_virtual_source;

@@ -26,7 +26,7 @@ typedef struct {
 } PlanAlike;
 
 /* The op asked about earlier that is like it; NULL when none is known. A role's ops are asked about
- * in order, each of them, and one role after the other. */
+ * in order, each of them, and one role after the other; copies (PlanRole) may be left out. */
 const PlanOp *plan_alike_find(PlanAlike *alike, const PlanRole *role, const PlanOp *op);
 
 /* To be found from now on, in the place of the oldest of its kind. */

@@ -360,6 +360,18 @@ static void name_lanes(Plan *plan, const PlanRun *run) {
     }
 }
 
+/* Where the ranks of a role are gathered; it is a new one if no rank before has that shape. */
+static GArray *ranks_of_role(GHashTable *roles, GPtrArray *all, uint32_t stage, const char *shape) {
+    g_autofree char *name = g_strdup_printf("%u: %s", stage, shape ? shape : "");
+    GArray *ranks = g_hash_table_lookup(roles, name);
+    if (!ranks) {
+        ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        g_ptr_array_add(all, ranks);
+        g_hash_table_insert(roles, g_steal_pointer(&name), ranks);
+    }
+    return ranks;
+}
+
 /* Ranks of one stage and shape play one role; where rows are not even, they are not in every
  * stage's parameters, so a stage may have roles that do the same. */
 static void find_roles(Plan *plan, const PlanRun *run) {
@@ -369,24 +381,22 @@ static void find_roles(Plan *plan, const PlanRun *run) {
     if (run->flavour->shapes_of_ranks) {
         run->flavour->shapes_of_ranks(run, shapes);
     }
+    GArray *ranks = NULL;
     for (uint32_t rank = 0; rank < plan->world; rank++) {
-        uint32_t stage = rank / plan_ranks_of_stage(plan);
-        g_autofree char *shape = g_strdup_printf("%u: %s", stage, shapes[rank] ? shapes[rank] : "");
-        gpointer known = g_hash_table_lookup(roles, shape);
-        if (!known) {
-            g_ptr_array_add(members, g_array_new(FALSE, FALSE, sizeof(uint32_t)));
-            known = GUINT_TO_POINTER(members->len);
-            g_hash_table_insert(roles, g_steal_pointer(&shape), known);
+        uint32_t per_stage = plan_ranks_of_stage(plan);
+        bool as_before = rank % per_stage > 0 && g_strcmp0(shapes[rank], shapes[rank - 1]) == 0;
+        if (!as_before) {
+            ranks = ranks_of_role(roles, members, rank / per_stage, shapes[rank]);
         }
-        g_array_append_val((GArray *)members->pdata[GPOINTER_TO_UINT(known) - 1], rank);
+        g_array_append_val(ranks, rank);
     }
     plan->n_roles = members->len;
     plan->roles = plan_arena_array(plan->arena, PlanRole, plan->n_roles);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
-        GArray *ranks = members->pdata[i];
+        const GArray *own = members->pdata[i];
         plan->roles[i] = (PlanRole){
-            .ranks = plan_arena_copy(plan->arena, ranks->data, ranks->len * sizeof(uint32_t)),
-            .n_ranks = ranks->len};
+            .ranks = plan_arena_copy(plan->arena, own->data, own->len * sizeof(uint32_t)),
+            .n_ranks = own->len};
     }
 }
 

@@ -282,4 +282,7 @@ void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role) {
     role->n_attrs = builder->attrs.len;
     role->loss_ops = builder->loss_ops.items;
     role->n_loss_ops = builder->loss_ops.len;
+    role->n_copied = builder->n_copied;
+    role->copied = builder->copied;
+    role->copies = builder->copies;
 }

@@ -25,7 +25,8 @@ typedef struct {
     PlanPhase phase;
     uint32_t unit, module;
     uint32_t n_events, max_events, reserved_events;
-    bool fills; /* deterministic PyTorch: what `empty` gives */
+    bool fills;                        /* deterministic PyTorch: what `empty` gives */
+    uint32_t n_copied, copied, copies; /* ops, as PlanRole has them */
 } PlanBuilder;
 
 void plan_builder_init(PlanBuilder *builder, PlanArena *arena);

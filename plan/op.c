@@ -30,37 +30,45 @@ PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];
 gint plan_op_infos_are_ready;
 static GHashTable *kinds_by_name;
 
+/* The next word of what is left of a text, which is cut there; NULL: there is none. */
+static char *next_word(char **rest) {
+    char *word = strsep(rest, " ");
+    while (word && !*word) {
+        word = strsep(rest, " ");
+    }
+    return word;
+}
+
+/* Names lie in the copy of their text, which stays. */
 static unsigned split_names(const char *text, const char **names, unsigned max) {
-    g_auto(GStrv) words = g_strsplit(text, " ", -1);
+    char *rest = *text ? g_strdup(text) : NULL, *word;
     unsigned n = 0;
-    for (char **word = words; *word; word++) {
-        if (**word) {
-            g_assert(n < max);
-            names[n++] = g_intern_string(*word);
-        }
+    while ((word = next_word(&rest))) {
+        g_assert(n < max);
+        names[n++] = word;
     }
     return n;
 }
 
 static void parse_operands(PlanOpInfo *info, const char *text) {
-    g_auto(GStrv) words = g_strsplit(text, " ", -1);
+    char *rest = *text ? g_strdup(text) : NULL, *word;
     PlanSlotFlags access = PLAN_SLOT_READ;
-    for (char **word = words; *word; word++) {
-        if (g_str_equal(*word, ">")) {
+    while ((word = next_word(&rest))) {
+        if (g_str_equal(word, ">")) {
             access = PLAN_SLOT_WRITE;
-        } else if (g_str_equal(*word, "&")) {
+        } else if (g_str_equal(word, "&")) {
             access = PLAN_SLOT_READ | PLAN_SLOT_WRITE;
-        } else if (**word) {
+        } else {
             g_assert(info->n_slots < PLAN_MAX_SLOTS);
             PlanSlot *slot = &info->slots[info->n_slots++];
             slot->flags = access;
-            char *end = *word + strlen(*word) - 1;
+            char *end = word + strlen(word) - 1;
             if (*end == '?' || *end == '*') {
                 slot->flags |= *end == '?' ? PLAN_SLOT_OPTIONAL : PLAN_SLOT_LIST;
                 info->n_lists += *end == '*';
                 *end = 0;
             }
-            slot->name = g_intern_string(*word);
+            slot->name = word;
             static const char *const integers[] = {"index",    "target",      "seed",   "offset",
                                                    "position", "distance",    "counts", "sorted",
                                                    "order",    "local_index", NULL};

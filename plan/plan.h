@@ -181,6 +181,10 @@ typedef struct {
     uint32_t *loss_ops;
     uint32_t n_loss_ops;
     uint32_t n_folded; /* passes of each step that are not written (plan/fold.h) */
+    /* So many ops, from `copies` on, were written as copies of those from `copied` on: they differ
+     * in which buffers they use, and in nothing that counts for their work. Of plans that were just
+     * built; 0: none are known. */
+    uint32_t n_copied, copied, copies;
 } PlanRole;
 
 typedef struct _Plan Plan;

@@ -422,7 +422,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
 
 void sim_device_free(SimDevice *device) {
     if (device) {
-        sim_memory_free(device->memory); /* gives segments back, which costs time on the clock */
+        sim_memory_free(device->memory);
         sim_engine_free(device->engine);
         sim_account_free(device->account);
         sim_recordings_clear(&device->recordings);

@@ -90,6 +90,7 @@ SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total
 
 void sim_memory_free(SimMemory *memory) {
     if (memory) {
+        memory_virtual_end(memory->segments);
         g_clear_pointer(&memory->caching, memory_caching_free);
         memory_virtual_free(memory->segments);
         memory_ledger_free(memory->ledger);

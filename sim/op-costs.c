@@ -1,5 +1,7 @@
 #include "sim/op-costs.h"
 
+#include <string.h>
+
 #include "plan/alike.h"
 #include "plan/fold.h"
 #include "plan/op-work.h"
@@ -40,6 +42,12 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     costs->rows = g_array_new(FALSE, FALSE, sizeof(SimOpCost));
     PlanAlike known = {0};
     for (uint32_t i = 0; i < ops_of->n_ops; i++) {
+        if (i == ops_of->copies && ops_of->n_copied > 0) {
+            memcpy(costs->row_of_op + i, costs->row_of_op + ops_of->copied,
+                   ops_of->n_copied * sizeof *costs->row_of_op);
+            i += ops_of->n_copied - 1;
+            continue;
+        }
         const PlanOp *op = &ops_of->ops[i];
         const PlanOp *alike = plan_alike_find(&known, ops_of, op);
         if (alike) {

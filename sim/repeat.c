@@ -4,17 +4,18 @@ void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, S
     *repeat = (SimRepeat){.parts = *parts, .steps = steps, .books = books};
 }
 
-void sim_repeat_clear(SimRepeat *repeat) {
-    for (unsigned moment = 0; moment < SIM_N_MOMENTS; moment++) {
-        sim_mark_clear(&repeat->marks[moment]);
-    }
-    sim_mark_clear(&repeat->here);
+static void clear(SimStepMarks *marks) {
+    sim_mark_clear(&marks->begin);
+    sim_mark_clear(&marks->within);
 }
 
-/* GPT-175B under FSDP2 is as it was the step before at three eighths, T5-11B under FSDP1 at one. */
+void sim_repeat_clear(SimRepeat *repeat) {
+    clear(&repeat->before);
+    clear(&repeat->here);
+}
+
 uint32_t sim_repeat_moment(const PlanRole *role, PlanSection section, unsigned moment) {
-    static const unsigned eighths[SIM_N_MOMENTS] = {0, 1, 3};
-    return (uint32_t)((uint64_t)role->n_instrs[section] * eighths[moment] / 8);
+    return (uint32_t)((uint64_t)role->n_instrs[section] * moment / SIM_N_MOMENTS);
 }
 
 /* The step before this one played the same program. */
@@ -46,35 +47,54 @@ static void append_events(const SimParts *parts, int32_t step, MemoryWords *stat
 }
 
 /* What the step before did from the mark on is still to come of this one. */
-static void write_books(SimRepeat *repeat, const SimMark *before, int32_t step) {
+static void write_books(SimRepeat *repeat, const SimMark *before, const SimMark *here) {
     SimHostBook *books = repeat->books + 1; /* construction is the first */
-    SimTime period_ns = repeat->here.now_ns - before->now_ns;
+    uint32_t step = (uint32_t)here->step;
     books[step].busy_ns += books[step - 1].busy_ns - before->host.busy_ns;
     books[step].blocked_ns += books[step - 1].blocked_ns - before->host.blocked_ns;
-    for (uint32_t later = (uint32_t)step + 1; later < repeat->steps; later++) {
+    for (uint32_t later = step + 1; later < repeat->steps; later++) {
         books[later] = books[step];
     }
-    sim_account_repeat(repeat->parts.account, step, &before->account, period_ns);
+    sim_account_repeat(repeat->parts.account, here->step, &before->account,
+                       here->now_ns - before->now_ns);
+}
+
+static void begin_step(SimRepeat *repeat) {
+    SimStepMarks old = repeat->before;
+    repeat->before = repeat->here;
+    repeat->here = old;
+    repeat->here.begin.is_known = repeat->here.within.is_known = false;
+    repeat->rested = sim_engine_idle(repeat->parts.host->engine);
+}
+
+/* The driver has been left alone for a while, and the step has no mark of that time yet. */
+static bool is_quiet(const SimRepeat *repeat) {
+    uint64_t n_acts = repeat->parts.driver->n_acts;
+    const SimMark *within = &repeat->here.within;
+    return n_acts == repeat->n_acts && !(within->is_known && within->n_acts == n_acts);
 }
 
 bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment) {
-    SimMark *before = &repeat->marks[moment];
-    bool compares = is_as_before(at) && before->is_known && before->step + 1 == at->step &&
-                    before->n_acts == repeat->parts.driver->n_acts;
     if (moment == 0) {
-        repeat->rested = sim_engine_idle(repeat->parts.host->engine);
+        begin_step(repeat);
     }
-    if (!repeat->rested || !(compares || is_worth_noting(repeat, at))) {
+    bool begins = moment == 0, is_there = begins || moment == repeat->before.within_at;
+    const SimMark *before = begins ? &repeat->before.begin : &repeat->before.within;
+    SimMark *here = begins ? &repeat->here.begin : &repeat->here.within;
+    bool compares = is_there && is_as_before(at) && before->is_known &&
+                    before->step + 1 == at->step && before->n_acts == repeat->parts.driver->n_acts;
+    bool notes = is_worth_noting(repeat, at) &&
+                 (begins || (repeat->here.begin.is_known && is_quiet(repeat)));
+    repeat->n_acts = repeat->parts.driver->n_acts;
+    if (!repeat->rested || !(compares || notes)) {
         return false;
     }
-    sim_mark_take(&repeat->here, &repeat->parts, at->step, NULL);
-    append_events(&repeat->parts, at->step, &repeat->here.state);
-    if (compares && sim_mark_equal(before, &repeat->here)) {
-        write_books(repeat, before, at->step);
+    sim_mark_take(here, &repeat->parts, at->step, NULL);
+    append_events(&repeat->parts, at->step, &here->state);
+    if (compares && sim_mark_equal(before, here)) {
+        write_books(repeat, before, here);
         return true;
     }
-    SimMark old = *before;
-    *before = repeat->here;
-    repeat->here = old;
+    repeat->here.within_at = begins ? repeat->here.within_at : moment;
     return false;
 }

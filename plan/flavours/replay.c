@@ -70,22 +70,15 @@ static void copy_parts(const Replay *r, PlanBuilder *builder) {
 }
 
 static void copy_ops(const Replay *r, PlanBuilder *builder) {
-    uint32_t n = r->end.ops - r->begin.ops, n_dims = r->end.dims - r->begin.dims,
-             n_attrs = r->end.attrs - r->begin.attrs;
+    uint32_t n = r->end.ops - r->begin.ops;
     PlanOp *ops;
-    int64_t *dims;
-    double *attrs;
     plan_vector_extend(&builder->ops, n, &ops);
-    plan_vector_extend(&builder->dims, n_dims, &dims);
-    plan_vector_extend(&builder->attrs, n_attrs, &attrs);
     for (uint32_t i = 0; i < n; i++) {
         ops[i] = r->first->ops[r->begin.ops + i];
         ops[i].operands += r->here.operands - r->begin.operands;
         ops[i].dims += r->here.dims - r->begin.dims;
         ops[i].attrs += r->here.attrs - r->begin.attrs;
     }
-    memcpy(dims, r->first->dims + r->begin.dims, n_dims * sizeof *dims);
-    memcpy(attrs, r->first->attrs + r->begin.attrs, n_attrs * sizeof *attrs);
     for (uint32_t i = 0; i < r->first->n_loss_ops; i++) {
         uint32_t op = r->first->loss_ops[i];
         if (op >= r->begin.ops && op < r->end.ops) {
@@ -125,6 +118,18 @@ static void copy_instrs(const Replay *r, PlanBuilder *builder) {
     builder->n_events = r->end.events;
 }
 
+/* Dims and attributes of another role's ops; a role's own copies share those they were written
+ * with. */
+static void copy_numbers(const Replay *r, PlanBuilder *builder) {
+    uint32_t n_dims = r->end.dims - r->begin.dims, n_attrs = r->end.attrs - r->begin.attrs;
+    int64_t *dims;
+    double *attrs;
+    plan_vector_extend(&builder->dims, n_dims, &dims);
+    plan_vector_extend(&builder->attrs, n_attrs, &attrs);
+    memcpy(dims, r->first->dims + r->begin.dims, n_dims * sizeof *dims);
+    memcpy(attrs, r->first->attrs + r->begin.attrs, n_attrs * sizeof *attrs);
+}
+
 /* So that nothing moves while it is copied. */
 static void make_room(const PlanPasses *passes, PlanBuilder *b) {
     const PlanMark *begin = &passes->begin, *end = &passes->end;
@@ -154,6 +159,13 @@ void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) 
     }
     if (first) {
         run->flavour->renumber(run, older);
+        copy_numbers(&r, builder);
+    } else {
+        r.here.dims = r.begin.dims;
+        r.here.attrs = r.begin.attrs;
+        builder->n_copied = r.end.ops - r.begin.ops;
+        builder->copied = r.begin.ops;
+        builder->copies = r.here.ops;
     }
     copy_buffers(&r, builder);
     copy_ops(&r, builder);

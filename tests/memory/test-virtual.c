@@ -32,6 +32,10 @@ static void test_capacity(void) {
     g_assert_cmpuint(sums[MEMORY_VIRTUAL_SEGMENT_NEW], ==, 100);
     g_assert_cmpuint(sums[MEMORY_VIRTUAL_SEGMENT_FAILED], ==, 21);
     g_assert_cmpuint(sums[MEMORY_VIRTUAL_SEGMENT_FREE], ==, 40);
+    memory_virtual_end(memory);
+    source->segment_free(memory, second, 20);
+    g_assert_cmpuint(sums[MEMORY_VIRTUAL_SEGMENT_FREE], ==, 40);
+    g_assert_cmpuint(memory_virtual_held(memory), ==, 40);
 }
 
 static MemoryCaching *expandable_in(MemoryVirtual *memory) {

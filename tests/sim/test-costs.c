@@ -253,6 +253,45 @@ static void test_products_in_float8(void) {
     g_assert_cmpint(time_of(low, buffers, &cluster), ==, 2 * 2097152 + 8388608 + 2 * 4);
 }
 
+static SimOpCosts *costs_of(const Plan *plan, const ModelCluster *cluster) {
+    SimNetworkPath paths[SIM_N_PATHS] = {0};
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        paths[axis] = sim_network_path(cluster, plan, (PlanAxis)axis);
+    }
+    const char *unsupported = NULL;
+    SimOpCosts *costs = sim_op_costs_new(plan, 0, cluster, paths, &unsupported);
+    g_assert_nonnull(costs);
+    return costs;
+}
+
+/* What was written as a copy costs what it would if nobody knew that. */
+static void test_copies_cost_the_same(void) {
+    static const char *const settings[][2] = {
+        {"gpt-toy", "ranks=3 flavour=fsdp2 clip=1"},
+        {"gpt-toy", "ranks=4 flavour=fsdp2 accumulate=3 checkpointing=full param_dtype=bf16"},
+        {"llama-toy", "ranks=4 tensor=2 kernels=compiled param_dtype=bf16"},
+        {"gpt2", "ranks=6 checkpointing=selective-op param_dtype=bf16"},
+        {"t5-toy", "ranks=2 kernels=fused"},
+    };
+    g_autofree char *path =
+        g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), "a100-node.ini", NULL);
+    g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        g_autoptr(Plan) plan = toy_network_plan(settings[i][0], settings[i][1]);
+        PlanRole role = plan->roles[0];
+        g_assert_cmpuint(role.n_copied, >, 0);
+        g_autoptr(SimOpCosts) known = costs_of(plan, cluster);
+        Plan unknowing = *plan;
+        unknowing.roles = &role;
+        role.n_copied = 0;
+        g_autoptr(SimOpCosts) anew = costs_of(&unknowing, cluster);
+        for (uint32_t op = 0; op < role.n_ops; op++) {
+            g_assert_cmpmem(sim_op_cost(known, op), sizeof(SimOpCost), sim_op_cost(anew, op),
+                            sizeof(SimOpCost));
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
@@ -263,5 +302,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
     g_test_add_func("/sim/costs/float8", test_products_in_float8);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
+    g_test_add_func("/sim/costs/copies", test_copies_cost_the_same);
     return g_test_run();
 }
