@@ -160,6 +160,12 @@ static bool is_worth_splitting(const MemoryCaching *caching, const MemoryRequest
     return request->bytes < caching->options.max_split_bytes && rest > MEMORY_SMALL_MOST;
 }
 
+static void count_used(MemoryPoolStats *stats, const MemoryBlock *block) {
+    memory_stat_add(&stats->allocated_bytes, block->bytes);
+    memory_stat_add(&stats->active_bytes, block->bytes);
+    memory_stat_add(&stats->requested_bytes, block->requested_bytes);
+}
+
 /* A free block becomes the caller's, or its low end does and the rest stays free. cursor: where it
  * stands among the free ones; NULL: nowhere. */
 static MemoryBlock *hand_out(MemoryCaching *caching, const MemoryRequest *request,
@@ -187,9 +193,8 @@ static MemoryBlock *hand_out(MemoryCaching *caching, const MemoryRequest *reques
     block->state = MEMORY_BLOCK_USED;
     block->marks = 0;
     block->requested_bytes = requested_bytes;
-    MEMORY_STAT_ADD(caching, request->pool, allocated_bytes, block->bytes);
-    MEMORY_STAT_ADD(caching, request->pool, active_bytes, block->bytes);
-    MEMORY_STAT_ADD(caching, request->pool, requested_bytes, requested_bytes);
+    count_used(&caching->stats.pools[MEMORY_POOL_ALL], block);
+    count_used(&caching->stats.pools[request->pool], block);
     return block;
 }
 

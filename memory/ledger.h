@@ -29,17 +29,81 @@ typedef struct {
     MemoryMoment moment;
 } MemoryPeak;
 
-typedef struct _MemoryLedger MemoryLedger;
+/* The peak's sums are wanted once, the peak moves often: during a forward pass nearly every op
+ * makes a new maximum. So a new maximum only empties a log of the changes since; while the log
+ * is short, the sums at the peak are today's less the log. A log as long as the sums themselves
+ * is settled: the sums at the peak are written out and the log is closed until the next maximum.
+ * Settling thus costs each logged change O(1). */
+typedef struct {
+    uint32_t tag, unit;
+    uint64_t bytes; /* modulo 2^64: a loss is a very large gain */
+} MemoryChange;
+
+/* Read by its functions alone; it stands here because every allocation changes it. */
+typedef struct {
+    uint32_t n_tags, n_units;
+    uint64_t *sums;    /* by tag, then by unit */
+    uint64_t *at_peak; /* likewise; meaningful once settled */
+    MemoryChange *log;
+    uint32_t n_log, room;
+    bool settled;
+    MemoryTotals now;
+    MemoryPeak allocated, active, reserved;
+} MemoryLedger;
 
 MemoryLedger *memory_ledger_new(uint32_t n_tags, uint32_t n_units);
 void memory_ledger_free(MemoryLedger *ledger); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MemoryLedger, memory_ledger_free)
 
+void memory_ledger_settle(MemoryLedger *ledger); /* its own */
+
+static inline bool memory_peak_rises(MemoryPeak *peak, uint64_t now_bytes, uint64_t peak_bytes,
+                                     MemoryTotals totals, MemoryMoment moment) {
+    if (now_bytes <= peak_bytes) {
+        return false;
+    }
+    *peak = (MemoryPeak){totals, moment};
+    return true;
+}
+
+static inline void memory_ledger_change(MemoryLedger *ledger, uint32_t tag, uint32_t unit,
+                                        uint64_t bytes, MemoryTotals now, MemoryMoment moment) {
+    g_assert(tag < ledger->n_tags && unit < ledger->n_units);
+    if (!ledger->settled && ledger->n_log == ledger->room) {
+        memory_ledger_settle(ledger);
+    }
+    if (!ledger->settled) {
+        ledger->log[ledger->n_log++] = (MemoryChange){tag, unit, bytes};
+    }
+    ledger->sums[tag] += bytes;
+    ledger->sums[ledger->n_tags + unit] += bytes;
+    ledger->now = now;
+    if (memory_peak_rises(&ledger->allocated, now.allocated_bytes,
+                          ledger->allocated.totals.allocated_bytes, now, moment)) {
+        ledger->n_log = 0;
+        ledger->settled = false;
+    }
+    memory_peak_rises(&ledger->active, now.active_bytes, ledger->active.totals.active_bytes, now,
+                      moment);
+    memory_peak_rises(&ledger->reserved, now.reserved_bytes, ledger->reserved.totals.reserved_bytes,
+                      now, moment);
+}
+
 /* Bytes come or go. The allocator's active and reserved bytes are those after it. */
-void memory_ledger_add(MemoryLedger *ledger, uint32_t tag, uint32_t unit, uint64_t bytes,
-                       uint64_t active_bytes, uint64_t reserved_bytes, MemoryMoment moment);
-void memory_ledger_sub(MemoryLedger *ledger, uint32_t tag, uint32_t unit, uint64_t bytes,
-                       uint64_t active_bytes, uint64_t reserved_bytes, MemoryMoment moment);
+static inline void memory_ledger_add(MemoryLedger *ledger, uint32_t tag, uint32_t unit,
+                                     uint64_t bytes, uint64_t active_bytes, uint64_t reserved_bytes,
+                                     MemoryMoment moment) {
+    MemoryTotals now = {ledger->now.allocated_bytes + bytes, active_bytes, reserved_bytes};
+    memory_ledger_change(ledger, tag, unit, bytes, now, moment);
+}
+
+static inline void memory_ledger_sub(MemoryLedger *ledger, uint32_t tag, uint32_t unit,
+                                     uint64_t bytes, uint64_t active_bytes, uint64_t reserved_bytes,
+                                     MemoryMoment moment) {
+    g_assert(bytes <= ledger->sums[tag] && bytes <= ledger->sums[ledger->n_tags + unit]);
+    MemoryTotals now = {ledger->now.allocated_bytes - bytes, active_bytes, reserved_bytes};
+    memory_ledger_change(ledger, tag, unit, -bytes, now, moment);
+}
 
 const MemoryTotals *memory_ledger_now(const MemoryLedger *ledger);
 const uint64_t *memory_ledger_by_tag(const MemoryLedger *ledger);  /* n_tags; the ledger's own */

@@ -45,18 +45,28 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
     g_assert_not_reached();
 }
 
+static double operand_bytes(const PlanRole *role, PlanRef ref) {
+    PlanOperand operand = plan_operand(role, ref);
+    if (operand.buffer == PLAN_NONE) {
+        return 0;
+    }
+    PlanDtype dtype = (PlanDtype)role->buffers[operand.buffer].dtype;
+    return (double)operand.elements * (double)plan_dtype_bytes(dtype);
+}
+
+/* Sums of whole numbers, so in whatever order. */
 static double traffic_of(const PlanRole *role, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    const PlanRef *refs = plan_op_operands(role, op);
+    unsigned length = plan_op_list_length(info, op->n_operands);
     double bytes = 0;
-    for (uint32_t i = 0; i < op->n_operands; i++) {
-        PlanOperand operand = plan_op_operand(role, op, i);
-        if (operand.buffer == PLAN_NONE) {
-            continue;
+    for (unsigned s = 0; s < info->n_slots; s++) {
+        PlanSlotFlags flags = info->slots[s].flags;
+        double times = (flags & PLAN_SLOT_READ ? 1 : 0) + (flags & PLAN_SLOT_WRITE ? 1 : 0);
+        const PlanRef *end = refs + (flags & PLAN_SLOT_LIST ? length : 1);
+        for (; refs < end; refs++) {
+            bytes += operand_bytes(role, *refs) * times;
         }
-        PlanSlotFlags flags = info->slots[plan_op_slot_of(info, op->n_operands, i)].flags;
-        PlanDtype dtype = (PlanDtype)role->buffers[operand.buffer].dtype;
-        double size = (double)operand.elements * (double)plan_dtype_bytes(dtype);
-        bytes += size * ((flags & PLAN_SLOT_READ ? 1 : 0) + (flags & PLAN_SLOT_WRITE ? 1 : 0));
     }
     return bytes;
 }

@@ -50,6 +50,13 @@ static unsigned split_names(const char *text, const char **names, unsigned max) 
     return n;
 }
 
+static bool is_among(const char *name, const char *const *names) {
+    while (*names && !(**names == *name && g_str_equal(*names, name))) {
+        names++;
+    }
+    return *names != NULL;
+}
+
 static void parse_operands(PlanOpInfo *info, const char *text) {
     char *rest = *text ? g_strdup(text) : NULL, *word;
     PlanSlotFlags access = PLAN_SLOT_READ;
@@ -72,9 +79,9 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
             static const char *const integers[] = {"index",    "target",      "seed",   "offset",
                                                    "position", "distance",    "counts", "sorted",
                                                    "order",    "local_index", NULL};
-            slot->flags |= g_strv_contains(integers, slot->name) ? PLAN_SLOT_INTEGER : 0;
+            slot->flags |= is_among(slot->name, integers) ? PLAN_SLOT_INTEGER : 0;
             static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
-            slot->flags |= g_strv_contains(narrow, slot->name) ? PLAN_SLOT_INT32 : 0;
+            slot->flags |= is_among(slot->name, narrow) ? PLAN_SLOT_INT32 : 0;
             slot->flags |= g_str_has_suffix(slot->name, "mask") ? PLAN_SLOT_MASK : 0;
             slot->flags |= g_str_has_suffix(slot->name, "8") ? PLAN_SLOT_FLOAT8 : 0;
         }
@@ -86,7 +93,7 @@ static bool may_be_zero(const char *dim) {
     static const char *const names[] = {
         "causal", "parameter", "bound", "rank_stride", "offset", "pass", "back",  "apart", "from",
         "stream", "slot",      "to",    "place",       "norm",   "peer", "ahead", NULL};
-    return g_strv_contains(names, dim) || g_str_has_suffix(dim, "_layout");
+    return is_among(dim, names) || g_str_has_suffix(dim, "_layout");
 }
 
 static gpointer parse_rows(gpointer unused) {

@@ -72,18 +72,34 @@ static void next_section(PlanPlayer *player) {
     player->at_end = player->at.step >= (int32_t)player->steps;
 }
 
+/* Up to that instruction of the section at hand. */
+static PlanAnswer play_instrs(PlanPlayer *player, uint32_t end, GError **error) {
+    PlanPosition *at = &player->at;
+    const PlanInstr *instrs = at->role->sections[at->section];
+    PlanAnswer answer = PLAN_DONE;
+    while (at->index < end && answer == PLAN_DONE) {
+        at->instr = &instrs[at->index];
+        answer = ask(player, at->instr, error);
+        at->index += answer == PLAN_DONE;
+    }
+    return answer;
+}
+
 /* At most so many instructions and boundaries, and no step after `last`. */
 static PlanAnswer play(PlanPlayer *player, uint64_t most, int32_t last, GError **error) {
     PlanPosition *at = &player->at;
     PlanAnswer answer = PLAN_DONE;
-    for (; most > 0 && answer == PLAN_DONE && !player->at_end && at->step <= last; most--) {
+    while (most > 0 && answer == PLAN_DONE && !player->at_end && at->step <= last) {
+        uint32_t begin = at->index, n = at->role->n_instrs[at->section];
+        if (player->begun && begin < n) {
+            answer = play_instrs(player, most < n - begin ? begin + (uint32_t)most : n, error);
+            most -= at->index - begin;
+            continue;
+        }
+        most--;
         if (!player->begun) {
             answer = player->device->section_begins(player->self, at, error);
             player->begun = answer == PLAN_DONE;
-        } else if (at->index < at->role->n_instrs[at->section]) {
-            at->instr = &at->role->sections[at->section][at->index];
-            answer = ask(player, at->instr, error);
-            at->index += answer == PLAN_DONE;
         } else {
             at->instr = &player->boundary;
             answer = player->device->section_ends(player->self, at, error);

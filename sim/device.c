@@ -98,15 +98,11 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);
 }
 
-/* A collective that waits holds its multiprocessors and draws nothing from memory. What runs alone
- * has all there is, unless that is less than a core. */
+/* A collective that waits holds its multiprocessors and draws nothing from memory. */
 static void share(gpointer self, const SimCommand *const *running, uint32_t n_running,
                   double *speeds) {
     const SimDevice *device = self;
     double cores = device->cluster->device_cores;
-    if (n_running < 2 && (cores == 0 || cores >= 1)) {
-        return;
-    }
     const SimUse *uses[PLAN_MAX_LANES];
     SimUse waiting[PLAN_MAX_LANES];
     for (uint32_t lane = 0; lane < device->plan->n_lanes; lane++) {
@@ -214,7 +210,7 @@ static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, 
     SimDevice *device = self;
     charge_memory(device, at);
     SimMemoryPlace place = {at->step, at->section, at->index};
-    if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, &place)) {
+    if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, place)) {
         device->failed_at = *at;
         device->failed_buffer = buffer;
         return PLAN_STOPPED;
@@ -230,7 +226,7 @@ static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t bu
     SimDevice *device = self;
     charge_memory(device, at);
     SimMemoryPlace place = {at->step, at->section, at->index};
-    sim_memory_release(device->memory, buffer, &place);
+    sim_memory_release(device->memory, buffer, place);
     if (device->memory_rows) {
         keep_memory_row(device, at, buffer);
     }
@@ -367,12 +363,15 @@ const PlanDevice sim_device = {
 
 /* ---- making one ---- */
 
+/* What runs alone has all there is, unless that is less than a core. */
 static SimWatcher watcher_for(const SimDeviceSetup *setup) {
+    double cores = setup->costs->cluster->device_cores;
     return (SimWatcher){.op_starts = op_starts,
                         .op_ends = op_ends,
                         .op_changes = op_changes,
                         .share = setup->no_sharing ? NULL : share,
-                        .hold = setup->peers ? hold : NULL};
+                        .hold = setup->peers ? hold : NULL,
+                        .asks_alone = cores > 0 && cores < 1};
 }
 
 /* Memory without limit has no share to keep to either, so that every play in it ends. */

@@ -203,11 +203,7 @@ static void set_speed(SimEngine *engine, uint32_t index, double speed) {
     }
 }
 
-static void share(SimEngine *engine) {
-    if (!engine->changed || !engine->watcher->share) {
-        return;
-    }
-    engine->changed = false;
+static void ask_speeds(SimEngine *engine) {
     uint32_t n_running = 0;
     for (uint64_t left = engine->runs; left; left &= left - 1) {
         uint32_t lane = (uint32_t)__builtin_ctzll(left);
@@ -220,6 +216,22 @@ static void share(SimEngine *engine) {
         uint32_t lane = (uint32_t)__builtin_ctzll(left);
         if (engine->running[lane]->duration_ns != SIM_NEVER) {
             set_speed(engine, lane, engine->speeds[lane]);
+        }
+    }
+}
+
+static void share(SimEngine *engine) {
+    if (!engine->changed || !engine->watcher->share) {
+        return;
+    }
+    engine->changed = false;
+    bool several = engine->runs & (engine->runs - 1);
+    if (several || engine->watcher->asks_alone) {
+        ask_speeds(engine);
+    } else if (engine->runs) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(engine->runs);
+        if (sim_lane_first(&engine->lanes[lane])->duration_ns != SIM_NEVER) {
+            set_speed(engine, lane, 1);
         }
     }
 }
@@ -265,11 +277,11 @@ static bool do_next(SimEngine *engine) {
 }
 
 static bool holds(SimEngine *engine, SimTime at, SimActs who) {
-    return engine->watcher->hold && engine->watcher->hold(engine->self, at, who);
+    return engine->watcher->hold(engine->self, at, who);
 }
 
 bool sim_engine_step(SimEngine *engine) {
-    while (holds(engine, sim_queue_next(engine->queue), SIM_ACTS_LANE)) {
+    while (engine->watcher->hold && holds(engine, sim_queue_next(engine->queue), SIM_ACTS_LANE)) {
     }
     return do_next(engine);
 }

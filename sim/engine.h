@@ -27,7 +27,8 @@ typedef struct _SimEngine SimEngine;
 
 /* Told of each op as it starts and as it ends. Asked, whenever what runs has changed, how fast the
  * n_running ops run: running[lane] is NULL where none does, and a speed of 1, which all are given
- * with, is the op's own duration. NULL: all run as if alone.
+ * with, is the op's own duration. Of an op that runs alone only where asks_alone. NULL: all run as
+ * if alone.
  *
  * hold is asked before time passes to a moment (SIM_NEVER: nothing is known to happen any more) at
  * which lanes act or, after them, the host. True: things may stand otherwise now, look again.
@@ -44,6 +45,7 @@ typedef struct {
                   double *speeds);
     bool (*hold)(gpointer self, SimTime at, SimActs who);
     void (*op_changes)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
+    bool asks_alone;
 } SimWatcher;
 
 SimEngine *sim_engine_new(uint32_t n_lanes, uint32_t n_axes, const SimWatcher *watcher,

@@ -27,6 +27,20 @@ static double *costs_of_units(const Plan *plan, const ModelCluster *cluster) {
     return us;
 }
 
+/* Lists that FSDP itself makes are in what a unit's parameters cost. */
+static bool is_of_fsdp(PlanOpKind kind) {
+    return kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_GATHER_COPY_OUT ||
+           kind == PLAN_OP_REDUCE_COPY_IN;
+}
+
+static bool is_of_nccl(PlanOpKind kind) {
+    return plan_op_is_collective(kind) && !plan_op_is_of_peers(kind);
+}
+
+static bool is_plain(PlanOpKind kind) {
+    return !is_of_nccl(kind) && (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
+}
+
 SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
                                    const ModelCluster *cluster) {
     SimIssueCosts *costs = g_new(SimIssueCosts, 1);
@@ -48,6 +62,9 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
     for (unsigned kind = 0; kind < PLAN_N_INSTRS; kind++) {
         costs->ns[kind] = sim_time_from_us(us[kind]);
     }
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        costs->is_plain[kind] = is_plain((PlanOpKind)kind);
+    }
     return costs;
 }
 
@@ -58,12 +75,6 @@ void sim_issue_costs_free(SimIssueCosts *costs) {
     }
 }
 
-/* Lists that FSDP itself makes are in what a unit's parameters cost. */
-static bool is_of_fsdp(PlanOpKind kind) {
-    return kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_GATHER_COPY_OUT ||
-           kind == PLAN_OP_REDUCE_COPY_IN;
-}
-
 /* Clipping's norms, and what an optimizer brings its parameters up to date with. */
 static bool takes_dtensors(PlanOpKind kind) {
     return kind == PLAN_OP_NORMS || kind == PLAN_OP_ADAM_FUSED ||
@@ -71,11 +82,8 @@ static bool takes_dtensors(PlanOpKind kind) {
            kind == PLAN_OP_SGD_FUSED || kind == PLAN_OP_SGD_UPDATE;
 }
 
-static SimTime kernel_cost(const SimIssueCosts *costs, const PlanOp *op) {
+static SimTime lists_cost(const SimIssueCosts *costs, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info(op->kind);
-    if (info->n_lists == 0 || is_of_fsdp(op->kind)) {
-        return costs->ns[PLAN_LAUNCH];
-    }
     unsigned n = plan_op_list_length(info, op->n_operands);
     double a_parameter = takes_dtensors(op->kind) ? costs->dtensor_us : 0;
     return sim_time_from_us(costs->launch_us + n * (info->n_lists * costs->list_us + a_parameter));
@@ -92,8 +100,9 @@ static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *inst
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
-    bool is_of_nccl = plan_op_is_collective(op->kind) && !plan_op_is_of_peers(op->kind);
-    return is_of_nccl ? collective_cost(costs, instr, op) : kernel_cost(costs, op);
+    return costs->is_plain[op->kind] ? costs->ns[PLAN_LAUNCH]
+           : is_of_nccl(op->kind)    ? collective_cost(costs, instr, op)
+                                     : lists_cost(costs, op);
 }
 
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {

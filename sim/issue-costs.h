@@ -15,7 +15,8 @@
 typedef struct {
     const PlanRole *role;
     const ModelCluster *cluster;
-    SimTime ns[PLAN_N_INSTRS]; /* LAUNCH: of a kernel without lists */
+    SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
+    bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does */
     double launch_us, collective_us, list_us, dtensor_us;
     double *unit_us; /* by unit: of its gather or reduction, on top */
 } SimIssueCosts;
@@ -29,6 +30,7 @@ SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr
 /* Of an op of many kernels, what those behind the first cost: the device has work meanwhile. */
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op);
 static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
-    bool launches = instr->kind == PLAN_LAUNCH;
-    return launches ? sim_issue_launch_cost(costs, instr) : costs->ns[instr->kind];
+    bool is_plain =
+        instr->kind != PLAN_LAUNCH || costs->is_plain[costs->role->ops[instr->arg].kind];
+    return is_plain ? costs->ns[instr->kind] : sim_issue_launch_cost(costs, instr);
 }

@@ -8,7 +8,8 @@ struct _SimMemory {
     const PlanRole *role;
     uint32_t n_units;
     MemoryVirtual *segments;
-    MemoryCaching *caching; /* NULL: an arena, of so many bytes: */
+    MemoryCaching *caching;       /* NULL: an arena, of so many bytes: */
+    const MemoryPoolStats *pools; /* the caching allocator's, both together */
     uint64_t arena_bytes, arena_used, capacity_bytes;
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
@@ -18,8 +19,8 @@ struct _SimMemory {
 
 /* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32
  * bits. */
-static uint64_t pack(const SimMemoryPlace *place) {
-    return (uint64_t)(place->step + 1) << 34 | (uint64_t)place->section << 32 | place->index;
+static uint64_t pack(SimMemoryPlace place) {
+    return (uint64_t)(place.step + 1) << 34 | (uint64_t)place.section << 32 | place.index;
 }
 
 static SimMemoryPlace unpack(uint64_t packed) {
@@ -49,11 +50,11 @@ static uint64_t arena_of(const PlanRole *role) {
 /* ---- either policy -------------------------------------------------------------------------- */
 
 static uint64_t active(const SimMemory *memory) {
-    return memory->caching ? memory_caching_active(memory->caching) : memory->arena_used;
+    return memory->caching ? memory->pools->active_bytes.current : memory->arena_used;
 }
 
 static uint64_t reserved(const SimMemory *memory) {
-    return memory->caching ? memory_caching_reserved(memory->caching) : memory->arena_bytes;
+    return memory->caching ? memory->pools->reserved_bytes.current : memory->arena_bytes;
 }
 
 /* What a buffer that is allocated takes of the memory. */
@@ -83,6 +84,9 @@ SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total
     if (!arena && !memory->caching) {
         return NULL;
     }
+    if (memory->caching) {
+        memory->pools = &memory_caching_stats(memory->caching)->pools[MEMORY_POOL_ALL];
+    }
     memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
     memory->blocks = g_new0(MemoryBlock *, role->n_buffers);
     return g_steal_pointer(&memory);
@@ -100,7 +104,7 @@ void sim_memory_free(SimMemory *memory) {
 }
 
 /* Tells the ledger of a block that came or went, with all three totals as they stand after it. */
-static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const SimMemoryPlace *place,
+static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, SimMemoryPlace place,
                  void (*change)(MemoryLedger *, uint32_t, uint32_t, uint64_t, uint64_t, uint64_t,
                                 MemoryMoment)) {
     const PlanBuffer *row = &memory->role->buffers[buffer];
@@ -109,8 +113,7 @@ static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const SimMe
            active(memory), reserved(memory), moment);
 }
 
-bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
-                      const SimMemoryPlace *place) {
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place) {
     uint64_t asked = memory->role->buffers[buffer].bytes;
     if (!memory->caching) {
         if (memory->arena_bytes > memory->capacity_bytes) {
@@ -124,7 +127,7 @@ bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
     return true;
 }
 
-void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place) {
+void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place) {
     uint64_t bytes = held_by(memory, buffer);
     if (memory->caching) {
         memory_caching_drop(memory->caching, memory->blocks[buffer]);
@@ -159,10 +162,12 @@ bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, Memo
     if (!memory->caching) {
         return true;
     }
-    for (uint32_t b = 0; b < memory->role->n_buffers; b++) {
-        if (memory->blocks[b] && !(left_out && left_out[b])) {
+    MemoryBlock *const *blocks = memory->blocks;
+    uint32_t n_buffers = memory->role->n_buffers;
+    for (uint32_t b = 0; b < n_buffers; b++) {
+        if (blocks[b] && !(left_out && left_out[b])) {
             memory_words_add(state, b);
-            memory_words_add(state, memory_block_address(memory->blocks[b]));
+            memory_words_add(state, memory_block_address(blocks[b]));
         }
     }
     return memory_caching_append_state(memory->caching, state);

@@ -42,9 +42,8 @@ void sim_memory_free(SimMemory *memory); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 
 /* False: out of memory; nothing is held for the buffer. */
-bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane,
-                      const SimMemoryPlace *place);
-void sim_memory_release(SimMemory *memory, uint32_t buffer, const SimMemoryPlace *place);
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place);
+void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place);
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane);
 /* From now on what the allocator is told of events is added to answers (borrowed); an arena is told
  * nothing. */

@@ -28,16 +28,14 @@ static void forget(SimOpRows *rows) {
     }
 }
 
-uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row) {
-    if (rows->n == rows->room && !rows->kept) {
+void sim_op_rows_make_room(SimOpRows *rows) {
+    if (!rows->kept) {
         forget(rows);
     }
     if (rows->n == rows->room) {
         rows->room *= 2;
         rows->rows = g_renew(SimOpRow, rows->rows, rows->room);
     }
-    rows->rows[rows->n++] = *row;
-    return rows->base + rows->n - 1;
 }
 
 void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns) {

@@ -29,8 +29,15 @@ typedef struct {
 
 void sim_op_rows_init(SimOpRows *rows);
 void sim_op_rows_clear(SimOpRows *rows);
+void sim_op_rows_make_room(SimOpRows *rows); /* for one more */
 /* Returns its number. The row is there until it and all before it have ended. */
-uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row);
+static inline uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row) {
+    if (rows->n == rows->room) {
+        sim_op_rows_make_room(rows);
+    }
+    rows->rows[rows->n++] = *row;
+    return rows->base + rows->n - 1;
+}
 
 /* Those that have not ended were issued, and began, so much later. */
 void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns);

@@ -106,8 +106,7 @@ static void hold_against_nothing(Replay *replay) {
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     Replay *replay = self;
-    SimMemoryPlace place = place_of(at);
-    if (!sim_memory_alloc(replay->memory, buffer, at->role->buffers[buffer].lane, &place)) {
+    if (!sim_memory_alloc(replay->memory, buffer, at->role->buffers[buffer].lane, place_of(at))) {
         return PLAN_STOPPED;
     }
     hold_against(replay, at);
@@ -116,8 +115,7 @@ static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, 
 
 static PlanAnswer release(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     Replay *replay = self;
-    SimMemoryPlace place = place_of(at);
-    sim_memory_release(replay->memory, buffer, &place);
+    sim_memory_release(replay->memory, buffer, place_of(at));
     hold_against(replay, at);
     return PLAN_DONE;
 }

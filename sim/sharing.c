@@ -71,7 +71,7 @@ static double core_speed(const SimUse *const *running, unsigned n, double cores)
             wanted += running[i]->collective ? running[i]->cores : 1;
         }
     }
-    return cores > 0 && wanted > cores ? cores / wanted : 1;
+    return wanted > cores ? cores / wanted : 1;
 }
 
 /* Products of several lanes, which share the multiprocessors. */
@@ -93,7 +93,7 @@ static unsigned users_of(const SimUse *const *running, unsigned n, uint64_t link
 }
 
 void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds) {
-    double core = core_speed(running, n, cores);
+    double core = cores > 0 ? core_speed(running, n, cores) : 1;
     double sms_left = 1, memory_left = 1;
     bool kernels_alone = true;
     for (unsigned i = 0; i < n; i++) {
