@@ -39,7 +39,7 @@ bool fit_runs_predict(const FitRuns *runs, bool (*asks)(gpointer self, const Cli
             if (asks && !asks(self, &csv->rows[i])) {
                 continue;
             }
-            if (!cli_train_predict(csv, &csv->rows[i], runs->published, false, &row, error)) {
+            if (!cli_train_predict(csv, &csv->rows[i], runs->published, &row, error)) {
                 return false;
             }
             if (is_of(runs, &row)) {

@@ -321,14 +321,33 @@ static bool settle(Case *c, GError **error) {
     return plan_strategy_settle(&c->strategy, &cause) || skip(c, cause->message);
 }
 
-static void build(Case *c) {
+typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
+                    const char *text, GError **error);
+
+static void build(Case *c, Build *by) {
     g_autoptr(GError) cause = NULL;
     g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
-    c->plan =
-        graph ? plan_build_for_one(graph, &c->strategy, c->network->name, c->network->text, &cause)
-              : NULL;
+    g_clear_pointer(&c->plan, plan_free);
+    c->plan = graph ? by(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
     if (!c->plan) {
         skip(c, cause->message);
+    }
+}
+
+/* Another case of the row may differ in its cluster alone. */
+static bool has_same_plan(const Case *a, const Case *b) {
+    g_autofree char *strategy = plan_strategy_text(&a->strategy);
+    g_autofree char *other = plan_strategy_text(&b->strategy);
+    return g_str_equal(strategy, other) && g_str_equal(a->network->name, b->network->name) &&
+           g_str_equal(a->network->text, b->network->text);
+}
+
+/* like: a case before this one, which is done with its plan; NULL: none. */
+static void make_plan(Case *c, Case *like) {
+    if (like && like->plan && has_same_plan(c, like)) {
+        c->plan = g_steal_pointer(&like->plan);
+    } else {
+        build(c, plan_build_folded);
     }
 }
 
@@ -371,7 +390,7 @@ static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
 
 /* What is published of a run is the pace of many steps. An allocator that gives memory back in the
  * first of them may have settled after a few, so such a run is played for longer. */
-static SimPrediction *predict(const Case *c, GError **error) {
+static SimPrediction *predict_plan(const Case *c, GError **error) {
     SimOptions options = {.steps = SIM_DEFAULT_STEPS, .allocator = &c->allocator};
     SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
     if (prediction && prediction->alloc_retries && prediction->fits) {
@@ -382,11 +401,26 @@ static SimPrediction *predict(const Case *c, GError **error) {
     return prediction;
 }
 
+/* Where passes do not repeat one another all of them are planned. */
+static SimPrediction *predict(Case *c, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    SimPrediction *prediction = predict_plan(c, &cause);
+    if (g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED)) {
+        g_clear_error(&cause);
+        build(c, plan_build_for_one);
+        prediction = c->plan ? predict_plan(c, &cause) : NULL;
+    }
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+    }
+    return prediction;
+}
+
 static bool play(Case *c, CliTrainRow *row) {
     g_autoptr(GError) cause = NULL;
     g_autoptr(SimPrediction) prediction = predict(c, &cause);
     if (!prediction) {
-        return skip(c, cause->message);
+        return c->skipped || skip(c, cause->message);
     }
     if (prediction->unsupported_dtype) {
         return skip(c, "the GPU cannot compute in this dtype");
@@ -437,7 +471,7 @@ static void describe(const Case *c, CliTrainRow *row) {
     row->network_link = g_strdup(*link ? link : "assumed");
 }
 
-static bool run(Case *c, CliTrainRow *row, GError **error) {
+static bool run(Case *c, Case *like, CliTrainRow *row, GError **error) {
     const char *why = cli_published_skip(c->settings);
     if (why) {
         return skip(c, why);
@@ -461,7 +495,7 @@ static bool run(Case *c, CliTrainRow *row, GError **error) {
         return false;
     }
     if (!c->skipped) {
-        build(c);
+        make_plan(c, like);
     }
     if (c->skipped) {
         return true;
@@ -471,22 +505,62 @@ static bool run(Case *c, CliTrainRow *row, GError **error) {
     return play(c, row);
 }
 
-bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
-                       bool without_fits, CliTrainRow *ret_row, GError **error) {
-    g_auto(Case) c = {.csv = csv, .published = published, .said = g_string_new(NULL)};
-    c.row = cli_train_row_complete(csv, csv_row, c.said);
-    c.settings = cli_rules_apply(cli_published_rules(published), csv, &c.row,
-                                 without_fits ? csv->name : NULL);
-    CliTrainRow row = {.line = csv_row->line, .label = label_of(&c)};
-    row.gpus = (unsigned)fmax(0, number(&c, "gpus"));
-    describe(&c, &row);
-    if (!run(&c, &row, error)) {
+/* Up to its settings. */
+static void open_case(Case *c, const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
+                      bool without_fits) {
+    *c = (Case){.csv = csv, .published = published, .said = g_string_new(NULL)};
+    c->row = cli_train_row_complete(csv, row, c->said);
+    c->settings = cli_rules_apply(cli_published_rules(published), csv, &c->row,
+                                  without_fits ? csv->name : NULL);
+}
+
+static bool predict_case(Case *c, Case *like, CliTrainRow *ret_row, GError **error) {
+    CliTrainRow row = {.line = c->row.line, .label = label_of(c)};
+    row.gpus = (unsigned)fmax(0, number(c, "gpus"));
+    describe(c, &row);
+    if (!run(c, like, &row, error)) {
         cli_train_row_clear(&row);
         return false;
     }
-    row.skipped = g_steal_pointer(&c.skipped);
-    row.settings = g_strdup(c.said->str);
+    row.skipped = g_steal_pointer(&c->skipped);
+    row.settings = g_strdup(c->said->str);
     *ret_row = row;
+    return true;
+}
+
+bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
+                       CliTrainRow *ret_row, GError **error) {
+    g_auto(Case) c;
+    open_case(&c, csv, csv_row, published, false);
+    return predict_case(&c, NULL, ret_row, error);
+}
+
+/* By the very same entries of the rules. */
+static bool has_same_settings(const Case *a, const Case *b) {
+    return a->settings->len == b->settings->len &&
+           memcmp(a->settings->pdata, b->settings->pdata,
+                  a->settings->len * sizeof *a->settings->pdata) == 0;
+}
+
+bool cli_train_predict_twice(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
+                             CliTrainRow *ret_row, double *ret_without_ms, GError **error) {
+    g_auto(Case) c, without;
+    open_case(&c, csv, csv_row, published, false);
+    open_case(&without, csv, csv_row, published, true);
+    if (!predict_case(&c, NULL, ret_row, error)) {
+        return false;
+    }
+    *ret_without_ms = ret_row->skipped ? NAN : ret_row->predicted_ms;
+    if (ret_row->skipped || has_same_settings(&c, &without)) {
+        return true;
+    }
+    CliTrainRow row;
+    if (!predict_case(&without, &c, &row, error)) {
+        cli_train_row_clear(ret_row);
+        return false;
+    }
+    *ret_without_ms = row.predicted_ms;
+    cli_train_row_clear(&row);
     return true;
 }
 

@@ -27,8 +27,11 @@ typedef struct {
 /* Every number of every row reads as one. */
 bool cli_train_check(const CliCsv *csv, GError **error);
 
-/* without_fits: by the rules for when nothing was fitted to this table. False is an error in the
- * table or the rules; what cannot be planned or has no time is a skipped row. */
+/* False is an error in the table or the rules; what cannot be planned or has no time is a skipped
+ * row. */
 bool cli_train_predict(const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
-                       bool without_fits, CliTrainRow *ret_row, GError **error);
+                       CliTrainRow *ret_row, GError **error);
+/* And the time by the rules for when nothing was fitted to this table; NAN of a skipped row. */
+bool cli_train_predict_twice(const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
+                             CliTrainRow *ret_row, double *ret_without_ms, GError **error);
 void cli_train_row_clear(CliTrainRow *row);

@@ -123,18 +123,20 @@ static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished
     bool fitted = cli_rules_leave_out(cli_published_rules(published), csv->name);
     bool good = cli_train_check(csv, error);
     for (unsigned i = 0; good && i < csv->n_rows; i++) {
-        CliTrainRow row, without = {.predicted_ms = NAN};
-        if (!cli_train_predict(csv, &csv->rows[i], published, false, &row, error)) {
+        CliTrainRow row;
+        double without_ms = NAN;
+        good = fitted ? cli_train_predict_twice(csv, &csv->rows[i], published, &row, &without_ms,
+                                                error)
+                      : cli_train_predict(csv, &csv->rows[i], published, &row, error);
+        if (!good) {
             return false;
         }
-        good = !fitted || row.skipped ||
-               cli_train_predict(csv, &csv->rows[i], published, true, &without, error);
         CliValidatedRow out = {.line = row.line,
                                .label = g_steal_pointer(&row.label),
                                .skipped = g_steal_pointer(&row.skipped),
                                .measured = row.measured_ms,
                                .predicted = row.predicted_ms,
-                               .without = without.predicted_ms,
+                               .without = without_ms,
                                .measured_gib = row.measured_gib,
                                .predicted_gib = row.predicted_gib,
                                .at_peak_ms = row.at_peak_ms,
@@ -144,7 +146,6 @@ static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished
         out.note = out.skipped ? NULL : note_of(&row);
         add_row(validation, table, out);
         cli_train_row_clear(&row);
-        cli_train_row_clear(&without);
     }
     return good;
 }
@@ -292,7 +293,7 @@ bool cli_validation_list(const char *path, bool header, FILE *to, GError **error
     bool good = cli_train_check(csv, error);
     for (unsigned i = 0; good && i < csv->n_rows; i++) {
         CliTrainRow row;
-        good = cli_train_predict(csv, &csv->rows[i], published, false, &row, error);
+        good = cli_train_predict(csv, &csv->rows[i], published, &row, error);
         if (good) {
             list_row(csv, &csv->rows[i], &row, to);
             cli_train_row_clear(&row);
