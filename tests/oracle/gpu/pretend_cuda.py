@@ -113,7 +113,8 @@ def answers():
             'empty_cache': nothing, 'Event': Event, 'Stream': Stream, 'current_stream': lambda *_: Stream(),
             'default_stream': lambda *_: Stream(), 'stream': stream_scope, 'memory_stats': lambda *_: defaultdict(int),
             'memory_allocated': zero, 'memory_reserved': zero, 'max_memory_allocated': zero, 'max_memory_reserved': zero,
-            'reset_peak_memory_stats': nothing, 'mem_get_info': lambda *_: (TOTAL_BYTES - 10**9, TOTAL_BYTES),
+            'is_current_stream_capturing': lambda: False, 'reset_peak_memory_stats': nothing,
+            'mem_get_info': lambda *_: (TOTAL_BYTES - 10**9, TOTAL_BYTES),
             'get_device_properties': lambda *_: properties, 'get_device_capability': lambda *_: (9, 0),
             'memory._record_memory_history': nothing,
             'memory._snapshot': lambda *_: {'device_traces': [[]], 'segments': []}, 'nccl.version': lambda: (2, 28, 9)}
