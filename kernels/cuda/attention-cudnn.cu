@@ -10,6 +10,9 @@
  * Matrices are [batch, heads, rows, columns] with strides, so k stands as its transpose in q k^T,
  * and grouped heads are fewer heads of k and v. Numbers passed by value (scale, 1, the least) lie
  * in host memory. dq is added up in fp32 by many blocks (DQ_SUM, zeros at first), then rounded.
+ *
+ * These are the graphs of NVIDIA's cudnn-frontend: for a described H200, cuDNN 9.19 makes of either
+ * the same kernels, byte by byte (kernels/README.md).
  */
 #include <cudnn.h>
 #include <math.h>
@@ -103,11 +106,8 @@ struct Graph {
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-typedef cudnnBackendTensorReordering_t Order;
-
 cudnnBackendDescriptor_t tensor(Graph *g, int64_t uid, Dims dims, Dims strides,
-                                cudnnDataType_t type, bool is_virtual, bool by_value,
-                                Order order = CUDNN_TENSOR_REORDERING_NONE) {
+                                cudnnDataType_t type, bool is_virtual, bool by_value) {
     cudnnBackendDescriptor_t t = g->create(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     int64_t alignment = KERNEL_CUDA_CUDNN_ALIGNMENT; /* bytes; of a number by value, its own size */
     if (by_value) {
@@ -120,9 +120,6 @@ cudnnBackendDescriptor_t tensor(Graph *g, int64_t uid, Dims dims, Dims strides,
     g->set(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &alignment);
     g->set(t, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &is_virtual);
     g->set(t, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &by_value);
-    if (order != CUDNN_TENSOR_REORDERING_NONE) {
-        g->set(t, CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, &order);
-    }
     g->finalize(t, "cudnnBackendFinalize (tensor)");
     return t;
 }
@@ -324,10 +321,11 @@ void backward_graph(Graph *g, const Shape &z) {
     cudnnBackendDescriptor_t k =
         tensor(g, g->next_uid++, {{z.b, z.hk, z.s, z.d}}, {{z.s * z.k_stride, z.d, z.k_stride, 1}},
                g->type, true, false);
-    /* In the order that suits its blocks, as cudnn-frontend asks for; nobody else reads it. */
+    /* In plain order, as cudnn-frontend has it since 1.8, which is the first to know cuDNN 9.6;
+     * before, it asked for 16 x 16 elements together. Of 9.19 both make the same kernels. */
     cudnnBackendDescriptor_t sum =
-        tensor(g, DQ_SUM, {{z.b, z.h, z.s, z.d}}, {{z.h * z.s * z.d, z.s * z.d, z.d, 1}},
-               CUDNN_DATA_FLOAT, false, false, CUDNN_TENSOR_REORDERING_F16x16);
+        in_memory(g, DQ_SUM, {{z.b, z.h, z.s, z.d}}, {{z.h * z.s * z.d, z.s * z.d, z.d, 1}},
+                  CUDNN_DATA_FLOAT);
     product(g, ds, reshape(g, kt, k), sum);
     pointwise_into(g, CUDNN_POINTWISE_IDENTITY, heads(g, DQ, z, z.h, z.dq_stride), sum);
 }
@@ -541,8 +539,9 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
     KERNEL_CUDA_TRY(kernel_cuda_scratch(
         lane, dots_bytes + sum_bytes + (size_t)known->backward.workspace_bytes + 1, &scratch));
     char *at = (char *)scratch;
-    /* Blocks add to it, and none begins it (NVIDIA's cudnn-frontend 1.0 and later zero it before
-     * each run; the dots they leave as they are). */
+    /* Blocks add to it. NVIDIA's cudnn-frontend zeroes it before each run for versions before 9.6
+     * alone (the dots never): later ones do so themselves, it says. Nothing shows it without a GPU,
+     * and once more costs some 0.3 % of a step. */
     KERNEL_CUDA_TRY(
         kernel_cuda_check("cudaMemsetAsync (sums of dq)",
                           cudaMemsetAsync(at + dots_bytes, 0, sum_bytes, lane->stream)));

@@ -34,7 +34,7 @@ static inline size_t kernel_cuda_cudnn_widest_head(size_t version, int major) {
 }
 
 /* What a version of it (9.19.0: 91900) is known to do right:
- * - 9.6 clears its own sums; of 9.10.0 and 9.10.1 its frontend says that they have bugs;
+ * - 9.6 clears its own sums, its frontend says, and that 9.10.0 and 9.10.1 have bugs;
  * - before 9.26 the rows of lse that backward reads must be dense, else others are read (there);
  * - before 9.15.1 backward may touch keys behind the last where their number is no multiple of 128
  *   (its frontend 1.16 says: in replays of CUDA graphs; nobody says that it does not elsewhere);

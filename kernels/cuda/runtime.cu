@@ -119,6 +119,9 @@ KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_s
                                           cudaMalloc((void **)&lane->scratch, bytes)));
         lane->scratch_bytes = bytes;
     }
+#ifdef KERNEL_EMULATED /* what another op has left there is no number */
+    cudaMemsetAsync(lane->scratch, 0xff, bytes, lane->stream);
+#endif
     *ret_scratch = lane->scratch;
     return NULL;
 }

@@ -305,6 +305,40 @@ static void test_halves() {
     g_assert_cmpfloat(__half2float(__half{1}), ==, 0x1p-24f);
 }
 
+/* ---- functions that are not exact: off by some last places, never by more, exact where they may
+ * be ------------------------------------------------------------------------------------------- */
+
+static void test_inexact() {
+    const struct {
+        float (*ours)(float);
+        double (*exact)(double);
+        int places;
+        float low, high, known, known_result;
+    } functions[] = {
+        {emulator_expf, exp, 2, -20, 20, 0, 1},   {emulator_exp2f, exp2, 4, -20, 20, 3, 8},
+        {emulator_logf, log, 1, 0.01f, 90, 1, 0}, {emulator_tanhf, tanh, 2, -4, 4, 0, 0},
+        {emulator_erfcf, erfc, 4, -4, 4, 0, 1},   {emulator_cosf, cos, 2, -9, 9, 0, 1},
+        {emulator_sinf, sin, 2, -9, 9, 0, 0}};
+    for (const auto &f : functions) {
+        long least = 0, most = 0;
+        for (int i = 0; i <= 1000; i++) {
+            float x = f.low + (f.high - f.low) * (float)i / 1000;
+            float near = (float)f.exact((double)x), got = f.ours(x);
+            long off = (long)__float_as_int(got) - (long)__float_as_int(near);
+            least = MIN(least, off);
+            most = MAX(most, off);
+        }
+        g_assert_cmpint(least, ==, -f.places);
+        g_assert_cmpint(most, ==, f.places);
+        g_assert_cmpfloat(f.ours(f.known), ==, f.known_result);
+    }
+    g_assert_cmpfloat(expf(-INFINITY), ==, 0);
+    g_assert_cmpfloat(rsqrtf(0.25f), ==, 2);
+    g_assert_cmpfloat(__fdividef(6, 3), ==, 2);
+    g_assert_cmpfloat(__fdividef(1, 0x1p127f), ==, 0);
+    g_assert_true(isnan(__fdividef(INFINITY, INFINITY)));
+}
+
 /* ---- products of a warp's matrices ----------------------------------------------------------- */
 
 /* d[16, 8] = a[16, 16] b[16, 8]; a lies by rows of 24, b by columns of 16 (or by rows of 8), as each
@@ -818,6 +852,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/memory/leaks", test_leaks);
     g_test_add_func("/emulator/memory/broken", test_broken);
     g_test_add_func("/emulator/halves/all", test_halves);
+    g_test_add_func("/emulator/functions/inexact", test_inexact);
     g_test_add_func("/emulator/products/epilogues", test_epilogues);
     g_test_add_func("/emulator/cudnn/versions", test_cudnn_versions);
     for (const auto &fault : faults) {

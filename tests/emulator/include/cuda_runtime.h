@@ -133,18 +133,17 @@ void __nanosleep(unsigned ns);
 template <typename T> static inline T __ldg(const T *at) {
     return *at;
 }
+/* Never part of a fused multiply-add, whatever the compiler makes of others. */
 static inline float __fmul_rn(float a, float b) {
-    return a * b;
+    volatile float product = a * b;
+    return product;
 }
 static inline float __fadd_rn(float a, float b) {
-    return a + b;
+    volatile float sum = a + b;
+    return sum;
 }
 static inline float __fsub_rn(float a, float b) {
-    return a - b;
-}
-/* By a number beyond 2^126 it gives 0, or NaN for infinity (CUDA C++ Programming Guide). */
-static inline float __fdividef(float a, float b) {
-    return fabsf(b) > 0x1p126f && !isinf(b) ? a * 0 : a / b;
+    return __fadd_rn(a, -b);
 }
 static inline float __fsqrt_rn(float a) {
     return sqrtf(a);
@@ -165,9 +164,44 @@ static inline unsigned __float_as_uint(float value) {
 static inline float __uint_as_float(unsigned bits) {
     return __int_as_float((int)bits);
 }
-static inline float rsqrtf(float a) {
-    return 1 / sqrtf(a);
+
+/* ---- functions that are not exact ------------------------------------------------------------
+ *
+ * A GPU's are off by some last places (CUDA C++ Programming Guide, "Mathematical Functions", the
+ * most that it has seen); here they are off by as many, more or less as the result's bits have it.
+ * Only a result that is a number exactly (1 of exp(0)) is what it should be. */
+static inline float emulator_off(double exact, int places) {
+    float near = (float)exact;
+    unsigned bits = __float_as_uint(near), turn = bits * 2654435761u >> 24;
+    bool is_plain = std::isnormal(near) && (double)near != exact;
+    return is_plain ? __uint_as_float(bits + turn % (2 * places + 1) - places) : near;
 }
+
+/* By a number beyond 2^126 it gives 0, or NaN for infinity. */
+static inline float __fdividef(float a, float b) {
+    return fabsf(b) > 0x1p126f && !isinf(b) ? a * 0 : emulator_off((double)a / b, 2);
+}
+
+#define EMULATOR_OFF(name, of_double, places)                                                      \
+    static inline float emulator_##name(float x) {                                                 \
+        return emulator_off(of_double, places);                                                    \
+    }
+EMULATOR_OFF(rsqrtf, 1 / sqrt((double)x), 2)
+EMULATOR_OFF(expf, exp((double)x), 2)
+EMULATOR_OFF(exp2f, exp2((double)x), 4) /* ex2.approx: 2^-22 of it (PTX ISA) */
+EMULATOR_OFF(logf, log((double)x), 1)
+EMULATOR_OFF(tanhf, tanh((double)x), 2)
+EMULATOR_OFF(erfcf, erfc((double)x), 4)
+EMULATOR_OFF(cosf, cos((double)x), 2)
+EMULATOR_OFF(sinf, sin((double)x), 2)
+#define rsqrtf emulator_rsqrtf
+#define expf   emulator_expf
+#define exp2f  emulator_exp2f
+#define logf   emulator_logf
+#define tanhf  emulator_tanhf
+#define erfcf  emulator_erfcf
+#define cosf   emulator_cosf
+#define sinf   emulator_sinf
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)((unsigned long long)a * b >> 32);
 }
