@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -58,12 +59,15 @@ print(json.dumps({'name': text.value.decode(), 'driver_version': '(no nvidia-smi
                   'memory.total': '%d MiB' % (bytes.value >> 20)}))""")
 
 
+def driver_path():
+    return ':'.join(filter(None, (os.environ.get('LD_LIBRARY_PATH'), DRIVER_FOLDER)))
+
+
 def asked_of_driver(question):
     """What the question prints, as JSON; None when the driver does not answer. In a process of its own: a driver that
     hangs or crashes ends that one alone."""
-    path = ':'.join(filter(None, (os.environ.get('LD_LIBRARY_PATH'), DRIVER_FOLDER)))
     answer = output_of(sys.executable, '-B', '-c', "import ctypes, json\ncuda = ctypes.CDLL('libcuda.so.1')\n" + question,
-                       environment=os.environ | {'LD_LIBRARY_PATH': path})
+                       environment=os.environ | {'LD_LIBRARY_PATH': driver_path()})
     return json.loads(answer) if answer.strip() else None
 
 
@@ -72,6 +76,30 @@ def driver_takes():
     version = asked_of_driver("version = ctypes.c_int()\nassert cuda.cuDriverGetVersion(ctypes.byref(version)) == 0\n"
                               "print(version.value)")
     return (version // 1000, version % 1000 // 10) if version else None
+
+
+HOLDS_OPEN = """
+import ctypes, sys
+nvml, device = ctypes.CDLL('libnvidia-ml.so.1'), ctypes.c_void_p()
+assert nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+print('held', flush=True)
+sys.stdin.read()
+"""
+
+
+def held_open(timeout=20):
+    """A process that holds the first GPU open until its stdin is closed, as it is when this process ends; None where NVML
+    is missing, refuses or hangs. Where no daemon does so, the driver sets a GPU up for each program that opens it while no
+    other one has it, which takes seconds, and lets it go behind the last. (No setting of the GPU is changed.)"""
+    try:
+        process = subprocess.Popen([sys.executable, '-B', '-c', HOLDS_OPEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True, env=os.environ | {'LD_LIBRARY_PATH': driver_path()})
+    except OSError:
+        return None
+    if select.select([process.stdout], [], [], timeout)[0] and process.stdout.readline() == 'held\n':
+        return process
+    process.kill()
+    return None
 
 
 def python_with_torch():
@@ -85,14 +113,15 @@ def python_with_torch():
 
 
 def cuda_folders(python):
-    """Where CUDA's libraries, cuDNN and NCCL may lie, the toolkit first."""
-    folders = [os.path.join(home, lib) for home in (os.environ.get('CUDA_HOME', '/usr/local/cuda'),)
-               for lib in ('lib64', 'lib', 'targets/x86_64-linux/lib')]
+    """Where CUDA's libraries, cuDNN and NCCL may lie; those of PyTorch first, so that both sides use the same."""
+    folders = []
     if python:
         # Found without importing it, which takes seconds.
         place = output_of(python, '-c', 'import importlib.util as u; print(u.find_spec("torch").origin)')
         packages = os.path.dirname(os.path.dirname(place.strip()))
         folders += sorted(glob.glob(os.path.join(packages, 'nvidia', '*', 'lib')))
+    folders += [os.path.join(os.environ.get('CUDA_HOME', '/usr/local/cuda'), lib)
+                for lib in ('lib64', 'lib', 'targets/x86_64-linux/lib')]
     folders.append(DRIVER_FOLDER)
     return [folder for folder in folders if os.path.isdir(folder)]
 
@@ -118,6 +147,7 @@ class Machine:
     def __init__(self, python):
         self.python = python
         self.refused = ''  # why the driver cannot run the programs
+        self.holder = None  # the process that holds the GPU open
         self.libraries = []
         self.cuda_libraries = cuda_folders(python)
         self.variables = {}

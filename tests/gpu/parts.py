@@ -40,6 +40,9 @@ def info(session):
     session.row('programs', '', machine.what)
     session.row('GPU', '' if gpu else 'skip', ', '.join('%s %s' % item for item in gpu.items()) if gpu else 'none here')
     session.row('PyTorch', '' if machine.python else 'skip', machine.torch_version or 'no Python imports torch 2.11')
+    if gpu and not session.dry:
+        session.row('the GPU is held open', '' if machine.holder else 'skip', 'by a process of its own, so that none has to '
+                    'set it up' if machine.holder else 'NVML does not let it; each program may have to set it up')
     mode = (gpu or {}).get('compute_mode', 'Default')
     if mode != 'Default':
         session.row('compute mode', 'MISS', '%s: ranks cannot share this GPU, which much of this has them do; nvidia-smi -c '
@@ -178,6 +181,8 @@ FIRST = ('losses of 20 steps', 'failures say why', 'a hung collective')
 LAST = ('a GPU is measured',)
 ALONE = ('the driver counts',)
 RANKS_BESIDE = 4  # programs of the ranks' test at once: most of their time goes by while CUDA begins
+KERNELS_BESIDE = 3  # of kernels' tests, beside those
+SANITIZED_BESIDE = 4  # of kernels' tests under compute-sanitizer, whose own work is the processor's
 CORES_FOR_THAT = 8
 
 
@@ -198,11 +203,23 @@ def matching(paths, words):
     return [path for path in paths if any(word in path for word in words)]
 
 
+def has_cores():
+    return (os.cpu_count() or 1) >= CORES_FOR_THAT
+
+
+def dealt_out(works, hands):
+    """The works as so many functions, each of which does its share of them one after the other."""
+    def done_by(hand):
+        for work in works[hand::hands]:
+            work()
+    return [lambda hand=hand: done_by(hand) for hand in range(hands)]
+
+
 def run_ranks_beside(session, test, others):
-    """The ranks' test in parts, of which those that may run at once do so, beside the other tests."""
+    """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests."""
     paths = listed(session, test)
     if not paths:  # all are skipped, and it says why
-        others()
+        session.beside(others)
         return run_suite(session, test)
     first, last, alone = (matching(paths, words) for words in (FIRST, LAST, ALONE))
     shared = first + [path for path in paths if path not in first + last + alone] + last
@@ -211,7 +228,7 @@ def run_ranks_beside(session, test, others):
     def play(some):
         if some:
             found.append(run_suite(session, test, some))
-    session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + [others])
+    session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + others)
     play(alone)
     return joined(found)
 
@@ -224,17 +241,15 @@ def tests(session):
     nccl_on_one_card(session)
     all_tests = [dict(test, environment=test['environment'] | session.comm_environment())
                  for test in session.machine.tests]
-    ranks = [test for test in all_tests if test['name'] == goals.RANKS and (os.cpu_count() or 1) >= CORES_FOR_THAT]
+    ranks = [test for test in all_tests if test['name'] == goals.RANKS and has_cores() and not session.dry]
 
-    def one_by_one():
-        for test in all_tests:
-            if test not in ranks:
-                session.suites[test['name']] = run_suite(session, test)
-    if ranks and not session.dry:
-        session.suites[goals.RANKS] = run_ranks_beside(session, ranks[0], one_by_one)
+    def play(test):
+        session.suites[test['name']] = run_suite(session, test)
+    others = [lambda test=test: play(test) for test in all_tests if test not in ranks]
+    if ranks:
+        session.suites[goals.RANKS] = run_ranks_beside(session, ranks[0], dealt_out(others, KERNELS_BESIDE))
     else:
-        ranks = []
-        one_by_one()
+        dealt_out(others, 1)[0]()
     for test in all_tests:
         session.row(test['name'], *told_of(session, session.suites[test['name']]))
 
@@ -407,19 +422,23 @@ def sanitizer(session):
     kernels_alone = [test for test in session.machine.tests
                      if test['name'].startswith('kernels-cuda/') and test['name'] != 'kernels-cuda/large']
     for check in ('memcheck', 'racecheck'):
-        for test in kernels_alone:
-            name = '%s %s' % (check, test['name'])
-            if session.remaining() < 5:
-                session.row(name, 'skip', 'no time is left')
-                continue
-            # Of calls that fail the tests themselves tell; those of libraries, which try what a GPU may refuse, are no error.
-            quiet = ['--report-api-errors', 'no'] if check == 'memcheck' else []
-            done = session.call(tool, '--tool', check, *quiet, '--error-exitcode', '9', '--print-limit', '20',
-                                *test['command'], environment=test['environment'])
-            verdict, why = judged_by_sanitizer(done)
-            session.row(name, verdict, why)
-            if verdict in ('ok', 'FAIL'):
-                session.figure('sanitizer', (name, verdict == 'ok'))
+        works = [lambda check=check, test=test: sanitized(session, tool, check, test) for test in kernels_alone]
+        session.beside(dealt_out(works, SANITIZED_BESIDE if has_cores() else 1))
+
+
+def sanitized(session, tool, check, test):
+    name = '%s %s' % (check, test['name'])
+    if session.remaining() < 5:
+        session.row(name, 'skip', 'no time is left')
+        return
+    # Of calls that fail the tests themselves tell; those of libraries, which try what a GPU may refuse, are no error.
+    quiet = ['--report-api-errors', 'no'] if check == 'memcheck' else []
+    done = session.call(tool, '--tool', check, *quiet, '--error-exitcode', '9', '--print-limit', '20', *test['command'],
+                        environment=test['environment'])
+    verdict, why = judged_by_sanitizer(done)
+    session.row(name, verdict, why)
+    if verdict in ('ok', 'FAIL'):
+        session.figure('sanitizer', (name, verdict == 'ok'))
 
 
 def judged_by_sanitizer(done):

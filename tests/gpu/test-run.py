@@ -168,7 +168,8 @@ def beside_case(tap, folder):
         with open(listed, 'w', encoding='utf-8') as file:
             file.write('\n'.join(paths))
         return {'name': name, 'command': [sys.executable, program, listed, times], 'environment': {}, 'timeout': 60}
-    tests = [test_of('kernels-cuda/k', ['/k/1', '/k/2']), test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes'])]
+    tests = [test_of('kernels-cuda/k', ['/k/1', '/k/2']), test_of('kernels-cuda/l', ['/l/1', '/l/2']),
+             test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes'])]
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=tests, programs={}, has_gpu=True)
     session = Session(machine, os.path.join(folder, 'beside'), 1, dry=False)
     session.part_until = time.monotonic() + 50
@@ -181,13 +182,15 @@ def beside_case(tap, folder):
     with open(times, encoding='utf-8') as file:
         ran = {name: (float(began), float(ended)) for name, began, ended in (line.split('\t') for line in file)}
     overlap = [(a, b) for a in ran for b in ran if a < b and ran[a][0] < ran[b][1] and ran[b][0] < ran[a][1]]
-    complaints = [] if sorted(ran) == sorted(alone + first + shared + ['/k/1', '/k/2']) else ['ran: ' + ' '.join(sorted(ran))]
+    kernels = ['/k/1', '/k/2', '/l/1', '/l/2']
+    complaints = [] if sorted(ran) == sorted(alone + first + shared + kernels) else ['ran: ' + ' '.join(sorted(ran))]
     complaints += ['%s ran beside %s' % pair for pair in overlap if set(pair) & set(alone)]
     begun = sorted(first + shared, key=lambda name: ran[name][0])
     complaints += [] if set(first) <= set(begun[:parts.RANKS_BESIDE]) else ['begun: ' + ' '.join(begun)]
-    complaints += [] if any('/k/1' in pair for pair in overlap) else ['kernels had the machine for themselves']
+    complaints += [] if any(('/k' in a) != ('/k' in b) for a, b in overlap) else ['kernels had the machine for themselves']
+    complaints += [] if any({a[:2], b[:2]} == {'/k', '/l'} for a, b in overlap) else ['kernels were tried one by one']
     rows = {row['name']: (row['verdict'], row['value']) for row in session.rows}
-    complaints += [] if rows['kernels-cuda/k'][0] == 'ok' else [str(rows)]
+    complaints += [] if {rows['kernels-cuda/' + name][0] for name in 'kl'} == {'ok'} else [str(rows)]
     complaints += [] if rows['exec/gpu'][0] == 'FAIL' and '11 passed, 1 failed' in rows['exec/gpu'][1] else [str(rows)]
     tap.case('/gpu/run/tests run beside one another where they may', complaints)
 
@@ -451,6 +454,36 @@ def machine_case(tap, folder):
     tap.case('/gpu/run/a machine may lack tools', complaints)
 
 
+def holder_case(tap):
+    """The GPU is held open as long as the command lives, however it ends; a machine without NVML loses no time over it."""
+    code = 'import machine, os; holder = machine.held_open(); print(holder.pid if holder else 0, flush=True); os._exit(0)'
+    nvml = os.path.join(BUILD, 'tests', 'emulator')
+
+    def held(folder):
+        done = run(sys.executable, '-B', '-c', code, cwd=HERE, env=os.environ | {'LD_LIBRARY_PATH': folder})
+        return int(done.stdout or -1)
+    complaints = [] if held('/nowhere') == 0 or machines.gpu() else ['it is held without NVML']
+    began, old, os.environ['LD_LIBRARY_PATH'] = time.monotonic(), os.environ.get('LD_LIBRARY_PATH', ''), nvml
+    holder = machines.held_open()
+    os.environ['LD_LIBRARY_PATH'] = old
+    if holder:
+        time.sleep(0.3)
+        complaints += [] if holder.poll() is None else ['what holds it does not stay']
+        holder.stdin.close()
+        complaints += [] if holder.wait(5) == 0 else ['its status is %d' % holder.returncode]
+        holder.stdout.close()
+    else:
+        complaints.append('it is not held after %.1f s' % (time.monotonic() - began))
+    left = held(nvml)
+    for _ in range(50):
+        if not os.path.exists('/proc/%d' % left):
+            break
+        time.sleep(0.1)
+    else:
+        complaints.append('it is held when the command has ended')
+    tap.case('/gpu/run/the GPU is held open meanwhile', complaints)
+
+
 def fork_case(tap, folder):
     """A process that has begun with CUDA may not fork: only the ranks themselves do. (cuBLASLt loads the driver as it is
     loaded itself; that is no beginning.)"""
@@ -674,6 +707,7 @@ def main():
         machine_case(tap, folder)
         sanitized_case(tap, folder)
         driver_case(tap, folder)
+        holder_case(tap)
         fork_case(tap, folder)
         later_case(tap, folder)
         command_cases(tap, folder)
