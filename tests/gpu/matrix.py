@@ -251,17 +251,17 @@ def side_by_side(session):
     session.row('predicted with', '', os.path.basename(cluster(session)))
     for name, network_name, options in ONE_RANK[:1] if session.dry else ONE_RANK[:2]:
         if has_time(session, name, 10):
-            play(session, name, network_name, options)
+            session.attempt(name, play, session, name, network_name, options)
     for name, network_name, options in REHEARSED[:1] if session.dry else REHEARSED:
         if has_time(session, name, 30):
-            rehearse(session, name, network_name, options)
+            session.attempt(name, rehearse, session, name, network_name, options)
     for name, network_name, options in [] if session.dry else ONE_RANK[2:]:
         if has_time(session, name, 10):
-            play(session, name, network_name, options)
+            session.attempt(name, play, session, name, network_name, options)
     for ranks, way, network_name, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:
         name = '%d ranks on one card, %s' % (ranks, way)
         if has_time(session, name, 5):
-            play(session, name, network_name, '-n %d %s' % (ranks, options), ranks, times=False)
+            session.attempt(name, play, session, name, network_name, '-n %d %s' % (ranks, options), ranks, False)
 
 
 def rehearse(session, name, network_name, options):
@@ -329,6 +329,25 @@ def utilization(session, name, plan, step_ms):
 TRAINING = '-n 1 --sharding none --model-dtype bf16 --kernels fused --optimizer-kernel fused --micro-batch %d'
 
 
+def trained(session, case, network_name, seq, batch):
+    """Tokens per second of one network, or None."""
+    plan = planned(session, case + '-trained', network_name, TRAINING % batch, seq)
+    if not plan:
+        session.row(case, 'FAIL', 'it cannot be planned; the log says why')
+        return None
+    done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'host' if session.dry else 'cuda',
+                        '--local-ranks', 1, '--steps', 8, '--json', *([] if session.dry else ['--no-op-times']), limit=60)
+    answer = last_object(done.output)
+    if done.is_cut:
+        not_through(session, case)
+    elif 'tokens_per_s' in answer:
+        utilization(session, case, plan, answer['step_ms'])
+        return answer['tokens_per_s']
+    else:
+        session.row(case, 'FAIL', 'status %d: %s' % (done.rc, done.tail()))
+    return None
+
+
 def ours(session, share):
     """Tokens per second by network and sequence, in that share of the part's time: the rest is PyTorch's."""
     rates = {}
@@ -337,21 +356,9 @@ def ours(session, share):
         case = '%s, %d' % (name, seq)
         if not has_time(session, case, kept + 8):
             continue
-        plan = planned(session, '%s-%d-trained' % (name, seq), network_name, TRAINING % batch, seq)
-        if not plan:
-            session.row(case, 'FAIL', 'it cannot be planned; the log says why')
-            continue
-        done = session.call(session.machine.programs['foreshard-exec'], plan, '--device',
-                            'host' if session.dry else 'cuda', '--local-ranks', 1, '--steps', 8, '--json',
-                            *([] if session.dry else ['--no-op-times']), limit=60)
-        answer = last_object(done.output)
-        if done.is_cut:
-            not_through(session, case)
-        elif 'tokens_per_s' in answer:
-            rates[name, seq] = answer['tokens_per_s']
-            utilization(session, case, plan, answer['step_ms'])
-        else:
-            session.row(case, 'FAIL', 'status %d: %s' % (done.rc, done.tail()))
+        rate = session.attempt(case, trained, session, case, network_name, seq, batch)
+        if rate:
+            rates[name, seq] = rate
     return rates
 
 

@@ -93,7 +93,7 @@ class Suite:
 
     def __init__(self):
         self.cases, self.output, self.wall_s, self.rc = {}, '', 0, 0
-        self.not_reached, self.all_skipped = 0, False
+        self.not_reached, self.all_skipped, self.is_cut = 0, False, False
 
     def count(self, how):
         return sum(verdict == how for verdict in self.cases.values())
@@ -102,12 +102,14 @@ class Suite:
         if self.count('not ok') or self.rc not in (0, 77, 124):
             return 'FAIL'
         if self.rc == 124:
-            return 'MISS'
+            return 'skip' if self.is_cut else 'MISS'
         return 'ok' if self.count('ok') else 'skip'
 
     def text(self):
         counts = [(self.count('ok'), 'passed'), (self.count('not ok'), 'failed'), (self.count('skip'), 'skipped'),
                   (self.not_reached, 'not reached in the time')]
+        if self.is_cut and not self.cases:
+            return 'not reached in the time'
         text = ', '.join('%d %s' % pair for pair in counts if pair[0] or pair[1] == 'passed')
         text += ' in %.0f s' % self.wall_s
         worst = largest_error(self.output)
@@ -154,7 +156,7 @@ def run_suite(session, test, paths=()):
         done = session.call(*test['command'], *only, limit=max(60, test['timeout']), environment=test['environment'])
         suite.output += done.output
         suite.wall_s += done.wall_s
-        suite.rc = done.rc
+        suite.rc, suite.is_cut = done.rc, done.is_cut
         found = cases_of(done.output)
         suite.cases.update(found)
         suite.all_skipped = bool(re.search(r'(?mi)^1\.\.0 # SKIP', done.output))
@@ -195,6 +197,7 @@ def joined(suites):
         whole.wall_s += suite.wall_s
         whole.not_reached += suite.not_reached
         whole.rc = whole.rc if whole.rc not in (0, 77, 124) else suite.rc or whole.rc
+        whole.is_cut = whole.is_cut or suite.is_cut
     whole.all_skipped = bool(suites) and all(suite.all_skipped for suite in suites)
     return whole
 
@@ -245,13 +248,14 @@ def tests(session):
 
     def play(test):
         session.suites[test['name']] = run_suite(session, test)
-    others = [lambda test=test: play(test) for test in all_tests if test not in ranks]
+    others = [lambda test=test: session.attempt(test['name'], play, test) for test in all_tests if test not in ranks]
     if ranks:
         session.suites[goals.RANKS] = run_ranks_beside(session, ranks[0], dealt_out(others, KERNELS_BESIDE))
     else:
         dealt_out(others, 1)[0]()
     for test in all_tests:
-        session.row(test['name'], *told_of(session, session.suites[test['name']]))
+        if test['name'] in session.suites:
+            session.row(test['name'], *told_of(session, session.suites[test['name']]))
 
 
 def told_of(session, suite):
@@ -311,12 +315,16 @@ def memory(session):
             session.row(name, 'FAIL' if tried else 'skip', 'the recorder; the log says why' if tried else
                         'no time is left')
             continue
-        checked = session.call(machine.programs['check-memory'], path, limit=60)
-        verdicts = re.findall(r'(?m)^  (\w+)\s+(?:holds|MISSES): off by (\S+) %', checked.output)
-        if checked.rc in (0, 1):
-            session.figure('PyTorch', (name, checked.rc == 0))
-        session.row(name, {0: 'ok', 1: 'MISS'}.get(checked.rc, 'FAIL'),
-                    ', '.join('%s %s %%' % pair for pair in verdicts) or checked.tail())
+        session.attempt(name, held_against_plan, session, name, path)
+
+
+def held_against_plan(session, name, path):
+    checked = session.call(session.machine.programs['check-memory'], path, limit=60)
+    verdicts = re.findall(r'(?m)^  (\w+)\s+(?:holds|MISSES): off by (\S+) %', checked.output)
+    if checked.rc in (0, 1):
+        session.figure('PyTorch', (name, checked.rc == 0))
+    session.row(name, {0: 'ok', 1: 'MISS'}.get(checked.rc, 'FAIL'),
+                ', '.join('%s %s %%' % pair for pair in verdicts) or checked.tail())
 
 
 def timed_recorder(name, *more):
@@ -422,7 +430,8 @@ def sanitizer(session):
     kernels_alone = [test for test in session.machine.tests
                      if test['name'].startswith('kernels-cuda/') and test['name'] != 'kernels-cuda/large']
     for check in ('memcheck', 'racecheck'):
-        works = [lambda check=check, test=test: sanitized(session, tool, check, test) for test in kernels_alone]
+        works = [lambda check=check, test=test: session.attempt(test['name'], sanitized, session, tool, check, test)
+                 for test in kernels_alone]
         session.beside(dealt_out(works, SANITIZED_BESIDE if has_cores() else 1))
 
 

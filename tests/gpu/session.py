@@ -129,6 +129,15 @@ class Session:
         self.log('status %d after %.1f s: %s' % (rc, wall_s, ' '.join(command)))
         return Done(rc, wall_s, output, is_cut and rc == 124)
 
+    def attempt(self, name, function, *arguments):
+        """One case of a part: whatever it raises is a row of its own, and the next case begins."""
+        try:
+            return function(*arguments)
+        except Exception as error:
+            self.log(traceback.format_exc())
+            self.row(name, 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
+            return None
+
     def end_all(self):
         """Of what still runs, when this program is itself being ended."""
         self.is_over = True
@@ -171,11 +180,7 @@ class Session:
                     continue
                 print('%-12s begins at %3.0f s, at most %.0f s' % (name, began - self.began, self.remaining()))
                 sys.stdout.flush()
-                try:
-                    function(self)
-                except Exception as error:  # the next part must run, whatever went wrong here
-                    self.log(traceback.format_exc())
-                    self.row('all of it', 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
+                self.attempt('all of it', function, self)  # the next part must run, whatever went wrong here
                 self.row('time', '', '%.1f s' % (time.monotonic() - began))
             self.save()
 
@@ -183,11 +188,7 @@ class Session:
         """A last part, which takes no time worth counting: it runs whatever is left of it."""
         self.part, self.part_until = name, time.monotonic() + PACKING_SECONDS
         with open(self.path('logs', 'goals.log'), 'w', encoding='utf-8') as self.log_file:
-            try:
-                function(self)
-            except Exception as error:  # the table must come, whatever goes wrong here
-                self.log(traceback.format_exc())
-                self.row('all of it', 'FAIL', '%s: %s' % (type(error).__name__, str(error)[:120]))
+            self.attempt('all of it', function, self)  # the table must come, whatever goes wrong here
 
     # ---- what is left ------------------------------------------------------------------------------------
 

@@ -229,6 +229,36 @@ def cut_case(tap, folder):
     tap.case('/gpu/run/what is cut off with its part has not failed', [] if verdicts == ['FAIL', 'skip'] else [str(verdicts)])
 
 
+def attempt_case(tap, folder):
+    """What one case of a part raises, the cases after it do not suffer from; tests that time cut off have not missed."""
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), programs={'foreshard-exec': 'none', 'foreshard': 'none'},
+                                    data=folder)
+    session = Session(machine, os.path.join(folder, 'attempts'), 1, dry=False)
+    session.part, session.part_until = 'matrix', time.monotonic() + 600
+    kept, tried = (matrix.play, matrix.rehearse), []
+
+    def breaks(_, name, *__):
+        tried.append(name)
+        raise KeyError('planted')
+    matrix.play = matrix.rehearse = breaks
+    with open(os.path.join(folder, 'attempts.log'), 'w', encoding='utf-8') as session.log_file:
+        matrix.side_by_side(session)
+    matrix.play, matrix.rehearse = kept
+    wanted = len(matrix.ONE_RANK) + len(matrix.REHEARSED) + len(matrix.SHARED_CARD)
+    failed = [row for row in session.rows if row['verdict'] == 'FAIL' and 'KeyError' in row['value']]
+    tap.case('/gpu/run/no case of a part keeps the next one from running', [] if len(tried) == len(failed) == wanted else [
+        '%d tried and %d failed of %d' % (len(tried), len(failed), wanted)])
+    complaints = []
+    for cases, is_cut, verdict, goal in (({'/k/a': 'ok'}, True, 'skip', 'skip'), ({}, True, 'skip', 'skip'),
+                                         ({'/k/a': 'ok'}, False, 'MISS', 'MISS'), ({'/k/a': 'not ok'}, True, 'FAIL', 'MISS')):
+        suite = suite_of('', 124)
+        suite.cases, suite.is_cut = cases, is_cut
+        told = goals.kernels(types.SimpleNamespace(suites={'kernels-cuda/k': suite}))
+        if (suite.verdict(), told[0]) != (verdict, goal) or 'kernels-cuda/k' not in told[1]:
+            complaints.append('%s, %s: %s, %s' % (cases, is_cut, suite.verdict(), told))
+    tap.case('/gpu/run/tests that time has cut off have not missed', complaints)
+
+
 # ---- the goals -------------------------------------------------------------------------------------
 
 def judged(session):
@@ -704,6 +734,7 @@ def main():
         suite_case(tap, folder)
         beside_case(tap, folder)
         cut_case(tap, folder)
+        attempt_case(tap, folder)
         machine_case(tap, folder)
         sanitized_case(tap, folder)
         driver_case(tap, folder)
