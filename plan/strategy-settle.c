@@ -519,8 +519,8 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
         return "is planned beside FSDP2 in one group a stage; set flavour=fsdp2 with sharding=full "
                "or grad-op";
     }
-    if (s->ranks % s->pipeline || s->ranks == s->pipeline) {
-        return "needs ranks that it divides, two a stage at least; change one of them";
+    if (s->ranks % s->pipeline) {
+        return "needs ranks that it divides; change one of them";
     }
     if (s->tensor > 1 || s->context > 1) {
         return "is not planned beside tensor or context; set these to 1";

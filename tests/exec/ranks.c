@@ -195,7 +195,8 @@ static const char *const with_sequences_shared[] = {
     NULL,
 };
 
-/* Stages of two ranks and of three, whose rows are uneven; one batch of 12 in microbatches. */
+/* Stages of one rank, of two and of three, whose rows are uneven; one batch of 12 in
+ * microbatches. */
 static const char *const with_stages[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 1 --micro-batch 2 --accumulate 6 --flavour fsdp2",
@@ -210,6 +211,9 @@ static const char *const with_stages[] = {
     "-n 8 --pipeline 4 --micro-batch 3 --accumulate 2 --pipeline-schedule gpipe",
     "-n 12 --pipeline 4 --micro-batch 1 --accumulate 4 --checkpointing full --optimizer-kernel "
     "loop",
+    "-n 2 --pipeline 2 --micro-batch 4 --accumulate 3",
+    "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6 --pipeline-schedule gpipe --checkpointing "
+    "full",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
     "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing "
     "selective-op",
@@ -429,6 +433,8 @@ static void memory_is_as_predicted(void) {
         "--network-key kv=repeated --checkpointing full",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6",
         "llama-toy --network-key layers=6 -n 6 --pipeline 2 --accumulate 3 --checkpointing full",
+        "llama-toy --network-key layers=3 -n 3 --pipeline 3 --accumulate 3 --param-dtype bf16 "
+        "--reduce-dtype fp32 --pipeline-split even",
         "llama-toy --network-key layers=4 -n 6 --pipeline 3 --accumulate 4 --param-dtype bf16 "
         "--reduce-dtype fp32 --pipeline-schedule gpipe --pipeline-split even",
         "gpt-toy -n 2 --flavour fsdp1",

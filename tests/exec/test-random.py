@@ -64,7 +64,7 @@ CHOICES = {
 }
 
 # Stages that share the layers: how many, of how many ranks, and what is planned beside them.
-STAGED, STAGES = 0.1, ((2, 2), (2, 3), (3, 2))
+STAGED, STAGES = 0.1, ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2))
 IN_STAGES = ("kernels", "reshard-after-forward", "checkpointing", "checkpoint-early-stop", "backward-prefetch", "forward-prefetch",
              "optimizer-kernel", "param-dtype", "reduce-dtype", "allocator", "init", "step-sync", "optimizer-count")
 OF_STAGES = {"sharding": (None, "grad-op"), "pipeline-schedule": (None, "gpipe"), "pipeline-split": (None, "even"),

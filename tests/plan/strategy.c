@@ -233,7 +233,6 @@ static void contradictions(void) {
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
         {"ranks=4 expert=2", "a mesh with a expert axis of 2 cannot be planned yet"},
-        {"ranks=2 pipeline=2", "pipeline=2 needs ranks that it divides, two a stage at least"},
         {"ranks=6 pipeline=4 accumulate=4", "pipeline=4 needs ranks that it divides"},
         {"ranks=4 pipeline=2", "pipeline=2 needs as many microbatches to a step at least"},
         {"ranks=4 pipeline=2 accumulate=2 sharding=none", "pipeline=2 is planned beside FSDP2"},
