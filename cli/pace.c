@@ -7,20 +7,12 @@
 #include "sim/op-costs.h"
 #include "sim/sharing.h"
 
-/* Groups of an axis are alike; to the stages beside it a role has ways of its own. */
-static SimNetworkPath path_of(const Plan *plan, const PlanRole *role, const PlanOp *op,
-                              const ModelCluster *cluster) {
-    return plan_op_is_of_stages((PlanOpKind)op->kind)
-               ? sim_network_path_to(cluster, plan, role->ranks[0], sim_is_behind(plan, role, op))
-               : sim_network_path(cluster, plan, (PlanAxis)op->axis);
-}
-
 static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelCluster *cluster) {
     const PlanRole *role = &plan->roles[r];
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         if (plan_op_is_collective((PlanOpKind)op->kind)) {
-            SimNetworkPath path = path_of(plan, role, op, cluster);
+            SimNetworkPath path = sim_op_path(cluster, plan, role, op);
             SimNetworkCost cost = sim_network_cost(cluster, &path, (PlanOpKind)op->kind,
                                                    plan_op_work(role, op).bytes);
             g_string_append_printf(text, "%u %u %.0f %u\n", r, i,

@@ -158,11 +158,15 @@ static bool meet(gpointer self, PlanAxis axis, int64_t *ns, GError **error) {
     return true;
 }
 
+enum {
+    TALK_TAG = 1 /* and the next, of exchanges; what all ranks do together has 0 */
+};
+
 /* Bytes, in pieces that MPI's int counts. A send that is synchronous ends when it is received. */
 static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
     const ExecMpi *mpi = self;
     MPI_Comm comm = mpi->axis[PLAN_AXIS_PIPELINE];
-    int peer = (int)talk->peer, tag = talk->swaps;
+    int peer = (int)talk->peer, tag = TALK_TAG + talk->swaps;
     uint64_t bytes = talk->elements * plan_dtype_bytes(talk->dtype);
     for (uint64_t at = 0, n; at < bytes; at += n) {
         MPI_Request requests[2];

@@ -2,7 +2,7 @@
  *
  * Whatever waits for other ranks once they have joined is a nonblocking call of MPI, tested now and
  * then (exec/patience.h), so that give_up() ends it; reductions are made of sends and receives
- * (exec/ring.h, which says why). Stages talk on the communicator of their axis, exchanges by a tag
+ * (exec/ring.h, which says why). Stages talk on the communicator of their axis, by tags
  * of their own. MPI must allow calls from any thread (MPI_THREAD_MULTIPLE), which is checked.
  *
  * Owns: MPI itself, until close(). Threads: any, one call an axis at a time, and

@@ -1,18 +1,34 @@
 #include "plan/check-stages.h"
 
-/* What a role does with one neighbour, in the order of the lane that serves for it. */
+typedef enum {
+    ONE_WAY,  /* with a neighbour */
+    EXCHANGE, /* likewise */
+    OF_ALL,   /* what all stages do together */
+    N_TALKS
+} TalkKind;
+
+/* What a role does with one neighbour, in the order of the lane that serves for it; or with all. */
 typedef struct {
     const PlanRole *role;
     PlanSection section;
     uint32_t next;
     int64_t peer;
-    bool swaps; /* exchanges, and not what goes one way alone */
+    TalkKind kind;
 } Talk;
 
-static Talk talk_of(const PlanRole *role, PlanSection section, int64_t peer, bool swaps) {
+static Talk talk_of(const PlanRole *role, PlanSection section, int64_t peer, TalkKind kind) {
     /* What repeats the section before it is held once. */
     PlanSection held = plan_section_repeats(role, section) ? section - 1 : section;
-    return (Talk){role, held, 0, peer, swaps};
+    return (Talk){role, held, 0, peer, kind};
+}
+
+static bool is_of(const Talk *talk, const PlanOp *op) {
+    if (!plan_op_is_of_stages((PlanOpKind)op->kind)) {
+        return talk->kind == OF_ALL && plan_op_is_collective((PlanOpKind)op->kind) &&
+               op->axis == PLAN_AXIS_PIPELINE;
+    }
+    TalkKind kind = op->kind == PLAN_OP_EXCHANGE ? EXCHANGE : ONE_WAY;
+    return talk->kind == kind && plan_op_dims(talk->role, op)[2] == talk->peer;
 }
 
 /* NULL: no more. */
@@ -21,9 +37,7 @@ static const PlanOp *next_of(Talk *talk) {
     while (talk->next < role->n_instrs[talk->section]) {
         const PlanInstr *instr = &role->sections[talk->section][talk->next++];
         const PlanOp *op = instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
-        if (op && plan_op_is_of_stages((PlanOpKind)op->kind) &&
-            plan_op_dims(role, op)[2] == talk->peer &&
-            (op->kind == PLAN_OP_EXCHANGE) == talk->swaps) {
+        if (op && is_of(talk, op)) {
             return op;
         }
     }
@@ -33,16 +47,16 @@ static const PlanOp *next_of(Talk *talk) {
 static bool answers(const Talk *a, const PlanOp *x, const Talk *b, const PlanOp *y) {
     PlanOpKind wanted = x->kind == PLAN_OP_SEND      ? PLAN_OP_RECEIVE
                         : x->kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND
-                                                     : PLAN_OP_EXCHANGE;
+                                                     : (PlanOpKind)x->kind;
     return y->kind == wanted && x->dtype == y->dtype &&
            plan_op_dims(a->role, x)[0] == plan_op_dims(b->role, y)[0];
 }
 
 static bool check_neighbours(const Plan *plan, uint32_t i, uint32_t j, PlanSection section,
-                             bool swaps, GError **error) {
+                             TalkKind kind, GError **error) {
     int64_t stage = plan_rank_on_axis(plan, plan->roles[i].ranks[0], PLAN_AXIS_PIPELINE);
-    Talk here = talk_of(&plan->roles[i], section, stage + 1, swaps);
-    Talk there = talk_of(&plan->roles[j], section, stage, swaps);
+    Talk here = talk_of(&plan->roles[i], section, stage + 1, kind);
+    Talk there = talk_of(&plan->roles[j], section, stage, kind);
     const PlanOp *x, *y;
     do {
         x = next_of(&here);
@@ -74,9 +88,10 @@ bool plan_check_stages(const Plan *plan, GError **error) {
     for (uint32_t i = 0, j = role_behind(plan, 0); j < plan->n_roles;
          i = j, j = role_behind(plan, i)) {
         for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-            if (!check_neighbours(plan, i, j, s, false, error) ||
-                !check_neighbours(plan, i, j, s, true, error)) {
-                return false;
+            for (TalkKind kind = 0; kind < N_TALKS; kind++) {
+                if (!check_neighbours(plan, i, j, s, kind, error)) {
+                    return false;
+                }
             }
         }
     }

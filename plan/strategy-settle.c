@@ -539,9 +539,6 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
         return "needs as many microbatches to a step at least, as Schedule1F1B does; raise "
                "accumulate, set pipeline_schedule=gpipe";
     }
-    if (s->clip > 0) {
-        return "is planned without clipping, for no norm over stages was recorded; set clip=0";
-    }
     if (s->zero_grad == PLAN_ZERO_KEEP) {
         return "is planned with gradients that are dropped; set zero_grad=drop";
     }

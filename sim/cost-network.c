@@ -109,9 +109,6 @@ SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan
 
 SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
                                    uint32_t rank) {
-    if (axis == PLAN_AXIS_PIPELINE) {
-        return sim_network_path_to(cluster, plan, rank, false);
-    }
     uint64_t stride = plan_axis_stride(plan, axis);
     return path_over(cluster, rank - plan_rank_on_axis(plan, rank, axis) * stride, stride,
                      plan->axes[axis]);

@@ -41,17 +41,17 @@ typedef struct {
     SimNcclGroup group;
 } SimNetworkPath;
 
-/* The ring over one axis of the mesh, through a rank; ranks fill nodes in order. Of the pipeline's
- * axis, the way to the stage before. */
+/* The ring over one axis of the mesh, through a rank; ranks fill nodes in order. */
 SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
                                    uint32_t rank);
 /* The same through rank 0, which stands for all; where NVLinks join the GPUs of a node pair by
  * pair, through the rank of the first node whose rings are the slowest. */
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis);
 
-/* Those of all axes, and the way to the stage behind. */
+/* Those of all axes, and the ways to the stages beside the rank's. */
 enum {
-    SIM_PATH_BEHIND = PLAN_N_AXES,
+    SIM_PATH_BEFORE = PLAN_N_AXES,
+    SIM_PATH_BEHIND,
     SIM_N_PATHS
 };
 /* To a stage of the pipeline beside that of the rank; where there is none, of one rank. */

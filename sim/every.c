@@ -236,7 +236,10 @@ static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member, GEr
         paths[axis] =
             sim_network_path_of(member->cluster, every->plan, (PlanAxis)axis, member->rank);
     }
-    paths[SIM_PATH_BEHIND] = sim_network_path_to(member->cluster, every->plan, member->rank, true);
+    for (unsigned behind = 0; behind < 2; behind++) {
+        paths[SIM_PATH_BEFORE + behind] =
+            sim_network_path_to(member->cluster, every->plan, member->rank, behind);
+    }
     for (guint i = 0; i < every->costs->len; i++) {
         const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
         if (costs->role == member->role && costs->cluster == member->cluster &&

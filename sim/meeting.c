@@ -13,8 +13,8 @@ typedef enum {
     RUNS
 } State;
 
-/* What a rank can wait at: a communicator of each axis, or of stages one of three ways, with the
- * one behind (even) or before. */
+/* What a rank can wait at: a communicator of each axis, or of two stages one of three ways, with
+ * the one behind (even) or before. */
 enum {
     TO_BEHIND,
     TO_BEFORE,
@@ -201,9 +201,22 @@ static void add_stages(SimMeetings *meetings, const Plan *plan, const SimFabric 
 /* How many communicators an axis has. */
 static uint32_t count_communicators(const Plan *plan, PlanAxis axis) {
     uint32_t size = plan->axes[axis];
-    return size < 2                     ? 0
-           : axis == PLAN_AXIS_PIPELINE ? N_WAYS * (plan->world - plan->world / size)
-                                        : plan->world / size;
+    uint32_t of_ways = axis == PLAN_AXIS_PIPELINE ? N_WAYS * (plan->world - plan->world / size) : 0;
+    return size < 2 ? 0 : plan->world / size + of_ways;
+}
+
+/* Stages that only send to neighbours need no communicator of them all, which would share the
+ * links. */
+static bool has_collectives(const Plan *plan, PlanAxis axis) {
+    const PlanRole *role = &plan->roles[0];
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        PlanOpKind kind = (PlanOpKind)role->ops[i].kind;
+        if (role->ops[i].axis == axis && plan_op_is_collective(kind) &&
+            !plan_op_is_of_stages(kind)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Communicators whose links are nobody else's. */
@@ -237,9 +250,11 @@ SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, const b
     meetings->communicators = g_new0(Communicator, most);
     g_autofree uint32_t *scratch = g_new0(uint32_t, fabric->n_links);
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        if (axis == PLAN_AXIS_PIPELINE && plan->axes[axis] > 1) {
+        bool is_of_stages = axis == PLAN_AXIS_PIPELINE;
+        if (plan->axes[axis] > 1 && is_of_stages) {
             add_stages(meetings, plan, fabric, played, scratch);
-        } else if (plan->axes[axis] > 1) {
+        }
+        if (plan->axes[axis] > 1 && (!is_of_stages || has_collectives(plan, (PlanAxis)axis))) {
             add_axis(meetings, plan, fabric, (PlanAxis)axis, played, scratch);
         }
     }

@@ -12,7 +12,8 @@
  * nobody else uses the links of a ring, its end is known, and told, as soon as all have come.
  *
  * Neighbours of a pipeline have three communicators: of what goes to the stage behind, of what
- * goes to the one before, and of exchanges. A rank may wait at each of them.
+ * goes to the one before, and of exchanges; all stages have one of their axis, where they add
+ * something up. A rank may wait at each of them.
  *
  * Owns: communicators. Borrows: plan, fabric, jitter, hooks. Threads: one. Cost: O(1) to come,
  * O(ranks of the group) to meet and to end.

@@ -7,10 +7,19 @@
 #include "plan/op-work.h"
 #include "sim/error.h"
 
+SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
+                           const PlanOp *op) {
+    return plan_op_is_of_stages((PlanOpKind)op->kind)
+               ? sim_network_path_to(cluster, plan, role->ranks[0], sim_is_behind(plan, role, op))
+               : sim_network_path(cluster, plan, (PlanAxis)op->axis);
+}
+
 static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const Plan *plan,
                            const PlanRole *role, const PlanOp *op) {
-    const SimNetworkPath *path =
-        &costs->paths[sim_is_behind(plan, role, op) ? SIM_PATH_BEHIND : op->axis];
+    bool of_stages = plan_op_is_of_stages((PlanOpKind)op->kind);
+    const SimNetworkPath *path = &costs->paths[!of_stages                      ? op->axis
+                                               : sim_is_behind(plan, role, op) ? SIM_PATH_BEHIND
+                                                                               : SIM_PATH_BEFORE];
     cost->bytes = plan_op_work(role, op).bytes;
     SimNetworkCost network = sim_network_cost(costs->cluster, path, op->kind, cost->bytes);
     cost->duration_ns = sim_network_time(&network);

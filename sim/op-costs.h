@@ -24,6 +24,11 @@ static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const P
            plan_op_dims(role, op)[2] > plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);
 }
 
+/* What a collective of a role goes over: groups of an axis are alike; to the stages beside it a
+ * role has ways of its own. */
+SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
+                           const PlanOp *op);
+
 typedef struct {
     uint32_t role;
     const ModelCluster *cluster;

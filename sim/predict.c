@@ -91,7 +91,9 @@ static SimOpCosts *costs_of(const Task *task) {
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] = sim_network_path(task->cluster, task->plan, (PlanAxis)axis);
     }
-    paths[SIM_PATH_BEHIND] = sim_network_path_to(task->cluster, task->plan, 0, true);
+    for (unsigned behind = 0; behind < 2; behind++) {
+        paths[SIM_PATH_BEFORE + behind] = sim_network_path_to(task->cluster, task->plan, 0, behind);
+    }
     return sim_op_costs_new(task->plan, task->role, task->cluster, paths,
                             &task->prediction->unsupported_dtype);
 }

@@ -5,6 +5,7 @@
 #include "plan/op-work.h"
 #include "sim/cost-compute.h"
 #include "sim/cost-network.h"
+#include "sim/op-costs.h"
 
 enum {
     MOST_ROWS = 40
@@ -175,7 +176,7 @@ static void append_kernel_cost(GString *text, const CliSubject *subject, const P
 static void append_collective_cost(GString *text, const CliSubject *subject, const PlanOp *op) {
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
     double bytes = plan_op_work(role, op).bytes;
-    SimNetworkPath path = sim_network_path(subject->cluster, subject->plan, (PlanAxis)op->axis);
+    SimNetworkPath path = sim_op_path(subject->cluster, subject->plan, role, op);
     SimNetworkCost cost = sim_network_cost(subject->cluster, &path, op->kind, bytes);
     g_string_append_printf(text, "a tensor of %.0f bytes among %u ranks on %u nodes", bytes,
                            path.ranks, path.nodes);

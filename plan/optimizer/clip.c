@@ -4,6 +4,8 @@
  * min(1, clip / (norm + 1e-6)), without asking the host. Of sharded gradients each rank knows the
  * norms of its parts: their squares are added over the ranks of the shard axis, one number a
  * parameter, before the norm of the norms is taken. So they are over the ranks that share layers.
+ * Over stages that share the layers torchtitan adds them up behind it (torchtitan/distributed/
+ * utils.py, clip_grad_norm_): the square of each stage's norm, one number, in place.
  */
 #include <math.h>
 
@@ -204,6 +206,15 @@ static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uin
     return total;
 }
 
+static void over_stages(const Clip *c, PlanTensor norm) {
+    uint64_t stages = c->run->graph->n_stages;
+    if (stages > 1) {
+        apply_in_place(c, PLAN_OP_POWER, norm, 2);
+        all_reduce(c, norm, PLAN_AXIS_PIPELINE, stages);
+        apply_in_place(c, PLAN_OP_POWER, norm, 0.5);
+    }
+}
+
 static PlanTensor ratio_of(const Clip *c, PlanTensor norm) {
     PlanTensor sum = apply(c, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
     PlanTensor inverse = apply(c, PLAN_OP_POWER, sum, -1, "inverse");
@@ -238,6 +249,7 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
     if (by_lists && !holds) {
         let_go_of_all(&c, norms);
     }
+    over_stages(&c, norm);
     PlanTensor ratio = ratio_of(&c, norm);
     PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     plan_run_unref(run, ratio);

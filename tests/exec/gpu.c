@@ -171,7 +171,7 @@ static const Case cases[] = {
      FP32},
     {"llama-toy -n 4 --tensor 2 --micro-batch 3 --rms-norm ops --checkpointing full --clip 1",
      FP32},
-    {"llama-toy -n 4 --pipeline 2 --accumulate 3 --micro-batch 1", FP32},
+    {"llama-toy -n 4 --pipeline 2 --accumulate 3 --micro-batch 1 --clip 1", FP32},
     {"llama-toy -n 6 --pipeline 2 --accumulate 2 --pipeline-schedule gpipe --checkpointing full",
      FP32},
     {"llama-toy --network-key layers=4 -n 6 --pipeline 3 --accumulate 4 --micro-batch 1 "

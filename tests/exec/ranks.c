@@ -197,6 +197,7 @@ static const char *const with_sequences_shared[] = {
 
 /* Stages of one rank, of two and of three, whose rows are uneven; one batch of 12 in
  * microbatches. */
+#define STAGES "llama-toy --network-key layers=6"
 static const char *const with_stages[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 1 --micro-batch 2 --accumulate 6 --flavour fsdp2",
@@ -219,6 +220,15 @@ static const char *const with_stages[] = {
     "selective-op",
     NULL,
 };
+
+#define CLIPPED "--optimizer momentum --lr 0.05 --clip 0.3 "
+static const char *const with_stages_clipped[] = {
+    CLIPPED "-n 1 --micro-batch 12 --sharding none",
+    CLIPPED "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6",
+    CLIPPED "-n 6 --pipeline 2 --micro-batch 2 --accumulate 2 --pipeline-schedule gpipe",
+    NULL,
+};
+#undef CLIPPED
 
 /* Adapters alone are trained, or what stands behind frozen blocks. */
 #define LORA "--lora-rank 4 --lora-on all-linear --lr 0.01 "
@@ -431,7 +441,7 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",
         "llama-toy -n 3 --context 3 --network-key seq=48 --param-dtype bf16 --kernels compiled "
         "--network-key kv=repeated --checkpointing full",
-        "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6",
+        "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --clip 1",
         "llama-toy --network-key layers=6 -n 6 --pipeline 2 --accumulate 3 --checkpointing full",
         "llama-toy --network-key layers=3 -n 3 --pipeline 3 --accumulate 3 --param-dtype bf16 "
         "--reduce-dtype fp32 --pipeline-split even",
@@ -689,7 +699,8 @@ int main(int argc, char **argv) {
                     {"of another family, some of it kept", {"llama-toy", with_llama}},
                     {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
-                    {"of stages", {"llama-toy --network-key layers=6", with_stages}},
+                    {"of stages", {STAGES, with_stages}},
+                    {"of stages, clipped,", {STAGES, with_stages_clipped}},
                     {"of adapters", {"llama-toy", with_lora}},
                     {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {

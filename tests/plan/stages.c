@@ -210,6 +210,21 @@ static void test_faults(void) {
     given->dtype = PLAN_FP32;
 }
 
+/* What all stages add up: another does something else there, or nothing. */
+static void test_faults_of_all(void) {
+    g_autoptr(Plan) plan = plan_of(" clip=1");
+    g_assert_true(plan_check(plan, NULL));
+    PlanRole *third = (PlanRole *)role_of_stage(plan, 2);
+    PlanOp *adds = first_of(third, PLAN_OP_ALL_REDUCE);
+    while (adds->axis != PLAN_AXIS_PIPELINE) {
+        adds++;
+    }
+    adds->kind = PLAN_OP_BROADCAST;
+    must_refuse(plan, "section first: what role 1 at instruction");
+    adds->kind = PLAN_OP_ALL_REDUCE;
+    g_assert_true(plan_check(plan, NULL));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/stages/what they give each other", test_talk);
@@ -218,5 +233,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/nobody waits for ever", test_waiting);
     g_test_add_func("/plan/stages/text", test_text);
     g_test_add_func("/plan/stages/faults are found", test_faults);
+    g_test_add_func("/plan/stages/faults of all are found", test_faults_of_all);
     return g_test_run();
 }

@@ -244,7 +244,6 @@ static void contradictions(void) {
          "pipeline=2 is planned with blocks that are compiled by themselves"},
         {"ranks=4 pipeline=2 accumulate=2 reshard_after_forward=yes", "pipeline=2 is planned with"},
         {"ranks=4 pipeline=2 accumulate=2 accumulate_sync=every", "pipeline=2 reduces gradients"},
-        {"ranks=4 pipeline=2 accumulate=2 clip=1", "pipeline=2 is planned without clipping"},
         {"ranks=4 pipeline=2 accumulate=2 zero_grad=keep", "pipeline=2 is planned with gradients"},
         {"ranks=4 pipeline=2 accumulate=2 host_reads=loss", "pipeline=2 is planned with nothing"},
         {"ranks=4 pipeline=2 accumulate=2 wrap_ends=own", "pipeline=2 is planned with a unit for"},

@@ -96,6 +96,8 @@ static const char *const strategies[] = {
     "ranks=16 pipeline=8 accumulate=8 pipeline_split=even",
     "ranks=8 pipeline=4 accumulate=3 pipeline_schedule=gpipe step_sync=no",
     "ranks=16 pipeline=2 accumulate=4 pipeline_schedule=gpipe sharding=grad-op",
+    "ranks=16 pipeline=4 accumulate=4 clip=1",
+    "ranks=4 pipeline=4 accumulate=5 clip=1",
 };
 
 static void test_law(void) {

@@ -127,3 +127,20 @@ def play(schedule, options, batch):
     tokens, targets = batch
     stage, last = stage_of(options), options.pipeline - 1
     schedule.step(*([tokens] if stage == 0 else []), target=targets if stage == last else None, return_outputs=False)
+
+
+def clip(model, limit, schedule):
+    """As torchtitan clips (torchtitan/distributed/utils.py, clip_grad_norm_): the norm of a stage's gradients, whole; its
+    square added up over the stages, in place; by its root the gradients are scaled."""
+    import torch
+    import torch.distributed as dist
+
+    with torch.no_grad():
+        parameters = list(model.parameters())
+        norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        if hasattr(norm, "full_tensor"):
+            norm = norm.full_tensor()
+        norm.pow_(2)
+        dist.all_reduce(norm, group=schedule._stage.group)
+        norm.pow_(0.5)
+        nn.utils.clip_grads_with_norm_(parameters, limit, norm)
