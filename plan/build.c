@@ -301,13 +301,18 @@ static void name_parameters(Plan *plan, const PlanRun *run, const Begins *begins
     }
 }
 
-/* Those of one stage behind those of another. ret_begins: of each stage and behind the last. */
-static void name_everything(Plan *plan, const PlanGraph *graph, const PlanStrategy *strategy,
-                            Begins *ret_begins) {
+/* Those of one stage behind those of another. run: of the first stage. ret_begins: of each stage
+ * and behind the last. */
+static void name_everything(Plan *plan, const PlanRun *run, Begins *ret_begins) {
+    const PlanGraph *graph = run->graph;
+    const PlanStrategy *strategy = run->strategy;
     PlanRun *runs = g_new(PlanRun, graph->n_stages);
+    runs[0] = *run;
     for (uint32_t s = 0; s < graph->n_stages; s++) {
         const PlanGraph *own = plan_graph_of_stage(graph, s);
-        run_init(&runs[s], own, strategy, plan->arena, s * ranks_of_stage(strategy));
+        if (s > 0) {
+            run_init(&runs[s], own, strategy, plan->arena, s * ranks_of_stage(strategy));
+        }
         ret_begins[s + 1] = (Begins){.module = ret_begins[s].module + own->modules->len,
                                      .unit = ret_begins[s].unit + runs[s].n_units,
                                      .parameter = ret_begins[s].parameter + own->parameters->len};
@@ -323,7 +328,9 @@ static void name_everything(Plan *plan, const PlanGraph *graph, const PlanStrate
         name_modules(plan, runs[s].graph, &ret_begins[s]);
         name_units(plan, &runs[s], &ret_begins[s]);
         name_parameters(plan, &runs[s], &ret_begins[s]);
-        run_clear(&runs[s]);
+        if (s > 0) {
+            run_clear(&runs[s]);
+        }
     }
     g_free(runs);
 }
@@ -450,7 +457,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     }
     find_roles(plan, &run);
     g_autofree Begins *begins = g_new0(Begins, graph->n_stages + 1);
-    name_everything(plan, graph, strategy, begins);
+    name_everything(plan, &run, begins);
     name_lanes(plan, &run);
     g_autofree First *firsts = g_new0(First, MAX(strategy->context, strategy->pipeline));
     run.n_folded = count_folded(strategy, written);

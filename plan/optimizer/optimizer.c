@@ -17,32 +17,40 @@ PlanOver plan_over_one(const PlanOver *over, uint32_t parameter) {
     return one;
 }
 
-/* States and temporaries are buffers of their own. */
+/* A parameter or its gradient. */
 static PlanRef listed(const PlanOver *over, uint32_t p, unsigned list) {
     PlanRun *run = over->run;
     if (list == PLAN_LIST_PARAMETER) {
         return plan_builder_ref(&run->builder, over->owned[p]);
     }
-    uint32_t decayed = over->temporaries[PLAN_TEMPORARY_DECAYED][p];
-    if (list == PLAN_LIST_GRADIENT && over->settled && over->settled[p].storage != PLAN_NONE) {
+    if (over->settled && over->settled[p].storage != PLAN_NONE) {
         return plan_builder_ref(&run->builder, plan_run_operand_of(run, over->settled[p]));
     }
-    if (list == PLAN_LIST_GRADIENT) {
-        return decayed != PLAN_NONE
-                   ? decayed
-                   : plan_builder_ref(&run->builder, run->flavour->gradient(run, p));
+    uint32_t decayed = over->temporaries[PLAN_TEMPORARY_DECAYED][p];
+    return decayed != PLAN_NONE ? decayed
+                                : plan_builder_ref(&run->builder, run->flavour->gradient(run, p));
+}
+
+/* States and temporaries are buffers of their own: by parameter, so far apart. NULL: a list of
+ * others. */
+static const uint32_t *buffers_of(const PlanOver *over, unsigned list, unsigned *ret_apart) {
+    if (list >= PLAN_LIST_TEMPORARY) {
+        *ret_apart = 1;
+        return over->temporaries[list - PLAN_LIST_TEMPORARY];
     }
-    return list >= PLAN_LIST_TEMPORARY ? over->temporaries[list - PLAN_LIST_TEMPORARY][p]
-                                       : run->states[PLAN_N_STATES * p + list - PLAN_LIST_STATE];
+    *ret_apart = PLAN_N_STATES;
+    return list >= PLAN_LIST_STATE ? over->run->states + list - PLAN_LIST_STATE : NULL;
 }
 
 static void launch_lists(const PlanOver *over, unsigned n, const unsigned *lists) {
     PlanBuilder *builder = &over->run->builder;
     PlanRef *end = plan_builder_room(builder, n * (over->to - over->from));
     for (unsigned i = 0; i < n; i++) {
+        unsigned apart;
+        const uint32_t *buffers = buffers_of(over, lists[i], &apart);
         for (uint32_t p = over->from; p < over->to; p++) {
             if (over->owned[p].elements > 0) {
-                *end++ = listed(over, p, lists[i]);
+                *end++ = buffers ? buffers[p * apart] : listed(over, p, lists[i]);
             }
         }
     }
