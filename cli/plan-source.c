@@ -326,22 +326,23 @@ Plan *cli_plan_build_folded(const ModelNetwork *network, const PlanStrategy *str
 /* What a config.json does not settle; and where a network reads far more tokens than most train it
  * on, that this is what is planned. Once, however often the network is planned. */
 static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network,
-                              const PlanStrategy *strategy) {
+                              const PlanStrategy *strategy, const char *path) {
     const uint64_t usual_sequence = 8192; /* tokens; Llama 3's was trained on so many */
+    const char *what = network->from_config ? path : network->name;
     source = source->original != NULL ? source->original : source;
     if (network->dropouts && !source->has_said) {
         cli_complain(
             CLI_OK,
             "note: %s: dropout is left out (%s), so its masks are not in memory; a file as "
             "in models/networks can have it (dropout = P)",
-            network->name, network->dropouts);
+            what, network->dropouts);
     }
     bool is_long = network->from_config || network->seq > usual_sequence;
     if (is_long && strategy->seq == 0 && !source->has_said) {
         cli_complain(CLI_OK,
                      "note: %s: sequences have %" G_GUINT64_FORMAT
                      " tokens, the most it allows; --seq N plans shorter ones",
-                     network->name, (guint64)network->seq);
+                     what, (guint64)network->seq);
     }
     source->has_said = true;
 }
@@ -377,7 +378,7 @@ static Plan *load(CliPlanSource *source, const char *name, Build *build, GError 
     if (!network) {
         return NULL;
     }
-    say_what_is_taken(source, network, &strategy);
+    say_what_is_taken(source, network, &strategy, path);
     return build(network, &strategy, error);
 }
 
