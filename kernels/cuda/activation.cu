@@ -21,8 +21,12 @@ __device__ float sigmoid(float x) {
     return __fdividef(1.0f, 1.0f + expf(-x));
 }
 
+__device__ float tanh_argument(float x) {
+    return TANH_SCALE * (x + TANH_CUBE * x * x * x);
+}
+
 __device__ float tanh_gate(float x) {
-    return sigmoid(TANH_SCALE * (x + TANH_CUBE * x * x * x));
+    return sigmoid(tanh_argument(x));
 }
 
 __device__ float normal_cdf(float x) {
@@ -35,12 +39,15 @@ struct GeluTanh {
     }
 };
 
-/* d/dx x g(w(x)) = g + x g (1 - g) w', with w the sigmoid's argument. */
+/* d/dx x g(w(x)) = g + x g (1 - g) w', with w the sigmoid's argument. 1 - g is computed by itself: taken
+ * from a g near 1, what g is off by would count x w' times, 40 times at x = 5. */
 struct GeluTanhBackward {
     __device__ void operator()(const float *in, float *out) const {
-        float x = in[1], gate = tanh_gate(x);
+        float x = in[1], w = tanh_argument(x), e = expf(-fabsf(w));
+        float most = __fdividef(1.0f, 1.0f + e), rest = e * most; /* g and 1 - g, or the reverse */
+        float gate = w < 0.0f ? rest : most;
         float slope = TANH_SCALE * (1.0f + 3.0f * TANH_CUBE * x * x);
-        out[0] = in[0] * (gate + x * gate * (1.0f - gate) * slope);
+        out[0] = in[0] * (gate + x * most * rest * slope);
     }
 };
 
