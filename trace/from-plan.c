@@ -102,7 +102,7 @@ static void describe_instruction(Trace *trace, uint32_t role_number, const PlanR
 }
 
 void trace_name_plan(Trace *trace, const Plan *plan) {
-    if (!plan->for_one) {
+    if (plan->is_read) {
         trace_set(trace, "digest", plan_digest(plan));
     }
     if (plan->title) {
@@ -118,6 +118,7 @@ void trace_name_plan(Trace *trace, const Plan *plan) {
 
 void trace_describe_plan(Trace *trace, const Plan *plan) {
     g_assert(!plan->for_one);
+    trace_set(trace, "digest", plan_digest(plan));
     trace_name_plan(trace, plan);
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         trace_add_lane(trace, plan->lanes[i]);

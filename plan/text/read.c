@@ -423,6 +423,7 @@ static bool read_plan(PlanReader *r) {
 Plan *plan_read(const char *text, gsize length, const char *file_name, GError **error) {
     g_autofree char *copy = g_strndup(text, length);
     g_autoptr(Plan) plan = plan_new();
+    plan->is_read = true;
     PlanReader r = {.file_name = file_name, .rest = copy, .plan = plan, .error = error};
     if (strlen(copy) != length || !g_utf8_validate_len(text, length, NULL)) {
         r.number = 1;

@@ -2,8 +2,10 @@
 #include <glib.h>
 #include <string.h>
 
+#include "plan/text/text.h"
 #include "sim/predict.h"
 #include "tests/sim/toy.h"
+#include "trace/from-plan.h"
 #include "trace/summary.h"
 #include "trace/text.h"
 
@@ -552,6 +554,23 @@ static void test_arena(void) {
     for_each_plan(check_arena);
 }
 
+/* Whoever asks what else a plan might be makes it again from network and strategy. A plan that was
+ * read is known again by its digest; of one that was just built it is not worked out. */
+static void test_names_of_built_and_read(void) {
+    g_autoptr(Plan) built = toy_network_plan("gpt-toy", "ranks=2");
+    g_autoptr(GString) text = plan_text(built);
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "toy.plan", NULL);
+    g_autoptr(Trace) of_built = trace_new(), of_read = trace_new(), described = trace_new();
+    trace_name_plan(of_built, built);
+    trace_name_plan(of_read, read);
+    trace_describe_plan(described, built);
+    g_assert_null(trace_get(of_built, "digest"));
+    g_assert_cmpstr(trace_get(of_read, "digest"), ==, plan_digest(built));
+    g_assert_cmpstr(trace_get(described, "digest"), ==, plan_digest(built));
+    g_assert_cmpstr(trace_get(of_built, "strategy"), ==, trace_get(of_read, "strategy"));
+    g_assert_cmpstr(trace_get(of_built, "network"), ==, trace_get(of_read, "network"));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/predict/same_bytes_of_trace", test_same_bytes_of_trace);
@@ -574,5 +593,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/predict/too_many_ranks", test_too_many_ranks);
     g_test_add_func("/sim/predict/arena", test_arena);
     g_test_add_func("/sim/predict/few_steps", test_few_steps);
+    g_test_add_func("/sim/predict/names", test_names_of_built_and_read);
     return g_test_run();
 }
