@@ -1,0 +1,192 @@
+"""Writes the network file of any PyTorch module, for `foreshard`: no GPU, and no memory, is needed.
+
+    python3 trace.py my_model.py -o my.network
+
+my_model.py defines model(), which makes the network; batch(n), which makes the tensors of n samples; and, unless the
+network returns it, loss(model, *batch). It may define BLOCKS, names of classes that are units of their own, and TOKENS,
+how many tokens a sample has. PyTorch 2.13 is what was recorded and compared; others from 2.9 on may work."""
+
+import argparse
+import runpy
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+import network_text
+import pretended_gpu
+from watch import Unsupported, Watch
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+SAMPLES = (1, 2, 3, 5)  # one by itself, as it may be another program; two to find what grows, and one to be sure
+
+
+def default_loss(model, *batch):
+    made = model(*batch)
+    return getattr(made, "loss", made)
+
+
+def block_classes(model, named):
+    """Those named; else what stands in lists of modules."""
+    if named:
+        return [m for m in model.modules() if type(m).__name__ in named]
+    return [child for m in model.modules() if isinstance(m, nn.ModuleList) for child in m if any(True for _ in child.parameters())]
+
+
+def _cast(tree, dtype):
+    return torch.utils._pytree.tree_map(
+        lambda t: t.to(dtype) if isinstance(t, torch.Tensor) and t.is_floating_point() else t, tree)
+
+
+def watch_modules(model, watch, dtype):
+    names = {id(m): i for i, m in enumerate(model.modules())}
+
+    def tensors(tree):
+        return [watch.key_of(t) for t in torch.utils._pytree.tree_leaves(tree)
+                if isinstance(t, torch.Tensor) and watch.is_on_device(t)]
+
+    def enters(module, args, kwargs):
+        if watch.phase == "backward":
+            raise Unsupported("the network computes parts of itself again in backward; trace it without checkpointing of its "
+                              "own (gradient_checkpointing_disable() in transformers), and give foreshard --checkpointing")
+        if watch.phase == "forward":
+            watch.settle()
+            watch.stream.append(("enter", names[id(module)], tensors((args, kwargs))))
+
+    def leaves(module, args, kwargs, made):
+        if watch.phase == "forward":
+            watch.settle()
+            watch.stream.append(("return", names[id(module)]))
+            watch.stream.append(("leave", names[id(module)], tensors(made)))
+
+    def casts(module, args, kwargs):
+        if watch.phase == "forward":
+            watch.settle()
+            watch.stream.append(("casts",))
+        return _cast(args, dtype), _cast(kwargs, dtype)
+
+    if dtype:
+        model.register_forward_pre_hook(casts, with_kwargs=True)
+    for module in model.modules():
+        module.register_forward_pre_hook(enters, with_kwargs=True)
+        module.register_forward_hook(leaves, with_kwargs=True)
+
+
+def run_pass(model, make_batch, loss_of, samples, watch, device):
+    """One pass, watched; returns the loss's key and the inputs' stores."""
+    for parameter in model.parameters():
+        parameter.grad = None
+    watch.phase = "setup"
+    with device:
+        batch = make_batch(samples)
+    batch = batch if isinstance(batch, (tuple, list)) else (batch,)
+    inputs = []
+    for tensor in torch.utils._pytree.tree_leaves(batch):
+        if isinstance(tensor, torch.Tensor) and watch.is_on_device(tensor):
+            inputs.append(watch.store_of(tensor))
+            inputs[-1].words = network_text.sized(inputs[-1].nbytes, tensor.dtype)
+    inputs.sort(key=lambda store: store.number)
+    if not inputs:
+        raise Unsupported("batch(n) makes no tensor on the device that is the default; let it not name another")
+    watch.standing()
+    watch.begin_pass()
+    watch.phase = "forward"
+    with torch.autograd.graph.saved_tensors_hooks(watch.pack, watch.unpack), device:
+        loss = loss_of(model, *batch)
+    watch.settle()
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or loss.grad_fn is None:
+        raise Unsupported("loss(model, *batch) must return one number that hangs on parameters")
+    key = watch.key_of(loss)
+    watch.phase = "after forward"
+    watch.follow(loss)
+    watch.phase = "backward"
+    loss.backward()
+    watch.node = None
+    watch.phase = "setup"
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            raise Unsupported(f"parameter {name} gets no gradient; take it out, or freeze it: requires_grad_(False)")
+    return key, inputs
+
+
+def in_order(network, born):
+    """Parameters as they are registered, each buffer behind as many of them as were made before it."""
+    parameters = list(network.parameters())
+    order = list(parameters)
+    for buffer in sorted(network.buffers(), key=born, reverse=True):
+        order.insert(sum(born(p) < born(buffer) for p in parameters), buffer)
+    return order
+
+
+def make_model(model, dtype, device, watch):
+    """The network, its parameters and buffers in order, and the order in which the former were made."""
+    with device:
+        network = model()
+    if not isinstance(network, nn.Module):
+        raise Unsupported("model() must return a torch.nn.Module")
+    if any(p.device.type != device.type for p in network.parameters()):
+        raise Unsupported("model() makes parameters on a device of its own choice; let it not name one")
+    born = {id(t): watch.store_of(t).number for t in (*network.parameters(), *network.buffers())}
+    declared = in_order(network, lambda tensor: born[id(tensor)])
+    made = sorted(range(sum(1 for _ in network.parameters())), key=[born[id(p)] for p in network.parameters()].__getitem__)
+    for parameter in network.parameters() if dtype else ():
+        if parameter.is_floating_point():
+            parameter.data = parameter.data.to(dtype)
+    return network, declared, made
+
+
+def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=None, samples=SAMPLES, title=""):
+    """model(): the network; batch(n): its tensors; loss(model, *batch): one number. dtype: what FSDP's mixed precision
+    (param_dtype) casts parameters and inputs to; None: all is as it is made."""
+    device, keep_alive = pretended_gpu.create()
+    watch = Watch(device.type)
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    fake.cache_enabled = False  # it forgets what a storage holds beyond a view
+    with fake, watch:
+        torch.manual_seed(0)
+        network, declared, made = make_model(model, DTYPES[dtype] if dtype else None, device, watch)
+        for parameter in network.parameters():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(watch.has_gradient)
+        watch_modules(network, watch, DTYPES[dtype] if dtype else None)
+        run_pass(network, batch, loss, samples[-1], watch, device)  # what is made once is there then
+        passes = {}
+        for n in samples:
+            key, inputs = run_pass(network, batch, loss, n, watch, device)
+            passes[n] = network_text.lines_of_pass(watch, declared, key, inputs)
+            del key, inputs
+        text = network_text.text_of(network, declared, made, passes, block_classes(network, blocks), tokens, title)
+    Path(path).write_text(text)
+    del keep_alive
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("program", help="Python file with model(), batch(n) and loss(model, *batch)")
+    p.add_argument("-o", "--output", required=True, help="network file to write")
+    p.add_argument("--dtype", choices=DTYPES, help="what --param-dtype will be: parameters and inputs are cast to it")
+    p.add_argument("--blocks", help="classes that are units, with commas between (default: BLOCKS, or what stands in a ModuleList)")
+    p.add_argument("--tokens", type=int, help="of a sample (default: TOKENS, or 1)")
+    options = p.parse_args()
+    sys.path.insert(0, str(Path(options.program).resolve().parent))
+    user = runpy.run_path(options.program)
+    for name in ("model", "batch"):
+        if not callable(user.get(name)):
+            sys.exit(f"trace: {options.program} defines no {name}()")
+    blocks = options.blocks.split(",") if options.blocks else user.get("BLOCKS", ())
+    try:
+        write(options.output, user["model"], user["batch"], user.get("loss", default_loss), options.dtype, blocks,
+              options.tokens or user.get("TOKENS"), title=Path(options.program).name)
+    except Unsupported as why:
+        sys.exit(f"trace: {why}")
+    except DataDependentOutputException as why:
+        sys.exit(f"trace: the network asks for a number that only a device could tell ({why.func}); take out what reads tensors' "
+                 "contents (.item(), if x.sum() > 0, x[mask])")
+
+
+if __name__ == "__main__":
+    main()
