@@ -1,6 +1,7 @@
 #include "models/chunked-loss.h"
 #include "models/known.h"
 #include "models/network.h"
+#include "models/traced.h"
 #include "plan/build.h"
 
 /* The most elements that a tensor may have: a plan's file can say its bytes, and sums of many stay
@@ -42,6 +43,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
                     " positions of network %s; lower seq, or let it have more: --network-key "
                     "seq=%" G_GUINT64_FORMAT "%s",
                     tokens_per_sequence, network->seq, network->name, tokens_per_sequence, unless);
+        return NULL;
+    }
+    if (network->traced && !model_traced_body(network->traced, network->name, pass->batch, error)) {
         return NULL;
     }
     if (!tensors_are_countable(network, pass->batch, tokens_per_sequence, error)) {
@@ -178,6 +182,13 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     }
     g_autofree bool *joined =
         strategy->flavour == PLAN_FLAVOUR_FSDP1 ? plan_units_joined(graph, strategy) : NULL;
+    if (joined && network->traced) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: FSDP1 makes gradients of what is frozen beside what is trained, which a "
+                    "trace has not; set flavour = fsdp2, or wrap them apart",
+                    network->name);
+        return NULL;
+    }
     if (joined) { /* walked again: what autograd keeps hangs on which units are trained */
         pass.trained.joined = joined;
         plan_graph_free(graph);

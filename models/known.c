@@ -1,6 +1,7 @@
 #include "models/known.h"
 
 #include "models/stages.h"
+#include "models/traced.h"
 
 #include "models/chunked-loss.h"
 #include "plan/plan.h"
@@ -294,6 +295,9 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
 
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
                          GError **error) {
+    if (network->traced) {
+        return model_traced_is_known_with(network, strategy, error);
+    }
     return pytorch_has_kernel(network, strategy, error) &&
            mask_is_known(network, strategy, error) && can_have_experts(network, strategy, error) &&
            loss_is_known(network, strategy, error) &&

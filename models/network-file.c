@@ -2,6 +2,7 @@
 
 #include "models/config-json.h"
 #include "models/network.h"
+#include "models/traced.h"
 #include "plan/file.h"
 
 static bool is_json(const char *text, const char *path) {
@@ -68,6 +69,12 @@ static ModelNetwork *read_ini(const char *ini, gsize length, const char *path,
                               const char *const *changes, GError **error) {
     if (!changes || !*changes) {
         return model_network_read(ini, length, path, error);
+    }
+    if (model_traced_is(ini, length)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: a traced network has no keys; change the program and trace it again",
+                    path);
+        return NULL;
     }
     g_autofree char *changed = with_changes(ini, changes);
     return model_network_read(changed, strlen(changed), path, error);

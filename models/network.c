@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/sound.h"
+#include "models/traced.h"
 #include "plan/ini.h"
 
 static const ModelFamily *const families[] = {&model_gpt,        &model_mpt,  &model_llama,
@@ -13,6 +14,7 @@ void model_network_free(ModelNetwork *network) {
     if (network) {
         g_free(network->name);
         g_free(network->text);
+        model_traced_free(network->traced);
         g_free(network->dropouts);
         g_free(network);
     }
@@ -289,16 +291,45 @@ static bool has_all_keys(const PlanIni *ini, const ModelFamily *family, GError *
     return true;
 }
 
+/* Called as its file is, without what such files end in. */
+static char *name_of(const char *file_name) {
+    g_autofree char *base = g_path_get_basename(file_name);
+    for (const char *const *end = (const char *const[]){".ini", ".network", NULL}; *end; end++) {
+        if (g_str_has_suffix(base, *end)) {
+            return g_strndup(base, strlen(base) - strlen(*end));
+        }
+    }
+    return g_steal_pointer(&base);
+}
+
+static ModelNetwork *read_traced(const char *text, gsize length, const char *file_name,
+                                 GError **error) {
+    ModelTraced *traced = model_traced_read(text, length, file_name, error);
+    if (!traced) {
+        return NULL;
+    }
+    ModelNetwork *network = g_new0(ModelNetwork, 1);
+    network->name = name_of(file_name);
+    network->text = g_strndup(text, length);
+    network->family = &model_traced;
+    network->traced = traced;
+    network->seq = traced->tokens;
+    network->rope_base = 10000;
+    network->rotary_share = 1;
+    return network;
+}
+
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,
                                  GError **error) {
+    if (model_traced_is(text, length)) {
+        return read_traced(text, length, file_name, error);
+    }
     g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
     if (!ini) {
         return NULL;
     }
     g_autoptr(ModelNetwork) network = g_new0(ModelNetwork, 1);
-    g_autofree char *base = g_path_get_basename(file_name);
-    network->name =
-        g_str_has_suffix(base, ".ini") ? g_strndup(base, strlen(base) - 4) : g_strdup(base);
+    network->name = name_of(file_name);
     network->text = g_strndup(text, length);
     network->rope_base = 10000;
     network->rotary_share = 1;

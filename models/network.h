@@ -84,6 +84,7 @@ typedef enum {
 } ModelGelu;
 
 typedef struct ModelFamily ModelFamily;
+typedef struct ModelTraced ModelTraced;
 
 typedef struct {
     char *name;
@@ -91,7 +92,8 @@ typedef struct {
     char *dropouts;   /* of its config.json, in words, none of which is planned; NULL: none */
     bool from_config; /* its text was a config.json */
     const ModelFamily *family;
-    ModelCode code; /* llama */
+    ModelTraced *traced; /* traced.h; NULL: its family makes it of the keys below */
+    ModelCode code;      /* llama */
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
     uint64_t experts, experts_per_token; /* llama: instead of each block's hidden layer; 0: none */

@@ -140,9 +140,12 @@ static void next_batch(PlanRun *run) {
                                       (int64_t)run->pass, passes / at_once},
                           NULL);
     for (unsigned i = 0; i < 2; i++) {
-        plan_run_operand(run, i < graph->inputs->len
-                                  ? plan_run_value(run, g_array_index(graph->inputs, uint32_t, i))
-                                  : PLAN_NO_TENSOR);
+        bool is_there = i < graph->inputs->len && !graph->traced;
+        uint32_t input = is_there || !i ? i : v->bound ? 0 : PLAN_NONE; /* a trace's own */
+        plan_run_operand(run,
+                         input == PLAN_NONE
+                             ? PLAN_NO_TENSOR
+                             : plan_run_value(run, g_array_index(graph->inputs, uint32_t, input)));
     }
     plan_builder_launch(&run->builder, 0);
 }

@@ -29,6 +29,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->locals = g_array_new(FALSE, FALSE, sizeof(Local));
     graph->ranks = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 4096);
     graph->copies = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 2048);
+    graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->loss = graph->rope_frequencies = graph->last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
     graph->n_stages = 1;
@@ -43,7 +44,8 @@ void plan_graph_free(PlanGraph *graph) {
     GArray *arrays[] = {graph->modules, graph->parameters, graph->values,  graph->ops,
                         graph->steps,   graph->value_refs, graph->dims,    graph->attrs,
                         graph->inputs,  graph->releases,   graph->holds,   graph->frames,
-                        graph->locals,  graph->ranks,      graph->buffers, graph->copies};
+                        graph->locals,  graph->ranks,      graph->buffers, graph->copies,
+                        graph->made};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
@@ -173,6 +175,12 @@ void plan_graph_sees_all(PlanGraph *graph, uint32_t value) {
     plan_graph_at(graph->parameters, PlanGraphParameter, parameter)->sees_all = true;
 }
 
+void plan_graph_freeze(PlanGraph *graph, uint32_t value) {
+    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter)->frozen = true;
+    v->requires_grad = false;
+}
+
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
     PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
     PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
@@ -216,20 +224,22 @@ void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
     add_buffer(graph, dtype, elements, PLAN_NONE);
 }
 
-void plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
-    add_buffer(graph, dtype, elements, graph->parameters->len);
+uint32_t plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
+    return add_buffer(graph, dtype, elements, graph->parameters->len);
 }
 
-static uint32_t add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
+uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
     uint32_t first = graph->value_refs->len;
     g_array_append_vals(graph->value_refs, values, n);
     return first;
 }
 
-static void add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
-                     const uint32_t *values, unsigned n) {
-    PlanGraphStep step = {
-        .kind = kind, .index = index, .values = add_refs(graph, values, n), .n_values = n};
+void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
+                         const uint32_t *values, unsigned n) {
+    PlanGraphStep step = {.kind = kind,
+                          .index = index,
+                          .values = plan_graph_add_refs(graph, values, n),
+                          .n_values = n};
     g_array_append_val(graph->steps, step);
 }
 
@@ -249,7 +259,7 @@ static void push_frame(PlanGraph *graph, uint32_t module) {
 
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
     push_frame(graph, module);
-    add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
+    plan_graph_add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
 }
 
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
@@ -273,7 +283,7 @@ static uint32_t pop_frame(PlanGraph *graph) {
     uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
     uint32_t module = g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
     g_array_set_size(graph->frames, graph->frames->len - 2);
-    add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
     return enter;
 }
 
@@ -296,7 +306,7 @@ void plan_graph_return(PlanGraph *graph) {
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t module = plan_graph_module_now(graph), enter = pop_frame(graph);
     uint32_t return_step = graph->steps->len - 1;
-    add_step(graph, PLAN_STEP_LEAVE, module, results, n);
+    plan_graph_add_step(graph, PLAN_STEP_LEAVE, module, results, n);
     PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
     for (unsigned i = 0; i < entered.n_values && !entered.takes_over; i++) {
         hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
@@ -382,10 +392,10 @@ uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, u
 
 uint32_t plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values) {
     op.module = plan_graph_module_now(graph);
-    op.values = add_refs(graph, values, op.n_inputs + op.n_outputs);
+    op.values = plan_graph_add_refs(graph, values, op.n_inputs + op.n_outputs);
     g_array_append_val(graph->ops, op);
     uint32_t step = graph->steps->len;
-    add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
+    plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
     for (unsigned i = 0; i < op.n_inputs + op.n_outputs; i++) {
         if (values[i] != PLAN_NONE) {
             hold_until(graph, values[i], step);
@@ -512,7 +522,7 @@ void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
         return;
     }
     graph->autocasts = false;
-    add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
     for (uint32_t p = 0; p < graph->copies->len; p++) {
         uint32_t copy = g_array_index(graph->copies, uint32_t, p);
         if (copy != PLAN_NONE) {
@@ -623,7 +633,7 @@ void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
 
 void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value) {
     plan_graph_after_backward(graph, module);
-    add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
     hold_until(graph, value, graph->steps->len - 1);
 }
 

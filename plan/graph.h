@@ -11,6 +11,7 @@
 
 #include "plan/plan.h"
 #include "plan/strategy.h"
+#include "plan/traced.h"
 
 /* Ops without a kernel forward; what each makes backward:
  *   SPLIT  the columns of x into views; a concatenation
@@ -44,7 +45,9 @@
  *   RING_ATTENTION  of a rank's queries, to all ranks' keys and values: o, the logarithms of its
  *                   sums, and the random state of the last turn
  *   RING_ROWS       what that gave, in rows of tokens: a copy on most ranks; the gradient as it
- *                   comes */
+ *                   comes
+ * Of a traced network (traced.h) all are of one kind, whose dim is the number of what it does:
+ *   TRACED          as recorded */
 typedef enum {
     PLAN_GRAPH_SPLIT = PLAN_N_OP_KINDS,
     PLAN_GRAPH_SLICE,
@@ -66,7 +69,8 @@ typedef enum {
     PLAN_GRAPH_SHARED_LOSS,
     PLAN_GRAPH_FLOAT8_LINEAR,
     PLAN_GRAPH_RING_ATTENTION,
-    PLAN_GRAPH_RING_ROWS
+    PLAN_GRAPH_RING_ROWS,
+    PLAN_GRAPH_TRACED
 } PlanGraphView;
 
 typedef enum {
@@ -97,9 +101,11 @@ typedef struct {
     double init_value;
     bool frozen; /* it is not trained: no gradient, no state */
     bool of_adapter;
-    bool wide;       /* it is fp32, whatever the network is made in */
-    PlanShare share; /* dims are what one rank of the tensor axis has of it */
-    bool sees_all;   /* every rank of that axis makes the whole of its gradient */
+    bool wide;            /* it is fp32, whatever the network is made in */
+    PlanShare share;      /* dims are what one rank of the tensor axis has of it */
+    bool sees_all;        /* every rank of that axis makes the whole of its gradient */
+    bool copies_gradient; /* autograd copies what comes, which is not laid out as it is, or is
+                           * another's too */
 } PlanGraphParameter;
 
 typedef struct {
@@ -110,6 +116,7 @@ typedef struct {
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
+    bool is_kept;   /* no buffer, though it lives like one: what a module made once and keeps */
     uint64_t bound; /* inputs: integers are below it; 0: real numbers */
     uint32_t next;  /* what its variable holds from the step on that makes it; 0: nothing else */
     uint32_t behind_variable; /* another variable, behind which its own goes; 0: as it was made */
@@ -174,7 +181,8 @@ struct _PlanGraph {
     GArray *holds;                                       /* last step that holds each value */
     GArray *frames;                                      /* modules being walked: id, enter step */
     GArray *locals;                                      /* what plan_graph_hold() was told */
-    GArray *ranks;  /* uint64_t: of values let go of in one step, the order */
+    GArray *ranks; /* uint64_t: of values let go of in one step, the order */
+    GArray *made; /* uint32_t parameters in the order in which they are made; none: as they stand */
     GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
     PlanGraphRope ropes[2]; /* most have one or none */
     unsigned n_ropes;
@@ -210,8 +218,10 @@ struct _PlanGraph {
     PlanPipelineSplit split;
     uint32_t arrives, leaves;
     PlanGraph *behind;
-    uint64_t samples; /* sequences a pass */
-    uint64_t tokens;  /* tokens a pass */
+    const PlanTraced *traced; /* that it is made of; NULL: a family emitted it */
+    uint32_t first_cast; /* of it: op from which on, until its root is entered, inputs are cast */
+    uint64_t samples;    /* sequences a pass */
+    uint64_t tokens;     /* tokens a pass */
     GStringChunk *strings;
 };
 
@@ -229,6 +239,8 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
 void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
 /* Each has all of it, and sees all tokens. */
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
+/* It is not trained, whatever the strategy says. */
+void plan_graph_freeze(PlanGraph *graph, uint32_t value);
 /* The module holds the parameter too: what freezes one freezes the other. */
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
@@ -259,7 +271,7 @@ GRegex *plan_graph_whole_regex(const char *pattern);
 /* A registered buffer that is only there; none of its numbers matter to the plan. Or the same, made
  * where it is declared, between the parameters. */
 void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
-void plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
+uint32_t plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
 
 /* Walking. */
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);
@@ -389,6 +401,9 @@ void plan_graph_after_backward(PlanGraph *graph, uint32_t module);
 void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module);
 /* What products and attention compute in. */
 PlanDtype plan_graph_product_dtype(const PlanGraph *graph);
+/* The walk of a traced network, whose modules, parameters, buffers and inputs are declared. It is
+ * not owned. */
+void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced);
 /* After the walk: the loss, and who lets go of what when. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 

@@ -426,6 +426,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_LOG_SIGMOID:
         return d[0];
 #define LIST_OP(id, ...) case PLAN_OP_##id:
+#define TRACED_OP        LIST_OP
 #include "plan/ops.def"
         return 1;
     case PLAN_OP_UPDATE_SCALE:
@@ -553,8 +554,11 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         if (reaches_beyond(&o, b)) {
             return g_strdup_printf("operand %s reaches beyond b%u", info->name, o.buffer);
         }
+        bool only_moves =
+            kind == PLAN_OP_FLATTEN || kind == PLAN_OP_COPY || kind == PLAN_OP_BROADCAST;
         bool takes_any =
-            kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) ||
+            kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) || plan_op_is_traced(kind) ||
+            only_moves ||
             ((kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_COPY || plan_op_is_of_peers(kind)) &&
              (b->dtype == PLAN_UINT8 || plan_dtype_is_float8((PlanDtype)b->dtype)));
         if (!takes_any &&
@@ -690,5 +694,5 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         return g_strdup("tokens need targets");
     }
     char *fault = operands_fault(role, op, d);
-    return fault || !info->n_lists ? fault : list_fault(role, op, d);
+    return fault || !info->n_lists || plan_op_is_traced(kind) ? fault : list_fault(role, op, d);
 }

@@ -22,6 +22,13 @@ static double attention_part_flops(const int64_t *dims) {
     return 4 * (double)dims[0] * (double)dims[1] * pairs * (double)dims[4];
 }
 
+/* Two products over the pairs of a query and a key, half of them where a token sees none behind
+ * it; backward five, as below. */
+static double traced_attention_flops(const int64_t *dims) {
+    double pairs = (double)dims[3] * (double)dims[5] / (dims[6] ? 2 : 1);
+    return 4 * (double)dims[0] * (double)dims[1] * pairs * (double)dims[4] * (dims[7] ? 2.5 : 1);
+}
+
 static double flops_of(PlanOpKind kind, const int64_t *dims) {
     switch (plan_op_info(kind)->op_class) {
     case PLAN_CLASS_MATMUL:
@@ -29,8 +36,12 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
             return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2] * (double)dims[3] *
                    (double)dims[4];
         }
-        return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2];
+        return 2 * (double)dims[0] * (double)dims[1] * (double)dims[2] *
+               (kind == PLAN_OP_TRACED_MATMUL ? (double)dims[3] : 1);
     case PLAN_CLASS_ATTENTION:
+        if (kind == PLAN_OP_TRACED_ATTENTION) {
+            return traced_attention_flops(dims);
+        }
         if (kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) {
             return attention_part_flops(dims) * (kind == PLAN_OP_ATTENTION_PART ? 1 : 2.5);
         }
@@ -125,7 +136,10 @@ double plan_op_flops(const PlanRole *role, const PlanOp *op) {
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
     bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
-    bool again = attends && op->kind != PLAN_OP_ATTENTION && op->kind != PLAN_OP_ATTENTION_PART;
+    bool is_traced = op->kind == PLAN_OP_TRACED_ATTENTION;
+    bool again =
+        is_traced ? plan_op_dims(role, op)[7] != 0
+                  : attends && op->kind != PLAN_OP_ATTENTION && op->kind != PLAN_OP_ATTENTION_PART;
     double hidden = plan_op_has_mask(role, op) ? pairs_for_one_seen(role, op) : 1;
     return plan_op_flops(role, op) / hidden * (again ? 4.0 / 5.0 : 1.0);
 }
@@ -152,6 +166,12 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;
+    } else if (kind == PLAN_OP_TRACED_MEMORY) {
+        work.bytes = (double)dims[0];
+    } else if (kind == PLAN_OP_TRACED_MATMUL) {
+        work.bytes = (double)dims[4];
+    } else if (kind == PLAN_OP_TRACED_ATTENTION) {
+        work.bytes = (double)dims[8];
     } else if (plan_op_is_host_init(kind)) {
         work.bytes = 4 * (double)dims[1];
     } else if (moved_on_host(kind, dims)) {

@@ -90,9 +90,10 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
 
 /* Every other dim counts something. */
 static bool may_be_zero(const char *dim) {
-    static const char *const names[] = {
-        "causal", "parameter", "bound", "rank_stride", "offset", "pass", "back",  "apart", "from",
-        "stream", "slot",      "to",    "place",       "norm",   "peer", "ahead", NULL};
+    static const char *const names[] = {"causal", "parameter", "bound", "rank_stride", "offset",
+                                        "pass",   "back",      "apart", "from",        "stream",
+                                        "slot",   "to",        "place", "norm",        "peer",
+                                        "ahead",  "backward",  NULL};
     return is_among(dim, names) || g_str_has_suffix(dim, "_layout");
 }
 

@@ -126,6 +126,10 @@ static inline bool plan_op_is_linear(PlanOpKind kind) {
     return kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_PARTS;
 }
 
+static inline bool plan_op_is_traced(PlanOpKind kind) {
+    return kind >= PLAN_OP_TRACED_MEMORY && kind <= PLAN_OP_TRACED_ATTENTION;
+}
+
 static inline bool plan_op_is_of_float8(PlanOpKind kind) {
     return kind >= PLAN_OP_FLOAT8_SCALE && kind <= PLAN_OP_FLOAT8_LINEAR_DW;
 }

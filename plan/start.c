@@ -1,5 +1,7 @@
 #include "plan/start.h"
 
+#include "plan/autograd/traced.h"
+
 static PlanTensor make_inputs(PlanRun *run, uint32_t value, uint64_t times, const char *name) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
     PlanTensor tensor = plan_run_new_tensor(run, times * v->elements, (PlanDtype)v->dtype, name);
@@ -33,6 +35,10 @@ static void make_buffer(PlanRun *run, uint32_t value) {
     PlanTensor tensor = make_input(run, value, is_rope ? "frequencies" : "buffer");
     int64_t n = is_rope ? (int64_t)graph->rope_dim : (int64_t)tensor.elements;
     double one = 1;
+    if (graph->traced) {
+        plan_traced_launch_first(run, tensor);
+        return;
+    }
     plan_builder_begin_op(&run->builder, is_rope ? PLAN_OP_ROPE_FREQUENCIES : PLAN_OP_FILL,
                           PLAN_AXIS_NONE, &n, is_rope ? &graph->rope_base : &one);
     plan_run_operand(run, tensor);
@@ -57,9 +63,10 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
     uint32_t n = run->graph->parameters->len;
     for (uint32_t i = 0; i <= n; i++) {
         make_buffers(run, i);
+        uint32_t p = i < run->graph->made->len ? g_array_index(run->graph->made, uint32_t, i) : i;
         if (make && i < n &&
-            !plan_graph_at(run->graph->parameters, PlanGraphParameter, i)->of_adapter) {
-            make(run, i, data);
+            !plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->of_adapter) {
+            make(run, p, data);
         }
     }
     plan_run_at(run, PLAN_PHASE_SETUP, 0);

@@ -83,14 +83,31 @@ static void wrap_named(Wrap *w, const char *pattern) {
     }
 }
 
+/* By module. A family's all are called; of a traced network lists of modules are not. */
+static bool *called(const PlanGraph *graph) {
+    bool *is_called = g_new0(bool, graph->modules->len);
+    for (uint32_t m = 0; m < graph->modules->len; m++) {
+        is_called[m] = !graph->traced;
+    }
+    for (uint32_t i = 0; i < graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->kind == PLAN_STEP_ENTER) {
+            is_called[step->index] = true;
+        }
+    }
+    return is_called;
+}
+
+/* Lists of modules are none (its EXCLUDE_WRAP_MODULES). */
 static void wrap_by_size(Wrap *w, uint64_t least) {
     uint32_t n = w->graph->modules->len;
+    g_autofree bool *is_called = called(w->graph);
     g_autofree uint64_t *loose = g_new0(uint64_t, n); /* elements of a module in no unit yet */
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
         loose[parameter_at(w->graph, p)->module] += parameter_at(w->graph, p)->elements;
     }
     for (uint32_t m = n; m-- > 1;) { /* children come after their parents */
-        if (loose[m] >= least) {
+        if (loose[m] >= least && is_called[m]) {
             wrap(w, m, m);
         } else {
             loose[module_at(w->graph, m)->parent] += loose[m];
@@ -219,6 +236,46 @@ static void make_units(const Wrap *w, PlanRun *run) {
     run->units = (PlanRunUnit *)(gpointer)g_array_free(units, FALSE);
 }
 
+/* fully_shard() takes a module's parameters behind those of what it holds: by module, its turn.
+ * Modules stand in the order in which they are found from the root on. */
+static uint32_t *turns_of_modules(const PlanGraph *graph) {
+    uint32_t n = graph->modules->len;
+    uint32_t *turns = g_new0(uint32_t, n);
+    g_autofree uint32_t *n_inside = g_new0(uint32_t, n), *n_around = g_new0(uint32_t, n);
+    for (uint32_t m = n; m-- > 1;) {
+        n_inside[plan_graph_at(graph->modules, PlanGraphModule, m)->parent] += n_inside[m] + 1;
+    }
+    for (uint32_t m = 1; m < n; m++) {
+        n_around[m] = n_around[plan_graph_at(graph->modules, PlanGraphModule, m)->parent] + 1;
+    }
+    for (uint32_t m = 0; m < n; m++) {
+        turns[m] = m + n_inside[m] - n_around[m];
+    }
+    return turns;
+}
+
+typedef struct {
+    const PlanGraph *graph;
+    const uint32_t *turns;
+} Turns;
+
+static gint by_turn(gconstpointer a, gconstpointer b, gpointer data) {
+    const Turns *t = data;
+    uint32_t p = *(const uint32_t *)a, q = *(const uint32_t *)b;
+    uint32_t of_p = t->turns[parameter_at(t->graph, p)->module];
+    uint32_t of_q = t->turns[parameter_at(t->graph, q)->module];
+    return of_p != of_q ? (of_p < of_q ? -1 : 1) : p < q ? -1 : p > q;
+}
+
+/* A family's modules have parameters or modules, none has both. */
+static void order_by_modules(const PlanGraph *graph, PlanRun *run) {
+    g_autofree uint32_t *turns = turns_of_modules(graph);
+    Turns data = {graph, turns};
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        g_array_sort_with_data(run->units[u].parameters, by_turn, &data);
+    }
+}
+
 static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
         uint32_t u = run->unit_of_module[parameter_at(graph, p)->module];
@@ -254,6 +311,9 @@ void plan_assign_units(PlanRun *run) {
     choose(&w);
     make_units(&w, run);
     deal_parameters(graph, run);
+    if (graph->traced && run->strategy->flavour == PLAN_FLAVOUR_FSDP2) {
+        order_by_modules(graph, run);
+    }
     if (w.tail_norm) {
         put_tail_norm_first(&w, run);
     }
@@ -331,6 +391,83 @@ static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
                             module_at(graph, run->units[run->unit_of_parameter[p]].module)->name);
                 return false;
             }
+        }
+    }
+    return true;
+}
+
+/* The first parameter that an op reads, itself or by a view, whose unit is not open. */
+static uint32_t closed_parameter(const PlanRun *run, const PlanGraphOp *op, const bool *open) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        uint32_t value = plan_graph_ref(graph, op->values + i);
+        if (value == PLAN_NONE) {
+            continue;
+        }
+        uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
+        uint32_t p = plan_graph_at(graph->values, PlanGraphValue, base)->parameter;
+        if (p != PLAN_NONE && !open[run->unit_of_parameter[p]]) {
+            return p;
+        }
+    }
+    return PLAN_NONE;
+}
+
+/* What FSDP finds of a module's results; those within an object of its own it does not see. */
+static bool is_returned_to(const PlanRun *run, const PlanGraphStep *leave, uint32_t unit) {
+    bool wants = n_trained(run, unit) == 0;
+    for (uint32_t i = 0; i < leave->n_values; i++) {
+        wants |=
+            plan_graph_wants_gradient(run->graph, plan_graph_ref(run->graph, leave->values + i));
+    }
+    return wants;
+}
+
+/* A traced program may use a parameter anywhere, such as in its loss. */
+static bool parameters_are_there(const PlanRun *run, GError **error) {
+    const PlanGraph *graph = run->graph;
+    g_autofree bool *open = g_new0(bool, run->n_units);
+    for (uint32_t i = 0; i < graph->steps->len && graph->traced && wraps(run->strategy); i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE) {
+            open[run->unit_opened_by[step->index]] = true;
+        } else if (step->kind == PLAN_STEP_LEAVE && run->unit_closed_by[step->index] != PLAN_NONE) {
+            uint32_t unit = run->unit_closed_by[step->index];
+            open[unit] = false;
+            if (!is_returned_to(run, step, unit)) {
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                            "module '%s' returns no tensor through which backward comes back to "
+                            "it, so that FSDP would not gather it again; have it return tensors, "
+                            "or lists or dictionaries of them, or wrap others",
+                            module_at(graph, step->index)->name);
+                return false;
+            }
+        } else if (step->kind == PLAN_STEP_OP) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            uint32_t p = closed_parameter(run, op, open);
+            if (p != PLAN_NONE) {
+                uint32_t unit = run->unit_of_parameter[p];
+                const char *name = unit ? module_at(graph, run->units[unit].module)->name : "root";
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                            "%s is used while its unit %s is not called, where it is sharded; use "
+                            "it within that module's forward, or wrap others",
+                            parameter_at(graph, p)->name, name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool units_run(const PlanRun *run, GError **error) {
+    g_autofree bool *is_called = called(run->graph);
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        uint32_t m = run->units[u].module;
+        if (!is_called[m]) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "module %s is never called, so that nothing gathers it; wrap what it holds",
+                        module_at(run->graph, m)->name);
+            return false;
         }
     }
     return true;
@@ -428,10 +565,10 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
 
 bool plan_check_units(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
-        !float8_shards_are_even(run, error)) {
+        !float8_shards_are_even(run, error) || !parameters_are_there(run, error)) {
         return false;
     }
-    return run->n_units == 1 || (parameters_are_used_inside(run, error) &&
+    return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&
                                  units_run_once(run, error) && blocks_are_not_split(run, error));
 }
 

@@ -36,6 +36,9 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
                             .k = (double)dims[4]};
     }
     double m = (double)dims[0], n = (double)dims[1], k = (double)dims[2];
+    if (op->kind == PLAN_OP_TRACED_MATMUL) {
+        return (SimProduct){.batch = (double)dims[3], .m = m, .n = n, .k = k};
+    }
     if (is_grouped(op->kind)) {
         return grouped_product(op->kind, m / (double)dims[3], n, k, (double)dims[3]);
     }
@@ -82,11 +85,24 @@ static SimAttention attention_part_of(const PlanOp *op, const int64_t *dims) {
                           .backward = backward};
 }
 
+/* dims: batch, heads, heads of k and v, queries, head size, keys, causal, backward */
+static SimAttention traced_attention_of(const int64_t *dims) {
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[dims[7] ? 5 : 3],
+                          .head_dim = (double)dims[4],
+                          .causal = dims[6] != 0,
+                          .backward = dims[7] != 0};
+}
+
 /* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
 static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
     const int64_t *dims = plan_op_dims(role, op);
     if (plan_op_is_of_ring(op->kind)) {
         return attention_part_of(op, dims);
+    }
+    if (op->kind == PLAN_OP_TRACED_ATTENTION) {
+        return traced_attention_of(dims);
     }
     return (SimAttention){.batch = (double)dims[0],
                           .heads = (double)dims[1],

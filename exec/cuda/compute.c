@@ -471,7 +471,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ADD_TO_ROWS:
     case PLAN_OP_TOTAL_COLUMNS:
         return exec_cuda_experts(t, k);
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, FLOAT8_OP and RING_OP */
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, FLOAT8_OP, RING_OP and
+                               * TRACED_OP */
     case PLAN_OP_CHUNKED_LOSS:
     case PLAN_OP_BACK:
     case PLAN_OP_LATER_MASK:
@@ -487,6 +488,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_GROUPED_PARTS:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #define RING_OP            FLOAT8_OP
+#define TRACED_OP          FLOAT8_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */
     case PLAN_OP_INIT_NORMAL:

@@ -153,6 +153,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "the network (--network-key code=own), or run on CPU ranks (--device host)",
                       error);
     }
+    if (plan_op_is_traced((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "a traced network can be predicted, and not run: of its ops is known what "
+                      "they allocate and move, not what they compute",
+                      error);
+    }
     if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
         return refuse(op,
                       "it has no kernels for float8, which can be planned and predicted; set "

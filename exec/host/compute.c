@@ -503,6 +503,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         break; /* launch.c refuses them */
+#define TRACED_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        break; /* launch.c refuses them */
 #define RING_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         exec_ring_compute(t);

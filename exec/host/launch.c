@@ -106,6 +106,12 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (!exec_host_step_is_bounded(context->role, op, error)) {
         return false;
     }
+    if (plan_op_is_traced((PlanOpKind)op->kind)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "a traced network can be predicted, and not run: of its ops is known "
+                            "what they allocate and move, not what they compute");
+        return false;
+    }
     if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "CPU ranks have no kernels for float8; `foreshard predict` plans and "

@@ -9,6 +9,7 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/read.h"
 #include "plan/autograd/stages.h"
+#include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
 
 /* A max-heap of node numbers. */
@@ -48,6 +49,10 @@ static PlanTensor sum_of(PlanRun *run, PlanTensor slot, PlanTensor gradient) {
     uint32_t buffer = plan_run_buffer_of(run, gradient);
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
     PlanTensor sum = plan_run_new_tensor(run, slot.elements, dtype, "gradient_sum");
+    if (run->graph->traced) {
+        plan_traced_launch_sum(run, slot, gradient, sum);
+        return sum;
+    }
     bool is_view = gradient.elements < slot.elements;
     int64_t rows = (int64_t)gradient.elements, n = (int64_t)slot.elements;
     int64_t dims[] = {rows, is_view ? n / rows : n};
@@ -82,6 +87,15 @@ static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
     plan_builder_launch(&run->builder, 0);
 }
 
+/* Laid out as its parameter. */
+static PlanTensor copy_of(PlanRun *run, PlanTensor gradient) {
+    PlanTensor copy =
+        plan_run_new_tensor(run, gradient.elements, plan_run_dtype_of(run, gradient), "gradient");
+    plan_traced_launch_sum(run, gradient, gradient, copy);
+    plan_run_unref(run, gradient);
+    return copy;
+}
+
 /* The parameter's .grad becomes the gradient that has come, without a copy; one that an earlier
  * pass left takes it in. */
 static void accumulate(PlanRun *run, uint32_t parameter) {
@@ -92,6 +106,9 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
         plan_run_hook_at(run, run->flavour->gradient_ready, parameter);
         plan_run_unref(run, gradient);
         return;
+    }
+    if (plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->copies_gradient) {
+        gradient = copy_of(run, gradient);
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
     buffer->sub = PLAN_GRADIENTS_UNSHARDED;
@@ -160,7 +177,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
     const PlanGraphOp *op = op_of(run, node);
     bool is_linear = op && op->kind < PLAN_N_OP_KINDS && plan_op_is_linear((PlanOpKind)op->kind);
     bool has_bias = is_linear && plan_graph_ref(run->graph, op->values + 2) != PLAN_NONE;
-    uint32_t complete[PLAN_MAX_SLOTS];
+    g_autofree uint32_t *complete = g_new(uint32_t, node->n_edges + 1);
     for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
         plan_run_ref(run, gradients[i]);
     }
@@ -237,8 +254,9 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         plan_stages_arrived(run, run->tape.slots.items[node.slots]);
         return;
     }
-    PlanTensor given[PLAN_MAX_SLOTS], made[PLAN_MAX_SLOTS];
-    g_assert(node.n_slots <= PLAN_MAX_SLOTS && node.n_edges <= PLAN_MAX_SLOTS);
+    uint32_t n_most = MAX(node.n_slots, node.n_edges) + 1;
+    g_autofree PlanTensor *given = g_new(PlanTensor, 2 * n_most);
+    PlanTensor *made = given + n_most;
     for (uint32_t i = 0; i < node.n_slots; i++) {
         given[i] = run->tape.slots.items[node.slots + i];
     }

@@ -8,6 +8,7 @@
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
+#include "plan/autograd/traced.h"
 
 /* dx of the first input from dy and one value the op kept. */
 static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
@@ -368,6 +369,9 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_RING_ROWS:
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
         return;
+    case PLAN_GRAPH_TRACED:
+        plan_traced_backward(b);
+        return;
     case PLAN_GRAPH_DETACHED: /* makes no node */
         break;
     }
@@ -550,6 +554,7 @@ static void differentiate(const PlanBackward *b) {
 #define SHARE_OP             GRADIENT_OP
 #define FLOAT8_OP            GRADIENT_OP
 #define RING_OP              GRADIENT_OP
+#define TRACED_OP            GRADIENT_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:

@@ -4,6 +4,7 @@
 #include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
 #include "plan/autograd/stages.h"
+#include "plan/autograd/traced.h"
 
 #include "plan/units.h"
 
@@ -179,6 +180,10 @@ static uint32_t add_node(PlanRun *run, PlanNode node) {
 }
 
 void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
+    if (plan_traced_is(op)) {
+        plan_traced_save(run, op, node);
+        return;
+    }
     uint8_t positions[PLAN_MAX_SLOTS];
     node->saved = run->tape.saved.len;
     node->n_saved = plan_saved_values(run->graph, op, positions);
@@ -201,9 +206,15 @@ void plan_run_drop_saved(PlanRun *run, uint32_t id) {
     node->n_saved = 0;
 }
 
+/* Of a traced op's inputs some are read alone. */
+static uint32_t n_edges_of(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_traced_is(op) ? plan_traced_kind(run->graph, op)->n_edges : op->n_inputs;
+}
+
 static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     bool differentiable = false;
-    for (unsigned i = 0; i < op->n_inputs; i++) {
+    uint32_t n_edges = n_edges_of(run, op);
+    for (unsigned i = 0; i < n_edges; i++) {
         differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
     }
     if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED ||
@@ -214,10 +225,12 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     node.n_slots += op->kind == PLAN_OP_LINEAR_GELU; /* its bias's gradient, where it comes early */
     node.n_slots += op->kind == PLAN_OP_SWIGLU ? 2 : 0; /* float8.h */
     node.edges = run->tape.edges.len;
-    for (unsigned i = 0; i < op->n_inputs; i++) {
+    for (unsigned i = 0; i < n_edges; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));
     }
-    node.checkpoint = plan_saves_anything(run->graph, op) ? run->checkpoint : PLAN_NONE;
+    bool saves = plan_traced_is(op) ? plan_traced_kind(run->graph, op)->n_saves > 0
+                                    : plan_saves_anything(run->graph, op);
+    node.checkpoint = saves ? run->checkpoint : PLAN_NONE;
     if (node.checkpoint == PLAN_NONE) {
         plan_run_save(run, op, &node);
     } else {
@@ -250,6 +263,8 @@ static void run_op(PlanRun *run, uint32_t op_id) {
         (run->graph->compiled ? plan_ring_compiled_forward : plan_ring_forward)(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS) {
         plan_ring_rows_forward(run, op);
+    } else if (plan_traced_is(op)) {
+        plan_traced_forward(run, op_id, op);
     } else if (op->kind >= PLAN_N_OP_KINDS) {
         for (unsigned i = 0; i < op->n_outputs; i++) {
             hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));
@@ -348,8 +363,11 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
     }
 }
 
+/* The root's begins with what was cast for it. */
 void plan_run_begin_frame(PlanRun *run) {
-    plan_vector_push(&run->frames, run->frame_buffers.len);
+    bool is_root = !run->frames.len && run->builder.phase == PLAN_PHASE_FORWARD;
+    uint32_t first = is_root ? 0 : run->frame_buffers.len;
+    plan_vector_push(&run->frames, first);
 }
 
 static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {

@@ -10,6 +10,7 @@
 #include "plan/autograd/float8.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/shared.h"
+#include "plan/autograd/traced.h"
 
 /* ---- what is kept --------------------------------------------------------------------------- */
 
@@ -33,6 +34,9 @@ void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
 }
 
 static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
+    if (plan_traced_is(op)) {
+        return plan_traced_keeps_an_output(run->graph, op);
+    }
     uint8_t positions[PLAN_MAX_SLOTS];
     unsigned n = plan_saved_values(run->graph, op, positions);
     for (unsigned i = 0; i < n; i++) {
@@ -118,6 +122,12 @@ static bool is_product(const PlanRun *run, const PlanGraphOp *op) {
 
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
 static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
+    if (plan_traced_is(op)) {
+        PlanTracedChoice choice = plan_traced_kind(run->graph, op)->choice;
+        run->n_products += choice == PLAN_TRACED_PRODUCT;
+        return choice == PLAN_TRACED_ATTENTION ||
+               (choice == PLAN_TRACED_PRODUCT && run->n_products % 2 == 1);
+    }
     bool counts = is_product(run, op), is_chosen = counts && ++run->n_products % 2 == 1;
     return is_kept_scatter(run, op) || op->kind == PLAN_OP_ATTENTION ||
            (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
@@ -265,7 +275,9 @@ static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last
     for (unsigned j = 0; j < op->n_outputs && !is_copy(graph, op); j++) {
         uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
         uint32_t until = g_array_index(graph->holds, uint32_t, value);
-        if (until < last_step) {
+        bool is_view =
+            graph->traced && plan_graph_at(graph->values, PlanGraphValue, value)->base != value;
+        if (until < last_step || is_view) { /* a traced view holds nothing */
             continue;
         }
         uint32_t next = plan_graph_at(graph->values, PlanGraphValue, value)->next;

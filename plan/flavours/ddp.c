@@ -173,7 +173,7 @@ static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32
 }
 
 /* Of a network with rotary embedding: its tables, then what blocks count in and tables are made
- * of. */
+ * of. Of a traced one: those that are registered. */
 static GArray *buffers_of(const PlanGraph *graph) {
     GArray *buffers = new_list();
     for (unsigned i = 0; i < graph->n_ropes; i++) {
@@ -182,24 +182,34 @@ static GArray *buffers_of(const PlanGraph *graph) {
             g_array_append_val(buffers, graph->ropes[i].sines);
         }
     }
-    g_array_append_vals(buffers, graph->buffers->data, graph->buffers->len);
+    for (uint32_t i = 0; i < graph->buffers->len; i++) {
+        uint32_t buffer = g_array_index(graph->buffers, uint32_t, i);
+        if (!plan_graph_at(graph->values, PlanGraphValue, buffer)->is_kept) {
+            g_array_append_val(buffers, buffer);
+        }
+    }
     return buffers;
 }
 
-static bool has_rotary_buffers(const PlanGraph *graph) {
-    return graph->n_ropes || graph->rope_frequencies != PLAN_NONE;
+static bool is_broadcast(const PlanGraph *graph) {
+    return graph->traced || graph->n_ropes || graph->rope_frequencies != PLAN_NONE;
+}
+
+static PlanDtype dtype_of_buffer(const PlanRun *run, uint32_t buffer) {
+    return (PlanDtype)plan_graph_at(run->graph->values, PlanGraphValue, buffer)->dtype;
 }
 
 /* One by itself is flat as it is. */
 static PlanTensor flattened(PlanRun *run, const GArray *buffers) {
     int64_t n = 0;
+    uint32_t first = g_array_index(buffers, uint32_t, 0);
     if (buffers->len == 1) {
-        return plan_run_ref(run, plan_run_value(run, g_array_index(buffers, uint32_t, 0)));
+        return plan_run_ref(run, plan_run_value(run, first));
     }
     for (uint32_t i = 0; i < buffers->len; i++) {
         n += (int64_t)plan_run_value(run, g_array_index(buffers, uint32_t, i)).elements;
     }
-    PlanTensor flat = plan_run_new_tensor(run, (uint64_t)n, PLAN_FP32, "buffers");
+    PlanTensor flat = plan_run_new_tensor(run, (uint64_t)n, dtype_of_buffer(run, first), "buffers");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE, &n, NULL);
     for (uint32_t i = 0; i < buffers->len; i++) {
         plan_run_operand(run, plan_run_value(run, g_array_index(buffers, uint32_t, i)));
@@ -209,9 +219,7 @@ static PlanTensor flattened(PlanRun *run, const GArray *buffers) {
     return flat;
 }
 
-/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
-static void broadcast_buffers(PlanRun *run) {
-    g_autoptr(GArray) buffers = buffers_of(run->graph);
+static PlanTensor begin_broadcast(PlanRun *run, const GArray *buffers) {
     PlanTensor flat = flattened(run, buffers);
     int64_t n = (int64_t)flat.elements;
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
@@ -219,12 +227,53 @@ static void broadcast_buffers(PlanRun *run) {
                           (int64_t[]){n, (int64_t)run->strategy->ranks}, (double[]){0});
     plan_run_operand(run, flat);
     plan_builder_launch(&run->builder, LANE_REDUCE);
-    plan_builder_wait_lane(&run->builder, LANE_COMPUTE, LANE_REDUCE);
+    return flat;
+}
+
+static void end_broadcast(PlanRun *run, const GArray *buffers, PlanTensor flat) {
     uint64_t offset = 0;
+    plan_builder_wait_lane(&run->builder, LANE_COMPUTE, LANE_REDUCE);
     for (uint32_t i = 0; i < buffers->len && buffers->len > 1; i++) {
         offset = copy_back(run, flat, offset, g_array_index(buffers, uint32_t, i));
     }
     plan_run_unref(run, flat);
+}
+
+/* Those of one dtype go together; a family's are of one. */
+static GPtrArray *grouped(const PlanRun *run, const GArray *buffers) {
+    GPtrArray *groups = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    for (uint32_t i = 0; i < buffers->len; i++) {
+        uint32_t buffer = g_array_index(buffers, uint32_t, i);
+        uint32_t g = 0;
+        while (g < groups->len && run->graph->traced &&
+               dtype_of_buffer(run, g_array_index((GArray *)groups->pdata[g], uint32_t, 0)) !=
+                   dtype_of_buffer(run, buffer)) {
+            g++;
+        }
+        if (g == groups->len) {
+            g_ptr_array_add(groups, new_list());
+        }
+        g_array_append_val((GArray *)groups->pdata[g], buffer);
+    }
+    return groups;
+}
+
+/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. Two
+ * groups are under way at most (broadcast_coalesced in c10d/comm.cpp). */
+static void broadcast_buffers(PlanRun *run, const GArray *buffers) {
+    enum {
+        UNDER_WAY = 2
+    };
+    g_autoptr(GPtrArray) groups = grouped(run, buffers);
+    g_autofree PlanTensor *flat = g_new(PlanTensor, groups->len);
+    for (uint32_t g = 0; g < groups->len + UNDER_WAY; g++) {
+        if (g >= UNDER_WAY) {
+            end_broadcast(run, groups->pdata[g - UNDER_WAY], flat[g - UNDER_WAY]);
+        }
+        if (g < groups->len) {
+            flat[g] = begin_broadcast(run, groups->pdata[g]);
+        }
+    }
 }
 
 static void begin_pass(PlanRun *run) {
@@ -232,8 +281,9 @@ static void begin_pass(PlanRun *run) {
     if (ddp->passes++ == 1) {
         rebuild_buckets(run, ddp);
     }
-    if (has_rotary_buffers(run->graph) && ddp->synced) {
-        broadcast_buffers(run);
+    g_autoptr(GArray) buffers = buffers_of(run->graph);
+    if (buffers->len && is_broadcast(run->graph) && ddp->synced) {
+        broadcast_buffers(run, buffers);
     }
     ddp->synced = run->reduces;
     ddp->next = 0;

@@ -13,6 +13,8 @@
 #include "models/cluster.h"
 #include "models/config-json.h"
 #include "models/network.h"
+#include "plan/build.h"
+#include "plan/check.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
 #include "tests/fuzz/mutate.h"
@@ -47,6 +49,9 @@ static void add_files(GPtrArray *texts, const char *folder) {
 
 static void add_networks(GPtrArray *texts) {
     add_files(texts, "networks");
+    for (unsigned i = 0; i < 8; i++) { /* as often as the others: its form is its own */
+        add(texts, TRACED_TINY);
+    }
 }
 
 static void add_clusters(GPtrArray *texts) {
@@ -152,6 +157,21 @@ static bool try_plan(const GString *text, GError **error) {
     return plan != NULL;
 }
 
+/* What is read of a trace makes a plan, or one that the checker refuses: sizes may be others. */
+static void build_traced(const ModelNetwork *network, const PlanGraph *graph) {
+    PlanStrategy strategy;
+    g_autoptr(GError) error = NULL;
+    plan_strategy_init(&strategy);
+    strategy.ranks = 2;
+    g_assert_true(plan_strategy_settle(&strategy, &error));
+    if (network->traced && graph) {
+        g_autoptr(Plan) plan = plan_build(graph, &strategy, "damaged", "", &error);
+        bool is_sound = plan && plan_check(plan, &error);
+        g_assert_true(is_sound || g_error_matches(error, PLAN_ERROR, PLAN_ERROR_VALUE) ||
+                      g_error_matches(error, PLAN_ERROR, PLAN_ERROR_CHECK));
+    }
+}
+
 /* The graph too, where it stays small. */
 static bool try_network(const GString *text, GError **error) {
     g_autoptr(ModelNetwork) network = model_network_read(text->str, text->len, FILE_NAME, error);
@@ -163,7 +183,8 @@ static bool try_network(const GString *text, GError **error) {
                          .kernels = network->layers % 2 ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
                          .rms_norm_of_ops = network->layers % 4 == 0},
             NULL);
-        g_assert_true(graph || network->vocab);
+        g_assert_true(graph || network->vocab || network->traced);
+        build_traced(network, graph);
     }
     return network != NULL;
 }

@@ -1,0 +1,284 @@
+#include "plan/autograd/traced.h"
+
+/* An op that is played: what its words stand for. */
+typedef struct {
+    PlanRun *run;
+    const PlanGraphOp *op;
+    const PlanTracedKind *kind;
+    const PlanTensor *given; /* backward alone, as the rest */
+    PlanTensor *made;
+    uint32_t saved; /* first in the tape */
+} Play;
+
+const PlanTracedKind *plan_traced_kind(const PlanGraph *graph, const PlanGraphOp *op) {
+    int64_t which = g_array_index(graph->dims, int64_t, op->dims);
+    return plan_graph_at(graph->traced->kinds, PlanTracedKind, which);
+}
+
+static PlanTracedRef ref_at(const PlanGraph *graph, uint32_t i) {
+    return g_array_index(graph->traced->refs, PlanTracedRef, i);
+}
+
+static uint64_t count_of(const PlanRun *run, PlanTracedCount count) {
+    return plan_traced_count(count, run->graph->samples);
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+/* All of the storage that a value lies in; buffer PLAN_NONE: it has none. */
+static PlanOperand storage_of_value(PlanRun *run, uint32_t value) {
+    PlanOperand none = {.buffer = PLAN_NONE};
+    if (value == PLAN_NONE) {
+        return none;
+    }
+    uint32_t base = plan_graph_at(run->graph->values, PlanGraphValue, value)->base;
+    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, base);
+    if (v->parameter != PLAN_NONE) {
+        return run->flavour->parameter(run, v->parameter);
+    }
+    uint32_t storage = run->tape.storage_of_value[base];
+    return storage == PLAN_NONE ? none
+                                : plan_operand_whole(run->builder.buffers.items,
+                                                     run->storages.items[storage].buffer);
+}
+
+static PlanOperand storage_of_tensor(PlanRun *run, PlanTensor tensor) {
+    return tensor.storage == PLAN_NONE
+               ? (PlanOperand){.buffer = PLAN_NONE}
+               : plan_operand_whole(run->builder.buffers.items, plan_run_buffer_of(run, tensor));
+}
+
+static uint32_t position_of(const Play *p, PlanTracedRef ref) {
+    return ref.index + (ref.of == PLAN_TRACED_OUTPUT ? p->op->n_inputs : 0);
+}
+
+static PlanOperand operand_of(const Play *p, PlanTracedRef ref) {
+    const PlanGraph *graph = p->run->graph;
+    switch (ref.of) {
+    case PLAN_TRACED_INPUT:
+    case PLAN_TRACED_OUTPUT:
+        return storage_of_value(p->run, plan_graph_ref(graph, p->op->values + position_of(p, ref)));
+    case PLAN_TRACED_SAVED: {
+        PlanTracedRef kept = ref_at(graph, p->kind->saves + ref.index);
+        return storage_of_value(p->run,
+                                plan_graph_ref(graph, p->op->values + position_of(p, kept)));
+    }
+    case PLAN_TRACED_GIVEN:
+        return storage_of_tensor(p->run, p->given[ref.index]);
+    case PLAN_TRACED_MADE:
+        return storage_of_tensor(p->run, p->made[ref.index]);
+    case PLAN_TRACED_NOTHING:
+        break;
+    }
+    return (PlanOperand){.buffer = PLAN_NONE};
+}
+
+/* Those that there are; their number. */
+static unsigned find_operands(const Play *p, uint32_t first, uint32_t n, PlanOperand *ret_found) {
+    unsigned n_found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        PlanOperand operand = operand_of(p, ref_at(p->run->graph, first + i));
+        if (operand.buffer != PLAN_NONE) {
+            ret_found[n_found++] = operand;
+        }
+    }
+    return n_found;
+}
+
+static void add_operands(PlanRun *run, const PlanOperand *operands, unsigned n, unsigned length) {
+    for (unsigned i = 0; i < length; i++) {
+        PlanOperand o = operands[MIN(i, n - 1)];
+        plan_builder_operand(&run->builder, o.buffer, o.offset_bytes, o.elements);
+    }
+}
+
+/* What touches nothing that the plan knows is left out. Its number; PLAN_NONE. */
+static uint32_t launch_kernel(const Play *p, const PlanTracedKernel *kernel) {
+    PlanRun *run = p->run;
+    g_autofree PlanOperand *reads = g_new(PlanOperand, kernel->n_reads + 1);
+    g_autofree PlanOperand *writes = g_new(PlanOperand, kernel->n_writes + 1);
+    unsigned n_reads = find_operands(p, kernel->refs, kernel->n_reads, reads);
+    unsigned n_writes = find_operands(p, kernel->refs + kernel->n_reads, kernel->n_writes, writes);
+    if (!n_reads && !n_writes) {
+        return PLAN_NONE;
+    }
+    if (!n_reads) {
+        reads[n_reads++] = writes[0];
+    }
+    if (!n_writes) {
+        writes[n_writes++] = reads[0];
+    }
+    int64_t dims[PLAN_MAX_DIMS];
+    for (unsigned i = 0; i < plan_op_info(kernel->op)->n_dims; i++) {
+        dims[i] = (int64_t)count_of(run, kernel->dims[i]);
+    }
+    uint32_t id = plan_builder_begin_op(&run->builder, kernel->op, PLAN_AXIS_NONE, dims, NULL);
+    add_operands(run, reads, n_reads, MAX(n_reads, n_writes));
+    add_operands(run, writes, n_writes, MAX(n_reads, n_writes));
+    plan_run_launch(run);
+    return id;
+}
+
+void plan_traced_launch_first(PlanRun *run, PlanTensor tensor) {
+    PlanOperand whole = storage_of_tensor(run, tensor);
+    uint64_t bytes = tensor.elements * plan_dtype_bytes(plan_run_dtype_of(run, tensor));
+    plan_builder_begin_op(&run->builder, PLAN_OP_TRACED_MEMORY, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)bytes}, NULL);
+    add_operands(run, &whole, 1, 1);
+    add_operands(run, &whole, 1, 1);
+    plan_run_launch(run);
+}
+
+void plan_traced_launch_sum(PlanRun *run, PlanTensor a, PlanTensor b, PlanTensor sum) {
+    PlanOperand reads[] = {storage_of_tensor(run, a), storage_of_tensor(run, b)};
+    PlanOperand made = storage_of_tensor(run, sum);
+    uint64_t size = plan_dtype_bytes(plan_run_dtype_of(run, sum));
+    plan_builder_begin_op(&run->builder, PLAN_OP_TRACED_MEMORY, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)(3 * sum.elements * size)}, NULL);
+    add_operands(run, reads, 2, 2);
+    add_operands(run, &made, 1, 2);
+    plan_run_launch(run);
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+/* FSDP2 casts them inside of the root's call, FSDP1 before it; what is made outside of all modules
+ * is nobody's activation. */
+static bool is_of_a_module(const PlanRun *run, uint32_t op_id) {
+    bool is_inside = run->frames.len || run->builder.phase != PLAN_PHASE_FORWARD;
+    return is_inside || (!run->flavour->flatten && op_id >= run->graph->first_cast);
+}
+
+static void make_output(PlanRun *run, uint32_t op_id, const PlanTracedKind *kind, uint32_t i,
+                        uint32_t value) {
+    const PlanTracedOut *out =
+        plan_graph_at(run->graph->traced->outs, PlanTracedOut, kind->outs + i);
+    uint64_t stored = count_of(run, out->stored);
+    if (out->storage.of != PLAN_TRACED_NOTHING || !stored) {
+        return;
+    }
+    PlanTensor tensor = plan_run_new_tensor(run, stored, (PlanDtype)out->dtype, kind->name);
+    run->tape.storage_of_value[value] = tensor.storage;
+    uint32_t buffer = plan_run_buffer_of(run, tensor);
+    if (is_of_a_module(run, op_id)) {
+        plan_vector_push(&run->frame_buffers, buffer);
+    }
+}
+
+void plan_traced_forward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    const PlanTracedKind *kind = plan_traced_kind(graph, op);
+    bool makes_loss = false;
+    for (uint32_t i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + i);
+        make_output(run, op_id, kind, i, value);
+        makes_loss |= value == plan_graph_at(graph->values, PlanGraphValue, graph->loss)->base;
+    }
+    Play play = {.run = run, .op = op, .kind = kind};
+    for (uint32_t i = 0; i < kind->n_kernels; i++) {
+        uint32_t id = launch_kernel(
+            &play, plan_graph_at(graph->traced->kernels, PlanTracedKernel, kind->kernels + i));
+        if (makes_loss && i + 1 == kind->n_kernels && id != PLAN_NONE) {
+            plan_vector_push(&run->builder.loss_ops, id);
+        }
+    }
+}
+
+void plan_traced_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
+    const PlanTracedKind *kind = plan_traced_kind(run->graph, op);
+    Play play = {.run = run, .op = op, .kind = kind};
+    node->saved = run->tape.saved.len;
+    node->n_saved = kind->n_saves;
+    for (uint32_t i = 0; i < kind->n_saves; i++) {
+        uint32_t at = position_of(&play, ref_at(run->graph, kind->saves + i));
+        uint32_t value = plan_graph_ref(run->graph, op->values + at);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        plan_vector_push(&run->tape.saved, tensor);
+    }
+}
+
+bool plan_traced_keeps_an_output(const PlanGraph *graph, const PlanGraphOp *op) {
+    const PlanTracedKind *kind = plan_traced_kind(graph, op);
+    for (uint32_t i = 0; i < kind->n_saves; i++) {
+        if (ref_at(graph, kind->saves + i).of == PLAN_TRACED_OUTPUT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+static void unref_made(PlanRun *run, PlanTensor *tensor) {
+    plan_run_unref(run, *tensor);
+    *tensor = PLAN_NO_TENSOR;
+}
+
+/* A checkpoint's tensors go where the function has done with them; a node's own when it has run. */
+static void drop(const Play *p, uint32_t node, uint32_t saved) {
+    if (p->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
+        unref_made(p->run, &p->run->tape.saved.items[p->saved + saved]);
+    }
+}
+
+static void play_event(const Play *p, const PlanBackward *b, const PlanTracedEvent *event) {
+    PlanRun *run = p->run;
+    switch (event->kind) {
+    case PLAN_TRACED_ALLOC: {
+        uint64_t n = count_of(run, event->count);
+        if (n) {
+            p->made[event->index] =
+                plan_run_new_tensor(run, n, (PlanDtype)event->dtype, p->kind->name);
+        }
+        return;
+    }
+    case PLAN_TRACED_FREE:
+        unref_made(run, &p->made[event->index]);
+        return;
+    case PLAN_TRACED_RUN:
+        launch_kernel(p,
+                      plan_graph_at(run->graph->traced->kernels, PlanTracedKernel, event->index));
+        return;
+    case PLAN_TRACED_DROP:
+        drop(p, b->node, event->index);
+        return;
+    }
+    g_assert_not_reached();
+}
+
+/* Of as many elements as its input, whatever lies in memory. */
+static PlanTensor gradient_of(const Play *p, const PlanBackward *b, uint32_t edge) {
+    PlanTracedRef ref = ref_at(p->run->graph, p->kind->gives + edge);
+    if (ref.of == PLAN_TRACED_NOTHING || !wanted(b, edge)) {
+        return PLAN_NO_TENSOR;
+    }
+    PlanTensor from = ref.of == PLAN_TRACED_MADE ? p->made[ref.index] : p->given[ref.index];
+    PlanTensor gradient = plan_run_ref(p->run, from);
+    gradient.elements = input(b, edge)->elements;
+    return gradient;
+}
+
+void plan_traced_backward(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    const PlanTracedKind *kind = plan_traced_kind(run->graph, b->op);
+    g_autofree PlanTensor *made = g_new(PlanTensor, kind->n_made + 1);
+    for (uint32_t i = 0; i < kind->n_made; i++) {
+        made[i] = PLAN_NO_TENSOR;
+    }
+    Play play = {.run = run,
+                 .op = b->op,
+                 .kind = kind,
+                 .given = b->dy,
+                 .made = made,
+                 .saved = run->tape.nodes.items[b->node].saved};
+    for (uint32_t i = 0; i < kind->n_events; i++) {
+        play_event(&play, b,
+                   plan_graph_at(run->graph->traced->events, PlanTracedEvent, kind->events + i));
+    }
+    for (uint32_t i = 0; i < kind->n_edges; i++) {
+        b->dx[i] = gradient_of(&play, b, i);
+    }
+    for (uint32_t i = 0; i < kind->n_made; i++) { /* what flows on is held by that */
+        unref_made(run, &made[i]);
+    }
+}
