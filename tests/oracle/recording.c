@@ -8,6 +8,8 @@
 #include "plan/build.h"
 #include "plan/ini.h"
 
+static const char *other_network;
+
 static const double ONE_BYTE_MIB = 1.0 / (1 << 20);
 
 void recording_free(Recording *recording) {
@@ -534,6 +536,20 @@ static char *config_text(const Recording *recording, GError **error) {
     return model_config_json_to_ini(json, strlen(json), recording->file_name, &dropouts, error);
 }
 
+/* A file that was traced, in a folder beside those of recordings. */
+static char *traced_text(const Recording *recording, GError **error) {
+    g_autofree char *folder = g_path_get_dirname(recording->file_name);
+    g_autofree char *path =
+        g_build_filename(folder, "..", "traced", text_of(recording->header, "network"), NULL);
+    char *text = NULL;
+    return g_file_get_contents(other_network ? other_network : path, &text, NULL, error) ? text
+                                                                                         : NULL;
+}
+
+static void take_network(const char *path) {
+    other_network = path;
+}
+
 Plan *recording_plan(const Recording *recording, RecordingProgram program, GError **error) {
     JsonObject *shape = json_object_get_object_member(recording->header, "shape");
     JsonObject *options = json_object_get_object_member(recording->header, "options");
@@ -553,8 +569,10 @@ Plan *recording_plan(const Recording *recording, RecordingProgram program, GErro
     if (!plan_strategy_settle(&strategy, error)) {
         return NULL;
     }
-    g_autofree char *text =
-        has(recording->header, "config") ? config_text(recording, error) : network_text(shape);
+    bool is_traced = has(recording->header, "network") || other_network;
+    g_autofree char *text = is_traced                          ? traced_text(recording, error)
+                            : has(recording->header, "config") ? config_text(recording, error)
+                                                               : network_text(shape);
     if (!text) {
         return NULL;
     }
@@ -570,11 +588,16 @@ Plan *recording_plan(const Recording *recording, RecordingProgram program, GErro
 int recording_check_all(const char *program, int argc, char **argv,
                         int (*check_file)(const char *path)) {
     if (argc < 2) {
-        fprintf(stderr, "usage: %s RECORD.jsonl...\n", program);
+        fprintf(stderr, "usage: %s [--network FILE] RECORD.jsonl...\n", program);
         return 2;
     }
     int worst = 0;
-    for (int i = 1; i < argc; i++) {
+    int first = 1;
+    if (argc > 2 && g_str_equal(argv[1], "--network")) {
+        take_network(argv[2]);
+        first = 3;
+    }
+    for (int i = first; i < argc; i++) {
         int status = check_file(argv[i]);
         worst = MAX(worst, status);
     }

@@ -4,6 +4,7 @@ import argparse
 
 import networks
 import parallel
+import program_network
 import transformers_network
 from building_blocks import Shape
 
@@ -12,6 +13,7 @@ def add_training_options(p):
     """Everything about the run that is trained; how it is recorded is each recorder's own."""
     net = p.add_argument_group("network")
     net.add_argument("--transformers", metavar="CONFIG.JSON", help="transformers' own modules, instead of a preset")
+    net.add_argument("--program", metavar="FILE.PY", help="a network of its own, instead of a preset: program_network.py")
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
     for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
                  "expert-ffn", "shared-ffn", "unturned-every", "global-every", "window"):
@@ -122,6 +124,8 @@ def add_training_options(p):
 
 
 def make_shape(options):
+    if options.program:
+        return program_network.make_shape(options)
     if options.transformers:
         return transformers_network.make_shape(options)
     fields = dict(networks.PRESETS[options.preset])
