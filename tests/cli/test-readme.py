@@ -19,7 +19,8 @@ import tempfile
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
 from tap import Tap
 
-PAGES = ('README.md', 'docs/classroom.md', 'docs/capacity.md', 'docs/own-run.md', 'docs/hugging-face.md')
+PAGES = ('README.md', 'docs/classroom.md', 'docs/capacity.md', 'docs/own-run.md', 'docs/own-network.md',
+         'docs/hugging-face.md')
 XL = 'gpt2-xl -n 8 --cluster a100-node --param-dtype bf16'
 PAPER = '--cluster a100-roce --flavour fsdp1 --param-dtype bf16 --checkpointing full'
 # What is said, and why it is so: a figure of one prediction against a multiple of another's.
@@ -141,7 +142,8 @@ def run_page(tap, program, source, page, mpi, update):
     if len(listed) < 4:
         tap.case(page + ': commands are found', ['only %d' % len(listed)])
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(os.path.join(source, 'tests'), os.path.join(folder, 'tests'))
+        for name in ('tests', 'models'):
+            os.symlink(os.path.join(source, name), os.path.join(folder, name))
         lost = set()  # files that only a real run makes
         for command in listed:
             words, name = command.words, page + ': ' + ' '.join(command.words)
