@@ -154,7 +154,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .seq = strategy->seq,
                       .context = strategy->context,
                       .tensor = strategy->tensor,
-                      .n_stages = (uint32_t)strategy->pipeline,
+                      .n_stages = (uint32_t)(strategy->pipeline * strategy->pipeline_stages),
                       .split = (PlanPipelineSplit)strategy->pipeline_split,
                       .async_tensor = strategy->async_tensor == PLAN_YES,
                       .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,

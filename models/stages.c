@@ -16,12 +16,17 @@ uint64_t model_stage_layers(uint64_t layers, uint32_t stages, PlanPipelineSplit 
 
 bool model_stages_have_layers(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     uint64_t end = weight_of_ends((PlanPipelineSplit)s->pipeline_split);
-    bool has = (network->layers + 2 * end) / s->pipeline > end;
+    bool several = s->pipeline_stages > 1;
+    bool has = (network->layers + 2 * end) / s->pipeline / s->pipeline_stages > end;
     if (!has) {
+        g_autofree char *each =
+            several ? g_strdup_printf(" x pipeline_stages=%" G_GUINT64_FORMAT, s->pipeline_stages)
+                    : g_strdup("");
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: %" G_GUINT64_FORMAT " blocks leave one of pipeline=%" G_GUINT64_FORMAT
-                    " stages none; lower pipeline%s",
-                    network->name, network->layers, s->pipeline,
+                    "%s stages none; lower %s%s",
+                    network->name, network->layers, s->pipeline, each,
+                    several ? "one of them" : "pipeline",
                     end ? ", or set pipeline_split=even" : "");
     }
     return has;

@@ -190,8 +190,15 @@ static void wait_for_device(PlanRun *run) {
 }
 
 /* All but the optimizer. */
-static void play_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
+static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
+    if (n_runs > 1) {
+        run->pass = 0;
+        next_batch(run);
+        plan_stages_begin_several(run, n_runs);
+        plan_stages_play_several(run, n_runs);
+        return;
+    }
     if (run->stages) {
         run->pass = 0;
         next_batch(run);
@@ -215,21 +222,32 @@ static void play_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
 }
 
 /* first: the role whose passes may be copied, NULL for that one itself. */
-static void train_step(PlanRun *run, const PlanRole *first, PlanPasses *passes) {
+static void train_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
-    play_step(run, first, passes);
-    plan_run_optimizer(run, is_first);
+    play_step(run, n_runs, first, passes);
+    plan_run_optimizer(run, n_runs, is_first);
     if (run->strategy->step_sync == PLAN_YES) {
         wait_for_device(run);
     }
 }
 
-static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, PlanPasses *passes) {
-    plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
+static void construct(PlanRun *run) {
     run->flavour->construct(run);
     if (run->graph->n_stages > 1) {
         run->stages = plan_stages_new(run);
     }
+}
+
+/* run: the first of n_runs, one for each stage of the role's ranks. */
+static void build_role(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *first,
+                       PlanPasses *passes) {
+    plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
+    construct(run);
+    for (uint32_t i = 1; i < n_runs; i++) {
+        plan_stages_hand_on(&run[i - 1], &run[i]);
+        construct(&run[i]);
+    }
+    plan_stages_hand_on(&run[n_runs - 1], run);
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
         bool (*is_steady)(const PlanRun *) = run->flavour->is_steady;
@@ -238,11 +256,13 @@ static void build_role(PlanRun *run, PlanRole *role, const PlanRole *first, Plan
             break;
         }
         plan_builder_begin_section(&run->builder, s);
-        train_step(run, first, passes);
+        train_step(run, n_runs, first, passes);
         plan_builder_end_section(&run->builder);
     }
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        role->n_parameter_elements += run->flavour->owned(run, p).elements;
+    for (uint32_t i = 0; i < n_runs; i++) {
+        for (uint32_t p = 0; p < run[i].graph->parameters->len; p++) {
+            role->n_parameter_elements += run->flavour->owned(&run[i], p).elements;
+        }
     }
     role->n_folded = run->n_folded;
     plan_builder_hand_over(&run->builder, role);
@@ -255,8 +275,8 @@ typedef struct {
     uint32_t module, unit, parameter;
 } Begins;
 
-static uint32_t ranks_of_stage(const PlanStrategy *strategy) {
-    return (uint32_t)(strategy->ranks / strategy->pipeline);
+static uint32_t first_rank_of_stage(const PlanStrategy *strategy, uint32_t stage) {
+    return stage % (uint32_t)strategy->pipeline * (uint32_t)(strategy->ranks / strategy->pipeline);
 }
 
 static void name_modules(Plan *plan, const PlanGraph *graph, const Begins *begins) {
@@ -314,7 +334,7 @@ static void name_everything(Plan *plan, const PlanRun *run, Begins *ret_begins) 
     for (uint32_t s = 0; s < graph->n_stages; s++) {
         const PlanGraph *own = plan_graph_of_stage(graph, s);
         if (s > 0) {
-            run_init(&runs[s], own, strategy, plan->arena, s * ranks_of_stage(strategy));
+            run_init(&runs[s], own, strategy, plan->arena, first_rank_of_stage(strategy, s));
         }
         ret_begins[s + 1] = (Begins){.module = ret_begins[s].module + own->modules->len,
                                      .unit = ret_begins[s].unit + runs[s].n_units,
@@ -433,6 +453,27 @@ typedef struct {
     PlanPasses passes;
 } First;
 
+/* The other stages of a rank of which run plays the first; their parameters are in the tables. */
+static PlanRun *runs_of_rank(PlanRun *run, const PlanGraph *graph, Plan *plan,
+                             const Begins *begins) {
+    uint64_t n = run->strategy->pipeline_stages;
+    PlanRun *runs = g_new0(PlanRun, n);
+    runs[0] = *run;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t first = runs->graph->stage, stage = first + i * (uint32_t)run->strategy->pipeline;
+        if (i > 0) {
+            run_init(&runs[i], plan_graph_of_stage(graph, stage), run->strategy, plan->arena,
+                     run->rank);
+            runs[i].batch_of = runs;
+        }
+        runs[i].first_unit = begins[stage].unit - begins[first].unit;
+        runs[i].first_module = begins[stage].module - begins[first].module;
+        runs[i].first_parameter = begins[stage].parameter;
+        runs[i].parameters = plan->parameters + runs[i].first_parameter;
+    }
+    return runs;
+}
+
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                    const char *network_text, Written asked, GError **error) {
     Written written = graph->n_stages > 1 ? WRITE_ALL : asked; /* no rank stands for all */
@@ -474,12 +515,15 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
             run_init(&run, plan_graph_of_stage(graph, stage), strategy, plan->arena, rank);
             plan_builder_expect_like(&run.builder, &plan->roles[0]);
         }
+        PlanRun *runs = runs_of_rank(&run, graph, plan, begins);
         uint32_t stage = run.graph->stage;
-        run.first_parameter = begins[stage].parameter;
-        run.parameters = plan->parameters + run.first_parameter;
         First *first = &firsts[strategy->pipeline > 1 ? stage : run.rank % strategy->context];
-        build_role(&run, &plan->roles[i], first->role, &first->passes);
-        run_clear(&run);
+        build_role(runs, (uint32_t)strategy->pipeline_stages, &plan->roles[i], first->role,
+                   &first->passes);
+        for (uint32_t r = 0; r < strategy->pipeline_stages; r++) {
+            run_clear(&runs[r]);
+        }
+        g_free(runs);
         first->role = first->role ? first->role : &plan->roles[i];
     }
     for (uint32_t i = 0; i < n_programs; i++) {

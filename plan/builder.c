@@ -73,6 +73,14 @@ void plan_builder_repeat_section(PlanBuilder *builder) {
     plan_builder_end_section(builder);
 }
 
+uint32_t plan_builder_unit(const PlanBuilder *builder, uint32_t unit) {
+    return unit == PLAN_NONE ? PLAN_NONE : unit + builder->first_unit;
+}
+
+static uint32_t number_of_module(const PlanBuilder *builder) {
+    return builder->module == PLAN_NONE ? PLAN_NONE : builder->module + builder->first_module;
+}
+
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
                              PlanSubcategory sub, uint8_t lane, const char *name) {
     PlanBuffer buffer = {
@@ -80,7 +88,7 @@ uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype 
         .dtype = (uint8_t)dtype,
         .sub = (uint8_t)sub,
         .lane = lane,
-        .unit = builder->unit,
+        .unit = plan_builder_unit(builder, builder->unit),
         .name = name,
     };
     plan_vector_push(&builder->buffers, buffer);
@@ -93,8 +101,8 @@ static void emit(PlanBuilder *builder, PlanInstrKind kind, uint8_t lane, uint32_
         .kind = (uint8_t)kind,
         .lane = lane,
         .phase = (uint8_t)builder->phase,
-        .unit = builder->unit,
-        .module = builder->module,
+        .unit = plan_builder_unit(builder, builder->unit),
+        .module = number_of_module(builder),
         .arg = arg,
     };
     plan_vector_push(&builder->sections[builder->section], instr);

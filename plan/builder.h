@@ -24,6 +24,8 @@ typedef struct {
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
+    /* Of a role with several stages: where this one's begin behind those of its first one. */
+    uint32_t first_unit, first_module;
     uint32_t n_events, max_events, reserved_events;
     bool fills;                        /* deterministic PyTorch: what `empty` gives */
     uint32_t n_copied, copied, copies; /* ops, as PlanRole has them */
@@ -40,6 +42,9 @@ void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role);
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
 void plan_builder_end_section(PlanBuilder *builder);
 void plan_builder_repeat_section(PlanBuilder *builder); /* the next section is the same program */
+
+/* As buffers and instructions have it. */
+uint32_t plan_builder_unit(const PlanBuilder *builder, uint32_t unit);
 
 /* name must outlive the plan: interned, or in the plan's string chunk. */
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,

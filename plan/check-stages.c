@@ -52,11 +52,14 @@ static bool answers(const Talk *a, const PlanOp *x, const Talk *b, const PlanOp 
            plan_op_dims(a->role, x)[0] == plan_op_dims(b->role, y)[0];
 }
 
+static int64_t place_of(const Plan *plan, uint32_t role) {
+    return plan_rank_on_axis(plan, plan->roles[role].ranks[0], PLAN_AXIS_PIPELINE);
+}
+
 static bool check_neighbours(const Plan *plan, uint32_t i, uint32_t j, PlanSection section,
                              TalkKind kind, GError **error) {
-    int64_t stage = plan_rank_on_axis(plan, plan->roles[i].ranks[0], PLAN_AXIS_PIPELINE);
-    Talk here = talk_of(&plan->roles[i], section, stage + 1, kind);
-    Talk there = talk_of(&plan->roles[j], section, stage, kind);
+    Talk here = talk_of(&plan->roles[i], section, place_of(plan, j), kind);
+    Talk there = talk_of(&plan->roles[j], section, place_of(plan, i), kind);
     const PlanOp *x, *y;
     do {
         x = next_of(&here);
@@ -84,16 +87,26 @@ static uint32_t role_behind(const Plan *plan, uint32_t i) {
     return i;
 }
 
-bool plan_check_stages(const Plan *plan, GError **error) {
-    for (uint32_t i = 0, j = role_behind(plan, 0); j < plan->n_roles;
-         i = j, j = role_behind(plan, i)) {
-        for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
-            for (TalkKind kind = 0; kind < N_TALKS; kind++) {
-                if (!check_neighbours(plan, i, j, s, kind, error)) {
-                    return false;
-                }
+static bool check_pair(const Plan *plan, uint32_t i, uint32_t j, GError **error) {
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        for (TalkKind kind = 0; kind < N_TALKS; kind++) {
+            if (!check_neighbours(plan, i, j, s, kind, error)) {
+                return false;
             }
         }
     }
     return true;
+}
+
+bool plan_check_stages(const Plan *plan, GError **error) {
+    uint32_t last = 0;
+    for (uint32_t i = 0, j = role_behind(plan, 0); j < plan->n_roles;
+         i = j, j = role_behind(plan, i)) {
+        if (!check_pair(plan, i, j, error)) {
+            return false;
+        }
+        last = j;
+    }
+    bool goes_round = plan->axes[PLAN_AXIS_PIPELINE] > 2; /* of two, that was the one pair */
+    return !goes_round || check_pair(plan, last, 0, error);
 }

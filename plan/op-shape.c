@@ -671,8 +671,8 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     }
     if (plan_op_is_of_stages(kind)) {
         uint64_t place = plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);
-        bool is_next = d[2] == place + 1 || d[2] + 1 == place;
-        if (op->axis != PLAN_AXIS_PIPELINE || d[2] >= d[1] || !is_next) {
+        bool is_next = (d[2] + 1) % d[1] == place || d[2] == (place + 1) % d[1];
+        if (op->axis != PLAN_AXIS_PIPELINE || d[2] >= d[1] || d[2] == place || !is_next) {
             return g_strdup("its peer is no neighbour on axis pipeline");
         }
     }

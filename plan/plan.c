@@ -94,6 +94,14 @@ uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis) {
     return rank / (stride * plan->axes[axis]) * stride + rank % stride;
 }
 
+uint32_t plan_stages_of_rank(const Plan *plan) {
+    uint32_t roots = 0;
+    for (uint32_t u = 0; u < plan->n_units && plan->axes[PLAN_AXIS_PIPELINE] > 1; u++) {
+        roots += g_str_equal(plan->units[u].name, "root");
+    }
+    return roots ? MAX(1, roots / plan->axes[PLAN_AXIS_PIPELINE]) : 1;
+}
+
 char *plan_rank_text(const Plan *plan, uint32_t rank) {
     uint32_t stages = plan->axes[PLAN_AXIS_PIPELINE];
     return stages > 1

@@ -249,6 +249,14 @@ Plan plan_line(uint32_t world);
 static inline uint32_t plan_ranks_of_stage(const Plan *plan) {
     return plan->world / MAX(1, plan->axes[PLAN_AXIS_PIPELINE]); /* 0: written by hand */
 }
+/* How many stages each rank has: a unit called root each. */
+uint32_t plan_stages_of_rank(const Plan *plan);
+/* Whether the peer is the next place of the pipeline's axis, round which ranks with several stages
+ * send; of two places the second is. */
+static inline bool plan_is_behind(const Plan *plan, uint32_t place, int64_t peer) {
+    uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
+    return places == 2 ? peer > place : peer == (place + 1) % places;
+}
 static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
     return rank % plan_ranks_of_stage(plan) /
            (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);

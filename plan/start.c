@@ -84,10 +84,26 @@ static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data)
     }
 }
 
+/* A rank's stages have one. */
+static void take_batch(PlanRun *run) {
+    const PlanRun *other = run->batch_of;
+    for (uint32_t i = 0; i < run->graph->inputs->len; i++) {
+        uint32_t from = g_array_index(other->graph->inputs, uint32_t, i);
+        PlanStorage same = other->storages.items[other->tape.storage_of_value[from]];
+        plan_vector_push(&run->storages, same);
+        run->tape.storage_of_value[g_array_index(run->graph->inputs, uint32_t, i)] =
+            run->storages.len - 1;
+    }
+}
+
 /* A schedule of stages takes all microbatches at once. */
 static void make_batch(PlanRun *run) {
     const GArray *inputs = run->graph->inputs;
     uint64_t times = run->graph->n_stages > 1 ? run->strategy->accumulate : 1;
+    if (run->batch_of) {
+        take_batch(run);
+        return;
+    }
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
     for (uint32_t i = 0; i < inputs->len; i++) {
         make_inputs(run, g_array_index(inputs, uint32_t, i), times, "input");

@@ -1,6 +1,7 @@
 /* plan/strategy-settle.c - what follows from a strategy's keys, and which do not go together. */
 #include <string.h>
 
+#include "plan/autograd/schedule.h"
 #include "plan/plan.h"
 #include "plan/strategy.h"
 
@@ -539,6 +540,15 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
         return "needs as many microbatches to a step at least, as Schedule1F1B does; raise "
                "accumulate, set pipeline_schedule=gpipe";
     }
+    if ((s->pipeline_schedule == PLAN_PIPELINE_INTERLEAVED) != (s->pipeline_stages > 1)) {
+        return "has several stages a rank with pipeline_schedule=interleaved-1f1b, and one with "
+               "others; set pipeline_stages and pipeline_schedule so";
+    }
+    if (s->pipeline_stages > 1 &&
+        s->accumulate % plan_schedule_rounds(s->pipeline, s->accumulate)) {
+        return "needs microbatches that make rounds of one length, as ScheduleInterleaved1F1B "
+               "does; make accumulate a multiple of it";
+    }
     if (s->zero_grad == PLAN_ZERO_KEEP) {
         return "is planned with gradients that are dropped; set zero_grad=drop";
     }
@@ -555,9 +565,9 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
 
 static bool pipeline_is_known(PlanStrategy *s, GError **error) {
     if (s->pipeline == 1) {
-        return s->pipeline_schedule == PLAN_PIPELINE_1F1B ||
+        return (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->pipeline_stages == 1) ||
                refuse(error, "pipeline_schedule says how stages take turns, and there is one; set "
-                             "pipeline, or pipeline_schedule=1f1b");
+                             "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
     }
     const char *why = why_not_in_stages(s);
     if (why) {

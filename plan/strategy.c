@@ -407,6 +407,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->pipeline > 1) {
         g_string_append_printf(title, ", pipeline %" G_GUINT64_FORMAT, strategy->pipeline);
     }
+    if (strategy->pipeline_stages > 1) {
+        g_string_append_printf(title, " x %" G_GUINT64_FORMAT " stages", strategy->pipeline_stages);
+    }
     g_string_append_printf(title, ", %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
                            strategy->ranks, strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
     if (strategy->accumulate > 1) {

@@ -148,7 +148,8 @@ typedef enum {
 } PlanTensorPlan;
 typedef enum {
     PLAN_PIPELINE_1F1B,
-    PLAN_PIPELINE_GPIPE
+    PLAN_PIPELINE_GPIPE,
+    PLAN_PIPELINE_INTERLEAVED
 } PlanPipelineSchedule;
 typedef enum {
     PLAN_SPLIT_TORCHTITAN,

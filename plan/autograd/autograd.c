@@ -112,7 +112,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
     buffer->sub = PLAN_GRADIENTS_UNSHARDED;
-    buffer->unit = run->unit_of_parameter[parameter];
+    buffer->unit = plan_builder_unit(&run->builder, run->unit_of_parameter[parameter]);
     run->incoming[parameter] = PLAN_NO_TENSOR;
     run->gradients[parameter] = plan_run_ref(run, gradient);
     plan_run_hook_at(run, run->flavour->gradient_ready, parameter);

@@ -232,8 +232,10 @@ struct _PlanRun {
     uint32_t n_folded; /* passes of a step that are not written (plan/fold.h) */
     bool reduces;      /* that pass reduces gradients, and does not only add them up */
     uint32_t rank;     /* of those that play this role, the first */
-    const PlanParameter *parameters; /* the plan's, whose names buffers bear: this stage's, */
-    uint32_t first_parameter;        /* which begin there with this one */
+    const struct _PlanRun *batch_of;   /* of several stages a rank, the first one; NULL: its own */
+    uint32_t first_unit, first_module; /* behind those of that one, in the tables */
+    const PlanParameter *parameters;   /* the plan's, whose names buffers bear: this stage's, */
+    uint32_t first_parameter;          /* which begin there with this one */
 
     PlanRunUnit *units;
     uint32_t n_units;
@@ -359,7 +361,8 @@ void plan_run_stage_backward(PlanRun *run, PlanTensor gradient);
 /* Forgets what backward has used. */
 void plan_run_clear_tape(PlanTape *tape);
 void plan_run_after_backward(PlanRun *run);
-void plan_run_optimizer(PlanRun *run, bool first);
+/* runs: n of one rank, of which the first has the builder. */
+void plan_run_optimizer(PlanRun *runs, uint32_t n, bool first);
 
 /* Forward of one graph op's backward: given the gradients of its outputs (one per output, may be
  * none), makes those of the inputs that want one into ret_inputs. */

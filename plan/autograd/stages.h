@@ -1,12 +1,12 @@
-/* plan/autograd/stages.h - stages that share the layers, as torch.distributed.pipelining plays one
- * a rank (PyTorch 2.13: stage.py, schedules.py; recorded: tests/oracle/, *-pipeline-*).
+/* plan/autograd/stages.h - stages that share the layers, as torch.distributed.pipelining plays them
+ * (PyTorch 2.13: stage.py, schedules.py; recorded: tests/oracle/, *-pipeline-*).
  *
  * A stage forwards each microbatch, keeps what autograd remembers of it until the gradient of its
  * result comes, and hands the gradient of what it was given on. FSDP2's units stay whole from the
  * first forward to the end of the last backward and add up whole gradients, which are reduced when
  * all microbatches are through, unit by unit, the root first (perform_reduce_grad).
  *
- * Who holds what, as the local variables of _step_microbatches() do:
+ * Who holds what where a rank has one stage, as the local variables of _step_microbatches() do:
  *   received   each microbatch has a tensor of its own for what it is given, and one for the
  *              gradient of its result; made in the first step, they stay
  *   result     until its backward, and the last one until there is another, or the step ends; so do
@@ -18,7 +18,8 @@
  *              ProcessGroupNCCL.cpp), and the recorder's does too
  *
  * Neighbours have a communicator of their own for what goes one way alone, and one for all stages
- * serves where they give and take at once (_batch_p2p()): a lane each. Inside plan/ only.
+ * serves where they give and take at once (_batch_p2p()): a lane each. Of several stages a rank
+ * stages-several.c tells. Inside plan/ only.
  */
 #pragma once
 
@@ -36,6 +37,12 @@ void plan_stages_free(PlanStages *stages); /* NULL is fine */
 void plan_stages_begin(PlanRun *run);
 /* Its microbatches. */
 void plan_stages_play(PlanRun *run);
+/* The same of a rank that has several stages, in order: the first one's run has the builder then
+ * and in the end. */
+void plan_stages_begin_several(PlanRun *runs, uint32_t n);
+void plan_stages_play_several(PlanRun *runs, uint32_t n);
+/* Who writes next. */
+void plan_stages_hand_on(PlanRun *from, PlanRun *to);
 /* The stage's forward has returned. */
 void plan_stages_returned(PlanRun *run);
 /* Backward has made the gradient of what the stage was given. */

@@ -54,7 +54,7 @@ typedef struct {
 } Place;
 
 static Place place_of_gather(PlanRun *run) {
-    return (Place){run, PLAN_FSDP2_COPY_IN, PLAN_COMMUNICATION_GATHER};
+    return (Place){run, ((const PlanFsdp2 *)run->state)->copies_in, PLAN_COMMUNICATION_GATHER};
 }
 
 static uint32_t buffer_for(const Place *at, uint64_t elements, PlanDtype dtype, const char *name) {

@@ -55,15 +55,14 @@ static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     if (!elements) {
         return PLAN_NONE;
     }
-    uint32_t flat =
-        plan_builder_buffer(&run->builder, elements, f->param, PLAN_COMMUNICATION_GATHER,
-                            PLAN_FSDP2_COPY_IN, "cast_shards");
+    uint32_t flat = plan_builder_buffer(&run->builder, elements, f->param,
+                                        PLAN_COMMUNICATION_GATHER, f->copies_in, "cast_shards");
     plan_builder_alloc_empty(&run->builder, flat);
     plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)elements}, NULL);
     append_pieces(run, u, pieces);
     plan_builder_whole(&run->builder, flat);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
+    plan_builder_launch(&run->builder, f->copies_in);
     return flat;
 }
 
@@ -104,7 +103,7 @@ static void stage_shards(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        f->staged[p] = stage_shard(run, p, PLAN_FSDP2_COPY_IN, PLAN_COMMUNICATION_GATHER);
+        f->staged[p] = stage_shard(run, p, f->copies_in, PLAN_COMMUNICATION_GATHER);
     }
 }
 
@@ -129,7 +128,7 @@ static void copy_in(PlanRun *run, uint32_t u, const Pieces *pieces, uint32_t fla
         plan_builder_whole(&run->builder, flat);
     }
     plan_builder_whole(&run->builder, f->units[u].gathered);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
+    plan_builder_launch(&run->builder, f->copies_in);
 }
 
 /* Casts, and what is not in float8 as it lies in flat. */
@@ -149,11 +148,12 @@ static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
         }
     }
     plan_builder_whole(&run->builder, f->units[u].gathered);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COPY_IN);
+    plan_builder_launch(&run->builder, f->copies_in);
 }
 
 static void all_gather(PlanRun *run, PlanFsdp2Unit *unit, const Pieces *pieces) {
-    plan_builder_wait_lane(&run->builder, PLAN_FSDP2_GATHER, PLAN_FSDP2_COPY_IN);
+    const PlanFsdp2 *f = run->state;
+    plan_builder_wait_lane(&run->builder, PLAN_FSDP2_GATHER, f->copies_in);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_ALL_GATHER, pieces->axis,
         (int64_t[]){(int64_t)(pieces->slice * pieces->ranks), (int64_t)pieces->ranks},
@@ -195,7 +195,7 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
     unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, unit->gathers,
-                                         PLAN_COMMUNICATION_GATHER, PLAN_FSDP2_COPY_IN, "gathered");
+                                         PLAN_COMMUNICATION_GATHER, f->copies_in, "gathered");
     plan_builder_alloc_empty(&run->builder, unit->gathered);
     if (is_in_bytes) {
         copy_in_bytes(run, u, flat);
@@ -301,6 +301,15 @@ static void copy_out(PlanRun *run, uint32_t u) {
     plan_fsdp2_name_scales(run, u);
     drop_parts(run, u);
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+void plan_fsdp2_await(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (f->units[u].gathered != PLAN_NONE) {
+        plan_run_at_unit(run, u);
+        plan_fsdp2_copy_out(run, u);
+        plan_fsdp2_free_gathered(run, u);
+    }
 }
 
 void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {

@@ -167,6 +167,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->ranks = plan_strategy_shard_ranks(strategy);
     f->communicates = f->ranks > 1 || f->is_of_2_4;
     f->tensor = strategy->tensor;
+    f->copies_in = strategy->pipeline_stages > 1 ? PLAN_FSDP2_COMPUTE : PLAN_FSDP2_COPY_IN;
     f->replicas = strategy->ranks / strategy->pipeline / f->tensor / f->ranks;
     f->part_ranks = plan_strategy_part_ranks(strategy);
     f->master = plan_strategy_model_dtype(strategy);
@@ -223,15 +224,19 @@ static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     plan_builder_free(&run->builder, old);
 }
 
-void plan_fsdp2_pad_again(PlanRun *run) {
+void plan_fsdp2_pad_unit_again(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    for (uint32_t u = 0; u < run->n_units; u++) {
-        for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-            uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-            if (f->local[p] < plan_fsdp2_chunk(f, p)) {
-                pad_again(run, f, p);
-            }
+    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        if (f->local[p] < plan_fsdp2_chunk(f, p)) {
+            pad_again(run, f, p);
         }
+    }
+}
+
+void plan_fsdp2_pad_again(PlanRun *run) {
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        plan_fsdp2_pad_unit_again(run, u);
     }
 }
 

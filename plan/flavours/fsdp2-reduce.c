@@ -71,7 +71,7 @@ static void settle_shared(PlanRun *run, uint32_t p) {
         return;
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, mine));
-    buffer->unit = run->unit_of_parameter[p];
+    buffer->unit = plan_builder_unit(&run->builder, run->unit_of_parameter[p]);
     drop(run, gradient);
     *gradient = mine;
 }

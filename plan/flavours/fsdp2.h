@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
     bool is_of_2_4;                  /* PyTorch 2.4: the head of fsdp2.c says what differs */
     bool communicates;               /* gathers and reduces; a rank by itself did too in 2.4 */
+    uint8_t copies_in;               /* lane; compute, where units are gathered by hand */
     uint64_t ranks, replicas;        /* of the shard axis, and of the other */
     uint64_t tensor;                 /* ranks that share each layer, and so each parameter */
     uint64_t part_ranks;             /* that share a parameter between forward and backward, or 0 */
@@ -92,12 +93,16 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes);
 void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements);
 void plan_fsdp2_construct(PlanRun *run);
 void plan_fsdp2_pad_again(PlanRun *run); /* in the first forward */
+void plan_fsdp2_pad_unit_again(PlanRun *run, uint32_t unit);
 void plan_fsdp2_clear(PlanRun *run);
 
 /* Gathering. */
 void plan_fsdp2_gather_lanes_wait(PlanRun *run, uint32_t event);
 void plan_fsdp2_unshard(PlanRun *run, uint32_t unit);
 void plan_fsdp2_copy_out(PlanRun *run, uint32_t unit);
+/* unshard(async_op=True) copies in on compute, and is waited for at once: where it has been
+ * gathered and not copied out. */
+void plan_fsdp2_await(PlanRun *run, uint32_t unit);
 void plan_fsdp2_free_gathered(PlanRun *run, uint32_t unit);
 void plan_fsdp2_reshard(PlanRun *run, uint32_t unit);
 void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t unit);

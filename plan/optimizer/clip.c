@@ -207,10 +207,10 @@ static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uin
 }
 
 static void over_stages(const Clip *c, PlanTensor norm) {
-    uint64_t stages = c->run->graph->n_stages;
-    if (stages > 1) {
+    uint64_t ranks = c->run->strategy->pipeline;
+    if (ranks > 1) {
         apply_in_place(c, PLAN_OP_POWER, norm, 2);
-        all_reduce(c, norm, PLAN_AXIS_PIPELINE, stages);
+        all_reduce(c, norm, PLAN_AXIS_PIPELINE, ranks);
         apply_in_place(c, PLAN_OP_POWER, norm, 0.5);
     }
 }

@@ -2,6 +2,7 @@
 #include "plan/optimizer/optimizer.h"
 
 #include "plan/autograd/offload.h"
+#include "plan/autograd/stages.h"
 #include "plan/optimizer/scaler.h"
 
 /* ---- launches over lists --------------------------------------------------------------------- */
@@ -249,7 +250,9 @@ static void zero_gradients(const PlanOver *all) {
     }
 }
 
-void plan_run_optimizer(PlanRun *run, bool first) {
+typedef void PlanOverDo(const PlanOver *all, bool first);
+
+static void over_all(PlanRun *run, bool first, PlanOverDo *something) {
     uint32_t n = run->graph->parameters->len;
     g_autofree uint32_t *buffers = g_new(uint32_t, PLAN_N_TEMPORARIES * n);
     for (uint32_t i = 0; i < PLAN_N_TEMPORARIES * n; i++) {
@@ -265,22 +268,55 @@ void plan_run_optimizer(PlanRun *run, bool first) {
     for (unsigned i = 0; i < PLAN_N_TEMPORARIES; i++) {
         all.temporaries[i] = buffers + i * n;
     }
-    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
-    if (run->strategy->clip > 0) {
-        plan_scaler_unscale(run);
-        run->flavour->clip(run);
-    }
-    bool keeps = run->strategy->zero_grad == PLAN_ZERO_KEEP;
-    plan_scaler_begin_step(&all);
-    optimize(&all, first);
-    plan_scaler_end_step(&all);
-    plan_run_hook(run, run->flavour->stepped);
-    if (keeps && owns_something(&all)) {
-        zero_gradients(&all);
+    something(&all, first);
+}
+
+static void step_all(const PlanOver *all, bool first) {
+    PlanOver with = *all;
+    plan_scaler_begin_step(&with);
+    optimize(&with, first);
+    plan_scaler_end_step(&with);
+}
+
+static void zero_all(const PlanOver *all, bool first) {
+    bool keeps = all->run->strategy->zero_grad == PLAN_ZERO_KEEP;
+    if (keeps && owns_something(all)) {
+        zero_gradients(all);
     }
     if (!keeps) {
-        run->flavour->drop_gradients(run);
+        all->run->flavour->drop_gradients(all->run);
     }
-    plan_run_hook(run, run->flavour->end_step);
-    plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+}
+
+/* Each of several has an optimizer of its own, as torchtitan's stages of one rank have. */
+static PlanRun *turn_to(PlanRun *runs, uint32_t *now, uint32_t i) {
+    if (*now != i) {
+        plan_stages_hand_on(&runs[*now], &runs[i]);
+        plan_run_at(&runs[i], PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+        *now = i;
+    }
+    return &runs[i];
+}
+
+void plan_run_optimizer(PlanRun *runs, uint32_t n, bool first) {
+    uint32_t now = 0;
+    plan_run_at(runs, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+    if (runs->strategy->clip > 0) {
+        plan_scaler_unscale(runs);
+        runs->flavour->clip(runs);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        over_all(turn_to(runs, &now, i), first, step_all);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        PlanRun *run = turn_to(runs, &now, i);
+        plan_run_hook(run, run->flavour->stepped);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        PlanRun *run = turn_to(runs, &now, i);
+        over_all(run, first, zero_all);
+        plan_run_hook(run, run->flavour->end_step);
+    }
+    turn_to(runs, &now, 0);
+    plan_run_at(runs, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
 }

@@ -402,9 +402,14 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
     if (has(options, "pipeline")) {
         strategy->pipeline = (uint64_t)int_of(options, "pipeline");
-        strategy->pipeline_schedule = g_str_equal(text_of(options, "pipeline_schedule"), "gpipe")
-                                          ? PLAN_PIPELINE_GPIPE
+        const char *schedule = text_of(options, "pipeline_schedule");
+        strategy->pipeline_schedule = g_str_equal(schedule, "gpipe") ? PLAN_PIPELINE_GPIPE
+                                      : g_str_equal(schedule, "interleaved-1f1b")
+                                          ? PLAN_PIPELINE_INTERLEAVED
                                           : PLAN_PIPELINE_1F1B;
+        if (has(options, "pipeline_stages")) {
+            strategy->pipeline_stages = (uint64_t)int_of(options, "pipeline_stages");
+        }
         strategy->pipeline_split = g_str_equal(text_of(options, "pipeline_split"), "even")
                                        ? PLAN_SPLIT_EVEN
                                        : PLAN_SPLIT_TORCHTITAN;

@@ -1,8 +1,10 @@
 /* Stages that share the layers: what they give each other, in text, and faults that are found. */
 #include <glib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "models/stages.h"
+#include "plan/autograd/schedule.h"
 #include "plan/check.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
@@ -225,6 +227,105 @@ static void test_faults_of_all(void) {
     g_assert_true(plan_check(plan, NULL));
 }
 
+/* ---- several stages a rank ------------------------------------------------------------------ */
+
+static char *words_of(const GArray *turns) {
+    static const char *const words[] = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "F",     "B",
+                                        "SEND_F",  "SEND_B",  "RECV_F",      "RECV_B"};
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (uint32_t i = 0; i < turns->len; i++) {
+        const PlanTurn *turn = &g_array_index(turns, PlanTurn, i);
+        g_string_append_printf(text, " %u%s", turn->stage, words[turn->kind]);
+        if (turn->kind >= PLAN_TURN_FORWARD) {
+            g_string_append_printf(text, "%u", turn->chunk);
+        }
+    }
+    return g_strdup(text->str);
+}
+
+/* As PyTorch's own, which tests/oracle/recorder/pipeline_schedules.py writes down. */
+static void test_schedules(void) {
+    g_autofree char *text = NULL;
+    g_assert_true(g_file_get_contents(g_getenv("FORESHARD_TEST_SCHEDULES"), &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    unsigned n = 0;
+    for (; lines[n] && *lines[n]; n++) {
+        PlanSchedule schedule;
+        uint32_t place;
+        int end;
+        g_assert_cmpint(sscanf(lines[n], "%u %u %u %u%n", &schedule.places, &schedule.stages,
+                               &schedule.chunks, &place, &end),
+                        ==, 4);
+        g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, place);
+        g_autofree char *words = words_of(turns);
+        g_assert_cmpstr(words, ==, lines[n] + end);
+    }
+    g_assert_cmpuint(n, ==, 17);
+}
+
+#define SEVERAL " pipeline_schedule=interleaved-1f1b pipeline_split=even"
+
+/* A place's units are its stages' own: of six stages of a block each, the two that are its. */
+static void check_units_of_place(const Plan *plan, uint32_t place) {
+    g_autofree char *first = g_strdup_printf("layers.%u", place);
+    g_autofree char *second = g_strdup_printf("layers.%u", place + 3);
+    const PlanRole *role = role_of_stage(plan, place);
+    bool seen[2] = {false, false};
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        uint32_t unit = role->sections[PLAN_SECTION_STEADY][i].unit;
+        const char *name = unit == PLAN_NONE ? "root" : plan->units[unit].name;
+        seen[0] |= g_str_equal(name, first);
+        seen[1] |= g_str_equal(name, second);
+        g_assert_true(g_str_equal(name, "root") || g_str_equal(name, first) ||
+                      g_str_equal(name, second));
+    }
+    g_assert_true(seen[0] && seen[1]);
+}
+
+static void test_several(void) {
+    g_autoptr(Plan) plan =
+        test_plan(NETWORK, "ranks=6 pipeline=3 accumulate=6 pipeline_stages=2" SEVERAL);
+    g_autoptr(Plan) whole = test_plan(NETWORK, "ranks=2 accumulate=6");
+    g_autoptr(GError) error = NULL;
+    g_assert_true(plan_check(plan, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(plan_stages_of_rank(plan), ==, 2);
+    g_assert_cmpuint(plan->n_parameters, ==, whole->n_parameters);
+    uint64_t owned = 0;
+    for (uint32_t place = 0; place < 3; place++) {
+        check_units_of_place(plan, place);
+        owned += role_of_stage(plan, place)->n_parameter_elements;
+        /* To the next place go 2 x 6 hidden states, but from the last stage; gradients back. */
+        Talk next = talk_with(role_of_stage(plan, place), (place + 1) % 3);
+        g_assert_cmpuint(next.sent, ==, place == 2 ? 6 : 12);
+        g_assert_cmpuint(next.received, ==, place == 2 ? 6 : 12);
+    }
+    g_assert_cmpuint(owned, ==, whole->roles[0].n_parameter_elements);
+    g_autoptr(GString) text = plan_text(plan);
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "several.plan", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(plan_stages_of_rank(read), ==, 2);
+}
+
+static void test_several_faults(void) {
+    static const struct {
+        const char *words, *expected;
+    } faults[] = {
+        {"ranks=4 pipeline=2 accumulate=4 pipeline_stages=2", "has several stages a rank with"},
+        {"ranks=4 pipeline=2 accumulate=4 pipeline_schedule=interleaved-1f1b",
+         "has several stages a rank with"},
+        {"ranks=4 pipeline=2 accumulate=5 pipeline_stages=2" SEVERAL, "rounds of one length"},
+        {"ranks=4 pipeline=2 accumulate=4 pipeline_stages=4" SEVERAL,
+         "6 blocks leave one of pipeline=2 x pipeline_stages=4 stages none"},
+        {"ranks=4 pipeline_stages=2", "pipeline_stages=1"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
+        g_autoptr(GError) error = test_plan_error(NETWORK, faults[i].words);
+        g_test_message("%s", error->message);
+        g_assert_nonnull(strstr(error->message, faults[i].expected));
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/stages/what they give each other", test_talk);
@@ -234,5 +335,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/text", test_text);
     g_test_add_func("/plan/stages/faults are found", test_faults);
     g_test_add_func("/plan/stages/faults of all are found", test_faults_of_all);
+    g_test_add_func("/plan/stages/interleaved as PyTorch plays it", test_schedules);
+    g_test_add_func("/plan/stages/several a rank", test_several);
+    g_test_add_func("/plan/stages/several a rank, faults", test_several_faults);
     return g_test_run();
 }

@@ -167,11 +167,14 @@ def partition(graph_module, inputs, **more):
     return partitioners.min_cut_rematerialization_partition(graph_module, inputs, compiler="inductor", **more)
 
 
-def compile_blocks(network, device_type, recorder, programs, whole):
-    """Each by itself, as most training programs do; whatever is around them stays as it is. Or all of the network, which
-    no hook cuts."""
+def prepare(device_type, recorder):
     teach_inductor(device_type)
     recorder.ignores = lambda: TracingContext.try_get() is not None  # tensors of the compiler's own
+
+
+def compile_blocks(network, programs, whole):
+    """Each by itself, as most training programs do; whatever is around them stays as it is. Or all of the network, which
+    no hook cuts."""
     backend = aot_autograd(fw_compiler=lower(False, programs), bw_compiler=lower(True, programs), partition_fn=partition,
                            decompositions=select_decomp_table(), keep_inference_input_mutations=True)
     if whole:

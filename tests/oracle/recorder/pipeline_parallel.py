@@ -1,5 +1,5 @@
-"""Stages that share the layers: one stage a rank, as torch.distributed.pipelining plays them.  A rank's recording is of its
-stage alone: whoever sends to it or receives from it is pretended."""
+"""Stages that share the layers, one or several a rank, as torch.distributed.pipelining plays them.  A rank's recording is of
+its stages alone: whoever sends to it or receives from it is pretended."""
 
 import types
 
@@ -17,19 +17,25 @@ def layers_of_stages(layers, stages, split):
     return shares
 
 
-def stage_of(options):
-    return options.rank // (options.world // options.pipeline)
+def count_stages(options):
+    return options.pipeline * options.pipeline_stages
 
 
-def cut(network, options):
+def stages_of(options):
+    """This rank's, in order."""
+    first = options.rank // (options.world // options.pipeline)
+    return range(first, count_stages(options), options.pipeline)
+
+
+def cut(network, stage, options):
     """What torchtitan leaves of a Llama: its stage's layers by their names, all else gone."""
-    stage, shares = stage_of(options), layers_of_stages(len(network.layers), options.pipeline, options.pipeline_split)
+    shares = layers_of_stages(len(network.layers), count_stages(options), options.pipeline_split)
     first = sum(shares[:stage])
     own = range(first, first + shares[stage])
     network.layers = nn.ModuleDict({str(i): network.layers[i] for i in own})
     if stage > 0:
         network.embed = None
-    if stage < options.pipeline - 1:
+    if stage < count_stages(options) - 1:
         network.norm = network.head = None
     network.forward = types.MethodType(_forward, network)
 
@@ -94,9 +100,9 @@ def _label_received(stage, recorder):
     stage._setup_forward_recv_info = label
 
 
-def make_schedule(network, options, shape, mesh, device, loss_of, recorder):
+def make_schedule(networks, options, shape, mesh, device, loss_of, recorder):
     import torch
-    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
     from torch.distributed.pipelining import schedules
     from torch.distributed.pipelining._utils import InferenceMode
 
@@ -107,40 +113,43 @@ def make_schedule(network, options, shape, mesh, device, loss_of, recorder):
             stage._inference_mode = InferenceMode.STATIC
 
     schedules._PipelineSchedule._warmup_p2p = without_asking
-    stage, last = stage_of(options), options.pipeline - 1
+    last = count_stages(options) - 1
     computes = parallel.DTYPES[options.param_dtype or options.model_dtype]
     with torch.device("meta"):
         tokens = torch.empty(options.batch, shape.seq, dtype=torch.int64)
         hidden = torch.empty(options.batch, shape.seq, shape.width, dtype=computes, requires_grad=True)
         logits = torch.empty(options.batch, shape.seq, shape.vocab, dtype=computes, requires_grad=True)
-    of_rank = PipelineStage(network, stage, options.pipeline, device, group=mesh["pipeline"].get_group(),
-                            input_args=hidden if stage else tokens, output_args=logits if stage == last else hidden)
-    _tell_phases(of_rank, recorder)
+    of_rank = [PipelineStage(network, stage, last + 1, device, group=mesh["pipeline"].get_group(),
+                             input_args=hidden if stage else tokens, output_args=logits if stage == last else hidden)
+               for network, stage in zip(networks, stages_of(options))]
+    for stage in of_rank:
+        _tell_phases(stage, recorder)
+        _label_received(stage, recorder)
     _tell_what_is_sent(recorder)
-    _label_received(of_rank, recorder)
-    kind = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}[options.pipeline_schedule]
-    return kind(of_rank, options.accumulate, loss_fn=loss_of, scale_grads=False)
+    kind = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B, "interleaved-1f1b": ScheduleInterleaved1F1B}[options.pipeline_schedule]
+    several = options.pipeline_schedule == "interleaved-1f1b"
+    return kind(of_rank if several else of_rank[0], options.accumulate, loss_fn=loss_of, scale_grads=False)
 
 
 def play(schedule, options, batch):
     """The whole step's forward and backward, of one batch of all microbatches."""
     tokens, targets = batch
-    stage, last = stage_of(options), options.pipeline - 1
-    schedule.step(*([tokens] if stage == 0 else []), target=targets if stage == last else None, return_outputs=False)
+    own, last = stages_of(options), count_stages(options) - 1
+    schedule.step(*([tokens] if 0 in own else []), target=targets if last in own else None, return_outputs=False)
 
 
-def clip(model, limit, schedule):
-    """As torchtitan clips (torchtitan/distributed/utils.py, clip_grad_norm_): the norm of a stage's gradients, whole; its
+def clip(models, limit, group):
+    """As torchtitan clips (torchtitan/distributed/utils.py, clip_grad_norm_): the norm of a rank's gradients, whole; its
     square added up over the stages, in place; by its root the gradients are scaled."""
     import torch
     import torch.distributed as dist
 
     with torch.no_grad():
-        parameters = list(model.parameters())
+        parameters = [p for model in models for p in model.parameters()]
         norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         if hasattr(norm, "full_tensor"):
             norm = norm.full_tensor()
         norm.pow_(2)
-        dist.all_reduce(norm, group=schedule._stage.group)
+        dist.all_reduce(norm, group=group)
         norm.pow_(0.5)
         nn.utils.clip_grads_with_norm_(parameters, limit, norm)
