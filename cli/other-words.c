@@ -33,6 +33,7 @@ static const struct {
     {"tp tensor-parallel tensor-parallel-size tensor-model-parallel-size tensor-parallel-degree",
      "--tensor"},
     {"pp pipeline-parallel pipeline-model-parallel-size", "--pipeline"},
+    {"vpp virtual-pipeline-model-parallel-size", "--pipeline-stages"},
     {"cp context-parallel context-parallel-size", "--context"},
     {"ep expert-parallel expert-model-parallel-size", "--expert (not planned yet)"},
     {"max-grad-norm clip-grad gradient-clipping max-norm", "--clip"},

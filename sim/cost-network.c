@@ -103,7 +103,11 @@ SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan
                                    bool behind) {
     uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE);
     uint32_t stride = plan_axis_stride(plan, PLAN_AXIS_PIPELINE);
-    bool is_there = behind ? place + 1 < plan->axes[PLAN_AXIS_PIPELINE] : place > 0;
+    uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
+    bool is_there = behind ? place + 1 < places : place > 0;
+    if (!is_there && places > 2 && plan_stages_of_rank(plan) > 1) { /* the last and the first */
+        return path_over(cluster, rank - place * stride, (places - 1) * stride, 2);
+    }
     return path_over(cluster, is_there && !behind ? rank - stride : rank, stride, is_there ? 2 : 1);
 }
 

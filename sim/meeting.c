@@ -173,8 +173,8 @@ static void add_way(SimMeetings *meetings, const SimFabric *fabric, unsigned way
     uint32_t number = meetings->n_communicators++, slot = slot_of_way(way, true);
     Communicator *communicator = &meetings->communicators[number];
     *communicator = communicator_new(slot, slot + 1, 2);
-    communicator->ranks[communicator->n_ranks++] = rank;
-    communicator->ranks[communicator->n_ranks++] = behind;
+    communicator->ranks[communicator->n_ranks++] = MIN(rank, behind);
+    communicator->ranks[communicator->n_ranks++] = MAX(rank, behind);
     if (way != TO_BEFORE) {
         add_hop(communicator, fabric, rank, behind);
     }
@@ -186,6 +186,11 @@ static void add_way(SimMeetings *meetings, const SimFabric *fabric, unsigned way
     keep_played(communicator, played);
 }
 
+/* Where ranks have several stages, the last place is before the first. */
+static bool sends_around(const Plan *plan) {
+    return plan->axes[PLAN_AXIS_PIPELINE] > 2 && plan_stages_of_rank(plan) > 1;
+}
+
 static void add_stages(SimMeetings *meetings, const Plan *plan, const SimFabric *fabric,
                        const bool *played, uint32_t *scratch) {
     uint32_t stride = plan_axis_stride(plan, PLAN_AXIS_PIPELINE);
@@ -195,13 +200,16 @@ static void add_stages(SimMeetings *meetings, const Plan *plan, const SimFabric 
         for (uint32_t rank = 0; rank + stride < plan->world; rank++) {
             add_way(meetings, fabric, way, rank, rank + stride, played, scratch);
         }
+        for (uint32_t rank = 0; rank < stride && sends_around(plan); rank++) {
+            add_way(meetings, fabric, way, plan->world - stride + rank, rank, played, scratch);
+        }
     }
 }
 
 /* How many communicators an axis has. */
 static uint32_t count_communicators(const Plan *plan, PlanAxis axis) {
     uint32_t size = plan->axes[axis];
-    uint32_t of_ways = axis == PLAN_AXIS_PIPELINE ? N_WAYS * (plan->world - plan->world / size) : 0;
+    uint32_t of_ways = axis == PLAN_AXIS_PIPELINE ? N_WAYS * plan->world : 0;
     return size < 2 ? 0 : plan->world / size + of_ways;
 }
 

@@ -21,7 +21,8 @@ typedef struct {
 /* Whether the op is with the stage behind, of a role that has a place in a pipeline. */
 static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     return plan_op_is_of_stages((PlanOpKind)op->kind) &&
-           plan_op_dims(role, op)[2] > plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);
+           plan_is_behind(plan, plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE),
+                          plan_op_dims(role, op)[2]);
 }
 
 /* What a collective of a role goes over: groups of an axis are alike; to the stages beside it a

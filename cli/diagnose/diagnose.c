@@ -290,7 +290,8 @@ static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
  * through all, if that comes out even. If not, there stay several, and DDP is refused by name. */
 static char *passes_of_simple(uint64_t stages, uint64_t passes, const char *sharding) {
     if (passes % stages == 0) {
-        return g_strdup_printf(" pipeline=1 pipeline_schedule=1f1b accumulate=%" G_GUINT64_FORMAT,
+        return g_strdup_printf(" pipeline=1 pipeline_schedule=1f1b pipeline_stages=1 "
+                               "accumulate=%" G_GUINT64_FORMAT,
                                passes / stages);
     }
     return g_strdup(g_str_equal(sharding, "none") ? " flavour=ddp" : "");

@@ -1,6 +1,9 @@
 /* cli/predict/figures.c - see predict.h. */
 #include "cli/predict/predict.h"
 
+#include <string.h>
+
+#include "plan/strategy.h"
 #include "trace/quantile.h"
 
 double cli_predict_ms(SimTime ns) {
@@ -28,4 +31,15 @@ uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category) {
         sum += plan_subcategory_category(sub) == category ? by_sub[sub] : 0;
     }
     return sum;
+}
+
+double cli_predict_schedule_bubble_ns(const CliPredictReport *report) {
+    const Plan *plan = report->plan;
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    if (!plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy", NULL)) {
+        return 0; /* a plan written by hand */
+    }
+    double turns = (double)plan_stages_of_rank(plan) * (double)strategy.accumulate;
+    return (double)report->prediction->compute_ns * (plan->axes[PLAN_AXIS_PIPELINE] - 1) / turns;
 }

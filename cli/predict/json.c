@@ -69,6 +69,8 @@ static void add_stages(JsonBuilder *json, const CliPredictReport *report) {
                            plan_rank_on_axis(plan, prediction->time_rank, PLAN_AXIS_PIPELINE));
         trace_json_add_real(json, "bubbles_ms",
                             cli_predict_ms(prediction->shares_ns[SIM_SHARE_RANKS]));
+        trace_json_add_real(json, "schedule_bubbles_ms",
+                            cli_predict_schedule_bubble_ns(report) / 1e6);
         json_builder_end_object(json);
     }
 }

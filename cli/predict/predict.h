@@ -20,6 +20,10 @@ typedef struct {
     const SimOptions *asked;
 } CliPredictReport;
 
+/* Of a pipeline: what a stage rests while it fills and drains, if all have as much to do and links
+ * take no time: places - 1 of a rank's turns, stages of a rank times microbatches. */
+double cli_predict_schedule_bubble_ns(const CliPredictReport *report);
+
 /* Of a prediction of an unsupported dtype: what to choose instead. */
 const char *cli_predict_other_dtype(const SimPrediction *prediction);
 

@@ -231,6 +231,10 @@ static void print_time(const CliPredictReport *report) {
                                                             : "";
             g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
             print_time_row(name, prediction->shares_ns[share], mean);
+            if (in_bubbles) {
+                print_time_row("  the schedule's own, were stages even",
+                               (SimTime)cli_predict_schedule_bubble_ns(report), mean);
+            }
         }
     }
     printf("busy in a step\n");

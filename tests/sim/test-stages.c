@@ -66,6 +66,31 @@ static void test_gpipe(void) {
     check_bubbles("pipeline_schedule=gpipe");
 }
 
+/* (p - 1) (f + b) / v: turns are as many times shorter as a rank has stages. */
+static void check_interleaved(unsigned places, unsigned stages) {
+    g_autofree char *more =
+        g_strdup_printf("pipeline_schedule=interleaved-1f1b pipeline_stages=%u", stages);
+    g_autoptr(SimPrediction) eight = predict_stages(places, 8, more);
+    g_autoptr(SimPrediction) sixteen = predict_stages(places, 16, more);
+    g_autoptr(SimPrediction) plain = predict_stages(places, 8, "pipeline_schedule=1f1b");
+    double turn = (double)(sixteen->compute_ns - eight->compute_ns) / 8;
+    g_test_message("%u places, %u stages each", places, stages);
+    assert_about((double)(sixteen->median_step_ns - eight->median_step_ns), 8 * turn, 0.01);
+    double own = (places - 1) * turn / stages;
+    assert_about((double)eight->shares_ns[SIM_SHARE_RANKS], own, 0.03);
+    assert_about((double)sixteen->shares_ns[SIM_SHARE_RANKS], own, 0.03);
+    g_assert_cmpint(eight->median_step_ns, <, plain->median_step_ns);
+    /* What was sent is held to the end of the step. */
+    g_assert_cmpuint(eight->peak.by_sub[PLAN_ACTIVATIONS_SAVED], >,
+                     plain->peak.by_sub[PLAN_ACTIVATIONS_SAVED]);
+}
+
+static void test_interleaved(void) {
+    check_interleaved(2, 2);
+    check_interleaved(4, 2);
+    check_interleaved(2, 4);
+}
+
 /* 1F1B holds a microbatch for each stage behind, and the first stage most; GPipe holds them all. */
 static void test_memory(void) {
     g_autoptr(SimPrediction) few = predict_stages(4, 8, "pipeline_schedule=1f1b");
@@ -98,6 +123,10 @@ static const char *const strategies[] = {
     "ranks=16 pipeline=2 accumulate=4 pipeline_schedule=gpipe sharding=grad-op",
     "ranks=16 pipeline=4 accumulate=4 clip=1",
     "ranks=4 pipeline=4 accumulate=5 clip=1",
+    "ranks=16 pipeline=4 accumulate=8 pipeline_split=even "
+    "pipeline_schedule=interleaved-1f1b pipeline_stages=2",
+    "ranks=8 pipeline=2 accumulate=6 pipeline_split=even param_dtype=bf16 "
+    "pipeline_schedule=interleaved-1f1b pipeline_stages=4",
 };
 
 static void test_law(void) {
@@ -136,6 +165,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/stages/1f1b: its bubbles", test_1f1b);
     g_test_add_func("/sim/stages/gpipe: its bubbles", test_gpipe);
+    g_test_add_func("/sim/stages/interleaved: its bubbles", test_interleaved);
     g_test_add_func("/sim/stages/what is held", test_memory);
     g_test_add_func("/sim/stages/one of each: as all ranks", test_law);
     g_test_add_func("/sim/stages/near and far", test_links);
