@@ -164,10 +164,13 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
         norm = model_rmsnorm(w, root, "norm");
         head = declare_head(llama, network, root, &embed);
     }
+    if (is_first) {
+        model_llama_share_out(llama, &embed, PLAN_SHARE_ROWS);
+    }
     declare_table(llama, network, network->seq);
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t x = is_first ? tokens : plan_graph_arriving(graph, w->rows * w->width);
+    uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
     plan_graph_enter(graph, root, &x, 1);
     x = is_first ? run_embedding(llama, &embed, tokens) : x;
     model_cast_tables(w, &llama->rotary, 0);

@@ -459,6 +459,7 @@ static PlanRun *runs_of_rank(PlanRun *run, const PlanGraph *graph, Plan *plan,
     uint64_t n = run->strategy->pipeline_stages;
     PlanRun *runs = g_new0(PlanRun, n);
     runs[0] = *run;
+    runs[0].n_of_rank = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = runs->graph->stage, stage = first + i * (uint32_t)run->strategy->pipeline;
         if (i > 0) {

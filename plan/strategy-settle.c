@@ -523,8 +523,17 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->ranks % s->pipeline) {
         return "needs ranks that it divides; change one of them";
     }
-    if (s->tensor > 1 || s->context > 1) {
-        return "is not planned beside tensor or context; set these to 1";
+    if (s->context > 1) {
+        return "is not planned beside context; set context=1";
+    }
+    if (s->ranks / s->pipeline % s->tensor) {
+        return "needs ranks of a stage that tensor divides; change one of them";
+    }
+    if (s->async_tensor == PLAN_YES) {
+        return "is planned without asynchronous tensor parallel; set async_tensor=no";
+    }
+    if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
+        return "is planned of layers shared as torchtitan does; set tensor_plan=torchtitan";
     }
     if (s->compile != PLAN_COMPILE_BLOCK) {
         return "is planned with blocks that are compiled by themselves; set compile=block";
@@ -555,10 +564,9 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->host_reads != PLAN_READS_NONE) {
         return "is planned with nothing read within a step; set host_reads=none";
     }
-    if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT ||
-        s->reshard_last == PLAN_NO) {
+    if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
         return "is planned with a unit for each block and one for the rest of a stage; set "
-               "wrap=block, wrap_ends=root and reshard_last=yes";
+               "wrap=block and wrap_ends=root";
     }
     return why_not_with(s);
 }

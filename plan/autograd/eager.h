@@ -227,11 +227,12 @@ struct _PlanRun {
     const PlanGraph *graph;
     const PlanStrategy *strategy;
     const PlanFlavour *flavour;
-    gpointer state;    /* the flavour's */
-    uint64_t pass;     /* of its step's forward and backward passes, the one that runs */
-    uint32_t n_folded; /* passes of a step that are not written (plan/fold.h) */
-    bool reduces;      /* that pass reduces gradients, and does not only add them up */
-    uint32_t rank;     /* of those that play this role, the first */
+    gpointer state;     /* the flavour's */
+    uint64_t pass;      /* of its step's forward and backward passes, the one that runs */
+    uint32_t n_folded;  /* passes of a step that are not written (plan/fold.h) */
+    bool reduces;       /* that pass reduces gradients, and does not only add them up */
+    uint32_t rank;      /* of those that play this role, the first */
+    uint32_t n_of_rank; /* of a rank's first run: its stages, each a run, this one and behind it */
     const struct _PlanRun *batch_of;   /* of several stages a rank, the first one; NULL: its own */
     uint32_t first_unit, first_module; /* behind those of that one, in the tables */
     const PlanParameter *parameters;   /* the plan's, whose names buffers bear: this stage's, */

@@ -305,9 +305,12 @@ static void copy_out(PlanRun *run, uint32_t u) {
 
 void plan_fsdp2_await(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (f->units[u].gathered != PLAN_NONE) {
-        plan_run_at_unit(run, u);
-        plan_fsdp2_copy_out(run, u);
+    if (f->units[u].gathered == PLAN_NONE && !f->units[u].pending) {
+        return;
+    }
+    plan_run_at_unit(run, u);
+    plan_fsdp2_copy_out(run, u);
+    if (f->communicates) {
         plan_fsdp2_free_gathered(run, u);
     }
 }

@@ -13,27 +13,41 @@
 #include "plan/autograd/read.h"
 #include "plan/optimizer/optimizer.h"
 
+/* Of a stage of the rank: where it has one, the run's own. */
+typedef struct {
+    PlanRun *of;
+    uint32_t parameter;
+} Clipped;
+
 typedef struct {
     PlanRun *run;
     PlanDtype dtype;
-    uint32_t *parameters; /* whose gradients are there */
+    Clipped *clipped; /* whose gradients are there */
     uint32_t n;
 } Clip;
 
+static void add_clipped(Clip *c, PlanRun *of, bool also_empty) {
+    for (uint32_t p = 0; p < of->graph->parameters->len; p++) {
+        if (!plan_run_is_frozen(of, p) && (also_empty || of->flavour->gradient(of, p).elements)) {
+            c->clipped[c->n++] = (Clipped){of, p};
+        }
+    }
+}
+
 static void clip_begin(Clip *c, PlanRun *run, bool also_empty) {
-    uint32_t n = run->graph->parameters->len, first = 0;
+    uint32_t n = 0, first = 0;
     while (plan_run_is_frozen(run, first)) {
         first++; /* something is trained */
+    }
+    for (uint32_t i = 0; i < run->n_of_rank; i++) {
+        n += run[i].graph->parameters->len;
     }
     uint32_t buffer = run->flavour->gradient(run, first).buffer;
     *c = (Clip){.run = run,
                 .dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype,
-                .parameters = g_new(uint32_t, n)};
-    for (uint32_t p = first; p < n; p++) {
-        if (!plan_run_is_frozen(run, p) &&
-            (also_empty || run->flavour->gradient(run, p).elements)) {
-            c->parameters[c->n++] = p;
-        }
+                .clipped = g_new(Clipped, n)};
+    for (uint32_t i = 0; i < run->n_of_rank; i++) {
+        add_clipped(c, &run[i], also_empty);
     }
 }
 
@@ -61,7 +75,8 @@ static void apply_in_place(const Clip *c, PlanOpKind kind, PlanTensor x, double 
 }
 
 static PlanOperand gradient_of(const Clip *c, uint32_t i) {
-    return c->run->flavour->gradient(c->run, c->parameters[i]);
+    PlanRun *of = c->clipped[i].of;
+    return of->flavour->gradient(of, c->clipped[i].parameter);
 }
 
 static void append_gradient(const Clip *c, uint32_t i) {
@@ -73,7 +88,7 @@ static void append_gradient(const Clip *c, uint32_t i) {
 static PlanTensor *sums_of_gradients(const Clip *c) {
     PlanTensor *sums = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
-        sums[i] = plan_settled_sum(c->run, c->parameters[i]);
+        sums[i] = plan_settled_sum(c->clipped[i].of, c->clipped[i].parameter);
     }
     return sums;
 }
@@ -109,9 +124,9 @@ static void let_go_of_all(const Clip *c, const PlanTensor *numbers) {
 /* The ranks of the tensor axis have the same of what they do not share: each one's part of a sum of
  * squares. */
 static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
-    const PlanGraph *graph = c->run->graph;
+    const PlanGraph *graph = c->clipped[i].of->graph;
     const PlanGraphParameter *p =
-        plan_graph_at(graph->parameters, PlanGraphParameter, c->parameters[i]);
+        plan_graph_at(graph->parameters, PlanGraphParameter, c->clipped[i].parameter);
     bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
     return graph->tensor == 1 || !is_whole
                ? plan_run_ref(c->run, norm)
@@ -146,7 +161,7 @@ static PlanTensor stack_norms_one_by_one(const Clip *c) {
     PlanRun *run = c->run;
     g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
-        int64_t n = (int64_t)run->flavour->gradient(run, c->parameters[i]).elements;
+        int64_t n = (int64_t)gradient_of(c, i).elements;
         norms[i] = new_numbers(c, 1, "norm");
         plan_builder_begin_op(&run->builder, PLAN_OP_NORM, PLAN_AXIS_NONE, &n, NULL);
         append_gradient(c, i);
@@ -262,7 +277,7 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
     plan_run_unref(run, factor);
     plan_run_read_norm(run, norm);
     plan_run_unref(run, norm);
-    g_free(c.parameters);
+    g_free(c.clipped);
 }
 
 /* What clipping hands back is each rank's own part: full_tensor() adds them up. */
@@ -297,7 +312,7 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
         read_norm_of_2_4(&c, local, ranks);
     }
     plan_run_unref(run, local);
-    g_free(c.parameters);
+    g_free(c.clipped);
 }
 
 void plan_clip_whole(PlanRun *run) {
@@ -392,7 +407,7 @@ void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero
         scale_if_asked(&c, norm);
         plan_run_unref(run, local);
         plan_run_unref(run, norm);
-        g_free(c.parameters);
+        g_free(c.clipped);
         return;
     }
     PlanTensor ratio = ratio_of(&c, norm);
@@ -409,5 +424,5 @@ void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero
     plan_run_unref(run, factor);
     plan_run_read_norm(run, answer);
     plan_run_unref(run, answer);
-    g_free(c.parameters);
+    g_free(c.clipped);
 }

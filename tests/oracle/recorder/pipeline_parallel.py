@@ -42,10 +42,11 @@ def cut(network, stage, options):
 
 def _forward(network, x):
     x = x if network.embed is None else network.embed(x)
+    seq = network.shape.seq  # of which x has a part where ranks share layers
     if network.shape.rope == "complex":
-        cos = sin = network.turns[:x.size(1)]
+        cos = sin = network.turns[:seq]
     else:
-        cos, sin = (t[:x.size(1)].to(x.dtype) for t in (network.cos, network.sin))
+        cos, sin = (t[:seq].to(x.dtype) for t in (network.cos, network.sin))
     for layer in network.layers.values():
         x = network.run(layer, x, cos, sin)
     return x if network.head is None else network.logits_of(x)
@@ -117,7 +118,7 @@ def make_schedule(networks, options, shape, mesh, device, loss_of, recorder):
     computes = parallel.DTYPES[options.param_dtype or options.model_dtype]
     with torch.device("meta"):
         tokens = torch.empty(options.batch, shape.seq, dtype=torch.int64)
-        hidden = torch.empty(options.batch, shape.seq, shape.width, dtype=computes, requires_grad=True)
+        hidden = torch.empty(options.batch, shape.seq // options.tensor, shape.width, dtype=computes, requires_grad=True)
         logits = torch.empty(options.batch, shape.seq, shape.vocab, dtype=computes, requires_grad=True)
     of_rank = [PipelineStage(network, stage, last + 1, device, group=mesh["pipeline"].get_group(),
                              input_args=hidden if stage else tokens, output_args=logits if stage == last else hidden)

@@ -42,17 +42,19 @@ def share_layers(network, mesh, options):
     if options.tensor_plan == "ends-whole":
         return _share_blocks_alone(network, mesh)
     whole_loss = not options.loss_parallel
-    parallelize_module(network, mesh, {
+    ends = {
         "embed": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
         "norm": SequenceParallel(),
         "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate() if whole_loss else Shard(-1),
-                                use_local_output=whole_loss)})
+                                use_local_output=whole_loss)}
+    has = dict(network.named_children())  # a stage has not all of them
+    parallelize_module(network, mesh, {name: style for name, style in ends.items() if name in has})
     columns, rows, gather = ColwiseParallel, RowwiseParallel, PrepareModuleInput
     if options.float8 == "tensorwise":  # which torchtitan gathers in float8; by rows it keeps to PyTorch's own
         from torchao.float8.float8_tensor_parallel import (Float8ColwiseParallel, Float8RowwiseParallel,
                                                            PrepareFloat8ModuleInput)
         columns, rows, gather = Float8ColwiseParallel, Float8RowwiseParallel, PrepareFloat8ModuleInput
-    for block in network.layers:
+    for block in network.layers.children():
         parallelize_module(block, mesh, {
             "norm_1": SequenceParallel(),
             "attn": gather(input_layouts=(Shard(1), None, None), desired_input_layouts=(Replicate(), None, None)),
