@@ -39,8 +39,8 @@ struct GeluTanh {
     }
 };
 
-/* d/dx x g(w(x)) = g + x g (1 - g) w', with w the sigmoid's argument. 1 - g is computed by itself: taken
- * from a g near 1, what g is off by would count x w' times, 40 times at x = 5. */
+/* d/dx x g(w(x)) = g + x g (1 - g) w', with w the sigmoid's argument. 1 - g is computed by itself:
+ * taken from a g near 1, what g is off by would count x w' times, 40 times at x = 5. */
 struct GeluTanhBackward {
     __device__ void operator()(const float *in, float *out) const {
         float x = in[1], w = tanh_argument(x), e = expf(-fabsf(w));
