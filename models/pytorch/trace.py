@@ -121,6 +121,22 @@ def in_order(network, born):
     return order
 
 
+def _renew_copies(network, watch):
+    """Of a copy (copy.deepcopy) of a tensor without memory PyTorch makes views with a storage of their own; a tensor that is
+    made anew has none of that."""
+    renewed = {}
+    for module in network.modules():
+        for registry in (module._parameters, module._buffers):
+            for name, old in registry.items():
+                if old is None or old.view_as(old).untyped_storage()._cdata == old.untyped_storage()._cdata:
+                    continue
+                if id(old) not in renewed:
+                    new = torch.empty_strided(old.size(), old.stride(), dtype=old.dtype, device=old.device)
+                    watch.store_of(new).number = watch.store_of(old).number
+                    renewed[id(old)] = nn.Parameter(new, old.requires_grad) if isinstance(old, nn.Parameter) else new, old
+                registry[name] = renewed[id(old)][0]
+
+
 def make_model(model, dtype, device, watch):
     """The network, its parameters and buffers in order, and the order in which the former were made."""
     with device:
@@ -129,6 +145,7 @@ def make_model(model, dtype, device, watch):
         raise Unsupported("model() must return a torch.nn.Module")
     if any(p.device.type != device.type for p in network.parameters()):
         raise Unsupported("model() makes parameters on a device of its own choice; let it not name one")
+    _renew_copies(network, watch)
     born = {id(t): watch.store_of(t).number for t in (*network.parameters(), *network.buffers())}
     declared = in_order(network, lambda tensor: born[id(tensor)])
     made = sorted(range(sum(1 for _ in network.parameters())), key=[born[id(p)] for p in network.parameters()].__getitem__)
