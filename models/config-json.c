@@ -200,7 +200,10 @@ static const Type *find_type(const ModelConfig *c) {
         model_config_refuse(c, "the field 'model_type' is missing; it is one of %s", known->str);
     } else {
         bool has_text = model_config_field(c, "text_config");
-        model_config_refuse(c, "model_type '%s' is not known; %sit is one of %s", model_type,
+        model_config_refuse(c,
+                            "model_type '%s' is not known; %sit is one of %s; any other network "
+                            "can be traced in PyTorch (docs/own-network.md)",
+                            model_type,
                             has_text ? "its text_config, saved as a file of its own, may be; " : "",
                             known->str);
     }

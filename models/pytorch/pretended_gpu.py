@@ -16,10 +16,11 @@ NAME = "pretended"
 
 
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """What scaled_dot_product_attention calls on a GPU: the flash kernel for 16 bits without a mask, else the
-    memory-efficient one."""
+    """What scaled_dot_product_attention calls on a GPU: the flash kernel for 16 bits without a mask, where q, k and v have
+    heads of one width up to 256 (ATen's sdp_utils.cpp), else the memory-efficient one."""
     aten = torch.ops.aten
-    if attn_mask is None and query.dtype in (torch.bfloat16, torch.float16):
+    one_width = query.size(-1) == key.size(-1) == value.size(-1) <= 256
+    if attn_mask is None and one_width and query.dtype in (torch.bfloat16, torch.float16):
         return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
     if enable_gqa:  # it knows no groups of heads
         key, value = (t.repeat_interleave(query.size(1) // t.size(1), 1) for t in (key, value))
