@@ -142,7 +142,8 @@ static CliWhatIf *read_asked(const Trace *trace, GError **error) {
     if (strategy == NULL || trace_get(trace, "network") == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                     "the trace's header has no network and strategy, so no neighbour can be "
-                    "predicted; use a plan that was built from a network");
+                    "predicted; use a plan that was built from a network (of a traced one: compare "
+                    "settings by `foreshard plot --knob`)");
         return NULL;
     }
     g_autoptr(CliWhatIf) what_if = g_new0(CliWhatIf, 1);

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "cli/choose/private.h"
+#include "cli/data-dir.h"
 #include "cli/diagnose/diagnose.h"
 #include "cli/knob.h"
 #include "cli/progress.h"
 #include "cli/ways-to-fit.h"
+#include "models/traced.h"
 #include "plan/plan.h"
 
 static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
@@ -144,10 +146,18 @@ static bool computes_in_bf16(const GPtrArray *clusters) {
     return true;
 }
 
+/* What was traced in a dtype is not known in another. */
+static bool is_traced_in_other(const char *name) {
+    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, NULL);
+    g_autoptr(ModelNetwork) network = path != NULL ? model_network_read_file(path, NULL) : NULL;
+    return network != NULL && network->traced != NULL && network->traced->dtype != PLAN_BF16;
+}
+
 /* Nobody trains a large network in fp32 by choice, so bf16 is taken where nothing is said. */
 static void settle_precision(Search *search) {
     static const char *const keys[] = {"param_dtype", "model_dtype", "autocast"};
-    bool open = computes_in_bf16(search->asked->clusters);
+    bool open =
+        computes_in_bf16(search->asked->clusters) && !is_traced_in_other(search->asked->network);
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         open = open && is_open(search, keys[i]);
     }
