@@ -323,6 +323,9 @@ void plan_fsdp2_precompute_scales(PlanRun *run) {
             weights[n++] = p;
         }
     }
+    if (!n) {
+        return; /* no layer is in float8 */
+    }
     g_autofree uint32_t *each = g_new(uint32_t, n);
     Place at = {run, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP};
     uint32_t own = largest_of_shards(&at, weights, n, each);
