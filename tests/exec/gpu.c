@@ -494,6 +494,9 @@ static void failures_say_why(void) {
     fails_on_gpu("", 2, "its attention knows no windows");
     plan("llama-toy -n 1 --network-key window=8 --network-key window_by=kernel");
     fails_on_gpu("", 2, "its attention knows no windows");
+    plan("llama-toy --network-key layers=6 -n 4 --pipeline 2 --accumulate 4 --pipeline-schedule "
+         "interleaved-1f1b --pipeline-stages 2");
+    fails_on_gpu("--local-ranks 4", 2, "ranks run one stage each");
 }
 
 /* A kernel that touches what it may not: the error comes later, with whatever is asked then: a

@@ -215,6 +215,7 @@ static const char *const with_stages[] = {
     "-n 2 --pipeline 2 --micro-batch 4 --accumulate 3",
     "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6 --pipeline-schedule gpipe --checkpointing "
     "full",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
     "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing "
     "selective-op",
