@@ -95,6 +95,18 @@ static void float8_where_there_is_some(void) {
     expect(real, 2, "", "CPU ranks have no kernels for float8; `foreshard predict` plans and");
 }
 
+/* Several stages a rank are predicted, and run nowhere yet; their bubbles stand beside what the
+ * schedule has by itself. */
+static void several_stages(void) {
+    const char *words = "llama-toy -n 2 --network-key layers=4 --pipeline 2 --accumulate 4 "
+                        "--pipeline-schedule interleaved-1f1b --pipeline-stages 2 "
+                        "--pipeline-split even";
+    g_autofree char *predict = g_strconcat("predict ", words, " --cluster a100-node", NULL);
+    g_autofree char *real = g_strconcat("run ", words, " --steps 1", NULL);
+    expect(predict, 0, "the schedule's own, were stages even", "");
+    expect(real, 2, "", "ranks run one stage each; `foreshard predict` plays several, and a run");
+}
+
 /* Symmetric memory is of one node, and nobody's here. */
 static void copies_between_ranks(void) {
     const char *words =
@@ -421,6 +433,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
     g_test_add_func("/cli/verdicts/float8", float8_where_there_is_some);
+    g_test_add_func("/cli/verdicts/several stages", several_stages);
     g_test_add_func("/cli/verdicts/copies between ranks", copies_between_ranks);
     g_test_add_func("/cli/verdicts/energy and money", energy_and_money);
     g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
