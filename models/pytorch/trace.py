@@ -176,8 +176,15 @@ def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=N
             passes[n] = network_text.lines_of_pass(watch, declared, key, inputs)
             del key, inputs
         text = network_text.text_of(network, declared, made, passes, block_classes(network, blocks), tokens, title)
-    Path(path).write_text(text)
+    aside = Path(str(path) + ".part")  # so that a file is there whole, or as it was
+    aside.write_text(text)
+    aside.replace(path)
     del keep_alive
+
+
+def refuse(why):
+    print(f"trace: {why}", file=sys.stderr)
+    sys.exit(2)
 
 
 def main():
@@ -189,20 +196,24 @@ def main():
     p.add_argument("--blocks", help="classes that are units, with commas between (default: BLOCKS, or what stands in a ModuleList)")
     p.add_argument("--tokens", type=int, help="of a sample (default: TOKENS, or 1)")
     options = p.parse_args()
+    if not Path(options.program).is_file():
+        refuse(f"there is no file {options.program}")
+    if not Path(options.output).resolve().parent.is_dir():
+        refuse(f"{options.output} cannot be written: there is no such folder")
     sys.path.insert(0, str(Path(options.program).resolve().parent))
     user = runpy.run_path(options.program)
     for name in ("model", "batch"):
         if not callable(user.get(name)):
-            sys.exit(f"trace: {options.program} defines no {name}()")
+            refuse(f"{options.program} defines no {name}()")
     blocks = options.blocks.split(",") if options.blocks else user.get("BLOCKS", ())
     try:
         write(options.output, user["model"], user["batch"], user.get("loss", default_loss), options.dtype, blocks,
               options.tokens or user.get("TOKENS"), title=Path(options.program).name)
     except Unsupported as why:
-        sys.exit(f"trace: {why}")
+        refuse(why)
     except DataDependentOutputException as why:
-        sys.exit(f"trace: the network asks for a number that only a device could tell ({why.func}); take out what reads tensors' "
-                 "contents (.item(), if x.sum() > 0, x[mask])")
+        refuse(f"the network asks for a number that only a device could tell ({why.func}); take out what reads tensors' "
+               "contents (.item(), if x.sum() > 0, x[mask])")
 
 
 if __name__ == "__main__":
