@@ -351,6 +351,7 @@ static void note_time(Communicator *communicator, uint32_t rank, SimTime at) {
     }
 }
 
+/* Where one rank alone of several is played, it is held up by nobody. */
 static void count(SimMeetings *meetings, const Communicator *communicator) {
     if (communicator->step < meetings->first_counted) {
         return;
@@ -359,7 +360,7 @@ static void count(SimMeetings *meetings, const Communicator *communicator) {
         SimMeetingsBook *book = &meetings->books[communicator->ranks[i]];
         book->waited_ns += communicator->last_ns - communicator->came[i];
     }
-    if (communicator->last_ns > communicator->second_ns) {
+    if (communicator->n_ranks > 1 && communicator->last_ns > communicator->second_ns) {
         SimMeetingsBook *book = &meetings->books[communicator->last_rank];
         book->n_last++;
         book->held_ns += communicator->last_ns - communicator->second_ns;
