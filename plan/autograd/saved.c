@@ -1,0 +1,155 @@
+/* plan/autograd/saved.c - what each op kind keeps for its backward, in PyTorch's order. */
+#include "plan/autograd/eager.h"
+#include "plan/autograd/float8.h"
+
+bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
+    if ((op->kind != PLAN_OP_ADD_RMSNORM && op->kind != PLAN_OP_ADD_LAYERNORM) ||
+        graph->compiled_loss) {
+        return false;
+    }
+    const PlanGraphValue *term =
+        plan_graph_at(graph->values, PlanGraphValue, plan_graph_ref(graph, op->values + 1));
+    const PlanGraphValue *sum = plan_graph_at(graph->values, PlanGraphValue,
+                                              plan_graph_ref(graph, op->values + op->n_inputs));
+    return plan_dtype_bytes((PlanDtype)term->dtype) < plan_dtype_bytes((PlanDtype)sum->dtype);
+}
+
+typedef struct {
+    uint8_t n, positions[PLAN_MAX_SLOTS];
+} Saved;
+
+/* A product's backward asks for a factor only to make the other's gradient. */
+static bool is_product(uint32_t kind) {
+    return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL ||
+           kind == PLAN_OP_HEADS_MATMUL || kind == PLAN_OP_GROUPED_LINEAR ||
+           kind == PLAN_OP_GROUPED_PARTS || kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
+}
+
+static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
+    if (plan_graph_ref(graph, op->values + position) == PLAN_NONE) {
+        return false;
+    }
+    uint32_t other = plan_graph_ref(graph, op->values + (position == 0));
+    return !is_product(op->kind) ||
+           plan_graph_at(graph->values, PlanGraphValue, other)->requires_grad;
+}
+
+/* A parameter lives anyhow, unlike a copy that autocast made of it. */
+static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
+    uint32_t value = plan_graph_ref(graph, op->values + position);
+    return is_asked_for(graph, op, position) &&
+           plan_graph_at(graph->values, PlanGraphValue, value)->parameter == PLAN_NONE;
+}
+
+/* Positions count an op's values: its inputs, then its outputs. */
+static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    static const Saved saved[PLAN_N_OP_KINDS] = {
+        [PLAN_OP_EMBEDDING] = {1, {1}},
+        [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
+        [PLAN_OP_LINEAR] = {2, {0, 1}},
+        [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
+        [PLAN_OP_GELU_TANH] = {1, {0}},
+        [PLAN_OP_GELU_ERF] = {1, {0}},
+        [PLAN_OP_RELU] = {1, {1}},
+        [PLAN_OP_DROPOUT] = {1, {2}},
+        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
+        [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
+        [PLAN_OP_SILU] = {1, {0}},
+        [PLAN_OP_MUL] = {2, {1, 0}},
+        [PLAN_OP_TABLE_MUL] = {1, {1}},
+        [PLAN_OP_BIAS] = {1, {1}},
+        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+        [PLAN_OP_SOFTMAX] = {1, {1}},
+        [PLAN_OP_MASKED_FILL] = {1, {1}},
+        [PLAN_OP_ROPE] = {2, {1, 2}},
+        [PLAN_OP_TURN] = {1, {1}},
+        [PLAN_OP_SWIGLU] = {2, {0, 1}},
+        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
+        [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
+        [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_CHUNKED_LOSS] = {2, {4, 5}},
+        [PLAN_OP_MUL_ROW] = {2, {1, 0}},
+        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_POWER] = {1, {0}},
+        [PLAN_OP_SUM_COLUMNS] = {1, {0}},
+        [PLAN_OP_TANH] = {1, {1}},
+        [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
+        [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
+        [PLAN_OP_PICK_COLUMNS] = {2, {1, 0}},
+        [PLAN_OP_DIVIDE_COLUMN] = {2, {1, 0}},
+        [PLAN_OP_GROUPED_LINEAR] = {3, {1, 2, 0}},
+        [PLAN_OP_GROUPED_PARTS] = {3, {1, 2, 0}},
+        [PLAN_OP_TOP_K] = {1, {2}},
+        [PLAN_OP_ROWS_OF] = {1, {1}},
+        [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
+    };
+    static const Saved nothing,
+        row_first = {2, {0, 1}}, of_shared_rows = {1, {1}}, of_shared_loss = {3, {1, 4, 3}},
+        of_ring = {7, {1, 0, 2, 4, 3, 6, 5}}, of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
+    /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
+     * made again. */
+    static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
+    static const Saved of_shared_float8[] = {{5, {0, 3, 4, 5, 6}}, {4, {3, 4, 5, 6}}};
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && graph->tensor > 1) {
+        return &of_shared_float8[!plan_float8_takes_own(graph, op)];
+    }
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+        return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
+    }
+    if (op->kind >= PLAN_N_OP_KINDS) {
+        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
+               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss
+               : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION
+                   ? (graph->compiled ? &of_compiled_ring : &of_ring)
+                   : &nothing;
+    }
+    if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
+        return &nothing; /* a mean asked its input for its size alone, and kept it whole */
+    }
+    return op->kind == PLAN_OP_MUL_ROW && graph->weight_first ? &row_first : &saved[op->kind];
+}
+
+/* A checkpoint packs and unpacks parameters as it does all else. */
+bool plan_saves_anything(const PlanGraph *graph, const PlanGraphOp *op) {
+    const Saved *saved = saved_of(graph, op);
+    for (unsigned i = 0; i < saved->n; i++) {
+        if (is_asked_for(graph, op, saved->positions[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_t *ret_positions) {
+    const Saved *saved = saved_of(graph, op);
+    unsigned n = 0;
+    if (plan_keeps_summands(graph, op)) {
+        ret_positions[n++] = 0;
+        ret_positions[n++] = 1;
+    }
+    for (unsigned i = n ? 1 : 0; i < saved->n; i++) {
+        uint8_t position = saved->positions[i];
+        if (is_kept(graph, op, position)) {
+            ret_positions[n++] = position;
+        }
+    }
+    if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
+        ret_positions[0] = 1; /* of a reciprocal root, the result */
+    }
+    if (plan_op_is_linear((PlanOpKind)op->kind) && n == 2 &&
+        plan_graph_ref(graph, op->values + 2) == PLAN_NONE) {
+        ret_positions[0] = 1; /* mm lets go of the weight first, addmm of its input */
+        ret_positions[1] = 0;
+    }
+    uint32_t first = plan_graph_ref(graph, op->values);
+    bool is_ring = (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION;
+    bool flash = (is_ring || (op->kind == PLAN_OP_ATTENTION && n < saved->n)) &&
+                 plan_graph_at(graph->values, PlanGraphValue, first)->dtype != PLAN_FP32;
+    if (flash) { /* the flash kernel's random state goes in the other order */
+        ret_positions[5] = is_ring ? 5 : 6;
+        ret_positions[6] = is_ring ? 6 : 7;
+    }
+    return n;
+}
