@@ -488,20 +488,6 @@ static void memory_is_as_predicted(void) {
     test_run_remove_folder(folder);
 }
 
-/* Floats of a weights file that this program wrote: behind the header, in the same order. */
-static float *read_floats(const char *folder, const char *name, gsize *ret_n) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_autofree char *content = NULL;
-    g_autoptr(GError) error = NULL;
-    gsize length;
-    uint64_t header;
-    g_file_get_contents(path, &content, &length, &error);
-    g_assert_no_error(error);
-    memcpy(&header, content, sizeof header);
-    *ret_n = (length - sizeof header - header) / sizeof(float);
-    return g_memdup2(content + sizeof header + header, *ret_n * sizeof(float));
-}
-
 /* One file whichever ranks hold the parameters; after it, training goes on as if never left. */
 static void weights_are_saved(void) {
     static const char *const strategies[] = {
@@ -527,7 +513,7 @@ static void weights_are_saved(void) {
         test_run_ok("run gpt-toy %s --steps 4 --lr 0.01 --optimizer sgd --save %s/w", strategies[i],
                     folder);
         gsize n;
-        g_autofree float *got = read_floats(folder, "w", &n);
+        g_autofree float *got = test_run_read_floats(folder, "w", &n);
         double worst = 0;
         for (gsize e = 0; e < n && i; e++) {
             worst = MAX(worst, fabs((double)got[e] - (double)expected[e]));
@@ -542,8 +528,8 @@ static void weights_are_saved(void) {
         /* Loaded into every strategy, and saved without training, they are the same bytes. */
         test_run_ok("run gpt-toy %s --steps 1 --lr 0 --optimizer sgd --load %s/w --save %s/v",
                     strategies[i], folder, folder);
-        g_autofree float *again = read_floats(folder, "v", &n);
-        g_autofree float *saved = read_floats(folder, "w", &n);
+        g_autofree float *again = test_run_read_floats(folder, "v", &n);
+        g_autofree float *saved = test_run_read_floats(folder, "w", &n);
         g_assert_cmpmem(again, n * sizeof(float), saved, n * sizeof(float));
     }
     test_run_remove_folder(folder);
@@ -561,8 +547,8 @@ static void shared_weights_are_saved(void) {
                     strategies[i], folder, i);
     }
     gsize n, n_shared;
-    g_autofree float *alone = read_floats(folder, "w0", &n);
-    g_autofree float *shared = read_floats(folder, "w1", &n_shared);
+    g_autofree float *alone = test_run_read_floats(folder, "w0", &n);
+    g_autofree float *shared = test_run_read_floats(folder, "w1", &n_shared);
     g_assert_cmpuint(n_shared, ==, n);
     double worst = 0;
     for (gsize e = 0; e < n; e++) {
@@ -572,14 +558,14 @@ static void shared_weights_are_saved(void) {
     g_assert_cmpfloat(worst, <=, 1e-6);
     test_run_ok("run llama-toy %s --steps 1 --lr 0 --optimizer sgd --load %s/w0 --save %s/v",
                 strategies[1], folder, folder);
-    g_autofree float *again = read_floats(folder, "v", &n_shared);
+    g_autofree float *again = test_run_read_floats(folder, "v", &n_shared);
     g_assert_cmpmem(again, n_shared * sizeof(float), alone, n * sizeof(float));
     test_run_remove_folder(folder);
 }
 
 static void expect_floats(const char *folder, const char *name, const float *expected, gsize n) {
     gsize n_got;
-    g_autofree float *got = read_floats(folder, name, &n_got);
+    g_autofree float *got = test_run_read_floats(folder, name, &n_got);
     g_assert_cmpmem(got, n_got * sizeof(float), expected, n * sizeof(float));
 }
 
@@ -600,14 +586,14 @@ static void first_weights_are_the_same_wherever_they_are_made(void) {
     for (unsigned d = 0; d < G_N_ELEMENTS(dtypes); d++) {
         gsize n;
         test_run_ok(run, "-n 1 --sharding none", dtypes[d], 1, "0", folder);
-        g_autofree float *first = read_floats(folder, "w", &n);
+        g_autofree float *first = test_run_read_floats(folder, "w", &n);
         for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
             g_autofree char *by_host = g_strconcat(strategies[i], " --offload params", NULL);
             g_autofree char *on_device = g_strconcat(by_host, " --init whole", NULL);
             test_run_ok(run, by_host, dtypes[d], 1, "0", folder);
             expect_floats(folder, "w", first, n);
             test_run_ok(run, by_host, dtypes[d], 2, "0.05", folder);
-            g_autofree float *trained = read_floats(folder, "w", &n);
+            g_autofree float *trained = test_run_read_floats(folder, "w", &n);
             g_assert_true(memcmp(trained, first, n * sizeof *first));
             test_run_ok(run, on_device, dtypes[d], 2, "0.05", folder);
             expect_floats(folder, "w", trained, n);
@@ -628,7 +614,8 @@ static void a_row_for_two_ranks_is_saved(void) {
                 folder);
     test_run_ok("run %s -n 2 --lr 0 --optimizer sgd --steps 1 --load %s/w --save %s/v", network,
                 folder, folder);
-    g_autofree float *saved = read_floats(folder, "w", &n), *again = read_floats(folder, "v", &m);
+    g_autofree float *saved = test_run_read_floats(folder, "w", &n),
+                     *again = test_run_read_floats(folder, "v", &m);
     g_assert_cmpmem(again, m * sizeof(float), saved, n * sizeof(float));
     test_run_remove_folder(folder);
 }

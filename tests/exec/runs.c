@@ -2,6 +2,7 @@
 
 #include <glib/gstdio.h>
 #include <json-glib/json-glib.h>
+#include <string.h>
 
 #include "trace/text.h"
 
@@ -123,6 +124,19 @@ uint64_t test_run_most_reserved(const Trace *trace) {
         most = row->rank == 0 ? MAX(most, row->reserved) : most;
     }
     return most;
+}
+
+float *test_run_read_floats(const char *folder, const char *name, gsize *ret_n) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_autofree char *content = NULL;
+    g_autoptr(GError) error = NULL;
+    gsize length;
+    uint64_t header;
+    g_file_get_contents(path, &content, &length, &error);
+    g_assert_no_error(error);
+    memcpy(&header, content, sizeof header);
+    *ret_n = (length - sizeof header - header) / sizeof(float);
+    return g_memdup2(content + sizeof header + header, *ret_n * sizeof(float));
 }
 
 void test_run_remove_folder(const char *folder) {

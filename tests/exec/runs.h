@@ -35,5 +35,8 @@ char *test_run_slow_cluster(const char *clusters, const char *folder, unsigned l
 Trace *test_run_take_trace(const char *path);
 uint64_t test_run_most_reserved(const Trace *trace); /* bytes of rank 0 */
 
+/* Of a weights file that the program wrote, its numbers, behind its header. Transfer full. */
+float *test_run_read_floats(const char *folder, const char *name, gsize *ret_n);
+
 /* With the files in it. */
 void test_run_remove_folder(const char *folder);

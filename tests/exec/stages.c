@@ -27,19 +27,6 @@ static char *in_folder(const char *name) {
 
 /* ---- gradients and weights ------------------------------------------------------------------ */
 
-/* Of a weights file: its numbers, behind its header. */
-static float *read_floats(const char *name, gsize *ret_n) {
-    g_autofree char *path = in_folder(name), *content = NULL;
-    g_autoptr(GError) error = NULL;
-    gsize length;
-    uint64_t header;
-    g_file_get_contents(path, &content, &length, &error);
-    g_assert_no_error(error);
-    memcpy(&header, content, sizeof header);
-    *ret_n = (length - sizeof header - header) / sizeof(float);
-    return g_memdup2(content + sizeof header + header, *ret_n * sizeof(float));
-}
-
 /* Largest difference of a row's numbers over the largest of them; a row of llama-toy's parameters
  * has 64 or 160, and norms are of 64, so runs of 32 lie in one row each. */
 static double worst_of_rows(const float *a, const float *b, gsize n) {
@@ -64,8 +51,8 @@ static float *gradients_of(const char *words, gsize *ret_n) {
     gsize n;
     test_run_ok("run %s --steps 1 --optimizer sgd --lr 0 --save %s/before", words, folder);
     test_run_ok("run %s --steps 1 --optimizer sgd --lr 1000 --save %s/after", words, folder);
-    float *before = read_floats("before", &n);
-    g_autofree float *after = read_floats("after", ret_n);
+    float *before = test_run_read_floats(folder, "before", &n);
+    g_autofree float *after = test_run_read_floats(folder, "after", ret_n);
     g_assert_cmpuint(n, ==, *ret_n);
     for (gsize i = 0; i < n; i++) {
         before[i] -= after[i];
@@ -92,14 +79,14 @@ static void weights_are_saved_and_loaded(void) {
     static const char *const words[] = {TWO, FOUR, GPIPE, TOY "-n 6 --pipeline 2 --accumulate 2"};
     gsize n, n_got;
     test_run_ok("run " ALONE "--steps 4 --optimizer sgd --lr 0.01 --save %s/alone", folder);
-    g_autofree float *alone = read_floats("alone", &n);
+    g_autofree float *alone = test_run_read_floats(folder, "alone", &n);
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         test_run_ok("run %s --steps 4 --optimizer sgd --lr 0.01 --save %s/w", words[i], folder);
         test_run_ok("run %s --steps 1 --optimizer sgd --lr 0 --load %s/alone --save %s/v", words[i],
                     folder, folder);
-        g_autofree float *again = read_floats("v", &n_got);
+        g_autofree float *again = test_run_read_floats(folder, "v", &n_got);
         g_assert_cmpmem(again, n_got * sizeof(float), alone, n * sizeof(float));
-        g_autofree float *trained = read_floats("w", &n_got);
+        g_autofree float *trained = test_run_read_floats(folder, "w", &n_got);
         g_assert_cmpuint(n_got, ==, n);
         for (gsize e = 0; e < n && i < 3; e++) { /* of the same batches */
             g_assert_cmpfloat(fabs((double)trained[e] - (double)alone[e]), <=, 1e-6);
