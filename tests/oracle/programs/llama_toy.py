@@ -1,21 +1,5 @@
 """The recorder's own llama-toy, as any module."""
 
-import sys
-from pathlib import Path
+from own_toys import program
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "recorder"))
-
-import networks
-from building_blocks import Shape
-
-SHAPE = Shape(**networks.PRESETS["llama-toy"], checkpointing="none")
-TOKENS = SHAPE.seq
-BLOCKS = tuple(c.__name__ for c in networks.KINDS[SHAPE.kind].block_classes)
-
-
-def model():
-    return networks.make_network(SHAPE)
-
-
-def batch(n):
-    return networks.make_batch(SHAPE, n, None)
+TOKENS, BLOCKS, model, batch = program("llama-toy")

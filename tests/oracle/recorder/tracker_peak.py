@@ -11,7 +11,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
 
-import fake_gpu
 import networks
 import parallel
 import record_fsdp
@@ -22,16 +21,7 @@ from options import make_shape
 @functools.cache
 def pretended_gpu():
     """Its device; and the library of its kernels, which must live as long."""
-    library = fake_gpu.create()
-    return torch.device(fake_gpu.DEVICE_TYPE, 0), library
-
-
-def make_network(options, device):
-    torch.set_default_dtype(parallel.DTYPES[options.model_dtype])
-    with torch.device(device):
-        network = networks.make_network(make_shape(options))
-    torch.set_default_dtype(torch.float32)
-    return network
+    return record_fsdp.make_device(record_fsdp.read_options([]))
 
 
 def loss_after(network, batch, shape):
@@ -47,8 +37,8 @@ def peak_of(words):
     try:
         mesh = parallel.make_mesh(options, device.type)
         with FakeTensorMode(allow_non_fake_inputs=True):
-            network = make_network(options, device)
             shape = make_shape(options)
+            network = record_fsdp.make_network(shape, options, device)
             batch = networks.make_batch(shape, options.batch, device)
             model = parallel.wrap(network, options, mesh, device)
             optimizer = parallel.make_optimizer(model, options)

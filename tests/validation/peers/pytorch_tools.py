@@ -25,7 +25,7 @@ from torch.utils import _runtime_estimation  # noqa: E402
 import networks  # noqa: E402
 import record_fsdp  # noqa: E402
 from options import make_shape  # noqa: E402
-from tracker_peak import loss_after, make_network, peak_of, pretended_gpu  # noqa: E402
+from tracker_peak import loss_after, peak_of, pretended_gpu  # noqa: E402
 
 TOOLS = {"memory": "FSDPMemTracker", "time": "RuntimeEstimator"}
 KINDS = {"gpt": "gpt-toy", "llama": "llama-toy", "mpt": "mpt-toy"}
@@ -91,8 +91,8 @@ def pass_ms(words, kind, tflops, gb_per_s):
     _runtime_estimation.get_gpu_dram_gbps = lambda: gb_per_s
     estimator = runtime_estimator.RuntimeEstimator()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        network = make_network(options, device)
         shape = make_shape(options)
+        network = record_fsdp.make_network(shape, options, device)
         batch = networks.make_batch(shape, options.batch, device)
         with contextlib.redirect_stdout(io.StringIO()), estimator("operator-level-cost-model"):
             loss_after(network, batch, shape).backward()
