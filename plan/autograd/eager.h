@@ -8,7 +8,8 @@
  * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
  * Files: eager.c tensors and forward; autograd.c the engine; differentiate.c one backward per op
- * kind; ../flavours/; ../optimizer/; ../build.c puts the sections together.
+ * kind, saved.c what it keeps for it; ../flavours/; ../optimizer/; ../build.c puts the sections
+ * together.
  */
 #pragma once
 
