@@ -21,10 +21,15 @@ static bool is_fsdp(const PlanStrategy *strategy) {
     return strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
 }
 
+/* Ranks with the same part of each layer, of the same layers. */
+static uint64_t ranks_of_part(const PlanStrategy *strategy) {
+    return strategy->ranks / strategy->tensor / strategy->pipeline;
+}
+
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
     return strategy->sharding == PLAN_SHARDING_NONE ? 1
-           : is_hybrid(strategy)                    ? strategy->ranks / strategy->replicate
-                                 : strategy->ranks / strategy->tensor / strategy->pipeline;
+           : is_hybrid(strategy)                    ? ranks_of_part(strategy) / strategy->replicate
+                                                    : ranks_of_part(strategy);
 }
 
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
@@ -109,15 +114,17 @@ static bool settle_groups(PlanStrategy *strategy, GError **error) {
                              "hybrid-grad-op, or replicate=0");
     }
     if (strategy->replicate == 0) {
-        if (strategy->ranks % 8) {
-            return refuse(error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks; "
-                                 "set replicate to the number of groups");
+        uint64_t ranks = strategy->ranks / strategy->pipeline;
+        if (ranks % 8 || 8 % strategy->tensor) {
+            return refuse(error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks, of "
+                                 "each stage, and a tensor that divides 8; set replicate to the "
+                                 "number of groups");
         }
-        strategy->replicate = strategy->ranks / 8;
+        strategy->replicate = ranks / 8;
     }
-    return strategy->ranks % strategy->replicate == 0 ||
-           refuse(error, "replicate (the number of groups that shard) must divide ranks; change "
-                         "one of them");
+    return ranks_of_part(strategy) % strategy->replicate == 0 ||
+           refuse(error, "replicate (the number of groups that shard) must divide ranks, by tensor "
+                         "and by pipeline; change one of them");
 }
 
 static bool settle_reshard(PlanStrategy *strategy, GError **error) {
@@ -402,11 +409,7 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
                                     : "is planned without FSDP for Adam and AdamW; set "
                                       "optimizer=adamw with optimizer_kernel=foreach or fused";
     }
-    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
-        return "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
-               "grad-op";
-    }
-    return NULL;
+    return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL : "is planned beside FSDP2; set flavour=fsdp2";
 }
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
@@ -490,9 +493,8 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
     if (s->context == 1) {
         return true;
     }
-    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
-        why = "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
-              "grad-op";
+    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
+        why = "is planned beside FSDP2; set flavour=fsdp2";
     } else if (plan_strategy_shard_ranks(s) % s->context) {
         why = "needs ranks that it divides; change one of them";
     } else if (s->tensor > 1) {
@@ -516,9 +518,8 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
 
 /* Stages are recorded of FSDP2, a group of which each has for itself. */
 static const char *why_not_in_stages(const PlanStrategy *s) {
-    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
-        return "is planned beside FSDP2 in one group a stage; set flavour=fsdp2 with sharding=full "
-               "or grad-op";
+    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
+        return "is planned beside FSDP2; set flavour=fsdp2";
     }
     if (s->ranks % s->pipeline) {
         return "needs ranks that it divides; change one of them";
@@ -583,7 +584,8 @@ static bool pipeline_is_known(PlanStrategy *s, GError **error) {
                     "pipeline=%" G_GUINT64_FORMAT " %s, or pipeline=1", s->pipeline, why);
         return false;
     }
-    if (s->sharding == PLAN_SHARDING_FULL) { /* torchtitan's default with stages */
+    if (s->sharding == PLAN_SHARDING_FULL ||
+        s->sharding == PLAN_SHARDING_HYBRID) { /* torchtitan's default with stages */
         s->reshard_after_forward.choice = PLAN_RESHARD_NO;
     }
     return true;

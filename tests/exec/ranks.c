@@ -170,6 +170,9 @@ static const char *const with_llama[] = {
     "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --tensor-plan kempnerforge",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled --checkpointing full "
     "--tensor-plan kempnerforge",
+    "-n 8 --tensor 2 --micro-batch 3 --sharding hybrid --replicate 2",
+    "-n 4 --tensor 2 --micro-batch 2 --accumulate 3 --sharding hybrid --replicate 2 "
+    "--accumulate-sync every",
     "-n 2 --tensor 2 --micro-batch 6 --accumulate 2", /* FSDP2's group is one rank */
     "-n 2 --tensor 2 --micro-batch 12 --sharding none",
     "-n 2 --tensor 2 --micro-batch 6 --accumulate 2 --sharding none --optimizer-kernel fused "
@@ -179,6 +182,8 @@ static const char *const with_llama[] = {
 static const char *const with_llama_clipped[] = {
     "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
     "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3",
+    "-n 8 --tensor 2 --micro-batch 3 --optimizer momentum --lr 0.05 --clip 0.3 --sharding hybrid "
+    "--replicate 2",
     NULL,
 };
 
@@ -189,6 +194,7 @@ static const char *const with_sequences_shared[] = {
     "-n 2 --context 2 --micro-batch 4",
     "-n 3 --context 3 --micro-batch 4 --checkpointing full --sharding grad-op",
     "-n 4 --context 2 --micro-batch 1 --accumulate 2 --accumulate-sync every",
+    "-n 8 --context 2 --micro-batch 1 --sharding hybrid --replicate 2",
     "-n 2 --context 2 --micro-batch 4 --checkpointing selective-op",
     "-n 2 --context 2 --micro-batch 4 --kernels compiled",
     "-n 3 --context 3 --micro-batch 2 --accumulate 2 --kernels compiled --checkpointing full",
@@ -216,6 +222,8 @@ static const char *const with_stages[] = {
     "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6 --pipeline-schedule gpipe --checkpointing "
     "full",
     "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
+    "-n 8 --pipeline 2 --micro-batch 1 --accumulate 3 --sharding hybrid --replicate 2",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3 --sharding hybrid --replicate 2",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
     "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing "
     "selective-op",
@@ -227,6 +235,7 @@ static const char *const with_stages_clipped[] = {
     CLIPPED "-n 1 --micro-batch 12 --sharding none",
     CLIPPED "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6",
     CLIPPED "-n 6 --pipeline 2 --micro-batch 2 --accumulate 2 --pipeline-schedule gpipe",
+    CLIPPED "-n 8 --pipeline 2 --micro-batch 1 --accumulate 3 --sharding hybrid --replicate 2",
     NULL,
 };
 #undef CLIPPED
@@ -436,6 +445,9 @@ static void memory_is_as_predicted(void) {
         "moe-toy -n 2 --sharding none",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
+        "llama-toy -n 8 --tensor 2 --sharding hybrid --replicate 2 --clip 1",
+        "llama-toy --network-key layers=6 -n 8 --pipeline 2 --tensor 2 --accumulate 3 --sharding "
+        "hybrid --replicate 2 --clip 1",
         "llama-toy -n 2 --tensor 2 --micro-batch 2 --sharding none --clip 1",
         "llama-toy -n 3 --context 3 --micro-batch 2 --network-key seq=48 --param-dtype bf16 --clip "
         "1",

@@ -310,12 +310,13 @@ static void set_groups(JsonObject *options, PlanStrategy *strategy) {
     uint64_t shard_size = (uint64_t)int_of(options, "shard_size");
     bool is_hybrid = strategy->sharding == PLAN_SHARDING_HYBRID ||
                      strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;
-    if (shard_size && strategy->flavour == PLAN_FLAVOUR_FSDP2 && shard_size < strategy->ranks) {
+    uint64_t ranks = strategy->ranks / strategy->tensor / strategy->pipeline;
+    if (shard_size && strategy->flavour == PLAN_FLAVOUR_FSDP2 && shard_size < ranks) {
         strategy->sharding = PLAN_SHARDING_HYBRID;
         is_hybrid = true;
     }
     if (is_hybrid && shard_size) {
-        strategy->replicate = strategy->ranks / shard_size;
+        strategy->replicate = ranks / shard_size;
     }
 }
 
@@ -528,8 +529,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     } else {
         return refuse(recording, error, "mode");
     }
-    set_groups(options, strategy);
     set_later_keys(options, strategy);
+    set_groups(options, strategy);
     set_trained(options, strategy);
     return true;
 }

@@ -113,6 +113,10 @@ static void test_law(void) {
         check_law("gpt-toy", strategies[i], pairs, false);
     }
     check_law("gpt-toy", "ranks=4 sharding=hybrid replicate=2", pairs, false);
+    for (unsigned fabric = 0; fabric < 2; fabric++) {
+        check_law("llama-toy", "ranks=16 sharding=hybrid replicate=2 tensor=2 clip=1",
+                  fabric ? slow : fast, fabric);
+    }
     check_law("gpt-toy", "ranks=4 sharding=full reshard_after_forward=2 accumulate=2", pairs,
               false);
     g_autoptr(ModelCluster) cores = plays_cluster("this-machine");
