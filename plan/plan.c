@@ -102,12 +102,26 @@ uint32_t plan_stages_of_rank(const Plan *plan) {
     return roots ? MAX(1, roots / plan->axes[PLAN_AXIS_PIPELINE]) : 1;
 }
 
+char *plan_rank_in_stages(uint32_t rank, uint64_t place, uint64_t places, uint64_t each) {
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "rank %u, stage%s %" G_GUINT64_FORMAT, rank, each > 1 ? "s" : "",
+                    1 + place);
+    if (each > 1) {
+        g_string_append_printf(text, ", %" G_GUINT64_FORMAT, 1 + place + places);
+    }
+    if (each > 2) {
+        g_string_append_printf(text, "%s, %" G_GUINT64_FORMAT, each > 3 ? ", ..." : "",
+                               1 + place + (each - 1) * places);
+    }
+    g_string_append_printf(text, " of %" G_GUINT64_FORMAT, places * each);
+    return g_string_free(text, FALSE);
+}
+
 char *plan_rank_text(const Plan *plan, uint32_t rank) {
-    uint32_t stages = plan->axes[PLAN_AXIS_PIPELINE];
-    return stages > 1
-               ? g_strdup_printf("rank %u, stage %u of %u", rank,
-                                 1 + plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE), stages)
-               : g_strdup_printf("rank %u", rank);
+    uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
+    uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_PIPELINE);
+    return places > 1 ? plan_rank_in_stages(rank, place, places, plan_stages_of_rank(plan))
+                      : g_strdup_printf("rank %u", rank);
 }
 
 Plan plan_line(uint32_t world) {

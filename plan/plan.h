@@ -239,8 +239,10 @@ uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
-/* "rank 24"; of stages "rank 24, stage 3 of 4". Transfer full. */
+/* "rank 24"; of stages "rank 24, stage 3 of 4", "rank 24, stages 3, 7 of 8". Transfer full. */
 char *plan_rank_text(const Plan *plan, uint32_t rank);
+/* The same of a rank that has so many of the stages, every places-th from its place on. */
+char *plan_rank_in_stages(uint32_t rank, uint64_t place, uint64_t places, uint64_t each);
 /* Ranks of which all are on the axis shard, and nothing else: for who only asks for places. */
 Plan plan_line(uint32_t world);
 

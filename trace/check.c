@@ -30,7 +30,7 @@ bool trace_check_header(const Trace *trace, GError **error) {
             return fault(error, "the header's %s is \"%s\"; it is yes or no", answers[k], answer);
         }
     }
-    static const char *const whole[] = {"world", "steps", "seed", "stages"};
+    static const char *const whole[] = {"world", "steps", "seed", "stages", "stages_each"};
     for (guint i = 0; i < G_N_ELEMENTS(whole); i++) {
         const char *value = trace_get(trace, whole[i]);
         if (value != NULL && !g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT64, NULL, NULL)) {

@@ -114,6 +114,9 @@ void trace_name_plan(Trace *trace, const Plan *plan) {
     if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
         trace_set_uint(trace, "stages", plan->axes[PLAN_AXIS_PIPELINE]);
     }
+    if (plan_stages_of_rank(plan) > 1) {
+        trace_set_uint(trace, "stages_each", plan_stages_of_rank(plan));
+    }
 }
 
 void trace_describe_plan(Trace *trace, const Plan *plan) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/plan.h"
 #include "trace/check-private.h"
 
 G_DEFINE_QUARK(foreshard_trace_error, trace_error)
@@ -153,10 +154,10 @@ static uint64_t whole_number(const Trace *trace, const char *key) {
 }
 
 char *trace_rank_text(const Trace *trace, uint32_t rank) {
-    uint64_t stages = whole_number(trace, "stages"), world = whole_number(trace, "world");
-    return stages && rank < world && world % stages == 0
-               ? g_strdup_printf("rank %u, stage %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT, rank,
-                                 1 + rank / (world / stages), stages)
+    uint64_t places = whole_number(trace, "stages"), world = whole_number(trace, "world");
+    uint64_t each = MAX(1, whole_number(trace, "stages_each"));
+    return places && rank < world && world % places == 0
+               ? plan_rank_in_stages(rank, rank / (world / places), places, each)
                : g_strdup_printf("rank %u", rank);
 }
 

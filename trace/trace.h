@@ -128,6 +128,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trace, trace_free)
  *   device cluster allocator
  *   world steps seed         whole numbers
  *   stages     of so many, as many ranks each; absent: ranks all have the whole network
+ *   stages_each  a rank has so many stages, which stages counts as one; absent: one
  *   paced      yes | no: each collective lasted at least its modeled time
  *   rehearsed  yes | no: one rank by itself, with stand-ins for the others
  *   answers.R  MemoryAnswers of rank R, where its allocator asked (memory/answers.h)

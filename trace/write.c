@@ -6,9 +6,9 @@
 #include "plan/file.h"
 #include "trace/text-private.h"
 
-static const char *const known_keys[] = {"side",   "digest",  "title",     "network",  "strategy",
-                                         "device", "cluster", "allocator", "world",    "stages",
-                                         "steps",  "seed",    "paced",     "rehearsed"};
+static const char *const known_keys[] = {
+    "side",  "digest", "title",       "network", "strategy", "device", "cluster",  "allocator",
+    "world", "stages", "stages_each", "steps",   "seed",     "paced",  "rehearsed"};
 
 const char *const trace_text_table_names[TRACE_TEXT_N_TABLES] = {
     "lanes", "units", "phases", "categories", "modules", "kinds", "roles", "ranks"};

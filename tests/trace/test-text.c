@@ -280,20 +280,26 @@ static void writing_is_safe(void) {
 /* Ranks of stages say which is theirs; a header that cannot be says nothing of it. */
 static void names_of_ranks(void) {
     static const struct {
-        const char *world, *stages, *name;
+        const char *world, *stages, *each, *name;
     } cases[] = {
-        {"8", NULL, "rank 5"},
-        {"8", "4", "rank 5, stage 3 of 4"},
-        {"6", "2", "rank 5, stage 2 of 2"},
-        {"8", "3", "rank 5"},
-        {"4", "2", "rank 5"},
-        {"8", "0", "rank 5"},
+        {"8", NULL, NULL, "rank 5"},
+        {"8", "4", NULL, "rank 5, stage 3 of 4"},
+        {"6", "2", NULL, "rank 5, stage 2 of 2"},
+        {"8", "4", "2", "rank 5, stages 3, 7 of 8"},
+        {"6", "3", "3", "rank 5, stages 3, 6, 9 of 9"},
+        {"6", "3", "5", "rank 5, stages 3, 6, ..., 15 of 15"},
+        {"8", "3", "2", "rank 5"},
+        {"4", "2", NULL, "rank 5"},
+        {"8", "0", NULL, "rank 5"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(Trace) trace = trace_new();
         trace_set(trace, "world", cases[i].world);
         if (cases[i].stages) {
             trace_set(trace, "stages", cases[i].stages);
+        }
+        if (cases[i].each) {
+            trace_set(trace, "stages_each", cases[i].each);
         }
         g_autofree char *name = trace_rank_text(trace, 5);
         g_assert_cmpstr(name, ==, cases[i].name);
