@@ -10,11 +10,12 @@
 
 #include "exec/black-box.h"
 
-/* What a stage has with the one before it or behind it: given goes there, taken comes from there,
- * each so many elements; NULL: nothing does. An exchange meets an exchange, what goes one way alone
- * what comes so. */
+/* What a rank has with the one before it or behind it in the pipeline: given goes there, taken
+ * comes from there, each so many elements; NULL: nothing does. An exchange meets an exchange, what
+ * goes one way alone what comes so. */
 typedef struct {
-    uint32_t peer; /* which stage */
+    uint32_t peer; /* which place of the pipeline */
+    bool behind;   /* it is the next one; with several stages a rank the first is behind the last */
     bool swaps;    /* it is an exchange */
     PlanDtype dtype;
     gconstpointer given;

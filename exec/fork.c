@@ -34,7 +34,7 @@ typedef struct {
 } Box;
 
 enum {
-    BOXES = 4 /* a rank: to the stage before or behind, of an exchange or not */
+    BOXES = 4 /* a rank: to the one before or behind, of an exchange or not */
 };
 
 typedef struct {
@@ -235,9 +235,9 @@ static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t el
     return spread(self, axis, 0, buffer, elements * plan_dtype_bytes(dtype), error);
 }
 
-/* The number of what a rank has for the stage `to`. */
-static gsize box_of(uint32_t rank, uint32_t stage, uint32_t to, bool swaps) {
-    return (gsize)rank * BOXES + (to > stage ? 2 : 0) + swaps;
+/* The number of what a rank has for the one behind, or for the one before. */
+static gsize box_of(uint32_t rank, bool for_behind, bool swaps) {
+    return (gsize)rank * BOXES + (for_behind ? 2 : 0) + swaps;
 }
 
 /* Of a box, all that was put there has been taken. */
@@ -270,8 +270,8 @@ static bool take(const Fork *fork, gsize box, gpointer to, gsize n, GError **err
 static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
     const Fork *fork = self;
     const Group *group = &fork->groups[PLAN_AXIS_PIPELINE];
-    gsize out = box_of(fork->rank, group->mine, talk->peer, talk->swaps);
-    gsize in = box_of(group->members[talk->peer], talk->peer, group->mine, talk->swaps);
+    gsize out = box_of(fork->rank, talk->behind, talk->swaps);
+    gsize in = box_of(group->members[talk->peer], !talk->behind, talk->swaps);
     gsize bytes = talk->elements * plan_dtype_bytes(talk->dtype);
     for (gsize at = 0, n; at < bytes; at += n) {
         n = MIN(bytes - at, BLOCK);

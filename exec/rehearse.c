@@ -78,8 +78,7 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
 static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
     Rehearsal *rehearsal = self;
     PlanAxis axis = PLAN_AXIS_PIPELINE;
-    bool behind = talk->peer > plan_rank_on_axis(rehearsal->plan, rehearsal->rank, axis);
-    uint64_t call = rehearsal->talks[behind][talk->swaps]++;
+    uint64_t call = rehearsal->talks[talk->behind][talk->swaps]++;
     if (talk->taken) {
         take(rehearsal, talk->taken, exec_rehearse_from(axis, call), 0, talk->elements,
              talk->dtype);

@@ -77,7 +77,10 @@ static inline uint32_t axis_rank(const ExecTask *t) {
 /* What an op of stages asks of the communicator. */
 static inline ExecTalk talk_of(const ExecTask *t) {
     bool gives = t->op->kind != PLAN_OP_RECEIVE, takes = t->op->kind != PLAN_OP_SEND;
+    const Plan *plan = t->context->plan;
+    uint32_t place = plan_rank_on_axis(plan, t->context->comm->rank, PLAN_AXIS_PIPELINE);
     return (ExecTalk){.peer = (uint32_t)dim(t, 2),
+                      .behind = plan_is_behind(plan, place, (int64_t)dim(t, 2)),
                       .swaps = gives && takes,
                       .dtype = (PlanDtype)t->op->dtype,
                       .given = gives ? t->pointers[0] : NULL,

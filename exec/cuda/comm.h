@@ -23,7 +23,8 @@ typedef struct {
     uint64_t elements; /* the whole tensor */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */
-    uint32_t peer;     /* of stages: which of them is the other */
+    uint32_t peer;     /* of stages: which place of the pipeline is the other's, */
+    bool behind;       /* and whether it is the next */
     /* For stand-ins: */
     KernelCuda *kernels; /* of the stream */
     ExecPaced paced;

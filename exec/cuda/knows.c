@@ -178,13 +178,6 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "same",
                       error);
     }
-    if (plan_op_is_of_stages((PlanOpKind)op->kind) && plan_stages_of_rank(context->plan) > 1) {
-        return refuse(
-            op,
-            "ranks run one stage each; `foreshard predict` plays several, and a run takes "
-            "pipeline_stages=1 with pipeline_schedule=1f1b or gpipe",
-            error);
-    }
     const int64_t *d = plan_op_dims(context->role, op);
     bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     if (makes_window_mask((PlanOpKind)op->kind) || (attention && d[8] > 1)) {

@@ -187,6 +187,7 @@ static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
                          .in = talk.given,
                          .out = talk.taken,
                          .peer = talk.peer,
+                         .behind = talk.behind,
                          .kernels = lane->kernels,
                          .paced = lane->paced};
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);

@@ -32,6 +32,7 @@ typedef struct {
 
 static bool talk(const Local *local, const ExecCudaCall *call, GError **error) {
     ExecTalk talk = {.peer = call->peer,
+                     .behind = call->behind,
                      .swaps = call->kind == PLAN_OP_EXCHANGE,
                      .dtype = call->dtype,
                      .given = call->in ? local->in : NULL,

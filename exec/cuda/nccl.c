@@ -26,7 +26,7 @@
 #pragma GCC diagnostic pop
 
 enum {
-    BEFORE = PLAN_N_AXES, /* this stage and the one before it */
+    BEFORE = PLAN_N_AXES, /* this rank and the one before it in the pipeline */
     BEHIND,
     N_COMMS
 };
@@ -149,7 +149,7 @@ static ncclResult_t exchange(const ExecCudaCall *call, int peer, ncclComm_t comm
 }
 
 static bool talk(const Nccl *nccl, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
-    bool behind = call->peer > plan_rank_on_axis(nccl->plan, nccl->rank, PLAN_AXIS_PIPELINE);
+    bool behind = call->behind;
     ncclComm_t pair = nccl->comms[behind ? BEHIND : BEFORE];
     ncclDataType_t type = type_of(call->dtype);
     if (call->kind == PLAN_OP_EXCHANGE) {
@@ -261,16 +261,41 @@ static bool split_axis(Nccl *nccl, PlanAxis axis, ncclConfig_t *config, GError *
                  error);
 }
 
-/* Of neighbours whose first stage is even, or odd. A pair is called by its first rank. */
-static bool split_pairs(Nccl *nccl, unsigned odd, ncclConfig_t *config, GError **error) {
-    uint32_t stages = nccl->plan->axes[PLAN_AXIS_PIPELINE];
-    uint32_t stage = plan_rank_on_axis(nccl->plan, nccl->rank, PLAN_AXIS_PIPELINE);
-    bool is_first = stage % 2 == odd;
-    bool has_other = is_first ? stage + 1 < stages : stage > 0;
-    uint32_t stride = plan_axis_stride(nccl->plan, PLAN_AXIS_PIPELINE);
-    uint32_t first = is_first || !has_other ? nccl->rank : nccl->rank - stride;
-    return odd + 1 >= stages || split(nccl, has_other ? (int)first : NCCL_SPLIT_NOCOLOR, !is_first,
-                                      config, &nccl->comms[is_first ? BEHIND : BEFORE], error);
+/* Neighbours in a pipeline are a pair each, and a rank is in one pair at most of each of these. */
+typedef enum {
+    FIRST_IS_EVEN,
+    FIRST_IS_ODD,
+    FIRST_IS_LAST, /* whom several stages a rank send on to the first place */
+    N_PAIRINGS
+} Pairing;
+
+static bool has_behind(const Plan *plan, Pairing pairing, uint32_t place) {
+    bool is_last = place + 1 == plan->axes[PLAN_AXIS_PIPELINE];
+    return pairing == FIRST_IS_LAST ? is_last : !is_last && place % 2 == (uint32_t)pairing;
+}
+
+/* Of two places there is one pair. */
+static bool is_needed(const Plan *plan, Pairing pairing) {
+    uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
+    return pairing == FIRST_IS_EVEN  ? places > 1
+           : pairing == FIRST_IS_ODD ? places > 2
+                                     : places > 2 && plan_stages_of_rank(plan) > 1;
+}
+
+/* A pair is called by its first rank. */
+static bool split_pairs(Nccl *nccl, Pairing pairing, ncclConfig_t *config, GError **error) {
+    const Plan *plan = nccl->plan;
+    uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
+    uint32_t stride = plan_axis_stride(plan, PLAN_AXIS_PIPELINE);
+    uint32_t place = plan_rank_on_axis(plan, nccl->rank, PLAN_AXIS_PIPELINE);
+    uint32_t before = (place + places - 1) % places;
+    bool is_first = has_behind(plan, pairing, place);
+    bool is_in = is_first || has_behind(plan, pairing, before);
+    uint32_t first = is_first ? nccl->rank : nccl->rank - place * stride + before * stride;
+    ncclComm_t none = NULL;
+    ncclComm_t *ret_pair = is_first ? &nccl->comms[BEHIND] : is_in ? &nccl->comms[BEFORE] : &none;
+    return !is_needed(plan, pairing) ||
+           split(nccl, is_in ? (int)first : NCCL_SPLIT_NOCOLOR, !is_first, config, ret_pair, error);
 }
 
 static char *describe(bool shared) {
@@ -310,8 +335,8 @@ bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCom
     for (unsigned axis = PLAN_AXIS_NONE + 1; ok && axis < PLAN_N_AXES; axis++) {
         ok = split_axis(nccl, (PlanAxis)axis, &config, error);
     }
-    for (unsigned odd = 0; ok && odd < 2; odd++) {
-        ok = split_pairs(nccl, odd, &config, error);
+    for (Pairing pairing = 0; ok && pairing < N_PAIRINGS; pairing++) {
+        ok = split_pairs(nccl, pairing, &config, error);
     }
     if (!ok) {
         close_nccl(nccl);

@@ -128,8 +128,9 @@ static ExecTurns *turns_of(ExecHost *host, const PlanOp *op) {
     if (!plan_op_is_of_stages((PlanOpKind)op->kind)) {
         return &host->turns[op->axis];
     }
-    uint32_t stage = plan_rank_on_axis(c->plan, c->comm->rank, PLAN_AXIS_PIPELINE);
-    bool behind = plan_op_dims(c->role, op)[2] > stage, swaps = op->kind == PLAN_OP_EXCHANGE;
+    uint32_t place = plan_rank_on_axis(c->plan, c->comm->rank, PLAN_AXIS_PIPELINE);
+    bool behind = plan_is_behind(c->plan, place, plan_op_dims(c->role, op)[2]);
+    bool swaps = op->kind == PLAN_OP_EXCHANGE;
     return &host->talks[2 * behind + swaps];
 }
 

@@ -125,13 +125,6 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
                             "the same");
         return false;
     }
-    if (plan_op_is_of_stages((PlanOpKind)op->kind) && plan_stages_of_rank(context->plan) > 1) {
-        g_set_error_literal(
-            error, EXEC_ERROR, EXEC_ERROR_INPUT,
-            "ranks run one stage each; `foreshard predict` plays several, and a run "
-            "takes pipeline_stages=1 with pipeline_schedule=1f1b or gpipe");
-        return false;
-    }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "

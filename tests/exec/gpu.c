@@ -177,6 +177,12 @@ static const Case cases[] = {
     {"llama-toy --network-key layers=4 -n 6 --pipeline 3 --accumulate 4 --micro-batch 1 "
      "--param-dtype bf16 --reduce-dtype fp32",
      BF16},
+    {"llama-toy --network-key layers=6 -n 3 --pipeline 3 --accumulate 3 --micro-batch 1 "
+     "--pipeline-schedule interleaved-1f1b --pipeline-stages 2 --pipeline-split even --clip 1",
+     FP32},
+    {"llama-toy --network-key layers=6 -n 4 --pipeline 2 --tensor 2 --accumulate 4 --micro-batch 2 "
+     "--pipeline-schedule interleaved-1f1b --pipeline-stages 2",
+     FP32},
     {"moe-toy -n 2", FP32},
     {"moe-toy -n 3 --checkpointing full --accumulate 2 --clip 1", FP32},
     {"moe-shared -n 1 --sharding none", FP32},
@@ -494,9 +500,6 @@ static void failures_say_why(void) {
     fails_on_gpu("", 2, "its attention knows no windows");
     plan("llama-toy -n 1 --network-key window=8 --network-key window_by=kernel");
     fails_on_gpu("", 2, "its attention knows no windows");
-    plan("llama-toy --network-key layers=6 -n 4 --pipeline 2 --accumulate 4 --pipeline-schedule "
-         "interleaved-1f1b --pipeline-stages 2");
-    fails_on_gpu("--local-ranks 4", 2, "ranks run one stage each");
 }
 
 /* A kernel that touches what it may not: the error comes later, with whatever is asked then: a

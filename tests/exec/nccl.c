@@ -301,6 +301,18 @@ static const Plan staged = {.world = RANKS, /* a stage each */
                                      [PLAN_AXIS_TENSOR] = 1,
                                      [PLAN_AXIS_CONTEXT] = 1,
                                      [PLAN_AXIS_PIPELINE] = RANKS}};
+/* Two stages a rank: so many roots. */
+static PlanUnit roots[2 * RANKS];
+static const Plan staged_twice = {.world = RANKS,
+                                  .axes = {[PLAN_AXIS_NONE] = 1,
+                                           [PLAN_AXIS_REPLICATE] = 1,
+                                           [PLAN_AXIS_SHARD] = 1,
+                                           [PLAN_AXIS_PART] = 1,
+                                           [PLAN_AXIS_TENSOR] = 1,
+                                           [PLAN_AXIS_CONTEXT] = 1,
+                                           [PLAN_AXIS_PIPELINE] = RANKS},
+                                  .units = roots,
+                                  .n_units = 2 * RANKS};
 static const Plan *opened = &plan;
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
@@ -487,12 +499,16 @@ static void test_bound(void) {
 
 /* ---- stages --------------------------------------------------------------------------------- */
 
-static void open_staged(uint32_t rank, ExecCudaComm *ret_comm) {
+static void open_stages(const Plan *stages, uint32_t rank, ExecCudaComm *ret_comm) {
     GError *error = NULL;
-    opened = &staged;
+    opened = stages;
     g_assert_true(open_as(rank, RANKS, ret_comm, &error));
     g_assert_no_error(error);
     opened = &plan;
+}
+
+static void open_staged(uint32_t rank, ExecCudaComm *ret_comm) {
+    open_stages(&staged, rank, ret_comm);
 }
 
 /* Of four stages: their axis's, the first and second, the third and fourth; and of the second and
@@ -527,7 +543,8 @@ static void test_talks(void) {
                          .dtype = PLAN_BF16,
                          .elements = 16,
                          .in = in,
-                         .peer = 2};
+                         .peer = 2,
+                         .behind = true};
     ask(&comm, call);
     g_assert_cmpstr(last.name, ==, "send");
     g_assert_true(last.in == in && last.count == 16 && last.type == ncclBfloat16);
@@ -548,6 +565,7 @@ static void test_talks(void) {
     g_assert_true(last.comm != behind);
     ncclComm_t before = last.comm;
     call.peer = 2; /* the gradient: by the communicator over which the hidden states went there */
+    call.behind = true;
     ask(&comm, call);
     g_assert_true(last.comm == behind && last.root == 1);
     call = (ExecCudaCall){.kind = PLAN_OP_EXCHANGE,
@@ -556,7 +574,8 @@ static void test_talks(void) {
                           .elements = 16,
                           .in = in,
                           .out = out,
-                          .peer = 2};
+                          .peer = 2,
+                          .behind = true};
     ask(&comm, call);
     g_assert_cmpint(n_grouped, ==, 2);
     g_assert_cmpstr(grouped[0].name, ==, "send");
@@ -568,6 +587,37 @@ static void test_talks(void) {
     }
     exec_cuda_comm_close(&comm);
     g_assert_cmpint(alive, ==, 0);
+}
+
+/* Of several stages a rank the last and the first have one, too, of which the last is the first. */
+static void test_a_ring(void) {
+    static const int last_split[RANKS] = {3, -1, -1, 3};
+    for (unsigned i = 0; i < G_N_ELEMENTS(roots); i++) {
+        roots[i].name = "root";
+    }
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ExecCudaComm comm = {0};
+        char in[64];
+        open_stages(&staged_twice, rank, &comm);
+        g_assert_cmpint(n_splits, ==, 4);
+        g_assert_cmpint(colors[rank][3], ==, last_split[rank]);
+        g_assert_true(last_split[rank] < 0 || keys[rank][3] == (rank == 0));
+        g_assert_cmpint(alive, ==, 4);
+        for (int behind = 0; behind < 2; behind++) {
+            ExecCudaCall call = {.kind = PLAN_OP_SEND,
+                                 .axis = PLAN_AXIS_PIPELINE,
+                                 .dtype = PLAN_FP32,
+                                 .elements = 16,
+                                 .in = in,
+                                 .peer = (rank + (behind ? 1 : RANKS - 1)) % RANKS,
+                                 .behind = behind};
+            ask(&comm, call);
+            g_assert_cmpint(last.root, ==, behind);
+            g_assert_cmpint(last.comm->rank, ==, !behind);
+        }
+        exec_cuda_comm_close(&comm);
+        g_assert_cmpint(alive, ==, 0);
+    }
 }
 
 /* A call that fails within a group, or the group itself; and a send, which healthy() finds too. */
@@ -615,5 +665,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/nccl/communicators of stages", test_stages);
     g_test_add_func("/exec/nccl/what stages give each other", test_talks);
     g_test_add_func("/exec/nccl/failures between stages", test_talks_fail);
+    g_test_add_func("/exec/nccl/several stages a rank", test_a_ring);
     return g_test_run();
 }

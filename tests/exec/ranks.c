@@ -230,12 +230,41 @@ static const char *const with_stages[] = {
     NULL,
 };
 
+/* Several of them a rank: of seven blocks, which leave stages uneven, or six. */
+#define INTERLEAVED " --pipeline-schedule interleaved-1f1b --pipeline-stages "
+#define SEVERAL     "llama-toy --network-key layers=7"
+static const char *const with_several_stages[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 2 --pipeline 2 --micro-batch 3 --accumulate 4" INTERLEAVED "2",
+    "-n 2 --pipeline 2 --micro-batch 2 --accumulate 6 --pipeline-split even" INTERLEAVED "3",
+    "-n 3 --pipeline 3 --micro-batch 4 --accumulate 3 --pipeline-split even" INTERLEAVED "2",
+    "-n 3 --pipeline 3 --micro-batch 2 --accumulate 6 --pipeline-split even" INTERLEAVED "2",
+    "-n 3 --pipeline 3 --micro-batch 6 --accumulate 2 --pipeline-split even --optimizer-kernel "
+    "fused" INTERLEAVED "2",
+    "-n 4 --pipeline 2 --micro-batch 3 --accumulate 2 --pipeline-split even" INTERLEAVED "3",
+    "-n 6 --pipeline 2 --micro-batch 2 --accumulate 2 --checkpointing full" INTERLEAVED "2",
+    "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --pipeline-split even --kernels "
+    "compiled" INTERLEAVED "2",
+    "-n 4 --pipeline 2 --tensor 2 --micro-batch 4 --accumulate 3" INTERLEAVED "2",
+    "-n 6 --pipeline 3 --tensor 2 --micro-batch 2 --accumulate 6 --pipeline-split even "
+    "--checkpointing full" INTERLEAVED "2",
+    NULL,
+};
+static const char *const with_two_stages_on_four[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 4 --pipeline 4 --micro-batch 3 --accumulate 4 --pipeline-split even" INTERLEAVED "2",
+    "-n 4 --pipeline 4 --micro-batch 1 --accumulate 12 --pipeline-split even" INTERLEAVED "2",
+    NULL,
+};
+
 #define CLIPPED "--optimizer momentum --lr 0.05 --clip 0.3 "
 static const char *const with_stages_clipped[] = {
     CLIPPED "-n 1 --micro-batch 12 --sharding none",
     CLIPPED "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6",
     CLIPPED "-n 6 --pipeline 2 --micro-batch 2 --accumulate 2 --pipeline-schedule gpipe",
     CLIPPED "-n 8 --pipeline 2 --micro-batch 1 --accumulate 3 --sharding hybrid --replicate 2",
+    CLIPPED "-n 3 --pipeline 3 --micro-batch 2 --accumulate 6 --pipeline-split even" INTERLEAVED
+            "2",
     NULL,
 };
 #undef CLIPPED
@@ -460,6 +489,12 @@ static void memory_is_as_predicted(void) {
         "--reduce-dtype fp32 --pipeline-split even",
         "llama-toy --network-key layers=4 -n 6 --pipeline 3 --accumulate 4 --param-dtype bf16 "
         "--reduce-dtype fp32 --pipeline-schedule gpipe --pipeline-split even",
+        SEVERAL " -n 6 --pipeline 3 --accumulate 6 --pipeline-split even --clip 1" INTERLEAVED "2",
+        SEVERAL " -n 4 --pipeline 2 --accumulate 4 --param-dtype bf16 --reduce-dtype fp32 "
+                "--pipeline-split even" INTERLEAVED "3",
+        "llama-toy --network-key layers=8 -n 4 --pipeline 4 --accumulate 8 --checkpointing full "
+        "--pipeline-split even" INTERLEAVED "2",
+        STAGES " -n 4 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 4" INTERLEAVED "2",
         "gpt-toy -n 2 --flavour fsdp1",
         "gpt-toy -n 4 --flavour fsdp1 --sharding hybrid --replicate 2 "
         "--accumulate 2",
@@ -701,6 +736,9 @@ int main(int argc, char **argv) {
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
                     {"of stages", {STAGES, with_stages}},
                     {"of stages, clipped,", {STAGES, with_stages_clipped}},
+                    {"of several stages a rank", {SEVERAL, with_several_stages}},
+                    {"of two stages on each of four",
+                     {"llama-toy --network-key layers=9", with_two_stages_on_four}},
                     {"of adapters", {"llama-toy", with_lora}},
                     {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {

@@ -16,6 +16,9 @@
 #define ALONE TOY "-n 1 --micro-batch 12 --sharding none "
 #define TWO   TOY "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 "
 #define FOUR  TOY "-n 8 --pipeline 4 --micro-batch 1 --accumulate 6 "
+#define RING                                                                                       \
+    TOY "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --pipeline-split even "                  \
+        "--pipeline-schedule interleaved-1f1b --pipeline-stages 2 "
 #define GPIPE TOY "-n 6 --pipeline 3 --micro-batch 3 --accumulate 2 --pipeline-schedule gpipe "
 
 static const char *foreshard, *exec, *clusters;
@@ -61,7 +64,7 @@ static float *gradients_of(const char *words, gsize *ret_n) {
 }
 
 static void gradients_are_one_ranks(void) {
-    static const char *const words[] = {TWO, FOUR, GPIPE, FOUR "--checkpointing full"};
+    static const char *const words[] = {TWO, FOUR, GPIPE, RING, FOUR "--checkpointing full"};
     gsize n, n_got;
     g_autofree float *expected = gradients_of(ALONE, &n);
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
@@ -76,7 +79,8 @@ static void gradients_are_one_ranks(void) {
 
 /* One file, whoever has the parameters; what is loaded and not trained is saved as it was. */
 static void weights_are_saved_and_loaded(void) {
-    static const char *const words[] = {TWO, FOUR, GPIPE, TOY "-n 6 --pipeline 2 --accumulate 2"};
+    static const char *const words[] = {TWO, FOUR, GPIPE, RING,
+                                        TOY "-n 6 --pipeline 2 --accumulate 2"};
     gsize n, n_got;
     test_run_ok("run " ALONE "--steps 4 --optimizer sgd --lr 0.01 --save %s/alone", folder);
     g_autofree float *alone = test_run_read_floats(folder, "alone", &n);
@@ -88,7 +92,7 @@ static void weights_are_saved_and_loaded(void) {
         g_assert_cmpmem(again, n_got * sizeof(float), alone, n * sizeof(float));
         g_autofree float *trained = test_run_read_floats(folder, "w", &n_got);
         g_assert_cmpuint(n_got, ==, n);
-        for (gsize e = 0; e < n && i < 3; e++) { /* of the same batches */
+        for (gsize e = 0; e < n && i < 4; e++) { /* of the same batches */
             g_assert_cmpfloat(fabs((double)trained[e] - (double)alone[e]), <=, 1e-6);
         }
     }
@@ -118,7 +122,7 @@ static void forked_ranks_agree(void) {
     static const struct {
         const char *words;
         unsigned ranks;
-    } runs[] = {{TWO, 4}, {FOUR, 8}, {GPIPE, 6}};
+    } runs[] = {{TWO, 4}, {FOUR, 8}, {GPIPE, 6}, {RING, 6}};
     double expected[STEPS], losses[STEPS];
     test_run_losses(ALONE, expected, STEPS);
     for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
@@ -155,16 +159,16 @@ static bool is_of_stages(const Trace *trace, const TraceOpRow *row) {
 }
 
 /* What stages send lasts as long as a slow network has it, and the numbers are the same. */
-static void a_slow_network(void) {
+static void is_slowed(const char *words) {
     enum {
         STEPS = 3,
         LATENCY_US = 3000
     };
     g_autofree char *cluster = test_run_slow_cluster(clusters, folder, LATENCY_US);
     g_autofree char *m = in_folder("m.trace");
-    g_autofree char *with_pace = g_strdup_printf(FOUR "--pace %s --trace %s", cluster, m);
+    g_autofree char *with_pace = g_strdup_printf("%s --pace %s --trace %s", words, cluster, m);
     double paced[STEPS], unpaced[STEPS];
-    test_run_losses(FOUR, unpaced, STEPS);
+    test_run_losses(words, unpaced, STEPS);
     test_run_losses(with_pace, paced, STEPS);
     g_assert_cmpmem(paced, sizeof paced, unpaced, sizeof unpaced);
     g_autoptr(Trace) trace = test_run_take_trace(m);
@@ -179,26 +183,32 @@ static void a_slow_network(void) {
     g_assert_cmpuint(n, >, 100);
 }
 
-/* A rank in the middle, and one of the last stage. */
-static void rehearsed_memory_is_as_predicted(void) {
-    static const unsigned ranks[] = {3, 7};
+static void a_slow_network(void) {
+    is_slowed(FOUR);
+    is_slowed(RING);
+}
+
+static void is_rehearsed(const char *words, unsigned rank, const char *who) {
     g_autofree char *p = in_folder("p.trace"), *r = in_folder("r.trace");
-    test_run_ok("predict " FOUR "--cluster this-machine --steps 4 --trace %s", p);
-    for (unsigned i = 0; i < G_N_ELEMENTS(ranks); i++) {
-        test_run_ok("rehearse " FOUR "--rank %u --cluster this-machine --steps 4 --trace %s",
-                    ranks[i], r);
-        g_autofree char *words = g_strdup_printf("compare %s %s", p, r);
-        TestRun run = test_run_finish(test_run_start(words));
-        g_test_message("%s", run.out);
-        g_assert_cmpint(run.status, ==, 0);
-        g_autofree char *who =
-            g_strdup_printf("rehearsed, rank %u, stage %u of 4", ranks[i], ranks[i] / 2 + 1);
-        g_assert_nonnull(strstr(run.out, who));
-        g_assert_nonnull(strstr(run.out, "allocated equal at all"));
-        g_assert_nonnull(strstr(run.out, "active equal at all"));
-        g_assert_nonnull(strstr(run.out, "reserved equal at all"));
-        test_run_clear(&run);
-    }
+    test_run_ok("predict %s --cluster this-machine --steps 4 --trace %s", words, p);
+    test_run_ok("rehearse %s --rank %u --cluster this-machine --steps 4 --trace %s", words, rank,
+                r);
+    g_autofree char *compares = g_strdup_printf("compare %s %s", p, r);
+    TestRun run = test_run_finish(test_run_start(compares));
+    g_test_message("%s", run.out);
+    g_assert_cmpint(run.status, ==, 0);
+    g_assert_nonnull(strstr(run.out, who));
+    g_assert_nonnull(strstr(run.out, "allocated equal at all"));
+    g_assert_nonnull(strstr(run.out, "active equal at all"));
+    g_assert_nonnull(strstr(run.out, "reserved equal at all"));
+    test_run_clear(&run);
+}
+
+/* A rank in the middle, and one of the last stage; of several, the last place's. */
+static void rehearsed_memory_is_as_predicted(void) {
+    is_rehearsed(FOUR, 3, "rehearsed, rank 3, stage 2 of 4");
+    is_rehearsed(FOUR, 7, "rehearsed, rank 7, stage 4 of 4");
+    is_rehearsed(RING, 5, "rehearsed, rank 5, stages 3, 6 of 6");
 }
 
 /* ---- who is named --------------------------------------------------------------------------- */

@@ -114,7 +114,7 @@ static void talk(gconstpointer data) {
                       .given = given,
                       .taken = again,
                       .elements = SLICE};
-    ExecTalk sends = {.peer = 2, .dtype = dtype, .given = given, .elements = SLICE};
+    ExecTalk sends = {.peer = 2, .behind = true, .dtype = dtype, .given = given, .elements = SLICE};
     g_assert_true(comm.talk(comm.self, &receives, NULL));
     receives.taken = again;
     g_assert_true(comm.talk(comm.self, &receives, NULL));

@@ -65,6 +65,7 @@ CHOICES = {
 
 # Stages that share the layers: how many, of how many ranks, and what is planned beside them.
 STAGED, STAGES = 0.1, ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2))
+SEVERAL = "--pipeline-schedule interleaved-1f1b --pipeline-stages 2 --pipeline-split even".split()  # a rank
 IN_STAGES = ("kernels", "reshard-after-forward", "checkpointing", "checkpoint-early-stop", "backward-prefetch", "forward-prefetch",
              "optimizer-kernel", "param-dtype", "reduce-dtype", "allocator", "init", "step-sync", "optimizer-count")
 OF_STAGES = {"sharding": (None, "grad-op"), "pipeline-schedule": (None, "gpipe"), "pipeline-split": (None, "even"),
@@ -95,7 +96,9 @@ def draw_stages(rng):
     accumulate = rng.choice([n for n in (2, 3, 4, 6) if 12 % (n * ranks_of_stage) == 0])
     words = ["-n", str(stages * ranks_of_stage), "--micro-batch", str(12 // ranks_of_stage // accumulate),
              "--accumulate", str(accumulate), "--pipeline", str(stages)]
-    return "llama-toy", draw_numbers(rng) + ["--network-key", "layers=6"], words + draw_choices(rng, OF_STAGES)
+    several = SEVERAL if rng.random() < 0.3 else []
+    choices = {key: values for key, values in OF_STAGES.items() if f"--{key}" not in several}
+    return "llama-toy", draw_numbers(rng) + ["--network-key", "layers=6"], words + several + draw_choices(rng, choices)
 
 
 def draw(rng, ranks_of):

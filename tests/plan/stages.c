@@ -158,6 +158,26 @@ static void must_end(const Plan *plan, uint32_t stages, PlanSection section) {
     }
 }
 
+/* Several stages a rank; rounds are as long as each other. */
+static void test_waiting_several(void) {
+    for (uint32_t places = 2; places <= 3; places++) {
+        for (uint32_t each = 2; each <= 6 / places; each++) {
+            for (uint32_t batches = 2; batches <= 9; batches++) {
+                if (batches % plan_schedule_rounds(places, batches)) {
+                    continue;
+                }
+                g_autofree char *words = g_strdup_printf(
+                    "ranks=%u pipeline=%u accumulate=%u pipeline_stages=%u pipeline_split=even "
+                    "pipeline_schedule=interleaved-1f1b",
+                    2 * places, places, batches, each);
+                g_autoptr(Plan) plan = test_plan(NETWORK, words);
+                must_end(plan, places, PLAN_SECTION_FIRST);
+                must_end(plan, places, PLAN_SECTION_STEADY);
+            }
+        }
+    }
+}
+
 /* Devices may have one of a rank's collectives after the other (exec/cuda/local.c). */
 static void test_waiting(void) {
     static const char *const schedules[] = {"1f1b", "gpipe"};
@@ -332,6 +352,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/tables", test_tables);
     g_test_add_func("/plan/stages/blocks of each", test_split);
     g_test_add_func("/plan/stages/nobody waits for ever", test_waiting);
+    g_test_add_func("/plan/stages/nor with several a rank", test_waiting_several);
     g_test_add_func("/plan/stages/text", test_text);
     g_test_add_func("/plan/stages/faults are found", test_faults);
     g_test_add_func("/plan/stages/faults of all are found", test_faults_of_all);
