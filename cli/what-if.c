@@ -36,8 +36,18 @@ char *cli_network_name(const Trace *trace) {
     return title != NULL ? g_strndup(title, strcspn(title, ",")) : g_strdup("network");
 }
 
-/* keys: "key=value" each. */
+char *cli_traced_file(const char *network) {
+    static const char key[] = "traced=";
+    return g_str_has_prefix(network, key) ? g_uri_unescape_string(network + strlen(key), NULL)
+                                          : NULL;
+}
+
+/* keys: "key=value" each, of a traced network the file's and those that it would be changed by. */
 static ModelNetwork *read_network(char **keys, const char *name, GError **error) {
+    g_autofree char *traced = keys[0] != NULL ? cli_traced_file(keys[0]) : NULL;
+    if (traced != NULL) {
+        return model_network_read_file_with(traced, (const char *const *)keys + 1, error);
+    }
     g_autofree char *lines = g_strjoinv("\n", keys);
     g_autofree char *text = g_strconcat("[network]\n", lines, "\n", NULL);
     return model_network_read(text, strlen(text), name, error);
@@ -142,8 +152,7 @@ static CliWhatIf *read_asked(const Trace *trace, GError **error) {
     if (strategy == NULL || trace_get(trace, "network") == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                     "the trace's header has no network and strategy, so no neighbour can be "
-                    "predicted; use a plan that was built from a network (of a traced one: compare "
-                    "settings by `foreshard plot --knob`)");
+                    "predicted; use a plan that was built from a network");
         return NULL;
     }
     g_autoptr(CliWhatIf) what_if = g_new0(CliWhatIf, 1);

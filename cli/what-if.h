@@ -26,6 +26,10 @@ typedef struct {
 /* Of the trace's network: what its title begins with. Transfer full. */
 char *cli_network_name(const Trace *trace);
 
+/* Where the network was read from, as a trace's header has it; NULL: it was not traced. Transfer
+ * full. */
+char *cli_traced_file(const char *network);
+
 /* cluster: a name or a file; NULL: the one that the trace names. */
 CliWhatIf *cli_what_if_new(const Trace *trace, const char *cluster, GError **error);
 /* The same on a cluster that was read. */

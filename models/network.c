@@ -302,6 +302,19 @@ static char *name_of(const char *file_name) {
     return g_steal_pointer(&base);
 }
 
+/* A plan holds it, and where it lies, so that who has a trace of the plan finds the file again. */
+static char *traced_text(const char *text, gsize length, const char *file_name) {
+    g_autofree char *path = g_canonicalize_filename(file_name, NULL);
+    g_autofree char *whole = g_strndup(text, length);
+    gsize head = strcspn(whole, "\n");
+    const char *rest = whole + head + (whole[head] == '\n');
+    if (g_str_has_prefix(rest, MODEL_TRACED_FILE)) {
+        rest += strcspn(rest, "\n");
+        rest += *rest == '\n';
+    }
+    return g_strdup_printf("%.*s\n" MODEL_TRACED_FILE "%s\n%s", (int)head, whole, path, rest);
+}
+
 static ModelNetwork *read_traced(const char *text, gsize length, const char *file_name,
                                  GError **error) {
     ModelTraced *traced = model_traced_read(text, length, file_name, error);
@@ -310,7 +323,7 @@ static ModelNetwork *read_traced(const char *text, gsize length, const char *fil
     }
     ModelNetwork *network = g_new0(ModelNetwork, 1);
     network->name = name_of(file_name);
-    network->text = g_strndup(text, length);
+    network->text = traced_text(text, length, file_name);
     network->family = &model_traced;
     network->traced = traced;
     network->seq = traced->tokens;

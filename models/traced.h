@@ -10,6 +10,9 @@
 #include "models/network.h"
 #include "plan/traced.h"
 
+/* The second line of its text in a plan, before the file's path. */
+#define MODEL_TRACED_FILE "# file "
+
 typedef struct {
     const char *name, *class_name;
     uint32_t parent; /* PLAN_NONE: the root */

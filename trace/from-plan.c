@@ -21,6 +21,21 @@ static void set_folded(Trace *trace, const char *key, const char *text) {
     trace_set(trace, key, line->str);
 }
 
+/* Of a traced network, whose text is no ini file, where it lies: the second line of its text. */
+static void set_network(Trace *trace, const char *text) {
+    static const char magic[] = "traced-network ", second[] = "\n# file ";
+    const char *line = text && g_str_has_prefix(text, magic) ? strchr(text, '\n') : NULL;
+    if (!line || !g_str_has_prefix(line, second)) {
+        set_folded(trace, "network", text);
+        return;
+    }
+    const char *path = line + strlen(second);
+    g_autofree char *own = g_strndup(path, strcspn(path, "\n"));
+    g_autofree char *escaped = g_uri_escape_string(own, "/", TRUE);
+    g_autofree char *named = g_strconcat("traced=", escaped, NULL);
+    trace_set(trace, "network", named);
+}
+
 static TraceWhat what_of(PlanInstrKind kind) {
     switch (kind) {
     case PLAN_ALLOC:
@@ -108,7 +123,7 @@ void trace_name_plan(Trace *trace, const Plan *plan) {
     if (plan->title) {
         trace_set(trace, "title", plan->title);
     }
-    set_folded(trace, "network", plan->network);
+    set_network(trace, plan->network);
     set_folded(trace, "strategy", plan->strategy);
     trace_set_uint(trace, "world", plan->world);
     if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {

@@ -343,16 +343,22 @@ void report_append_repeat(GString *page, const ReportPart *part) {
         return;
     }
     const char *cluster = trace_get(trace, "cluster");
+    g_autofree char *traced = cli_traced_file(network);
     g_autofree char *name = cli_network_name(trace);
-    g_string_append(page, "<h3>To repeat it</h3>\n<p>Save as ");
-    report_append_text(page, name);
-    g_string_append(page, ".ini:</p>\n<pre tabindex=\"0\">");
-    append_ini(page, "network", network);
-    g_string_append(page, "</pre>\n<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
+    g_autofree char *file = traced ? g_strdup(traced) : g_strconcat(name, ".ini", NULL);
+    g_string_append(page, "<h3>To repeat it</h3>\n");
+    if (traced == NULL) {
+        g_string_append(page, "<p>Save as ");
+        report_append_text(page, file);
+        g_string_append(page, ":</p>\n<pre tabindex=\"0\">");
+        append_ini(page, "network", network);
+        g_string_append(page, "</pre>\n");
+    }
+    g_string_append(page, "<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "strategy", strategy);
     g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
-    report_append_text(page, name);
-    g_string_append(page, ".ini --strategy strategy.ini -o run.plan\n"
+    report_append_text(page, file);
+    g_string_append(page, " --strategy strategy.ini -o run.plan\n"
                           "foreshard predict run.plan --cluster ");
     report_append_text(page, cluster != NULL ? cluster : "this-machine");
     append_asked(page, part);

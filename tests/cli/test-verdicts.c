@@ -2,6 +2,7 @@
  * Takes the path of foreshard as its argument.
  */
 #include <gio/gio.h>
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "tests/cli/shell.h"
@@ -198,6 +199,36 @@ static void diagnoses(void) {
            0, "this strategy LOSES to FSDP2 full by", "");
     expect("diagnose planted.trace --cluster no-such-cluster", 2, "", "no-such-cluster");
     expect("diagnose", 2, "", "give one trace");
+}
+
+/* What a trace's header says of a traced network is where its file lies. */
+static void of_a_traced_network(void) {
+    g_autofree char *file =
+        g_build_filename(g_getenv("FORESHARD_DATA"), "pytorch/mixer.network", NULL);
+    g_autofree char *predict = g_strdup_printf(
+        "predict %s -n 8 --cluster a100-node --param-dtype bf16 --micro-batch", file);
+    g_autofree char *much = g_strconcat(predict, " 1024", NULL);
+    g_autofree char *fits = g_strconcat(predict, " 64 --trace mixer.trace", NULL);
+    expect(much, 0, "fits with --checkpointing full", "");
+    expect(fits, 0, "fits: yes", "");
+    expect("diagnose mixer.trace", 0, "checkpointing=full          ", "");
+    expect("report mixer.trace -o mixer.html", 0, "", "");
+    g_autofree char *text = NULL, *page = NULL;
+    g_autofree char *report = g_build_filename(shell.folder, "mixer.html", NULL);
+    g_autofree char *other = g_build_filename(shell.folder, "other.network", NULL);
+    g_assert_true(g_file_get_contents(report, &page, NULL, NULL));
+    g_assert_nonnull(strstr(page, "pytorch/mixer.network --strategy strategy.ini"));
+    /* It must be the file that was predicted. */
+    gsize length;
+    g_assert_true(g_file_get_contents(file, &text, &length, NULL));
+    g_assert_true(g_file_set_contents(other, text, (gssize)length, NULL));
+    expect("plan other.network -n 8 --param-dtype bf16 -o other.plan", 0, "", "");
+    expect("predict other.plan --cluster a100-node --trace other.trace", 0, "fits: yes", "");
+    expect("diagnose other.trace", 0, "7. bottleneck: ", "");
+    g_assert_true(g_file_set_contents(other, "traced-network 1\n", -1, NULL));
+    expect("diagnose other.trace", 2, "", "other.network:");
+    g_assert_cmpint(g_remove(other), ==, 0);
+    expect("diagnose other.trace", 2, "", "other.network: cannot be read");
 }
 
 /* And others, of which the first cause and what is said of it are known too. */
@@ -439,6 +470,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/clusters of one name", clusters_of_one_name);
     g_test_add_func("/cli/verdicts/diagnoses", diagnoses);
     g_test_add_func("/cli/verdicts/more diagnoses", more_diagnoses);
+    g_test_add_func("/cli/verdicts/of a traced network", of_a_traced_network);
     g_test_add_func("/cli/verdicts/ways to fit", ways_to_fit);
     g_test_add_func("/cli/verdicts/diagnoses of too much", diagnoses_of_too_much);
     g_test_add_func("/cli/verdicts/settings are kept", settings_are_kept);
