@@ -42,6 +42,31 @@ static bool refuse(const ModelCluster *cluster, const char *wrong, GError **erro
     return false;
 }
 
+/* Names of clusters with these GPUs and a network between nodes, as the end of a sentence. */
+static char *networked_with(const char *model) {
+    g_auto(GStrv) names = cli_data_names(CLI_DATA_CLUSTERS);
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    for (guint i = 0; names[i] != NULL; i++) {
+        g_autoptr(ModelCluster) other = read_named(names[i], NULL);
+        if (other != NULL && other->inter_node_nic_gb_per_s > 0 &&
+            g_str_equal(other->model, model)) {
+            g_ptr_array_add(found, names[i]);
+        }
+    }
+    g_ptr_array_add(found, NULL);
+    g_autofree char *list = g_strjoinv(", ", (char **)found->pdata);
+    return found->len > 1 ? g_strdup_printf(" that has one: %s has these GPUs", list)
+                          : g_strdup(" that has one");
+}
+
+static bool refuse_alone(const ModelCluster *cluster, GError **error) {
+    g_autofree char *others = networked_with(cluster->model);
+    g_autofree char *wrong = g_strdup_printf("its file has no network between nodes; give it "
+                                             "[inter_node] in a copy, or name a cluster%s",
+                                             others);
+    return refuse(cluster, wrong, error);
+}
+
 static bool set_nodes(ModelCluster *cluster, const char *text, GError **error) {
     uint64_t nodes;
     const char *wrong = NULL;
@@ -50,8 +75,7 @@ static bool set_nodes(ModelCluster *cluster, const char *text, GError **error) {
     } else if (cluster->n_kinds > 0) {
         wrong = "its nodes are of several kinds, by number; change nodes in a copy of its file";
     } else if (nodes > 1 && cluster->inter_node_nic_gb_per_s <= 0) {
-        wrong = "its file has no network between nodes; give it [inter_node] in a copy, or name a "
-                "cluster that has one";
+        return refuse_alone(cluster, error);
     }
     if (wrong != NULL) {
         return refuse(cluster, wrong, error);
@@ -101,10 +125,24 @@ bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **erro
     return good;
 }
 
+/* "dgx-h100:16nodes" names a cluster, and then says what cannot be done to it. */
+static bool is_no_change(const char *name, GError **error) {
+    g_auto(GStrv) parts = g_strsplit(name, ":", 2);
+    g_autofree char *path =
+        parts[0] && parts[1] ? cli_data_find(CLI_DATA_CLUSTERS, parts[0], NULL) : NULL;
+    if (path != NULL) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "cluster %s: behind its name stand :NODES or :SECTION.KEY=VALUE, not ':%s'",
+                    parts[0], parts[1]);
+    }
+    return path != NULL;
+}
+
 ModelCluster *cli_cluster_read(const char *name, GError **error) {
     gsize length = length_of_file(name);
-    if (name[length] == '\0' || g_file_test(name, G_FILE_TEST_EXISTS)) {
-        return read_named(name, error);
+    bool is_there = g_file_test(name, G_FILE_TEST_EXISTS);
+    if (name[length] == '\0' || is_there) {
+        return is_there || !is_no_change(name, error) ? read_named(name, error) : NULL;
     }
     g_autofree char *file = g_strndup(name, length);
     g_auto(GStrv) changes = g_strsplit(name + length + 1, ":", -1);

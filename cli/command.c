@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "cli/help.h"
-#include "cli/nearest.h"
 #include "cli/other-words.h"
+#include "plan/nearest.h"
 
 /* Every "--name" of the help: GLib tells an option's name in no other way. */
 static GPtrArray *known_options(GOptionContext *context) {
@@ -38,7 +38,7 @@ static int complain_of_option(GOptionContext *context, const GError *error) {
     g_autoptr(GPtrArray) names = known_options(context);
     const char *const *known = (const char *const *)names->pdata;
     g_autofree char *other = cli_other_word(word, known);
-    g_autofree char *near = *other != '\0' ? g_strdup(other) : cli_did_you_mean(word, known);
+    g_autofree char *near = *other != '\0' ? g_strdup(other) : plan_did_you_mean(word, known);
     return cli_complain(CLI_BAD_INPUT, "%s%s", error->message,
                         *near != '\0' ? near : "; --help lists those there are");
 }

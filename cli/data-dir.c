@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/data-dir.h"
-#include "cli/nearest.h"
+#include "plan/nearest.h"
 
 G_DEFINE_QUARK(foreshard_cli_data_error, cli_data_error)
 
@@ -105,7 +105,7 @@ static char *hint_at(const CliDataPlaces *places, CliDataKind kind, const char *
     g_auto(GStrv) names = cli_data_names_in(places, kind);
     g_autofree char *base = g_path_get_basename(path);
     bool exists = g_file_test(path, G_FILE_TEST_EXISTS);
-    char *near = exists ? g_strdup("") : cli_did_you_mean(base, (const char *const *)names);
+    char *near = exists ? g_strdup("") : plan_did_you_mean(base, (const char *const *)names);
     bool is_named = *near == '\0' && !exists && kinds[kind].in_folder != NULL;
     if (is_named) {
         g_free(near);
@@ -115,11 +115,28 @@ static char *hint_at(const CliDataPlaces *places, CliDataKind kind, const char *
     return near;
 }
 
+/* "config.json", but not "llama3.2-1b": what is behind its last dot are letters. */
+static bool is_said_as_file(const char *name) {
+    const char *dot = strrchr(name, '.');
+    const char *ending = dot != NULL ? dot + 1 : "";
+    gsize n = 0;
+    while (g_ascii_isalpha(ending[n])) {
+        n++;
+    }
+    return n > 0 && ending[n] == '\0';
+}
+
 /* With the names that are near, or else with all. */
 static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
                           GPtrArray *folders, GError **error) {
     g_auto(GStrv) names = cli_data_names_in(places, kind);
-    g_autofree char *near = cli_did_you_mean(name, (const char *const *)names);
+    g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
+    if (is_said_as_file(name)) {
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
+                    "%s: there is no such file here%s; `foreshard list` names what needs none",
+                    name, near);
+        return;
+    }
     g_autofree char *known = g_strjoinv(", ", names);
     g_autoptr(GString) searched = g_string_new(NULL);
     for (guint i = 0; i < folders->len; i++) {

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/heap.h"
-#include "cli/nearest.h"
+#include "plan/nearest.h"
 
 static const struct {
     const char *name;
@@ -55,7 +55,7 @@ static int complain_of(const char *name) {
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         names[i] = commands[i].name;
     }
-    g_autofree char *near = cli_did_you_mean(name, names);
+    g_autofree char *near = plan_did_you_mean(name, names);
     return cli_complain(CLI_BAD_INPUT, "there is no command '%s'%s `foreshard --help` lists them",
                         name, *near != '\0' ? near : ";");
 }

@@ -4,7 +4,6 @@
 
 #include "cli/command.h"
 #include "cli/data-dir.h"
-#include "cli/nearest.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/check.h"
@@ -32,38 +31,11 @@ struct _CliPlanSource {
 /* Of a setting that is a network's, not a strategy's: "network.loss". */
 static const char OF_NETWORK[] = "network.";
 
-static const PlanStrategyKey *find_key(const char *name) {
-    unsigned n;
-    const PlanStrategyKey *keys = plan_strategy_keys(&n);
-    for (unsigned i = 0; i < n; i++) {
-        if (g_str_equal(keys[i].key, name)) {
-            return &keys[i];
-        }
-    }
-    return NULL;
-}
-
-static void set_no_key(const char *name, GError **error) {
-    unsigned n;
-    const PlanStrategyKey *keys = plan_strategy_keys(&n);
-    g_autofree const char **names = g_new0(const char *, n + 1);
-    for (unsigned i = 0; i < n; i++) {
-        names[i] = keys[i].key;
-    }
-    g_autofree char *near = cli_did_you_mean(name, names);
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "'%s' is no key of a strategy%s", name,
-                *near ? near : "; `man foreshard-strategy` and --help-strategy list them");
-}
-
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
                          GError **error) {
     PlanStrategy trial;
     plan_strategy_init(&trial);
     bool of_network = g_str_has_prefix(key, OF_NETWORK); /* its family knows whether it is one */
-    if (!of_network && !find_key(key)) {
-        set_no_key(key, error);
-        return false;
-    }
     if (!of_network && !plan_strategy_set(&trial, key, value, error)) {
         return false;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/file.h"
+#include "plan/nearest.h"
 #include "plan/plan.h"
 
 #define REQUIRED (-DBL_MAX)
@@ -116,6 +117,49 @@ static bool has_section(const char *section) {
     return g_str_equal(section, "cluster");
 }
 
+enum {
+    MOST_LISTED = 24 /* names in one message */
+};
+
+/* What a name was meant to be, or what it can be. */
+static char *nearest_of(const char *name, GPtrArray *names) {
+    bool is_short = names->len <= MOST_LISTED;
+    g_ptr_array_add(names, NULL);
+    g_autofree char *near = plan_did_you_mean(name, (const char *const *)names->pdata);
+    g_autofree char *all = g_strjoinv(", ", (char **)names->pdata);
+    return *near != '\0' ? g_steal_pointer(&near)
+           : is_short    ? g_strconcat("; it is one of ", all, NULL)
+                         : g_strdup("; all of them stand in models/clusters/README.md");
+}
+
+static char *nearest_key(const char *section, const char *key) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (g_str_equal(rows[i].section, section)) {
+            g_ptr_array_add(names, (gpointer)rows[i].key);
+        }
+    }
+    return nearest_of(key, names);
+}
+
+static char *nearest_section(const char *section) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (i == 0 || !g_str_equal(rows[i].section, rows[i - 1].section)) {
+            g_ptr_array_add(names, (gpointer)rows[i].section);
+        }
+    }
+    return nearest_of(section, names);
+}
+
+static char *nearest_number(const char *name) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_ptr_array_add(names, g_strdup_printf("%s.%s", rows[i].section, rows[i].key));
+    }
+    return nearest_of(name, names);
+}
+
 /* A word that is not in the table: the file's own description of itself. */
 static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
@@ -144,13 +188,15 @@ static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEn
             g_str_equal(entry->value, "gpu") ? MODEL_DEVICE_GPU : MODEL_DEVICE_CPU;
         return true;
     }
-    return plan_ini_refuse(ini, entry, error,
-                           has_section(entry->section)
-                               ? "unknown key '%s' in [%s]; the keys stand in "
-                                 "models/clusters/README.md"
-                               : "'%s' stands in [%s], and a cluster's file has no such section; "
-                                 "those it has stand in models/clusters/README.md",
-                           entry->key, entry->section);
+    if (!has_section(entry->section)) {
+        g_autofree char *near = nearest_section(entry->section);
+        return plan_ini_refuse(ini, entry, error,
+                               "'%s' stands in [%s], and a cluster's file has no such section%s",
+                               entry->key, entry->section, near);
+    }
+    g_autofree char *near = nearest_key(entry->section, entry->key);
+    return plan_ini_refuse(ini, entry, error, "unknown key '%s' in [%s]%s", entry->key,
+                           entry->section, near);
 }
 
 /* A key that is missing is reported at the first line of its section, where it would be added. */
@@ -324,9 +370,10 @@ bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *i
     g_auto(GStrv) parts = g_strsplit(name, ".", 2);
     const KeyRow *row = parts[0] && parts[1] ? find_row(parts[0], parts[1]) : NULL;
     if (!row) {
+        g_autofree char *near = nearest_number(name);
         return plan_ini_refuse(ini, entry, error,
-                               "a cluster has no number '%s'; write SECTION.KEY as in its file",
-                               name);
+                               "a cluster has no number '%s' (SECTION.KEY as in its file)%s", name,
+                               near);
     }
     return read_number(cluster, ini, entry, row, error);
 }

@@ -5,6 +5,7 @@
 #include "models/sound.h"
 #include "models/traced.h"
 #include "plan/ini.h"
+#include "plan/nearest.h"
 
 static const ModelFamily *const families[] = {&model_gpt,        &model_mpt,  &model_llama,
                                               &model_starcoder2, &model_neox, &model_opt,
@@ -332,6 +333,15 @@ static ModelNetwork *read_traced(const char *text, gsize length, const char *fil
     return network;
 }
 
+static void refuse_key(const PlanIni *ini, const PlanIniEntry *entry, const ModelFamily *family,
+                       GError **error) {
+    g_auto(GStrv) keys = g_strsplit_set(family->keys, " |", -1);
+    g_autofree char *near = plan_did_you_mean(entry->key, (const char *const *)keys);
+    g_autofree char *all = g_strdup_printf("; it has %s", family->keys);
+    plan_ini_refuse(ini, entry, error, "family %s has no key '%s'%s", family->name, entry->key,
+                    *near ? near : all);
+}
+
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,
                                  GError **error) {
     if (model_traced_is(text, length)) {
@@ -364,8 +374,7 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
             continue;
         }
         if (!model_family_has_key(family, entry->key)) {
-            plan_ini_refuse(ini, entry, error, "family %s has no key '%s'; it has %s", family->name,
-                            entry->key, family->keys);
+            refuse_key(ini, entry, family, error);
             return NULL;
         }
         if (!read_entry(network, ini, entry, error)) {

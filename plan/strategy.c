@@ -4,6 +4,7 @@
 
 #include "plan/file.h"
 #include "plan/ini.h"
+#include "plan/nearest.h"
 #include "plan/plan.h"
 #include "plan/pytorch.h"
 
@@ -222,6 +223,17 @@ static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GEr
                                            : set_number(strategy, row, value, error);
 }
 
+static bool refuse_key(const char *key, GError **error) {
+    const char *names[G_N_ELEMENTS(keys) + 1] = {NULL};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        names[i] = keys[i].key;
+    }
+    g_autofree char *near = plan_did_you_mean(key, names);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "'%s' is no key of a strategy%s", key,
+                *near ? near : "; `man foreshard-strategy` and --help-strategy list them");
+    return false;
+}
+
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
     if (!plan_ini_can_hold(value)) { /* a plan has its strategy as such lines */
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -238,13 +250,7 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
             return good;
         }
     }
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].key);
-    }
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                "'%s' is no key of a strategy; the keys are %s", key, known->str);
-    return false;
+    return refuse_key(key, error);
 }
 
 bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {

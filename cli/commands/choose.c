@@ -270,7 +270,7 @@ static const char *wrong_with(const Options *options) {
            : options->global_batch < 1 && options->global_batch != NO_BATCH
                ? "--global-batch takes a number of sequences, from 1"
            : options->tokens_text != NULL && options->tokens <= 0
-               ? "--tokens takes a number, as in 2e12, 2T or 300B"
+               ? "--tokens takes a number up to 1e18, as in 2e12, 2T or 300B"
            : !(options->days > 0) ? "--days takes a number of days, above 0"
            : most_days(options) > 0 && options->tokens_text == NULL
                ? "--days asks how long a training takes: give --tokens too, as in --tokens 2T"
@@ -279,7 +279,9 @@ static const char *wrong_with(const Options *options) {
                : NULL;
 }
 
-/* "2e12", or "2T": in thousands, millions, billions or trillions. 0: neither. */
+static const double MOST_TOKENS = 1e18; /* a million trillion: more was a slip */
+
+/* "2e12", or "2T": in thousands, millions, billions or trillions. 0: neither, or too many. */
 static double read_tokens(const char *text) {
     static const struct {
         const char *letters;
@@ -294,7 +296,8 @@ static double read_tokens(const char *text) {
             digits[length - 1] = '\0';
         }
     }
-    return plan_parse_double(digits, &number) && number > 0 ? factor * number : 0;
+    bool good = plan_parse_double(digits, &number) && number > 0 && factor * number <= MOST_TOKENS;
+    return good ? factor * number : 0;
 }
 
 static void clear_options(Options *options) {

@@ -120,6 +120,22 @@ static char *find_named(const char *name) {
     return NULL;
 }
 
+/* A file that its owner has edited is not lost to a command that is given again. */
+static bool spares_edited(const char *output, const char *text, gsize length, GError **error) {
+    g_autofree char *there = NULL;
+    gsize length_there = 0;
+    bool is_there = !cli_output_is_standard(output) &&
+                    g_file_test(output, G_FILE_TEST_IS_REGULAR) &&
+                    g_file_get_contents(output, &there, &length_there, NULL);
+    if (is_there && (length_there != length || memcmp(there, text, length) != 0)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+                    "%s is there already, and is another; name a new file, or remove that one",
+                    output);
+        return false;
+    }
+    return true;
+}
+
 static int print_file(const char *path, const char *output) {
     g_autoptr(GError) error = NULL;
     gsize length;
@@ -127,7 +143,8 @@ static int print_file(const char *path, const char *output) {
     if (!text) {
         return cli_complain(CLI_BAD_INPUT, "%s: %s", path, error->message);
     }
-    if (!cli_spares_inputs(output, (const char *const[]){path}, 1, &error)) {
+    if (!cli_spares_inputs(output, (const char *const[]){path}, 1, &error) ||
+        !spares_edited(output, text, length, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     return cli_output_write(output, text, length, &error)

@@ -3,11 +3,11 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/nearest.h"
 #include "cli/output.h"
 #include "cli/plan-memory.h"
 #include "cli/plan-source.h"
 #include "cli/trained.h"
+#include "plan/nearest.h"
 #include "plan/op-work.h"
 #include "plan/player.h"
 #include "plan/text/text.h"
@@ -154,7 +154,7 @@ static bool is_known(const char *what, const char *wanted, GPtrArray *names, GEr
     if (!wanted || g_strv_contains(list, wanted)) {
         return true;
     }
-    g_autofree char *near = cli_did_you_mean(wanted, list);
+    g_autofree char *near = plan_did_you_mean(wanted, list);
     g_autofree char *all = g_strjoinv(", ", (char **)names->pdata);
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "no %s '%s'%s%s", what, wanted,
                 *near ? near : "; there are ", *near ? "" : all);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
-#include "cli/nearest.h"
+#include "plan/nearest.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
     explain_peak(text, subject, TRACE_ALLOCATED);
@@ -205,7 +205,7 @@ static char *near_to(const CliSubject *subject, const char *name) {
         g_ptr_array_add(names, (gpointer)trace_kind(trace, i)->name);
     }
     g_ptr_array_add(names, NULL);
-    return cli_did_you_mean(name, (const char *const *)names->pdata);
+    return plan_did_you_mean(name, (const char *const *)names->pdata);
 }
 
 static void set_unknown(const CliSubject *subject, const char *name, GError **error) {

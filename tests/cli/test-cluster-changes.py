@@ -14,12 +14,12 @@ NIC, MEMORY = 'inter_node.nic_gb_per_s', 'device.memory_gb_per_s'
 REFUSED = [
     (NIC + '=-3', 'cluster dgx-h100: inter_node.nic_gb_per_s = -3 is out of bounds'),
     (NIC + '=fast', "'fast' is no number"),
-    ('inter.nic=3', "no number 'inter.nic'; write SECTION.KEY"),
+    ('inter.nic=3', "no number 'inter.nic' (SECTION.KEY"),
     ('device.memory_bytes=1.5', 'is no whole number'),
     ('device.outside_allocator_bytes=999999999999', 'leaves nothing of memory_bytes'),
     ('topology.nodes=3', 'write :NODES behind its name'),
     ('0', 'give a number of nodes'),
-    ('x', "no cluster is called 'dgx-h100:x'"),
+    ('x', "behind its name stand :NODES or :SECTION.KEY=VALUE, not ':x'"),
 ]
 
 

@@ -55,7 +55,7 @@ static void files_here(void) {
     write_file("scaled.txt", "[network]\nfamily = llama\nlayers = 1\nwidth = 8\nheads = 2\n"
                              "ffn = 12\nvocab = 4\nseq = 4\nrope_scaling = llama3\n");
     expect("plan scaled.txt", 0, "scaled.txt, ", "");
-    expect("plan no-such.txt", 2, "", "no network is called 'no-such.txt'");
+    expect("plan no-such.txt", 2, "", "no-such.txt: there is no such file here; `foreshard list`");
     g_setenv("FORESHARD_EXEC", "no-such-program", TRUE); /* nothing has to be trained for this */
     expect("run scaled.txt", 1, "", "note: rotary angles are not scaled (rope_scaling = llama3), ");
     expect(
@@ -203,6 +203,9 @@ static void lists(void) {
     expect("list gpt2 -o own.ini", 0, "", "");
     expect("plan own.ini", 0, "own, ", "");
     expect("list clusters -o own.ini", 2, "", "-o is for the file of one network or cluster");
+    expect("list gpt2 -o own.ini", 0, "", "");
+    expect("list gpt2-xl -o own.ini", 2, "", "own.ini is there already, and is another");
+    expect("plan own.ini", 0, "own, ", "");
     expect("list gpt2 -o no/such/own.ini", 1, "", "no/such/own.ini");
 }
 

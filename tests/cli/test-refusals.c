@@ -271,6 +271,24 @@ static void options_that_do_not_go_together(void) {
     expect("replay gpt-toy predicted.trace", 2, "", "predicted.trace is a predicted trace; give");
 }
 
+/* Keys that are nearly right, in files and behind names. */
+static void slips_in_keys(void) {
+    write_file("slip.ini", "[strategy]\nmicrobatch = 3\n");
+    expect("plan gpt-toy --strategy slip.ini", 2, "",
+           "slip.ini:2: 'microbatch' is no key of a strategy; did you mean micro_batch?");
+    expect("plan gpt-toy --network-key sqe=3", 2, "", "no key 'sqe'; did you mean seq?");
+    write_cluster("slip-key.ini", "dgx-h100", "\nnic_gb_per_s", "50\nnic_gbps = 50");
+    expect("predict gpt-toy --cluster slip-key.ini", 2, "",
+           "in [inter_node]; it is one of nic_gb_per_s, ");
+    expect("predict gpt-toy --cluster dgx-h100:inter_node.nic=50", 2, "",
+           "did you mean inter_node.nic_gb_per_s?");
+    expect("predict gpt-toy --cluster dgx-h100:none.such=50", 2, "", "models/clusters/README.md");
+    expect("predict gpt-toy --cluster dgx-h100:16nodes", 2, "",
+           "cluster dgx-h100: behind its name stand :NODES or :SECTION.KEY=VALUE, not ':16nodes'");
+    expect("predict gpt-toy --cluster h200-node:2", 2, "", "h200-kempner has these GPUs");
+    expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file here");
+}
+
 /* Names, options and commands that are nearly right. */
 static void slips(void) {
     expect("predcit gpt2", 2, "", "did you mean predict?");
@@ -325,6 +343,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/options that do not go together",
                     options_that_do_not_go_together);
     g_test_add_func("/cli/refusals/slips", slips);
+    g_test_add_func("/cli/refusals/slips in keys", slips_in_keys);
     g_test_add_func("/cli/refusals/too large to run", too_large_to_run);
     return shell_finish(g_test_run());
 }

@@ -1,4 +1,4 @@
-/* cli/nearest.h - what was probably meant by a name that nothing has.
+/* plan/nearest.h - what was probably meant by a name that nothing has.
  *
  * Names are near when few letters have to be put in, taken out, changed or swapped to make one of
  * the other, or of their words in order: "llama-3-70b" and "llama3-70b", "h100-dgx" and
@@ -12,4 +12,4 @@
 
 /* "; did you mean gpt2 or gpt2-xl?", with at most three names, or "" when none is near. names:
  * NULL at the end. Transfer full. */
-char *cli_did_you_mean(const char *word, const char *const *names);
+char *plan_did_you_mean(const char *word, const char *const *names);

@@ -1,4 +1,4 @@
-#include "cli/nearest.h"
+#include "plan/nearest.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static guint how_far(const char *word, const char *name) {
     return begins ? MIN(far, 1) : far;
 }
 
-char *cli_did_you_mean(const char *word, const char *const *names) {
+char *plan_did_you_mean(const char *word, const char *const *names) {
     gsize length = strlen(word);
     guint least = length < 3 ? 0 : 1 + (guint)length / 4; /* what is farther is another word */
     g_autoptr(GPtrArray) near = g_ptr_array_new();
