@@ -203,14 +203,13 @@ static void diagnoses(void) {
 
 /* What a trace's header says of a traced network is where its file lies. */
 static void of_a_traced_network(void) {
-    g_autofree char *file =
-        g_build_filename(g_getenv("FORESHARD_DATA"), "pytorch/mixer.network", NULL);
-    g_autofree char *predict = g_strdup_printf(
-        "predict %s -n 8 --cluster a100-node --param-dtype bf16 --micro-batch", file);
-    g_autofree char *much = g_strconcat(predict, " 1024", NULL);
-    g_autofree char *fits = g_strconcat(predict, " 64 --trace mixer.trace", NULL);
-    expect(much, 0, "fits with --checkpointing full", "");
-    expect(fits, 0, "fits: yes", "");
+    static const char file[] = FORESHARD_MODELS "/pytorch/mixer.network";
+#define PREDICT                                                                                    \
+    "predict " FORESHARD_MODELS "/pytorch/mixer.network -n 8 --cluster a100-node "                 \
+    "--param-dtype bf16 --micro-batch "
+    expect(PREDICT "1024", 0, "fits with --checkpointing full", "");
+    expect(PREDICT "64 --trace mixer.trace", 0, "fits: yes", "");
+#undef PREDICT
     expect("diagnose mixer.trace", 0, "checkpointing=full          ", "");
     expect("report mixer.trace -o mixer.html", 0, "", "");
     g_autofree char *text = NULL, *page = NULL;

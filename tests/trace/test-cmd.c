@@ -6,15 +6,8 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/data-dir.h"
 #include "tests/trace/toy-trace.h"
 #include "trace/text.h"
-
-/* Stands in for cli/data-dir.c, which has tests of its own. */
-char *cli_data_find(CliDataKind kind, const char *name, GError **error) {
-    g_assert_cmpint(kind, ==, CLI_DATA_PLOTS);
-    return g_strconcat(FORESHARD_PLOTS "/", name, ".gp", NULL);
-}
 
 typedef struct {
     char *folder, *predicted, *measured, *cut, *other, *out, *err;
