@@ -191,12 +191,18 @@ PlanTensor plan_ring_zeros(const PlanRing *r, uint64_t elements, const char *nam
     return y;
 }
 
-/* Those of the second half of the queries, which attention's kernel wants by themselves. */
+/* Those of the second half of the queries, which attention's kernel wants by themselves, one behind
+ * the other: as those of a single row lie. */
 PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTensor lse) {
     if (!plan_ring_is_partial(t)) {
         return plan_run_ref(r->run, lse);
     }
     int64_t outer = r->d->batch * r->d->heads;
+    if (outer == 1 && !r->run->graph->compiled) {
+        uint64_t n = (uint64_t)t->q_rows;
+        return plan_run_ref(r->run,
+                            (PlanTensor){lse.storage, lse.offset + lse.elements - n, n});
+    }
     PlanTensor y = plan_ring_new_like(r, lse, (uint64_t)(outer * t->q_rows), "lse");
     LAUNCH(r, PLAN_OP_LAST_ROWS, DIMS(outer, 1, r->d->seq, t->q_rows), NULL, lse, y);
     return y;
