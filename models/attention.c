@@ -37,7 +37,19 @@ static bool comes_apart(const ModelWalk *w, const ModelAttention *a, char which)
     return a->in_memory && w->seq > 1 && (which != 'k' || (!a->k_inside && w->batch > 1));
 }
 
+bool model_shows_one_head(const ModelWalk *w, const ModelAttention *a) {
+    return a->kv_heads == 1 && !a->in_memory && !a->ring && !w->graph->compiled &&
+           !w->graph->autocasts;
+}
+
+static uint32_t show(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
+    return plan_graph_shown(w->graph, x, w->batch, w->seq, a->heads, a->head_dim);
+}
+
 uint32_t model_repeat_before(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
+    if (model_shows_one_head(w, a)) {
+        return show(w, a, x);
+    }
     bool apart = comes_apart(w, a, which);
     return repeat(w, a, x, which == 'k' ? a->k_stride : a->v_stride,
                   apart ? PLAN_REPEATED_GRADIENT_APART : PLAN_REPEATED_INSIDE);
@@ -107,7 +119,11 @@ static uint32_t run_masked(const ModelWalk *w, const ModelAttention *a, uint32_t
                            uint32_t v) {
     PlanGraph *graph = w->graph;
     ModelAttention alone = *a;
-    if (a->kv_heads < a->heads) {
+    if (a->kv_heads < a->heads && model_shows_one_head(w, a)) {
+        k = show(w, a, k);
+        v = show(w, a, v);
+        alone.groups_alone = true;
+    } else if (a->kv_heads < a->heads) {
         k = repeat_heads(w, a, k, a->k_stride);
         v = repeat_heads(w, a, v, a->v_stride);
         alone.kv_heads = a->heads;

@@ -148,6 +148,8 @@ uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const M
 bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which);
+/* Whether repeating k and v leaves views: of a single head it does, to the kernel. */
+bool model_shows_one_head(const ModelWalk *w, const ModelAttention *a);
 /* Each head of 'k' or 'v' for every query head of its group, in rows of tokens, where that is done
  * before attention (groups_alone). */
 uint32_t model_repeat_before(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);

@@ -235,6 +235,11 @@ static void repeat_k_and_v(const ModelLlama *llama, ModelAttention *attention, H
     PlanGraph *graph = llama->walk.graph;
     uint32_t k = model_repeat_before(&llama->walk, attention, h->k, 'k');
     uint32_t v = model_repeat_before(&llama->walk, attention, h->v, 'v');
+    if (model_shows_one_head(&llama->walk, attention)) {
+        h->k = k;
+        h->v = v;
+        return;
+    }
     plan_graph_keep(graph, h->k);
     plan_graph_let_go_after(graph, h->k, h->v);
     h->k = k;

@@ -611,6 +611,15 @@ uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times) {
     return add_view_op(graph, PLAN_GRAPH_REPEATED, x, 0, elements, dims, G_N_ELEMENTS(dims));
 }
 
+uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
+                          uint64_t times, uint64_t head_dim) {
+    int64_t dims[] = {(int64_t)batch, (int64_t)seq, 1, 1, (int64_t)head_dim, PLAN_REPEATED_INSIDE};
+    uint32_t view = add_view_op(graph, PLAN_GRAPH_SHOWN, x, 0, batch * seq * head_dim, dims,
+                                G_N_ELEMENTS(dims));
+    plan_graph_at(graph->values, PlanGraphValue, view)->shown = (uint32_t)times;
+    return view;
+}
+
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
     uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
     uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);

@@ -21,6 +21,7 @@
  *   COLUMNS  columns of rows of `total` numbers; a tensor of such rows, zero elsewhere
  *   HEADS  a matrix of each head: as PlanGraphHeads says
  *   REPEATED  a tensor for each of several sequences; the sum of their gradients
+ *   SHOWN  a head, seen once for each of several; the sum of their gradients
  *   DETACHED  the same elements, for ops that backward passes by
  * Of layers that ranks share (autograd/shared.c), several ops forward and backward; a rank has
  * `rows` tokens of each sequence between the layers, and `ranks` times as many inside:
@@ -56,6 +57,7 @@ typedef enum {
     PLAN_GRAPH_COLUMNS,
     PLAN_GRAPH_HEADS,
     PLAN_GRAPH_REPEATED,
+    PLAN_GRAPH_SHOWN,
     PLAN_GRAPH_DETACHED,
     PLAN_GRAPH_SHARED_AGAIN,
     PLAN_GRAPH_SHARED_TAKEN,
@@ -116,6 +118,8 @@ typedef struct {
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
+    uint32_t
+        shown; /* of a head that is seen for so many, whose gradients are all made; 0: as it is */
     bool is_kept;   /* no buffer, though it lives like one: what a module made once and keeps */
     uint64_t bound; /* inputs: integers are below it; 0: real numbers */
     uint32_t next;  /* what its variable holds from the step on that makes it; 0: nothing else */
@@ -311,6 +315,8 @@ uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns
 uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
                           uint64_t heads, uint64_t head_dim, PlanGraphHeads mode);
 uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);
+uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
+                          uint64_t times, uint64_t head_dim);
 /* Tokens [batch, rows, width] of each rank; those of all, [batch, ranks * rows, width]. */
 typedef struct {
     uint64_t batch, rows, width;

@@ -179,13 +179,23 @@ static PlanTensor bias_gradient(const PlanBackward *b) {
     return gradient;
 }
 
+/* Of a head that is shown for several PyTorch makes all their gradients, and then the sum: a plan's
+ * kernel makes the sum, with as much room behind it, and what adds them up finds one. */
+static PlanTensor gradient_of_shown(const PlanBackward *b, unsigned i, const char *name) {
+    const PlanGraphValue *v = input(b, i);
+    PlanTensor gradient =
+        plan_run_new_tensor(b->run, v->elements * MAX(v->shown, 1), (PlanDtype)v->dtype, name);
+    gradient.elements = v->elements;
+    return gradient;
+}
+
 static void attention(const PlanBackward *b) {
     if (plan_attention_backward_qkv(b)) {
         return;
     }
     static const char *const names[] = {"dq", "dk", "dv"};
     for (unsigned i = 0; i < 3; i++) {
-        b->dx[i] = like_input(b, i, names[i]);
+        b->dx[i] = gradient_of_shown(b, i, names[i]);
     }
     if (wanted(b, 3)) {
         b->dx[3] = bias_gradient(b);
@@ -347,6 +357,9 @@ static void view(const PlanBackward *b) {
         return;
     case PLAN_GRAPH_REPEATED:
         plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
+        return;
+    case PLAN_GRAPH_SHOWN:
+        plan_sum_heads_backward(b);
         return;
     case PLAN_GRAPH_SHARED_AGAIN:
     case PLAN_GRAPH_SHARED_TAKEN:

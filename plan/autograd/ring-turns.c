@@ -200,8 +200,7 @@ PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTen
     int64_t outer = r->d->batch * r->d->heads;
     if (outer == 1 && !r->run->graph->compiled) {
         uint64_t n = (uint64_t)t->q_rows;
-        return plan_run_ref(r->run,
-                            (PlanTensor){lse.storage, lse.offset + lse.elements - n, n});
+        return plan_run_ref(r->run, (PlanTensor){lse.storage, lse.offset + lse.elements - n, n});
     }
     PlanTensor y = plan_ring_new_like(r, lse, (uint64_t)(outer * t->q_rows), "lse");
     LAUNCH(r, PLAN_OP_LAST_ROWS, DIMS(outer, 1, r->d->seq, t->q_rows), NULL, lse, y);
