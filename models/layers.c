@@ -217,9 +217,18 @@ static uint32_t times_row(const ModelWalk *w, uint32_t x, uint32_t row, uint64_t
                          (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
 }
 
+/* Where ranks share layers a node of its own makes a DTensor of what a norm is given: gradients of
+ * all its uses meet there. */
+static uint32_t as_dtensor(const ModelWalk *w, uint32_t x, uint64_t rows, uint64_t width) {
+    return w->graph->tensor > 1
+               ? plan_graph_heads(w->graph, x, 1, rows, 1, width, PLAN_HEADS_AS_THEY_ARE)
+               : x;
+}
+
 /* As Llama's code wrote it and PyTorch did it: rounded before it is scaled. */
 static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                    uint64_t rows, uint64_t width, double eps) {
+    x = as_dtensor(w, x, rows, width);
     uint32_t mean, normed = run_normed_of_ops(w, x, rows, width, eps, &mean);
     uint32_t rounded = model_run_like(w, normed, x);
     uint32_t y = times_row(w, rounded, layer->weight, rows, width, w->graph->dtype);
