@@ -97,7 +97,8 @@ static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex
                               .lora_rank = s->lora_rank,
                               .lora_scale = s->lora_alpha / (double)MAX(s->lora_rank, 1),
                               .lora_on = lora_on,
-                              .lora_wide = s->lora_rank && s->lora_dtype == PLAN_LORA_FP32};
+                              .lora_wide = s->lora_rank && s->lora_dtype == PLAN_LORA_FP32 &&
+                                           s->model_dtype != PLAN_FP32};
 }
 
 /* Else a slip of the pen would be planned as a run that trains everything, or nothing. */
