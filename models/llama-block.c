@@ -74,7 +74,10 @@ static void declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *block
         block->experts = model_experts_declare(w, &llama->experts, block->module, names->mlp);
         return;
     }
-    block->mlp = model_llama_declare_module(llama, block->module, names->mlp, "MLP", "SwiGlu");
+    const char *class_name = llama->gate != MODEL_GATE_SILU ? "GeGlu"
+                             : llama->gate_up_joined        ? "JoinedSwiGlu"
+                                                            : "SwiGlu";
+    block->mlp = model_llama_declare_module(llama, block->module, names->mlp, "MLP", class_name);
     if (llama->gate_up_joined) {
         block->gate_up =
             model_linear(w, block->mlp, names->gate_up, 2 * llama->ffn, w->width, false);
