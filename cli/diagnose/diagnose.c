@@ -78,6 +78,8 @@ static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPredicti
         return g_strcmp0(sharding, "none") != 0 && g_strcmp0(sharding, "optimizer-only") != 0;
     case CLI_WHEN_ON_DEVICE:
         return g_strcmp0(offload, "params") != 0 && g_strcmp0(offload, "optimizer") != 0;
+    case CLI_WHEN_CHECKPOINTED:
+        return g_strcmp0(cli_what_if_get(diagnosis->what_if, "checkpointing"), "full") == 0;
     case CLI_WHEN_MORE_UNITS:
         return with->n_units > diagnosis->base->n_units;
     case CLI_WHEN_FEWER_UNITS:
@@ -156,10 +158,8 @@ static void try_all(CliDiagnosis *diagnosis) {
 
 static double weight(const CliRemedy *remedy) {
     static const double weights[] = {
-        [CLI_PRICE_NONE] = 1,
-        [CLI_PRICE_MEMORY] = 1. / 3,
-        [CLI_PRICE_PRECISION] = 1. / 3,
-        [CLI_PRICE_MACHINE] = 1. / 2,
+        [CLI_PRICE_NONE] = 1,         [CLI_PRICE_MEMORY] = 1. / 3,  [CLI_PRICE_PRECISION] = 1. / 3,
+        [CLI_PRICE_PROGRAM] = 1. / 2, [CLI_PRICE_MACHINE] = 1. / 2,
     };
     return weights[remedy->price];
 }

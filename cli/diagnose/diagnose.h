@@ -5,10 +5,11 @@
  * (the host ten times).
  *
  * What causes the most is named first: by the time a step would lose with it. A setting that costs
- * nothing counts in full; a machine that is to be bought, half; one that costs memory or
- * precision, which may have been meant so, a third. What is tried for memory alone becomes a cause
- * where it saves the allocator's retries. So a missing prefetch is named before the link whose
- * slowness it lays bare, unless the prefetch would recover less than half as much.
+ * nothing counts in full; a machine that is to be bought or a program that is to be changed, half;
+ * one that costs memory or precision, which may have been meant so, a third. What is tried for
+ * memory alone becomes a cause where it saves the allocator's retries. So a missing prefetch is
+ * named before the link whose slowness it lays bare, unless the prefetch would recover less than
+ * half as much.
  *
  * Owns: everything but the trace.
  */
@@ -25,6 +26,7 @@ typedef enum {
     CLI_PRICE_NONE,
     CLI_PRICE_MEMORY,
     CLI_PRICE_PRECISION,
+    CLI_PRICE_PROGRAM,
     CLI_PRICE_MACHINE,
 } CliPrice;
 
@@ -32,6 +34,7 @@ typedef enum {
     CLI_WHEN_ALWAYS,
     CLI_WHEN_SHARDED,
     CLI_WHEN_ON_DEVICE,
+    CLI_WHEN_CHECKPOINTED,
     CLI_WHEN_MORE_UNITS,
     CLI_WHEN_FEWER_UNITS,
 } CliWhen;

@@ -99,9 +99,8 @@ static void add_compute_lane(JsonBuilder *json, const CliDiagnosis *diagnosis) {
 /* ---- what would change it ---- */
 
 static const char *const prices[] = {
-    [CLI_PRICE_NONE] = "none",
-    [CLI_PRICE_MEMORY] = "memory",
-    [CLI_PRICE_PRECISION] = "precision",
+    [CLI_PRICE_NONE] = "none",           [CLI_PRICE_MEMORY] = "memory",
+    [CLI_PRICE_PRECISION] = "precision", [CLI_PRICE_PROGRAM] = "program",
     [CLI_PRICE_MACHINE] = "machine",
 };
 

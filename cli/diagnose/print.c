@@ -201,7 +201,7 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
             g_string_append_printf(inert, "%s%s", inert->len > 0 ? ", " : "", remedy->changes);
             continue;
         }
-        g_string_append_printf(text, "   %-26s %+6.1f %%  %+6.1f %%", remedy->changes,
+        g_string_append_printf(text, "   %-35s %+6.1f %%  %+6.1f %%", remedy->changes,
                                100 * remedy->step_ns / step_ns,
                                100 * remedy->reserved_bytes / reserved);
         append_room(text, "  ", remedy->fits, remedy->retries);
@@ -256,6 +256,7 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
             [CLI_PRICE_NONE] = "a setting",
             [CLI_PRICE_MEMORY] = "a setting that takes memory",
             [CLI_PRICE_PRECISION] = "a setting that takes precision",
+            [CLI_PRICE_PROGRAM] = "a change of the program",
             [CLI_PRICE_MACHINE] = "the machine",
         };
         g_autofree char *saved = time_text(-remedy->step_ns, false);

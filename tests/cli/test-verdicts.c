@@ -85,6 +85,19 @@ static void energy_and_money(void) {
     g_assert_null(strstr(unknown.out, "price"));
 }
 
+/* What a tuned run has left to turn, with its price; where a GPU has no float8 none is offered. */
+static void what_is_left_to_turn(void) {
+    const char *words = "diagnose llama3-8b -n 8 --param-dtype bf16 --checkpointing full ";
+    g_autofree char *newer = g_strconcat(words, "--cluster dgx-h100", NULL);
+    g_autofree char *older = g_strconcat(words, "--cluster a100-node", NULL);
+    expect(newer, 0, "float8 in compiled blocks (--kernels compiled --float8 tensorwise)\n", "");
+    expect(newer, 0, " %), a change of the program\n", "");
+    expect(newer, 0, "   checkpointing=selective-op ", "");
+    g_auto(Result) without = run(older);
+    g_assert_null(strstr(without.out, "float8"));
+    g_assert_nonnull(strstr(without.out, "   kernels=compiled "));
+}
+
 /* Float8 is predicted where the GPU has it, and runs nowhere yet. */
 static void float8_where_there_is_some(void) {
     const char *words = "llama-toy -n 2 --kernels compiled --param-dtype bf16 --float8 rowwise";
@@ -462,6 +475,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/every rank", every_rank);
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
+    g_test_add_func("/cli/verdicts/what is left to turn", what_is_left_to_turn);
     g_test_add_func("/cli/verdicts/float8", float8_where_there_is_some);
     g_test_add_func("/cli/verdicts/several stages", several_stages);
     g_test_add_func("/cli/verdicts/copies between ranks", copies_between_ranks);
