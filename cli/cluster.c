@@ -55,7 +55,7 @@ static char *networked_with(const char *model) {
     }
     g_ptr_array_add(found, NULL);
     g_autofree char *list = g_strjoinv(", ", (char **)found->pdata);
-    return found->len > 1 ? g_strdup_printf(" that has one: %s has these GPUs", list)
+    return found->len > 1 ? g_strdup_printf(" that has one (with these GPUs: %s)", list)
                           : g_strdup(" that has one");
 }
 

@@ -285,7 +285,8 @@ static void slips_in_keys(void) {
     expect("predict gpt-toy --cluster dgx-h100:none.such=50", 2, "", "models/clusters/README.md");
     expect("predict gpt-toy --cluster dgx-h100:16nodes", 2, "",
            "cluster dgx-h100: behind its name stand :NODES or :SECTION.KEY=VALUE, not ':16nodes'");
-    expect("predict gpt-toy --cluster h200-node:2", 2, "", "h200-kempner has these GPUs");
+    expect("predict gpt-toy --cluster h200-node:2", 2, "",
+           "with these GPUs: h200-kempner, h200-p5e)");
     expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file here");
 }
 
