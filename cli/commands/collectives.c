@@ -23,28 +23,34 @@ static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint3
     return sim_network_path(cluster, &plan, PLAN_AXIS_REPLICATE);
 }
 
+/* Its time, and where NCCL chooses what it chose; the last of a line has nothing behind it. */
+static void print_time(const ModelCluster *cluster, const SimNetworkPath *path, unsigned k,
+                       double bytes) {
+    SimNetworkCost cost = sim_network_cost(cluster, path, kinds[k].kind, bytes);
+    bool is_last = k + 1 == G_N_ELEMENTS(kinds);
+    printf(" %10.1f", (cost.latency_ns + cost.transfer_ns) / 1e3);
+    if (path->nccl) {
+        SimNcclChoice choice = sim_network_choice(cluster, path, kinds[k].kind, bytes);
+        g_autofree char *by = g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
+                                              sim_nccl_proto_name(choice.proto));
+        printf(" %-*s", is_last ? 0 : 15, by);
+    } else if (!is_last) {
+        printf("%15s", "");
+    }
+}
+
 static void print_times(const ModelCluster *cluster, const SimNetworkPath *path) {
-    printf("%12s", "bytes");
+    printf("%10s", "bytes");
     for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
-        g_autofree char *head = g_strconcat(kinds[k].name, " (us)", NULL);
-        printf("  %19s%s", head, path->nccl ? " by              " : "");
+        g_autofree char *head =
+            g_strdup_printf("   %s (us)%s", kinds[k].name, path->nccl ? ", by" : "");
+        printf(" %*s", k + 1 < G_N_ELEMENTS(kinds) ? -26 : 0, head);
     }
     printf("\n");
     for (double mib = 1.0 / 64; mib <= 4096; mib *= 4) {
-        printf("%12.0f", mib * 1048576);
+        printf("%10.0f", mib * 1048576);
         for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
-            double bytes = mib * 1048576;
-            SimNetworkCost cost = sim_network_cost(cluster, path, kinds[k].kind, bytes);
-            SimNcclChoice choice = {0};
-            if (path->nccl) {
-                choice = sim_network_choice(cluster, path, kinds[k].kind, bytes);
-            }
-            printf("  %19.1f", (cost.latency_ns + cost.transfer_ns) / 1e3);
-            if (path->nccl) {
-                g_autofree char *by = g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
-                                                      sim_nccl_proto_name(choice.proto));
-                printf(" %-15s ", by);
-            }
+            print_time(cluster, path, k, mib * 1048576);
         }
         printf("\n");
     }
