@@ -107,10 +107,30 @@ static void append_table(GString *text, const Table *table) {
 typedef struct {
     bool cluster, accumulate, energy, price;
     bool training; /* energy and price are of all of it, else of a billion tokens */
+    uint32_t said; /* a bit for each key that has one value in all rows: it is said above them */
 } Columns;
 
+/* Keys with one value in all of several rows. */
+static uint32_t same_in_all(const CliChosen *chosen, const GArray *shown) {
+    uint32_t same = 0;
+    const CliChoice *first = choice_at(chosen, g_array_index(shown, guint, 0));
+    for (guint key = 0; shown->len > 1 && first->settings[key] != NULL && key < 32; key++) {
+        bool is_same = true;
+        for (guint i = 1; i < shown->len; i++) {
+            const CliChoice *choice = choice_at(chosen, g_array_index(shown, guint, i));
+            is_same &= g_str_equal(choice->settings[key], first->settings[key]);
+        }
+        same |= is_same ? UINT32_C(1) << key : 0;
+    }
+    return same;
+}
+
+static bool is_said(const Columns *columns, guint key) {
+    return key < 32 && (columns->said >> key & 1) != 0;
+}
+
 static Columns columns_of(const CliChosen *chosen, const GArray *shown, const CliChooseView *view) {
-    Columns columns = {.training = view->tokens > 0};
+    Columns columns = {.training = view->tokens > 0, .said = same_in_all(chosen, shown)};
     for (guint i = 0; i < shown->len; i++) {
         const CliChoice *choice = choice_at(chosen, g_array_index(shown, guint, i));
         columns.cluster |= choice->cluster != choice_at(chosen, 0)->cluster;
@@ -130,7 +150,9 @@ static void add_heads(Table *table, const CliChosen *chosen, const Columns *colu
         add_head(table, "cluster", true);
     }
     for (guint i = 0; chosen->keys[i] != NULL; i++) {
-        add_head_of_key(table, chosen->keys[i]);
+        if (!is_said(columns, i)) {
+            add_head_of_key(table, chosen->keys[i]);
+        }
     }
     if (columns->accumulate) {
         add_head(table, "accumulate", false);
@@ -184,7 +206,9 @@ static void add_row(Table *table, const CliChoice *choice, guint place, const Co
         add_cell(table, g_strdup(choice->cluster->name));
     }
     for (guint i = 0; choice->settings[i] != NULL; i++) {
-        add_cell(table, g_strdup(strchr(choice->settings[i], '=') + 1));
+        if (!is_said(columns, i)) {
+            add_cell(table, g_strdup(strchr(choice->settings[i], '=') + 1));
+        }
     }
     if (columns->accumulate) {
         add_cell(table, g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)choice->accumulate));
@@ -220,6 +244,31 @@ static void append_rank(GString *text, const CliChosen *chosen, const CliChooseV
     g_string_append_c(text, '\n');
 }
 
+/* What all rows have, as options. */
+static void append_said(GString *text, const CliChosen *chosen, const Columns *columns) {
+    g_autoptr(GString) changes = g_string_new(NULL);
+    const CliChoice *first = choice_at(chosen, 0);
+    for (guint i = 0; first->settings[i] != NULL; i++) {
+        if (is_said(columns, i)) {
+            g_string_append_printf(changes, "%s%s", changes->len > 0 ? " " : "",
+                                   first->settings[i]);
+        }
+    }
+    if (changes->len > 0) {
+        g_autofree char *options = cli_changes_as_options(changes->str);
+        g_string_append_printf(text, "all of these with %s\n", options);
+    }
+}
+
+static void append_legend(GString *text, const Columns *columns, double tokens) {
+    g_string_append(text, "works: the share of a step in which a GPU computes");
+    if (columns->training) {
+        g_string_append_printf(text, "; of %g tokens and GPUs alone:%s%s days", tokens,
+                               columns->energy ? " MWh," : "", columns->price ? " price," : "");
+    }
+    g_string_append_c(text, '\n');
+}
+
 static void append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
     g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
@@ -229,12 +278,14 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
         g_string_append_printf(text, " on %s", choice_at(chosen, 0)->cluster->name);
     }
     append_rank(text, chosen, view);
+    append_said(text, chosen, &columns);
     add_heads(&table, chosen, &columns);
     for (guint i = 0; i < shown->len; i++) {
         guint place = g_array_index(shown, guint, i);
         add_row(&table, choice_at(chosen, place), i + 1, &columns, view->tokens);
     }
     append_table(text, &table);
+    append_legend(text, &columns, view->tokens);
 }
 
 /* ---- beside it ---- */

@@ -212,6 +212,17 @@ def as_options(key, value):
     return ['-n' if key == 'ranks' else '--' + key.replace('_', '-'), value]
 
 
+def check_said_once(run):
+    """A setting with one value in all rows is said above them, as options, and has no column; one that differs
+    has one; of a single row nothing is said above."""
+    words = ['choose', 'gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--knob', 'sharding=full', '--knob',
+             'micro_batch=1,2', '--knob', 'checkpointing=full']
+    (_, several, _), (_, one, _) = run(*words, '--top', '9'), run(*words, '--top', '1')
+    head = 'all of these with --sharding full --checkpointing full\n     micro '
+    said = [] if head in several else [several]
+    return said + ([] if 'all of these' not in one and '     sharding  micro   checkpointing ' in one else [one])
+
+
 def check_few_predictions(run):
     """So that 64 GPUs and 70 billion parameters are a matter of seconds."""
     chosen = run.json('choose', 'llama3-70b', '-n', '64', '--cluster', 'dgx-h100')
@@ -268,6 +279,7 @@ def main(program, source):
         tap.case('a global batch', check_global_batch(run))
         tap.case('a global batch of ranks that share', check_shared_batch(run))
         tap.case('nothing fits', check_nothing_fits(run))
+        tap.case('said once', check_said_once(run))
         tap.case('few predictions', check_few_predictions(run))
         tap.case('a cluster with other nodes', check_nodes(run, source))
         tap.case('refusals', check_refusals(run))
