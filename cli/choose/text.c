@@ -263,8 +263,9 @@ static void append_said(GString *text, const CliChosen *chosen, const Columns *c
 static void append_legend(GString *text, const Columns *columns, double tokens) {
     g_string_append(text, "works: the share of a step in which a GPU computes");
     if (columns->training) {
-        g_string_append_printf(text, "; of %g tokens and GPUs alone:%s%s days", tokens,
-                               columns->energy ? " MWh," : "", columns->price ? " price," : "");
+        g_string_append_printf(text, "; %s%sdays: of %g tokens, GPUs alone",
+                               columns->energy ? "MWh, " : "", columns->price ? "price, " : "",
+                               tokens);
     }
     g_string_append_c(text, '\n');
 }
