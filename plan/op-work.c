@@ -144,6 +144,23 @@ double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
     return plan_op_flops(role, op) / hidden * (again ? 4.0 / 5.0 : 1.0);
 }
 
+static double pairs_for_one_counted(const PlanRole *role, const PlanOp *op) {
+    switch (op->kind) {
+    case PLAN_OP_TRACED_ATTENTION:
+        return plan_op_dims(role, op)[6] ? 2 : 1;
+    case PLAN_OP_ATTENTION_PART:
+    case PLAN_OP_ATTENTION_PART_BACKWARD: /* the turns of a ring together have half of them */
+        return 2;
+    default:
+        return pairs_for_one_seen(role, op);
+    }
+}
+
+double plan_op_model_flops_of_all_pairs(const PlanRole *role, const PlanOp *op) {
+    bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
+    return plan_op_model_flops(role, op) * (attends ? pairs_for_one_counted(role, op) : 1);
+}
+
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const int64_t *dims = plan_op_dims(role, op);

@@ -20,6 +20,9 @@ double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arit
 /* Of that, what the model asks for: not the scores that attention's backward makes again, one of
  * its five products, and no pair of a query and a key that a window hides. */
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op);
+/* The same with all pairs of attention, hidden or not: 12 L H Q T a token of L blocks, as published
+ * MFU counts (Chowdhery et al. 2022, PaLM, appendix B). */
+double plan_op_model_flops_of_all_pairs(const PlanRole *role, const PlanOp *op);
 /* Of a rank's symmetric memory, which is not the allocator's: as large as what it is used for at
  * most. */
 uint64_t plan_workspace_bytes(const PlanRole *role);

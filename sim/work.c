@@ -5,14 +5,17 @@
 
 static void add(SimWork *work, const PlanRole *role, const ModelCluster *cluster, SimWorkKind kind,
                 uint32_t begin, uint32_t end) {
+    bool is_once = kind == SIM_WORK_ASKED || kind == SIM_WORK_ASKED_OF_ALL_PAIRS;
+    bool of_all = kind == SIM_WORK_ASKED_OF_ALL_PAIRS || kind == SIM_WORK_DONE_OF_ALL_PAIRS;
     for (uint32_t i = begin; i < end; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
-        bool again = instr->phase == PLAN_PHASE_RECOMPUTE && kind == SIM_WORK_ASKED;
+        bool again = instr->phase == PLAN_PHASE_RECOMPUTE && is_once;
         if (instr->kind != PLAN_LAUNCH || again) {
             continue;
         }
         const PlanOp *op = &role->ops[instr->arg];
-        double flops = plan_op_model_flops(role, op);
+        double flops =
+            of_all ? plan_op_model_flops_of_all_pairs(role, op) : plan_op_model_flops(role, op);
         if (flops > 0) {
             work->flops += flops;
             work->least_seconds += flops / model_cluster_peak_flops(cluster, op->dtype);

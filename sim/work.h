@@ -8,8 +8,10 @@
 
 typedef enum {
     SIM_WORK_ASKED, /* what the model asks for, each op once */
-    SIM_WORK_DONE   /* with what is recomputed by checkpoints; attention's backward makes its scores
+    SIM_WORK_DONE,  /* with what is recomputed by checkpoints; attention's backward makes its scores
                        again, which nobody counts */
+    SIM_WORK_ASKED_OF_ALL_PAIRS, /* as published MFU counts: attention of hidden pairs too */
+    SIM_WORK_DONE_OF_ALL_PAIRS
 } SimWorkKind;
 
 typedef struct {

@@ -139,7 +139,7 @@ static bool set_allocator(Case *c, const PlanIniEntry *entry, GError **error) {
 static bool check_word(const Case *c, const PlanIniEntry *entry, GError **error) {
     static const struct {
         const char *key, *words;
-    } known[] = {{"flops", "model, all"}, {"memory", "reserved, allocated, active, device"}};
+    } known[] = {{"flops", "palm, model, all"}, {"memory", "reserved, allocated, active, device"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         g_auto(GStrv) words = g_strsplit(known[i].words, ", ", -1);
         if (g_str_equal(entry->key, known[i].key) &&
@@ -353,20 +353,31 @@ static void make_plan(Case *c, Case *like) {
 
 /* ---- what was measured ---------------------------------------------------------------------- */
 
-static SimWork work_done(const Case *c) {
+static SimWork work_done(const Case *c, SimWorkKind kind) {
     const PlanRole *role = &c->plan->roles[plan_role_of_rank(c->plan, 0)];
-    return sim_work_of_step(role, c->cluster, SIM_WORK_DONE);
+    return sim_work_of_step(role, c->cluster, kind);
+}
+
+static bool has_convention(const Case *c, const char *word) {
+    const char *convention = cli_rules_value(c->settings, "flops");
+    return convention && g_str_equal(convention, word);
 }
 
 static bool tflops_are_all(const Case *c) {
-    const char *convention = cli_rules_value(c->settings, "flops");
-    return convention && g_str_equal(convention, "all");
+    return has_convention(c, "all");
+}
+
+/* All pairs of attention, hidden ones too, for each that is seen: of the FLOPs of a step. */
+static double of_all_pairs(const Case *c) {
+    return work_done(c, SIM_WORK_ASKED_OF_ALL_PAIRS).flops / work_done(c, SIM_WORK_ASKED).flops;
 }
 
 static double measured_ms(const Case *c, const SimPrediction *prediction) {
+    bool of_all = has_convention(c, "palm");
+    SimWorkKind done = of_all ? SIM_WORK_DONE_OF_ALL_PAIRS : SIM_WORK_DONE;
     CliTrainWork work = {.tokens = (double)c->plan->tokens_per_rank,
-                         .model_flops = prediction->flops,
-                         .all_flops = work_done(c).flops,
+                         .model_flops = prediction->flops * (of_all ? of_all_pairs(c) : 1),
+                         .all_flops = work_done(c, done).flops,
                          .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
                          .tflops_are_all = tflops_are_all(c)};
     return cli_train_row_measured_ms(c->csv, &c->row, &work);
@@ -430,7 +441,7 @@ static bool play(Case *c, CliTrainRow *row) {
     row->bound_by = g_intern_string(prediction->bound_by);
     row->measured_ms = measured_ms(c, prediction);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
-    row->at_peak_ms = work_done(c).least_seconds * 1e3;
+    row->at_peak_ms = work_done(c, SIM_WORK_DONE).least_seconds * 1e3;
     double peak = number(c, "peak_mem_gib");
     row->measured_gib = peak > 0 ? peak : NAN;
     row->predicted_gib = predicted_bytes(c, prediction) / CLI_BYTES_PER_GIB;

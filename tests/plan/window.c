@@ -50,33 +50,38 @@ static void which_blocks(void) {
     }
 }
 
-static void add_flops(const char *network, double *ret_made, double *ret_asked) {
+static void add_flops(const char *network, double *ret_made, double *ret_asked,
+                      double *ret_of_all) {
     g_autoptr(Plan) plan = test_plan(network, "ranks=1 sharding=none micro_batch=3");
     const PlanRole *role = &plan->roles[0];
-    *ret_made = *ret_asked = 0;
+    *ret_made = *ret_asked = *ret_of_all = 0;
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind == PLAN_OP_ATTENTION) {
             *ret_made += plan_op_flops(role, op);
             *ret_asked += plan_op_model_flops(role, op);
+            *ret_of_all += plan_op_model_flops_of_all_pairs(role, op);
         }
     }
 }
 
 /* Of 32 queries 25 see 8 keys and 7 see 1 to 7; the kernel that has a mask makes all 32 * 32 pairs,
- * and the model asks for no more than is seen. */
+ * and the model asks for no more than is seen. Published MFU counts all 32 * 32 in any case. */
 static void arithmetic(void) {
     const double pairs = 25 * 8 + 7 * 8 / 2, one = 4 * 3 * 2 * 8;
-    double made, asked, made_all, asked_all;
-    add_flops(LLAMA, &made_all, &asked_all);
+    double made, asked, of_all, made_all, asked_all;
+    add_flops(LLAMA, &made_all, &asked_all, &of_all);
     double n = made_all / (one * 32 * 33 / 2); /* ops: of both sections */
     g_assert_cmpfloat(asked_all, ==, made_all);
-    add_flops(LLAMA "window=8\nwindow_by=kernel\n", &made, &asked);
+    g_assert_cmpfloat_with_epsilon(of_all, n * one * 32 * 32, 1e-6);
+    add_flops(LLAMA "window=8\nwindow_by=kernel\n", &made, &asked, &of_all);
     g_assert_cmpfloat(made, ==, n * one * pairs);
+    g_assert_cmpfloat_with_epsilon(of_all, n * one * 32 * 32, 1e-6);
     g_assert_cmpfloat(asked, ==, made);
-    add_flops(LLAMA "window=8\n", &made, &asked);
+    add_flops(LLAMA "window=8\n", &made, &asked, &of_all);
     g_assert_cmpfloat_with_epsilon(made, n * one * 32 * 32, 1e-6);
     g_assert_cmpfloat_with_epsilon(asked, n * one * pairs, 1e-6);
+    g_assert_cmpfloat_with_epsilon(of_all, n * one * 32 * 32, 1e-6);
 }
 
 /* A window that no sequence reaches leaves the plan as it is. */

@@ -609,7 +609,8 @@ static void rules_for_clusters(void) {
 static void rules_misspelt(void) {
     refuse_rules(ALL "strtegy.wrap = block\n", "train.ini:7: there is no setting 'strtegy.wrap'");
     refuse_rules(ALL "memory = allocatd\n", "train.ini:7: memory = allocatd is unknown; give one");
-    refuse_rules(ALL "flops = 5\n", "train.ini:7: flops = 5 is unknown; give one of model, all");
+    refuse_rules(ALL "flops = 5\n",
+                 "train.ini:7: flops = 5 is unknown; give one of palm, model, all");
     refuse_rules(ALL "flops = all\nmemory = device\n", NULL);
     refuse_rules(ALL "if.colour = red\n", "train.ini:7: the tables have no column 'colour'");
 #define COLLECTIVES "[all]\ncluster = a100-node\n"
