@@ -26,32 +26,18 @@ static const CliCommand command = {
         "Exit status: 0 predicted, however far off; 2 a table cannot be read.",
 };
 
-static bool read_all(CliValidation *validation, char **paths, GError **error) {
-    for (; *paths; paths++) {
-        if (!cli_validation_add(validation, *paths, error)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int list_all(char **paths) {
-    g_autoptr(GError) error = NULL;
-    for (char **path = paths; *path; path++) {
-        if (!cli_validation_list(*path, path == paths, stdout, &error)) {
-            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
-        }
-    }
-    return CLI_OK;
-}
-
 int cmd_validate(int argc, char **argv) {
     gboolean as_json = FALSE, brief = FALSE, settings = FALSE;
+    int cores = 0;
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print one JSON object", NULL},
         {"brief", 0, 0, G_OPTION_ARG_NONE, &brief, "print no rows, only their summaries", NULL},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
          "print, as CSV, each run's settings and why they are so", NULL},
+        {"cores", 0, 0, G_OPTION_ARG_INT, &cores,
+         "predict on so many at a time; what is printed stays the same (default all there are, 16 "
+         "at most)",
+         "N"},
         {0},
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -64,12 +50,20 @@ int cmd_validate(int argc, char **argv) {
                             "away",
                             as_json ? "--json" : "--brief");
     }
-    if (settings) {
-        return list_all(argv + 1);
+    if (cores < 0) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--cores is %d; give 1 or more, or 0 for as many as there are", cores);
     }
     g_autoptr(GError) error = NULL;
+    const char *const *paths = (const char *const *)(argv + 1);
+    if (settings) {
+        return cli_validation_list(paths, (unsigned)cores, stdout, &error)
+                   ? CLI_OK
+                   : cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
     g_autoptr(CliValidation) validation = cli_validation_new(!as_json && !brief ? stdout : NULL);
-    if (!read_all(validation, argv + 1, &error)) {
+    validation->threads = (unsigned)cores;
+    if (!cli_validation_add_all(validation, paths, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     cli_one_share_score(validation);

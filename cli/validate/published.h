@@ -3,7 +3,7 @@
  * models/published/TABLE.ini maps a table's words to clusters and settings (rules.h). Clusters are
  * read once, however many rows name them.
  *
- * Owns: rules and clusters. Threads: one.
+ * Owns: rules and clusters. Threads: any, but what is tuned is tuned before.
  */
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/validate/rows-ahead.h"
 #include "cli/validate/rows-collectives.h"
 #include "cli/validate/rows-gemm.h"
 
@@ -60,8 +61,16 @@ static void add_row(CliValidation *validation, CliValidatedTable *table, CliVali
 
 /* ---- the kinds of tables -------------------------------------------------------------------- */
 
-typedef bool (*Reader)(CliValidation *validation, const CliCsv *csv, CliPublished *published,
-                       CliValidatedTable *table, GError **error);
+/* A table that is read, and what is known about its words. */
+typedef struct {
+    CliCsv *csv;
+    CliPublished *published;
+    CliRowsAhead *ahead; /* borrowed: its runs are in line there; NULL: it has none */
+    int kind;
+} Opened;
+
+typedef bool (*Reader)(CliValidation *validation, const Opened *of, CliValidatedTable *table,
+                       GError **error);
 
 /* Of one op: there is a time and nothing else to hold against it. */
 static CliValidatedRow timed_row(unsigned line, const char *label, const char *skipped,
@@ -78,9 +87,9 @@ static CliValidatedRow timed_row(unsigned line, const char *label, const char *s
                              .nodes = 1};
 }
 
-static bool read_products(CliValidation *validation, const CliCsv *csv, CliPublished *published,
-                          CliValidatedTable *table, GError **error) {
-    g_autoptr(GArray) rows = cli_gemm_rows(csv, published, error);
+static bool read_products(CliValidation *validation, const Opened *of, CliValidatedTable *table,
+                          GError **error) {
+    g_autoptr(GArray) rows = cli_gemm_rows(of->csv, of->published, error);
     for (guint i = 0; rows && i < rows->len; i++) {
         const CliGemmRow *row = &g_array_index(rows, CliGemmRow, i);
         CliValidatedRow out = timed_row(row->line, row->label, row->skipped, row->group);
@@ -92,9 +101,9 @@ static bool read_products(CliValidation *validation, const CliCsv *csv, CliPubli
     return rows != NULL;
 }
 
-static bool read_collectives(CliValidation *validation, const CliCsv *csv, CliPublished *published,
-                             CliValidatedTable *table, GError **error) {
-    g_autoptr(GArray) rows = cli_collective_rows(csv, published, error);
+static bool read_collectives(CliValidation *validation, const Opened *of, CliValidatedTable *table,
+                             GError **error) {
+    g_autoptr(GArray) rows = cli_collective_rows(of->csv, of->published, error);
     for (guint i = 0; rows && i < rows->len; i++) {
         const CliCollectiveRow *row = &g_array_index(rows, CliCollectiveRow, i);
         CliValidatedRow out = timed_row(row->line, row->label, row->skipped, row->group);
@@ -118,16 +127,13 @@ static char *note_of(const CliTrainRow *row) {
     return g_string_free(g_steal_pointer(&note), FALSE);
 }
 
-static bool read_runs(CliValidation *validation, const CliCsv *csv, CliPublished *published,
-                      CliValidatedTable *table, GError **error) {
-    bool fitted = cli_rules_leave_out(cli_published_rules(published), csv->name);
-    bool good = cli_train_check(csv, error);
-    for (unsigned i = 0; good && i < csv->n_rows; i++) {
+static bool read_runs(CliValidation *validation, const Opened *of, CliValidatedTable *table,
+                      GError **error) {
+    bool good = cli_train_check(of->csv, error);
+    for (unsigned i = 0; good && i < of->csv->n_rows; i++) {
         CliTrainRow row;
-        double without_ms = NAN;
-        good = fitted ? cli_train_predict_twice(csv, &csv->rows[i], published, &row, &without_ms,
-                                                error)
-                      : cli_train_predict(csv, &csv->rows[i], published, &row, error);
+        double without_ms;
+        good = cli_rows_ahead_take(of->ahead, &row, &without_ms, error);
         if (!good) {
             return false;
         }
@@ -207,46 +213,98 @@ static CliValidatedTable *table_new(const CliCsv *csv, const char *unit) {
     return table;
 }
 
-/* A table, its kind, and what is known about its words. */
-static int open_table(const char *path, CliCsv **ret_csv, CliPublished **ret_published,
-                      GError **error) {
-    g_autoptr(CliCsv) csv = cli_csv_read(path, error);
-    if (!csv) {
-        return -1;
+static void free_opened(gpointer data) {
+    Opened *of = data;
+    cli_published_free(of->published);
+    cli_csv_free(of->csv);
+    g_free(of);
+}
+
+static bool open_as_known(Opened *of, GError **error) {
+    of->kind = kind_of(of->csv);
+    if (of->kind < 0) {
+        return cli_csv_refuse(of->csv, 1, error,
+                              "these columns are of no table that is known; give one with the "
+                              "columns of tests/validation/train_*.csv, gemm.csv or "
+                              "collectives.csv");
     }
-    int kind = kind_of(csv);
-    if (kind < 0) {
-        cli_csv_refuse(csv, 1, error,
-                       "these columns are of no table that is known; give one with the columns of "
-                       "tests/validation/train_*.csv, gemm.csv or collectives.csv");
-        return -1;
+    const CliRuleWords *words = kinds[of->kind].words;
+    if (!cli_csv_check_columns(of->csv, words->columns, kinds[of->kind].needed, error)) {
+        return false;
     }
-    if (!cli_csv_check_columns(csv, kinds[kind].words->columns, kinds[kind].needed, error)) {
-        return -1;
+    cli_csv_add_columns(of->csv, words->columns);
+    of->published = cli_published_open(kinds[of->kind].name, words, error);
+    return of->published != NULL;
+}
+
+static Opened *open_table(const char *path, GError **error) {
+    Opened *of = g_new0(Opened, 1);
+    of->csv = cli_csv_read(path, error);
+    if (!of->csv || !open_as_known(of, error)) {
+        free_opened(of);
+        return NULL;
     }
-    cli_csv_add_columns(csv, kinds[kind].words->columns);
-    *ret_published = cli_published_open(kinds[kind].name, kinds[kind].words, error);
-    if (!*ret_published) {
-        return -1;
+    return of;
+}
+
+/* Those before the first that cannot be read. */
+static GPtrArray *open_all(const char *const *paths, GError **error) {
+    GPtrArray *opened = g_ptr_array_new_with_free_func(free_opened);
+    for (; *paths; paths++) {
+        Opened *of = open_table(*paths, error);
+        if (!of) {
+            break;
+        }
+        g_ptr_array_add(opened, of);
     }
-    *ret_csv = g_steal_pointer(&csv);
-    return kind;
+    return opened;
+}
+
+/* Runs of all tables, up to one whose numbers do not read. */
+static void begin(GPtrArray *opened, CliRowsAhead *ahead, bool may_be_twice) {
+    for (guint i = 0; i < opened->len; i++) {
+        Opened *of = opened->pdata[i];
+        if (kinds[of->kind].read != read_runs) {
+            continue;
+        }
+        if (!cli_train_check(of->csv, NULL)) {
+            return;
+        }
+        of->ahead = ahead;
+        bool is_fitted = cli_rules_leave_out(cli_published_rules(of->published), of->csv->name);
+        cli_rows_ahead_give(ahead, of->csv, of->published, may_be_twice && is_fitted);
+    }
+}
+
+static bool add_table(CliValidation *validation, const Opened *of, GError **error) {
+    CliValidatedTable *table = table_new(of->csv, kinds[of->kind].unit);
+    g_ptr_array_add(validation->tables, table);
+    if (validation->live) {
+        fprintf(validation->live, "%s\n%5s  %-46s %10s %10s\n", of->csv->path, "line", "",
+                "measured", "predicted");
+    }
+    return kinds[of->kind].read(validation, of, table, error);
+}
+
+bool cli_validation_add_all(CliValidation *validation, const char *const *paths, GError **error) {
+    g_autoptr(GError) unread = NULL;
+    g_autoptr(GPtrArray) opened = open_all(paths, &unread);
+    g_autoptr(CliRowsAhead) ahead = cli_rows_ahead_new(validation->threads);
+    begin(opened, ahead, true);
+    for (guint i = 0; i < opened->len; i++) {
+        if (!add_table(validation, opened->pdata[i], error)) {
+            return false;
+        }
+    }
+    if (unread) {
+        g_propagate_error(error, g_steal_pointer(&unread));
+        return false;
+    }
+    return true;
 }
 
 bool cli_validation_add(CliValidation *validation, const char *path, GError **error) {
-    g_autoptr(CliCsv) csv = NULL;
-    g_autoptr(CliPublished) published = NULL;
-    int kind = open_table(path, &csv, &published, error);
-    if (kind < 0) {
-        return false;
-    }
-    CliValidatedTable *table = table_new(csv, kinds[kind].unit);
-    g_ptr_array_add(validation->tables, table);
-    if (validation->live) {
-        fprintf(validation->live, "%s\n%5s  %-46s %10s %10s\n", csv->path, "line", "", "measured",
-                "predicted");
-    }
-    return kinds[kind].read(validation, csv, published, table, error);
+    return cli_validation_add_all(validation, (const char *const[]){path, NULL}, error);
 }
 
 /* ---- settings ------------------------------------------------------------------------------- */
@@ -275,31 +333,44 @@ static void list_row(const CliCsv *csv, const CliCsvRow *csv_row, const CliTrain
     put(to, cli_csv_text(csv, csv_row, "source_ref"), '\n');
 }
 
-bool cli_validation_list(const char *path, bool header, FILE *to, GError **error) {
-    g_autoptr(CliCsv) csv = NULL;
-    g_autoptr(CliPublished) published = NULL;
-    int kind = open_table(path, &csv, &published, error);
-    if (kind < 0) {
-        return false;
-    }
-    if (kinds[kind].read != read_runs) {
+static bool list_table(const Opened *of, bool is_first, FILE *to, GError **error) {
+    const CliCsv *csv = of->csv;
+    if (kinds[of->kind].read != read_runs) {
         return cli_csv_refuse(csv, 1, error,
                               "only training runs have settings; give a table of them");
     }
-    if (header) {
+    if (is_first) {
         fprintf(to, "file,line,row,in_or_out,reason,time_from,interconnect,cluster,settings,rules,"
                     "source\n");
     }
     bool good = cli_train_check(csv, error);
     for (unsigned i = 0; good && i < csv->n_rows; i++) {
         CliTrainRow row;
-        good = cli_train_predict(csv, &csv->rows[i], published, &row, error);
+        double without_ms;
+        good = cli_rows_ahead_take(of->ahead, &row, &without_ms, error);
         if (good) {
             list_row(csv, &csv->rows[i], &row, to);
             cli_train_row_clear(&row);
         }
     }
     return good;
+}
+
+bool cli_validation_list(const char *const *paths, unsigned threads, FILE *to, GError **error) {
+    g_autoptr(GError) unread = NULL;
+    g_autoptr(GPtrArray) opened = open_all(paths, &unread);
+    g_autoptr(CliRowsAhead) ahead = cli_rows_ahead_new(threads);
+    begin(opened, ahead, false);
+    for (guint i = 0; i < opened->len; i++) {
+        if (!list_table(opened->pdata[i], i == 0, to, error)) {
+            return false;
+        }
+    }
+    if (unread) {
+        g_propagate_error(error, g_steal_pointer(&unread));
+        return false;
+    }
+    return true;
 }
 
 CliValidation *cli_validation_new(FILE *live) {

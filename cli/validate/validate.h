@@ -3,7 +3,8 @@
  * A table's kind is known by its columns (cli/rows-*.h). A row that cannot be predicted is counted
  * as skipped, with its reason; an error is about the table itself.
  *
- * Owns: all it has read. Threads: one.
+ * Owns: all it has read. Threads: one, beside those that predict (rows-ahead.h). Determinism: the
+ * same tables print the same bytes, however many those are.
  */
 #pragma once
 
@@ -43,6 +44,7 @@ typedef struct {
 typedef struct {
     GPtrArray *tables; /* CliValidatedTable */
     FILE *live;        /* rows are printed there as they come; NULL */
+    unsigned threads;  /* that predict runs; 0: one a core, 16 at most */
 } CliValidation;
 
 void cli_scores_clear(CliScores *scores);
@@ -51,11 +53,12 @@ CliValidation *cli_validation_new(FILE *live);
 void cli_validation_free(CliValidation *validation); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliValidation, cli_validation_free)
 
-/* Writes one line of CSV for each training run of a table: whether it is predicted and why not,
- * with which settings, and which rules said so. */
-bool cli_validation_list(const char *path, bool header, FILE *to, GError **error);
+/* Writes one line of CSV for each training run of these tables: whether it is predicted and why
+ * not, with which settings, and which rules said so. paths end with NULL; threads as below. */
+bool cli_validation_list(const char *const *paths, unsigned threads, FILE *to, GError **error);
 
-/* Reads and predicts one table. Errors name file and line. */
+/* Reads and predicts tables, one or all. Errors name file and line. */
 bool cli_validation_add(CliValidation *validation, const char *path, GError **error);
+bool cli_validation_add_all(CliValidation *validation, const char *const *paths, GError **error);
 void cli_validation_print(const CliValidation *validation, FILE *to); /* the summaries */
 char *cli_validation_json(const CliValidation *validation);           /* transfer full */

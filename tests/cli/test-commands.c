@@ -120,6 +120,10 @@ static void validate(void) {
     write_file("other.csv", "x,y\n1,2\n");
     expect("validate other.csv", 2, "", "other.csv:1: these columns are of no table");
     expect("validate nowhere.csv", 2, "", "nowhere.csv");
+    expect("validate rows.csv nowhere.csv", 2, "skipped: no rule knows this framework",
+           "nowhere.csv");
+    expect("validate --cores -1 rows.csv", 2, "", "--cores is -1");
+    expect("validate --cores 3 rows.csv rows.csv", 0, "overall: 4 rows, 2 predicted", "");
 }
 
 /* A plan has the network's text as it was changed, so that it can be read and built again. */

@@ -146,7 +146,7 @@ static void unknown_programs(void) {
         g_autofree char *path = written(row);
         g_autofree char *listed = g_strconcat(path, ".settings", NULL);
         FILE *to = g_fopen(listed, "w");
-        cli_validation_list(path, false, to, &error);
+        cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
         g_assert_no_error(error);
         fclose(to);
         g_autofree char *text = NULL;
@@ -275,12 +275,14 @@ static char *settings_of(const char *table) {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = written(table), *listed = g_strconcat(path, ".settings", NULL);
     FILE *to = g_fopen(listed, "w");
-    cli_validation_list(path, false, to, &error);
+    cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
     g_assert_no_error(error);
     fclose(to);
     char *said = NULL;
     g_assert_true(g_file_get_contents(listed, &said, NULL, NULL));
-    return said;
+    char *rows = g_strdup(strchr(said, '\n') + 1);
+    g_free(said);
+    return rows;
 }
 
 /* The setting that rules give the first row of a table, of those listed; NULL: none. */

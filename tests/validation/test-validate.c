@@ -184,11 +184,13 @@ static void list(void) {
     g_autoptr(GError) error = NULL;
     g_autofree char *made = temporary("rows.csv", "");
     FILE *to = g_fopen(made, "w");
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
-        g_autofree char *path = of_folder(runs[i]);
-        cli_validation_list(path, i == 0, to, &error);
-        g_assert_no_error(error);
+        g_ptr_array_add(paths, of_folder(runs[i]));
     }
+    g_ptr_array_add(paths, NULL);
+    cli_validation_list((const char *const *)paths->pdata, 0, to, &error);
+    g_assert_no_error(error);
     fclose(to);
     g_autofree char *expected_path = of_folder("rows.csv");
     g_autofree char *expected = NULL, *got = NULL;
@@ -225,6 +227,7 @@ static const struct {
 } bounds[] = {{"train_fms_fsdp.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_eighth.csv", 0.065, 0.15, 0.09, 0.20},
               {"train_fresh_more.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_fresh_ninth.csv", 0.07, 0.53, 0.09, 0.53},
               {"train_fresh_seventh.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_sixth.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fsdp_paper.csv", 0.06, 0.15, 0.09, 0.20},
@@ -243,10 +246,21 @@ static const struct {
     double median, p90;
 } missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.1, 0.23}};
 
-/* Their memory is off by more than the others' together. */
-static bool is_unmended(const CliValidatedTable *t) {
-    return g_str_equal(t->name, "train_fresh_fourth.csv") ||
-           g_str_equal(t->name, "train_fresh_fifth.csv");
+/* Their memory is off by more than the others' together: held to what is reached. */
+static const struct {
+    const char *table;
+    double median, p90;
+} unmended[] = {{"train_fresh_fourth.csv", 0.085, 0.37},
+                {"train_fresh_fifth.csv", 0.095, 0.21},
+                {"train_fresh_ninth.csv", 0.045, 0.21}};
+
+static int unmended_at(const CliValidatedTable *t) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(unmended); i++) {
+        if (g_str_equal(t->name, unmended[i].table)) {
+            return (int)i;
+        }
+    }
+    return -1;
 }
 
 static void check_within(const CliScore *score, double median, double p90) {
@@ -316,6 +330,31 @@ static void check_missed(const CliValidatedTable *t) {
             check_within(&t->scores.time, missed[i].median, missed[i].p90);
         }
     }
+}
+
+/* One row after the other, or as many at a time as there are rows: the same text. */
+static char *printed_by(unsigned threads, const char *const *paths) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = temporary("printed", "");
+    FILE *to = g_fopen(path, "w");
+    g_autoptr(CliValidation) validation = cli_validation_new(to);
+    validation->threads = threads;
+    cli_validation_add_all(validation, paths, &error);
+    g_assert_no_error(error);
+    cli_one_share_score(validation);
+    cli_validation_print(validation, to);
+    fclose(to);
+    char *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
+}
+
+static void threads(void) {
+    g_autofree char *titan = of_folder("train_torchtitan.csv"),
+                    *context = of_folder("train_context.csv");
+    const char *const paths[] = {titan, context, NULL};
+    g_autofree char *by_one = printed_by(1, paths), *by_many = printed_by(9, paths);
+    assert_same_lines(by_many, by_one);
 }
 
 /* A run of which memory alone is published has no time to be off by, with its fit or without. */
@@ -397,7 +436,10 @@ static void tables(void) {
             check_goals(t);
             cli_score_merge(&goal.memory, &t->scores.memory);
         }
-        if (!is_unmended(t)) {
+        int at = unmended_at(t);
+        if (at >= 0) {
+            check_within(&t->scores.memory, unmended[at].median, unmended[at].p90);
+        } else {
             cli_score_merge(&all.memory, &t->scores.memory);
         }
     }
@@ -422,6 +464,7 @@ static void tables(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/validation/fields", fields);
+    g_test_add_func("/published/any number of threads", threads);
     g_test_add_func("/validation/fields/in messages", fields_in_messages);
     g_test_add_func("/validation/refusals", refusals);
     g_test_add_func("/validation/rules", rules);
