@@ -144,6 +144,11 @@ static void declare_table(const ModelLlama *llama, const ModelNetwork *network,
         llama->walk.graph, positions, llama->head_dim, network->rope_base);
 }
 
+/* Where ranks share sequences a table has the positions of the rank's tokens. */
+static uint64_t positions_of(const ModelLlama *llama, const ModelNetwork *network) {
+    return llama->walk.graph->context > 1 ? llama->walk.seq : network->seq;
+}
+
 /* The blocks of a stage that is not the whole network, and what of the rest it has. */
 static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
@@ -167,7 +172,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     if (is_first) {
         model_llama_share_out(llama, &embed, PLAN_SHARE_ROWS);
     }
-    declare_table(llama, network, network->seq);
+    declare_table(llama, network, positions_of(llama, network));
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
@@ -202,9 +207,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     } else {
         model_llama_share_out(llama, &embed, PLAN_SHARE_ROWS);
     }
-    /* Where ranks share sequences a table has the positions of the rank's tokens. */
-    uint64_t positions = graph->context > 1 ? w->seq : network->seq;
-    declare_table(llama, network, positions);
+    declare_table(llama, network, positions_of(llama, network));
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
     }

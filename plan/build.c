@@ -67,6 +67,9 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     bool old = plan_strategy_is_of_2_0(strategy) && run->flavour->lanes_2_0;
     run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
     run->n_flavour_lanes = n_names(run->lanes);
+    run->ring_lane =
+        (uint8_t)(run->n_flavour_lanes + (strategy->pipeline > 1 ? n_names(plan_stage_lanes) : 0));
+    run->async_lane = (uint8_t)(run->ring_lane + (strategy->context > 1));
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->tape.storage_of_value = g_new(uint32_t, n_values);
     run->tape.producer_of_value = g_new(PlanEdge, n_values);
@@ -373,20 +376,28 @@ static void number_as_in_tables(PlanRole *role, const Begins *begins) {
     }
 }
 
+static void add_lanes(Plan *plan, const char *const *names) {
+    for (; *names; names++) {
+        plan->lanes[plan->n_lanes++] = *names;
+    }
+}
+
+/* Of those behind the flavour's, offload's are with no others. */
 static void name_lanes(Plan *plan, const PlanRun *run) {
-    bool offloads = run->strategy->offload == PLAN_OFFLOAD_ACTIVATIONS ||
-                    run->strategy->offload == PLAN_OFFLOAD_OPTIMIZER;
-    bool shares = run->strategy->context > 1, stages = run->strategy->pipeline > 1;
-    bool in_parts = run->strategy->async_tensor == PLAN_YES;
-    const char *const *more = offloads   ? plan_offload_lanes /* no two of these are together */
-                              : stages   ? plan_stage_lanes
-                              : in_parts ? plan_async_lanes
-                                         : plan_ring_lanes;
-    uint32_t own = run->n_flavour_lanes;
-    plan->n_lanes = own + (offloads || shares || stages || in_parts ? n_names(more) : 0);
-    plan->lanes = plan_arena_array(plan->arena, const char *, plan->n_lanes);
-    for (uint32_t i = 0; i < plan->n_lanes; i++) {
-        plan->lanes[i] = i < own ? run->lanes[i] : more[i - own];
+    const PlanStrategy *s = run->strategy;
+    plan->lanes = plan_arena_array(plan->arena, const char *, PLAN_MAX_LANES);
+    add_lanes(plan, run->lanes);
+    if (s->offload == PLAN_OFFLOAD_ACTIVATIONS || s->offload == PLAN_OFFLOAD_OPTIMIZER) {
+        add_lanes(plan, plan_offload_lanes);
+    }
+    if (s->pipeline > 1) {
+        add_lanes(plan, plan_stage_lanes);
+    }
+    if (s->context > 1) {
+        add_lanes(plan, plan_ring_lanes);
+    }
+    if (s->async_tensor == PLAN_YES) {
+        add_lanes(plan, plan_async_lanes);
     }
 }
 
@@ -446,8 +457,8 @@ static const char *title_of(PlanArena *arena, const char *network_name,
     return plan_arena_text(arena, g_strdelimit(title, "\r\n", ' '));
 }
 
-/* The first role of those whose passes are one program: ranks of one stage, or that have the same
- * place among those that share a sequence. */
+/* The first role of those whose passes are one program: ranks of one stage that have the same place
+ * among those that share a sequence. */
 typedef struct {
     const PlanRole *role;
     PlanPasses passes;
@@ -504,7 +515,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     g_autofree Begins *begins = g_new0(Begins, graph->n_stages + 1);
     name_everything(plan, &run, begins);
     name_lanes(plan, &run);
-    g_autofree First *firsts = g_new0(First, MAX(strategy->context, strategy->pipeline));
+    g_autofree First *firsts = g_new0(First, strategy->context * strategy->pipeline);
     run.n_folded = count_folded(strategy, written);
     uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run.n_folded, MOST_FORESEEN);
     plan_builder_expect(&run.builder, graph->ops->len * passes_foreseen + graph->parameters->len);
@@ -517,8 +528,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
             plan_builder_expect_like(&run.builder, &plan->roles[0]);
         }
         PlanRun *runs = runs_of_rank(&run, graph, plan, begins);
-        uint32_t stage = run.graph->stage;
-        First *first = &firsts[strategy->pipeline > 1 ? stage : run.rank % strategy->context];
+        First *first = &firsts[run.graph->stage * strategy->context + plan_ring_place(&run)];
         build_role(runs, (uint32_t)strategy->pipeline_stages, &plan->roles[i], first->role,
                    &first->passes);
         for (uint32_t r = 0; r < strategy->pipeline_stages; r++) {

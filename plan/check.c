@@ -30,9 +30,9 @@ typedef struct {
 typedef struct {
     Clock used; /* last use by each lane of used_by; before any, its pool's debt when it was made */
     uint32_t written_at; /* 0: not yet */
+    uint16_t used_by;    /* lanes that have used it, a bit each */
+    uint16_t marks;      /* lanes, likewise */
     uint8_t written_by;  /* lane */
-    uint8_t used_by;     /* lanes that have used it, a bit each */
-    uint8_t marks;       /* lanes, likewise */
     bool in_parts;       /* its uses are held one by one, in: */
     uint32_t part_uses;
 } BufferState;
@@ -50,7 +50,7 @@ typedef struct {
     PlanSection section;
     uint32_t index;
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
-    uint8_t settled[PLAN_MAX_LANES]; /* lanes that know of all that a pool is in debt for, bits */
+    uint16_t settled[PLAN_MAX_LANES]; /* lanes that know of all that a pool is in debt for, bits */
     /* Of each buffer, by themselves: those of the plan are many times as large. */
     uint8_t *pool;   /* lane whose pool serves it */
     uint32_t *place; /* in: */
@@ -122,7 +122,7 @@ static bool free_buffer(Check *c, uint32_t b) {
         unsigned lane = (unsigned)__builtin_ctz(owed);
         if (debt->of[lane] < state->used.of[lane]) {
             debt->of[lane] = state->used.of[lane];
-            c->settled[c->pool[b]] &= (uint8_t)(1u << lane); /* which knows itself best */
+            c->settled[c->pool[b]] &= (uint16_t)(1u << lane); /* which knows itself best */
         }
     }
     plan_part_uses_drop(&c->part_uses, &state_of(c, b)->part_uses);
@@ -159,7 +159,7 @@ static bool may_touch(Check *c, uint32_t b, uint8_t lane) {
         return true;
     }
     if (knows(&c->lanes[lane], &c->debt[pool])) {
-        c->settled[pool] |= (uint8_t)(1u << lane);
+        c->settled[pool] |= (uint16_t)(1u << lane);
         return true;
     }
     return knows(&c->lanes[lane], &state_of(c, b)->used) || fail_in_debt(c, b, lane);
@@ -170,7 +170,7 @@ static bool first_touch(Check *c, uint32_t b, BufferState *state, uint8_t lane) 
     if (!may_touch(c, b, lane)) {
         return false;
     }
-    state->used_by = (uint8_t)(1u << lane);
+    state->used_by = (uint16_t)(1u << lane);
     return true;
 }
 
@@ -195,7 +195,7 @@ static bool may_use(Check *c, uint32_t b, BufferState *state, const PlanSlot *sl
                         c->plan->lanes[lane], b, slot->name, c->plan->lanes[other]);
         }
     }
-    state->used_by |= (uint8_t)(1u << lane);
+    state->used_by |= (uint16_t)(1u << lane);
     return true;
 }
 
@@ -247,7 +247,7 @@ static bool use_part(Check *c, const PlanOperand *operand, BufferState *state, c
                     c->plan->lanes[lane], b, slot->name, c->plan->lanes[met->lane],
                     met->writes ? "writes" : "uses");
     }
-    state->used_by |= (uint8_t)(1u << lane);
+    state->used_by |= (uint16_t)(1u << lane);
     state->used.of[lane] = now;
     if (mine.writes) {
         state->written_by = lane;
@@ -320,7 +320,7 @@ static bool check_instr(Check *c, const PlanInstr *instr) {
         if (!lives(c, instr->arg)) {
             return fail(c, "b%u is marked but does not live", instr->arg);
         }
-        state_of(c, instr->arg)->marks |= (uint8_t)(1u << instr->lane);
+        state_of(c, instr->arg)->marks |= (uint16_t)(1u << instr->lane);
         return true;
     case PLAN_LAUNCH:
     case PLAN_HOST_OP:
@@ -383,7 +383,7 @@ static bool is_at_rest(const Check *c) {
 /* Whether it lives, and for which lanes the allocator will wait: all that matters of a buffer at
  * rest. */
 static uint16_t standing_of(const Check *c, uint32_t b) {
-    return (uint16_t)(lives(c, b) << 8 | c->states.items[c->place[b]].marks);
+    return (uint16_t)(lives(c, b) << PLAN_MAX_LANES | c->states.items[c->place[b]].marks);
 }
 
 static void note_begin(Check *c) {

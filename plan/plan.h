@@ -82,7 +82,7 @@ enum {
 };
 
 enum {
-    PLAN_MAX_LANES = 8
+    PLAN_MAX_LANES = 12
 };
 
 typedef struct {

@@ -497,8 +497,10 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
         why = "is planned beside FSDP2; set flavour=fsdp2";
     } else if (plan_strategy_shard_ranks(s) % s->context) {
         why = "needs ranks that it divides; change one of them";
-    } else if (s->tensor > 1) {
-        why = "is not planned beside tensor; set tensor=1";
+    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
+        why = "is planned beside layers shared as torchtitan does; set tensor_plan=torchtitan";
+    } else if (s->async_tensor == PLAN_YES) {
+        why = "is planned without asynchronous tensor parallel; set async_tensor=no";
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
               "with compile=block";
@@ -523,9 +525,6 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     }
     if (s->ranks % s->pipeline) {
         return "needs ranks that it divides; change one of them";
-    }
-    if (s->context > 1) {
-        return "is not planned beside context; set context=1";
     }
     if (s->ranks / s->pipeline % s->tensor) {
         return "needs ranks of a stage that tensor divides; change one of them";

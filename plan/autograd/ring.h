@@ -21,7 +21,7 @@ extern const char *const plan_ring_lanes[]; /* behind the flavour's; ends with N
 
 /* The rank's place on the axis. */
 static inline uint64_t plan_ring_place(const PlanRun *run) {
-    return run->rank % run->graph->context;
+    return run->rank / run->graph->tensor % run->graph->context;
 }
 
 /* Whether halves of a sequence are put together, which leaves attention's result and the gradient

@@ -12,7 +12,7 @@ static PlanAsync *state_of(PlanRun *run) {
 }
 
 static uint8_t lane_beside(PlanRun *run) {
-    return (uint8_t)run->n_flavour_lanes;
+    return run->async_lane;
 }
 
 /* ---- what is replaced ----------------------------------------------------------------------- */

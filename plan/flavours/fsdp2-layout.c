@@ -108,10 +108,10 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
         }
         g_autofree char *rows =
             like_before ? g_strdup(ret_shapes[r - 1]) : text_of(had, different->len);
-        ret_shapes[r] =
-            run->strategy->context == 1
-                ? g_steal_pointer(&rows)
-                : g_strdup_printf("%s at %" G_GUINT64_FORMAT, rows, r % run->strategy->context);
+        uint64_t at = r / run->strategy->tensor % run->strategy->context;
+        ret_shapes[r] = run->strategy->context == 1
+                            ? g_steal_pointer(&rows)
+                            : g_strdup_printf("%s at %" G_GUINT64_FORMAT, rows, at);
     }
 }
 

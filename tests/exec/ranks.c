@@ -198,6 +198,14 @@ static const char *const with_sequences_shared[] = {
     "-n 2 --context 2 --micro-batch 4 --checkpointing selective-op",
     "-n 2 --context 2 --micro-batch 4 --kernels compiled",
     "-n 3 --context 3 --micro-batch 2 --accumulate 2 --kernels compiled --checkpointing full",
+    "-n 4 --context 2 --tensor 2 --micro-batch 4",
+    "-n 4 --context 2 --tensor 2 --micro-batch 2 --accumulate 2 --kernels compiled --checkpointing "
+    "full",
+    "-n 4 --pipeline 2 --context 2 --micro-batch 2 --accumulate 2 --pipeline-split even",
+    "-n 6 --pipeline 2 --context 3 --micro-batch 2 --accumulate 2 --pipeline-split even "
+    "--checkpointing full",
+    "-n 8 --pipeline 2 --context 2 --tensor 2 --micro-batch 2 --accumulate 2 --pipeline-split even "
+    "--kernels compiled",
     NULL,
 };
 
@@ -483,6 +491,11 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",
         "llama-toy -n 3 --context 3 --network-key seq=48 --param-dtype bf16 --kernels compiled "
         "--network-key kv=repeated --checkpointing full",
+        "llama-toy -n 8 --context 2 --tensor 2 --network-key seq=64 --param-dtype bf16 --clip 1",
+        "llama-toy -n 8 --pipeline 2 --context 2 --tensor 2 --network-key seq=64 --accumulate 2 "
+        "--pipeline-split even --param-dtype bf16 --kernels compiled --checkpointing full",
+        STAGES " -n 4 --pipeline 2 --context 2 --network-key seq=64 --accumulate 2 --param-dtype "
+               "bf16" INTERLEAVED "2",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --clip 1",
         "llama-toy --network-key layers=6 -n 6 --pipeline 2 --accumulate 3 --checkpointing full",
         "llama-toy --network-key layers=3 -n 3 --pipeline 3 --accumulate 3 --param-dtype bf16 "

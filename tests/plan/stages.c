@@ -97,6 +97,31 @@ static void test_split(void) {
     g_assert_nonnull(strstr(family->message, "does not know a family other than llama"));
 }
 
+/* Of two stages of two ranks that share sequences each, every place in a stage is a role: it does
+ * with the other stage's what the first does, and knows its own lane behind those of stages. */
+static void test_shared_sequences(void) {
+    g_autoptr(Plan) plan = test_plan(NETWORK, "ranks=8 pipeline=2 context=2 tensor=2 accumulate=2 "
+                                              "param_dtype=bf16");
+    g_assert_true(plan_check(plan, NULL));
+    g_assert_cmpuint(plan->n_roles, ==, 4);
+    g_assert_cmpstr(plan->lanes[plan->n_lanes - 1], ==, "context");
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        const PlanRole *role = &plan->roles[i];
+        unsigned gathered = 0, passed_on = 0;
+        g_assert_cmpuint(role->n_ranks, ==, 2);
+        g_assert_cmpuint(plan_rank_on_axis(plan, role->ranks[1], PLAN_AXIS_CONTEXT), ==, i % 2);
+        for (uint32_t o = 0; o < role->n_instrs[PLAN_SECTION_STEADY]; o++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][o];
+            const PlanOp *op = &role->ops[instr->arg];
+            bool is_op = instr->kind == PLAN_LAUNCH && op->axis == PLAN_AXIS_CONTEXT;
+            gathered += is_op && op->kind == PLAN_OP_ALL_GATHER;
+            passed_on += is_op && op->kind == PLAN_OP_PASS_ON;
+        }
+        g_assert_cmpuint(gathered, ==, 2 * 3 * 2); /* microbatches, blocks, forward and backward */
+        g_assert_cmpuint(passed_on, ==, 2 * 3 * 2);
+    }
+}
+
 static void test_text(void) {
     g_autoptr(Plan) plan = plan_of("");
     g_autoptr(GString) text = plan_text(plan);
@@ -353,6 +378,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/blocks of each", test_split);
     g_test_add_func("/plan/stages/nobody waits for ever", test_waiting);
     g_test_add_func("/plan/stages/nor with several a rank", test_waiting_several);
+    g_test_add_func("/plan/stages/shared sequences", test_shared_sequences);
     g_test_add_func("/plan/stages/text", test_text);
     g_test_add_func("/plan/stages/faults are found", test_faults);
     g_test_add_func("/plan/stages/faults of all are found", test_faults_of_all);

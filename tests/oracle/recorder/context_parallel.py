@@ -10,7 +10,8 @@ import tensor_parallel
 def prepare(recorder, options):
     from torch.distributed.tensor.experimental._context_parallel._attention import set_rotate_method
     set_rotate_method(options.rotate)
-    tensor_parallel.prepare(recorder)
+    if options.tensor == 1:  # where layers are shared, too, that is done
+        tensor_parallel.prepare(recorder)
     recorder.joins_flat_gradients = False
     if options.compile:  # a program waits where it issues, and holds what it reads by itself
         return
