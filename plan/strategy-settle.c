@@ -549,12 +549,13 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
         return "needs as many microbatches to a step at least, as Schedule1F1B does; raise "
                "accumulate, set pipeline_schedule=gpipe";
     }
-    if ((s->pipeline_schedule == PLAN_PIPELINE_INTERLEAVED) != (s->pipeline_stages > 1)) {
-        return "has several stages a rank with pipeline_schedule=interleaved-1f1b, and one with "
-               "others; set pipeline_stages and pipeline_schedule so";
+    bool is_interleaved = s->pipeline_schedule == PLAN_PIPELINE_INTERLEAVED;
+    bool of_several = is_interleaved || s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS;
+    if (of_several != (s->pipeline_stages > 1)) {
+        return "has several stages a rank with pipeline_schedule=interleaved-1f1b or looped-bfs, "
+               "and one with others; set pipeline_stages and pipeline_schedule so";
     }
-    if (s->pipeline_stages > 1 &&
-        s->accumulate % plan_schedule_rounds(s->pipeline, s->accumulate)) {
+    if (is_interleaved && s->accumulate % plan_schedule_rounds(s->pipeline, s->accumulate)) {
         return "needs microbatches that make rounds of one length, as ScheduleInterleaved1F1B "
                "does; make accumulate a multiple of it";
     }

@@ -149,7 +149,8 @@ typedef enum {
 typedef enum {
     PLAN_PIPELINE_1F1B,
     PLAN_PIPELINE_GPIPE,
-    PLAN_PIPELINE_INTERLEAVED
+    PLAN_PIPELINE_INTERLEAVED,
+    PLAN_PIPELINE_LOOPED_BFS
 } PlanPipelineSchedule;
 typedef enum {
     PLAN_SPLIT_TORCHTITAN,

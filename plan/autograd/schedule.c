@@ -30,7 +30,22 @@ static uint32_t nth_stage(const PlanSchedule *s, uint32_t n) {
     return n / a_round % s->stages;
 }
 
-static GArray *compute_of(const PlanSchedule *s, uint32_t place) {
+static GArray *breadth_first_of(const PlanSchedule *s, uint32_t place) {
+    GArray *turns = g_array_new(FALSE, FALSE, sizeof(PlanTurn));
+    for (uint32_t nth = 0; nth < s->stages; nth++) {
+        for (uint32_t chunk = 0; chunk < s->chunks; chunk++) {
+            push(turns, PLAN_TURN_FORWARD, nth * s->places + place, chunk);
+        }
+    }
+    for (uint32_t nth = s->stages; nth-- > 0;) {
+        for (uint32_t chunk = s->chunks; chunk-- > 0;) {
+            push(turns, PLAN_TURN_BACKWARD, nth * s->places + place, chunk);
+        }
+    }
+    return turns;
+}
+
+static GArray *by_turns_of(const PlanSchedule *s, uint32_t place) {
     uint32_t a_round = s->chunks / (uint32_t)plan_schedule_rounds(s->places, s->chunks);
     uint32_t all = s->stages * s->chunks;
     uint32_t ahead = MIN(all, (s->stages - 1) * a_round + 2 * (s->places - 1 - place));
@@ -106,7 +121,8 @@ static GArray *with_gathers(const PlanSchedule *s, const GArray *compute) {
         let_go(&whole, &next, turns);
         gather(&whole, &next, turns);
         push(turns, turn->kind, turn->stage, turn->chunk);
-        if (turn->kind == PLAN_TURN_BACKWARD && turn->chunk + 1 == s->chunks) {
+        uint32_t last = s->breadth_first ? 0 : s->chunks - 1;
+        if (turn->kind == PLAN_TURN_BACKWARD && turn->chunk == last) {
             push(turns, PLAN_TURN_REDUCE, turn->stage, 0);
         }
     }
@@ -188,7 +204,7 @@ GArray *plan_schedule_of_place(const PlanSchedule *s, uint32_t place) {
                 .taken = taken,
                 .taken_back = taken_back};
     for (uint32_t i = 0; i < s->places; i++) {
-        g_autoptr(GArray) compute = compute_of(s, i);
+        g_autoptr(GArray) compute = s->breadth_first ? breadth_first_of(s, i) : by_turns_of(s, i);
         r.given[i] = with_gathers(s, compute);
         r.made[i] = g_array_new(FALSE, FALSE, sizeof(PlanTurn));
     }

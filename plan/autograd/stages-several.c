@@ -185,7 +185,8 @@ static void let_go_of_losses(Rank *rank) {
 void plan_stages_play_several(PlanRun *runs, uint32_t n) {
     Rank rank = {.runs = runs, .n = n};
     const PlanStrategy *s = runs->strategy;
-    PlanSchedule schedule = {(uint32_t)s->pipeline, n, (uint32_t)s->accumulate};
+    PlanSchedule schedule = {(uint32_t)s->pipeline, n, (uint32_t)s->accumulate,
+                             s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS};
     g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, runs->graph->stage);
     for (uint32_t i = 0; i < n; i++) {
         runs[i].reduces = false;

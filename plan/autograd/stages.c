@@ -188,6 +188,7 @@ void plan_stages_play(PlanRun *run) {
         play_gpipe(run);
         break;
     case PLAN_PIPELINE_INTERLEAVED:
+    case PLAN_PIPELINE_LOOPED_BFS:
         g_assert_not_reached(); /* stages-several.c */
     }
     let_go_of_losses(run);

@@ -239,8 +239,9 @@ static const char *const with_stages[] = {
 };
 
 /* Several of them a rank: of seven blocks, which leave stages uneven, or six. */
-#define INTERLEAVED " --pipeline-schedule interleaved-1f1b --pipeline-stages "
-#define SEVERAL     "llama-toy --network-key layers=7"
+#define INTERLEAVED   " --pipeline-schedule interleaved-1f1b --pipeline-stages "
+#define BREADTH_FIRST " --pipeline-schedule looped-bfs --pipeline-stages "
+#define SEVERAL       "llama-toy --network-key layers=7"
 static const char *const with_several_stages[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 2 --pipeline 2 --micro-batch 3 --accumulate 4" INTERLEAVED "2",
@@ -256,6 +257,8 @@ static const char *const with_several_stages[] = {
     "-n 4 --pipeline 2 --tensor 2 --micro-batch 4 --accumulate 3" INTERLEAVED "2",
     "-n 6 --pipeline 3 --tensor 2 --micro-batch 2 --accumulate 6 --pipeline-split even "
     "--checkpointing full" INTERLEAVED "2",
+    "-n 3 --pipeline 3 --micro-batch 4 --accumulate 3 --pipeline-split even" BREADTH_FIRST "2",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --pipeline-split even" BREADTH_FIRST "3",
     NULL,
 };
 static const char *const with_two_stages_on_four[] = {
@@ -503,6 +506,7 @@ static void memory_is_as_predicted(void) {
         "llama-toy --network-key layers=4 -n 6 --pipeline 3 --accumulate 4 --param-dtype bf16 "
         "--reduce-dtype fp32 --pipeline-schedule gpipe --pipeline-split even",
         SEVERAL " -n 6 --pipeline 3 --accumulate 6 --pipeline-split even --clip 1" INTERLEAVED "2",
+        SEVERAL " -n 4 --pipeline 2 --accumulate 3 --pipeline-split even" BREADTH_FIRST "2",
         SEVERAL " -n 4 --pipeline 2 --accumulate 4 --param-dtype bf16 --reduce-dtype fp32 "
                 "--pipeline-split even" INTERLEAVED "3",
         "llama-toy --network-key layers=8 -n 4 --pipeline 4 --accumulate 8 --checkpointing full "

@@ -404,10 +404,11 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "pipeline")) {
         strategy->pipeline = (uint64_t)int_of(options, "pipeline");
         const char *schedule = text_of(options, "pipeline_schedule");
-        strategy->pipeline_schedule = g_str_equal(schedule, "gpipe") ? PLAN_PIPELINE_GPIPE
-                                      : g_str_equal(schedule, "interleaved-1f1b")
-                                          ? PLAN_PIPELINE_INTERLEAVED
-                                          : PLAN_PIPELINE_1F1B;
+        strategy->pipeline_schedule =
+            g_str_equal(schedule, "gpipe")              ? PLAN_PIPELINE_GPIPE
+            : g_str_equal(schedule, "interleaved-1f1b") ? PLAN_PIPELINE_INTERLEAVED
+            : g_str_equal(schedule, "looped-bfs")       ? PLAN_PIPELINE_LOOPED_BFS
+                                                        : PLAN_PIPELINE_1F1B;
         if (has(options, "pipeline_stages")) {
             strategy->pipeline_stages = (uint64_t)int_of(options, "pipeline_stages");
         }

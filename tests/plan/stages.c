@@ -183,21 +183,25 @@ static void must_end(const Plan *plan, uint32_t stages, PlanSection section) {
     }
 }
 
-/* Several stages a rank; rounds are as long as each other. */
+static void must_end_as(uint32_t places, uint32_t each, uint32_t batches, const char *schedule) {
+    g_autofree char *words =
+        g_strdup_printf("ranks=%u pipeline=%u accumulate=%u pipeline_stages=%u "
+                        "pipeline_split=even pipeline_schedule=%s",
+                        2 * places, places, batches, each, schedule);
+    g_autoptr(Plan) plan = test_plan(NETWORK, words);
+    must_end(plan, places, PLAN_SECTION_FIRST);
+    must_end(plan, places, PLAN_SECTION_STEADY);
+}
+
+/* Several stages a rank; interleaved, rounds are as long as each other. */
 static void test_waiting_several(void) {
     for (uint32_t places = 2; places <= 3; places++) {
         for (uint32_t each = 2; each <= 6 / places; each++) {
-            for (uint32_t batches = 2; batches <= 9; batches++) {
-                if (batches % plan_schedule_rounds(places, batches)) {
-                    continue;
+            for (uint32_t batches = 1; batches <= 9; batches++) {
+                must_end_as(places, each, batches, "looped-bfs");
+                if (batches % plan_schedule_rounds(places, batches) == 0) {
+                    must_end_as(places, each, batches, "interleaved-1f1b");
                 }
-                g_autofree char *words = g_strdup_printf(
-                    "ranks=%u pipeline=%u accumulate=%u pipeline_stages=%u pipeline_split=even "
-                    "pipeline_schedule=interleaved-1f1b",
-                    2 * places, places, batches, each);
-                g_autoptr(Plan) plan = test_plan(NETWORK, words);
-                must_end(plan, places, PLAN_SECTION_FIRST);
-                must_end(plan, places, PLAN_SECTION_STEADY);
             }
         }
     }
@@ -295,17 +299,19 @@ static void test_schedules(void) {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     unsigned n = 0;
     for (; lines[n] && *lines[n]; n++) {
-        PlanSchedule schedule;
+        PlanSchedule schedule = {0};
+        char name[32];
         uint32_t place;
         int end;
-        g_assert_cmpint(sscanf(lines[n], "%u %u %u %u%n", &schedule.places, &schedule.stages,
-                               &schedule.chunks, &place, &end),
-                        ==, 4);
+        g_assert_cmpint(sscanf(lines[n], "%31s %u %u %u %u%n", name, &schedule.places,
+                               &schedule.stages, &schedule.chunks, &place, &end),
+                        ==, 5);
+        schedule.breadth_first = g_str_equal(name, "looped-bfs");
         g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, place);
         g_autofree char *words = words_of(turns);
         g_assert_cmpstr(words, ==, lines[n] + end);
     }
-    g_assert_cmpuint(n, ==, 17);
+    g_assert_cmpuint(n, ==, 26);
 }
 
 #define SEVERAL " pipeline_schedule=interleaved-1f1b pipeline_split=even"
@@ -382,7 +388,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/text", test_text);
     g_test_add_func("/plan/stages/faults are found", test_faults);
     g_test_add_func("/plan/stages/faults of all are found", test_faults_of_all);
-    g_test_add_func("/plan/stages/interleaved as PyTorch plays it", test_schedules);
+    g_test_add_func("/plan/stages/several a rank as PyTorch plays them", test_schedules);
     g_test_add_func("/plan/stages/several a rank", test_several);
     g_test_add_func("/plan/stages/several a rank, faults", test_several_faults);
     return g_test_run();

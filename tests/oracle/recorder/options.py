@@ -88,7 +88,7 @@ def add_training_options(p):
     par.add_argument("--rotate", choices=("allgather", "alltoall"), default="allgather",
                      help="with --context: how keys and values come to the others")
     par.add_argument("--pipeline", type=int, default=1, help="fsdp2, llama: stages that share the layers; --accumulate is microbatches")
-    par.add_argument("--pipeline-schedule", choices=("gpipe", "1f1b", "interleaved-1f1b"), default="1f1b")
+    par.add_argument("--pipeline-schedule", choices=("gpipe", "1f1b", "interleaved-1f1b", "looped-bfs"), default="1f1b")
     par.add_argument("--pipeline-stages", type=int, default=1, help="of each rank, by turns of all ranks: with interleaved-1f1b")
     par.add_argument("--pipeline-split", choices=("torchtitan", "even"), default="torchtitan", help="how many blocks a stage has")
     par.add_argument("--param-dtype", choices=parallel.DTYPES, help="mixed precision: compute and gather dtype")

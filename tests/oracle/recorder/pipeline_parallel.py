@@ -103,7 +103,8 @@ def _label_received(stage, recorder):
 
 def make_schedule(networks, options, shape, mesh, device, loss_of, recorder):
     import torch
-    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+    from torch.distributed.pipelining import (PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B,
+                                              ScheduleLoopedBFS)
     from torch.distributed.pipelining import schedules
     from torch.distributed.pipelining._utils import InferenceMode
 
@@ -127,9 +128,10 @@ def make_schedule(networks, options, shape, mesh, device, loss_of, recorder):
         _tell_phases(stage, recorder)
         _label_received(stage, recorder)
     _tell_what_is_sent(recorder)
-    kind = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B, "interleaved-1f1b": ScheduleInterleaved1F1B}[options.pipeline_schedule]
-    several = options.pipeline_schedule == "interleaved-1f1b"
-    return kind(of_rank if several else of_rank[0], options.accumulate, loss_fn=loss_of, scale_grads=False)
+    of_one = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+    of_several = {"interleaved-1f1b": ScheduleInterleaved1F1B, "looped-bfs": ScheduleLoopedBFS}
+    kind = (of_one | of_several)[options.pipeline_schedule]
+    return kind(of_rank if options.pipeline_schedule in of_several else of_rank[0], options.accumulate, loss_fn=loss_of, scale_grads=False)
 
 
 def play(schedule, options, batch):
