@@ -499,8 +499,6 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
         why = "needs ranks that it divides; change one of them";
     } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
         why = "is planned beside layers shared as torchtitan does; set tensor_plan=torchtitan";
-    } else if (s->async_tensor == PLAN_YES) {
-        why = "is planned without asynchronous tensor parallel; set async_tensor=no";
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
               "with compile=block";
@@ -528,9 +526,6 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     }
     if (s->ranks / s->pipeline % s->tensor) {
         return "needs ranks of a stage that tensor divides; change one of them";
-    }
-    if (s->async_tensor == PLAN_YES) {
-        return "is planned without asynchronous tensor parallel; set async_tensor=no";
     }
     if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
         return "is planned of layers shared as torchtitan does; set tensor_plan=torchtitan";

@@ -4,8 +4,9 @@
  * the pipeline has every places-th stage. Microbatches go in rounds of about as many as there are
  * places, each round through all stages of a place before the next begins; a place begins with
  * (stages - 1) rounds of forwards and two more for each place behind it, then works forward and
- * backward by turns. ScheduleLoopedBFS (breadth_first) takes all microbatches through a stage before
- * the next, and all back, the last first. To either come, as _PipelineScheduleRuntime adds them:
+ * backward by turns. ScheduleLoopedBFS (breadth_first) takes all microbatches through a stage
+ * before the next, and all back, the last first. To either come, as _PipelineScheduleRuntime adds
+ * them:
  *   gathers     the next three stages that will be worked on are whole; others are let go of
  *   reductions  behind the last backward of a stage
  *   transfers   what a turn makes is sent behind it, and the peer asks for it where the sender, as

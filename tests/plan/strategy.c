@@ -239,9 +239,6 @@ static void contradictions(void) {
         {"ranks=4 pipeline=2 accumulate=2 flavour=fsdp1", "pipeline=2 is planned beside FSDP2"},
         {"ranks=24 pipeline=2 accumulate=2 tensor=8",
          "pipeline=2 needs ranks of a stage that tensor divides"},
-        {"ranks=8 pipeline=2 accumulate=2 tensor=2 param_dtype=bf16 "
-         "kernels=compiled async_tensor=yes",
-         "pipeline=2 is planned without asynchronous tensor parallel"},
         {"ranks=6 pipeline=2 accumulate=2 context=2", "context=2 needs ranks that it divides"},
         {"ranks=8 pipeline=2 accumulate=2 tensor=2 tensor_plan=kempnerforge kernels=compiled",
          "pipeline=2 is planned of layers shared as torchtitan does"},
@@ -262,8 +259,6 @@ static void contradictions(void) {
         {"ranks=6 context=2 tensor=2", "context=2 needs ranks that it divides"},
         {"ranks=4 context=2 tensor=2 tensor_plan=kempnerforge kernels=compiled",
          "context=2 is planned beside layers shared as torchtitan does"},
-        {"ranks=4 context=2 tensor=2 param_dtype=bf16 kernels=compiled async_tensor=yes",
-         "context=2 is planned without asynchronous tensor parallel"},
         {"ranks=2 context=2 kernels=fused", "context=2 is planned with PyTorch's ops, or"},
         {"ranks=2 context=2 kernels=compiled compile=network",
          "context=2 is planned with PyTorch's ops, or compiled blocks"},
