@@ -56,3 +56,31 @@ bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gc
     memcpy(taken, all + (place + ranks - 1) % ranks * n, n);
     return true;
 }
+
+bool exec_comm_all_to_all(const ExecComm *comm, const Plan *plan, PlanAxis axis,
+                          gconstpointer given, gpointer taken, uint64_t elements, PlanDtype dtype,
+                          GError **error) {
+    uint32_t ranks = plan->axes[axis], place = plan_rank_on_axis(plan, comm->rank, axis);
+    gsize part = elements / ranks * plan_dtype_bytes(dtype);
+    g_autofree char *all = g_malloc(part * ranks * ranks);
+    if (!comm->all_gather(comm->self, axis, given, all, elements * ranks, dtype, error)) {
+        return false;
+    }
+    for (uint32_t from = 0; from < ranks; from++) {
+        memcpy((char *)taken + from * part, all + ((gsize)from * ranks + place) * part, part);
+    }
+    return true;
+}
+
+bool exec_comm_reduce_scatter_divided(const ExecComm *comm, PlanAxis axis, gconstpointer packed,
+                                      gpointer shard, uint64_t elements, PlanDtype dtype,
+                                      double divisor, GError **error) {
+    g_autofree float *wide = g_new(float, elements);
+    exec_convert(wide, PLAN_FP32, packed, dtype, elements);
+    for (uint64_t i = 0; i < elements; i++) {
+        wide[i] /= (float)divisor;
+    }
+    g_autofree char *divided = g_malloc(elements * plan_dtype_bytes(dtype));
+    exec_convert(divided, dtype, wide, PLAN_FP32, elements);
+    return comm->reduce_scatter(comm->self, axis, divided, shard, elements, dtype, false, error);
+}

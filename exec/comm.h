@@ -86,3 +86,14 @@ bool exec_comm_meet_to_talk(const ExecComm *comm, ExecTalk talk, int64_t *ns, GE
  * gather. */
 bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
                        gpointer taken, uint64_t elements, PlanDtype dtype, GError **error);
+
+/* Of the axis's ranks each takes as many of what another has given, in the order of their places:
+ * of what all ranks gather. */
+bool exec_comm_all_to_all(const ExecComm *comm, const Plan *plan, PlanAxis axis,
+                          gconstpointer given, gpointer taken, uint64_t elements, PlanDtype dtype,
+                          GError **error);
+
+/* Sums of what each rank has divided before; of half as many bits, in fp32. */
+bool exec_comm_reduce_scatter_divided(const ExecComm *comm, PlanAxis axis, gconstpointer packed,
+                                      gpointer shard, uint64_t elements, PlanDtype dtype,
+                                      double divisor, GError **error);

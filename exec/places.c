@@ -27,7 +27,10 @@ uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
         *ret_from = from / own * cols + place * own + from % own;
         return MIN(n, own - from % own);
     }
-    *ret_from = from + (p->share == PLAN_SHARE_ROWS ? place * plan_parameter_share(plan, p) : 0);
+    if (p->share == PLAN_SHARE_EXPERTS) {
+        place = plan_rank_on_axis(plan, rank, PLAN_AXIS_EXPERT);
+    }
+    *ret_from = from + (p->share != PLAN_SHARE_ALL ? place * plan_parameter_share(plan, p) : 0);
     return n;
 }
 

@@ -68,6 +68,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->whole_ends = pass->whole_ends;
     graph->async_tensor = pass->async_tensor;
     graph->context = MAX(pass->context, 1);
+    graph->expert = MAX(pass->expert, 1);
     graph->stage = pass->stage;
     graph->n_stages = MAX(pass->n_stages, 1);
     graph->split = pass->split;
@@ -155,6 +156,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .seq = strategy->seq,
                       .context = strategy->context,
                       .tensor = strategy->tensor,
+                      .expert = strategy->expert,
                       .n_stages = (uint32_t)(strategy->pipeline * strategy->pipeline_stages),
                       .split = (PlanPipelineSplit)strategy->pipeline_split,
                       .async_tensor = strategy->async_tensor == PLAN_YES,

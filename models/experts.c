@@ -7,6 +7,9 @@
  * of the shared expert's output, or of zeros. The router counts tokens by expert, to watch the
  * balance; what then adds that to a buffer, in place, is left out, as is a bias that balances
  * (load_balance_coeff = None there). In fp32 the products stay in fp32, where torchtitan casts.
+ *
+ * Where ranks share the experts (graph->expert), rows go to the ranks that have them and back
+ * (plan/autograd/exchange.h says in whose way).
  */
 #include "models/experts.h"
 
@@ -24,8 +27,13 @@ ModelExperts model_experts_of(const ModelNetwork *network) {
 
 static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
                                 const char *name, uint64_t out, uint64_t in) {
-    int64_t dims[] = {(int64_t)experts->n, (int64_t)out, (int64_t)in};
-    return plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
+    int64_t dims[] = {(int64_t)(experts->n / w->graph->expert), (int64_t)out, (int64_t)in};
+    uint32_t weights =
+        plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
+    if (w->graph->expert > 1) {
+        plan_graph_share_out(w->graph, weights, PLAN_SHARE_EXPERTS);
+    }
+    return weights;
 }
 
 ModelExpertLayer model_experts_declare(const ModelWalk *w, const ModelExperts *experts,
@@ -167,20 +175,26 @@ static Sorted run_sort(const Walk *walk, const Routed *routed) {
 static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint32_t ends,
                             uint64_t out, uint64_t in) {
     uint64_t elements = walk->pairs * out;
-    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in, (int64_t)walk->experts->n};
     PlanGraph *graph = walk->w->graph;
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in,
+                      (int64_t)(walk->experts->n / graph->expert)};
     return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, 3,
                          &graph->dtype, &elements, 1, dims, NULL);
 }
 
-static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, uint32_t x,
-                            uint32_t counts) {
+/* Rows in order of experts; how many each has. */
+typedef struct {
+    uint32_t rows, counts;
+} ByExpert;
+
+static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
     const ModelWalk *w = walk->w;
     uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
-    int64_t groups = (int64_t)walk->experts->n;
-    plan_graph_enter(w->graph, layer->experts, (uint32_t[]){x, counts}, 2);
+    uint64_t own = walk->experts->n / w->graph->expert;
+    int64_t groups = (int64_t)own;
+    uint32_t x = given.rows;
     uint32_t ends =
-        run(walk, PLAN_OP_ENDS, counts, PLAN_NONE, PLAN_INT32, walk->experts->n, &groups, NULL);
+        run(walk, PLAN_OP_ENDS, given.counts, PLAN_NONE, PLAN_INT32, own, &groups, NULL);
     plan_graph_hold(w->graph, ends);
     uint32_t gate = run_grouped(walk, x, layer->gate, ends, ffn, w->width);
     uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
@@ -188,8 +202,57 @@ static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, uin
     uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
     plan_graph_let_go_after(w->graph, open, up); /* it has the name that hidden takes */
     plan_graph_hold(w->graph, hidden);
-    uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
-    plan_graph_leave(w->graph, &y, 1);
+    return run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
+}
+
+/* To the ranks that have the experts; *ret_order: where each row was, of those that came. */
+static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, ByExpert given,
+                             uint32_t *ret_order) {
+    PlanGraph *graph = walk->w->graph;
+    uint64_t n = walk->experts->n, pairs = walk->pairs, width = walk->w->width;
+    int64_t dims[] = {(int64_t)pairs, (int64_t)width, (int64_t)pairs};
+    ByExpert made;
+    plan_graph_call(graph, layer->experts);
+    uint32_t splits = plan_graph_exchange_splits(graph, given.counts, n);
+    plan_graph_hold(graph, splits);
+    uint32_t taken = plan_graph_exchange_send(graph, given.rows);
+    plan_graph_hold(graph, taken);
+    plan_graph_let_go_after(graph, splits, taken);
+    made.counts = plan_graph_exchange_order(graph, splits, n, pairs, ret_order);
+    plan_graph_exchange_await(graph, taken);
+    made.rows =
+        run(walk, PLAN_OP_ROWS_OF, taken, *ret_order, graph->dtype, pairs * width, dims, NULL);
+    plan_graph_return(graph);
+    return made;
+}
+
+/* And back, in the order in which they came. */
+static uint32_t run_return(const Walk *walk, uint32_t made, uint32_t order) {
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->w->width};
+    PlanGraph *graph = walk->w->graph;
+    uint32_t placed = run(walk, PLAN_OP_PLACE_ROWS, made, order, graph->dtype,
+                          walk->pairs * walk->w->width, dims, NULL);
+    return plan_graph_exchange_send(graph, placed);
+}
+
+static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+    PlanGraph *graph = walk->w->graph;
+    uint32_t order, y;
+    plan_graph_enter(graph, layer->experts, (uint32_t[]){given.rows, given.counts}, 2);
+    if (graph->expert == 1) {
+        y = run_products(walk, layer, given);
+    } else {
+        ByExpert own = run_dispatch(walk, layer, given, &order);
+        plan_graph_hold(graph, own.rows);
+        plan_graph_hold(graph, own.counts);
+        plan_graph_hold(graph, order);
+        plan_graph_call(graph, layer->experts);
+        uint32_t made = run_products(walk, layer, own);
+        plan_graph_return(graph);
+        plan_graph_hold(graph, made);
+        y = run_return(walk, made, order);
+    }
+    plan_graph_leave(graph, &y, 1);
     return y;
 }
 
@@ -245,12 +308,22 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     plan_graph_hold(graph, sorted.tokens);
     uint32_t rows = run(&walk, PLAN_OP_ROWS_OF, x, sorted.tokens, graph->dtype,
                         walk.pairs * w->width, dims, NULL);
-    uint32_t made = run_experts(&walk, layer, rows, sorted.counts);
+    uint32_t made = run_experts(&walk, layer, (ByExpert){rows, sorted.counts});
     uint32_t out = run_shared(&walk, layer, x);
+    if (graph->expert > 1) {
+        plan_graph_exchange_await(graph, made);
+        plan_graph_hold(graph, rows); /* they have a name of their own */
+    }
     uint32_t scored = run_scored(&walk, made, sorted.scores);
     plan_graph_hold(graph, scored);
     plan_graph_hold(graph, out);
-    plan_graph_let_go_after(graph, out, scored); /* in the order of the names that hold them */
+    /* In the order of the names that hold them. */
+    if (graph->expert > 1) {
+        plan_graph_let_go_after(graph, rows, scored);
+        plan_graph_let_go_after(graph, out, rows);
+    } else {
+        plan_graph_let_go_after(graph, out, scored);
+    }
     uint32_t y = plan_graph_op(graph, PLAN_OP_ADD_TO_ROWS, (uint32_t[]){out, scored, sorted.tokens},
                                3, &graph->dtype, &n, 1, dims, NULL);
     plan_graph_leave(graph, &y, 1);

@@ -123,6 +123,26 @@ static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s,
     return true;
 }
 
+/* torchtitan's alone, as many on each rank. */
+static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (n->family != &model_llama || !n->experts) {
+        why = "is of family llama with experts, and the network has none; leave expert at 1";
+    } else if (n->code != MODEL_CODE_OWN) {
+        why = "is planned of torchtitan's experts, not of transformers'; leave out code";
+    } else if (n->experts % s->expert) {
+        why = "does not divide the experts; set one that does";
+    } else if (plan_strategy_alike_ranks(s) > 1 && s->ranks > n->experts) {
+        why = "with more ranks than experts would cut each expert by its rows, which is not "
+              "planned; set as many ranks as experts or fewer";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: expert=%" G_GUINT64_FORMAT " %s",
+                    n->name, s->expert, why);
+    }
+    return !why;
+}
+
 /* Matrices one behind the other want an adapter whose product leaves them so. */
 static bool takes_adapters(const ModelNetwork *network, GError **error) {
     bool is_neox = network->family == &model_neox;
@@ -308,6 +328,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (!strategy->lora_rank || takes_adapters(network, error)) &&
            (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
            (strategy->pipeline <= 1 || layers_can_be_cut(network, strategy, error)) &&
+           (strategy->expert <= 1 || experts_can_be_shared(network, strategy, error)) &&
            (strategy->tensor <= 1 || can_be_shared(network, strategy, error)) &&
            (strategy->tensor <= 1 || !strategy->float8 ||
             parts_can_be_in_float8(network, strategy, error));

@@ -149,6 +149,7 @@ typedef struct {
     uint64_t batch, seq;
     uint64_t context;  /* ranks that share a sequence, of a network that knows how; 0: one */
     uint64_t tensor;   /* ranks that share each layer, of a network that may be shared; 0: one */
+    uint64_t expert;   /* ranks that share the experts, of a network that has some; 0: one */
     bool async_tensor; /* by products in parts */
     bool whole_ends;   /* but for the embedding and the logits */
     uint32_t stage,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/autograd/eager.h"
+#include "plan/autograd/exchange.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
@@ -78,6 +79,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
         run->tape.storage_of_value[i] = PLAN_NONE;
         run->tape.producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
+    run->sent = PLAN_NO_TENSOR;
     run->loss_scale = run->growth = run->found_inf = PLAN_NO_TENSOR;
     run->checkpoint = PLAN_NONE;
     uint32_t n_nodes = graph->ops->len + run->n_units;
@@ -321,8 +323,9 @@ static void name_parameters(Plan *plan, const PlanRun *run, const Begins *begins
                             .elements = p->elements};
         memcpy(out->dims, p->dims, sizeof out->dims);
         if (p->share != PLAN_SHARE_ALL) {
-            out->elements *= graph->tensor;
-            out->dims[p->share == PLAN_SHARE_ROWS ? 0 : p->n_dims - 1] *= (int64_t)graph->tensor;
+            uint32_t ranks = plan->axes[plan_axis_of_share(p->share)];
+            out->elements *= ranks;
+            out->dims[p->share == PLAN_SHARE_COLUMNS ? p->n_dims - 1 : 0] *= ranks;
         }
     }
 }
@@ -398,6 +401,9 @@ static void name_lanes(Plan *plan, const PlanRun *run) {
     }
     if (s->async_tensor == PLAN_YES) {
         add_lanes(plan, plan_async_lanes);
+    }
+    if (s->expert > 1) {
+        add_lanes(plan, plan_exchange_lanes);
     }
 }
 
@@ -502,6 +508,8 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     plan->axes[PLAN_AXIS_PIPELINE] = (uint32_t)strategy->pipeline;
     plan->axes[PLAN_AXIS_REPLICATE] = plan->world / plan->axes[PLAN_AXIS_PIPELINE] /
                                       plan->axes[PLAN_AXIS_TENSOR] / plan->axes[PLAN_AXIS_SHARD];
+    plan->axes[PLAN_AXIS_EXPERT] = (uint32_t)strategy->expert;
+    plan->axes[PLAN_AXIS_ALIKE] = (uint32_t)plan_strategy_alike_ranks(strategy);
     plan->axes[PLAN_AXIS_PART] = (uint32_t)MAX(1, plan_strategy_part_ranks(strategy));
     plan->tokens_per_rank =
         graph->tokens * strategy->accumulate / strategy->tensor / strategy->pipeline;

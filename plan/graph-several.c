@@ -1,5 +1,5 @@
 /* plan/graph-several.c - ops that are several kernels, which autograd/ writes: layers that ranks
- * share, sequences that they share, linear layers in float8.
+ * share, sequences and experts that they share, linear layers in float8.
  */
 #include "plan/graph-private.h"
 
@@ -175,6 +175,38 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
         return values[3];
     }
     return move_tokens(graph, PLAN_GRAPH_RING_ROWS, values[3], &tokens, made[0].elements);
+}
+
+/* ---- experts that ranks share --------------------------------------------------------------- */
+
+uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts) {
+    uint32_t values[2] = {counts};
+    int64_t dims[] = {(int64_t)graph->expert, (int64_t)(experts / graph->expert)};
+    PlanGraphValue made = {.elements = experts, .dtype = PLAN_INT64};
+    add_several(graph, PLAN_GRAPH_EXCHANGE_SPLITS, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
+    return values[1];
+}
+
+uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows) {
+    PlanGraphTokens all = {1, 1, plan_graph_at(graph->values, PlanGraphValue, rows)->elements};
+    return move_tokens(graph, PLAN_GRAPH_EXCHANGE_SEND, rows, &all, all.width);
+}
+
+void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent) {
+    add_several(graph, PLAN_GRAPH_EXCHANGE_AWAIT, &sent, 1, NULL, 0, NULL, 0);
+}
+
+uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
+                                   uint32_t *ret_order) {
+    uint32_t values[3] = {splits};
+    uint64_t own = experts / graph->expert;
+    int64_t dims[] = {(int64_t)graph->expert, (int64_t)own, (int64_t)n};
+    PlanGraphValue made[] = {{.elements = own, .dtype = PLAN_INT64},
+                             {.elements = n, .dtype = PLAN_INT64}};
+    add_several(graph, PLAN_GRAPH_EXCHANGE_ORDER, values, 1, made, G_N_ELEMENTS(made), dims,
+                G_N_ELEMENTS(dims));
+    *ret_order = values[2];
+    return values[1];
 }
 
 /* ---- linear layers in float8 ---------------------------------------------------------------- */

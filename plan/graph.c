@@ -11,7 +11,7 @@ typedef struct {
 PlanGraph *plan_graph_new(PlanDtype dtype) {
     PlanGraph *graph = g_new0(PlanGraph, 1);
     graph->dtype = dtype;
-    graph->tensor = 1;
+    graph->tensor = graph->expert = 1;
     /* Room for a large network at once: memory that nobody touches costs less than copying. */
     graph->modules = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphModule), 1024);
     graph->parameters = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphParameter), 2048);

@@ -47,6 +47,12 @@
  *                   sums, and the random state of the last turn
  *   RING_ROWS       what that gave, in rows of tokens: a copy on most ranks; the gradient as it
  *                   comes
+ * Of experts that ranks share (autograd/exchange.c), several too:
+ *   EXCHANGE_SPLITS  of rows by expert those that all ranks send here; the host reads how many
+ *   EXCHANGE_SEND    rows of this rank for others: those of others; gradients likewise
+ *   EXCHANGE_AWAIT   what was sent last is waited for: nothing; backward nothing
+ *   EXCHANGE_ORDER   of rows by rank and expert: how many each expert has, and the order in which
+ *                    each one's lie side by side
  * Of a traced network (traced.h) all are of one kind, whose dim is the number of what it does:
  *   TRACED          as recorded */
 typedef enum {
@@ -72,6 +78,10 @@ typedef enum {
     PLAN_GRAPH_FLOAT8_LINEAR,
     PLAN_GRAPH_RING_ATTENTION,
     PLAN_GRAPH_RING_ROWS,
+    PLAN_GRAPH_EXCHANGE_SPLITS,
+    PLAN_GRAPH_EXCHANGE_SEND,
+    PLAN_GRAPH_EXCHANGE_AWAIT,
+    PLAN_GRAPH_EXCHANGE_ORDER,
     PLAN_GRAPH_TRACED
 } PlanGraphView;
 
@@ -216,6 +226,7 @@ struct _PlanGraph {
     bool async_tensor;     /* ... by products in parts, in compiled blocks */
     bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
     uint64_t context;      /* ranks that share a sequence */
+    uint64_t expert;       /* ranks that share the experts */
     /* Of stages that share the layers: which of how many this is, what comes from the one before
      * (PLAN_NONE: nothing) and what its root returns; and the one behind, which this one owns. */
     uint32_t stage, n_stages;
@@ -368,6 +379,15 @@ static inline const PlanGraphRing *plan_graph_ring_of(const PlanGraph *graph,
                                                       const PlanGraphOp *op) {
     return (const PlanGraphRing *)&g_array_index(graph->dims, int64_t, op->dims);
 }
+/* Rows by expert, of all experts: those that ranks send here, [ranks, experts of each]. */
+uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts);
+/* Rows for other ranks: theirs for this one. Of its last result, before it is used: */
+uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows);
+void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent);
+/* Of what splits gave: rows of each of this rank's experts; in *ret_order how n rows lie in order
+ * of experts. */
+uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
+                                   uint32_t *ret_order);
 /* Declares the next of ropes. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* The same, of complex numbers. */

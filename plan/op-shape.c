@@ -249,6 +249,17 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return g_str_equal(name, "ends") ? d[3]
                : strchr(name, 'w')       ? times(d[3], times(d[1], d[2]))
                                          : times(d[0], strchr(name, 'x') ? d[2] : d[1]);
+    case PLAN_OP_SPLITS:
+        return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_OWN_COUNTS:
+        return is ? times(d[0], d[1]) : d[1];
+    case PLAN_OP_BY_EXPERT:
+        return times(d[0], d[1]);
+    case PLAN_OP_SEGMENT:
+    case PLAN_OP_OF_SEGMENT:
+        return is ? d[1] : d[0];
+    case PLAN_OP_PLACE_ROWS:
+        return slot == 1 ? d[0] : times(d[0], d[1]);
     case PLAN_OP_ROWS_OF:
         return slot == 1 ? d[0] : times(d[is ? 2 : 0], d[1]);
     case PLAN_OP_ADD_TO_ROWS:
@@ -353,6 +364,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_ALL_TO_ALL:
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
@@ -424,6 +436,10 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_PICKED_GRADIENT:
     case PLAN_OP_SIGMOID:
     case PLAN_OP_LOG_SIGMOID:
+    case PLAN_OP_SPLITS_TO_HOST:
+    case PLAN_OP_RUNNING_SUM:
+    case PLAN_OP_WHOLE_LESS:
+    case PLAN_OP_WHOLE_PLUS:
         return d[0];
 #define LIST_OP(id, ...) case PLAN_OP_##id:
 #define TRACED_OP        LIST_OP
@@ -557,8 +573,8 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
         bool only_moves =
             kind == PLAN_OP_FLATTEN || kind == PLAN_OP_COPY || kind == PLAN_OP_BROADCAST;
         bool takes_any =
-            kind == PLAN_OP_FILL_EMPTY || counts_bytes(kind) || plan_op_is_traced(kind) ||
-            only_moves ||
+            kind == PLAN_OP_FILL_EMPTY || (kind == PLAN_OP_ALL_TO_ALL && b->dtype == PLAN_INT64) ||
+            counts_bytes(kind) || plan_op_is_traced(kind) || only_moves ||
             ((kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_COPY || plan_op_is_of_peers(kind)) &&
              (b->dtype == PLAN_UINT8 || plan_dtype_is_float8((PlanDtype)b->dtype)));
         if (!takes_any &&

@@ -138,6 +138,11 @@ static inline bool plan_op_is_of_ring(PlanOpKind kind) {
     return kind == PLAN_OP_PASS_ON || (kind >= PLAN_OP_ATTENTION_PART && kind <= PLAN_OP_JOIN);
 }
 
+/* Of experts that ranks share. */
+static inline bool plan_op_is_exchange(PlanOpKind kind) {
+    return kind == PLAN_OP_ALL_TO_ALL || (kind >= PLAN_OP_SPLITS && kind <= PLAN_OP_PLACE_ROWS);
+}
+
 /* Of two stages that are neighbours. */
 static inline bool plan_op_is_of_stages(PlanOpKind kind) {
     return kind >= PLAN_OP_SEND && kind <= PLAN_OP_EXCHANGE;

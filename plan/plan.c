@@ -32,8 +32,8 @@ const char *plan_phase_name(PlanPhase phase) {
 }
 
 const char *plan_axis_name(PlanAxis axis) {
-    static const char *const names[PLAN_N_AXES] = {"none",   "replicate", "shard",   "part",
-                                                   "tensor", "context",   "pipeline"};
+    static const char *const names[PLAN_N_AXES] = {
+        "none", "replicate", "shard", "part", "tensor", "context", "pipeline", "expert", "alike"};
     g_assert(axis < PLAN_N_AXES);
     return names[axis];
 }
@@ -73,7 +73,10 @@ uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis) {
     case PLAN_AXIS_SHARD:
     case PLAN_AXIS_PART:
     case PLAN_AXIS_CONTEXT:
+    case PLAN_AXIS_EXPERT:
         return plan->axes[PLAN_AXIS_TENSOR];
+    case PLAN_AXIS_ALIKE:
+        return plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_EXPERT];
     case PLAN_AXIS_PIPELINE:
         return plan_ranks_of_stage(plan);
     case PLAN_AXIS_NONE:

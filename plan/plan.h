@@ -61,6 +61,8 @@ typedef enum {
     PLAN_AXIS_TENSOR,   /* those that share each layer, side by side */
     PLAN_AXIS_CONTEXT,  /* within shard: those that share a sequence, side by side */
     PLAN_AXIS_PIPELINE, /* stages, which have some layers each */
+    PLAN_AXIS_EXPERT,   /* within shard: those that share the experts, side by side */
+    PLAN_AXIS_ALIKE,    /* within shard: those that have the same experts, every so many-th */
     PLAN_N_AXES
 } PlanAxis;
 
@@ -133,11 +135,12 @@ typedef struct {
     uint32_t parent; /* PLAN_NONE for the root */
 } PlanModule;
 
-/* What a rank of the tensor axis has of a parameter. */
+/* What a rank of the tensor axis, or of the expert axis, has of a parameter. */
 typedef enum {
     PLAN_SHARE_ALL,
     PLAN_SHARE_ROWS, /* so many of them, in the order of the ranks; or of the columns */
-    PLAN_SHARE_COLUMNS
+    PLAN_SHARE_COLUMNS,
+    PLAN_SHARE_EXPERTS /* of the expert axis's ranks each has so many of the first dimension */
 } PlanShare;
 
 typedef struct {
@@ -234,8 +237,9 @@ uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 whe
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
 /* An axis puts ranks into groups: every stride-th, axes[axis] of them, rank r at a place of its
  * group. Tensor is the innermost axis and shard the next, r = ((pipeline * axes[REPLICATE] +
- * replicate) * axes[SHARD] + shard) * axes[TENSOR] + tensor; part and context cut shard; none is
- * for each rank alone. Groups count from 0. */
+ * replicate) * axes[SHARD] + shard) * axes[TENSOR] + tensor; part and context cut shard, and so do
+ * expert and alike, shard = alike * axes[EXPERT] + expert; none is for each rank alone. Groups
+ * count from 0. */
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
@@ -273,10 +277,15 @@ static inline uint32_t plan_part_of_sequence(const Plan *plan, uint32_t rank, bo
     uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_CONTEXT);
     return second ? 2 * plan->axes[PLAN_AXIS_CONTEXT] - 1 - place : place;
 }
-/* Elements of a parameter that one rank of the tensor axis has. */
+/* The axis whose ranks share a parameter; none: each has all of it. */
+static inline PlanAxis plan_axis_of_share(PlanShare share) {
+    return share == PLAN_SHARE_ALL       ? PLAN_AXIS_NONE
+           : share == PLAN_SHARE_EXPERTS ? PLAN_AXIS_EXPERT
+                                         : PLAN_AXIS_TENSOR;
+}
+/* Elements of a parameter that one rank of those has. */
 static inline uint64_t plan_parameter_share(const Plan *plan, const PlanParameter *parameter) {
-    return parameter->share == PLAN_SHARE_ALL ? parameter->elements
-                                              : parameter->elements / plan->axes[PLAN_AXIS_TENSOR];
+    return parameter->elements / plan->axes[plan_axis_of_share((PlanShare)parameter->share)];
 }
 
 /* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */

@@ -32,6 +32,10 @@ uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
                                                     : ranks_of_part(strategy);
 }
 
+uint64_t plan_strategy_alike_ranks(const PlanStrategy *strategy) {
+    return strategy->expert > 1 ? plan_strategy_shard_ranks(strategy) / strategy->expert : 1;
+}
+
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
     const PlanVariant *reshard = &strategy->reshard_after_forward;
     return reshard->choice == PLAN_RESHARD_RANKS ? (uint64_t)reshard->number : 0;
@@ -373,24 +377,6 @@ static bool freezes_as_known(const PlanStrategy *s, GError **error) {
                          "FSDP does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
 }
 
-/* Axes that the file format knows and the plan does not. */
-static bool axes_are_known(const PlanStrategy *strategy, GError **error) {
-    const struct {
-        const char *name;
-        uint64_t ranks;
-    } axes[] = {{"expert", strategy->expert}};
-    for (unsigned i = 0; i < G_N_ELEMENTS(axes); i++) {
-        if (axes[i].ranks > 1) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "a mesh with a %s axis of %" G_GUINT64_FORMAT
-                        " cannot be planned yet, only data parallelism can; set %s=1",
-                        axes[i].name, axes[i].ranks, axes[i].name);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Where every rank shares them and nothing is sharded, gradients are DTensors that operators
  * settle (optimizer/shared.c): what those of other optimizers do was not recorded. */
 static bool settles_gradients(const PlanStrategy *s) {
@@ -586,6 +572,51 @@ static bool pipeline_is_known(PlanStrategy *s, GError **error) {
     return true;
 }
 
+/* Experts that ranks share are recorded of FSDP2 in one group, with eager kernels. */
+static const char *why_not_beside_experts(const PlanStrategy *s) {
+    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
+        return "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
+               "grad-op";
+    }
+    if (s->tensor > 1 || s->context > 1 || s->pipeline > 1) {
+        return "is planned with nothing else that ranks share; set tensor=1, context=1 and "
+               "pipeline=1";
+    }
+    if (s->ranks % s->expert) {
+        return "needs ranks that it divides; change one of them";
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return "is planned with PyTorch's ops; set kernels=eager";
+    }
+    if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
+        return "is planned with a unit for each block, one for its experts and one for the rest; "
+               "set wrap=block and wrap_ends=root";
+    }
+    if (s->backward_prefetch != PLAN_PREFETCH_PRE ||
+        s->forward_prefetch.choice != PLAN_FORWARD_PREFETCH_NO) {
+        return "lists what is gathered ahead by itself, as torchtitan does; set "
+               "backward_prefetch=pre and forward_prefetch=no";
+    }
+    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
+        return "is planned with blocks that are checkpointed whole or not; set "
+               "checkpointing=full or none";
+    }
+    if (s->clip > 0) {
+        return "is planned without clipping, which takes the norms of experts and of the rest "
+               "apart; set clip=0";
+    }
+    return why_not_with(s);
+}
+
+static bool experts_are_known(const PlanStrategy *s, GError **error) {
+    const char *why = s->expert > 1 ? why_not_beside_experts(s) : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "expert=%" G_GUINT64_FORMAT " %s, or expert=1", s->expert, why);
+    }
+    return !why;
+}
+
 static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
     return strategy->flavour == PLAN_FLAVOUR_DDP || strategy->bucket_view == PLAN_NO ||
            refuse(error, "bucket_view is DDP's; set flavour=ddp, or bucket_view=no");
@@ -712,10 +743,10 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
 }
 
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
-    return axes_are_known(strategy, error) && settle_flavour(strategy, error) &&
-           tensor_is_known(strategy, error) && versions_are_known(strategy, error) &&
-           settle_groups(strategy, error) && context_is_known(strategy, error) &&
-           pipeline_is_known(strategy, error) && settle_reshard(strategy, error) &&
+    return settle_flavour(strategy, error) && tensor_is_known(strategy, error) &&
+           versions_are_known(strategy, error) && settle_groups(strategy, error) &&
+           context_is_known(strategy, error) && pipeline_is_known(strategy, error) &&
+           experts_are_known(strategy, error) && settle_reshard(strategy, error) &&
            precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
            scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
            keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&

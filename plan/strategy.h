@@ -251,6 +251,8 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
  * unit between them from forward to backward (0: no such parts); what the network is made in,
  * computed in, and gradients reduced in. */
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy);
+/* Ranks that have the same experts, where ranks share them; else 1. */
+uint64_t plan_strategy_alike_ranks(const PlanStrategy *strategy);
 uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
 /* FSDP2: blocks gathered ahead of the one whose forward begins. */
 uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);

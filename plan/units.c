@@ -162,6 +162,19 @@ static void wrap_tail(Wrap *w) {
     wrap(w, first, head);
 }
 
+/* Experts that ranks share are sharded among other ranks than what is around them. */
+static bool are_experts(const PlanGraph *graph, uint32_t module) {
+    return graph->expert > 1 && g_str_equal(module_at(graph, module)->class_name, "GroupedExperts");
+}
+
+static void wrap_experts(Wrap *w) {
+    for (uint32_t m = 1; m < w->graph->modules->len; m++) {
+        if (are_experts(w->graph, m)) {
+            wrap(w, m, m);
+        }
+    }
+}
+
 static bool wraps(const PlanStrategy *strategy) {
     return strategy->flavour != PLAN_FLAVOUR_PLAIN && strategy->flavour != PLAN_FLAVOUR_DDP;
 }
@@ -191,6 +204,7 @@ static void choose(Wrap *w) {
         wrap_named(w, by->text);
         break;
     }
+    wrap_experts(w);
     if (w->strategy->wrap_ends != PLAN_ENDS_ROOT) {
         wrap_ends(w);
     }
@@ -215,6 +229,7 @@ static void make_units(const Wrap *w, PlanRun *run) {
         if (w->opens[m]) {
             PlanRunUnit unit = {.module = m,
                                 .parameters = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+                                .of_experts = are_experts(graph, m),
                                 .stays_whole = is_tail};
             run->unit_opened_by[m] = run->unit_of_module[m] = units->len;
             run->unit_closed_by[w->closes[m]] = units->len;

@@ -74,6 +74,23 @@ static SimNcclTerms ring(const Asked *a) {
     return (SimNcclTerms){latency, bandwidth * share};
 }
 
+/* Sends to all ranks and receives from them, in one group (ncclGroupStart in PyTorch's
+ * torch/csrc/cuda/nccl.cpp, all2all_single_equal_split): no ring, all pairs at once, by protocol
+ * Simple (src/enqueue.cc of NCCL 2.28.9; LL to 16 KiB, which is left out). Within a node a rank
+ * gives as much as rings do: 332 to 340 GB/s on 8 H100 (collectives.csv, OpenXLA's table). Between
+ * nodes each GPU has its own NIC, whose rate is an all-to-all's (NVIDIA/nccl-tests issue 267): what
+ * goes to other nodes takes longest, and hides the rest. */
+static SimNcclTerms pairs(const Asked *a) {
+    const SimNcclGroup *g = a->group;
+    bool far = g->nodes > 1;
+    double near_latency = nvlink_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE];
+    double latency = base_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE] +
+                     (far ? network_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE] : near_latency);
+    double bandwidth = far ? g->channel_gb_per_s : g->channels * g->channel_gb_per_s;
+    double stays = far ? g->ranks_a_node : 1; /* of a rank's parts, those it does not send so */
+    return (SimNcclTerms){latency, bandwidth * g->ranks / (g->ranks - stays)};
+}
+
 static SimNcclTerms tree(const Asked *a) {
     const SimNcclGroup *g = a->group;
     if (a->kind != PLAN_OP_ALL_REDUCE) {
@@ -143,6 +160,10 @@ static SimNcclTerms pat(const Asked *a) {
 SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,
                              SimNcclProto proto, double bytes) {
     Asked a = {group, kind, proto, bytes};
+    if (kind == PLAN_OP_ALL_TO_ALL) {
+        bool is_how = algo == SIM_NCCL_RING && proto == SIM_NCCL_SIMPLE;
+        return is_how ? pairs(&a) : (SimNcclTerms){0};
+    }
     switch (algo) {
     case SIM_NCCL_RING:
         return ring(&a);

@@ -486,8 +486,10 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_SUM_EACH:
     case PLAN_OP_REPEAT_EACH:
     case PLAN_OP_GROUPED_PARTS:
+    case PLAN_OP_PLACE_ROWS:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #define RING_OP            FLOAT8_OP
+#define EXCHANGE_OP        FLOAT8_OP
 #define TRACED_OP          FLOAT8_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */
@@ -503,6 +505,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_ALL_TO_ALL:
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:

@@ -171,6 +171,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "CPU ranks (--device host)",
                       error);
     }
+    if (plan_op_is_exchange((PlanOpKind)op->kind)) {
+        return refuse(op,
+                      "it has no kernels for experts that ranks share; set expert=1, or run on CPU "
+                      "ranks (--device host)",
+                      error);
+    }
     if (plan_op_is_of_peers((PlanOpKind)op->kind)) {
         return refuse(op,
                       "no rank copies from another's memory yet; `foreshard predict` plays "

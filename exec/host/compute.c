@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/error.h"
+#include "exec/host/exchange.h"
 #include "exec/host/experts.h"
 #include "exec/host/fused.h"
 #include "exec/host/heads.h"
@@ -510,6 +511,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
 #include "plan/ops.def"
         exec_ring_compute(t);
         return true;
+    case PLAN_OP_PLACE_ROWS:
+#define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        return exec_exchange_compute(t, error);
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         return exec_shared_compute(t) || bad_index(error, "a shared table's index");
@@ -544,6 +549,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_ALL_TO_ALL:
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:

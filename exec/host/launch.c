@@ -45,10 +45,14 @@ static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     PlanAxis axis = (PlanAxis)t->op->axis;
     PlanDtype dtype = (PlanDtype)t->op->dtype;
-    PlanReduction reduction = (PlanReduction)attr(t, 0);
+    PlanReduction reduction = attr(t, 0) < 0 ? PLAN_REDUCTION_SUM : (PlanReduction)attr(t, 0);
     if (t->op->kind == PLAN_OP_ALL_GATHER) {
         return comm->all_gather(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0), dtype,
                                 error);
+    }
+    if (t->op->kind == PLAN_OP_REDUCE_SCATTER && attr(t, 0) < 0) {
+        return exec_comm_reduce_scatter_divided(comm, axis, t->pointers[0], t->pointers[1],
+                                                dim(t, 0), dtype, -attr(t, 0), error);
     }
     if (t->op->kind == PLAN_OP_REDUCE_SCATTER) {
         return comm->reduce_scatter(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0),
@@ -61,6 +65,10 @@ static bool collective(const ExecTask *t, GError **error) {
     if (t->op->kind == PLAN_OP_PASS_ON) {
         return exec_comm_pass_on(comm, t->context->plan, axis, t->pointers[0], t->pointers[1],
                                  dim(t, 0), dtype, error);
+    }
+    if (t->op->kind == PLAN_OP_ALL_TO_ALL) {
+        return exec_comm_all_to_all(comm, t->context->plan, axis, t->pointers[0], t->pointers[1],
+                                    dim(t, 0), dtype, error);
     }
     g_assert(t->op->kind == PLAN_OP_BROADCAST);
     return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
@@ -92,6 +100,7 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_ALL_TO_ALL:
         return collective(t, error);
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:

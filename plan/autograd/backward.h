@@ -133,6 +133,7 @@ void plan_total_columns_backward(const PlanBackward *b);
 void plan_divide_column_backward(const PlanBackward *b);
 void plan_grouped_linear_backward(const PlanBackward *b);
 void plan_rows_of_backward(const PlanBackward *b);
+void plan_place_rows_backward(const PlanBackward *b);
 void plan_add_to_rows_backward(const PlanBackward *b);
 /* differentiate-norm.c */
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);

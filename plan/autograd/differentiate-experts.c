@@ -138,3 +138,14 @@ void plan_add_to_rows_backward(const PlanBackward *b) {
         launch(b);
     }
 }
+
+/* Of what was put where index says, those rows. */
+void plan_place_rows_backward(const PlanBackward *b) {
+    int64_t of_all[] = {dim(b, 0), dim(b, 1), dim(b, 0)};
+    b->dx[0] = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_ROWS_OF, of_all, NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}

@@ -4,6 +4,7 @@
  * launches what makes them. saved.c says what each kind keeps for that.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/exchange.h"
 #include "plan/autograd/float8.h"
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
@@ -382,10 +383,16 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_RING_ROWS:
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
         return;
+    case PLAN_GRAPH_EXCHANGE_SEND:
+        plan_exchange_backward(b);
+        return;
     case PLAN_GRAPH_TRACED:
         plan_traced_backward(b);
         return;
-    case PLAN_GRAPH_DETACHED: /* makes no node */
+    case PLAN_GRAPH_DETACHED: /* these make no nodes */
+    case PLAN_GRAPH_EXCHANGE_SPLITS:
+    case PLAN_GRAPH_EXCHANGE_AWAIT:
+    case PLAN_GRAPH_EXCHANGE_ORDER:
         break;
     }
     g_assert_not_reached();
@@ -534,6 +541,9 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_ROWS_OF:
         plan_rows_of_backward(b);
         return;
+    case PLAN_OP_PLACE_ROWS:
+        plan_place_rows_backward(b);
+        return;
     case PLAN_OP_ADD_TO_ROWS:
         plan_add_to_rows_backward(b);
         return;
@@ -567,6 +577,7 @@ static void differentiate(const PlanBackward *b) {
 #define SHARE_OP             GRADIENT_OP
 #define FLOAT8_OP            GRADIENT_OP
 #define RING_OP              GRADIENT_OP
+#define EXCHANGE_OP          GRADIENT_OP
 #define TRACED_OP            GRADIENT_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH:
@@ -626,6 +637,7 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_ALL_TO_ALL:
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:

@@ -1,4 +1,5 @@
 #include "plan/autograd/eager.h"
+#include "plan/autograd/exchange.h"
 #include "plan/autograd/float8.h"
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
@@ -218,6 +219,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
         differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
     }
     if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED ||
+        (PlanGraphView)op->kind == PLAN_GRAPH_EXCHANGE_AWAIT ||
         op->kind == PLAN_OP_ZERO_MASKED) { /* in place, where nothing comes back anyhow */
         return;
     }
@@ -263,6 +265,8 @@ static void run_op(PlanRun *run, uint32_t op_id) {
         (run->graph->compiled ? plan_ring_compiled_forward : plan_ring_forward)(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS) {
         plan_ring_rows_forward(run, op);
+    } else if (plan_exchange_is(op->kind)) {
+        plan_exchange_forward(run, op);
     } else if (plan_traced_is(op)) {
         plan_traced_forward(run, op_id, op);
     } else if (op->kind >= PLAN_N_OP_KINDS) {

@@ -38,6 +38,7 @@ typedef struct {
     uint32_t module;    /* that it begins with */
     GArray *parameters; /* uint32_t, in PyTorch's order */
     uint64_t elements;
+    bool of_experts;     /* that ranks share */
     bool stays_whole;    /* after forward, whatever the strategy says of units */
     uint32_t n_aliases;  /* in the list when it was entered */
     bool is_returned_to; /* by backward: a result of its forward wants a gradient */
@@ -270,7 +271,9 @@ struct _PlanRun {
     PLAN_VECTOR(uint32_t) late;    /* parameters whose gradients a program hands over at its end */
     PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
-    struct _PlanStages *stages;    /* of stages.h; NULL: one stage has all layers */
+    PlanTensor sent;     /* of exchange.h: what others are given, until it is waited for, and ... */
+    uint32_t sent_event; /* ... when they have it */
+    struct _PlanStages *stages; /* of stages.h; NULL: one stage has all layers */
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 

@@ -11,7 +11,9 @@ enum {
     LOSS = PLAN_N_OFFLOAD_SLOTS,
     NORM,
     COUNT,
-    FOUND
+    FOUND,
+    SENT,
+    TAKEN
 };
 
 static void read_number(PlanRun *run, unsigned which, PlanOperand number) {
@@ -33,6 +35,14 @@ void plan_run_read_norm(PlanRun *run, PlanTensor norm) {
 
 void plan_run_read_count(PlanRun *run, uint32_t buffer) {
     read_number(run, COUNT, (PlanOperand){.buffer = buffer, .elements = 1});
+}
+
+void plan_run_read_splits(PlanRun *run, PlanOperand splits, bool waits) {
+    uint32_t slot = plan_offload_slots_end(run) + (waits ? TAKEN : SENT);
+    plan_offload_move(run, PLAN_OP_SPLITS_TO_HOST, slot, splits, LANE_COMPUTE);
+    if (waits) {
+        plan_builder_host_wait_lane(&run->builder, LANE_COMPUTE);
+    }
 }
 
 void plan_run_ask_to_step(PlanRun *run, PlanTensor found) {

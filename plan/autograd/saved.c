@@ -83,6 +83,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_GROUPED_PARTS] = {3, {1, 2, 0}},
         [PLAN_OP_TOP_K] = {1, {2}},
         [PLAN_OP_ROWS_OF] = {1, {1}},
+        [PLAN_OP_PLACE_ROWS] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
     static const Saved nothing,

@@ -27,8 +27,8 @@ typedef struct {
 static Pieces pieces_of(const PlanFsdp2 *f, uint32_t u) {
     const PlanFsdp2Unit *unit = &f->units[u];
     return unit->in_parts ? (Pieces){PLAN_AXIS_PART, f->part_ranks,
-                                     unit->slice * f->ranks / f->part_ranks, f->parts}
-                          : (Pieces){PLAN_AXIS_SHARD, f->ranks, unit->slice, f->shards};
+                                     unit->slice * unit->ranks / f->part_ranks, f->parts}
+                          : (Pieces){unit->axis, unit->ranks, unit->slice, f->shards};
 }
 
 /* Shards that come from the host, or that 2.4 casts, take their places one by one. */
@@ -170,7 +170,7 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     if (unit->unsharded || unit->gathered != PLAN_NONE || !run->units[u].parameters->len) {
         return;
     }
-    if (!f->communicates) {
+    if (!unit->communicates) {
         if (!unit->pending) {
             unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
             unit->pending = true;
@@ -194,7 +194,7 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     }
     bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
-    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * f->ranks, unit->gathers,
+    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * unit->ranks, unit->gathers,
                                          PLAN_COMMUNICATION_GATHER, f->copies_in, "gathered");
     plan_builder_alloc_empty(&run->builder, unit->gathered);
     if (is_in_bytes) {
@@ -219,6 +219,14 @@ void plan_fsdp2_free_gathered(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     plan_builder_free(&run->builder, f->units[u].gathered);
     f->units[u].gathered = PLAN_NONE;
+}
+
+void plan_fsdp2_free_held(PlanRun *run) {
+    PlanFsdp2 *f = run->state;
+    if (f->held != PLAN_NONE) {
+        plan_fsdp2_free_gathered(run, f->held);
+        f->held = PLAN_NONE;
+    }
 }
 
 /* ---- from the gather buffer to parameters --------------------------------------------------- */
@@ -252,8 +260,9 @@ static void drop_parts(PlanRun *run, uint32_t u) {
 static void make_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
     f->whole[p] = plan_builder_buffer(
-        &run->builder, plan_fsdp2_chunk(f, p) * f->ranks, f->in_float8[p] ? PLAN_E4M3 : f->param,
-        PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+        &run->builder, plan_fsdp2_chunk(f, p) * plan_fsdp2_unit_of(run, p)->ranks,
+        f->in_float8[p] ? PLAN_E4M3 : f->param, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
+        run->parameters[p].name);
     if (f->has_storage[p]) {
         plan_builder_alloc(&run->builder, f->whole[p]);
     } else {
@@ -285,6 +294,7 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
     }
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
     plan_fsdp2_gather_lanes_wait(run, unit->copied_event);
+    plan_fsdp2_free_held(run);
     if (staged != PLAN_NONE) {
         plan_builder_free(&run->builder, staged);
     }
@@ -310,14 +320,14 @@ void plan_fsdp2_await(PlanRun *run, uint32_t u) {
     }
     plan_run_at_unit(run, u);
     plan_fsdp2_copy_out(run, u);
-    if (f->communicates) {
+    if (f->units[u].communicates) {
         plan_fsdp2_free_gathered(run, u);
     }
 }
 
 void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (f->communicates) {
+    if (f->units[u].communicates) {
         copy_out(run, u);
     } else {
         copy_out_alone(run, u);
@@ -350,7 +360,7 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &f->units[u];
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        uint64_t elements = plan_fsdp2_chunk(f, p) * f->ranks / f->part_ranks;
+        uint64_t elements = plan_fsdp2_chunk(f, p) * unit->ranks / f->part_ranks;
         f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
                                           PLAN_FSDP2_COMPUTE, run->parameters[p].name);
         plan_builder_alloc_empty(&run->builder, f->parts[p]);

@@ -1,7 +1,8 @@
 /* plan/flavours/fsdp2-layout.c - which rows of which parameter a rank of FSDP2 holds.
  *
  * Each parameter is dealt out by its first dimension in chunks of ceil(rows / ranks) rows over the
- * shard axis; every rank's shard has the size of the first chunk (trailing ranks hold padding).
+ * shard axis, experts that ranks share over those that have the same ones; every rank's shard has
+ * the size of the first chunk (trailing ranks hold padding).
  */
 #include <string.h>
 
@@ -24,10 +25,28 @@ uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n)
     return trained;
 }
 
+typedef struct {
+    PlanAxis axis;
+    uint64_t ranks, stride; /* every stride-th rank is of one group */
+} Group;
+
+static Group group_of(const PlanRun *run, uint32_t unit) {
+    const PlanStrategy *s = run->strategy;
+    return run->units[unit].of_experts
+               ? (Group){PLAN_AXIS_ALIKE, plan_strategy_alike_ranks(s), s->expert}
+               : (Group){PLAN_AXIS_SHARD, plan_strategy_shard_ranks(s), s->tensor};
+}
+
+/* Gradients of experts are of all ranks' tokens, whichever ranks add them up. */
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
     for (uint32_t u = 0; u < run->n_units; u++) {
         PlanFsdp2Unit *unit = &f->units[u];
-        *unit = (PlanFsdp2Unit){.gathered = PLAN_NONE,
+        Group group = group_of(run, u);
+        *unit = (PlanFsdp2Unit){.axis = group.axis,
+                                .ranks = group.ranks,
+                                .communicates = group.ranks > 1 || f->is_of_2_4,
+                                .divisor = run->units[u].of_experts ? (double)f->ranks : 0,
+                                .gathered = PLAN_NONE,
                                 .gradients = PLAN_NONE,
                                 .all_reduced = PLAN_NONE,
                                 .ready_event = PLAN_NONE};
@@ -36,8 +55,9 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
             uint64_t rows = (uint64_t)parameter->dims[0];
             f->row[p] = parameter->elements / rows;
-            f->chunk_rows[p] = (rows + f->ranks - 1) / f->ranks;
-            uint64_t before = MIN(rows, f->chunk_rows[p] * (run->rank / f->tensor % f->ranks));
+            f->chunk_rows[p] = (rows + group.ranks - 1) / group.ranks;
+            uint64_t place = run->rank / group.stride % group.ranks;
+            uint64_t before = MIN(rows, f->chunk_rows[p] * place);
             f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
             f->trained_start[p] = unit->trained;
             unit->slice += plan_fsdp2_chunk(f, p);
@@ -62,8 +82,8 @@ static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
 }
 
 void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
-    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
     for (uint32_t u = 0; u < run->n_units; u++) {
+        uint64_t ranks = group_of(run, u).ranks;
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
             const PlanGraphParameter *p =
                 plan_fsdp2_parameter(run, plan_fsdp2_parameter_of(run, u, i));
@@ -87,22 +107,39 @@ static char *text_of(const int64_t *numbers, guint n) {
     return g_string_free(text, FALSE);
 }
 
-/* How many rows of each size of first dimension a rank has. */
-void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_int64_hash, g_int64_equal);
-    g_autoptr(GArray) different = g_array_new(FALSE, FALSE, sizeof(int64_t));
+/* A size of first dimension, and who shards it. */
+typedef struct {
+    int64_t rows;
+    Group group;
+} Dealt;
+
+static GArray *different_rows(const PlanRun *run) {
+    g_autoptr(GHashTable) dense = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_autoptr(GHashTable) of_experts = g_hash_table_new(g_int64_hash, g_int64_equal);
+    GArray *different = g_array_new(FALSE, FALSE, sizeof(Dealt));
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        if (g_hash_table_add(seen, (gpointer)plan_fsdp2_parameter(run, p)->dims)) {
-            g_array_append_val(different, plan_fsdp2_parameter(run, p)->dims[0]);
+        uint32_t u = run->unit_of_parameter[p];
+        const int64_t *dims = plan_fsdp2_parameter(run, p)->dims;
+        GHashTable *seen = run->units[u].of_experts ? of_experts : dense;
+        if (g_hash_table_add(seen, (gpointer)dims)) {
+            Dealt dealt = {dims[0], group_of(run, u)};
+            g_array_append_val(different, dealt);
         }
     }
-    int64_t ranks = (int64_t)plan_strategy_shard_ranks(run->strategy);
+    return different;
+}
+
+/* How many rows of each size of first dimension a rank has. */
+void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
+    g_autoptr(GArray) different = different_rows(run);
     g_autofree int64_t *had = g_new(int64_t, different->len); /* by the rank before */
     for (uint64_t r = 0; r < run->strategy->ranks; r++) {
         bool like_before = r > 0 && run->strategy->context == 1;
         for (guint i = 0; i < different->len; i++) {
-            int64_t place = (int64_t)(r / run->strategy->tensor) % ranks;
-            int64_t has = rows_of(g_array_index(different, int64_t, i), ranks, place);
+            const Dealt *dealt = &g_array_index(different, Dealt, i);
+            int64_t ranks = (int64_t)dealt->group.ranks;
+            int64_t place = (int64_t)(r / dealt->group.stride) % ranks;
+            int64_t has = rows_of(dealt->rows, ranks, place);
             like_before &= has == had[i];
             had[i] = has;
         }
@@ -117,7 +154,7 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
 
 static void make_shard_on_host(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     uint64_t chunk = plan_fsdp2_chunk(f, p);
-    plan_offload_init_parameter(run, p, PLAN_AXIS_SHARD, chunk, 0, chunk);
+    plan_offload_init_parameter(run, p, plan_fsdp2_unit_of(run, p)->axis, chunk, 0, chunk);
     plan_offload_end_init(run, p, chunk);
     f->shards[p] = PLAN_NONE;
 }
@@ -130,7 +167,8 @@ static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     if (f->local[p] < plan_fsdp2_chunk(f, p)) {
         zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
     }
-    plan_init_parameter(run, p, f->shards[p], PLAN_AXIS_SHARD, plan_fsdp2_chunk(f, p), 0);
+    plan_init_parameter(run, p, f->shards[p], plan_fsdp2_unit_of(run, p)->axis,
+                        plan_fsdp2_chunk(f, p), 0);
     if (plan_offload_has_params(run)) {
         plan_offload_put_shard(run, p, f->shards[p], PLAN_FSDP2_COMPUTE);
         plan_builder_free(&run->builder, f->shards[p]);
@@ -158,6 +196,13 @@ static bool is_behind_blocks(const PlanRun *run, uint32_t unit) {
            !plan_graph_at(run->graph->modules, PlanGraphModule, m)->is_block;
 }
 
+/* A block's are a unit before the block is, if ranks share them. */
+static void make_experts(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, uint32_t u) {
+    for (; u < run->n_units && run->units[u].of_experts; u++) {
+        make_shards(run, f, construct, u);
+    }
+}
+
 /* Units are sharded in order, the root last: as fully_shard is called. */
 void plan_fsdp2_construct(PlanRun *run) {
     PlanFsdp2 *f = run->state = g_new0(PlanFsdp2, 1);
@@ -165,7 +210,6 @@ void plan_fsdp2_construct(PlanRun *run) {
     uint32_t n = run->graph->parameters->len;
     f->is_of_2_4 = strategy->pytorch == PLAN_PYTORCH_2_4;
     f->ranks = plan_strategy_shard_ranks(strategy);
-    f->communicates = f->ranks > 1 || f->is_of_2_4;
     f->tensor = strategy->tensor;
     f->copies_in = strategy->pipeline_stages > 1 ? PLAN_FSDP2_COMPUTE : PLAN_FSDP2_COPY_IN;
     f->replicas = strategy->ranks / strategy->pipeline / f->tensor / f->ranks;
@@ -194,7 +238,8 @@ void plan_fsdp2_construct(PlanRun *run) {
     plan_construct_init(&construct, run);
     for (unsigned behind = 0; behind < 2; behind++) {
         for (uint32_t u = 1; u < run->n_units; u++) {
-            if (is_behind_blocks(run, u) == behind) {
+            if (!run->units[u].of_experts && is_behind_blocks(run, u) == behind) {
+                make_experts(run, f, &construct, u + 1);
                 make_shards(run, f, &construct, u);
             }
         }

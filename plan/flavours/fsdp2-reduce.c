@@ -78,11 +78,11 @@ static void settle_shared(PlanRun *run, uint32_t p) {
 
 static void pack_gradients(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    int64_t slices[] = {(int64_t)f->units[u].trained, (int64_t)f->ranks};
+    int64_t slices[] = {(int64_t)f->units[u].trained, (int64_t)f->units[u].ranks};
     uint8_t lane = f->is_of_2_4 ? PLAN_FSDP2_REDUCE : PLAN_FSDP2_COMPUTE;
     f->reducing = plan_builder_buffer(
-        &run->builder, f->units[u].trained * f->ranks, f->reduce,
-        f->communicates ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP, lane, "packed");
+        &run->builder, f->units[u].trained * f->units[u].ranks, f->reduce,
+        f->units[u].communicates ? PLAN_COMMUNICATION_REDUCE : PLAN_TEMPORARY_OP, lane, "packed");
     if (f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
     }
@@ -134,7 +134,7 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
     const PlanFsdp2 *f = run->state;
     bool moves_on = f->reduce != f->master || plan_offload_has_params(run);
     bool is_added = f->units[u].gradients != PLAN_NONE;
-    if (f->communicates) {
+    if (f->units[u].communicates) {
         return PLAN_GRADIENTS_SHARDED;
     }
     if (f->replicas > 1) {
@@ -143,21 +143,44 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
     return moves_on ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
 }
 
+/* On one rank what would be reduced is copied; divided first, where it is. */
+static void copy_alone(PlanRun *run, const PlanFsdp2Unit *unit, uint32_t reduced) {
+    PlanFsdp2 *f = run->state;
+    uint32_t from = f->reducing;
+    if (unit->divisor > 0) {
+        double factor = 1 / unit->divisor;
+        from = plan_builder_buffer(&run->builder, unit->trained, f->reduce, PLAN_TEMPORARY_OP,
+                                   PLAN_FSDP2_REDUCE, "divided");
+        plan_builder_alloc(&run->builder, from);
+        plan_builder_begin_op(&run->builder, PLAN_OP_TIMES_NUMBER, PLAN_AXIS_NONE,
+                              (int64_t[]){(int64_t)unit->trained}, &factor);
+        plan_builder_whole(&run->builder, f->reducing);
+        plan_builder_whole(&run->builder, from);
+        plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
+    }
+    plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, from, reduced, unit->trained);
+    if (from != f->reducing) {
+        plan_builder_free(&run->builder, from);
+    }
+}
+
 static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    uint64_t slice = f->units[u].trained;
+    const PlanFsdp2Unit *unit = &f->units[u];
+    uint64_t slice = unit->trained;
     if (!f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
     }
     uint32_t reduced =
         new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
-    divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * f->ranks, divisor_of(f).before);
-    if (!f->communicates) {
-        plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, f->reducing, reduced, slice);
+    divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * unit->ranks, divisor_of(f).before);
+    if (!unit->communicates) {
+        copy_alone(run, unit, reduced);
     } else {
-        plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-                              (int64_t[]){(int64_t)(slice * f->ranks), (int64_t)f->ranks},
-                              (double[]){f->reduce != PLAN_FP16});
+        double average = unit->divisor > 0 ? -unit->divisor : f->reduce != PLAN_FP16;
+        plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, unit->axis,
+                              (int64_t[]){(int64_t)(slice * unit->ranks), (int64_t)unit->ranks},
+                              &average);
         plan_builder_whole(&run->builder, f->reducing);
         plan_builder_whole(&run->builder, reduced);
         plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
@@ -280,7 +303,7 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
     pack_gradients(run, u);
     /* A loop variable holds the last one until the function returns; on one rank the loop is not
      * run, and 2.4 had none. */
-    uint32_t held = f->ranks > 1 && !f->is_of_2_4;
+    uint32_t held = unit->ranks > 1 && !f->is_of_2_4;
     for (uint32_t i = n - held; i-- > 0;) {
         drop(run, whole_gradient(run, trained[i]));
     }

@@ -53,9 +53,40 @@ static void begin_pass(PlanRun *run) {
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
+/* Of units that share experts, the block behind a block, and its experts; 0: there is none. */
+static bool is_block(const PlanRun *run, uint32_t u) {
+    return u != 0 && u < run->n_units && !run->units[u].of_experts;
+}
+
+static uint32_t block_after(const PlanRun *run, uint32_t u) {
+    uint32_t next = u + 1;
+    while (is_block(run, u) && next < run->n_units && !is_block(run, next)) {
+        next++;
+    }
+    return is_block(run, u) && next < run->n_units ? next : 0;
+}
+
+static uint32_t block_before(const PlanRun *run, uint32_t u) {
+    uint32_t before = u;
+    while (is_block(run, u) && --before > 0 && !is_block(run, before)) {
+    }
+    return is_block(run, u) ? before : 0;
+}
+
+/* torchtitan lists a block's neighbours and their experts, for both ways. */
+static void prefetch_block(PlanRun *run, uint32_t u) {
+    for (uint32_t i = u; i > 0 && i < run->n_units && (i == u || !is_block(run, i)); i++) {
+        plan_fsdp2_unshard(run, i);
+    }
+}
+
 /* Lists given to set_modules_to_forward_prefetch(): each block's are those after it; the root has
  * none. */
 static void prefetch_forward(PlanRun *run, uint32_t u) {
+    if (run->graph->expert > 1) {
+        prefetch_block(run, block_after(run, u));
+        return;
+    }
     uint64_t ahead = u == 0 ? 0 : plan_strategy_forward_prefetch(run->strategy);
     for (uint32_t next = u + 1; next < run->n_units && next <= u + ahead; next++) {
         plan_fsdp2_unshard(run, next);
@@ -76,10 +107,8 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
     }
     plan_fsdp2_copy_out(run, u);
-    if (f->held != PLAN_NONE) {
-        plan_fsdp2_free_gathered(run, f->held);
-    }
-    f->held = f->communicates ? u : PLAN_NONE;
+    plan_fsdp2_free_held(run);
+    f->held = f->units[u].communicates ? u : PLAN_NONE;
     prefetch_forward(run, u);
 }
 
@@ -122,8 +151,7 @@ static void post_forward(PlanRun *run, uint32_t u) {
     }
     if (u == 0 && f->held != PLAN_NONE) {
         plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
-        plan_fsdp2_free_gathered(run, f->held);
-        f->held = PLAN_NONE;
+        plan_fsdp2_free_held(run);
     }
 }
 
@@ -135,6 +163,10 @@ static void prefetch(PlanRun *run, uint32_t u) {
      * is.
      */
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE && u != 0) {
+        return;
+    }
+    if (run->graph->expert > 1 && block_before(run, u)) {
+        prefetch_block(run, block_before(run, u));
         return;
     }
     for (uint32_t i = f->post_forward_order->len; i-- > 1;) {
@@ -153,7 +185,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     plan_fsdp2_unshard(run, u);
     if (!f->units[u].unsharded) {
         plan_fsdp2_copy_out(run, u);
-        if (f->communicates) {
+        if (f->units[u].communicates) {
             plan_fsdp2_gather_lanes_wait(run, f->units[u].copied_event);
             plan_fsdp2_free_gathered(run, u);
         }

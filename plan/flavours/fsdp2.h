@@ -14,6 +14,10 @@ enum {
 };
 
 typedef struct {
+    PlanAxis axis;         /* those that shard it */
+    uint64_t ranks;        /* of that axis */
+    bool communicates;     /* gathers and reduces; a rank by itself did too in 2.4 */
+    double divisor;        /* of sums of gradients; 0: they are averaged */
     PlanDtype gathers;     /* what is gathered in: bytes, where dtypes differ */
     uint64_t slice;        /* elements of one rank, padded */
     uint64_t plain;        /* those that are not in float8 */
@@ -34,7 +38,6 @@ typedef struct {
 
 typedef struct {
     bool is_of_2_4;                  /* PyTorch 2.4: the head of fsdp2.c says what differs */
-    bool communicates;               /* gathers and reduces; a rank by itself did too in 2.4 */
     uint8_t copies_in;               /* lane; compute, where units are gathered by hand */
     uint64_t ranks, replicas;        /* of the shard axis, and of the other */
     uint64_t tensor;                 /* ranks that share each layer, and so each parameter */
@@ -78,6 +81,10 @@ static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
     return f->chunk_rows[p] * f->row[p];
 }
 
+static inline const PlanFsdp2Unit *plan_fsdp2_unit_of(const PlanRun *run, uint32_t p) {
+    return &((const PlanFsdp2 *)run->state)->units[run->unit_of_parameter[p]];
+}
+
 /* The parameter's gradient in a buffer of its unit's sharded gradients. */
 static inline PlanOperand plan_fsdp2_gradient_in(const PlanFsdp2 *f, uint32_t p, uint32_t buffer) {
     return (PlanOperand){.buffer = buffer,
@@ -104,6 +111,7 @@ void plan_fsdp2_copy_out(PlanRun *run, uint32_t unit);
  * gathered and not copied out. */
 void plan_fsdp2_await(PlanRun *run, uint32_t unit);
 void plan_fsdp2_free_gathered(PlanRun *run, uint32_t unit);
+void plan_fsdp2_free_held(PlanRun *run); /* of the unit before, in forward */
 void plan_fsdp2_reshard(PlanRun *run, uint32_t unit);
 void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t unit);
 

@@ -75,7 +75,8 @@ static bool axis_size(PlanReader *r, const char *axis, uint32_t *ret) {
 
 /* These are written where they have several ranks, in this order. */
 static bool read_axes_of_several(PlanReader *r) {
-    static const PlanAxis several[] = {PLAN_AXIS_TENSOR, PLAN_AXIS_CONTEXT, PLAN_AXIS_PIPELINE};
+    static const PlanAxis several[] = {PLAN_AXIS_TENSOR, PLAN_AXIS_CONTEXT, PLAN_AXIS_PIPELINE,
+                                       PLAN_AXIS_EXPERT};
     uint32_t *axes = r->plan->axes;
     const char *w = plan_reader_word(r);
     for (unsigned i = 0; i < G_N_ELEMENTS(several); i++) {
@@ -101,13 +102,15 @@ static bool read_mesh(PlanReader *r) {
         !axis_size(r, "part", &plan->axes[PLAN_AXIS_PART]) || !read_axes_of_several(r)) {
         return false;
     }
-    static const PlanAxis cut[] = {PLAN_AXIS_PART, PLAN_AXIS_CONTEXT};
+    static const PlanAxis cut[] = {PLAN_AXIS_PART, PLAN_AXIS_CONTEXT, PLAN_AXIS_EXPERT};
     for (unsigned i = 0; i < G_N_ELEMENTS(cut); i++) {
         if (plan->axes[PLAN_AXIS_SHARD] % plan->axes[cut[i]]) {
             return plan_reader_fail(r, "%s=%u does not divide shard=%u", plan_axis_name(cut[i]),
                                     plan->axes[cut[i]], plan->axes[PLAN_AXIS_SHARD]);
         }
     }
+    uint32_t expert = plan->axes[PLAN_AXIS_EXPERT];
+    plan->axes[PLAN_AXIS_ALIKE] = expert > 1 ? plan->axes[PLAN_AXIS_SHARD] / expert : 1;
     uint64_t world =
         (uint64_t)plan->axes[PLAN_AXIS_REPLICATE] * (uint64_t)plan->axes[PLAN_AXIS_SHARD];
     world = world > MAX_WORLD ? world : world * plan->axes[PLAN_AXIS_TENSOR];
@@ -238,11 +241,14 @@ static bool read_parameters(PlanReader *r) {
         p.frozen = plan_reader_skip(r, "frozen");
         p.share = plan_reader_skip(r, "rows")      ? PLAN_SHARE_ROWS
                   : plan_reader_skip(r, "columns") ? PLAN_SHARE_COLUMNS
+                  : plan_reader_skip(r, "experts") ? PLAN_SHARE_EXPERTS
                                                    : PLAN_SHARE_ALL;
         int64_t shared = p.dims[p.share == PLAN_SHARE_COLUMNS ? p.n_dims - 1 : 0];
-        if (p.share != PLAN_SHARE_ALL && shared % r->plan->axes[PLAN_AXIS_TENSOR]) {
-            return plan_reader_fail(r, "the tensor axis does not divide %s of this parameter",
-                                    p.share == PLAN_SHARE_ROWS ? "the rows" : "the columns");
+        PlanAxis axis = plan_axis_of_share((PlanShare)p.share);
+        if (shared % r->plan->axes[axis]) {
+            return plan_reader_fail(r, "the %s axis does not divide %s of this parameter",
+                                    plan_axis_name(axis),
+                                    p.share == PLAN_SHARE_COLUMNS ? "the columns" : "the rows");
         }
         if (!plan_reader_end_of_line(r)) {
             return false;

@@ -88,7 +88,11 @@ static void append_tables(const Plan *plan, GString *text) {
             g_string_append_printf(text, "%s" I64, d ? "x" : "", p->dims[d]);
         }
         static const char *const shares[] = {
-            [PLAN_SHARE_ALL] = "", [PLAN_SHARE_ROWS] = " rows", [PLAN_SHARE_COLUMNS] = " columns"};
+            [PLAN_SHARE_ALL] = "",
+            [PLAN_SHARE_ROWS] = " rows",
+            [PLAN_SHARE_COLUMNS] = " columns",
+            [PLAN_SHARE_EXPERTS] = " experts",
+        };
         g_string_append_printf(text, " %s%s%s\n", p->name, p->frozen ? " frozen" : "",
                                shares[p->share]);
     }
@@ -261,6 +265,9 @@ void plan_text_append_program(const Plan *plan, GString *text) {
     }
     if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
         g_string_append_printf(text, " pipeline=%u", plan->axes[PLAN_AXIS_PIPELINE]);
+    }
+    if (plan->axes[PLAN_AXIS_EXPERT] > 1) {
+        g_string_append_printf(text, " expert=%u", plan->axes[PLAN_AXIS_EXPERT]);
     }
     g_string_append(text, "\nlanes");
     for (uint32_t i = 0; i < plan->n_lanes; i++) {

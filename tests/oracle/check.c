@@ -37,6 +37,7 @@ static const struct {
 static const char *const kinds[][2] = {{"all_gather_into_tensor", "all_gather"},
                                        {"reduce_scatter_tensor", "reduce_scatter"},
                                        {"all_to_all_single", "pass_on"},
+                                       {"all_to_all_single", "all_to_all"},
                                        {"all_reduce", "all_reduce"},
                                        {"all_reduce", "host_all_reduce"},
                                        {"broadcast", "broadcast"},

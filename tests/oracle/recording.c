@@ -401,6 +401,9 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "context")) {
         strategy->context = (uint64_t)int_of(options, "context");
     }
+    if (has(options, "expert")) {
+        strategy->expert = (uint64_t)int_of(options, "expert");
+    }
     if (has(options, "pipeline")) {
         strategy->pipeline = (uint64_t)int_of(options, "pipeline");
         const char *schedule = text_of(options, "pipeline_schedule");

@@ -16,7 +16,7 @@ def prepare(recorder, options):
     if options.compile:  # a program waits where it issues, and holds what it reads by itself
         return
     _wait_where_the_ring_does()
-    _hold_until_waited_for(recorder)
+    hold_until_waited_for(recorder)
 
 
 def part_of(shape, options):
@@ -46,7 +46,7 @@ def _wait_where_the_ring_does():
     _attention._maybe_wait = collectives.wait_tensor
 
 
-def _hold_until_waited_for(recorder):
+def hold_until_waited_for(recorder):
     """NCCL's process group holds what a collective reads until somebody waits for it (ProcessGroupNCCL.cpp,
     stashed_for_allocator_safety_), which a pretended group does not."""
     held = {}

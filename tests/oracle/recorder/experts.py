@@ -1,8 +1,8 @@
 """Hidden layers of which each token goes to a few ("mixture of experts"), dropless: whatever the router chooses, every
 token keeps its experts, and all tensors have tokens x experts-per-token rows.
 
-The operations, their order and the names that hold their results are those of torchtitan's MoE without expert
-parallelism (torchtitan/models/common/moe.py at 71213cf1 and token_dispatcher.py at e04d67ef, 2026): scores in fp32,
+The operations, their order and the names that hold their results are those of torchtitan's MoE, without expert
+parallelism unless expert_parallel.py adds it (torchtitan/models/common/moe.py at 71213cf1 and token_dispatcher.py at e04d67ef, 2026): scores in fp32,
 top-k, a stable sort by expert, rows gathered, products grouped by expert, rows scored behind the experts and
 scattered back. Of its own: the products are in the network's dtype, which torchtitan casts to bf16 (no copies in bf16); what
 is scattered is added by PyTorch's own scatter_add; the sum has a name of its own, so that what it was added to goes when
@@ -11,6 +11,9 @@ the call returns, and nothing is made between; no bias balances the experts."""
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+import expert_parallel
+import versions
 
 
 # What PyTorch's derivatives of x[index] and gather do for real tensors: they add into zeros in place. For a tensor's
@@ -87,6 +90,7 @@ def count(chosen, experts):
 class GroupedExperts(nn.Module):
     def __init__(self, shape):
         super().__init__()
+        self.is_shared = False  # each rank has some
         self.gate = self.made(shape, shape.expert_ffn, shape.width)
         self.down = self.made(shape, shape.width, shape.expert_ffn)
         self.up = self.made(shape, shape.expert_ffn, shape.width)
@@ -96,10 +100,11 @@ class GroupedExperts(nn.Module):
         return nn.Parameter(nn.init.normal_(torch.empty(shape.experts, *size), std=0.02))
 
     def forward(self, x, counts):
+        gate, down, up = (w.to_local() if isinstance(w, versions.DTensor) else w for w in (self.gate, self.down, self.up))
         ends = torch.cumsum(counts, dim=0, dtype=torch.int32)
-        hidden = F.silu(torch._grouped_mm(x, self.gate.transpose(-2, -1), offs=ends))
-        hidden = hidden * torch._grouped_mm(x, self.up.transpose(-2, -1), offs=ends)
-        return torch._grouped_mm(hidden, self.down.transpose(-2, -1), offs=ends)
+        hidden = F.silu(torch._grouped_mm(x, gate.transpose(-2, -1), offs=ends))
+        hidden = hidden * torch._grouped_mm(x, up.transpose(-2, -1), offs=ends)
+        return torch._grouped_mm(hidden, down.transpose(-2, -1), offs=ends)
 
 
 class Experts(nn.Module):
@@ -119,8 +124,11 @@ class Experts(nn.Module):
             self.tokens_per_expert.add_(counts)
         scores, tokens, counts = self.sorted_by_expert(top, chosen)
         routed = RowsOf.apply(x, tokens)
+        given = routed if self.experts.is_shared else None  # torchtitan's has a name of its own; else backward keeps it
         routed = self.experts(routed, counts)
         out = self.shared(x) if self.shared else torch.zeros_like(x)
+        if self.experts.is_shared:
+            expert_parallel.await_(routed)
         routed = (routed.to(torch.float32) * scores.reshape(-1, 1)).to(x.dtype)
         total = out.scatter_add(dim=0, index=tokens.reshape(-1, 1).expand(-1, width), src=routed)
         return total.reshape(batch, seq, width)

@@ -1,0 +1,150 @@
+#include "exec/host/exchange.h"
+
+#include <string.h>
+
+#include "exec/error.h"
+#include "exec/task.h"
+
+static int64_t *i64(const ExecTask *t, unsigned i) {
+    return t->pointers[i];
+}
+
+/* ---- how many rows -------------------------------------------------------------------------- */
+
+static void splits(const ExecTask *t) {
+    size_t ranks = dim(t, 0), experts = dim(t, 1);
+    for (size_t rank = 0; rank < ranks; rank++) {
+        i64(t, 1)[rank] = 0;
+        for (size_t e = 0; e < experts; e++) {
+            i64(t, 1)[rank] += i64(t, 0)[rank * experts + e];
+        }
+    }
+}
+
+/* The host's reading: as many rows for each rank is what the plan has room for. */
+static bool are_balanced(const ExecTask *t, GError **error) {
+    for (size_t rank = 1; rank < dim(t, 0); rank++) {
+        if (i64(t, 0)[rank] != i64(t, 0)[0]) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                        "the router sends %" G_GINT64_FORMAT " rows to one rank and "
+                        "%" G_GINT64_FORMAT " to another, and a plan of experts that ranks share "
+                        "has room for as many each; set routing = in-turn in the network",
+                        i64(t, 0)[0], i64(t, 0)[rank]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void own_counts(const ExecTask *t) {
+    size_t ranks = dim(t, 0), experts = dim(t, 1);
+    memset(i64(t, 1), 0, experts * sizeof(int64_t));
+    for (size_t i = 0; i < ranks * experts; i++) {
+        i64(t, 1)[i % experts] += i64(t, 0)[i];
+    }
+}
+
+/* ---- in which order ------------------------------------------------------------------------- */
+
+static void running_sum(const ExecTask *t) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        sum += i64(t, 0)[i];
+        i64(t, 1)[i] = sum;
+    }
+}
+
+static void by_expert(const ExecTask *t) {
+    size_t ranks = dim(t, 0), experts = dim(t, 1);
+    for (size_t rank = 0; rank < ranks; rank++) {
+        for (size_t e = 0; e < experts; e++) {
+            i64(t, 1)[e * ranks + rank] = i64(t, 0)[rank * experts + e];
+        }
+    }
+}
+
+static void combine(const ExecTask *t, int64_t sign) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        i64(t, 2)[i] = i64(t, 0)[i] + sign * i64(t, 1)[i];
+    }
+}
+
+/* The first segment that ends behind a place; behind all the last one. */
+static void segment(const ExecTask *t) {
+    size_t n = dim(t, 0), segments = dim(t, 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t s = 0;
+        while (s + 1 < segments && i64(t, 0)[s] <= i64(t, 1)[i]) {
+            s++;
+        }
+        i64(t, 2)[i] = (int64_t)s;
+    }
+}
+
+static bool of_segment(const ExecTask *t) {
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        if (i64(t, 1)[i] < 0 || i64(t, 1)[i] >= (int64_t)dim(t, 1)) {
+            return false;
+        }
+        i64(t, 2)[i] = i64(t, 0)[i64(t, 1)[i]];
+    }
+    return true;
+}
+
+static bool place_rows(const ExecTask *t) {
+    size_t n = dim(t, 0), width = dim(t, 1);
+    for (size_t i = 0; i < n; i++) {
+        int64_t to = i64(t, 1)[i];
+        if (to < 0 || to >= (int64_t)n) {
+            return false;
+        }
+        memcpy(f32(t, 2) + (size_t)to * width, f32(t, 0) + i * width, width * sizeof(float));
+    }
+    return true;
+}
+
+/* ---- the switch ----------------------------------------------------------------------------- */
+
+static bool run(const ExecTask *t) {
+    switch (t->op->kind) {
+    case PLAN_OP_SPLITS:
+        splits(t);
+        return true;
+    case PLAN_OP_OWN_COUNTS:
+        own_counts(t);
+        return true;
+    case PLAN_OP_RUNNING_SUM:
+        running_sum(t);
+        return true;
+    case PLAN_OP_BY_EXPERT:
+        by_expert(t);
+        return true;
+    case PLAN_OP_WHOLE_LESS:
+        combine(t, -1);
+        return true;
+    case PLAN_OP_WHOLE_PLUS:
+        combine(t, 1);
+        return true;
+    case PLAN_OP_SEGMENT:
+        segment(t);
+        return true;
+    case PLAN_OP_OF_SEGMENT:
+        return of_segment(t);
+    case PLAN_OP_PLACE_ROWS:
+        return place_rows(t);
+    default:
+        g_assert_not_reached();
+    }
+}
+
+bool exec_exchange_compute(const ExecTask *t, GError **error) {
+    if (t->op->kind == PLAN_OP_SPLITS_TO_HOST) {
+        return are_balanced(t, error);
+    }
+    bool is_done = run(t);
+    if (!is_done) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table",
+                    plan_op_info((PlanOpKind)t->op->kind)->name);
+    }
+    return is_done;
+}

@@ -1,0 +1,163 @@
+"""Experts that ranks share (expert parallel), as torchtitan has it: each rank of the mesh's dimension `expert` has some
+experts, whole but for FSDP2, and all ranks' rows that go to them.
+
+The operations, their order and the names that hold their results are those of torchtitan's ExpertParallel
+(torchtitan/distributed/expert_parallel.py and torchtitan/models/common/moe/utils.py, both at 03a13843, 2026): hooks around the
+experts' module, which lie inside of FSDP2's.  Rows by expert are sent to the ranks that have the experts, the host reads how
+many rows it will send and take, the rows follow, and are put in order of experts; behind the experts all of it the
+other way round.  What comes last is not waited for there: a device's tensor that was not is waited for where it is first used.
+
+FSDP2 wraps them as torchtitan/models/llama4/parallelize.py does (apply_fsdp, at 01db32e9, 2026): the experts of a block are a
+unit of their own, over the ranks that have the same ones, with a divisor of gradients that counts all ranks, and
+what is gathered ahead is listed.
+
+Tensors without memory have no numbers to read: routing is taken to be balanced, and each rank is sent as many rows.  Of its own:
+forward is replaced where torchtitan hooks, and the order of rows goes when it has been used, where torchtitan's object
+has it until its next forward (8 bytes a row)."""
+
+import functools
+
+import torch
+from torch import nn
+
+import context_parallel
+import tensor_parallel
+
+
+host_reads = None  # notes that the host waits for what compute was given
+
+
+def prepare(recorder):
+    global host_reads
+    host_reads = functools.partial(recorder.log, "host_reads")
+    tensor_parallel.prepare(recorder)
+    recorder.joins_flat_gradients = False
+    context_parallel.hold_until_waited_for(recorder)
+
+
+def share_experts(network, mesh):
+    """Each rank has its part of every block's experts, as DTensors."""
+    from torch.distributed.tensor import DTensor, Shard
+    for module in network.modules():
+        if not hasattr(module, "is_shared"):
+            continue
+        module.is_shared = True
+        for name, whole in list(module.named_parameters()):
+            own = whole.detach().chunk(mesh.size(), dim=0)[mesh.get_local_rank()].clone()
+            parameter = nn.Parameter(DTensor.from_local(own, mesh, [Shard(0)], run_check=False))
+            module.register_parameter(name, parameter)
+        module.forward = Exchange(mesh, module.forward)
+
+
+def wrap_experts(block, options, mesh, more):
+    """More ranks than experts cut each expert by its rows."""
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Shard
+    cuts_rows = options.world > block.mlp.shape.experts
+    fully_shard(block.mlp.experts, **{**more, "mesh": mesh},
+                shard_placement_fn=(lambda parameter: Shard(1)) if cuts_rows else None)
+    block.mlp.experts.set_gradient_divide_factor(options.world)
+
+
+def prefetch_experts(blocks):
+    """The host's reading would hold back what FSDP2 gathers ahead by itself."""
+    for block, after in zip(blocks, blocks[1:]):
+        block.set_modules_to_forward_prefetch([after, after.mlp.experts])
+        after.set_modules_to_backward_prefetch([block, block.mlp.experts])
+
+
+def noted(x):
+    """The recorder sees in which module a node was made that Python makes."""
+    x.detach()
+    return x
+
+
+def exchanged(x, taken, given, group):
+    """Not as all_to_all_single of functional collectives, which waits at once for a tensor without memory."""
+    return noted(torch.ops._c10d_functional.all_to_all_single(x, taken, given, group))
+
+
+def await_(x):
+    """Where a tensor is first used that a device has not waited for."""
+    with torch.no_grad():
+        torch.ops._c10d_functional.wait_tensor(x.detach())
+
+
+class PutRows(torch.autograd.Function):
+    """What C++ does to real tensors when a new tensor's rows are assigned to."""
+
+    @staticmethod
+    def forward(ctx, rows, index, shape):
+        ctx.save_for_backward(index)
+        made = rows.new_empty(shape)
+        made[index] = rows
+        return made
+
+    @staticmethod
+    def backward(ctx, grad):
+        index, = ctx.saved_tensors
+        return grad[index], None, None
+
+
+def splits(counts, rows, ranks, waits):
+    """How many rows each rank is sent, or sends: on the host, which waits for the second copy alone."""
+    sums = counts.view(ranks, -1).sum(dim=1)
+    if waits:
+        host_reads()
+    sums = sums.to(torch.device("cpu"))
+    if isinstance(sums, torch._subclasses.FakeTensor):
+        return [rows // ranks + (i < rows % ranks) for i in range(ranks)]
+    return [int(n) for n in sums.tolist()]
+
+
+def order_by_expert(counts_group, ranks, rows):
+    """From the order of ranks, and of experts within each, to that of experts."""
+    starts = counts_group.cumsum(0) - counts_group
+    matrix = counts_group.view(ranks, -1)
+    counts = matrix.sum(0)
+    lengths = matrix.t().reshape(-1)
+    starts = starts.view(ranks, -1).t().reshape(-1)
+    made = lengths.cumsum(0) - lengths
+    ends = made + lengths
+    bias = starts - made
+    place = torch.arange(rows, device=counts_group.device)
+    segment = torch.searchsorted(ends, place, right=True)
+    order = place + bias[segment]
+    return order, counts
+
+
+def permuted(x, counts, ranks):
+    from experts import RowsOf
+    with torch.no_grad():
+        order, counts = order_by_expert(counts, ranks, x.shape[0])
+    shape = x.shape
+    await_(x)
+    x = RowsOf.apply(x, order)
+    return shape, x, order, counts
+
+
+class Exchange:
+    """What torchtitan hooks to a module's call, around its forward."""
+
+    def __init__(self, mesh, forward):
+        self.ranks, self.group, self.forward = mesh.size(), mesh.get_group().group_name, forward
+
+    def __call__(self, routed, counts):
+        routed, counts, sent = self.dispatch(routed, counts)
+        made = self.forward(routed, counts)
+        return self.combine(made, *sent)
+
+    def dispatch(self, routed, counts):
+        with torch.no_grad():
+            each = [counts.size(0) // self.ranks] * self.ranks
+            counts_group = exchanged(counts, each, each, self.group)
+            counts_group = torch.ops._c10d_functional.wait_tensor(counts_group)
+            given = splits(counts, routed.size(0), self.ranks, False)
+            taken = splits(counts_group, routed.size(0), self.ranks, True)
+        routed = exchanged(routed, taken, given, self.group)
+        shape, routed, order, counts_group = permuted(routed, counts_group, self.ranks)
+        return routed, counts_group, (shape, order, given, taken)
+
+    def combine(self, made, shape, order, given, taken):
+        made = noted(PutRows.apply(made, order, shape))
+        return exchanged(made, given, taken, self.group)
