@@ -35,7 +35,7 @@ static const struct {
     {"pp pipeline-parallel pipeline-model-parallel-size", "--pipeline"},
     {"vpp virtual-pipeline-model-parallel-size", "--pipeline-stages"},
     {"cp context-parallel context-parallel-size", "--context"},
-    {"ep expert-parallel expert-model-parallel-size", "--expert (not planned yet)"},
+    {"ep expert-parallel expert-parallel-degree expert-model-parallel-size", "--expert"},
     {"max-grad-norm clip-grad gradient-clipping max-norm", "--clip"},
     {"cpu-offload offload-params offload-optimizer", "--offload params (or optimizer)"},
     {"torch-compile jit", "--kernels compiled"},

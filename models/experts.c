@@ -22,7 +22,8 @@ ModelExperts model_experts_of(const ModelNetwork *network) {
                           .per_token = network->experts_per_token,
                           .ffn = network->expert_ffn,
                           .shared_ffn = network->shared_ffn,
-                          .keeps_scores = network->keeps_scores};
+                          .keeps_scores = network->keeps_scores,
+                          .in_turn = network->routes_in_turn};
 }
 
 static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
@@ -117,6 +118,15 @@ typedef struct {
     uint32_t top, chosen, counts;
 } Routed;
 
+/* The first token's experts are the first, the next one's those behind them, around all: what
+ * torchtitan's _debug_force_load_balance makes, when experts have been chosen by their scores. */
+static uint32_t run_turns(const Walk *walk) {
+    int64_t n = (int64_t)walk->pairs, dims[] = {n, (int64_t)walk->experts->n};
+    uint32_t places =
+        run(walk, PLAN_OP_ARANGE, PLAN_NONE, PLAN_NONE, PLAN_INT64, walk->pairs, &n, NULL);
+    return run(walk, PLAN_OP_REMAINDER, places, PLAN_NONE, PLAN_INT64, walk->pairs, dims, NULL);
+}
+
 static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
@@ -136,8 +146,19 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
         plan_graph_op(graph, PLAN_OP_TOP_K, &seen, 1, dtypes, elements, 2, dims, NULL);
     uint32_t chosen = unused + 1;
     plan_graph_hold(graph, unused);
-    uint32_t top =
-        run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+    bool in_turn = walk->experts->in_turn; /* then nobody wants a gradient of what was chosen */
+    uint32_t top = run(walk, PLAN_OP_PICK_COLUMNS, in_turn ? seen : scores, chosen, PLAN_FP32,
+                       walk->pairs, dims, NULL);
+    if (in_turn) {
+        uint32_t by_turns = run_turns(walk);
+        uint32_t of_turns =
+            run(walk, PLAN_OP_PICK_COLUMNS, scores, by_turns, PLAN_FP32, walk->pairs, dims, NULL);
+        plan_graph_keep(graph, top);    /* until the name that it has takes the other */
+        plan_graph_hold(graph, chosen); /* by what made it, whose other result has a name */
+        plan_graph_let_go_after(graph, unused, chosen);
+        chosen = by_turns;
+        top = of_turns;
+    }
     if (!walk->experts->keeps_scores) {
         top = run_normalize(walk, top);
     }
@@ -246,6 +267,8 @@ static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, ByE
         plan_graph_hold(graph, own.rows);
         plan_graph_hold(graph, own.counts);
         plan_graph_hold(graph, order);
+        plan_graph_let_go_after(graph, own.counts, own.rows);
+        plan_graph_let_go_after(graph, order, own.counts);
         plan_graph_call(graph, layer->experts);
         uint32_t made = run_products(walk, layer, own);
         plan_graph_return(graph);

@@ -12,6 +12,7 @@ typedef struct {
     uint64_t n, per_token; /* n 0: there are none */
     uint64_t ffn, shared_ffn;
     bool keeps_scores;        /* a token's scores are not divided by their sum */
+    bool in_turn;             /* tokens go to experts by turns, whatever the scores */
     const char *transformers; /* what their class names begin with; NULL: they are not theirs */
 } ModelExperts;
 

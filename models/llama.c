@@ -353,7 +353,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 const ModelFamily model_llama = {
     "llama",
     "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
-    "shared_ffn route_norm kv_heads head_dim tied "
+    "shared_ffn route_norm routing kv_heads head_dim tied "
     "code rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
     "global_every local_rope_base window window_by loss loss_at rope",

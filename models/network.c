@@ -95,6 +95,7 @@ static const struct {
     {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
     {"route_norm", "no", "yes", offsetof(ModelNetwork, keeps_scores)},
+    {"routing", "in-turn", "scores", offsetof(ModelNetwork, routes_in_turn)},
 };
 
 /* Which of the words the value is; -1 with an error that has them all. */

@@ -99,6 +99,7 @@ typedef struct {
     uint64_t experts, experts_per_token; /* llama: instead of each block's hidden layer; 0: none */
     uint64_t expert_ffn, shared_ffn;     /* of each, and of one that every token goes to; 0: none */
     bool keeps_scores;                   /* a token's scores are not divided by their sum */
+    bool routes_in_turn;                 /* tokens go to experts by turns, whatever the scores */
     double rope_base;
     double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */
     bool sequential;          /* neox: the hidden layer stands behind attention */

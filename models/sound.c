@@ -33,7 +33,7 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     const PlanIniEntry *ffn = plan_ini_find(ini, "network", "ffn");
     if (is_llama && !network->experts) {
         static const char *const theirs[] = {"experts_per_token", "expert_ffn", "shared_ffn",
-                                             "route_norm"};
+                                             "route_norm", "routing"};
         for (unsigned i = 0; i < G_N_ELEMENTS(theirs); i++) {
             const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
             if (entry) {
@@ -77,8 +77,9 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
  * what it turns. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
     bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
-    bool are_experts_theirs = !network->experts || (!network->shared_ffn && !network->qkv_bias &&
-                                                    !(is_mixtral && network->keeps_scores));
+    bool are_experts_theirs =
+        !network->experts || (!network->shared_ffn && !network->qkv_bias &&
+                              !network->routes_in_turn && !(is_mixtral && network->keeps_scores));
     bool is_phi3 = network->gate_up_joined && network->qkv == MODEL_QKV_SLICED &&
                    network->rope == MODEL_ROPE_PARTIAL;
     bool is_apart = !network->gate_up_joined && network->qkv == MODEL_QKV_APART &&

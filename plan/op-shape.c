@@ -378,6 +378,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ARANGE:
     case PLAN_OP_SORT:
     case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_REMAINDER:
     case PLAN_OP_ENDS:
     case PLAN_OP_NARROW:
     case PLAN_OP_TALLY_ENDS:

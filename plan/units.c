@@ -504,10 +504,13 @@ static bool units_run_once(const PlanRun *run, GError **error) {
     return true;
 }
 
-/* PyTorch would gather such a unit a third time, for the block's second forward. */
+/* What such a unit does in the block's second forward is recorded of experts alone. */
 static bool blocks_are_not_split(const PlanRun *run, GError **error) {
     for (uint32_t u = 1; u < run->n_units; u++) {
         uint32_t up = module_at(run->graph, run->units[u].module)->parent;
+        if (run->units[u].of_experts) {
+            continue;
+        }
         while (up != PLAN_NONE && !run->is_checkpointed[up]) {
             up = module_at(run->graph, up)->parent;
         }

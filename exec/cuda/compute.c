@@ -487,6 +487,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_REPEAT_EACH:
     case PLAN_OP_GROUPED_PARTS:
     case PLAN_OP_PLACE_ROWS:
+    case PLAN_OP_REMAINDER:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #define RING_OP            FLOAT8_OP
 #define EXCHANGE_OP        FLOAT8_OP

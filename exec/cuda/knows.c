@@ -171,6 +171,12 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
                       "CPU ranks (--device host)",
                       error);
     }
+    if (op->kind == PLAN_OP_REMAINDER) {
+        return refuse(op,
+                      "it has no kernel for experts that take turns; set routing = scores in the "
+                      "network, or run on CPU ranks (--device host)",
+                      error);
+    }
     if (plan_op_is_exchange((PlanOpKind)op->kind)) {
         return refuse(op,
                       "it has no kernels for experts that ranks share; set expert=1, or run on CPU "

@@ -181,6 +181,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_COUNT:
     case PLAN_OP_SORT:
     case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_REMAINDER:
     case PLAN_OP_ENDS:
     case PLAN_OP_GROUPED_LINEAR:
     case PLAN_OP_GROUPED_LINEAR_DX:

@@ -5,7 +5,7 @@
 #include "exec/error.h"
 #include "exec/task.h"
 
-static int64_t *i64(const ExecTask *t, unsigned i) {
+static int64_t *numbers(const ExecTask *t, unsigned i) {
     return t->pointers[i];
 }
 
@@ -14,9 +14,9 @@ static int64_t *i64(const ExecTask *t, unsigned i) {
 static void splits(const ExecTask *t) {
     size_t ranks = dim(t, 0), experts = dim(t, 1);
     for (size_t rank = 0; rank < ranks; rank++) {
-        i64(t, 1)[rank] = 0;
+        numbers(t, 1)[rank] = 0;
         for (size_t e = 0; e < experts; e++) {
-            i64(t, 1)[rank] += i64(t, 0)[rank * experts + e];
+            numbers(t, 1)[rank] += numbers(t, 0)[rank * experts + e];
         }
     }
 }
@@ -24,12 +24,12 @@ static void splits(const ExecTask *t) {
 /* The host's reading: as many rows for each rank is what the plan has room for. */
 static bool are_balanced(const ExecTask *t, GError **error) {
     for (size_t rank = 1; rank < dim(t, 0); rank++) {
-        if (i64(t, 0)[rank] != i64(t, 0)[0]) {
+        if (numbers(t, 0)[rank] != numbers(t, 0)[0]) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                         "the router sends %" G_GINT64_FORMAT " rows to one rank and "
                         "%" G_GINT64_FORMAT " to another, and a plan of experts that ranks share "
                         "has room for as many each; set routing = in-turn in the network",
-                        i64(t, 0)[0], i64(t, 0)[rank]);
+                        numbers(t, 0)[0], numbers(t, 0)[rank]);
             return false;
         }
     }
@@ -38,9 +38,9 @@ static bool are_balanced(const ExecTask *t, GError **error) {
 
 static void own_counts(const ExecTask *t) {
     size_t ranks = dim(t, 0), experts = dim(t, 1);
-    memset(i64(t, 1), 0, experts * sizeof(int64_t));
+    memset(numbers(t, 1), 0, experts * sizeof(int64_t));
     for (size_t i = 0; i < ranks * experts; i++) {
-        i64(t, 1)[i % experts] += i64(t, 0)[i];
+        numbers(t, 1)[i % experts] += numbers(t, 0)[i];
     }
 }
 
@@ -49,8 +49,8 @@ static void own_counts(const ExecTask *t) {
 static void running_sum(const ExecTask *t) {
     int64_t sum = 0;
     for (size_t i = 0; i < dim(t, 0); i++) {
-        sum += i64(t, 0)[i];
-        i64(t, 1)[i] = sum;
+        sum += numbers(t, 0)[i];
+        numbers(t, 1)[i] = sum;
     }
 }
 
@@ -58,14 +58,14 @@ static void by_expert(const ExecTask *t) {
     size_t ranks = dim(t, 0), experts = dim(t, 1);
     for (size_t rank = 0; rank < ranks; rank++) {
         for (size_t e = 0; e < experts; e++) {
-            i64(t, 1)[e * ranks + rank] = i64(t, 0)[rank * experts + e];
+            numbers(t, 1)[e * ranks + rank] = numbers(t, 0)[rank * experts + e];
         }
     }
 }
 
 static void combine(const ExecTask *t, int64_t sign) {
     for (size_t i = 0; i < dim(t, 0); i++) {
-        i64(t, 2)[i] = i64(t, 0)[i] + sign * i64(t, 1)[i];
+        numbers(t, 2)[i] = numbers(t, 0)[i] + sign * numbers(t, 1)[i];
     }
 }
 
@@ -74,19 +74,19 @@ static void segment(const ExecTask *t) {
     size_t n = dim(t, 0), segments = dim(t, 1);
     for (size_t i = 0; i < n; i++) {
         size_t s = 0;
-        while (s + 1 < segments && i64(t, 0)[s] <= i64(t, 1)[i]) {
+        while (s + 1 < segments && numbers(t, 0)[s] <= numbers(t, 1)[i]) {
             s++;
         }
-        i64(t, 2)[i] = (int64_t)s;
+        numbers(t, 2)[i] = (int64_t)s;
     }
 }
 
 static bool of_segment(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
-        if (i64(t, 1)[i] < 0 || i64(t, 1)[i] >= (int64_t)dim(t, 1)) {
+        if (numbers(t, 1)[i] < 0 || numbers(t, 1)[i] >= (int64_t)dim(t, 1)) {
             return false;
         }
-        i64(t, 2)[i] = i64(t, 0)[i64(t, 1)[i]];
+        numbers(t, 2)[i] = numbers(t, 0)[numbers(t, 1)[i]];
     }
     return true;
 }
@@ -94,7 +94,7 @@ static bool of_segment(const ExecTask *t) {
 static bool place_rows(const ExecTask *t) {
     size_t n = dim(t, 0), width = dim(t, 1);
     for (size_t i = 0; i < n; i++) {
-        int64_t to = i64(t, 1)[i];
+        int64_t to = numbers(t, 1)[i];
         if (to < 0 || to >= (int64_t)n) {
             return false;
         }

@@ -5,6 +5,14 @@
 #include "kernels/host/embedding.h"
 #include "kernels/host/experts.h"
 
+static void remainder_of(const ExecTask *t) {
+    const int64_t *x = t->pointers[0];
+    int64_t *y = t->pointers[1];
+    for (size_t i = 0; i < dim(t, 0); i++) {
+        y[i] = x[i] % dims(t)[1];
+    }
+}
+
 static bool run(const ExecTask *t) {
     const gpointer *p = t->pointers;
     switch (t->op->kind) {
@@ -27,6 +35,9 @@ static bool run(const ExecTask *t) {
         return kernel_sort_i64(p[1], p[2], p[0], dim(t, 0), dim(t, 1));
     case PLAN_OP_DIVIDE_DOWN:
         kernel_divide_down_i64(p[1], p[0], dims(t)[1], dim(t, 0));
+        return true;
+    case PLAN_OP_REMAINDER:
+        remainder_of(t);
         return true;
     case PLAN_OP_ENDS:
         return kernel_ends_i32(p[1], p[0], dim(t, 0));

@@ -607,6 +607,7 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_COUNT:
     case PLAN_OP_SORT:
     case PLAN_OP_DIVIDE_DOWN:
+    case PLAN_OP_REMAINDER:
     case PLAN_OP_ENDS:
     case PLAN_OP_NARROW:
     case PLAN_OP_TALLY:

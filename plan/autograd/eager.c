@@ -378,7 +378,9 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     uint32_t unit = run->unit_opened_by[step->index];
     plan_run_at(run, run->builder.phase, step->index);
     plan_run_begin_frame(run);
-    if (unit != PLAN_NONE) {
+    if (unit != PLAN_NONE && run->builder.phase == PLAN_PHASE_RECOMPUTE) {
+        plan_run_hook_at(run, run->flavour->pre_forward, unit); /* autograd remembers the first */
+    } else if (unit != PLAN_NONE) {
         run->units[unit].n_aliases = run->aliases.len;
         plan_run_hook_at(run, run->flavour->pre_forward, unit);
         if (!run->flavour->flatten) {
@@ -415,7 +417,9 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
         plan_run_leave_checkpoint(run);
     }
     if (unit != PLAN_NONE) {
-        leave_unit(run, step, unit, run->units[unit].n_aliases);
+        if (run->builder.phase != PLAN_PHASE_RECOMPUTE) {
+            leave_unit(run, step, unit, run->units[unit].n_aliases);
+        }
         plan_run_hook_at(run, run->flavour->post_forward, unit);
     }
 }

@@ -93,9 +93,26 @@ static void prefetch_forward(PlanRun *run, uint32_t u) {
     }
 }
 
+/* Experts in a block that is computed again: nobody is in forward, so they are the root of what
+ * runs, and what is whole by then stays so for their backward. */
+static void pre_forward_again(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    uint32_t event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+    plan_fsdp2_gather_lanes_wait(run, event);
+    plan_fsdp2_unshard(run, u);
+    if (!f->units[u].unsharded) {
+        plan_fsdp2_copy_out(run, u);
+        f->held = f->units[u].communicates ? u : PLAN_NONE;
+    }
+}
+
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     if (!has_parameters(run, u)) {
+        return;
+    }
+    if (run->builder.phase == PLAN_PHASE_RECOMPUTE) {
+        pre_forward_again(run, u);
         return;
     }
     if (f->units[u].unsharded) { /* since another microbatch */
@@ -145,11 +162,12 @@ static void after_forward(PlanRun *run, uint32_t u) {
 
 static void post_forward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (has_parameters(run, u)) {
+    bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
+    if (has_parameters(run, u) && !again) {
         g_array_append_val(f->post_forward_order, u);
         after_forward(run, u);
     }
-    if (u == 0 && f->held != PLAN_NONE) {
+    if ((u == 0 || again) && f->held != PLAN_NONE) {
         plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
         plan_fsdp2_free_held(run);
     }

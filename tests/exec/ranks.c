@@ -209,6 +209,17 @@ static const char *const with_sequences_shared[] = {
     NULL,
 };
 
+/* As many rows for each rank, which plans have: by turns, and tokens that experts divide. */
+#define IN_TURN "moe-toy --network-key routing=in-turn --network-key shared_ffn=24"
+static const char *const with_experts_shared[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 2 --expert 2 --micro-batch 6",
+    "-n 4 --expert 4 --micro-batch 3 --checkpointing full",
+    "-n 4 --expert 2 --micro-batch 1 --accumulate 3",
+    "-n 6 --expert 2 --micro-batch 1 --accumulate 2 --accumulate-sync every --sharding grad-op",
+    NULL,
+};
+
 /* Stages of one rank, of two and of three, whose rows are uneven; one batch of 12 in
  * microbatches. */
 #define STAGES "llama-toy --network-key layers=6"
@@ -483,6 +494,10 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 2 --freeze module=embed|layers.0",
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",
+        "moe-toy --network-key routing=in-turn -n 4 --expert 2 --param-dtype bf16 "
+        "--checkpointing full",
+        "moe-toy --network-key routing=in-turn -n 3 --network-key experts=6 --expert 3 "
+        "--micro-batch 3 --accumulate 2 --reduce-dtype bf16",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
         "llama-toy -n 8 --tensor 2 --sharding hybrid --replicate 2 --clip 1",
@@ -751,6 +766,7 @@ int main(int argc, char **argv) {
                     {"of another family, some of it kept", {"llama-toy", with_llama}},
                     {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
+                    {"of shared experts", {IN_TURN, with_experts_shared}},
                     {"of stages", {STAGES, with_stages}},
                     {"of stages, clipped,", {STAGES, with_stages_clipped}},
                     {"of several stages a rank", {SEVERAL, with_several_stages}},

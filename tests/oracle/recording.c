@@ -203,6 +203,9 @@ static char *network_text(JsonObject *shape) {
         g_string_append_printf(text, "route_norm = %s\n",
                                flag_of(shape, "route_norm") ? "yes" : "no");
     }
+    if (has_experts && has(shape, "routing")) {
+        g_string_append_printf(text, "routing = %s\n", text_of(shape, "routing"));
+    }
     static const char *const words[] = {"loss",    "loss_at", "rope",    "qkv",  "kv",
                                         "qk_norm", "norm_at", "gate_up", "gate", "norm_weight"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {

@@ -22,6 +22,8 @@ static const char *const networks[] = {
     "loss_at=loop-holding\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"
     "seq=8\nloss=fp32\n",
+    "family=llama\nlayers=2\nwidth=16\nheads=4\nexperts=12\nexperts_per_token=2\nexpert_ffn=24\n"
+    "vocab=14\nseq=8\n",
     "family=t5\nlayers=2\nwidth=12\nheads=2\nhead_dim=6\nffn=20\nvocab=13\nseq=8\ntied=yes\n",
 };
 
@@ -29,10 +31,10 @@ static const char *const networks[] = {
 static const struct {
     const char *key, *values;
 } numbers[] = {
-    {"ranks", "1 2 3 4 5 6 8 12"}, {"replicate", "0 2 3"},  {"limit_all_gathers", "0 1 2 3"},
-    {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"}, {"seq", "0 4"},
-    {"tensor", "1 1 1 2"},         {"context", "1 1 2 3"},  {"bucket_mb", "0 0.001 0.01"},
-    {"weight_decay", "-1 0.1"},    {"clip", "0 1"},
+    {"ranks", "1 2 3 4 5 6 8 12"}, {"replicate", "0 2 3"},     {"limit_all_gathers", "0 1 2 3"},
+    {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"},    {"seq", "0 4"},
+    {"tensor", "1 1 1 2"},         {"context", "1 1 2 3"},     {"bucket_mb", "0 0.001 0.01"},
+    {"expert", "1 1 2 3 4"},       {"weight_decay", "-1 0.1"}, {"clip", "0 1"},
 };
 
 /* Of choices with an argument. */

@@ -232,7 +232,15 @@ static void contradictions(void) {
         {"ranks=2 optimizer=sgd optimizer_kernel=fused", "fused SGD has no rule for FSDP2"},
         {"ranks=2 sharding=none offload=params", "offload=params is FSDP's"},
         {"ranks=2 offload=activations", "offload=activations moves what checkpointed blocks keep"},
-        {"ranks=4 expert=2", "a mesh with a expert axis of 2 cannot be planned yet"},
+        {"ranks=2 expert=2 sharding=none", "expert=2 is planned beside FSDP2 in one group"},
+        {"ranks=4 expert=2 sharding=hybrid replicate=2", "expert=2 is planned beside FSDP2"},
+        {"ranks=3 expert=2", "expert=2 needs ranks that it divides"},
+        {"ranks=8 expert=2 context=2", "expert=2 is planned with nothing else that ranks share"},
+        {"ranks=2 expert=2 kernels=compiled", "expert=2 is planned with PyTorch's ops"},
+        {"ranks=2 expert=2 wrap=whole", "expert=2 is planned with a unit for each block"},
+        {"ranks=2 expert=2 forward_prefetch=1", "expert=2 lists what is gathered ahead"},
+        {"ranks=2 expert=2 checkpointing=selective-op", "expert=2 is planned with blocks that"},
+        {"ranks=2 expert=2 clip=1", "expert=2 is planned without clipping"},
         {"ranks=6 pipeline=4 accumulate=4", "pipeline=4 needs ranks that it divides"},
         {"ranks=4 pipeline=2", "pipeline=2 needs as many microbatches to a step at least"},
         {"ranks=4 pipeline=2 accumulate=2 sharding=none", "pipeline=2 is planned beside FSDP2"},
@@ -399,6 +407,28 @@ static void sequences_that_are_not_shared(void) {
     }
 }
 
+/* Nor are experts that do not divide, or that are transformers'. */
+static void experts_that_are_not_shared(void) {
+    static const struct {
+        const char *more, *words, *expected;
+    } cases[] = {
+        {"", "ranks=4 expert=4", "expert=4 does not divide the experts"},
+        {"", "ranks=12 expert=2", "would cut each expert by its rows"},
+        {"code=transformers\nqk_norm=head\n", "ranks=2 expert=2 param_dtype=bf16",
+         "torchtitan's experts, not of transformers'"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nexperts=6\n"
+                            "experts_per_token=2\nexpert_ffn=8\nvocab=12\nseq=8\n%s",
+                            cases[i].more);
+        g_autoptr(GError) error = test_plan_error(text, cases[i].words);
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
+    }
+    g_autoptr(GError) error = test_plan_error(MLP_TOY, "ranks=2 expert=2");
+    g_assert_nonnull(strstr(error->message, "family llama with experts, and the network has none"));
+}
+
 static void adapters_of_one_layer(void) {
     const char *text =
         "[network]\nfamily=neox\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=12\nseq=8\n"
@@ -496,6 +526,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/values that no line holds", values_that_no_line_holds);
     g_test_add_func("/plan/strategy/layers that are not shared", layers_that_are_not_shared);
     g_test_add_func("/plan/strategy/sequences that are not shared", sequences_that_are_not_shared);
+    g_test_add_func("/plan/strategy/experts that are not shared", experts_that_are_not_shared);
     g_test_add_func("/plan/strategy/tensors beyond all memory", tensors_beyond_all_memory);
     g_test_add_func("/plan/ini/comments", comments);
     g_test_add_func("/plan/ini/numbers in as few digits as tell them", numbers_in_few_digits);

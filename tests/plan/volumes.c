@@ -173,6 +173,44 @@ static void shared_sequences(void) {
     g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
 }
 
+#define EXPERTS                                                                                    \
+    "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nexperts=8\nexperts_per_token=2\n"       \
+    "expert_ffn=24\nvocab=12\nseq=8\n"
+
+/* Rows go to their experts and back, forward and backward, and before that how many. Each rank has
+ * the experts of four, of which three have the same. */
+static void shared_experts(void) {
+    enum {
+        ROWS = 8 * 2 * 16, /* numbers of a rank's rows: tokens, experts of each, width */
+        EXPERTS_OF_RANK = 3 * 16 * 24 * 2, /* numbers of two experts */
+        BLOCKS = 2
+    };
+    g_autoptr(Plan) alone = test_plan(EXPERTS, "ranks=8 param_dtype=bf16");
+    g_autoptr(Plan) shared = test_plan(EXPERTS, "ranks=8 param_dtype=bf16 expert=4");
+    g_assert_cmpuint(shared->axes[PLAN_AXIS_SHARD], ==, 8);
+    g_assert_cmpuint(shared->axes[PLAN_AXIS_ALIKE], ==, 2);
+    g_assert_cmpuint(plan_n_batches(shared), ==, 8);
+    g_assert_cmpuint(plan_rank_on_axis(shared, 6, PLAN_AXIS_EXPERT), ==, 2);
+    g_assert_cmpuint(plan_rank_on_axis(shared, 6, PLAN_AXIS_ALIKE), ==, 1);
+    g_assert_cmpuint(plan_group_of_rank(shared, 6, PLAN_AXIS_EXPERT), ==, 1);
+    g_assert_cmpuint(plan_group_of_rank(shared, 6, PLAN_AXIS_ALIKE), ==, 2);
+    TestCounts before = test_count_steady(alone), with = test_count_steady(shared);
+    g_assert_cmpuint(with.n[PLAN_OP_ALL_TO_ALL], ==, 5 * BLOCKS);
+    g_assert_cmpuint(with.bytes[PLAN_OP_ALL_TO_ALL], ==,
+                     BLOCKS * (8 * sizeof(int64_t) + 4 * 2 * ROWS));
+    g_assert_cmpuint(with.n[PLAN_OP_SPLITS_TO_HOST], ==, 2 * BLOCKS);
+    g_assert_cmpuint(with.n[PLAN_OP_ALL_GATHER], ==, before.n[PLAN_OP_ALL_GATHER] + 2 * BLOCKS);
+    g_assert_cmpuint(with.bytes[PLAN_OP_ALL_GATHER], ==,
+                     before.bytes[PLAN_OP_ALL_GATHER] - 2 * BLOCKS * 3 * EXPERTS_OF_RANK * 2);
+    g_assert_cmpuint(shared->roles[0].n_parameter_elements, ==,
+                     alone->roles[0].n_parameter_elements);
+    g_autoptr(GString) text = plan_text(shared);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "shared.plan", &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
+}
+
 /* A compiler keeps what was gathered; of keys and values that are repeated (LLAMA's twice) that is
  * as much more, and so is what is passed on. */
 static void shared_sequences_in_blocks(void) {
@@ -233,6 +271,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
     g_test_add_func("/plan/volumes/shared layers", shared_layers);
     g_test_add_func("/plan/volumes/shared sequences", shared_sequences);
+    g_test_add_func("/plan/volumes/shared experts", shared_experts);
     g_test_add_func("/plan/volumes/shared sequences in blocks", shared_sequences_in_blocks);
     g_test_add_func("/plan/volumes/groups of ranks", groups_of_ranks);
     return g_test_run();

@@ -41,6 +41,9 @@ static void expectations(void) {
         /* To the next rank: one step, of its own; to the next node by one of eight NICs. */
         {PLAN_OP_PASS_ON, 8, 1, {7.2, 15.9, 11.8, 0}, {141, 331, 360, 0}},
         {PLAN_OP_PASS_ON, 16, 2, {9.3, 18, 22.4, 0}, {24, 36.7, 48, 0}},
+        /* To all at once, seven eighths over NVLink; half of it by each GPU's own NIC. */
+        {PLAN_OP_ALL_TO_ALL, 8, 1, {0, 0, 11.8, 0}, {0, 0, 411, 0}},
+        {PLAN_OP_ALL_TO_ALL, 16, 2, {0, 0, 22.4, 0}, {0, 0, 96, 0}},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         SimNcclGroup group = hoppers(cases[i].ranks, cases[i].nodes);

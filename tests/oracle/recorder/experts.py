@@ -74,12 +74,20 @@ class Router(nn.Module):
         scores = F.softmax(scores, dim=1)
         unused, chosen = torch.topk(scores, k=self.shape.experts_per_token, dim=-1, sorted=False)
         top = Picked.apply(scores, chosen)
+        if self.shape.routing == "in-turn":
+            chosen, top = self.in_turn(scores)
         if self.shape.route_norm:
             total = top.sum(dim=-1, keepdim=True) + 1e-20
             top = top / total
         top = top * 1.0
         counts = count(chosen, self.shape.experts)
         return top, chosen, counts
+
+
+    def in_turn(self, scores):
+        tokens, each = scores.size(0), self.shape.experts_per_token
+        chosen = torch.arange(tokens * each, device=scores.device).reshape(tokens, each) % self.shape.experts
+        return chosen, Picked.apply(scores, chosen)
 
 
 def count(chosen, experts):

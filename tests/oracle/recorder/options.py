@@ -41,6 +41,7 @@ def add_training_options(p):
     net.add_argument("--qk-norm", choices=("none", "head", "width"), help="llama: RMSNorm of q and k")
     net.add_argument("--norm-at", choices=("before", "after", "both"), help="llama: the norms of attention and hidden layer")
     net.add_argument("--route-norm", action=argparse.BooleanOptionalAction, help="llama with experts: scores are divided by their sum")
+    net.add_argument("--routing", choices=("scores", "in-turn"), help="llama with experts: tokens go to experts by turns")
     net.add_argument("--rotary-share", type=float, help="neox, phi: of each head's numbers, those that are turned")
     net.add_argument("--block", choices=("parallel", "sequential"), help="neox: the hidden layer beside attention or behind it")
     net.add_argument("--gated", action="store_true", default=None, help="t5: gated GELU instead of ReLU")
@@ -135,7 +136,7 @@ def make_shape(options):
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
                  "norm_weight", "gate", "global_every", "local_rope_base", "window", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
-                 "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective", "selective_scattered"):
+                 "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective", "selective_scattered"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)
