@@ -17,6 +17,18 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
                        .count = from < total ? MIN(n - first, total - from) : 0};
 }
 
+/* Of experts whose rows are dealt out, a rank's own lie expert by expert: it has so many rows of
+ * each, behind those of the ranks before it. */
+static uint64_t run_of_cut(const Plan *plan, const PlanParameter *p, uint32_t rank, uint64_t from,
+                           uint64_t n, uint64_t *ret_from) {
+    uint64_t ranks = plan->axes[PLAN_AXIS_ALIKE], whole = (uint64_t)(p->dims[1] * p->dims[2]);
+    uint64_t part = whole / ranks, experts = plan_parameter_share(plan, p) / whole;
+    uint64_t place = from / (experts * part), expert = from % (experts * part) / part;
+    expert += plan_rank_on_axis(plan, rank, PLAN_AXIS_EXPERT) * experts;
+    *ret_from = expert * whole + place * part + from % part;
+    return MIN(n, part - from % part);
+}
+
 uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uint64_t from,
                         uint64_t n, uint64_t *ret_from) {
     const PlanParameter *p = &plan->parameters[parameter];
@@ -26,6 +38,9 @@ uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
         uint64_t own = cols / plan->axes[PLAN_AXIS_TENSOR];
         *ret_from = from / own * cols + place * own + from % own;
         return MIN(n, own - from % own);
+    }
+    if (p->share == PLAN_SHARE_CUT_EXPERTS) {
+        return run_of_cut(plan, p, rank, from, n, ret_from);
     }
     if (p->share == PLAN_SHARE_EXPERTS) {
         place = plan_rank_on_axis(plan, rank, PLAN_AXIS_EXPERT);

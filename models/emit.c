@@ -69,6 +69,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->async_tensor = pass->async_tensor;
     graph->context = MAX(pass->context, 1);
     graph->expert = MAX(pass->expert, 1);
+    graph->cuts_experts = pass->cuts_experts;
     graph->stage = pass->stage;
     graph->n_stages = MAX(pass->n_stages, 1);
     graph->split = pass->split;
@@ -140,6 +141,12 @@ static void forget_trained(PlanGraph *graph) {
     graph->trained.frozen = graph->trained.lora_on = NULL;
 }
 
+/* As torchtitan does where there are more ranks than experts. */
+static bool cuts_experts(const ModelNetwork *network, const PlanStrategy *strategy) {
+    return strategy->expert > 1 && plan_strategy_alike_ranks(strategy) > 1 &&
+           strategy->ranks > network->experts;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!model_is_known_with(network, strategy, error)) {
@@ -157,6 +164,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .context = strategy->context,
                       .tensor = strategy->tensor,
                       .expert = strategy->expert,
+                      .cuts_experts = cuts_experts(network, strategy),
                       .n_stages = (uint32_t)(strategy->pipeline * strategy->pipeline_stages),
                       .split = (PlanPipelineSplit)strategy->pipeline_split,
                       .async_tensor = strategy->async_tensor == PLAN_YES,

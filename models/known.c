@@ -132,9 +132,10 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
         why = "is planned of torchtitan's experts, not of transformers'; leave out code";
     } else if (n->experts % s->expert) {
         why = "does not divide the experts; set one that does";
-    } else if (plan_strategy_alike_ranks(s) > 1 && s->ranks > n->experts) {
-        why = "with more ranks than experts would cut each expert by its rows, which is not "
-              "planned; set as many ranks as experts or fewer";
+    } else if (s->ranks > n->experts && (n->expert_ffn % plan_strategy_alike_ranks(s) ||
+                                         n->width % plan_strategy_alike_ranks(s))) {
+        why = "with more ranks than experts cuts each expert by its rows, which the ranks that "
+              "have the same ones do not divide; set another";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: expert=%" G_GUINT64_FORMAT " %s",

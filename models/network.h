@@ -151,6 +151,7 @@ typedef struct {
     uint64_t context;  /* ranks that share a sequence, of a network that knows how; 0: one */
     uint64_t tensor;   /* ranks that share each layer, of a network that may be shared; 0: one */
     uint64_t expert;   /* ranks that share the experts, of a network that has some; 0: one */
+    bool cuts_experts; /* ranks that have the same ones share each one's rows */
     bool async_tensor; /* by products in parts */
     bool whole_ends;   /* but for the embedding and the logits */
     uint32_t stage,

@@ -140,7 +140,8 @@ typedef enum {
     PLAN_SHARE_ALL,
     PLAN_SHARE_ROWS, /* so many of them, in the order of the ranks; or of the columns */
     PLAN_SHARE_COLUMNS,
-    PLAN_SHARE_EXPERTS /* of the expert axis's ranks each has so many of the first dimension */
+    PLAN_SHARE_EXPERTS,    /* of the expert axis's ranks each has so many of the first dimension */
+    PLAN_SHARE_CUT_EXPERTS /* likewise, and those that have the same ones share their rows */
 } PlanShare;
 
 typedef struct {
@@ -280,7 +281,7 @@ static inline uint32_t plan_part_of_sequence(const Plan *plan, uint32_t rank, bo
 /* The axis whose ranks share a parameter; none: each has all of it. */
 static inline PlanAxis plan_axis_of_share(PlanShare share) {
     return share == PLAN_SHARE_ALL       ? PLAN_AXIS_NONE
-           : share == PLAN_SHARE_EXPERTS ? PLAN_AXIS_EXPERT
+           : share >= PLAN_SHARE_EXPERTS ? PLAN_AXIS_EXPERT
                                          : PLAN_AXIS_TENSOR;
 }
 /* Elements of a parameter that one rank of those has. */

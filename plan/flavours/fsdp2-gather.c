@@ -231,7 +231,20 @@ void plan_fsdp2_free_held(PlanRun *run) {
 
 /* ---- from the gather buffer to parameters --------------------------------------------------- */
 
-static void unpack(PlanRun *run, uint32_t u) {
+/* A parameter whose rows are dealt out, between the order of ranks and its own (back). */
+void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperand to, bool back) {
+    const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+    int64_t ranks = (int64_t)plan_fsdp2_unit_of(run, p)->ranks;
+    int64_t dims[] = {parameter->dims[0], ranks, parameter->dims[1] / ranks, parameter->dims[2],
+                      back};
+    plan_builder_begin_op(&run->builder, PLAN_OP_PARTS_COPY, PLAN_AXIS_NONE, dims, NULL);
+    plan_builder_operand(&run->builder, from.buffer, from.offset_bytes, from.elements);
+    plan_builder_operand(&run->builder, to.buffer, to.offset_bytes, to.elements);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+/* to: buffers of its parameters. */
+static void unpack(PlanRun *run, uint32_t u, const uint32_t *to) {
     const PlanFsdp2 *f = run->state;
     Pieces pieces = pieces_of(f, u);
     int64_t dims[] = {(int64_t)pieces.slice, (int64_t)pieces.ranks};
@@ -241,7 +254,7 @@ static void unpack(PlanRun *run, uint32_t u) {
                           PLAN_AXIS_NONE, dims, NULL);
     plan_builder_whole(&run->builder, f->units[u].gathered);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        plan_builder_whole(&run->builder, f->whole[plan_fsdp2_parameter_of(run, u, i)]);
+        plan_builder_whole(&run->builder, to[i]);
     }
     plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
 }
@@ -269,6 +282,48 @@ static void make_whole(PlanRun *run, uint32_t p) {
         plan_builder_alloc_empty(&run->builder, f->whole[p]);
     }
     f->has_storage[p] = true;
+}
+
+static PlanOperand all_of(uint32_t buffer, uint64_t elements) {
+    return (PlanOperand){.buffer = buffer, .elements = elements};
+}
+
+/* By way of tensors in the order of ranks, of which the last is let go of last. */
+static void unpack_rows(PlanRun *run, uint32_t u) {
+    const PlanFsdp2 *f = run->state;
+    uint32_t n = run->units[u].parameters->len;
+    g_autofree uint32_t *by_rank = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        make_whole(run, p);
+        by_rank[i] =
+            plan_builder_buffer(&run->builder, plan_fsdp2_parameter(run, p)->elements, f->param,
+                                PLAN_TEMPORARY_OP, PLAN_FSDP2_COMPUTE, "by_rank");
+        plan_builder_alloc_empty(&run->builder, by_rank[i]);
+    }
+    unpack(run, u, by_rank);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint64_t elements = plan_fsdp2_parameter(run, p)->elements;
+        plan_fsdp2_turn_rows(run, p, all_of(by_rank[i], elements), all_of(f->whole[p], elements),
+                             true);
+    }
+    for (uint32_t i = n - 1; i-- > 0;) {
+        plan_builder_free(&run->builder, by_rank[i]);
+    }
+    plan_builder_free(&run->builder, by_rank[n - 1]);
+}
+
+static void unpack_whole(PlanRun *run, uint32_t u) {
+    const PlanFsdp2 *f = run->state;
+    uint32_t n = run->units[u].parameters->len;
+    g_autofree uint32_t *whole = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        make_whole(run, p);
+        whole[i] = f->whole[p];
+    }
+    unpack(run, u, whole);
 }
 
 /* What a shard is copied from lives until the next shard's is there. */
@@ -304,10 +359,11 @@ static void copy_out(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
     plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, unit->gather_event);
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        make_whole(run, plan_fsdp2_parameter_of(run, u, i));
+    if (unit->cuts_rows) {
+        unpack_rows(run, u);
+    } else {
+        unpack_whole(run, u);
     }
-    unpack(run, u);
     plan_fsdp2_name_scales(run, u);
     drop_parts(run, u);
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);

@@ -45,6 +45,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
         *unit = (PlanFsdp2Unit){.axis = group.axis,
                                 .ranks = group.ranks,
                                 .communicates = group.ranks > 1 || f->is_of_2_4,
+                                .cuts_rows = run->units[u].of_experts && run->graph->cuts_experts,
                                 .divisor = run->units[u].of_experts ? (double)f->ranks : 0,
                                 .gathered = PLAN_NONE,
                                 .gradients = PLAN_NONE,
@@ -54,6 +55,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             uint32_t p = plan_fsdp2_parameter_of(run, u, i);
             const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
             uint64_t rows = (uint64_t)parameter->dims[0];
+            rows = unit->cuts_rows ? group.ranks : rows;
             f->row[p] = parameter->elements / rows;
             f->chunk_rows[p] = (rows + group.ranks - 1) / group.ranks;
             uint64_t place = run->rank / group.stride % group.ranks;
@@ -84,10 +86,11 @@ static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
 void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
     for (uint32_t u = 0; u < run->n_units; u++) {
         uint64_t ranks = group_of(run, u).ranks;
+        bool cuts_rows = run->units[u].of_experts && run->graph->cuts_experts;
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
             const PlanGraphParameter *p =
                 plan_fsdp2_parameter(run, plan_fsdp2_parameter_of(run, u, i));
-            uint64_t rows = (uint64_t)p->dims[0];
+            uint64_t rows = cuts_rows ? ranks : (uint64_t)p->dims[0];
             ret_elements[u] += (rows + ranks - 1) / ranks * (p->elements / rows);
         }
     }
@@ -122,7 +125,9 @@ static GArray *different_rows(const PlanRun *run) {
         const int64_t *dims = plan_fsdp2_parameter(run, p)->dims;
         GHashTable *seen = run->units[u].of_experts ? of_experts : dense;
         if (g_hash_table_add(seen, (gpointer)dims)) {
-            Dealt dealt = {dims[0], group_of(run, u)};
+            Group group = group_of(run, u);
+            bool cuts_rows = run->units[u].of_experts && run->graph->cuts_experts;
+            Dealt dealt = {cuts_rows ? (int64_t)group.ranks : dims[0], group};
             g_array_append_val(different, dealt);
         }
     }

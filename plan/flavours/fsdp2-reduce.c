@@ -76,7 +76,7 @@ static void settle_shared(PlanRun *run, uint32_t p) {
     *gradient = mine;
 }
 
-static void pack_gradients(PlanRun *run, uint32_t u) {
+static void pack_gradients(PlanRun *run, uint32_t u, const PlanOperand *gradients, uint32_t n) {
     PlanFsdp2 *f = run->state;
     int64_t slices[] = {(int64_t)f->units[u].trained, (int64_t)f->units[u].ranks};
     uint8_t lane = f->is_of_2_4 ? PLAN_FSDP2_REDUCE : PLAN_FSDP2_COMPUTE;
@@ -88,18 +88,29 @@ static void pack_gradients(PlanRun *run, uint32_t u) {
     }
     plan_builder_alloc_empty(&run->builder, f->reducing);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
-    uint32_t n;
-    g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = trained[i];
-        PlanOperand gradient = plan_run_operand_of(run, *whole_gradient(run, p));
-        gradient.rows = (uint32_t)plan_fsdp2_parameter(run, p)->dims[0];
-        plan_builder_rows(&run->builder, gradient);
+        plan_builder_rows(&run->builder, gradients[i]);
     }
     plan_builder_whole(&run->builder, f->reducing);
     plan_builder_launch(&run->builder, lane);
     if (f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_COMPUTE, PLAN_FSDP2_REDUCE);
+    }
+}
+
+/* Where rows are dealt out, gradients in the order of ranks. The loop that makes them lets go of
+ * the first two when it comes to the third, and of the last when its function returns. */
+static void turn_gradients(PlanRun *run, const uint32_t *trained, uint32_t n,
+                           PlanTensor *ret_turned) {
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < i && i >= 2; j++) {
+            drop(run, whole_gradient(run, trained[j]));
+        }
+        PlanTensor gradient = *whole_gradient(run, trained[i]);
+        ret_turned[i] = plan_run_new_tensor(run, gradient.elements,
+                                            plan_run_dtype_of(run, gradient), "by_rank");
+        plan_fsdp2_turn_rows(run, trained[i], plan_run_operand_of(run, gradient),
+                             plan_run_operand_of(run, ret_turned[i]), false);
     }
 }
 
@@ -300,7 +311,22 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &f->units[u];
     uint32_t n;
     g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
-    pack_gradients(run, u);
+    g_autofree PlanTensor *turned = g_new(PlanTensor, n);
+    g_autofree PlanOperand *given = g_new(PlanOperand, n);
+    if (unit->cuts_rows) {
+        turn_gradients(run, trained, n, turned);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        turned[i] = unit->cuts_rows ? turned[i] : *whole_gradient(run, trained[i]);
+        given[i] = plan_run_operand_of(run, turned[i]);
+        given[i].rows =
+            (uint32_t)(unit->cuts_rows ? (int64_t)unit->ranks
+                                       : plan_fsdp2_parameter(run, trained[i])->dims[0]);
+    }
+    pack_gradients(run, u, given, n);
+    for (uint32_t i = n; i-- > 0 && unit->cuts_rows;) {
+        plan_run_unref(run, turned[i]);
+    }
     /* A loop variable holds the last one until the function returns; on one rank the loop is not
      * run, and 2.4 had none. */
     uint32_t held = unit->ranks > 1 && !f->is_of_2_4;

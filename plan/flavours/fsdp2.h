@@ -18,6 +18,7 @@ typedef struct {
     uint64_t ranks;        /* of that axis */
     bool communicates;     /* gathers and reduces; a rank by itself did too in 2.4 */
     double divisor;        /* of sums of gradients; 0: they are averaged */
+    bool cuts_rows;        /* of experts: each one is dealt out by its second dimension */
     PlanDtype gathers;     /* what is gathered in: bytes, where dtypes differ */
     uint64_t slice;        /* elements of one rank, padded */
     uint64_t plain;        /* those that are not in float8 */
@@ -106,6 +107,7 @@ void plan_fsdp2_clear(PlanRun *run);
 /* Gathering. */
 void plan_fsdp2_gather_lanes_wait(PlanRun *run, uint32_t event);
 void plan_fsdp2_unshard(PlanRun *run, uint32_t unit);
+void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperand to, bool back);
 void plan_fsdp2_copy_out(PlanRun *run, uint32_t unit);
 /* unshard(async_op=True) copies in on compute, and is waited for at once: where it has been
  * gathered and not copied out. */

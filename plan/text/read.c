@@ -239,12 +239,17 @@ static bool read_parameters(PlanReader *r) {
             return false;
         }
         p.frozen = plan_reader_skip(r, "frozen");
-        p.share = plan_reader_skip(r, "rows")      ? PLAN_SHARE_ROWS
-                  : plan_reader_skip(r, "columns") ? PLAN_SHARE_COLUMNS
-                  : plan_reader_skip(r, "experts") ? PLAN_SHARE_EXPERTS
-                                                   : PLAN_SHARE_ALL;
+        p.share = plan_reader_skip(r, "rows")          ? PLAN_SHARE_ROWS
+                  : plan_reader_skip(r, "columns")     ? PLAN_SHARE_COLUMNS
+                  : plan_reader_skip(r, "experts")     ? PLAN_SHARE_EXPERTS
+                  : plan_reader_skip(r, "cut_experts") ? PLAN_SHARE_CUT_EXPERTS
+                                                       : PLAN_SHARE_ALL;
         int64_t shared = p.dims[p.share == PLAN_SHARE_COLUMNS ? p.n_dims - 1 : 0];
         PlanAxis axis = plan_axis_of_share((PlanShare)p.share);
+        bool cuts = p.share == PLAN_SHARE_CUT_EXPERTS;
+        if (cuts && (p.n_dims != 3 || p.dims[1] % r->plan->axes[PLAN_AXIS_ALIKE])) {
+            return plan_reader_fail(r, "the alike axis does not divide the rows of these experts");
+        }
         if (shared % r->plan->axes[axis]) {
             return plan_reader_fail(r, "the %s axis does not divide %s of this parameter",
                                     plan_axis_name(axis),

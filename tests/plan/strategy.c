@@ -413,7 +413,7 @@ static void experts_that_are_not_shared(void) {
         const char *more, *words, *expected;
     } cases[] = {
         {"", "ranks=4 expert=4", "expert=4 does not divide the experts"},
-        {"", "ranks=12 expert=2", "would cut each expert by its rows"},
+        {"", "ranks=12 expert=2", "more ranks than experts cuts each expert by its rows"},
         {"code=transformers\nqk_norm=head\n", "ranks=2 expert=2 param_dtype=bf16",
          "torchtitan's experts, not of transformers'"},
     };
