@@ -604,10 +604,6 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
     if (plan_strategy_reduce_dtype(s) == PLAN_FP16) {
         return "is planned with gradients that are reduced in bf16 or fp32; set reduce_dtype=fp32";
     }
-    if (s->clip > 0) {
-        return "is planned without clipping, which takes the norms of experts and of the rest "
-               "apart; set clip=0";
-    }
     return why_not_with(s);
 }
 

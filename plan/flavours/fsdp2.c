@@ -238,6 +238,10 @@ static void clip(PlanRun *run) {
         plan_offload_clip_norm(run, ranks);
         return;
     }
+    if (run->graph->expert > 1) {
+        plan_clip_norm_of_experts(run, ranks);
+        return;
+    }
     if (((PlanFsdp2 *)run->state)->is_of_2_4) {
         plan_clip_norm_of_2_4(run, ranks);
         return;

@@ -5,7 +5,8 @@
  * norms of its parts: their squares are added over the ranks of the shard axis, one number a
  * parameter, before the norm of the norms is taken. So they are over the ranks that share layers.
  * Over stages that share the layers torchtitan adds them up behind it (torchtitan/distributed/
- * utils.py, clip_grad_norm_): the square of each stage's norm, one number, in place.
+ * utils.py, clip_grad_norm_): the square of each stage's norm, one number, in place. Of experts
+ * that ranks share it takes a norm by themselves (_clip_grad_norm_with_ep there).
  */
 #include <math.h>
 
@@ -313,6 +314,67 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     }
     plan_run_unref(run, local);
     g_free(c.clipped);
+}
+
+/* ---- experts that ranks share --------------------------------------------------------------- */
+
+static Clip part_of_clip(const Clip *all, bool of_experts) {
+    Clip part = *all;
+    part.clipped = g_new(Clipped, all->n);
+    part.n = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const PlanRun *of = all->clipped[i].of;
+        if (of->units[of->unit_of_parameter[all->clipped[i].parameter]].of_experts == of_experts) {
+            part.clipped[part.n++] = all->clipped[i];
+        }
+    }
+    return part;
+}
+
+static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
+    g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
+    PlanTensor norm = total_norm(c, stack_norms(c, norms), PLAN_AXIS_SHARD, ranks);
+    let_go_of_all(c, norms);
+    return norm;
+}
+
+static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
+    PlanTensor squares[] = {apply(c, PLAN_OP_POWER, norms[0], 2, "square"),
+                            apply(c, PLAN_OP_POWER, norms[1], 2, "square")};
+    PlanTensor norm = new_numbers(c, 1, "norm");
+    plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, (int64_t[]){1, 1}, NULL);
+    plan_run_operand(c->run, squares[0]);
+    plan_run_operand(c->run, squares[1]);
+    plan_run_operand(c->run, norm);
+    plan_run_launch(c->run);
+    plan_run_unref(c->run, squares[0]);
+    plan_run_unref(c->run, squares[1]);
+    apply_in_place(c, PLAN_OP_POWER, norm, 0.5);
+    return norm;
+}
+
+void plan_clip_norm_of_experts(PlanRun *run, uint64_t ranks) {
+    Clip all;
+    clip_begin(&all, run, true);
+    Clip parts[] = {part_of_clip(&all, true), part_of_clip(&all, false)};
+    PlanTensor norms[2];
+    for (unsigned i = 0; i < 2; i++) {
+        norms[i] = norm_over_ranks(&parts[i], ranks);
+    }
+    PlanTensor norm = joined_norm(&all, norms);
+    for (unsigned i = 0; i < 2; i++) {
+        PlanTensor ratio = ratio_of(&parts[i], norm);
+        PlanTensor factor = apply(&parts[i], PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+        plan_run_unref(run, ratio);
+        scale(&parts[i], factor, 0, parts[i].n);
+        plan_run_unref(run, factor);
+        g_free(parts[i].clipped);
+    }
+    plan_run_unref(run, norms[0]);
+    plan_run_unref(run, norms[1]);
+    plan_run_read_norm(run, norm);
+    plan_run_unref(run, norm);
+    g_free(all.clipped);
 }
 
 void plan_clip_whole(PlanRun *run) {

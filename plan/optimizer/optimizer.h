@@ -64,6 +64,7 @@ void plan_settled_let_go(PlanRun *run, PlanTensor *settled); /* NULL is fine; an
  * the axis; NONE: all of them. */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks);
 void plan_clip_whole(PlanRun *run);
+void plan_clip_norm_of_experts(PlanRun *run, uint64_t ranks); /* where ranks share them */
 /* Of FSDP2 in PyTorch 2.4. */
 void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
 /* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients, of

@@ -229,6 +229,12 @@ static const char *const with_experts_cut[] = {
     NULL,
 };
 
+static const char *const with_experts_clipped[] = {
+    "-n 1 --micro-batch 8 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
+    "-n 4 --expert 2 --micro-batch 2 --optimizer momentum --lr 0.05 --clip 0.3",
+    NULL,
+};
+
 /* Stages of one rank, of two and of three, whose rows are uneven; one batch of 12 in
  * microbatches. */
 #define STAGES "llama-toy --network-key layers=6"
@@ -506,6 +512,7 @@ static void memory_is_as_predicted(void) {
         "moe-toy --network-key routing=in-turn -n 4 --expert 2 --param-dtype bf16 "
         "--checkpointing full",
         "moe-toy --network-key routing=in-turn --network-key experts=4 -n 8 --expert 2",
+        "moe-toy --network-key routing=in-turn -n 4 --expert 4 --clip 1 --checkpointing full",
         "moe-toy --network-key routing=in-turn -n 3 --network-key experts=6 --expert 3 "
         "--micro-batch 3 --accumulate 2 --reduce-dtype bf16",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
@@ -778,6 +785,7 @@ int main(int argc, char **argv) {
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
                     {"of shared experts", {IN_TURN, with_experts_shared}},
                     {"of shared experts, cut,", {FEW_EXPERTS, with_experts_cut}},
+                    {"of shared experts, clipped,", {FEW_EXPERTS, with_experts_clipped}},
                     {"of stages", {STAGES, with_stages}},
                     {"of stages, clipped,", {STAGES, with_stages_clipped}},
                     {"of several stages a rank", {SEVERAL, with_several_stages}},

@@ -240,7 +240,7 @@ static void contradictions(void) {
         {"ranks=2 expert=2 wrap=whole", "expert=2 is planned with a unit for each block"},
         {"ranks=2 expert=2 forward_prefetch=1", "expert=2 lists what is gathered ahead"},
         {"ranks=2 expert=2 checkpointing=selective-op", "expert=2 is planned with blocks that"},
-        {"ranks=2 expert=2 clip=1", "expert=2 is planned without clipping"},
+        {"ranks=2 expert=2 reduce_dtype=fp16", "expert=2 is planned with gradients that are"},
         {"ranks=6 pipeline=4 accumulate=4", "pipeline=4 needs ranks that it divides"},
         {"ranks=4 pipeline=2", "pipeline=2 needs as many microbatches to a step at least"},
         {"ranks=4 pipeline=2 accumulate=2 sharding=none", "pipeline=2 is planned beside FSDP2"},

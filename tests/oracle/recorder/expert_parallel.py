@@ -72,6 +72,26 @@ def noted(x):
     return x
 
 
+def are_shared(model):
+    return any(getattr(module, "is_shared", False) for module in model.modules())
+
+
+def clip(model, limit):
+    """As torchtitan's _clip_grad_norm_with_ep (torchtitan/distributed/utils.py): a norm of the experts' and one of the rest."""
+    ours, others = [], []
+    for parameter in model.parameters():
+        (ours if "expert" in parameter.device_mesh.mesh_dim_names else others).append(parameter)
+    norm_ours = nn.utils.get_total_norm([p.grad for p in ours])
+    if isinstance(norm_ours, torch.distributed.tensor.DTensor):
+        norm_ours = norm_ours.full_tensor()
+    norm_others = nn.utils.get_total_norm([p.grad for p in others]).full_tensor()
+    total = norm_ours ** 2.0 + norm_others ** 2.0
+    total **= 1.0 / 2.0
+    nn.utils.clip_grads_with_norm_(ours, limit, total)
+    nn.utils.clip_grads_with_norm_(others, limit, total)
+    return total
+
+
 def exchanged(x, taken, given, group):
     """Not as all_to_all_single of functional collectives, which waits at once for a tensor without memory."""
     return noted(torch.ops._c10d_functional.all_to_all_single(x, taken, given, group))
