@@ -179,9 +179,14 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
         why = "a head that is the embedding; set tied = no";
     } else if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
         why = "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
-    } else if (n->qk_norm != MODEL_QK_NORM_NONE || n->norm_at != MODEL_NORM_BEFORE) {
-        why = "norms of q and k, or norms behind the layers; set qk_norm = none and norm_at = "
-              "before";
+    } else if (n->qk_norm == MODEL_QK_NORM_WIDTH || n->norm_at != MODEL_NORM_BEFORE) {
+        why = "norms of q and k as a whole, or norms behind the layers; set qk_norm = head or none "
+              "and norm_at = before";
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE &&
+               (s->float8 != PLAN_FLOAT8_NONE || s->async_tensor == PLAN_YES ||
+                s->tensor_plan != PLAN_TENSOR_TORCHTITAN)) {
+        why = "norms of q and k with float8, async_tensor or another tensor_plan; set float8=no, "
+              "async_tensor=no and tensor_plan=torchtitan";
     } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL ||
                n->loss == MODEL_LOSS_CHUNKED) {
         why = "a loss but PyTorch's own; set loss = ops or fp32";

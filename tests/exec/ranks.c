@@ -179,6 +179,14 @@ static const char *const with_llama[] = {
     "--kernels compiled --compile network --tensor-plan kempnerforge --checkpointing full",
     NULL,
 };
+static const char *const with_norms_of_heads[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 4 --tensor 2 --micro-batch 6",
+    "-n 2 --tensor 2 --micro-batch 3 --accumulate 4 --checkpointing full --rms-norm ops",
+    "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --checkpointing selective-op",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
+    NULL,
+};
 static const char *const with_llama_clipped[] = {
     "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
     "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3",
@@ -781,6 +789,8 @@ int main(int argc, char **argv) {
                     {"with momentum and clipping", {"gpt-toy", with_momentum_and_clip}},
                     {"with dropout", {"gpt-toy-dropout", with_dropout}},
                     {"of another family, some of it kept", {"llama-toy", with_llama}},
+                    {"whose heads of q and k are normalized",
+                     {"llama-toy --network-key qk_norm=head", with_norms_of_heads}},
                     {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
                     {"of shared experts", {IN_TURN, with_experts_shared}},

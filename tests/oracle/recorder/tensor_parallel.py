@@ -55,6 +55,8 @@ def share_layers(network, mesh, options):
                                                            PrepareFloat8ModuleInput)
         columns, rows, gather = Float8ColwiseParallel, Float8RowwiseParallel, PrepareFloat8ModuleInput
     for block in network.layers.children():
+        if network.shape.qk_norm == "head":
+            _share_head_norms(block.attn, mesh)
         parallelize_module(block, mesh, {
             "norm_1": SequenceParallel(),
             "attn": gather(input_layouts=(Shard(1), None, None), desired_input_layouts=(Replicate(), None, None)),
@@ -64,6 +66,13 @@ def share_layers(network, mesh, options):
             "mlp": gather(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
             "mlp.gate": columns(), "mlp.up": columns(),
             "mlp.down": rows(output_layouts=Shard(1))})
+
+
+def _share_head_norms(attention, mesh):
+    """As torchtitan's for Qwen 3 (models/qwen3/infra/parallelize.py): each rank normalizes its heads. There all of attention takes
+    DTensors, here nothing behind the norms, which changes no memory."""
+    from torch.distributed.tensor.parallel import SequenceParallel, parallelize_module
+    parallelize_module(attention, mesh, {name: SequenceParallel(sequence_dim=2, use_local_output=True) for name in ("q_norm", "k_norm")})
 
 
 def _share_blocks_alone(network, mesh):
