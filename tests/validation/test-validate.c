@@ -245,7 +245,7 @@ static const struct {
     unsigned lines[3];
     double median, p90;
 } missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.1, 0.23},
-              {"train_fresh_seventh.csv", {8, 9, 10}, 0.06, 0.17}};
+              {"train_fresh_seventh.csv", {8, 9, 10}, 0.06, 0.19}};
 
 /* Their memory is off by more than the others' together: held to what is reached. */
 static const struct {
@@ -290,9 +290,6 @@ static CliScores scores_held(const CliValidatedTable *t) {
         if (row->skipped == NULL && !misses(t, row)) {
             CliScore *by_nodes = row->nodes > 1 ? &scores.more_nodes : &scores.one_node;
             cli_score_add(&scores.time, row->predicted, row->measured);
-            if (row->measured_gib > 0) {
-                cli_score_add(&scores.memory, row->predicted_gib, row->measured_gib);
-            }
             cli_score_add(by_nodes, row->predicted, row->measured);
             cli_score_add(&scores.without, isnan(row->without) ? row->predicted : row->without,
                           row->measured);
@@ -303,7 +300,6 @@ static CliScores scores_held(const CliValidatedTable *t) {
 
 static void clear_scores(CliScores *scores) {
     cli_score_clear(&scores->time);
-    cli_score_clear(&scores->memory);
     cli_score_clear(&scores->one_node);
     cli_score_clear(&scores->more_nodes);
     cli_score_clear(&scores->without);
@@ -426,7 +422,7 @@ static bool goals_were_set_for(const CliValidatedTable *t) {
 
 static void tables(void) {
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    CliScores all = {0}, goal = {0}, held = {0};
+    CliScores all = {0}, goal = {0};
     for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
         g_autoptr(GError) error = NULL;
         g_autofree char *path = of_folder(runs[i]);
@@ -445,17 +441,13 @@ static void tables(void) {
         if (at >= 0) {
             check_within(&t->scores.memory, unmended[at].median, unmended[at].p90);
         } else {
-            CliScores of_table = scores_held(t);
-            cli_score_merge(&held.memory, &of_table.memory);
             cli_score_merge(&all.memory, &t->scores.memory);
-            clear_scores(&of_table);
         }
     }
     g_assert_cmpuint(cli_score_count(&goal.memory), >=, 10);
     check_within(&goal.memory, 0.02, 0.05);
     g_assert_cmpuint(cli_score_count(&all.memory), >=, 40);
-    check_within(&held.memory, 0.02, 0.05);
-    check_within(&all.memory, 0.02, 0.06); /* which misses the goal of 0.05: README.md */
+    check_within(&all.memory, 0.02, 0.05);
     g_assert_cmpuint(cli_score_count(&all.time), >=, 100);
     g_test_message("all: median %.1f %%, 90th percentile %.1f %%",
                    100 * cli_score_quantile(&all.time, 0.5),
@@ -468,7 +460,6 @@ static void tables(void) {
     check_against_one_share(&all.time, &all.one_share);
     cli_scores_clear(&all);
     cli_scores_clear(&goal);
-    cli_scores_clear(&held);
 }
 
 int main(int argc, char **argv) {
