@@ -322,6 +322,8 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     int64_t dims[] = {(int64_t)walk.pairs, (int64_t)w->width, (int64_t)w->rows};
     uint64_t n = w->rows * w->width;
     plan_graph_enter(graph, layer->module, &x, 1);
+    /* x.view(), where the gradients of all its uses here meet, before those of others are added. */
+    x = plan_graph_heads(graph, x, 1, w->rows, 1, w->width, PLAN_HEADS_AS_THEY_ARE);
     Routed routed = run_router(&walk, layer, x);
     plan_graph_hold(graph, routed.top);
     plan_graph_hold(graph, routed.chosen);
