@@ -667,6 +667,36 @@ static void shared_weights_are_saved(void) {
     test_run_remove_folder(folder);
 }
 
+/* Experts that ranks share are saved whole, and so are those whose rows they share. */
+static void shared_experts_are_saved(void) {
+    static const char *const strategies[] = {"-n 1 --micro-batch 8 --sharding none",
+                                             "-n 4 --expert 2 --micro-batch 2",
+                                             "-n 8 --expert 2 --micro-batch 1"};
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
+    g_autofree float *alone = NULL;
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        test_run_ok("run " FEW_EXPERTS " %s --steps 2 --lr 0.01 --optimizer sgd --save %s/w",
+                    strategies[i], folder);
+        test_run_ok("run " FEW_EXPERTS " %s --steps 1 --lr 0 --optimizer sgd --load %s/w "
+                    "--save %s/v",
+                    strategies[i], folder, folder);
+        gsize n, n_again;
+        g_autofree float *got = test_run_read_floats(folder, "w", &n);
+        g_autofree float *again = test_run_read_floats(folder, "v", &n_again);
+        g_assert_cmpmem(again, n_again * sizeof(float), got, n * sizeof(float));
+        double worst = 0;
+        for (gsize e = 0; e < n && i; e++) {
+            worst = MAX(worst, fabs((double)got[e] - (double)alone[e]));
+        }
+        g_test_message("%s: weights differ by at most %.2g", strategies[i], worst);
+        g_assert_cmpfloat(worst, <=, 1e-6);
+        if (!i) {
+            alone = g_steal_pointer(&got);
+        }
+    }
+    test_run_remove_folder(folder);
+}
+
 static void expect_floats(const char *folder, const char *name, const float *expected, gsize n) {
     gsize n_got;
     g_autofree float *got = test_run_read_floats(folder, name, &n_got);
@@ -832,6 +862,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/reads are waited for", reads_are_waited_for);
     g_test_add_func("/exec/ranks/weights are saved and loaded", weights_are_saved);
     g_test_add_func("/exec/ranks/shared weights are saved and loaded", shared_weights_are_saved);
+    g_test_add_func("/exec/ranks/shared experts are saved and loaded", shared_experts_are_saved);
     g_test_add_func("/exec/ranks/first weights are the same wherever they are made",
                     first_weights_are_the_same_wherever_they_are_made);
     g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);

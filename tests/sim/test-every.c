@@ -119,6 +119,10 @@ static void test_law(void) {
     }
     check_law("gpt-toy", "ranks=4 sharding=full reshard_after_forward=2 accumulate=2", pairs,
               false);
+    check_law("moe-toy", "ranks=8 sharding=full expert=8", fast, false);
+    check_law("moe-toy", "ranks=8 sharding=full expert=8", pairs, true);
+    check_law("moe-toy", "ranks=8 sharding=full expert=2 clip=1", pairs, false);
+    check_law("moe-toy", "ranks=8 sharding=full expert=4 checkpointing=full", slow, false);
     g_autoptr(ModelCluster) cores = plays_cluster("this-machine");
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         cores->device_lane_wake_us = 3 * i;
