@@ -57,7 +57,7 @@ typedef struct {
 #define CLI_PLAIN_SETTINGS                                                                         \
     "flavour=auto replicate=0 wrap=block wrap_ends=root backward_prefetch=pre "                    \
     "forward_prefetch=no "                                                                         \
-    "reshard_after_forward=default limit_all_gathers=2 offload=none"
+    "reshard_after_forward=default limit_all_gathers=2 offload=none expert=1"
 
 typedef struct {
     char *name;        /* "DDP", ..., and how it was tuned */

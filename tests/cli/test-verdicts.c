@@ -98,6 +98,17 @@ static void what_is_left_to_turn(void) {
     g_assert_nonnull(strstr(without.out, "   kernels=compiled "));
 }
 
+/* Whether to share experts; what it is held against shares none. */
+static void whether_to_share_experts(void) {
+    const char *words = "diagnose mixtral-8x7b -n 32 --seq 4096 --param-dtype bf16 "
+                        "--checkpointing full --cluster h200-p5e:4";
+    g_autofree char *shared = g_strconcat(words, " --expert 8", NULL);
+    expect(words, 0, "7. bottleneck: each rank gathers all experts; eight ranks share experts", "");
+    expect(words, 0, "   expert=8 ", "");
+    expect(shared, 0, "   expert=1 ", "");
+    expect(shared, 0, "this strategy beats the best of them, FSDP2 full, checkpointed, by ", "");
+}
+
 /* Float8 is predicted where the GPU has it, and runs nowhere yet. */
 static void float8_where_there_is_some(void) {
     const char *words = "llama-toy -n 2 --kernels compiled --param-dtype bf16 --float8 rowwise";
@@ -476,6 +487,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
     g_test_add_func("/cli/verdicts/what is left to turn", what_is_left_to_turn);
+    g_test_add_func("/cli/verdicts/whether to share experts", whether_to_share_experts);
     g_test_add_func("/cli/verdicts/float8", float8_where_there_is_some);
     g_test_add_func("/cli/verdicts/several stages", several_stages);
     g_test_add_func("/cli/verdicts/copies between ranks", copies_between_ranks);
