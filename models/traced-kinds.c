@@ -12,8 +12,7 @@ static PlanTracedKind *last_kind(const TracedReader *r) {
     return plan_graph_at(kinds, PlanTracedKind, kinds->len - 1);
 }
 
-/* A letter and a number, one of those that may stand here. */
-static bool read_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref) {
+bool traced_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref) {
     const PlanTracedKind *kind = last_kind(r);
     const struct {
         char letter;
@@ -40,7 +39,7 @@ static bool read_ref(const TracedReader *r, const char *word, PlanTracedRef *ret
 
 static bool add_ref(const TracedReader *r, const char *word) {
     PlanTracedRef ref;
-    if (!read_ref(r, word, &ref)) {
+    if (!traced_ref(r, word, &ref)) {
         return false;
     }
     g_array_append_val(r->program->refs, ref);
@@ -92,7 +91,7 @@ bool traced_read_out(TracedReader *r) {
         return traced_refuse(r, "the kind says that it has %u outputs, and this is one more",
                              kind->n_outs);
     }
-    if ((!is_new && !read_ref(r, r->words[1], &out.storage)) ||
+    if ((!is_new && !traced_ref(r, r->words[1], &out.storage)) ||
         !traced_count(r, r->words[2], &out.stored) || !traced_dtype(r, r->words[3], &out.dtype)) {
         return false;
     }
@@ -128,11 +127,12 @@ bool traced_read_save(TracedReader *r) {
 
 static bool read_sizes(const TracedReader *r, PlanTracedKernel *kernel) {
     const PlanOpInfo *info = plan_op_info(kernel->op);
-    if (r->n < 2 + info->n_dims + 2) {
+    unsigned n_sizes = plan_traced_n_sizes(kernel->op);
+    if (r->n < 2 + n_sizes + 2) {
         return traced_refuse(r, "%s has %u sizes, then '<', what it reads, '>' and what it writes",
-                             r->words[1], info->n_dims);
+                             r->words[1], n_sizes);
     }
-    for (unsigned i = 0; i < info->n_dims; i++) {
+    for (unsigned i = 0; i < n_sizes; i++) {
         PlanTracedCount *count = &kernel->dims[i];
         if (!traced_count(r, r->words[2 + i], count)) {
             return false;
@@ -167,7 +167,7 @@ bool traced_read_run(TracedReader *r) {
     if (!read_sizes(r, &kernel)) {
         return false;
     }
-    unsigned at = 2 + plan_op_info(kernel.op)->n_dims;
+    unsigned at = 2 + plan_traced_n_sizes(kernel.op);
     bool reads = false, writes = false;
     kernel.refs = r->program->refs->len;
     for (; at < r->n; at++) {
@@ -193,6 +193,24 @@ bool traced_read_run(TracedReader *r) {
         last_kind(r)->n_kernels++;
     }
     return true;
+}
+
+/* What the kernel before it computes. */
+bool traced_read_call(TracedReader *r) {
+    const PlanTracedKind *kind = last_kind(r);
+    bool is_backward = r->place == IN_BACKWARD;
+    bool is_behind_run =
+        is_backward ? kind->n_events > 0 && plan_graph_at(r->program->events, PlanTracedEvent,
+                                                          r->program->events->len - 1)
+                                                    ->kind == PLAN_TRACED_RUN
+                    : kind->n_kernels > 0;
+    PlanTracedKernel *kernel = is_behind_run ? plan_graph_at(r->program->kernels, PlanTracedKernel,
+                                                             r->program->kernels->len - 1)
+                                             : NULL;
+    if (!kernel || kernel->call.n) {
+        return traced_refuse(r, "a call stands behind the kernel that it is of, once");
+    }
+    return traced_call_from(r, 1, false, &kernel->call);
 }
 
 /* ---- what a node does ----------------------------------------------------------------------- */
@@ -226,7 +244,7 @@ bool traced_read_alloc(TracedReader *r) {
 bool traced_read_free(TracedReader *r) {
     PlanTracedRef ref;
     bool drops = g_str_equal(r->words[0], "drop");
-    if (!read_ref(r, r->words[1], &ref)) {
+    if (!traced_ref(r, r->words[1], &ref)) {
         return false;
     }
     if (ref.of != (drops ? PLAN_TRACED_SAVED : PLAN_TRACED_MADE)) {
@@ -253,7 +271,7 @@ bool traced_read_give(TracedReader *r) {
     kind->gives = r->program->refs->len;
     for (unsigned i = 1; i < r->n; i++) {
         PlanTracedRef ref = {0};
-        if (!g_str_equal(r->words[i], "-") && !read_ref(r, r->words[i], &ref)) {
+        if (!g_str_equal(r->words[i], "-") && !traced_ref(r, r->words[i], &ref)) {
             return false;
         }
         bool is_gone = ref.of == PLAN_TRACED_MADE && g_array_index(r->gone, bool, ref.index);

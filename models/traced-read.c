@@ -103,6 +103,13 @@ static bool read_buffer(TracedReader *r) {
         return false;
     }
     tensor.elements.fixed = elements;
+    if (r->n > 3) {
+        if (r->n < 5 ||
+            !traced_index(r, r->words[3], r->traced->modules->len, "module", &tensor.module)) {
+            return r->n < 5 ? traced_refuse(r, "a buffer of a module has a name") : false;
+        }
+        tensor.name = g_string_chunk_insert(r->traced->strings, r->words[4]);
+    }
     g_array_append_val(r->traced->tensors, tensor);
     return true;
 }
@@ -176,14 +183,17 @@ static bool read_trace(TracedReader *r) {
 }
 
 static bool read_copied(TracedReader *r) {
-    uint32_t tensor;
-    if (!traced_index(r, r->words[1], r->traced->tensors->len, "parameter", &tensor)) {
+    PlanTracedSum copied = {0};
+    if (!traced_index(r, r->words[1], r->traced->tensors->len, "parameter", &copied.value)) {
         return false;
     }
-    if (!plan_graph_at(r->traced->tensors, ModelTracedTensor, tensor)->is_parameter) {
+    if (!plan_graph_at(r->traced->tensors, ModelTracedTensor, copied.value)->is_parameter) {
         return traced_refuse(r, "%s is a buffer's number, and no parameter's", r->words[1]);
     }
-    g_array_append_val(r->program->copied, tensor);
+    if (r->n > 2 && !traced_call_from(r, 2, true, &copied.call)) {
+        return false;
+    }
+    g_array_append_val(r->program->copied, copied);
     return true;
 }
 
@@ -193,6 +203,10 @@ static bool read_input(TracedReader *r) {
     if (!traced_count(r, r->words[1], &tensor.elements) ||
         !traced_dtype(r, r->words[2], &tensor.dtype)) {
         return false;
+    }
+    if (r->n > 3 && (!plan_parse_u64(r->words[3], &tensor.bound) || !tensor.bound ||
+                     tensor.bound > (uint64_t)PLAN_TRACED_MOST)) {
+        return traced_refuse(r, "'%s' is no number that whole numbers are below", r->words[3]);
     }
     g_array_append_val(plan_graph_at(bodies, ModelTracedBody, bodies->len - 1)->inputs, tensor);
     add_value(r, PLAN_NONE, false, false);
@@ -369,6 +383,17 @@ static bool read_end(TracedReader *r) {
     return add_step(r, PLAN_TRACED_END, 0, 1);
 }
 
+/* How the gradients of a value are added up; those of one value in the order in which they come. */
+static bool read_sum(TracedReader *r) {
+    PlanTracedSum sum = {0};
+    if (!traced_index(r, r->words[1], r->values->len, "value", &sum.value) ||
+        !traced_call_from(r, 2, true, &sum.call)) {
+        return false;
+    }
+    g_array_append_val(r->program->sums, sum);
+    return true;
+}
+
 static bool read_loss(TracedReader *r) {
     uint32_t loss;
     if (!read_value(r, r->words[1], &loss)) {
@@ -399,16 +424,17 @@ static const struct {
     {"tokens", 2, 2, IN_HEAD, read_tokens},
     {"module", 4, 5, IN_HEAD, read_module},
     {"parameter", 4, 5, IN_HEAD, read_parameter},
-    {"buffer", 3, 3, IN_HEAD, read_buffer},
+    {"buffer", 3, 5, IN_HEAD, read_buffer},
     {"kept", 3, 3, IN_HEAD, read_buffer},
     {"made", 2, 0, IN_HEAD, read_made},
     {"trace", 3, 3, IN_HEAD | IN_DONE, read_trace},
-    {"copied", 2, 2, IN_TRACE, read_copied},
-    {"input", 3, 3, IN_TRACE, read_input},
+    {"copied", 2, 0, IN_TRACE, read_copied},
+    {"input", 3, 4, IN_TRACE, read_input},
     {"kind", 5, 5, IN_TRACE | IN_KIND | IN_GIVEN, traced_read_kind},
     {"out", 5, 6, IN_KIND, traced_read_out},
     {"save", 2, 0, IN_KIND, traced_read_save},
     {"run", 4, 0, IN_KIND | IN_BACKWARD, traced_read_run},
+    {"call", 2, 0, IN_KIND | IN_BACKWARD, traced_read_call},
     {"backward", 1, 1, IN_KIND, traced_read_backward},
     {"alloc", 3, 3, IN_BACKWARD, traced_read_alloc},
     {"free", 2, 2, IN_BACKWARD, traced_read_free},
@@ -422,6 +448,7 @@ static const struct {
     {"casts", 1, 1, IN_FORWARD, read_casts},
     {"let", 2, 2, IN_FORWARD | IN_END, read_let},
     {"end", 1, 1, IN_FORWARD, read_end},
+    {"sum", 3, 0, IN_END, read_sum},
     {"loss", 2, 2, IN_END, read_loss},
 };
 

@@ -42,6 +42,11 @@ bool traced_index(const TracedReader *r, const char *word, uint64_t end, const c
 bool traced_part(const char *text, gsize length, int64_t *ret_part);
 /* "768", "768n", "768n+12" or "768n-12" */
 bool traced_count(const TracedReader *r, const char *word, PlanTracedCount *ret_count);
+/* The call that the line's words make from one on (traced-calls.c). is_sum: its tensors are x0, x1
+ * and y0. */
+bool traced_call_from(TracedReader *r, unsigned first_word, bool is_sum, PlanTracedCall *ret_call);
+/* A letter and a number, one of those that may stand here (traced-kinds.c). */
+bool traced_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref);
 bool traced_dtype(const TracedReader *r, const char *word, uint8_t *ret_dtype);
 
 /* Lines of a kind, by their first words. */
@@ -49,6 +54,7 @@ bool traced_read_kind(TracedReader *r);
 bool traced_read_out(TracedReader *r);
 bool traced_read_save(TracedReader *r);
 bool traced_read_run(TracedReader *r);
+bool traced_read_call(TracedReader *r);
 bool traced_read_backward(TracedReader *r);
 bool traced_read_alloc(TracedReader *r);
 bool traced_read_free(TracedReader *r);

@@ -25,9 +25,12 @@ static bool body_is_countable(const ModelTracedBody *body, uint64_t samples) {
     }
     for (uint32_t i = 0; i < p->kernels->len; i++) {
         const PlanTracedKernel *kernel = plan_graph_at(p->kernels, PlanTracedKernel, i);
-        for (unsigned d = 0; d < plan_op_info(kernel->op)->n_dims; d++) {
+        for (unsigned d = 0; d < plan_traced_n_sizes(kernel->op); d++) {
             all &= is_countable(kernel->dims[d], samples);
         }
+    }
+    for (uint32_t i = 0; i < p->pieces->len; i++) {
+        all &= is_countable(plan_graph_at(p->pieces, PlanTracedPiece, i)->count, samples);
     }
     return all;
 }
@@ -55,6 +58,12 @@ const ModelTracedBody *model_traced_body(const ModelTraced *traced, const char *
     return NULL;
 }
 
+static const char *name_of_buffer(PlanGraph *graph, const ModelTracedTensor *t) {
+    const char *module = plan_graph_at(graph->modules, PlanGraphModule, t->module)->name;
+    g_autofree char *whole = *module ? g_strconcat(module, ".", t->name, NULL) : g_strdup(t->name);
+    return g_string_chunk_insert(graph->strings, whole);
+}
+
 static void declare_tensor(PlanGraph *graph, const ModelTracedTensor *t) {
     if (t->is_parameter) {
         uint32_t value = plan_graph_parameter(graph, t->module, t->name, t->n_dims, t->dims,
@@ -65,7 +74,9 @@ static void declare_tensor(PlanGraph *graph, const ModelTracedTensor *t) {
     } else {
         uint32_t value =
             plan_graph_buffer_between(graph, (PlanDtype)t->dtype, (uint64_t)t->elements.fixed);
-        plan_graph_at(graph->values, PlanGraphValue, value)->is_kept = t->is_kept;
+        PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        v->is_kept = t->is_kept;
+        v->name = t->name ? name_of_buffer(graph, t) : NULL;
     }
 }
 
@@ -83,9 +94,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     g_array_append_vals(graph->made, traced->made->data, traced->made->len);
     for (uint32_t i = 0; i < body->inputs->len; i++) {
         const ModelTracedTensor *t = plan_graph_at(body->inputs, ModelTracedTensor, i);
-        bool is_integer = t->dtype == PLAN_INT64;
-        plan_graph_input(graph, (PlanDtype)t->dtype, plan_traced_count(t->elements, batch),
-                         is_integer ? 2 : 0);
+        uint64_t bound = t->bound ? t->bound : t->dtype == PLAN_INT64 ? 2 : 0;
+        plan_graph_input(graph, (PlanDtype)t->dtype, plan_traced_count(t->elements, batch), bound);
     }
     plan_graph_traced(graph, body->program);
 }

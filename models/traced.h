@@ -26,6 +26,7 @@ typedef struct {
     uint8_t n_dims, dtype;
     int64_t dims[4];
     PlanTracedCount elements; /* of what is no parameter */
+    uint64_t bound;           /* of an input: whole numbers are below it; 0: it is not known */
 } ModelTracedTensor;
 
 typedef struct {

@@ -10,6 +10,7 @@
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
 #include "plan/autograd/stages.h"
+#include "plan/autograd/traced.h"
 #include "plan/check.h"
 #include "plan/flavours/replay.h"
 #include "plan/units.h"
@@ -115,6 +116,7 @@ static void run_clear(PlanRun *run) {
     g_free(run->producer_of_parameter);
     g_free(run->gradients);
     g_free(run->incoming);
+    g_free(run->is_summed);
     g_free(run->tape.n_contributions);
     g_free(run->states);
     g_free(run->tape.node_of_op);
@@ -153,6 +155,9 @@ static void next_batch(PlanRun *run) {
                              : plan_run_value(run, g_array_index(graph->inputs, uint32_t, input)));
     }
     plan_builder_launch(&run->builder, 0);
+    for (uint32_t i = 1; i < graph->inputs->len && graph->traced; i++) {
+        plan_traced_fill_input(run, i);
+    }
 }
 
 static void begin_pass(PlanRun *run, uint64_t pass) {
@@ -519,6 +524,9 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
         run_clear(&run);
         return NULL;
     }
+    PlanCalls calls;
+    plan_calls_init(&calls, plan->arena);
+    run.calls = &calls;
     find_roles(plan, &run);
     g_autofree Begins *begins = g_new0(Begins, graph->n_stages + 1);
     name_everything(plan, &run, begins);
@@ -533,6 +541,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
         if (i > 0) {
             uint32_t rank = plan->roles[i].ranks[0], stage = rank / plan_ranks_of_stage(plan);
             run_init(&run, plan_graph_of_stage(graph, stage), strategy, plan->arena, rank);
+            run.calls = &calls;
             plan_builder_expect_like(&run.builder, &plan->roles[0]);
         }
         PlanRun *runs = runs_of_rank(&run, graph, plan, begins);
@@ -545,6 +554,8 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
         g_free(runs);
         first->role = first->role ? first->role : &plan->roles[i];
     }
+    plan->calls = plan_calls_take(&calls, &plan->n_calls);
+    plan_calls_clear(&calls);
     for (uint32_t i = 0; i < n_programs; i++) {
         uint32_t stage = plan->roles[i].ranks[0] / plan_ranks_of_stage(plan);
         number_as_in_tables(&plan->roles[i], &begins[stage]);

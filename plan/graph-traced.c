@@ -10,7 +10,9 @@ PlanTraced *plan_traced_new(void) {
     traced->kinds = g_array_new(FALSE, FALSE, sizeof(PlanTracedKind));
     traced->steps = g_array_new(FALSE, FALSE, sizeof(PlanTracedStep));
     traced->values = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    traced->copied = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    traced->pieces = g_array_new(FALSE, FALSE, sizeof(PlanTracedPiece));
+    traced->sums = g_array_new(FALSE, FALSE, sizeof(PlanTracedSum));
+    traced->copied = g_array_new(FALSE, FALSE, sizeof(PlanTracedSum));
     return traced;
 }
 
@@ -18,8 +20,9 @@ void plan_traced_free(PlanTraced *traced) {
     if (!traced) {
         return;
     }
-    GArray *arrays[] = {traced->refs,  traced->outs,  traced->kernels, traced->events,
-                        traced->kinds, traced->steps, traced->values,  traced->copied};
+    GArray *arrays[] = {traced->refs,   traced->outs,  traced->kernels, traced->events,
+                        traced->kinds,  traced->steps, traced->values,  traced->copied,
+                        traced->pieces, traced->sums};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
@@ -80,7 +83,7 @@ void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced) {
     graph->traced = traced;
     graph->first_cast = PLAN_NONE;
     for (uint32_t i = 0; i < traced->copied->len; i++) {
-        uint32_t value = g_array_index(traced->copied, uint32_t, i);
+        uint32_t value = plan_graph_at(traced->copied, PlanTracedSum, i)->value;
         uint32_t p = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
         plan_graph_at(graph->parameters, PlanGraphParameter, p)->copies_gradient = true;
     }

@@ -130,9 +130,10 @@ typedef struct {
     bool is_input;
     uint32_t
         shown; /* of a head that is seen for so many, whose gradients are all made; 0: as it is */
-    bool is_kept;   /* no buffer, though it lives like one: what a module made once and keeps */
-    uint64_t bound; /* inputs: integers are below it; 0: real numbers */
-    uint32_t next;  /* what its variable holds from the step on that makes it; 0: nothing else */
+    bool is_kept;     /* no buffer, though it lives like one: what a module made once and keeps */
+    const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
+    uint64_t bound;   /* inputs: integers are below it; 0: real numbers */
+    uint32_t next;    /* what its variable holds from the step on that makes it; 0: nothing else */
     uint32_t behind_variable; /* another variable, behind which its own goes; 0: as it was made */
     uint32_t
         behind; /* buffers: made behind so many parameters; PLAN_NONE: behind all, and tables */

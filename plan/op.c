@@ -93,7 +93,7 @@ static bool may_be_zero(const char *dim) {
     static const char *const names[] = {"causal", "parameter", "bound", "rank_stride", "offset",
                                         "pass",   "back",      "apart", "from",        "stream",
                                         "slot",   "to",        "place", "norm",        "peer",
-                                        "ahead",  "backward",  NULL};
+                                        "ahead",  "backward",  "call",  NULL};
     return is_among(dim, names) || g_str_has_suffix(dim, "_layout");
 }
 

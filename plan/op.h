@@ -127,7 +127,12 @@ static inline bool plan_op_is_linear(PlanOpKind kind) {
 }
 
 static inline bool plan_op_is_traced(PlanOpKind kind) {
-    return kind >= PLAN_OP_TRACED_MEMORY && kind <= PLAN_OP_TRACED_ATTENTION;
+    return kind >= PLAN_OP_TRACED_MEMORY && kind <= PLAN_OP_TRACED_INPUT;
+}
+
+/* Of its dims the last is its call. */
+static inline bool plan_op_has_call(PlanOpKind kind) {
+    return plan_op_is_traced(kind) && kind != PLAN_OP_TRACED_INPUT;
 }
 
 static inline bool plan_op_is_of_float8(PlanOpKind kind) {

@@ -207,6 +207,8 @@ struct _Plan {
     uint32_t n_parameters;
     PlanUnit *units;
     uint32_t n_units;
+    const char **calls; /* of a traced network: calls.h */
+    uint32_t n_calls;
     PlanRole *roles;
     uint32_t n_roles;
     bool for_one;     /* only the first role has a program, or not all of it (plan/build.h) */
@@ -329,6 +331,12 @@ static inline uint32_t plan_op_buffer(const PlanRole *role, const PlanOp *op, ui
 }
 static inline const int64_t *plan_op_dims(const PlanRole *role, const PlanOp *op) {
     return role->dims + op->dims;
+}
+/* What an op of a traced network computes; NULL: it is not known. */
+static inline const char *plan_op_call(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    unsigned last = plan_op_info((PlanOpKind)op->kind)->n_dims - 1;
+    int64_t number = plan_op_dims(role, op)[last];
+    return number > 0 && number <= plan->n_calls ? plan->calls[number - 1] : NULL;
 }
 static inline const double *plan_op_attrs(const PlanRole *role, const PlanOp *op) {
     return role->attrs + op->attrs;

@@ -36,7 +36,7 @@ static void make_buffer(PlanRun *run, uint32_t value) {
     int64_t n = is_rope ? (int64_t)graph->rope_dim : (int64_t)tensor.elements;
     double one = 1;
     if (graph->traced) {
-        plan_traced_launch_first(run, tensor);
+        plan_traced_launch_first(run, value, tensor);
         return;
     }
     plan_builder_begin_op(&run->builder, is_rope ? PLAN_OP_ROPE_FREQUENCIES : PLAN_OP_FILL,

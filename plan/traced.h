@@ -48,8 +48,34 @@ typedef struct {
     bool wants_gradient;
 } PlanTracedOut;
 
+/* What a kernel computes, in pieces that are written one behind the other (plan/calls.h). */
+typedef enum {
+    PLAN_TRACED_TEXT,
+    PLAN_TRACED_NUMBER,
+    PLAN_TRACED_TENSOR
+} PlanTracedPieceOf;
+
+typedef struct {
+    PlanTracedPieceOf of;
+    const char *text; /* interned */
+    PlanTracedCount count;
+    PlanTracedRef ref;
+} PlanTracedPiece;
+
+typedef struct {
+    uint32_t first, n; /* pieces; none: it is not known */
+} PlanTracedCall;
+
+/* By it the gradients of a value are added up, each sum by its own, in order; or the one of a
+ * parameter is copied. */
+typedef struct {
+    uint32_t value;
+    PlanTracedCall call;
+} PlanTracedSum;
+
 typedef struct {
     PlanOpKind op;
+    PlanTracedCall call;
     PlanTracedCount dims[PLAN_MAX_DIMS];
     uint32_t refs, n_reads, n_writes; /* first in refs: what is read, then what is written */
 } PlanTracedKernel;
@@ -108,9 +134,15 @@ typedef struct {
     uint64_t first_samples, last_samples;                   /* that it is of */
     GArray *refs, *outs, *kernels, *events, *kinds, *steps; /* of the structs above */
     GArray *values;                                         /* uint32_t */
-    GArray *copied; /* uint32_t parameters whose gradients are copied when they come */
+    GArray *pieces, *sums;
+    GArray *copied; /* PlanTracedSum: parameters whose gradients are copied when they come */
     uint32_t loss;
 } PlanTraced;
+
+/* Of a kernel's dims the last, its call's number, stands in no file. */
+static inline unsigned plan_traced_n_sizes(PlanOpKind op) {
+    return plan_op_info(op)->n_dims - 1;
+}
 
 PlanTraced *plan_traced_new(void);
 void plan_traced_free(PlanTraced *traced);

@@ -2,14 +2,11 @@
 
 import torch
 
-from watch import Result, Unsupported
+import calls
+from calls import Count, formula
+from watch import Result, Store, Unsupported
 
-NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.int64: "int64", torch.uint8: "uint8",
-         torch.int32: "int32", torch.float64: "fp64"}
-
-
-class Count(int):
-    """A number that may grow with the samples."""
+NAMES = {dtype: name for dtype, name in calls.NAMES.items() if name != "bool"}  # the plan's
 
 
 def sized(nbytes, dtype):
@@ -52,6 +49,9 @@ class Pass:
         if edge[0] == "parameter":
             return self.value_of_parameter[id(edge[1])]
         return self.value_of_output[edge[1], edge[2]]
+
+    def value_of_target(self, target):
+        return self.value_of_parameter[target[1]] if target[0] == "parameter" else self.value_of_output[target[1], target[2]]
 
     def attach(self, op):
         """The op's node, where backward comes to it; and what of its results are whose outputs."""
@@ -111,7 +111,7 @@ class Pass:
                          *(logical[:1] if stored != logical else [])])
         saves = [ref(s) for s in self.watch.saves.get(op.sequence, [])] if node else []
         body += [["save", *saves]] if saves else []
-        body += [kernel_line(k, reads, writes) for k in op.kernels]
+        body += run_lines(op.kernels, reads, writes, named(op.call, ref))
         if node:
             body += [["backward"]] + backward_lines(node)
         name = node.name if op.name == "node" else op.name
@@ -133,6 +133,20 @@ class Pass:
         return self.store_of_output[edge[1], edge[2]]
 
 
+def named(call, name_of):
+    """The words of a call whose stores have names."""
+    return [tuple(name_of(p) if isinstance(p, Store) else p for p in word) if isinstance(word, tuple) else word
+            for word in call or []]
+
+
+def run_lines(kernels, reads, writes, call):
+    """The kernels of one call, of which the last computes."""
+    lines = []
+    for i, kernel in enumerate(kernels):
+        lines += [kernel_line(kernel, reads, writes), ["call", *(call if i + 1 == len(kernels) else ["-"])]]
+    return lines
+
+
 def kernel_line(kernel, reads, writes):
     return ["run", kernel[0], *(Count(max(1, n) if i != 6 and i != 7 else n) for i, n in enumerate(kernel[1:])),
             "<", *reads, ">", *writes]
@@ -149,7 +163,7 @@ def backward_lines(node):
             nbytes, dtype = node.scratch[event[1]]
             lines.append(["alloc", *sized(nbytes, dtype)])
         elif event[0] == "run":
-            lines.append(kernel_line(event[1], _words(event[2]), _words(event[3])))
+            lines += run_lines(event[1], _words(event[2]), _words(event[3]), event[4])
         elif event[0] == "free":
             lines.append(["free", f"t{event[1]}"])
         elif event[0] == "drop":
@@ -203,26 +217,18 @@ def lines_of_pass(watch, declared, loss, inputs):
     steps.append(["end"])
     loss_store = loss[-1]
     steps += [["let", str(s.value)] for s in watch.late if s is not loss_store and s.value is not None]
-    lines = {"inputs": [], "ops": ops, "steps": steps, "loss": str(made.value_of(loss)), "hidden": [s.nbytes for s in made.hidden]}
+    copied = [["copied", str(made.value_of_parameter[id(p)]), *call] for p, call in watch.copied.items()]
+    sums = [["sum", str(made.value_of_target(target)), *call] for target, more in watch.sums.items() for call in more]
+    lines = {"copied": sorted(copied, key=lambda line: int(line[1])), "sums": sorted(sums, key=lambda line: int(line[1])),
+             "inputs": [], "ops": ops, "steps": steps, "loss": str(made.value_of(loss)), "hidden": [s.nbytes for s in made.hidden]}
     for store in inputs:
-        lines["inputs"].append(["input", *store.words])
-    lines["copied"] = {id(p) for p in watch.copied}
+        lines["inputs"].append(["input", *store.words, *([str(store.bound)] if store.bound else [])])
     return lines
 
 
 # ---- passes together -------------------------------------------------------------------------------
 
-def _formula(values):
-    """{samples: number} as text, or None where it is no line."""
-    items = sorted(values.items())
-    if len(items) == 1 or all(v == items[0][1] for _, v in items):
-        return str(items[0][1])
-    (n0, v0), (n1, v1) = items[:2]
-    slope, rest = divmod(v1 - v0, n1 - n0)
-    fixed = v0 - slope * n0
-    if rest or any(fixed + slope * n != v for n, v in items):
-        return None
-    return f"{slope}n" + (f"{fixed:+d}" if fixed else "")
+CALLS = {"call": 1, "copied": 2, "sum": 2}  # lines that hold one, from a word on
 
 
 def _merged(passes):
@@ -230,23 +236,27 @@ def _merged(passes):
     texts = []
     for lines in zip(*passes.values(), strict=False):
         words = []
-        if len({len(line) for line in lines}) > 1:
+        first = CALLS.get(lines[0][0])
+        if first is None and len({len(line) for line in lines}) > 1:
             return None
-        for together in zip(*lines):
+        for together in zip(*(line[:first] for line in lines)):
             if isinstance(together[0], Count):
-                word = _formula(dict(zip(passes, together)))
+                word = formula(dict(zip(passes, together)))
             else:
                 word = str(together[0]) if len(set(map(str, together))) == 1 else None
             if word is None:
                 return None
             words.append(word)
+        if first is not None:
+            words.append(calls.merged({n: line[first:] for n, line in zip(passes, lines)}))
         texts.append(" ".join(words))
     return texts
 
 
 def _flat(lines):
-    return ([["sizes", str(len(lines["ops"])), str(len(lines["steps"])), str(len(lines["inputs"])), lines["loss"]]] + lines["inputs"]
-            + [line for kind in lines["ops"] for line in [["op-begins"], *kind]] + [["steps"]] + lines["steps"])
+    sizes = [str(len(lines[what])) for what in ("ops", "steps", "inputs", "copied", "sums")]
+    return ([["sizes", *sizes, lines["loss"]]] + lines["copied"] + lines["inputs"]
+            + [line for kind in lines["ops"] for line in [["op-begins"], *kind]] + [["steps"]] + lines["steps"] + lines["sums"])
 
 
 def body_of(passes):
@@ -255,10 +265,10 @@ def body_of(passes):
     if len({len(lines) for lines in flat.values()}) > 1:
         return None
     texts = _merged(flat)
-    if texts is None or len({frozenset(lines["copied"]) for lines in passes.values()}) > 1:
+    if texts is None:
         return None
     lines = next(iter(passes.values()))
-    at = 1 + len(lines["inputs"])
+    at = 1 + len(lines["copied"]) + len(lines["inputs"])
     inputs, kinds, of_op = texts[1:at], {}, []
     for kind in lines["ops"]:
         text = "\n".join(texts[at + 1:at + 1 + len(kind)])
@@ -299,14 +309,13 @@ def text_of(network, declared, made, passes, blocks, tokens, title):
         for local, tensor in (*module._parameters.items(), *module._buffers.items()):
             if tensor is not None:
                 owners.setdefault(id(tensor), (ids[id(module)], local))
-    copied = set.union(*(lines_["copied"] for lines_ in passes.values()))
     for tensor in declared:
         module, local = owners[id(tensor)]
         if isinstance(tensor, torch.nn.Parameter):
             lines.append(["parameter", str(module), local, "x".join(str(d) for d in tensor.shape) or "1"]
                          + ["frozen"] * (not tensor.requires_grad))
         else:
-            lines.append(["buffer", *map(str, sized(tensor.untyped_storage().nbytes(), tensor.dtype))])
+            lines.append(["buffer", *map(str, sized(tensor.untyped_storage().nbytes(), tensor.dtype)), str(module), local])
     hidden = {tuple(lines_["hidden"]) for lines_ in passes.values()}
     if len(hidden) > 1:
         raise Unsupported("what the network keeps between passes hangs on how many samples it saw; let it keep nothing")
@@ -318,15 +327,13 @@ def text_of(network, declared, made, passes, blocks, tokens, title):
         raise Unsupported("its parameters are of several dtypes, or of one that no plan knows; make them all of one")
     head = HEAD.format(title=title and title + ", ", pytorch=torch.__version__.split("+")[0], dtype=NAMES[dtypes.pop()],
                        tokens=tokens or 1)
-    index_of = {id(p): i for i, p in enumerate(declared)}
     bodies = []
 
     def body(first, last, some):
         text = body_of(some)
         if text is None:
             return False
-        words = "".join(f"copied {index_of[i]}\n" for i in sorted(next(iter(some.values()))["copied"], key=index_of.get))
-        bodies.append(f"trace {first} {last}\n{words}{text}\n")
+        bodies.append(f"trace {first} {last}\n{text}\n")
         return True
 
     if not body(min(passes), "-", passes):

@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 import network_text
 import pretended_gpu
+import values
 from watch import Unsupported, Watch
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -187,6 +188,15 @@ def refuse(why):
     sys.exit(2)
 
 
+def write_values(user, options):
+    """Made for real, which takes the memory of the network."""
+    torch.manual_seed(0)
+    if options.weights:
+        values.write(options.weights, values.of_network(user["model"]()))
+    if options.data:
+        values.write(options.data, values.of_batch(user["batch"], options.samples)[1])
+
+
 def main():
     warnings.filterwarnings("ignore")
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -194,12 +204,18 @@ def main():
     p.add_argument("-o", "--output", required=True, help="network file to write")
     p.add_argument("--dtype", choices=DTYPES, help="what --param-dtype will be: parameters and inputs are cast to it")
     p.add_argument("--blocks", help="classes that are units, with commas between (default: BLOCKS, or what stands in a ModuleList)")
+    p.add_argument("--weights", help="safetensors file to write: the network's own first values, for `foreshard run --load`")
+    p.add_argument("--data", help="safetensors file to write: samples of batch(n), for `foreshard run --data`")
+    p.add_argument("--samples", type=int, default=64, help="in --data (default 64)")
     p.add_argument("--tokens", type=int, help="of a sample (default: TOKENS, or 1)")
     options = p.parse_args()
     if not Path(options.program).is_file():
         refuse(f"there is no file {options.program}")
-    if not Path(options.output).resolve().parent.is_dir():
-        refuse(f"{options.output} cannot be written: there is no such folder")
+    for path in (options.output, options.weights, options.data):
+        if path and not Path(path).resolve().parent.is_dir():
+            refuse(f"{path} cannot be written: there is no such folder")
+    if options.samples < 1:
+        refuse("--samples is a number from 1 on")
     sys.path.insert(0, str(Path(options.program).resolve().parent))
     user = runpy.run_path(options.program)
     for name in ("model", "batch"):
@@ -207,6 +223,7 @@ def main():
             refuse(f"{options.program} defines no {name}()")
     blocks = options.blocks.split(",") if options.blocks else user.get("BLOCKS", ())
     try:
+        write_values(user, options)
         write(options.output, user["model"], user["batch"], user.get("loss", default_loss), options.dtype, blocks,
               options.tokens or user.get("TOKENS"), title=Path(options.program).name)
     except Unsupported as why:

@@ -11,6 +11,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from calls import NAMES, Shape, Unknown, words_of
 from kernels import kernels_of, tensors_in
 
 aten = torch.ops.aten
@@ -18,6 +19,7 @@ aten = torch.ops.aten
 # The derivatives of x[index] and of topk write into the zeros that they make; for a tensor's subclass, as those without
 # memory are, C++ takes functions that make a second tensor.
 IN_PLACE = {aten.index_put.default: aten.index_put_.default, aten.scatter.src: aten.scatter_.src}
+RANDOM_INTEGERS = {aten.randint.default: 0, aten.randint.low: 1}  # where their bound stands
 ADDS_UP = (aten.add.Tensor,)  # the engine's, of a tensor that is used twice
 COPIES = (aten.clone.default, aten.new_empty_strided.default, aten.copy_.default)
 
@@ -33,6 +35,7 @@ class Store:
     def __init__(self, what, number, nbytes, node=None, index=None):
         self.what, self.number, self.nbytes, self.node, self.index = what, number, nbytes, node, index
         self.value = None
+        self.bound = 0  # of the whole numbers in it; 0: not known
 
 
 class Result:
@@ -47,6 +50,7 @@ class Op:
     def __init__(self, name, sequence):
         self.name, self.sequence = name, sequence
         self.reads, self.writes, self.results, self.kernels = [], [], [], []
+        self.call = None   # words, of which stores are to be named
         self.node = None
 
 
@@ -59,7 +63,7 @@ class Node:
         self.edges = []    # None, ("parameter", tensor) or ("node", sequence, output)
         self.shapes = [(m.shape.numel() if hasattr(m.shape, "numel") else _numel(m.shape), m.dtype)
                        for m in function._input_metadata]
-        self.events = []   # ("alloc", t), ("free", t), ("run", kernel, reads, writes), ("drop", saved), ("end",)
+        self.events = []   # ("alloc", t), ("free", t), ("run", kernels, reads, writes, call), ("drop", saved), ("end",)
         self.scratch = []  # stores
         self.given = []    # stores of the gradients that it is given, or None
         self.flow = []     # by edge: None, or what flows on
@@ -97,10 +101,13 @@ class Watch(TorchDispatchMode):
         self.saves = {}      # sequence -> [Store]
         self.outputs = {}    # (sequence, output) -> Store, as it was seen
         self.late = []       # made in forward, held beyond it
-        self.copied = set()  # parameters whose gradients AccumulateGrad copies
+        self.copied = {}     # parameters whose gradients AccumulateGrad copies: the call
+        self.sums = {}       # edge's target -> calls by which the engine adds up its gradients, in order
+        self.handed = set()  # edges' targets that were given a gradient
+        self.sums_due = []   # of the node that ran last: the targets whose gradients are added now
         self.node = None     # that runs in backward
         self.in_function = False
-        self.copies = False
+        self.copies = None
         self.next_sequence = torch._C._autograd._get_sequence_nr()
 
     # ---- storages ----------------------------------------------------------------------------------
@@ -156,7 +163,9 @@ class Watch(TorchDispatchMode):
         else:
             for tensor in tensors_in(result):
                 if self.is_on_device(tensor) and self.store_of(tensor) is None:
-                    self.watch(tensor, "standing")
+                    store = self.watch(tensor, "standing")
+                    if func in RANDOM_INTEGERS:
+                        store.bound = args[RANDOM_INTEGERS[func]]
         return result
 
     def _touched(self, func, args, kwargs):
@@ -170,6 +179,13 @@ class Watch(TorchDispatchMode):
     def _runs(self, func, is_new, written):
         name = func._schema.name
         return (is_new or written) and not name.startswith(("aten::empty", "aten::new_empty", "aten::set_"))
+
+    def _named(self, tensor):
+        """A tensor's store in a call's words. Of one of the host no file knows a number."""
+        store = self.store_of(tensor) if self.is_on_device(tensor) else None
+        if store is None:
+            raise Unknown
+        return store
 
     # ---- forward -----------------------------------------------------------------------------------
 
@@ -215,6 +231,7 @@ class Watch(TorchDispatchMode):
         is_new = any(r.is_new for r in op.results)
         if self._runs(func, is_new, op.writes):
             op.kernels = kernels_of(func, args, kwargs, result)
+            op.call = words_of(func, args, kwargs, result, self._named)
         if is_new or op.kernels or sequence is not None:
             self.stream.append(("op", op))
 
@@ -265,6 +282,7 @@ class Watch(TorchDispatchMode):
 
     def _starts(self, node, gradients):
         self.node, self.in_function = node, True
+        self.sums_due = []
         node.given = [None if g is None else self.store_of(g) for g in gradients]
 
     def _ref(self, store):
@@ -292,14 +310,20 @@ class Watch(TorchDispatchMode):
             node.needs.append(None if ref is None else (gradient.numel(), gradient.dtype))
         node.events.append(("end",))
         self.in_function = False
+        for edge, ref in zip(node.edges, node.flow):
+            if ref is not None:
+                target = ("parameter", id(edge[1])) if edge[0] == "parameter" else edge
+                if target in self.handed:
+                    self.sums_due.append(target)
+                self.handed.add(target)
 
     def _backward(self, func, args, kwargs, result):
         made = [t for t in tensors_in(result) if self.is_on_device(t)]
         fresh = [t for t in made if self.store_of(t) is None]
         if self.node is None or (not self.in_function and func in ADDS_UP + COPIES):
-            self.copies |= func in COPIES and bool(fresh)
             for tensor in fresh:
                 self.watch(tensor, "sum")
+            self._engine_runs(func, args, kwargs, result, bool(fresh))
             return
         node = self.node
         read, written = self._touched(func, args, kwargs)
@@ -311,10 +335,29 @@ class Watch(TorchDispatchMode):
             node.events.append(("alloc", store.index))
             writes.append(("t", store.index))
         if self._runs(func, bool(fresh), written):
-            for kernel in kernels_of(func, args, kwargs, result):
-                node.events.append(("run", kernel, reads, writes))
+            node.events.append(("run", kernels_of(func, args, kwargs, result), reads, writes,
+                                words_of(func, args, kwargs, result, self._referred)))
         if fresh and not self.in_function:
             self._engine_made(node, reads, made[0], writes[-1])
+
+    def _referred(self, tensor):
+        """A tensor's store in the words of the node that runs."""
+        ref = self._ref(self._named(tensor))
+        if ref[0] == "standing":
+            raise Unknown
+        return ref[0] + str(ref[1])
+
+    def _engine_runs(self, func, args, kwargs, result, is_new):
+        """Between nodes: the sum of a tensor's gradients, or the copy that becomes a parameter's."""
+        if func in ADDS_UP and self.sums_due:
+            names = {id(args[0]): "x0", id(args[1]): "x1", id(result): "y0"}
+            call = words_of(func, args, kwargs, result, lambda t: names[id(t)])
+            self.sums.setdefault(self.sums_due.pop(0), []).append(call)
+        elif func in COPIES:
+            source = args[1] if func is aten.copy_.default else args[0]
+            if func is not aten.new_empty_strided.default and (is_new or self.copies):
+                self.copies = ["clone", ("x0", *_words_of_shape(source)), ">", ("y0", *_words_of_shape(result))]
+            self.copies = self.copies or (["?clone"] if is_new else None)
 
     def _engine_made(self, node, reads, tensor, ref):
         """A gradient was summed or cast to what its tensor is."""
@@ -326,12 +369,16 @@ class Watch(TorchDispatchMode):
 
     def has_gradient(self, parameter):
         if self.copies:
-            self.copied.add(parameter)
-        self.copies = False
+            self.copied[parameter] = self.copies
+        self.copies = None
 
 
 def _once(stores):
     return list({id(s): s for s in stores if s is not None}.values())
+
+
+def _words_of_shape(tensor):
+    return "/" + NAMES[tensor.dtype] + "/", Shape(tensor)
 
 
 def _target(function, output):

@@ -45,12 +45,13 @@ static uint32_t heap_pop(GArray *heap) {
 }
 
 /* A row's sum hands its gradient to each of the row's elements by a view. */
-static PlanTensor sum_of(PlanRun *run, PlanTensor slot, PlanTensor gradient) {
+static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
+                         PlanTensor gradient) {
     uint32_t buffer = plan_run_buffer_of(run, gradient);
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
     PlanTensor sum = plan_run_new_tensor(run, slot.elements, dtype, "gradient_sum");
     if (run->graph->traced) {
-        plan_traced_launch_sum(run, slot, gradient, sum);
+        plan_traced_launch_sum(run, target, slot, gradient, sum);
         return sum;
     }
     bool is_view = gradient.elements < slot.elements;
@@ -66,12 +67,12 @@ static PlanTensor sum_of(PlanRun *run, PlanTensor slot, PlanTensor gradient) {
 }
 
 /* Takes the reference of gradient. */
-static void add_into(PlanRun *run, PlanTensor *slot, PlanTensor gradient) {
+static void add_into(PlanRun *run, PlanTracedTarget target, PlanTensor *slot, PlanTensor gradient) {
     if (slot->storage == PLAN_NONE) {
         *slot = gradient;
         return;
     }
-    PlanTensor sum = sum_of(run, *slot, gradient);
+    PlanTensor sum = sum_of(run, target, *slot, gradient);
     plan_run_unref(run, *slot);
     plan_run_unref(run, gradient);
     *slot = sum;
@@ -88,10 +89,10 @@ static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
 }
 
 /* Laid out as its parameter. */
-static PlanTensor copy_of(PlanRun *run, PlanTensor gradient) {
+static PlanTensor copy_of(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
     PlanTensor copy =
         plan_run_new_tensor(run, gradient.elements, plan_run_dtype_of(run, gradient), "gradient");
-    plan_traced_launch_sum(run, gradient, gradient, copy);
+    plan_traced_launch_copy(run, parameter, gradient, copy);
     plan_run_unref(run, gradient);
     return copy;
 }
@@ -108,7 +109,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
         return;
     }
     if (plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->copies_gradient) {
-        gradient = copy_of(run, gradient);
+        gradient = copy_of(run, parameter, gradient);
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
     buffer->sub = PLAN_GRADIENTS_UNSHARDED;
@@ -138,6 +139,40 @@ static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
     return node->op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, node->op);
 }
 
+/* FSDP1's: a parameter is what a node takes from the flat tensor. */
+static PlanTracedTarget target_in_flat(const PlanRun *run, PlanEdge edge) {
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        PlanEdge producer = run->producer_of_parameter[p];
+        if (producer.node == edge.node && producer.slot == edge.slot) {
+            return (PlanTracedTarget){.is_parameter = true, .index = p};
+        }
+    }
+    return (PlanTracedTarget){.index = PLAN_NONE};
+}
+
+/* The value that a node's slot holds the gradient of: FSDP2's node, which marks where a unit began,
+ * hands it on as it is. */
+static PlanTracedTarget target_of(const PlanRun *run, PlanEdge edge) {
+    if (!run->graph->traced) {
+        return (PlanTracedTarget){.index = PLAN_NONE};
+    }
+    while (edge.node != PLAN_NONE && run->tape.nodes.items[edge.node].op == PLAN_NONE &&
+           !run->tape.nodes.items[edge.node].flat) {
+        edge = run->tape.edges.items[run->tape.nodes.items[edge.node].edges + edge.slot];
+    }
+    if (edge.node == PLAN_NONE) {
+        return (PlanTracedTarget){.index = PLAN_NONE};
+    }
+    if (run->tape.nodes.items[edge.node].flat) {
+        return target_in_flat(run, edge);
+    }
+    const PlanGraphOp *op = op_of(run, &run->tape.nodes.items[edge.node]);
+    bool is_traced = op && plan_traced_is(op);
+    return (PlanTracedTarget){
+        .index = is_traced ? plan_graph_ref(run->graph, op->values + op->n_inputs + edge.slot)
+                           : PLAN_NONE};
+}
+
 static void pass_to_nodes(PlanRun *run, const PlanNode *node, const PlanTensor *gradients,
                           GArray *heap) {
     for (uint32_t i = 0; i < node->n_edges; i++) {
@@ -146,7 +181,8 @@ static void pass_to_nodes(PlanRun *run, const PlanNode *node, const PlanTensor *
             continue;
         }
         PlanNode *next = &run->tape.nodes.items[edge.node];
-        add_into(run, &run->tape.slots.items[next->slots + edge.slot], gradients[i]);
+        add_into(run, target_of(run, edge), &run->tape.slots.items[next->slots + edge.slot],
+                 gradients[i]);
         if (--next->n_dependencies == 0) {
             heap_push(heap, edge.node);
         }
@@ -162,7 +198,8 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
         if (edge.slot == PLAN_NONE || edge.node != PLAN_NONE) {
             continue;
         }
-        add_into(run, &run->incoming[edge.slot], gradients[i]);
+        PlanTracedTarget target = {.is_parameter = true, .index = edge.slot};
+        add_into(run, target, &run->incoming[edge.slot], gradients[i]);
         if (--run->tape.n_contributions[edge.slot] == 0) {
             complete[n_complete++] = edge.slot;
         }
@@ -363,6 +400,7 @@ void plan_run_backward(PlanRun *run) {
     PlanEdge loss = run->tape.producer_of_value[graph->loss];
     PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
+    plan_traced_begin_sums(run);
     PlanTensor scaled = plan_scaler_scale(run, plan_run_value(run, graph->loss), dtype);
     PlanTensor seed = new_seed(run, plan_scaler_result_dtype(run, dtype));
     PlanNode *first = &run->tape.nodes.items[loss.node];

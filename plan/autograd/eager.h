@@ -14,6 +14,7 @@
 #pragma once
 
 #include "plan/builder.h"
+#include "plan/calls.h"
 #include "plan/graph.h"
 #include "plan/strategy.h"
 
@@ -229,6 +230,8 @@ struct _PlanRun {
     const PlanGraph *graph;
     const PlanStrategy *strategy;
     const PlanFlavour *flavour;
+    PlanCalls *calls;   /* the plan's */
+    bool *is_summed;    /* of a traced network's sums: it is of this pass, and has been made */
     gpointer state;     /* the flavour's */
     uint64_t pass;      /* of its step's forward and backward passes, the one that runs */
     uint32_t n_folded;  /* passes of a step that are not written (plan/fold.h) */

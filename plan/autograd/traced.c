@@ -1,5 +1,7 @@
 #include "plan/autograd/traced.h"
 
+#include "plan/autograd/traced-call.h"
+
 /* An op that is played: what its words stand for. */
 typedef struct {
     PlanRun *run;
@@ -73,17 +75,14 @@ static PlanOperand operand_of(const Play *p, PlanTracedRef ref) {
     return (PlanOperand){.buffer = PLAN_NONE};
 }
 
-/* Those that there are; their number. */
-static unsigned find_operands(const Play *p, uint32_t first, uint32_t n, PlanOperand *ret_found) {
-    unsigned n_found = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        PlanOperand operand = operand_of(p, ref_at(p->run->graph, first + i));
-        if (operand.buffer != PLAN_NONE) {
-            ret_found[n_found++] = operand;
-        }
-    }
-    return n_found;
-}
+/* Where the operands of a kernel stand: of each of its refs, the place among those that there are;
+ * PLAN_NONE: the plan knows none. */
+typedef struct {
+    const PlanGraph *graph;
+    const PlanTracedKernel *kernel;
+    uint32_t *places;
+    unsigned n_reads, n_writes, length; /* of each list, as it is written */
+} Places;
 
 static void add_operands(PlanRun *run, const PlanOperand *operands, unsigned n, unsigned length) {
     for (unsigned i = 0; i < length; i++) {
@@ -92,52 +91,145 @@ static void add_operands(PlanRun *run, const PlanOperand *operands, unsigned n, 
     }
 }
 
+/* Those that there are; their number. */
+static unsigned find_operands(const Play *p, uint32_t first, uint32_t n, PlanOperand *ret_found,
+                              uint32_t *ret_places) {
+    unsigned n_found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        PlanOperand operand = operand_of(p, ref_at(p->run->graph, first + i));
+        ret_places[i] = operand.buffer == PLAN_NONE ? PLAN_NONE : n_found;
+        if (operand.buffer != PLAN_NONE) {
+            ret_found[n_found++] = operand;
+        }
+    }
+    return n_found;
+}
+
+static uint32_t place_of(PlanTracedRef ref, gconstpointer data) {
+    const Places *places = data;
+    for (uint32_t i = 0; i < places->kernel->n_reads + places->kernel->n_writes; i++) {
+        PlanTracedRef other = ref_at(places->graph, places->kernel->refs + i);
+        if (other.of == ref.of && other.index == ref.index) {
+            bool is_written = i >= places->kernel->n_reads;
+            return places->places[i] == PLAN_NONE
+                       ? PLAN_NONE
+                       : places->places[i] + (is_written ? places->length : 0);
+        }
+    }
+    return PLAN_NONE;
+}
+
 /* What touches nothing that the plan knows is left out. Its number; PLAN_NONE. */
 static uint32_t launch_kernel(const Play *p, const PlanTracedKernel *kernel) {
     PlanRun *run = p->run;
     g_autofree PlanOperand *reads = g_new(PlanOperand, kernel->n_reads + 1);
     g_autofree PlanOperand *writes = g_new(PlanOperand, kernel->n_writes + 1);
-    unsigned n_reads = find_operands(p, kernel->refs, kernel->n_reads, reads);
-    unsigned n_writes = find_operands(p, kernel->refs + kernel->n_reads, kernel->n_writes, writes);
-    if (!n_reads && !n_writes) {
+    g_autofree uint32_t *found = g_new(uint32_t, kernel->n_reads + kernel->n_writes + 1);
+    Places places = {.graph = run->graph, .kernel = kernel, .places = found};
+    places.n_reads = find_operands(p, kernel->refs, kernel->n_reads, reads, found);
+    places.n_writes = find_operands(p, kernel->refs + kernel->n_reads, kernel->n_writes, writes,
+                                    found + kernel->n_reads);
+    if (!places.n_reads && !places.n_writes) {
         return PLAN_NONE;
     }
-    if (!n_reads) {
-        reads[n_reads++] = writes[0];
+    if (!places.n_reads) {
+        reads[places.n_reads++] = writes[0];
     }
-    if (!n_writes) {
-        writes[n_writes++] = reads[0];
+    if (!places.n_writes) {
+        writes[places.n_writes++] = reads[0];
     }
+    places.length = MAX(places.n_reads, places.n_writes);
     int64_t dims[PLAN_MAX_DIMS];
-    for (unsigned i = 0; i < plan_op_info(kernel->op)->n_dims; i++) {
+    unsigned n_sizes = plan_traced_n_sizes(kernel->op);
+    for (unsigned i = 0; i < n_sizes; i++) {
         dims[i] = (int64_t)count_of(run, kernel->dims[i]);
     }
+    dims[n_sizes] = plan_traced_call_number(run, kernel->call, place_of, &places);
     uint32_t id = plan_builder_begin_op(&run->builder, kernel->op, PLAN_AXIS_NONE, dims, NULL);
-    add_operands(run, reads, n_reads, MAX(n_reads, n_writes));
-    add_operands(run, writes, n_writes, MAX(n_reads, n_writes));
+    add_operands(run, reads, places.n_reads, places.length);
+    add_operands(run, writes, places.n_writes, places.length);
     plan_run_launch(run);
     return id;
 }
 
-void plan_traced_launch_first(PlanRun *run, PlanTensor tensor) {
-    PlanOperand whole = storage_of_tensor(run, tensor);
-    uint64_t bytes = tensor.elements * plan_dtype_bytes(plan_run_dtype_of(run, tensor));
+static void launch_memory(PlanRun *run, uint64_t bytes, int64_t call) {
     plan_builder_begin_op(&run->builder, PLAN_OP_TRACED_MEMORY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)bytes}, NULL);
+                          (int64_t[]){(int64_t)bytes, call}, NULL);
+}
+
+void plan_traced_fill_input(PlanRun *run, uint32_t input) {
+    const PlanGraph *graph = run->graph;
+    uint32_t value = g_array_index(graph->inputs, uint32_t, input);
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    bool is_dealt = v->elements % graph->samples == 0;
+    int64_t samples = is_dealt ? (int64_t)graph->samples : 1;
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_TRACED_INPUT, PLAN_AXIS_NONE,
+        (int64_t[]){samples, (int64_t)v->elements / samples, (int64_t)v->bound, input}, NULL);
+    plan_run_operand(run, plan_run_value(run, value));
+    plan_builder_launch(&run->builder, 0);
+}
+
+/* Numbers that a file of weights has under the buffer's name. */
+void plan_traced_launch_first(PlanRun *run, uint32_t value, PlanTensor tensor) {
+    PlanOperand whole = storage_of_tensor(run, tensor);
+    const char *name = plan_graph_at(run->graph->values, PlanGraphValue, value)->name;
+    g_autofree char *call = name ? g_strconcat("buffer ", name, " > 1", NULL) : NULL;
+    launch_memory(run, tensor.elements * plan_dtype_bytes(plan_run_dtype_of(run, tensor)),
+                  call ? plan_calls_number(run->calls, call) : 0);
     add_operands(run, &whole, 1, 1);
     add_operands(run, &whole, 1, 1);
     plan_run_launch(run);
 }
 
-void plan_traced_launch_sum(PlanRun *run, PlanTensor a, PlanTensor b, PlanTensor sum) {
+static void launch_sum(PlanRun *run, PlanTracedCall call, PlanTensor a, PlanTensor b,
+                       PlanTensor sum) {
     PlanOperand reads[] = {storage_of_tensor(run, a), storage_of_tensor(run, b)};
     PlanOperand made = storage_of_tensor(run, sum);
     uint64_t size = plan_dtype_bytes(plan_run_dtype_of(run, sum));
-    plan_builder_begin_op(&run->builder, PLAN_OP_TRACED_MEMORY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)(3 * sum.elements * size)}, NULL);
+    launch_memory(run, 3 * sum.elements * size,
+                  plan_traced_call_number(run, call, plan_traced_sum_operand, GUINT_TO_POINTER(2)));
     add_operands(run, reads, 2, 2);
     add_operands(run, &made, 1, 2);
     plan_run_launch(run);
+}
+
+static bool is_of(const PlanGraph *graph, uint32_t value, PlanTracedTarget target) {
+    return target.is_parameter
+               ? plan_graph_at(graph->values, PlanGraphValue, value)->parameter == target.index
+               : value == target.index;
+}
+
+void plan_traced_begin_sums(PlanRun *run) {
+    g_free(run->is_summed);
+    run->is_summed = run->graph->traced ? g_new0(bool, run->graph->traced->sums->len + 1) : NULL;
+}
+
+void plan_traced_launch_sum(PlanRun *run, PlanTracedTarget target, PlanTensor a, PlanTensor b,
+                            PlanTensor sum) {
+    const GArray *sums = run->graph->traced->sums;
+    PlanTracedCall call = {0};
+    for (uint32_t i = 0; i < sums->len; i++) {
+        const PlanTracedSum *known = plan_graph_at(sums, PlanTracedSum, i);
+        if (!run->is_summed[i] && is_of(run->graph, known->value, target)) {
+            run->is_summed[i] = true;
+            call = known->call;
+            break;
+        }
+    }
+    launch_sum(run, call, a, b, sum);
+}
+
+void plan_traced_launch_copy(PlanRun *run, uint32_t parameter, PlanTensor gradient,
+                             PlanTensor copy) {
+    const GArray *copied = run->graph->traced->copied;
+    PlanTracedTarget target = {.is_parameter = true, .index = parameter};
+    PlanTracedCall call = {0};
+    for (uint32_t i = 0; i < copied->len; i++) {
+        const PlanTracedSum *known = plan_graph_at(copied, PlanTracedSum, i);
+        call = is_of(run->graph, known->value, target) ? known->call : call;
+    }
+    launch_sum(run, call, gradient, gradient, copy);
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */

@@ -264,6 +264,29 @@ static bool read_parameters(PlanReader *r) {
     return true;
 }
 
+/* Of a traced network; what they say is read where they are played. */
+static bool read_calls(PlanReader *r) {
+    uint64_t n;
+    if (!plan_reader_skip(r, "calls")) {
+        return true;
+    }
+    if (!plan_reader_number(r, "their number", PLAN_READER_MAX_IDS, &n) ||
+        !plan_reader_end_of_line(r)) {
+        return false;
+    }
+    g_autoptr(GArray) calls = g_array_new(FALSE, TRUE, sizeof(const char *));
+    for (uint32_t i = 0; i < n; i++) {
+        if (!plan_reader_row_id(r, 'c', i + 1)) {
+            return false;
+        }
+        const char *text = plan_reader_keep(r, r->cursor);
+        g_array_append_val(calls, text);
+        plan_reader_next_line(r);
+    }
+    r->plan->calls = plan_reader_take(r, calls, &r->plan->n_calls);
+    return true;
+}
+
 /* ---- a role's head -------------------------------------------------------------------------- */
 
 static bool read_ranks(PlanReader *r, bool *seen) {
@@ -428,7 +451,7 @@ static bool read_roles(PlanReader *r) {
 static bool read_plan(PlanReader *r) {
     plan_reader_next_line(r);
     return read_head(r) && read_mesh(r) && read_lanes(r) && read_modules(r) && read_units(r) &&
-           read_parameters(r) && read_roles(r);
+           read_parameters(r) && read_calls(r) && read_roles(r);
 }
 
 Plan *plan_read(const char *text, gsize length, const char *file_name, GError **error) {

@@ -99,6 +99,15 @@ static void append_tables(const Plan *plan, GString *text) {
     }
 }
 
+static void append_calls(const Plan *plan, GString *text) {
+    if (plan->n_calls) {
+        g_string_append_printf(text, "calls %u\n", plan->n_calls);
+    }
+    for (uint32_t i = 0; i < plan->n_calls; i++) {
+        g_string_append_printf(text, "c%u %s\n", i + 1, plan->calls[i]);
+    }
+}
+
 static void append_ranks(const PlanRole *role, GString *text) {
     for (uint32_t i = 0; i < role->n_ranks;) {
         uint32_t first = role->ranks[i], last = first;
@@ -276,6 +285,7 @@ void plan_text_append_program(const Plan *plan, GString *text) {
     }
     g_string_append_c(text, '\n');
     append_tables(plan, text);
+    append_calls(plan, text);
     g_string_append_printf(text, "roles %u\n", plan->n_roles);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         const PlanRole *role = &plan->roles[i];

@@ -1,0 +1,59 @@
+"""Numbers for a traced network that is run: the safetensors files of `foreshard run`'s --load and --data.
+
+The file is eight bytes of a length, that much JSON, and the tensors, one behind the other."""
+
+import json
+import struct
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.float64: "F64", torch.int64: "I64",
+          torch.int32: "I32", torch.uint8: "U8", torch.bool: "BOOL"}
+
+
+def write(path, tensors):
+    header, parts, at = {}, [], 0
+    for name, tensor in tensors.items():
+        flat = tensor.detach().contiguous().reshape(-1)
+        part = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(part)]}
+        parts.append(part)
+        at += len(part)
+    text = json.dumps(header, separators=(",", ":"))
+    text += " " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text.encode())
+        for part in parts:
+            file.write(part)
+
+
+def of_network(network):
+    """Parameters and all buffers, also those that no state dict has."""
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+class _Made(TorchDispatchMode):
+    """What is made, in order; held, so that no storage comes twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.tensors = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.tensors += [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+        return result
+
+
+def of_batch(make, samples):
+    """The batch, and its tensors named by the order in which they were made, as the tracer counts them."""
+    with _Made() as made:
+        batch = make(samples)
+    batch = batch if isinstance(batch, (tuple, list)) else (batch,)
+    order = {}
+    for tensor in made.tensors:
+        order.setdefault(tensor.untyped_storage()._cdata, len(order))
+    tensors = [t for t in torch.utils._pytree.tree_leaves(batch) if isinstance(t, torch.Tensor)]
+    tensors.sort(key=lambda t: order[t.untyped_storage()._cdata])
+    return batch, {str(i): t for i, t in enumerate(tensors)}
