@@ -14,7 +14,7 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
         {"save", 0, 0, G_OPTION_ARG_FILENAME, &arguments->save,
          "write the weights here at the end; every rank writes its part of one file", "FILE"},
         {"data", 0, 0, G_OPTION_ARG_FILENAME, &arguments->data,
-         "tokens to train on (default: synthetic)", "FILE"},
+         "tokens to train on, or a traced network's samples (default: synthetic)", "FILE"},
         {"pace", 0, 0, G_OPTION_ARG_FILENAME, &arguments->pace,
          "a table of how long each collective lasts at least (foreshard run --pace makes it)",
          "FILE"},

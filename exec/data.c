@@ -30,6 +30,10 @@ void exec_data_tokens(int64_t *x, int64_t *y, uint64_t n, int64_t vocab, uint64_
     }
 }
 
+void exec_data_numbers(int64_t *x, uint64_t n, int64_t bound, uint64_t seed, uint64_t sample) {
+    kernel_philox_uniform_i64(x, n, bound, seed, TOKEN_STREAM + sample % EXEC_DATA_SAMPLES, 0);
+}
+
 void exec_data_vector(float *x, uint64_t n, uint64_t seed, uint64_t sample) {
     kernel_philox_normal_f32(x, n, seed, VECTOR_STREAM + sample % EXEC_DATA_SAMPLES, 0, 0, 1);
 }
@@ -42,6 +46,7 @@ struct _ExecData {
     const uint8_t *bytes;
     unsigned token_bytes;
     uint64_t n_tokens;
+    ExecTensorsFile *tensors; /* NULL: it has tokens */
 };
 
 ExecData *exec_data_open(const char *path, unsigned token_bytes, GError **error) {
@@ -64,12 +69,24 @@ ExecData *exec_data_open(const char *path, unsigned token_bytes, GError **error)
     return g_steal_pointer(&data);
 }
 
+ExecData *exec_data_open_tensors(const char *path, GError **error) {
+    g_autoptr(ExecData) data = g_new0(ExecData, 1);
+    data->path = g_strdup(path);
+    data->tensors = exec_tensors_open(path, error);
+    return data->tensors ? g_steal_pointer(&data) : NULL;
+}
+
 void exec_data_free(ExecData *data) {
     if (data) {
         g_clear_pointer(&data->file, g_mapped_file_unref);
+        exec_tensors_free(data->tensors);
         g_free(data->path);
         g_free(data);
     }
+}
+
+const ExecTensorsFile *exec_data_tensors(const ExecData *data) {
+    return data->tensors;
 }
 
 bool exec_data_fits(const ExecData *data, uint64_t n, int64_t vocab, GError **error) {

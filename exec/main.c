@@ -284,10 +284,15 @@ static void input_clear(Input *input) {
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Input, input_clear)
 
+static ExecData *open_data(const Run *run, const char *path, GError **error) {
+    return run->plan->n_calls > 0
+               ? exec_data_open_tensors(path, error)
+               : exec_data_open(path, (unsigned)run->options->token_bytes, error);
+}
+
 /* All that can be found wrong with what was asked for before it is played. */
 static bool read_input(Run *run, const char *path, Input *input, GError **error) {
     const ExecArguments *asked = run->options;
-    unsigned token_bytes = (unsigned)asked->token_bytes;
     run->plan = input->plan = plan_read_file(path, error);
     if (!run->plan ||
         (asked->rehearse >= 0 &&
@@ -295,7 +300,7 @@ static bool read_input(Run *run, const char *path, Input *input, GError **error)
         (asked->save && !can_save(asked->save, error)) ||
         (asked->trace && !can_write(asked->trace, error)) ||
         (asked->load && !(input->weights = exec_weights_open(asked->load, run->plan, error))) ||
-        (asked->data && !(input->data = exec_data_open(asked->data, token_bytes, error))) ||
+        (asked->data && !(input->data = open_data(run, asked->data, error))) ||
         (asked->pace && !(input->pace = exec_pace_read(asked->pace, run->plan, error)))) {
         return false;
     }

@@ -1,15 +1,9 @@
 #include "exec/weights.h"
 
-#include <json-glib/json-glib.h>
 #include <string.h>
 
 #include "exec/convert.h"
-#include "exec/error.h"
-#include "exec/map-file.h"
-
-enum {
-    MAX_HEADER = 100000000 /* bytes; the limit that the form itself sets */
-};
+#include "exec/tensors-file.h"
 
 typedef struct {
     const char *data; /* in the mapped file */
@@ -17,12 +11,8 @@ typedef struct {
 } Tensor;
 
 struct _ExecWeights {
-    const char *path;
-    GMappedFile *file;
-    JsonParser *parser;
-    const char *start; /* of the tensors */
-    uint64_t bytes;    /* of them */
-    Tensor *tensors;   /* of each parameter */
+    ExecTensorsFile *file;
+    Tensor *tensors; /* of each parameter */
 };
 
 const char *exec_weights_dtype_name(PlanDtype dtype) {
@@ -31,71 +21,9 @@ const char *exec_weights_dtype_name(PlanDtype dtype) {
     return names[dtype];
 }
 
-static bool refuse(const ExecWeights *weights, GError **error, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
-static bool refuse(const ExecWeights *weights, GError **error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "%s: %s", weights->path, text);
-    return false;
-}
-
-/* ---- the header of a file that is read ------------------------------------------------------ */
-
-static JsonObject *read_header(ExecWeights *weights, GError **error) {
-    const char *content = g_mapped_file_get_contents(weights->file);
-    uint64_t size = g_mapped_file_get_length(weights->file), length;
-    if (size < sizeof length) {
-        refuse(weights, error, "shorter than a safetensors file can be");
-        return NULL;
-    }
-    memcpy(&length, content, sizeof length);
-    length = GUINT64_FROM_LE(length);
-    if (length > MAX_HEADER || length > size - sizeof length) {
-        refuse(weights, error, "is not a safetensors file, or is cut short");
-        return NULL;
-    }
-    weights->start = content + sizeof length + length;
-    weights->bytes = size - sizeof length - length;
-    g_autoptr(GError) cause = NULL;
-    if (!json_parser_load_from_data(weights->parser, content + sizeof length, (gssize)length,
-                                    &cause)) {
-        refuse(weights, error, "its header is not JSON: %s", cause->message);
-        return NULL;
-    }
-    JsonNode *root = json_parser_get_root(weights->parser);
-    if (!root || !JSON_NODE_HOLDS_OBJECT(root)) {
-        refuse(weights, error, "its header is not a JSON object");
-        return NULL;
-    }
-    return json_node_get_object(root);
-}
-
-/* False unless the member is an array of n numbers that are not negative. */
-static bool get_numbers(JsonObject *entry, const char *member, unsigned n, uint64_t *ret_numbers) {
-    JsonNode *node = json_object_get_member(entry, member);
-    if (!node || !JSON_NODE_HOLDS_ARRAY(node) ||
-        json_array_get_length(json_node_get_array(node)) != n) {
-        return false;
-    }
-    for (unsigned i = 0; i < n; i++) {
-        JsonNode *number = json_array_get_element(json_node_get_array(node), i);
-        if (!JSON_NODE_HOLDS_VALUE(number) || json_node_get_value_type(number) != G_TYPE_INT64 ||
-            json_node_get_int(number) < 0) {
-            return false;
-        }
-        ret_numbers[i] = (uint64_t)json_node_get_int(number);
-    }
-    return true;
-}
-
-static bool get_dtype(JsonObject *entry, PlanDtype *ret_dtype) {
-    JsonNode *node = json_object_get_member(entry, "dtype");
-    const char *name = node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_string(node) : NULL;
+static bool get_dtype(const ExecTensor *entry, PlanDtype *ret_dtype) {
     for (unsigned i = 0; i < PLAN_N_DTYPES; i++) {
-        if (name && g_strcmp0(name, exec_weights_dtype_name((PlanDtype)i)) == 0) {
+        if (g_strcmp0(entry->dtype, exec_weights_dtype_name((PlanDtype)i)) == 0) {
             *ret_dtype = (PlanDtype)i;
             return true;
         }
@@ -103,49 +31,74 @@ static bool get_dtype(JsonObject *entry, PlanDtype *ret_dtype) {
     return false;
 }
 
-static bool find_tensor(ExecWeights *weights, JsonObject *header, const PlanParameter *parameter,
+/* A plan has four sides at most: a traced network's others are in the last one. */
+static bool is_folded(const ExecTensor *entry, const PlanParameter *parameter) {
+    const unsigned most = G_N_ELEMENTS(parameter->dims);
+    if (entry->n_dims <= most || entry->n_dims > EXEC_TENSOR_SIDES || parameter->n_dims != most) {
+        return false;
+    }
+    uint64_t last = 1;
+    for (unsigned i = 0; i < entry->n_dims; i++) {
+        if (i + 1 < most && entry->shape[i] != (uint64_t)parameter->dims[i]) {
+            return false;
+        }
+        last *= i + 1 < most ? 1 : entry->shape[i];
+    }
+    return last == (uint64_t)parameter->dims[most - 1];
+}
+
+static bool find_tensor(const ExecWeights *weights, const PlanParameter *parameter,
                         Tensor *ret_tensor, GError **error) {
-    JsonNode *node = json_object_get_member(header, parameter->name);
-    uint64_t shape[G_N_ELEMENTS(parameter->dims)], place[2];
-    if (!node || !JSON_NODE_HOLDS_OBJECT(node)) {
-        return refuse(weights, error, "has no tensor %s, which the network needs", parameter->name);
-    }
-    JsonObject *entry = json_node_get_object(node);
+    ExecTensor entry;
     PlanDtype dtype;
-    if (!get_dtype(entry, &dtype)) {
-        return refuse(weights, error, "tensor %s is not F32, BF16 or F16", parameter->name);
+    const ExecTensorsFile *file = weights->file;
+    if (!exec_tensors_find(file, parameter->name, &entry, error)) {
+        return false;
     }
-    bool fits = get_numbers(entry, "shape", parameter->n_dims, shape);
+    if (!get_dtype(&entry, &dtype)) {
+        return exec_tensors_refuse(file, error, "tensor %s is not F32, BF16 or F16",
+                                   parameter->name);
+    }
+    bool fits = entry.n_dims == parameter->n_dims;
     for (unsigned i = 0; fits && i < parameter->n_dims; i++) {
-        fits = shape[i] == (uint64_t)parameter->dims[i];
+        fits = entry.shape[i] == (uint64_t)parameter->dims[i];
     }
-    if (!fits) {
-        return refuse(weights, error,
-                      "tensor %s has another shape than the network's; are they of one size?",
-                      parameter->name);
+    if (!fits && !is_folded(&entry, parameter)) {
+        return exec_tensors_refuse(
+            file, error, "tensor %s has another shape than the network's; are they of one size?",
+            parameter->name);
     }
-    if (!get_numbers(entry, "data_offsets", 2, place) || place[1] < place[0] ||
-        place[1] > weights->bytes ||
-        place[1] - place[0] != parameter->elements * plan_dtype_bytes(dtype)) {
-        return refuse(weights, error, "tensor %s lies outside the file, or is cut short",
-                      parameter->name);
+    if (entry.bytes != parameter->elements * plan_dtype_bytes(dtype)) {
+        return exec_tensors_refuse(file, error, "tensor %s lies outside the file, or is cut short",
+                                   parameter->name);
     }
-    *ret_tensor = (Tensor){weights->start + place[0], dtype};
+    *ret_tensor = (Tensor){entry.data, dtype};
     return true;
 }
 
+/* Of a traced network, whose plan calls it by its name. */
+static bool is_buffer(const Plan *plan, const char *name) {
+    g_autofree char *call = g_strconcat("buffer ", name, " > 1", NULL);
+    for (uint32_t i = 0; i < plan->n_calls; i++) {
+        if (g_str_equal(plan->calls[i], call)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Weights that nothing would use are a mistake somewhere. */
-static bool has_no_others(const ExecWeights *weights, JsonObject *header, const Plan *plan,
-                          GError **error) {
+static bool has_no_others(const ExecWeights *weights, const Plan *plan, GError **error) {
     g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         g_hash_table_add(known, (gpointer)plan->parameters[p].name);
     }
-    g_autoptr(GList) names = json_object_get_members(header); /* in the file's order */
+    g_autoptr(GList) names = exec_tensors_names(weights->file);
     for (GList *at = names; at; at = at->next) {
-        if (!g_str_equal(at->data, "__metadata__") && !g_hash_table_contains(known, at->data)) {
-            return refuse(weights, error, "tensor %s is none of the network's",
-                          (const char *)at->data);
+        if (!g_str_equal(at->data, "__metadata__") && !g_hash_table_contains(known, at->data) &&
+            !is_buffer(plan, at->data)) {
+            return exec_tensors_refuse(weights->file, error, "tensor %s is none of the network's",
+                                       (const char *)at->data);
         }
     }
     return true;
@@ -153,19 +106,13 @@ static bool has_no_others(const ExecWeights *weights, JsonObject *header, const 
 
 ExecWeights *exec_weights_open(const char *path, const Plan *plan, GError **error) {
     g_autoptr(ExecWeights) weights = g_new0(ExecWeights, 1);
-    weights->path = g_intern_string(path);
-    weights->parser = json_parser_new();
     weights->tensors = g_new0(Tensor, plan->n_parameters);
-    weights->file = exec_map_file(path, error);
-    if (!weights->file) {
-        return NULL;
-    }
-    JsonObject *header = read_header(weights, error);
-    if (!header || !has_no_others(weights, header, plan, error)) {
+    weights->file = exec_tensors_open(path, error);
+    if (!weights->file || !has_no_others(weights, plan, error)) {
         return NULL;
     }
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
-        if (!find_tensor(weights, header, &plan->parameters[p], &weights->tensors[p], error)) {
+        if (!find_tensor(weights, &plan->parameters[p], &weights->tensors[p], error)) {
             return NULL;
         }
     }
@@ -176,8 +123,7 @@ void exec_weights_free(ExecWeights *weights) {
     if (!weights) {
         return;
     }
-    g_clear_pointer(&weights->file, g_mapped_file_unref);
-    g_clear_object(&weights->parser);
+    g_clear_pointer(&weights->file, exec_tensors_free);
     g_free(weights->tensors);
     g_free(weights);
 }
@@ -187,4 +133,22 @@ void exec_weights_get(const ExecWeights *weights, uint32_t parameter, uint64_t f
     const Tensor *tensor = &weights->tensors[parameter];
     exec_convert(to, PLAN_FP32, tensor->data + first * plan_dtype_bytes(tensor->dtype),
                  tensor->dtype, n);
+}
+
+bool exec_weights_has_buffer(const ExecWeights *weights, const char *name, uint64_t bytes,
+                             GError **error) {
+    ExecTensor entry;
+    return exec_tensors_find(weights->file, name, &entry, error) &&
+           (entry.bytes == bytes ||
+            exec_tensors_refuse(weights->file, error,
+                                "buffer %s has %" G_GUINT64_FORMAT
+                                " bytes there, and %" G_GUINT64_FORMAT " in the network",
+                                name, entry.bytes, bytes));
+}
+
+void exec_weights_get_buffer(const ExecWeights *weights, const char *name, gpointer to) {
+    ExecTensor entry;
+    if (exec_tensors_find(weights->file, name, &entry, NULL)) {
+        memcpy(to, entry.data, entry.bytes);
+    }
 }

@@ -16,7 +16,8 @@ const char *exec_weights_dtype_name(PlanDtype dtype);
 
 typedef struct _ExecWeights ExecWeights;
 
-/* Fails unless the file has exactly the plan's parameters, in their shapes. */
+/* Fails unless the file has exactly the plan's parameters, in their shapes, and of buffers none but
+ * the network's. */
 ExecWeights *exec_weights_open(const char *path, const Plan *plan, GError **error);
 void exec_weights_free(ExecWeights *weights); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecWeights, exec_weights_free)
@@ -24,6 +25,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecWeights, exec_weights_free)
 /* Elements [first, first + n) of a parameter, as floats. */
 void exec_weights_get(const ExecWeights *weights, uint32_t parameter, uint64_t first, uint64_t n,
                       float *to);
+
+/* A traced network's buffers lie in the file, too, as they are stored. */
+bool exec_weights_has_buffer(const ExecWeights *weights, const char *name, uint64_t bytes,
+                             GError **error);
+void exec_weights_get_buffer(const ExecWeights *weights, const char *name, gpointer to);
 
 typedef struct _ExecWeightsFile ExecWeightsFile;
 

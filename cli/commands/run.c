@@ -367,7 +367,9 @@ int cmd_run(int argc, char **argv) {
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
         {"data", 0, 0, G_OPTION_ARG_FILENAME, &options.data,
-         "train on the tokens of this file, dealt out in order (default: synthetic)", "FILE"},
+         "train on the tokens of this file, or on a traced network's samples, dealt out in order "
+         "(default: synthetic)",
+         "FILE"},
         {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options.token_bytes,
          "bytes of a token in --data: 1 (default) or 2, little-endian", "N"},
         {"load", 0, 0, G_OPTION_ARG_FILENAME, &options.load,

@@ -155,8 +155,7 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
         return refuse(op,
-                      "a traced network can be predicted, and not run: of its ops is known what "
-                      "they allocate and move, not what they compute",
+                      "it has no kernels for traced networks; run it on CPU ranks (--device host)",
                       error);
     }
     if (plan_op_is_of_float8((PlanOpKind)op->kind)) {

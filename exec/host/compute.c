@@ -507,7 +507,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         break; /* launch.c refuses them */
 #define TRACED_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
-        break; /* launch.c refuses them */
+        break; /* launch.c's */
 #define RING_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"
         exec_ring_compute(t);

@@ -13,6 +13,8 @@
 #include "exec/first-values.h"
 #include "exec/host-step.h"
 #include "exec/host/half.h"
+#include "exec/host/traced.h"
+#include "exec/inputs.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
 
@@ -40,6 +42,19 @@ static bool from_host(const ExecTask *t, GError **error) {
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
+
+/* What is no number of a communicator's goes as so many that are as wide: nobody computes. */
+static bool broadcast(const ExecTask *t, PlanDtype dtype, GError **error) {
+    const ExecComm *comm = t->context->comm;
+    uint64_t elements = dim(t, 0), bytes = elements * plan_dtype_bytes(dtype);
+    bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
+    if (!is_number && bytes % 2 == 0) {
+        dtype = bytes % 4 ? PLAN_FP16 : PLAN_FP32;
+        elements = bytes / plan_dtype_bytes(dtype);
+    }
+    return comm->broadcast(comm->self, (PlanAxis)t->op->axis, t->pointers[0], elements, dtype,
+                           error);
+}
 
 static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
@@ -71,7 +86,7 @@ static bool collective(const ExecTask *t, GError **error) {
                                     dim(t, 0), dtype, error);
     }
     g_assert(t->op->kind == PLAN_OP_BROADCAST);
-    return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
+    return broadcast(t, dtype, error);
 }
 
 static bool talk(const ExecTask *t, GError **error) {
@@ -111,15 +126,21 @@ static bool run(const ExecTask *t, GError **error) {
     }
 }
 
+/* A traced network's, whose plan has calls. */
+static bool fills_input(const ExecContext *context, const PlanOp *op) {
+    return op->kind == PLAN_OP_TRACED_INPUT ||
+           (op->kind == PLAN_OP_BATCH && context->plan->n_calls > 0);
+}
+
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     if (!exec_host_step_is_bounded(context->role, op, error)) {
         return false;
     }
+    if (fills_input(context, op)) {
+        return exec_inputs_fit(context, op, error);
+    }
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "a traced network can be predicted, and not run: of its ops is known "
-                            "what they allocate and move, not what they compute");
-        return false;
+        return exec_traced_knows(context, op, error);
     }
     if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
@@ -156,6 +177,12 @@ static bool works_on_storage(PlanOpKind kind) {
 }
 
 bool exec_host_run(const ExecTask *t, GError **error) {
+    if (fills_input(t->context, t->op)) {
+        return exec_inputs_fill(t, error);
+    }
+    if (plan_op_is_traced((PlanOpKind)t->op->kind)) {
+        return exec_traced_run(t, error);
+    }
     return works_on_storage((PlanOpKind)t->op->kind) ? run(t, error)
                                                      : exec_host_run_widened(t, run, error);
 }

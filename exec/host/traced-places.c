@@ -1,0 +1,266 @@
+/* exec/host/traced-places.c - calls of traced networks that move elements, or number them. */
+#include <string.h>
+
+#include "exec/host/traced-private.h"
+#include "kernels/host/tensor-rows.h"
+
+static void copy(const KernelTensor *to, const KernelTensor *from) {
+    kernel_tensor_each(KERNEL_EACH_COPY, to, from, 1, 0, 0);
+}
+
+static void fill(const KernelTensor *to, double number) {
+    kernel_tensor_each(KERNEL_EACH_FILL, to, NULL, 0, number, 0);
+}
+
+/* Without a side, at one place of it. */
+static KernelTensor at_place(const KernelTensor *t, unsigned side, size_t place) {
+    KernelTensor part = kernel_tensor_part(t, side, place, 1);
+    for (unsigned i = side; i + 1 < t->n_dims; i++) {
+        part.sizes[i] = t->sizes[i + 1];
+        part.strides[i] = t->strides[i + 1];
+    }
+    part.n_dims--;
+    return part;
+}
+
+/* ---- joined --------------------------------------------------------------------------------- */
+
+static bool run_cat(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const TracedArg *list = traced_arg(r, 0);
+    const KernelTensor *made = traced_made(r, 0);
+    unsigned side = traced_side(traced_integer(r, 1), made->n_dims);
+    for (size_t i = 0, from = 0; i < list->n; i++) {
+        const KernelTensor *t = &traced_item(r->call, list, (unsigned)i)->tensor;
+        if (kernel_tensor_count(t) > 0) {
+            KernelTensor part = kernel_tensor_part(made, side, from, t->sizes[side]);
+            copy(&part, t);
+            from += t->sizes[side];
+        }
+    }
+    return true;
+}
+
+static bool run_stack(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const TracedArg *list = traced_arg(r, 0);
+    const KernelTensor *made = traced_made(r, 0);
+    unsigned side = traced_side(traced_integer(r, 1), made->n_dims);
+    for (unsigned i = 0; i < list->n; i++) {
+        KernelTensor part = at_place(made, side, i);
+        copy(&part, &traced_item(r->call, list, i)->tensor);
+    }
+    return true;
+}
+
+/* ---- a gradient into zeros ------------------------------------------------------------------ */
+
+/* (grad, sizes, dim, index) */
+static bool run_select_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *made = traced_made(r, 0);
+    unsigned side = traced_side(traced_integer(r, 2), made->n_dims);
+    size_t place = traced_side(traced_integer(r, 3), (unsigned)made->sizes[side]);
+    KernelTensor part = at_place(made, side, place);
+    fill(made, 0);
+    copy(&part, traced_tensor(r, 0));
+    return true;
+}
+
+/* (grad, sizes, dim, start, end, step); a place may be counted from the end, and beyond it. */
+static bool run_slice_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *given = traced_tensor(r, 0), *made = traced_made(r, 0);
+    unsigned side = traced_side(traced_integer(r, 2), made->n_dims);
+    int64_t n = (int64_t)made->sizes[side], from = traced_integer(r, 3);
+    from = CLAMP(from < 0 ? from + n : from, 0, n);
+    KernelTensor part = kernel_tensor_part(made, side, (size_t)from, given->sizes[side]);
+    part.strides[side] *= (size_t)traced_integer(r, 5);
+    fill(made, 0);
+    if (kernel_tensor_count(given) > 0) {
+        copy(&part, given);
+    }
+    return true;
+}
+
+/* (self, pad, value): two numbers for each side, from the last on. */
+static bool run_pad(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const TracedArg *pad = traced_arg(r, 1);
+    KernelTensor part = *traced_made(r, 0), given = *traced_tensor(r, 0);
+    fill(&part, traced_arg(r, 2)->number);
+    for (unsigned i = 0; i < pad->n / 2; i++) {
+        unsigned side = part.n_dims - 1 - i;
+        int64_t before = traced_item(r->call, pad, 2 * i)->integer;
+        int64_t behind = traced_item(r->call, pad, 2 * i + 1)->integer;
+        size_t cut_before = before < 0 ? (size_t)-before : 0;
+        size_t cut_behind = behind < 0 ? (size_t)-behind : 0;
+        size_t n = given.sizes[side] - cut_before - cut_behind;
+        part = kernel_tensor_part(&part, side, before > 0 ? (size_t)before : 0, n);
+        given = kernel_tensor_part(&given, side, cut_before, n);
+    }
+    if (kernel_tensor_count(&given) > 0) {
+        copy(&part, &given);
+    }
+    return true;
+}
+
+/* ---- numbered ------------------------------------------------------------------------------- */
+
+/* (end), (start, end) or (start, end, step), by which */
+static bool run_arange(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *made = traced_made(r, 0);
+    double start = kernel->which > 0 ? traced_arg(r, 0)->number : 0;
+    double step = kernel->which > 1 ? traced_arg(r, 2)->number : 1;
+    for (size_t i = 0; i < kernel_tensor_count(made); i++) {
+        double number = start + (double)i * step;
+        kernel_line_store_f64((char *)made->data +
+                                  i * made->strides[0] * kernel_dtype_bytes(made->dtype),
+                              made->dtype, 1, &number, 1);
+    }
+    return true;
+}
+
+/* (self, diagonal) of each matrix: what lies below it, or above, is kept. */
+static bool run_triangle(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *made = traced_made(r, 0);
+    size_t rows = made->sizes[made->n_dims - 2], cols = made->sizes[made->n_dims - 1];
+    size_t n = kernel_tensor_count(made);
+    const float *given = traced_floats_of(r, 0);
+    float *kept = traced_result_of(r, 0);
+    for (size_t i = 0; i < n; i++) {
+        int64_t above = (int64_t)(i % cols) - (int64_t)(i / cols % rows) - traced_integer(r, 1);
+        kept[i] = (kernel->which ? above >= 0 : above <= 0) ? given[i] : 0;
+    }
+    return true;
+}
+
+/* (self, dim) */
+static bool run_running_sum(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *x = traced_tensor(r, 0), *y = traced_made(r, 0);
+    unsigned side = traced_side(traced_integer(r, 1), x->n_dims);
+    KernelTensor from = kernel_tensor_with_last(x, side), to = kernel_tensor_with_last(y, side);
+    size_t n = kernel_tensor_count(x), width = x->sizes[side];
+    const float *given = traced_floats(r, &from);
+    float *sums = traced_result(r, &to);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum = (i % width ? sum : 0) + given[i];
+        sums[i] = (float)sum;
+    }
+    return true;
+}
+
+/* (self, repeats): the given one, again and again along each side. */
+static bool run_repeat(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *made = traced_made(r, 0), *given = traced_tensor(r, 0);
+    size_t n = kernel_tensor_count(made);
+    const float *from = traced_floats(r, given);
+    float *to = traced_result_of(r, 0);
+    unsigned more = made->n_dims - given->n_dims;
+    for (size_t i = 0; i < n; i++) {
+        size_t rest = i, at = 0, step = 1;
+        for (unsigned side = made->n_dims; side-- > more;) {
+            size_t size = given->sizes[side - more];
+            at += rest % made->sizes[side] % size * step;
+            rest /= made->sizes[side];
+            step *= size;
+        }
+        to[i] = from[at];
+    }
+    return true;
+}
+
+/* ---- looked up ------------------------------------------------------------------------------ */
+
+/* The element of a tensor that is named by an index in place of one side. */
+static bool find(const KernelTensor *t, unsigned side, const KernelTensor *index, size_t i,
+                 int64_t named, size_t *ret_at) {
+    size_t at = 0;
+    for (unsigned d = index->n_dims; d-- > 0;) {
+        size_t place = i % index->sizes[d];
+        i /= index->sizes[d];
+        at += (d == side ? (size_t)named : place) * t->strides[d];
+    }
+    *ret_at = at;
+    return named >= 0 && (size_t)named < t->sizes[side];
+}
+
+/* (self, dim, index) */
+static bool run_gather(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *given = traced_tensor(r, 0), *index = traced_tensor(r, 2);
+    unsigned side = traced_side(traced_integer(r, 1), MAX(1, given->n_dims));
+    const int64_t *named = traced_integers(r, index);
+    float *made = traced_result_of(r, 0);
+    for (size_t i = 0; i < kernel_tensor_count(index); i++) {
+        size_t at;
+        if (!find(given, side, index, i, named[i], &at)) {
+            return traced_bad_index(error, "the index of gather");
+        }
+        kernel_line_load_f32(&made[i], given->dtype,
+                             (char *)given->data + at * kernel_dtype_bytes(given->dtype), 1, 1);
+    }
+    return true;
+}
+
+/* (self, dim, index, src or a number): which 1 adds. What is made holds self at first. */
+static bool run_scatter(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *made = traced_made(r, 0), *index = traced_tensor(r, 2);
+    unsigned side = traced_side(traced_integer(r, 1), MAX(1, made->n_dims));
+    const int64_t *named = traced_integers(r, index);
+    KernelTensor read = *traced_tensor(r, 3);
+    memcpy(read.sizes, index->sizes, sizeof read.sizes); /* it may be larger */
+    bool is_tensor = traced_arg(r, 3)->of == TRACED_TENSOR;
+    const float *from = is_tensor ? traced_floats(r, &read) : NULL;
+    if (made->data != traced_tensor(r, 0)->data) {
+        copy(made, traced_tensor(r, 0));
+    }
+    for (size_t i = 0; i < kernel_tensor_count(index); i++) {
+        size_t at;
+        if (!find(made, side, index, i, named[i], &at)) {
+            return traced_bad_index(error, "the index of scatter");
+        }
+        void *to = (char *)made->data + at * kernel_dtype_bytes(made->dtype);
+        float before = 0, given = is_tensor ? from[i] : (float)traced_arg(r, 3)->number;
+        if (kernel->which) {
+            kernel_line_load_f32(&before, made->dtype, to, 1, 1);
+        }
+        given += before;
+        kernel_line_store_f32(to, made->dtype, 1, &given, 1);
+    }
+    return true;
+}
+
+/* (self, dim, index): rows, columns or whatever the side has, one after the other. */
+static bool run_index_select(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    const KernelTensor *given = traced_tensor(r, 0), *made = traced_made(r, 0);
+    unsigned side = traced_side(traced_integer(r, 1), given->n_dims);
+    const int64_t *named = traced_integers(r, traced_tensor(r, 2));
+    for (size_t i = 0; i < made->sizes[side]; i++) {
+        if (named[i] < 0 || (size_t)named[i] >= given->sizes[side]) {
+            return traced_bad_index(error, "the index of index_select");
+        }
+        KernelTensor from = at_place(given, side, (size_t)named[i]), to = at_place(made, side, i);
+        copy(&to, &from);
+    }
+    return true;
+}
+
+const TracedKernel traced_places_kernels[] = {
+    {"cat", run_cat, NULL, 0, NULL},
+    {"stack", run_stack, NULL, 0, NULL},
+    {"select_backward", run_select_backward, NULL, 0, NULL},
+    {"slice_backward", run_slice_backward, NULL, 0, NULL},
+    {"constant_pad_nd", run_pad, NULL, 0, NULL},
+    {"arange", run_arange, NULL, 0, NULL},
+    {"arange.start", run_arange, NULL, 1, NULL},
+    {"arange.start_step", run_arange, NULL, 2, NULL},
+    {"tril", run_triangle, NULL, 0, NULL},
+    {"triu", run_triangle, NULL, 1, NULL},
+    {"cumsum", run_running_sum, NULL, 0, NULL},
+    {"repeat", run_repeat, NULL, 0, NULL},
+    {"gather", run_gather, NULL, 0, NULL},
+    {"scatter.src", run_scatter, NULL, 0, NULL},
+    {"scatter_.src", run_scatter, NULL, 0, NULL},
+    {"scatter.value", run_scatter, NULL, 0, NULL},
+    {"scatter_.value", run_scatter, NULL, 0, NULL},
+    {"scatter_add", run_scatter, NULL, 1, NULL},
+    {"scatter_add_", run_scatter, NULL, 1, NULL},
+    {"index_select", run_index_select, NULL, 0, NULL},
+    {0},
+};
