@@ -119,12 +119,33 @@ static bool run_mse_backward(TracedRun *r, const TracedKernel *kernel, GError **
 
 /* ---- what is not known ---------------------------------------------------------------------- */
 
+static const char shapes[] = "with shapes that do not go together";
+
+static bool widens_to(const KernelTensor *x, const KernelTensor *y) {
+    bool all = x->n_dims <= y->n_dims;
+    for (unsigned i = 1; all && i <= x->n_dims; i++) {
+        size_t side = x->sizes[x->n_dims - i];
+        all = side == 1 || side == y->sizes[y->n_dims - i];
+    }
+    return all;
+}
+
+static const char *each_why_not(const TracedCall *call) {
+    bool all = call->n_made == 1 && call->made[0].of == TRACED_TENSOR;
+    for (unsigned i = 0; i < call->n_args && all; i++) {
+        const TracedArg *arg = &call->args[i];
+        all = arg->of != TRACED_TENSOR || widens_to(&arg->tensor, &call->made[0].tensor);
+    }
+    return all ? NULL : shapes;
+}
+
 static const char *of_truths(const TracedCall *call) {
-    return call->made[0].tensor.dtype == KERNEL_BOOL ? NULL : "of whole numbers";
+    const char *why = each_why_not(call);
+    return why ? why : call->made[0].tensor.dtype == KERNEL_BOOL ? NULL : "of whole numbers";
 }
 
 #define ROW(name, which, takes)                                                                    \
-    { name, run_each, NULL, KERNEL_EACH_##which, takes }
+    { name, run_each, each_why_not, KERNEL_EACH_##which, takes }
 #define TRUTH(name, which, takes)                                                                  \
     { name, run_each, of_truths, KERNEL_EACH_##which, takes }
 
@@ -240,6 +261,8 @@ const TracedKernel traced_each_kernels[] = {
     ROW("softplus", SOFTPLUS, "tnn"),
     ROW("softplus_backward", SOFTPLUS_BACKWARD, "ttnn"),
     ROW("native_dropout_backward", DROPOUT_BACKWARD, "ttn"),
-    {"mse_loss_backward", run_mse_backward, NULL, 0, "ttt"},
+    {"mse_loss_backward", run_mse_backward, each_why_not, 0, "ttt"},
     {0},
 };
+
+const TracedKernel *const traced_each_end = traced_each_kernels + G_N_ELEMENTS(traced_each_kernels);

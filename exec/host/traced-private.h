@@ -18,13 +18,16 @@ struct TracedKernel {
     bool (*run)(TracedRun *r, const TracedKernel *kernel, GError **error);
     /* Why a call is not known, though its name is; NULL: it is. May be missing. */
     const char *(*why_not)(const TracedCall *call);
-    /* Of kernels that are one function: how they are told apart (traced-each.c). */
-    int which;
+    int which; /* of kernels that are one function */
+    /* A letter for each argument. Of traced-each.c its own; elsewhere t a tensor, ? one or none, 2
+     * 3 4 one of so many sides, n a number, l a list, . whatever there is. */
     const char *takes;
 };
 
 extern const TracedKernel traced_each_kernels[], traced_rows_kernels[], traced_products_kernels[],
     traced_places_kernels[], traced_windows_kernels[]; /* each ends with a row without a name */
+
+extern const TracedKernel *const traced_each_end;
 
 static inline TracedArg *traced_arg(const TracedRun *r, unsigned i) {
     return &r->call->args[i];

@@ -281,6 +281,19 @@ static bool run_flash_backward(TracedRun *r, const TracedKernel *kernel, GError 
     return true;
 }
 
+static const char *product_of(const TracedArg *a, const TracedArg *b) {
+    unsigned n = a->tensor.n_dims;
+    bool fits = a->tensor.sizes[n - 1] == b->tensor.sizes[n - 2] &&
+                (n == 2 || a->tensor.sizes[0] == b->tensor.sizes[0]);
+    return fits ? NULL : "with matrices that do not go together";
+}
+static const char *mm_why_not(const TracedCall *call) {
+    return product_of(&call->args[0], &call->args[1]);
+}
+static const char *addmm_why_not(const TracedCall *call) {
+    return product_of(&call->args[1], &call->args[2]);
+}
+
 static const char *drops(const TracedCall *call, unsigned i) {
     return call->args[i].number > 0
                ? "with dropout, whose random numbers are a GPU's own; make the network without"
@@ -300,14 +313,14 @@ static const char *flash_backward_why_not(const TracedCall *call) {
 }
 
 const TracedKernel traced_products_kernels[] = {
-    {"mm", run_mm, NULL, 0, NULL},
-    {"bmm", run_mm, NULL, 0, NULL},
-    {"addmm", run_addmm, NULL, 0, NULL},
-    {"baddbmm", run_addmm, NULL, 0, NULL},
-    {"_scaled_dot_product_efficient_attention", run_efficient, efficient_why_not, 0, NULL},
-    {"_scaled_dot_product_flash_attention", run_flash, flash_why_not, 0, NULL},
+    {"mm", run_mm, mm_why_not, 0, "22"},
+    {"bmm", run_mm, mm_why_not, 0, "33"},
+    {"addmm", run_addmm, addmm_why_not, 0, "t22nn"},
+    {"baddbmm", run_addmm, addmm_why_not, 0, "t33nn"},
+    {"_scaled_dot_product_efficient_attention", run_efficient, efficient_why_not, 0, "444?nnn."},
+    {"_scaled_dot_product_flash_attention", run_flash, flash_why_not, 0, "444nn."},
     {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,
-     efficient_backward_why_not, 0, NULL},
+     efficient_backward_why_not, 0, "4444?4t..n.n."},
     {"_scaled_dot_product_flash_attention_backward", run_flash_backward, flash_backward_why_not, 0,
      NULL},
     {0},

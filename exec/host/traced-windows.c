@@ -344,11 +344,13 @@ static const char *batch_norm_backward_why_not(const TracedCall *call) {
 }
 
 const TracedKernel traced_windows_kernels[] = {
-    {"convolution", run_convolution, convolution_why_not, 0, NULL},
-    {"convolution_backward", run_convolution_backward, convolution_backward_why_not, 0, NULL},
-    {"max_pool2d_with_indices", run_max_pool, pool_why_not, 0, NULL},
-    {"max_pool2d_with_indices_backward", run_max_pool_backward, pool_why_not, 0, NULL},
-    {"native_batch_norm", run_batch_norm, batch_norm_why_not, 0, NULL},
-    {"native_batch_norm_backward", run_batch_norm_backward, batch_norm_backward_why_not, 0, NULL},
+    {"convolution", run_convolution, convolution_why_not, 0, "tt?lllnln"},
+    {"convolution_backward", run_convolution_backward, convolution_backward_why_not, 0,
+     "ttt.lllnlnl"},
+    {"max_pool2d_with_indices", run_max_pool, pool_why_not, 0, "4lllln"},
+    {"max_pool2d_with_indices_backward", run_max_pool_backward, pool_why_not, 0, "44llllnt"},
+    {"native_batch_norm", run_batch_norm, batch_norm_why_not, 0, "t????nnn"},
+    {"native_batch_norm_backward", run_batch_norm_backward, batch_norm_backward_why_not, 0,
+     "tt???ttnn"},
     {0},
 };

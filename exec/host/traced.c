@@ -33,6 +33,34 @@ static bool refuse(GError **error, const char *format, ...) {
     return false;
 }
 
+static bool is_taken(char letter, const TracedArg *arg) {
+    bool is_tensor = arg->of == TRACED_TENSOR;
+    switch (letter) {
+    case 't':
+        return is_tensor;
+    case '?':
+        return is_tensor || arg->of == TRACED_NOTHING;
+    case 'n':
+        return arg->of == TRACED_NUMBER;
+    case 'l':
+        return arg->of == TRACED_LIST;
+    case '.':
+        return true;
+    default:
+        return is_tensor && arg->tensor.n_dims == (unsigned)(letter - '0');
+    }
+}
+
+/* Elementwise ones look after themselves. */
+static bool takes(const TracedKernel *kernel, const TracedCall *call) {
+    bool is_each = kernel >= traced_each_kernels && kernel < traced_each_end;
+    bool all = call->n_made > 0;
+    for (unsigned i = 0; !is_each && all && kernel->takes[i]; i++) {
+        all = i < call->n_args && is_taken(kernel->takes[i], &call->args[i]);
+    }
+    return all;
+}
+
 /* Its last element lies inside of the operand. */
 static bool is_inside(const ExecContext *context, const PlanOp *op, const TracedArg *arg) {
     const KernelTensor *t = &arg->tensor;
@@ -118,6 +146,9 @@ bool exec_traced_knows(const ExecContext *context, const PlanOp *op, GError **er
                       "a traced network calls %s, for which CPU ranks have no kernel, so it can be "
                       "predicted, and not run",
                       call.name);
+    }
+    if (!takes(kernel, &call)) {
+        return refuse(error, "call '%s' has not the arguments of %s", text, call.name);
     }
     const char *why = kernel->why_not ? kernel->why_not(&call) : NULL;
     if (why) {

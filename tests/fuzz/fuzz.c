@@ -52,6 +52,12 @@ static void add_networks(GPtrArray *texts) {
     for (unsigned i = 0; i < 8; i++) { /* as often as the others: its form is its own */
         add(texts, TRACED_TINY);
     }
+    g_auto(GStrv) kernels = g_strsplit(TRACED_TINY, "> o0\n", -1);
+    g_autofree char *calls = g_strjoinv(
+        "> o0\ncall mm i0/fp32/1n,8 [i0/fp32/8,8/1,8/2n+3;true] > o0/fp32/1n\n", kernels);
+    for (unsigned i = 0; i < 4; i++) {
+        add(texts, calls);
+    }
 }
 
 static void add_clusters(GPtrArray *texts) {

@@ -118,6 +118,55 @@ static char *replaced(const char *text, const char *from, const char *to) {
     return g_strjoinv(to, parts);
 }
 
+/* The tiny network with what its kernels compute; behind forward, how a gradient would be added. */
+#define WITH_CALL(call, sum)                                                                       \
+    g_autofree char *with_call =                                                                   \
+        replaced(TRACED_TINY, "< i2 i1 > o0\n", "< i2 i1 > o0\n" call "\n");                       \
+    g_autofree char *text = replaced(with_call, "loss 5\n", sum "loss 5\n")
+
+/* Counts are of this many samples, storages are operands; a text is held once, and read back. */
+static void calls(void) {
+    WITH_CALL("call mm i2/fp32/1n,8 [i1/fp32/8,8/1,8/2n+3;true;-] 1e-05 > o0/fp32/1n,8",
+              "sum 4 add.Tensor x0/fp32/1n x1/fp32/1n 1 > y0/fp32/1n\n");
+    g_autoptr(Plan) plan = test_plan(text, "ranks=2 micro_batch=3");
+    g_assert_cmpuint(plan->n_calls, ==, 1);
+    g_assert_cmpstr(plan->calls[0], ==,
+                    "mm 0/fp32/3,8 [1/fp32/8,8/1,8/9;true;-] 1e-05 > 2/fp32/3,8");
+    g_autoptr(GString) written = plan_text(plan);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(written->str, written->len, "tiny.plan", &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(plan_digest(read), ==, plan_digest(plan));
+    g_assert_cmpstr(read->calls[0], ==, plan->calls[0]);
+    g_autofree char *beyond = replaced(written->str, "call=1 ", "call=2 ");
+    g_autoptr(Plan) none = plan_read(beyond, strlen(beyond), "tiny.plan", &error);
+    g_assert_null(none);
+    g_assert_nonnull(strstr(error->message, "there is no call 2"));
+}
+
+static void damaged_calls(void) {
+    static const struct {
+        const char *call, *message;
+    } cases[] = {
+        {"call mm i9/fp32/8", "tiny.network:17: 'i9' is nothing that stands before it"},
+        {"call mm t0/fp32/8", "tiny.network:17: 't0' is nothing that stands before it"},
+        {"call mm i1/fp32/8n-9", "tiny.network:17: '8n-9' is no count"},
+        {"call mm\ncall mm", "tiny.network:18: a call stands behind the kernel that it is of"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *line = g_strconcat("< i2 i1 > o0\n", cases[i].call, "\n", NULL);
+        g_autofree char *text = replaced(TRACED_TINY, "< i2 i1 > o0\n", line);
+        g_autoptr(GError) error = NULL;
+        g_assert_null(model_network_read(text, strlen(text), "tiny.network", &error));
+        g_assert_nonnull(error);
+        g_assert_nonnull(strstr(error->message, cases[i].message));
+    }
+    g_autofree char *sum = replaced(TRACED_TINY, "loss 5\n", "sum 4 add x2/fp32/1\nloss 5\n");
+    g_autoptr(GError) error = NULL;
+    g_assert_null(model_network_read(sum, strlen(sum), "tiny.network", &error));
+    g_assert_nonnull(strstr(error->message, "'x2' is not x0, x1 or y0"));
+}
+
 static void damaged(void) {
     static const struct {
         const char *from, *to, *message;
@@ -200,7 +249,9 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/traced/same-as-family/llama", llama, same_as_family);
     g_test_add_func("/traced/by-hand", by_hand);
     g_test_add_func("/traced/made-again", made_again);
+    g_test_add_func("/traced/calls", calls);
     g_test_add_func("/traced/damaged", damaged);
+    g_test_add_func("/traced/damaged calls", damaged_calls);
     g_test_add_func("/traced/unknown", unknown);
     return g_test_run();
 }
