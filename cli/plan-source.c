@@ -139,7 +139,8 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context) {
     source->option_names = g_new0(char *, n + 1);
     GOptionGroup *group = g_option_group_new(
         "strategy", "Strategy options (with a NETWORK; each is also a key of an ini file):",
-        "Show strategy options", source, NULL);
+        "Show strategy options: ranks (-n), sharding, batch, dtypes, checkpointing, ...", source,
+        NULL);
     for (unsigned i = 0; i < n; i++) {
         source->option_names[i] = g_strdelimit(g_strdup(keys[i].key), "_", '-');
         g_autofree char *help = describe(&keys[i]);

@@ -70,10 +70,3 @@ const uint64_t *memory_ledger_peak_by_unit(MemoryLedger *ledger) {
     memory_ledger_settle(ledger);
     return ledger->at_peak + ledger->n_tags;
 }
-
-void memory_ledger_reset_peaks(MemoryLedger *ledger, MemoryMoment moment) {
-    MemoryPeak peak = {ledger->now, moment};
-    ledger->allocated = ledger->active = ledger->reserved = peak;
-    ledger->n_log = 0;
-    ledger->settled = false;
-}

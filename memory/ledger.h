@@ -115,6 +115,3 @@ const MemoryPeak *memory_ledger_peak_reserved(const MemoryLedger *ledger);
 /* The sums at the peak of allocated. The ledger's own, until its next change. */
 const uint64_t *memory_ledger_peak_by_tag(MemoryLedger *ledger);
 const uint64_t *memory_ledger_peak_by_unit(MemoryLedger *ledger);
-
-/* Peaks begin anew, from what is held now. */
-void memory_ledger_reset_peaks(MemoryLedger *ledger, MemoryMoment moment);

@@ -46,10 +46,6 @@ static void test_moments(void) {
     g_assert_cmpuint(memory_ledger_peak_active(ledger)->moment.place, ==, 2);
     g_assert_cmpuint(memory_ledger_peak_active(ledger)->totals.allocated_bytes, ==, 5);
     g_assert_cmpuint(memory_ledger_peak_reserved(ledger)->moment.place, ==, 3);
-    memory_ledger_reset_peaks(ledger, (MemoryMoment){5, 500});
-    g_assert_cmpuint(memory_ledger_peak_allocated(ledger)->totals.allocated_bytes, ==, 0);
-    g_assert_cmpuint(memory_ledger_peak_reserved(ledger)->totals.reserved_bytes, ==, 30);
-    g_assert_cmpuint(memory_ledger_peak_by_tag(ledger)[0], ==, 0);
 }
 
 #define TAGS  5
