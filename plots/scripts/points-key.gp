@@ -1,6 +1,9 @@
-# plots/scripts/points-key.gp - the key of a picture of points, from key_x and key_top downwards.
+# plots/scripts/points-key.gp - the key of a picture of points, from key_x and key_top downwards. Many series
+# stand closer, so that what is said below them is in the picture too.
 
-key_y(row) = key_top - 0.022 - 0.042 * row
+key_rows = n_series + 4
+key_step = 0.042 * key_rows > key_top - 0.04 ? (key_top - 0.04) / key_rows : 0.042
+key_y(row) = key_top - 0.022 - key_step * row
 row = 0
 do for [k = 1:n_series] {
     if (n_lines > 0) {
