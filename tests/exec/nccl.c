@@ -291,6 +291,8 @@ static const Plan plan = {.world = RANKS, /* 2 replicas of 2 shards */
                                    [PLAN_AXIS_PART] = 1,
                                    [PLAN_AXIS_TENSOR] = 1,
                                    [PLAN_AXIS_CONTEXT] = 1,
+                                   [PLAN_AXIS_EXPERT] = 1,
+                                   [PLAN_AXIS_ALIKE] = 1,
                                    [PLAN_AXIS_PIPELINE] = 1}};
 
 static const Plan staged = {.world = RANKS, /* a stage each */
@@ -300,6 +302,8 @@ static const Plan staged = {.world = RANKS, /* a stage each */
                                      [PLAN_AXIS_PART] = 1,
                                      [PLAN_AXIS_TENSOR] = 1,
                                      [PLAN_AXIS_CONTEXT] = 1,
+                                     [PLAN_AXIS_EXPERT] = 1,
+                                     [PLAN_AXIS_ALIKE] = 1,
                                      [PLAN_AXIS_PIPELINE] = RANKS}};
 /* Two stages a rank: so many roots. */
 static PlanUnit roots[2 * RANKS];
@@ -310,6 +314,8 @@ static const Plan staged_twice = {.world = RANKS,
                                            [PLAN_AXIS_PART] = 1,
                                            [PLAN_AXIS_TENSOR] = 1,
                                            [PLAN_AXIS_CONTEXT] = 1,
+                                           [PLAN_AXIS_EXPERT] = 1,
+                                           [PLAN_AXIS_ALIKE] = 1,
                                            [PLAN_AXIS_PIPELINE] = RANKS},
                                   .units = roots,
                                   .n_units = 2 * RANKS};

@@ -373,7 +373,7 @@ static void layers_that_are_not_shared(void) {
         {"family=llama\nheads=2\nkv_heads=1\n", "does not divide kv_heads (1)"},
         {"family=llama\nheads=2\nkv_heads=2\ntied=yes\n", "a head that is the embedding"},
         {"family=llama\nheads=2\nkv_heads=2\nqkv=joined\n", "q, k and v of one layer"},
-        {"family=llama\nheads=2\nkv_heads=2\nqk_norm=head\n", "norms of q and k"},
+        {"family=llama\nheads=2\nkv_heads=2\nqk_norm=width\n", "norms of q and k as a whole"},
         {"family=llama\nheads=2\nkv_heads=2\nloss=metered\n", "a loss but PyTorch's"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
