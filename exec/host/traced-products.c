@@ -322,6 +322,6 @@ const TracedKernel traced_products_kernels[] = {
     {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,
      efficient_backward_why_not, 0, "4444?4t..n.n."},
     {"_scaled_dot_product_flash_attention_backward", run_flash_backward, flash_backward_why_not, 0,
-     NULL},
+     "44444t....nn.."},
     {0},
 };
