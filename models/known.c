@@ -308,8 +308,8 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
                n->rope == MODEL_ROPE_PARTIAL) {
         why = "numbers that multiply embeddings or logits, or another rotary embedding";
     } else if (n->loss != MODEL_LOSS_MODEL && n->loss != MODEL_LOSS_OPS &&
-               n->loss != MODEL_LOSS_FP32) {
-        why = "another loss; set loss = model, ops or fp32";
+               n->loss != MODEL_LOSS_FP32 && n->loss != MODEL_LOSS_KERNEL) {
+        why = "another loss; set loss = model, ops, fp32 or kernel";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,

@@ -516,6 +516,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
     if (loss_is_one_kernel(w)) {
+        w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
                              fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);

@@ -223,11 +223,11 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
     return true;
 }
 
-/* The logits' gradient is written over the logits, unless metrics read them later: there is no
- * second buffer of their size. */
+/* The logits' gradient is written over the logits, unless metrics read them later or they are what
+ * a compiled program was given, which it may not write over: then there are two of their size. */
 void plan_cross_entropy_backward(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
-    bool in_place = graph->n_train_steps == graph->steps->len;
+    bool in_place = graph->n_train_steps == graph->steps->len && !graph->loss_apart;
     b->dx[0] = in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
                         : like_input(b, 0, "dlogits");
     begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);

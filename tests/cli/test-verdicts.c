@@ -328,9 +328,13 @@ static void ways_to_fit(void) {
     /* Of a long sequence logits are what is too large, and the network's keys are settings too. */
     expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
            "--param-dtype bf16 --checkpointing full",
-           0, "  fits with --network-key loss=kernel: step ", "");
+           0,
+           "  fits with --network-key loss=kernel --optimizer-kernel fused --allocator expandable: "
+           "step ",
+           "");
     expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
-           "--param-dtype bf16 --checkpointing full --network-key loss=kernel",
+           "--param-dtype bf16 --checkpointing full --network-key loss=kernel "
+           "--optimizer-kernel fused --allocator expandable",
            0, "fits: yes", "");
     /* More ranks in fp32, and fewer of them in 16 bits. */
     expect("predict llama3-70b -n 16 --cluster dgx-h100", 0,

@@ -8,6 +8,7 @@ and everything else that Inductor does not generate runs as PyTorch's own ops do
 Two things are PyTorch's on a GPU and not here: folding of constants in the joint graph, which would compute on the
 device, and the state of the random numbers that a checkpointed attention kernel keeps on the host."""
 
+import functools
 import contextlib
 import os
 import re
@@ -172,14 +173,24 @@ def prepare(device_type, recorder):
     recorder.ignores = lambda: TracingContext.try_get() is not None  # tensors of the compiler's own
 
 
+def make_backend(programs):
+    return aot_autograd(fw_compiler=lower(False, programs), bw_compiler=lower(True, programs), partition_fn=partition,
+                        decompositions=select_decomp_table(), keep_inference_input_mutations=True)
+
+
 def compile_blocks(network, programs, whole):
     """Each by itself, as most training programs do; whatever is around them stays as it is. Or all of the network, which
     no hook cuts."""
-    backend = aot_autograd(fw_compiler=lower(False, programs), bw_compiler=lower(True, programs), partition_fn=partition,
-                           decompositions=select_decomp_table(), keep_inference_input_mutations=True)
+    backend = make_backend(programs)
     if whole:
         network.compile(backend=backend, fullgraph=True)
         return
     for module in network.modules():
         if isinstance(module, network.block_classes):
             module.compile(backend=backend, fullgraph=True)
+
+
+@functools.cache
+def compile_loss(loss_of):
+    """By itself, as torchtitan has had it since 2025 (torchtitan/components/loss.py)."""
+    return torch.compile(loss_of, backend=make_backend(None), fullgraph=True)
