@@ -80,6 +80,21 @@ static ModelNetwork *read_ini(const char *ini, gsize length, const char *path,
     return model_network_read(changed, strlen(changed), path, error);
 }
 
+/* Files of a network that say too little, or all but its shape; NULL: another. */
+static const char *what_is_wanted(const char *path) {
+    static const char *const weights[] = {".safetensors", ".bin", ".pt", ".pth", ".gguf"};
+    if (g_str_has_suffix(path, ".py")) {
+        return "this is a program; trace its network by models/pytorch/trace.py "
+               "(docs/own-network.md), and name the file that it writes";
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(weights); i++) {
+        if (g_str_has_suffix(path, weights[i])) {
+            return "these are weights; name the config.json beside them";
+        }
+    }
+    return NULL;
+}
+
 ModelNetwork *model_network_read_file(const char *path, GError **error) {
     return model_network_read_file_with(path, NULL, error);
 }
@@ -110,6 +125,11 @@ ModelNetwork *model_network_read_file_with(const char *path, const char *const *
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
     if (!text) {
+        return NULL;
+    }
+    const char *wanted = what_is_wanted(path);
+    if (wanted) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: %s", path, wanted);
         return NULL;
     }
     ModelNetwork *network = is_json(text, path) ? read_config(text, length, path, changes, error)

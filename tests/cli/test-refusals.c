@@ -288,6 +288,10 @@ static void slips_in_keys(void) {
     expect("predict gpt-toy --cluster h200-node:2", 2, "",
            "with these GPUs: h200-kempner, h200-p5e)");
     expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file here");
+    write_file("mine.py", "import torch\n");
+    write_file("mine.safetensors", "weights");
+    expect("predict mine.py --cluster dgx-h100", 2, "", "trace its network by models/pytorch/");
+    expect("plan mine.safetensors", 2, "", "these are weights; name the config.json");
 }
 
 /* Names, options and commands that are nearly right. */
