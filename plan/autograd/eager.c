@@ -105,6 +105,15 @@ static void hold_value(PlanRun *run, uint32_t value) {
     }
 }
 
+void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made) {
+    run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] =
+        made.storage;
+    if (made.storage != PLAN_NONE) {
+        uint32_t buffer = plan_run_buffer_of(run, made);
+        plan_vector_push(&run->frame_buffers, buffer);
+    }
+}
+
 static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);

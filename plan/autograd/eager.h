@@ -307,9 +307,15 @@ static inline PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
     return (PlanTensor){run->tape.storage_of_value[v->base], v->offset, v->elements};
 }
+/* Input i of an op that is lowered to several. */
+static inline PlanTensor plan_run_given(PlanRun *run, const PlanGraphOp *op, unsigned i) {
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + i));
+}
 static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
     return run->storages.items[tensor.storage].buffer;
 }
+/* Output i of such an op is this tensor, or none, whose reference it takes. */
+void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made);
 
 static inline PlanDtype plan_run_dtype_of(PlanRun *run, PlanTensor tensor) {
     return (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->dtype;

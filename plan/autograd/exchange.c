@@ -10,22 +10,6 @@ enum {
 
 /* ---- the words ------------------------------------------------------------------------------ */
 
-static PlanTensor given(PlanRun *run, const PlanGraphOp *op, unsigned i) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + i));
-}
-
-/* The op's output i is this tensor, whose reference it takes. */
-static void gives(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made) {
-    run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] =
-        made.storage;
-    uint32_t buffer = plan_run_buffer_of(run, made);
-    plan_vector_push(&run->frame_buffers, buffer);
-}
-
-static void drop(PlanRun *run, PlanTensor x) {
-    plan_run_unref(run, x);
-}
-
 static PlanTensor new_numbers(PlanRun *run, uint64_t n, const char *name) {
     return plan_run_new_tensor(run, n, PLAN_INT64, name);
 }
@@ -66,7 +50,7 @@ static PlanTensor send(PlanRun *run, PlanTensor x) {
 
 static void await(PlanRun *run) {
     plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent_event);
-    drop(run, run->sent);
+    plan_run_unref(run, run->sent);
     run->sent = PLAN_NO_TENSOR;
 }
 
@@ -77,14 +61,14 @@ static void read_splits(PlanRun *run, PlanTensor counts, const int64_t *d, bool 
     PlanTensor sums = new_numbers(run, (uint64_t)d[0], "splits");
     LAUNCH(run, PLAN_OP_SPLITS, d, counts, sums);
     plan_run_read_splits(run, plan_run_operand_of(run, sums), taken);
-    drop(run, sums);
+    plan_run_unref(run, sums);
 }
 
 static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
-    PlanTensor counts = given(run, op, 0), of_all = send(run, counts);
+    PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts);
     await(run);
-    gives(run, op, 0, of_all);
+    plan_run_give(run, op, 0, of_all);
     read_splits(run, counts, d, false);
     read_splits(run, of_all, d, true);
 }
@@ -96,7 +80,7 @@ static PlanTensor starts_of(PlanRun *run, PlanTensor lengths) {
     LAUNCH(run, PLAN_OP_RUNNING_SUM, &n, lengths, sums);
     PlanTensor starts = new_numbers(run, lengths.elements, "starts");
     LAUNCH(run, PLAN_OP_WHOLE_LESS, &n, sums, lengths, starts);
-    drop(run, sums);
+    plan_run_unref(run, sums);
     return starts;
 }
 
@@ -121,12 +105,12 @@ static PlanTensor combined(PlanRun *run, PlanOpKind kind, PlanTensor a, PlanTens
 static void order_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
     int64_t n = d[2], segments = d[0] * d[1];
-    PlanTensor counts = given(run, op, 0), by_rank = starts_of(run, counts);
+    PlanTensor counts = plan_run_given(run, op, 0), by_rank = starts_of(run, counts);
     PlanTensor own = new_numbers(run, (uint64_t)d[1], "own_counts");
     LAUNCH(run, PLAN_OP_OWN_COUNTS, d, counts, own);
     PlanTensor lengths = by_expert(run, counts, d, "lengths");
     PlanTensor starts = by_expert(run, by_rank, d, "starts");
-    drop(run, by_rank);
+    plan_run_unref(run, by_rank);
     PlanTensor made = starts_of(run, lengths);
     PlanTensor ends = combined(run, PLAN_OP_WHOLE_PLUS, made, lengths, "segment_ends");
     PlanTensor bias = combined(run, PLAN_OP_WHOLE_LESS, starts, made, "bias");
@@ -139,10 +123,10 @@ static void order_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor order = combined(run, PLAN_OP_WHOLE_PLUS, place, moves, "order");
     PlanTensor temporary[] = {moves, starts, lengths, made, ends, bias, place, segment};
     for (unsigned i = 0; i < G_N_ELEMENTS(temporary); i++) {
-        drop(run, temporary[i]);
+        plan_run_unref(run, temporary[i]);
     }
-    gives(run, op, 0, own);
-    gives(run, op, 1, order);
+    plan_run_give(run, op, 0, own);
+    plan_run_give(run, op, 1, order);
 }
 
 /* ---- both ways ------------------------------------------------------------------------------ */
@@ -152,7 +136,7 @@ void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op) {
     if (kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
         splits_forward(run, op);
     } else if (kind == PLAN_GRAPH_EXCHANGE_SEND) {
-        gives(run, op, 0, send(run, given(run, op, 0)));
+        plan_run_give(run, op, 0, send(run, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_EXCHANGE_AWAIT) {
         await(run);
     } else {

@@ -49,7 +49,7 @@ static bool keeps(const PlanRun *run) {
 }
 
 static void give(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
-    plan_float8_give(run, op, which - RESULT, made);
+    plan_run_give(run, op, which - RESULT, made);
 }
 
 static void give_ref(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
@@ -61,7 +61,7 @@ static PlanTensor inverse_of(PlanRun *run, PlanTensor scale) {
 }
 
 static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + INPUT));
+    return plan_run_given(run, op, INPUT);
 }
 
 /* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
@@ -111,9 +111,7 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
         all = cast_and_gathered(run, given(run, op), PLAN_E4M3, is_norms, d[0], &scale);
     }
     uint32_t value = plan_graph_ref(run->graph, op->values + 1);
-    run->tape.storage_of_value[value] = all.storage;
-    uint32_t buffer = plan_run_buffer_of(run, all);
-    plan_vector_push(&run->frame_buffers, buffer);
+    plan_run_give(run, op, 0, all);
     plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
     if (keeps(run) && in_parts) {
         run->float8.kept = plan_async_turned(run);

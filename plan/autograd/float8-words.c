@@ -37,15 +37,6 @@ bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op) {
     return true;
 }
 
-void plan_float8_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made) {
-    run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] =
-        made.storage;
-    if (made.storage != PLAN_NONE) {
-        uint32_t buffer = plan_run_buffer_of(run, made);
-        plan_vector_push(&run->frame_buffers, buffer);
-    }
-}
-
 /* ---- what is cast --------------------------------------------------------------------------- */
 
 PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x) {

@@ -67,8 +67,6 @@ void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTenso
                             PlanTensor scale);
 /* Whether it is the first layer that takes its input, and so the last of these in backward. */
 bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op);
-/* The layer's output i is this tensor, whose reference it takes; it may be none. */
-void plan_float8_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made);
 
 /* Whether a compiler keeps a copy of the weight for backward, for it does not know that it is a
  * parameter, which would be free to keep. */

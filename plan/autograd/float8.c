@@ -38,10 +38,10 @@ static void cast_input(PlanRun *run, const PlanGraphOp *op) {
 static void give_weight(PlanRun *run, const PlanGraphOp *op, PlanTensor w8) {
     bool is_left = run->builder.phase == PLAN_PHASE_RECOMPUTE || run->flavour->flatten;
     if (is_left && !plan_float8_by_rows(run)) {
-        plan_float8_give(run, op, 2, w8);
+        plan_run_give(run, op, 2, w8);
         return;
     }
-    plan_float8_give(run, op, 2, PLAN_NO_TENSOR);
+    plan_run_give(run, op, 2, PLAN_NO_TENSOR);
     plan_run_unref(run, w8);
 }
 
@@ -58,12 +58,12 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8
 static void forward_of_gathered(PlanRun *run, const PlanGraphOp *op, PlanOperand scale) {
     PlanFloat8Source w = plan_float8_of_weight(run, op);
     PlanTensor w_scale = plan_float8_inverse(run, scale, 1);
-    plan_float8_give(run, op, 0, multiplied(run, op, w.x, w_scale));
-    plan_float8_give(run, op, 1, w_scale);
+    plan_run_give(run, op, 0, multiplied(run, op, w.x, w_scale));
+    plan_run_give(run, op, 1, w_scale);
     if (plan_float8_keeps_copy(run, op)) {
-        plan_float8_give(run, op, 2, plan_float8_turn(run, &w, PLAN_E4M3));
+        plan_run_give(run, op, 2, plan_float8_turn(run, &w, PLAN_E4M3));
     } else {
-        plan_float8_give(run, op, 2, PLAN_NO_TENSOR);
+        plan_run_give(run, op, 2, PLAN_NO_TENSOR);
     }
 }
 
@@ -76,8 +76,8 @@ static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
         w_scale = plan_float8_scale(run, &w, 1, false);
         w8 = plan_float8_cast(run, &w, w_scale, PLAN_E4M3, true, false).as_is;
     }
-    plan_float8_give(run, op, 0, multiplied(run, op, plan_run_operand_of(run, w8), w_scale));
-    plan_float8_give(run, op, 1, w_scale);
+    plan_run_give(run, op, 0, multiplied(run, op, plan_run_operand_of(run, w8), w_scale));
+    plan_run_give(run, op, 1, w_scale);
     give_weight(run, op, w8);
 }
 

@@ -71,13 +71,13 @@ static void copy_for_turns(const PlanRing *r, const PlanGraphOp *op, PlanTensor 
                NULL, o, copy);
         copy.offset += copy.elements;
     }
-    plan_ring_gives(r, op, 5, copies);
+    plan_run_give(r->run, op, 5, copies);
 }
 
 void plan_ring_compiled_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanRing ring = plan_ring_of_op(run, op), *r = &ring;
-    PlanTensor q = plan_ring_value_of(run, op, 0), k = plan_ring_value_of(run, op, 1);
-    PlanTensor all = gathered_of(r, k, plan_ring_value_of(run, op, 2));
+    PlanTensor q = plan_run_given(run, op, 0), k = plan_run_given(run, op, 1);
+    PlanTensor all = gathered_of(r, k, plan_run_given(run, op, 2));
     PlanRingTurn turn = plan_ring_turn_of(r, 0);
     PlanRingAttended merged = attend_in(r, &turn, q, &all, k.elements);
     for (uint64_t i = 1; i < r->ranks; i++) {
@@ -86,15 +86,15 @@ void plan_ring_compiled_forward(PlanRun *run, const PlanGraphOp *op) {
         PlanDtype dtype = i + 1 < r->ranks ? PLAN_FP32 : plan_ring_dtype_of(r, q);
         merge(r, &turn, &block, dtype, &merged);
     }
-    plan_ring_gives(r, op, 0, merged.o);
-    plan_ring_gives(r, op, 1, merged.lse);
-    plan_ring_gives(r, op, 2, merged.seed);
-    plan_ring_gives(r, op, 3, merged.offset);
-    plan_ring_gives(r, op, 4, all);
+    plan_run_give(r->run, op, 0, merged.o);
+    plan_run_give(r->run, op, 1, merged.lse);
+    plan_run_give(r->run, op, 2, merged.seed);
+    plan_run_give(r->run, op, 3, merged.offset);
+    plan_run_give(r->run, op, 4, all);
     if (run->builder.phase == PLAN_PHASE_RECOMPUTE) {
         copy_for_turns(r, op, merged.o);
     } else {
-        plan_ring_gives(r, op, 5, PLAN_NO_TENSOR);
+        plan_run_give(r->run, op, 5, PLAN_NO_TENSOR);
     }
 }
 

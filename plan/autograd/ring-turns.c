@@ -143,20 +143,6 @@ PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, Plan
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-PlanTensor plan_ring_value_of(PlanRun *run, const PlanGraphOp *op, unsigned i) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + i));
-}
-
-/* The op's output i is this tensor, whose reference it takes. */
-void plan_ring_gives(const PlanRing *r, const PlanGraphOp *op, unsigned i, PlanTensor made) {
-    uint32_t value = plan_graph_ref(r->run->graph, op->values + op->n_inputs + i);
-    r->run->tape.storage_of_value[value] = made.storage;
-    if (made.storage != PLAN_NONE) {
-        uint32_t buffer = plan_run_buffer_of(r->run, made);
-        plan_vector_push(&r->run->frame_buffers, buffer);
-    }
-}
-
 void plan_ring_drop_attended(const PlanRing *r, const PlanRingAttended *a) {
     plan_ring_drop(r, a->o);
     plan_ring_drop(r, a->lse);

@@ -64,8 +64,6 @@ PlanRingTurn plan_ring_turn_of(const PlanRing *r, uint64_t i);
 bool plan_ring_is_partial(const PlanRingTurn *t);
 PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, PlanTensor q,
                                   PlanTensor k, PlanTensor v);
-PlanTensor plan_ring_value_of(PlanRun *run, const PlanGraphOp *op, unsigned i);
-void plan_ring_gives(const PlanRing *r, const PlanGraphOp *op, unsigned i, PlanTensor made);
 void plan_ring_drop_attended(const PlanRing *r, const PlanRingAttended *a);
 PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingTurn *t,
                                             const PlanTensor *given);

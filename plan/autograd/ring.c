@@ -74,9 +74,9 @@ static void join_in_vain(const PlanRing *r, PlanTensor k, PlanTensor v) {
 
 void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanRing ring = plan_ring_of_op(run, op), *r = &ring;
-    PlanTensor q = plan_ring_value_of(run, op, 0);
-    PlanTensor k = plan_ring_head_by_head(r, plan_ring_value_of(run, op, 1), "k");
-    PlanTensor v = plan_ring_head_by_head(r, plan_ring_value_of(run, op, 2), "v");
+    PlanTensor q = plan_run_given(run, op, 0);
+    PlanTensor k = plan_ring_head_by_head(r, plan_run_given(run, op, 1), "k");
+    PlanTensor v = plan_ring_head_by_head(r, plan_run_given(run, op, 2), "v");
     PlanTensor own = plan_ring_joined(r, k, v, "joined");
     PlanRingExchange all = plan_ring_gather(r, own);
     plan_ring_drop(r, own);
@@ -102,22 +102,22 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
         merge(r, &turn, block, last.lse, &merged);
         plan_ring_drop(r, block);
     }
-    plan_ring_gives(r, op, 0, plan_ring_in_dtype(r, merged.out, plan_ring_dtype_of(r, q), "o"));
+    plan_run_give(r->run, op, 0, plan_ring_in_dtype(r, merged.out, plan_ring_dtype_of(r, q), "o"));
     plan_ring_drop(r, merged.out);
     plan_ring_drop(r, all.taken);
     plan_ring_drop(r, last.o);
     plan_ring_drop(r, last.lse);
-    plan_ring_gives(r, op, 1, merged.lse);
-    plan_ring_gives(r, op, 2, last.seed);
-    plan_ring_gives(r, op, 3, last.offset);
+    plan_run_give(r->run, op, 1, merged.lse);
+    plan_run_give(r->run, op, 2, last.seed);
+    plan_run_give(r->run, op, 3, last.offset);
 }
 
 void plan_ring_rows_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanRing ring = {.run = run};
-    PlanTensor x = plan_ring_value_of(run, op, 0);
-    plan_ring_gives(&ring, op, 0,
-                    plan_ring_joins(run) ? plan_ring_applied(&ring, PLAN_OP_COPY, x, "rows")
-                                         : plan_run_ref(run, x));
+    PlanTensor x = plan_run_given(run, op, 0);
+    plan_run_give(run, op, 0,
+                  plan_ring_joins(run) ? plan_ring_applied(&ring, PLAN_OP_COPY, x, "rows")
+                                       : plan_run_ref(run, x));
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */

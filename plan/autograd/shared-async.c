@@ -334,11 +334,7 @@ bool plan_async_linear(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_async_multiply(run, op, x, product, &made)) {
         return false;
     }
-    run->tape.storage_of_value[output_of(graph, op)] = made.storage;
-    if (made.storage != PLAN_NONE) {
-        uint32_t buffer = plan_run_buffer_of(run, made);
-        plan_vector_push(&run->frame_buffers, buffer);
-    }
+    plan_run_give(run, op, 0, made);
     return true;
 }
 

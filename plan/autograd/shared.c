@@ -32,18 +32,6 @@ static void drop(PlanRun *run, PlanTensor x) {
     plan_run_unref(run, x);
 }
 
-static PlanTensor given(PlanRun *run, const PlanGraphOp *op, unsigned i) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + i));
-}
-
-/* The op's output i is this tensor, whose reference it takes. */
-static void gives(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made) {
-    run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] =
-        made.storage;
-    uint32_t buffer = plan_run_buffer_of(run, made);
-    plan_vector_push(&run->frame_buffers, buffer);
-}
-
 /* ---- collectives ---------------------------------------------------------------------------- */
 
 static void begin_collective(PlanRun *run, PlanOpKind kind, uint64_t elements, double attr) {
@@ -125,7 +113,7 @@ static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
 void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
     Tokens tokens = tokens_of(run->graph, op);
     plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
-    drop(run, with_parts(run, &tokens, given(run, op, 0), false));
+    drop(run, with_parts(run, &tokens, plan_run_given(run, op, 0), false));
 }
 
 /* This rank's part of what all have. */
@@ -170,7 +158,7 @@ static void parameter_operand(PlanRun *run, const PlanGraphOp *op, unsigned i) {
 static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
     int64_t n = d[0], width = d[1], part = d[2];
-    Local local = local_of(run, given(run, op, 1), n, part);
+    Local local = local_of(run, plan_run_given(run, op, 1), n, part);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
     begin_op(run, PLAN_OP_EMBEDDING, (int64_t[]){n, width, part}, 0);
     parameter_operand(run, op, 0);
@@ -178,8 +166,8 @@ static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
     plan_run_operand(run, y);
     plan_run_launch(run);
     drop(run, local.index);
-    gives(run, op, 0, y);
-    gives(run, op, 1, local.mask);
+    plan_run_give(run, op, 0, y);
+    plan_run_give(run, op, 1, local.mask);
 }
 
 /* Every rank has all tokens' gradients, and makes that of the whole table: where it is reduced,
@@ -286,8 +274,8 @@ static void loss_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
     int64_t rows = d[0], cols = d[1], row[] = {rows};
     uint64_t n = (uint64_t)rows;
-    PlanTensor target = given(run, op, 1);
-    PlanTensor logp = log_softmax(run, given(run, op, 0), rows, cols);
+    PlanTensor target = plan_run_given(run, op, 1);
+    PlanTensor logp = log_softmax(run, plan_run_given(run, op, 0), rows, cols);
     PlanTensor safe = safe_target(run, target, rows);
     Local local = local_of(run, safe, rows, cols);
     PlanTensor picked = new_like(run, logp, n, "picked");
@@ -313,9 +301,9 @@ static void loss_forward(PlanRun *run, const PlanGraphOp *op) {
     for (unsigned i = 0; i < G_N_ELEMENTS(temporary); i++) {
         drop(run, temporary[i]);
     }
-    gives(run, op, 0, loss);
-    gives(run, op, 1, logp);
-    gives(run, op, 2, total);
+    plan_run_give(run, op, 0, loss);
+    plan_run_give(run, op, 1, logp);
+    plan_run_give(run, op, 2, total);
 }
 
 /* -1 at this rank's targets, in zeros; what it is made of lives on beside it. */
@@ -384,7 +372,7 @@ static void loss_backward(const PlanBackward *b) {
 
 /* A block that is computed again keeps nothing of what it gathers. */
 static PlanTensor gathered_by_parts(PlanRun *run, const PlanGraphOp *op) {
-    plan_async_begin_gather(run, op, given(run, op, 0));
+    plan_async_begin_gather(run, op, plan_run_given(run, op, 0));
     return run->checkpoint == PLAN_NONE ? plan_async_turned(run) : plan_async_gathered(run);
 }
 
@@ -394,17 +382,17 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     Tokens tokens = tokens_of(run->graph, op);
     PlanGraphView kind = (PlanGraphView)op->kind;
     if (kind == PLAN_GRAPH_SHARED_GATHER && plan_async_gathers(run, op)) {
-        gives(run, op, 0, gathered_by_parts(run, op));
+        plan_run_give(run, op, 0, gathered_by_parts(run, op));
     } else if (plan_async_scatters(run, op)) {
-        gives(run, op, 0, plan_async_scatter(run));
+        plan_run_give(run, op, 0, plan_async_scatter(run));
     } else if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
-        gives(run, op, 0, gathered(run, &tokens, given(run, op, 0)));
+        plan_run_give(run, op, 0, gathered(run, &tokens, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
         plan_float8_gather_tokens(run, op);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
-        gives(run, op, 0, scattered(run, &tokens, given(run, op, 0)));
+        plan_run_give(run, op, 0, scattered(run, &tokens, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
-        gives(run, op, 0, own_of(run, &tokens, given(run, op, 0)));
+        plan_run_give(run, op, 0, own_of(run, &tokens, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_forward(run, op);
     } else {
