@@ -284,41 +284,20 @@ bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const Exec
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-static const Plan plan = {.world = RANKS, /* 2 replicas of 2 shards */
-                          .axes = {[PLAN_AXIS_NONE] = 1,
-                                   [PLAN_AXIS_REPLICATE] = 2,
-                                   [PLAN_AXIS_SHARD] = 2,
-                                   [PLAN_AXIS_PART] = 1,
-                                   [PLAN_AXIS_TENSOR] = 1,
-                                   [PLAN_AXIS_CONTEXT] = 1,
-                                   [PLAN_AXIS_EXPERT] = 1,
-                                   [PLAN_AXIS_ALIKE] = 1,
-                                   [PLAN_AXIS_PIPELINE] = 1}};
-
-static const Plan staged = {.world = RANKS, /* a stage each */
-                            .axes = {[PLAN_AXIS_NONE] = 1,
-                                     [PLAN_AXIS_REPLICATE] = 1,
-                                     [PLAN_AXIS_SHARD] = 1,
-                                     [PLAN_AXIS_PART] = 1,
-                                     [PLAN_AXIS_TENSOR] = 1,
-                                     [PLAN_AXIS_CONTEXT] = 1,
-                                     [PLAN_AXIS_EXPERT] = 1,
-                                     [PLAN_AXIS_ALIKE] = 1,
-                                     [PLAN_AXIS_PIPELINE] = RANKS}};
-/* Two stages a rank: so many roots. */
+static Plan plan;                 /* 2 replicas of 2 shards */
+static Plan staged, staged_twice; /* one stage a rank, and two: so many roots */
 static PlanUnit roots[2 * RANKS];
-static const Plan staged_twice = {.world = RANKS,
-                                  .axes = {[PLAN_AXIS_NONE] = 1,
-                                           [PLAN_AXIS_REPLICATE] = 1,
-                                           [PLAN_AXIS_SHARD] = 1,
-                                           [PLAN_AXIS_PART] = 1,
-                                           [PLAN_AXIS_TENSOR] = 1,
-                                           [PLAN_AXIS_CONTEXT] = 1,
-                                           [PLAN_AXIS_EXPERT] = 1,
-                                           [PLAN_AXIS_ALIKE] = 1,
-                                           [PLAN_AXIS_PIPELINE] = RANKS},
-                                  .units = roots,
-                                  .n_units = 2 * RANKS};
+
+static void make_plans(void) {
+    plan = staged = plan_line(RANKS);
+    plan.axes[PLAN_AXIS_REPLICATE] = plan.axes[PLAN_AXIS_SHARD] = 2;
+    staged.axes[PLAN_AXIS_SHARD] = 1;
+    staged.axes[PLAN_AXIS_PIPELINE] = RANKS;
+    staged_twice = staged;
+    staged_twice.units = roots;
+    staged_twice.n_units = G_N_ELEMENTS(roots);
+}
+
 static const Plan *opened = &plan;
 
 static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
@@ -662,6 +641,7 @@ static void test_talks_fail(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    make_plans();
     g_test_add_data_func("/exec/nccl/a communicator an axis", NULL, test_axes);
     g_test_add_data_func("/exec/nccl/a communicator an axis, splits that say success", "yes",
                          test_axes);
