@@ -19,9 +19,12 @@
 
 extern const char *const plan_ring_lanes[]; /* behind the flavour's; ends with NULL */
 
-/* The rank's place on the axis. */
+/* A rank's place on the axis; the run's own. */
+static inline uint64_t plan_ring_place_of(const PlanRun *run, uint64_t rank) {
+    return rank / run->graph->tensor % run->graph->context;
+}
 static inline uint64_t plan_ring_place(const PlanRun *run) {
-    return run->rank / run->graph->tensor % run->graph->context;
+    return plan_ring_place_of(run, run->rank);
 }
 
 /* Whether halves of a sequence are put together, which leaves attention's result and the gradient

@@ -9,6 +9,7 @@
 #include "plan/flavours/fsdp2.h"
 
 #include "plan/autograd/offload.h"
+#include "plan/autograd/ring.h"
 #include "plan/flavours/construct.h"
 #include "plan/whole.h"
 
@@ -28,13 +29,20 @@ uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n)
 typedef struct {
     PlanAxis axis;
     uint64_t ranks, stride; /* every stride-th rank is of one group */
+    bool cuts_rows;         /* of each expert, as many as ranks */
 } Group;
 
 static Group group_of(const PlanRun *run, uint32_t unit) {
     const PlanStrategy *s = run->strategy;
     return run->units[unit].of_experts
-               ? (Group){PLAN_AXIS_ALIKE, plan_strategy_alike_ranks(s), s->expert}
-               : (Group){PLAN_AXIS_SHARD, plan_strategy_shard_ranks(s), s->tensor};
+               ? (Group){PLAN_AXIS_ALIKE, plan_strategy_alike_ranks(s), s->expert,
+                         run->graph->cuts_experts}
+               : (Group){PLAN_AXIS_SHARD, plan_strategy_shard_ranks(s), s->tensor, false};
+}
+
+/* What a parameter is dealt out in. */
+static uint64_t rows_in_all(const Group *group, const PlanGraphParameter *parameter) {
+    return group->cuts_rows ? group->ranks : (uint64_t)parameter->dims[0];
 }
 
 /* Gradients of experts are of all ranks' tokens, whichever ranks add them up. */
@@ -45,7 +53,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
         *unit = (PlanFsdp2Unit){.axis = group.axis,
                                 .ranks = group.ranks,
                                 .communicates = group.ranks > 1 || f->is_of_2_4,
-                                .cuts_rows = run->units[u].of_experts && run->graph->cuts_experts,
+                                .cuts_rows = group.cuts_rows,
                                 .divisor = run->units[u].of_experts ? (double)f->ranks : 0,
                                 .gathered = PLAN_NONE,
                                 .gradients = PLAN_NONE,
@@ -54,8 +62,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
             uint32_t p = plan_fsdp2_parameter_of(run, u, i);
             const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
-            uint64_t rows = (uint64_t)parameter->dims[0];
-            rows = unit->cuts_rows ? group.ranks : rows;
+            uint64_t rows = rows_in_all(&group, parameter);
             f->row[p] = parameter->elements / rows;
             f->chunk_rows[p] = (rows + group.ranks - 1) / group.ranks;
             uint64_t place = run->rank / group.stride % group.ranks;
@@ -85,13 +92,12 @@ static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
 
 void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
     for (uint32_t u = 0; u < run->n_units; u++) {
-        uint64_t ranks = group_of(run, u).ranks;
-        bool cuts_rows = run->units[u].of_experts && run->graph->cuts_experts;
+        Group group = group_of(run, u);
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
             const PlanGraphParameter *p =
                 plan_fsdp2_parameter(run, plan_fsdp2_parameter_of(run, u, i));
-            uint64_t rows = cuts_rows ? ranks : (uint64_t)p->dims[0];
-            ret_elements[u] += (rows + ranks - 1) / ranks * (p->elements / rows);
+            uint64_t rows = rows_in_all(&group, p);
+            ret_elements[u] += (rows + group.ranks - 1) / group.ranks * (p->elements / rows);
         }
     }
 }
@@ -122,12 +128,11 @@ static GArray *different_rows(const PlanRun *run) {
     GArray *different = g_array_new(FALSE, FALSE, sizeof(Dealt));
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         uint32_t u = run->unit_of_parameter[p];
-        const int64_t *dims = plan_fsdp2_parameter(run, p)->dims;
+        const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
         GHashTable *seen = run->units[u].of_experts ? of_experts : dense;
-        if (g_hash_table_add(seen, (gpointer)dims)) {
+        if (g_hash_table_add(seen, (gpointer)parameter->dims)) {
             Group group = group_of(run, u);
-            bool cuts_rows = run->units[u].of_experts && run->graph->cuts_experts;
-            Dealt dealt = {cuts_rows ? (int64_t)group.ranks : dims[0], group};
+            Dealt dealt = {(int64_t)rows_in_all(&group, parameter), group};
             g_array_append_val(different, dealt);
         }
     }
@@ -150,7 +155,7 @@ void plan_fsdp2_shapes_of_ranks(const PlanRun *run, char **ret_shapes) {
         }
         g_autofree char *rows =
             like_before ? g_strdup(ret_shapes[r - 1]) : text_of(had, different->len);
-        uint64_t at = r / run->strategy->tensor % run->strategy->context;
+        uint64_t at = plan_ring_place_of(run, r);
         ret_shapes[r] = run->strategy->context == 1
                             ? g_steal_pointer(&rows)
                             : g_strdup_printf("%s at %" G_GUINT64_FORMAT, rows, at);
