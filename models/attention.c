@@ -316,10 +316,12 @@ bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char 
 }
 
 /* Where the kernel needs heads repeated, gradients of k and v are copied, too; sums of what was
- * repeated before lie in rows of tokens. A single head is apart as it is. */
+ * repeated before lie in rows of tokens. A single head is apart as it is. Those of a ring come head
+ * by head, which the cast to 16 bits ends here (autograd/ring.c of plan). */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
     if (a->ring) {
-        return !w->graph->compiled && which != 'q' && a->kv_heads > 1;
+        return !w->graph->compiled && which != 'q' && a->kv_heads > 1 &&
+               plan_graph_product_dtype(w->graph) == PLAN_FP32;
     }
     if (a->groups_alone && which != 'q') {
         return false;
@@ -345,13 +347,13 @@ bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char w
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
     uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
     bool turned = a->turned_together && which != 'v' && heads > 1;
+    bool ringed = a->ring && !w->graph->compiled && heads > 1 && !(a->norms_read && which != 'v');
     bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) || turned ||
-                                 is_transposed(w, a, which));
+                                 ringed || is_transposed(w, a, which));
     PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
-                          : a->ring && !w->graph->compiled && which == 'q' && heads > 1
-                              ? PLAN_HEADS_OF_RING
-                          : copied ? PLAN_HEADS_COPIED
-                                   : PLAN_HEADS_AS_THEY_ARE;
+                          : ringed && which == 'q'             ? PLAN_HEADS_OF_RING
+                          : copied                             ? PLAN_HEADS_COPIED
+                                                               : PLAN_HEADS_AS_THEY_ARE;
     return plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim, mode);
 }
 

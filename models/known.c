@@ -270,8 +270,11 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
                 (n->kv_repeated || n->rope == MODEL_ROPE_COMPLEX))) {
         why = "q, k and v of one layer, k and v repeated, or another rotary embedding; set qkv = "
               "apart, kv = grouped and rope = real";
-    } else if (n->qk_norm != MODEL_QK_NORM_NONE) {
-        why = "norms of q and k; set qk_norm = none";
+    } else if (n->qk_norm == MODEL_QK_NORM_WIDTH) {
+        why = "norms of q and k as a whole; set qk_norm = head or none";
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE && s->kernels == PLAN_KERNELS_EAGER &&
+               plan_strategy_param_dtype(s) == PLAN_FP32) {
+        why = "norms of q and k in fp32 by eager kernels; set param_dtype=bf16";
     } else if (plan_strategy_param_dtype(s) == PLAN_FP32 &&
                (kv_heads < n->heads || seq % (64 * s->context))) {
         why = "groups of heads in fp32, nor a rank's part that 64 does not divide; set "

@@ -131,9 +131,10 @@ typedef struct {
                      * once more anyhow */
     bool groups_alone; /* k and v are repeated by whoever calls, where they are: what is called for
                         * heads knows nothing of groups, on any kernel */
-    bool no_bias_behind;  /* nor has the layer that reads what it gives */
-    bool ring;            /* ranks share the sequences: w->seq is a rank's part */
-    bool joined_apart;    /* q and k were joined of parts, head by head */
+    bool no_bias_behind; /* nor has the layer that reads what it gives */
+    bool ring;           /* ranks share the sequences: w->seq is a rank's part */
+    bool joined_apart;   /* q and k were joined of parts, head by head */
+    bool norms_read; /* a norm's kernel reads their gradients as they come, leaves them in rows */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
     uint64_t window;      /* of causal attention: a token sees so many, itself among them; 0: all */

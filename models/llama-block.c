@@ -265,13 +265,17 @@ static const ModelRotary *rotary_of(const ModelLlama *llama, const ModelLlamaBlo
     return block->is_local && llama->has_local_rotary ? &llama->local_rotary : &llama->rotary;
 }
 
-/* Pairs of complex numbers leave gradients head by head, which the layers before have to copy; a
- * norm's kernel in 16 bits reads them as they are, and leaves them as the layer wants them. */
-static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *block) {
+/* A norm's kernel in 16 bits reads gradients of q and k that come head by head as they are, and
+ * leaves them as the layer before wants them. */
+static bool norms_read_gradients(const ModelLlama *llama) {
     const PlanGraph *graph = llama->walk.graph;
-    bool is_settled = llama->qk_norm == MODEL_QK_NORM_HEAD && !graph->rms_norm_of_ops &&
-                      graph->dtype != PLAN_FP32 && !graph->autocasts;
-    return block->turns && llama->rotary.is_complex && !is_settled;
+    return llama->qk_norm == MODEL_QK_NORM_HEAD && !graph->rms_norm_of_ops &&
+           graph->dtype != PLAN_FP32 && !graph->autocasts;
+}
+
+/* Pairs of complex numbers leave gradients head by head, which the layers before have to copy. */
+static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *block) {
+    return block->turns && llama->rotary.is_complex && !norms_read_gradients(llama);
 }
 
 static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
@@ -294,6 +298,7 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
         .groups_alone = llama->kv_repeated,
         .k_inside = llama->qkv != MODEL_QKV_APART,
         .joined_apart = joins && !w->graph->fused,
+        .norms_read = norms_read_gradients(llama),
         .turned_together = joins || together || turns_pairs_apart(llama, block),
         .bias = PLAN_NONE,
         .window = slides(llama, block) ? llama->window : 0,

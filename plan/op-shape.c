@@ -193,6 +193,8 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ADD_ROWS:
     case PLAN_OP_LAST_ROWS:
         return times(times(d[0], d[1]), d[is ? 2 : 3]);
+    case PLAN_OP_CAST_HEADS:
+        return times(times(d[0], d[1]), times(d[2], d[3]));
     case PLAN_OP_MUL_HEADS:
         return times(times(d[0], d[1]), times(d[2], slot == 1 ? 1 : d[3]));
     case PLAN_OP_MERGE_TURN: {

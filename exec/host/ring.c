@@ -110,6 +110,16 @@ static void add_rows(const ExecTask *t) {
     }
 }
 
+/* [batch, heads, seq, dim] as [batch, seq, heads, dim]; who launches it rounds what comes out. */
+static void cast_heads(const ExecTask *t) {
+    size_t heads = dim(t, 1), seq = dim(t, 2), n = dim(t, 3);
+    for (size_t row = 0; row < dim(t, 0) * heads * seq; row++) {
+        size_t token = row % seq, head = row / seq % heads, sequence = row / seq / heads;
+        kernel_copy_f32(f32(t, 1) + ((sequence * seq + token) * heads + head) * n,
+                        f32(t, 0) + row * n, n);
+    }
+}
+
 static void last_rows(const ExecTask *t) {
     size_t all = dim(t, 2) * dim(t, 1), n = dim(t, 3) * dim(t, 1);
     for (size_t o = 0; o < dim(t, 0); o++) {
@@ -236,6 +246,9 @@ void exec_ring_compute(const ExecTask *t) {
         return;
     case PLAN_OP_LAST_ROWS:
         last_rows(t);
+        return;
+    case PLAN_OP_CAST_HEADS:
+        cast_heads(t);
         return;
     case PLAN_OP_MUL_HEADS:
         mul_heads(t);

@@ -261,12 +261,27 @@ static void further_turn(const PlanRing *r, Journey *j, uint64_t i, PlanTensor k
     add_queries(r, &turn, j->last.q, &j->dq);
 }
 
+/* Both gradients, in fp32 and head by head, as k is. In PyTorch they stay head by head till a layer
+ * copies them or a norm reads them, which asks for as much memory. In fp32 no cast is made, and
+ * they stay so here, too (PLAN_HEADS_APART). */
+static PlanTensor in_rows_of_tokens(const PlanRing *r, PlanTensor both, PlanTensor k) {
+    const PlanGraphRing *d = r->d;
+    PlanDtype dtype = plan_ring_dtype_of(r, k);
+    if (dtype == PLAN_FP32 || d->kv_heads == 1) {
+        return plan_ring_in_dtype(r, both, dtype, "dk_dv");
+    }
+    PlanTensor y = plan_run_new_tensor(r->run, both.elements, dtype, "dk_dv");
+    LAUNCH(r, PLAN_OP_CAST_HEADS, DIMS(2 * d->batch, d->kv_heads, d->seq, d->head_dim), NULL, both,
+           y);
+    return y;
+}
+
 /* The gradients of this rank's keys and values have been at every rank. */
 static void come_home(const PlanRing *r, Journey *j, PlanTensor *ret_dx) {
     ret_dx[0] = plan_ring_in_dtype(r, j->dq, plan_ring_dtype_of(r, j->q), "dq");
     plan_ring_drop(r, j->dq);
     plan_ring_await(r, &j->came);
-    PlanTensor home = plan_ring_in_dtype(r, j->came.taken, plan_ring_dtype_of(r, j->k), "dk_dv");
+    PlanTensor home = in_rows_of_tokens(r, j->came.taken, j->k);
     plan_ring_drop(r, j->passed);
     drop_sums(r, &j->sums);
     plan_ring_drop(r, j->own);

@@ -218,6 +218,14 @@ static const char *const with_sequences_shared[] = {
     NULL,
 };
 
+/* Norms of q and k, too; by eager kernels in 16 bits alone. */
+static const char *const with_sequences_and_norms[] = {
+    "-n 1 --micro-batch 4 --sharding none",
+    "-n 2 --context 2 --micro-batch 4 --kernels compiled",
+    "-n 4 --context 2 --tensor 2 --micro-batch 4 --kernels compiled --checkpointing full",
+    NULL,
+};
+
 /* As many rows for each rank, which plans have: by turns, and tokens that experts divide. */
 #define IN_TURN "moe-toy --network-key routing=in-turn --network-key shared_ffn=24"
 static const char *const with_experts_shared[] = {
@@ -431,14 +439,33 @@ static const Half with_low_gradients_clipped[] = {
 };
 #undef LOW
 
+/* Gradients of keys and values come home head by head, and norms read them so. */
+#define BF16 "--param-dtype bf16 --reduce-dtype fp32 --optimizer sgd --lr 0.3 "
+static const Half with_rings[] = {
+    {"-n 1 --micro-batch 4 --sharding none --optimizer sgd --lr 0.3", 0},
+    {BF16 "-n 1 --micro-batch 4 --flavour fsdp2", 0x1p-7},
+    {BF16 "-n 2 --context 2 --micro-batch 4", 0x1p-7},
+    {BF16 "-n 3 --context 3 --micro-batch 2 --accumulate 2 --checkpointing full", 0x1p-7},
+    {BF16 "-n 2 --context 2 --micro-batch 4 --rms-norm ops", 0x1p-7},
+    {BF16 "-n 4 --context 2 --tensor 2 --micro-batch 4", 0x1p-7},
+    {NULL, 0},
+};
+#undef BF16
+
+typedef struct {
+    const char *network;
+    const Half *runs;
+} Halves;
+
 static void halves_follow(gconstpointer data) {
     enum {
         STEPS = 20
     };
-    const Half *runs = data;
+    const Halves *halves = data;
+    const Half *runs = halves->runs;
     double expected[STEPS], losses[STEPS];
     for (unsigned i = 0; runs[i].words; i++) {
-        g_autofree char *words = g_strconcat("gpt-toy ", runs[i].words, NULL);
+        g_autofree char *words = g_strconcat(halves->network, " ", runs[i].words, NULL);
         test_run_losses(words, i ? losses : expected, STEPS);
         double worst = 0;
         for (unsigned step = 0; step < STEPS && i; step++) {
@@ -503,6 +530,8 @@ int main(int argc, char **argv) {
                      {"llama-toy --network-key loss=kernel", with_one_kernel_of_loss}},
                     {"of shared layers, clipped,", {"llama-toy", with_llama_clipped}},
                     {"of shared sequences", {LONG_LLAMA, with_sequences_shared}},
+                    {"of shared sequences and norms of heads",
+                     {LONG_LLAMA " --network-key qk_norm=head", with_sequences_and_norms}},
                     {"of shared experts", {IN_TURN, with_experts_shared}},
                     {"of shared experts, cut,", {TEST_RUN_FEW_EXPERTS, with_experts_cut}},
                     {"of shared experts, clipped,", {TEST_RUN_FEW_EXPERTS, with_experts_clipped}},
@@ -519,14 +548,17 @@ int main(int argc, char **argv) {
     }
     static const struct {
         const char *name;
-        const Half *runs;
-    } halves[] = {{"in 16 bits", in_halves},
-                  {"with gradients in 16 bits", with_low_gradients},
-                  {"with gradients in 16 bits, clipped,", with_low_gradients_clipped}};
+        Halves halves;
+    } halves[] = {{"in 16 bits", {"gpt-toy", in_halves}},
+                  {"with gradients in 16 bits", {"gpt-toy", with_low_gradients}},
+                  {"with gradients in 16 bits, clipped,", {"gpt-toy", with_low_gradients_clipped}},
+                  {"of shared sequences", {"llama-toy --network-key seq=48", with_rings}},
+                  {"of shared sequences and norms of heads",
+                   {"llama-toy --network-key seq=48 --network-key qk_norm=head", with_rings}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(halves); i++) {
         g_autofree char *name =
             g_strconcat("/exec/losses/losses ", halves[i].name, " follow fp32", NULL);
-        g_test_add_data_func(name, halves[i].runs, halves_follow);
+        g_test_add_data_func(name, &halves[i].halves, halves_follow);
     }
     static const Overflow overflows[] = {
         {"gpt-toy -n 2 --sharding none --autocast fp16", "fused"},
