@@ -54,6 +54,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     PlanGraph *graph = plan_graph_new(pass->dtype);
     graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
     graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
+    graph->compiled_parts = graph->compiled && network->experts;
     graph->joins_blocks = graph->fused && !pass->is_checkpointed;
     graph->float8 = pass->float8;
     graph->compiled_norm = pass->compiled_norm;
@@ -144,7 +145,7 @@ static void forget_trained(PlanGraph *graph) {
 /* As torchtitan does where there are more ranks than experts. */
 static bool cuts_experts(const ModelNetwork *network, const PlanStrategy *strategy) {
     return strategy->expert > 1 && plan_strategy_alike_ranks(strategy) > 1 &&
-           strategy->ranks > network->experts;
+           plan_strategy_shard_ranks(strategy) > network->experts;
 }
 
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,

@@ -87,7 +87,9 @@ static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x
     uint64_t n = walk->experts->n, elements = w->rows * n;
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
-    plan_graph_hold(w->graph, weight);
+    if (!w->graph->compiled_parts) {
+        plan_graph_hold(w->graph, weight);
+    }
     uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, 3,
                                &fp32, &elements, 1,
@@ -110,7 +112,9 @@ static uint32_t run_normalize(const Walk *walk, uint32_t top) {
         run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, w->rows, shape, NULL);
     uint32_t total =
         run(walk, PLAN_OP_ADD_NUMBER, sum, PLAN_NONE, PLAN_FP32, w->rows, &rows, &least);
-    plan_graph_hold(w->graph, total);
+    if (!w->graph->compiled_parts) {
+        plan_graph_hold(w->graph, total);
+    }
     return run(walk, PLAN_OP_DIVIDE_COLUMN, top, total, PLAN_FP32, walk->pairs, shape, NULL);
 }
 
@@ -128,6 +132,38 @@ static uint32_t run_turns(const Walk *walk) {
     return run(walk, PLAN_OP_REMAINDER, places, PLAN_NONE, PLAN_INT64, walk->pairs, dims, NULL);
 }
 
+/* A compiler drops what nobody asks for, and what it makes has no names. */
+static Routed run_compiled_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    uint64_t n = walk->experts->n, elements[] = {walk->pairs, walk->pairs};
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)n, (int64_t)walk->experts->per_token};
+    int64_t pairs = (int64_t)walk->pairs;
+    double one = 1;
+    model_begin_part(w);
+    plan_graph_enter(graph, layer->router, &x, 1);
+    uint32_t raw = run_scores(walk, &layer->score, x);
+    uint32_t scores =
+        run(walk, PLAN_OP_SOFTMAX, raw, PLAN_NONE, PLAN_FP32, w->rows * n, dims, NULL);
+    uint32_t seen = plan_graph_detached(graph, scores), chosen;
+    if (walk->experts->in_turn) {
+        chosen = run_turns(walk);
+    } else {
+        chosen = plan_graph_op(graph, PLAN_OP_TOP_K, &seen, 1, dtypes, elements, 2, dims, NULL) + 1;
+    }
+    uint32_t top =
+        run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+    if (!walk->experts->keeps_scores) {
+        top = run_normalize(walk, top);
+    }
+    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs, &one);
+    uint32_t counts = run_count(walk, chosen);
+    plan_graph_leave(graph, (uint32_t[]){top, chosen, counts}, 3);
+    model_end_part(w);
+    return (Routed){top, chosen, counts};
+}
+
 static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
@@ -136,6 +172,9 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
     int64_t dims[] = {(int64_t)w->rows, (int64_t)n, (int64_t)walk->experts->per_token};
     int64_t pairs = (int64_t)walk->pairs;
     double one = 1;
+    if (graph->compiled_parts) {
+        return run_compiled_router(walk, layer, x);
+    }
     plan_graph_enter(graph, layer->router, &x, 1);
     uint32_t raw = run_scores(walk, &layer->score, x);
     uint32_t scores =
@@ -215,10 +254,20 @@ static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, By
     uint64_t own = walk->experts->n / w->graph->expert;
     int64_t groups = (int64_t)own;
     uint32_t x = given.rows;
+    model_begin_part(w);
     uint32_t ends =
         run(walk, PLAN_OP_ENDS, given.counts, PLAN_NONE, PLAN_INT32, own, &groups, NULL);
-    plan_graph_hold(w->graph, ends);
+    if (!w->graph->compiled_parts) {
+        plan_graph_hold(w->graph, ends);
+    }
     uint32_t gate = run_grouped(walk, x, layer->gate, ends, ffn, w->width);
+    if (w->graph->compiled_parts) {
+        uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
+        uint32_t hidden = model_run_elementwise(w, PLAN_OP_SWIGLU, gate, up, n);
+        uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
+        model_end_part(w);
+        return y;
+    }
     uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
     uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
     uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
@@ -289,13 +338,18 @@ static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint
     if (!ffn) {
         return run(walk, PLAN_OP_FILL, PLAN_NONE, PLAN_NONE, w->graph->dtype, elements, &n, &zero);
     }
+    bool fused = w->graph->compiled_parts;
+    model_begin_part(w);
     plan_graph_enter(w->graph, layer->shared, &x, 1);
     uint32_t gate = model_run_linear(w, &layer->shared_gate, x, ffn, w->width);
-    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, w->rows * ffn);
+    uint32_t open =
+        fused ? gate : model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, w->rows * ffn);
     uint32_t up = model_run_linear(w, &layer->shared_up, x, ffn, w->width);
-    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, w->rows * ffn);
+    uint32_t hidden =
+        model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, w->rows * ffn);
     uint32_t y = model_run_linear(w, &layer->shared_down, hidden, w->width, ffn);
     plan_graph_leave(w->graph, &y, 1);
+    model_end_part(w);
     return y;
 }
 

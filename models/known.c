@@ -50,8 +50,10 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     const char *why = NULL;
     if (family != &model_gpt && family != &model_mpt && family != &model_llama) {
         why = "a family other than gpt, mpt and llama; set kernels = eager";
-    } else if (network->experts) {
-        why = "experts; set kernels = eager";
+    } else if (network->experts && network->code != MODEL_CODE_OWN) {
+        why = "transformers' experts; leave out code, or set kernels = eager";
+    } else if (network->experts && network->norm_at != MODEL_NORM_BEFORE) {
+        why = "experts with their norm behind them; set norm_at = before, or kernels = eager";
     } else if (network->scores_in_memory) {
         why = "attention with its scores in memory; set attention = kernel in the network, or "
               "kernels = eager";
@@ -61,6 +63,25 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: kernels = compiled does not know %s",
                     network->name, why);
+    }
+    return !why;
+}
+
+/* Around experts: as torchtitan does it, module by module. */
+static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    const char *why =
+        s->flavour != PLAN_FLAVOUR_FSDP2 && s->flavour != PLAN_FLAVOUR_PLAIN
+            ? "another flavour; set flavour=fsdp2"
+        : s->compile != PLAN_COMPILE_BLOCK ? "a network that is compiled; set compile=block"
+        : s->rms_norm == PLAN_RMS_NORM_OPS ? "norms written out; set rms_norm=kernel"
+        : s->float8 != PLAN_FLOAT8_NONE    ? "layers in float8; set float8=none"
+        : s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP
+            ? "blocks that are checkpointed selectively; set checkpointing=full or none"
+            : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: kernels = compiled does not know experts beside %s, or kernels=eager",
+                    n->name, why);
     }
     return !why;
 }
@@ -132,8 +153,9 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
         why = "is planned of torchtitan's experts, not of transformers'; leave out code";
     } else if (n->experts % s->expert) {
         why = "does not divide the experts; set one that does";
-    } else if (s->ranks > n->experts && (n->expert_ffn % plan_strategy_alike_ranks(s) ||
-                                         n->width % plan_strategy_alike_ranks(s))) {
+    } else if (plan_strategy_shard_ranks(s) > n->experts &&
+               (n->expert_ffn % plan_strategy_alike_ranks(s) ||
+                n->width % plan_strategy_alike_ranks(s))) {
         why = "with more ranks than experts cuts each expert by its rows, which the ranks that "
               "have the same ones do not divide; set another";
     }
@@ -332,6 +354,8 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            loss_is_known(network, strategy, error) &&
            (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
+           (strategy->kernels != PLAN_KERNELS_COMPILED || !network->experts ||
+            can_be_compiled_in_parts(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&

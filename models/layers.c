@@ -91,11 +91,19 @@ ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name
 /* ---- walking -------------------------------------------------------------------------------- */
 
 void model_begin_block(const ModelWalk *w) {
-    w->graph->fused |= w->graph->compiled;
+    w->graph->fused |= w->graph->compiled && !w->graph->compiled_parts;
 }
 
 void model_end_block(const ModelWalk *w) {
     w->graph->fused &= !w->graph->compiled;
+}
+
+void model_begin_part(const ModelWalk *w) {
+    w->graph->fused |= w->graph->compiled_parts;
+}
+
+void model_end_part(const ModelWalk *w) {
+    w->graph->fused &= !w->graph->compiled_parts;
 }
 
 /* As torchtitan chooses: of blocks, and only where 16 divides both sides. */

@@ -51,6 +51,9 @@ ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name
  * where it is asked to. */
 void model_begin_block(const ModelWalk *w);
 void model_end_block(const ModelWalk *w);
+/* And, where it is asked for parts of blocks, what is walked between these two. */
+void model_begin_part(const ModelWalk *w);
+void model_end_part(const ModelWalk *w);
 
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in);

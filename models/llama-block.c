@@ -281,6 +281,7 @@ static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *bl
 static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t inner = llama->heads * llama->head_dim;
+    model_begin_part(w);
     bool joins = block->turns && llama->rotary.ends_joined;
     bool together = block->turns && llama->rotary.is_together && !w->graph->fused;
     uint64_t k_inner = llama->kv_heads * llama->head_dim; /* what is turned lies close together */
@@ -325,6 +326,7 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
     uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
     uint32_t y = run_by_rows(llama, &block->o, o, inner);
     plan_graph_leave(w->graph, &y, 1);
+    model_end_part(w);
     return y;
 }
 

@@ -212,7 +212,8 @@ struct _PlanGraph {
     PlanDtype lower;        /* ... in these 16 bits */
     bool keeps_copies;      /* and parameters' copies are made once */
     bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
-    bool compiled; /* blocks are made by torch.compile, the rest is eager */
+    bool compiled; /* blocks are made by torch.compile, the rest is eager ... */
+    bool compiled_parts; /* ... or not the blocks, but modules of theirs, each by itself */
     bool joins_blocks;  /* of fused ones, a block's last sum is made by the next one's first norm */
     bool compiled_norm; /* the norm behind the blocks, too */
     bool compiled_loss; /* and a loss that the network makes */

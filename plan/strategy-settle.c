@@ -572,21 +572,17 @@ static bool pipeline_is_known(PlanStrategy *s, GError **error) {
     return true;
 }
 
-/* Experts that ranks share are recorded of FSDP2 in one group, with eager kernels. */
+/* Experts that ranks share are recorded of FSDP2. */
 static const char *why_not_beside_experts(const PlanStrategy *s) {
-    if (s->flavour != PLAN_FLAVOUR_FSDP2 || is_hybrid(s)) {
-        return "is planned beside FSDP2 in one group; set flavour=fsdp2 with sharding=full or "
-               "grad-op";
+    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
+        return "is planned beside FSDP2; set flavour=fsdp2";
     }
     if (s->tensor > 1 || s->context > 1 || s->pipeline > 1) {
         return "is planned with nothing else that ranks share; set tensor=1, context=1 and "
                "pipeline=1";
     }
-    if (s->ranks % s->expert) {
-        return "needs ranks that it divides; change one of them";
-    }
-    if (s->kernels != PLAN_KERNELS_EAGER) {
-        return "is planned with PyTorch's ops; set kernels=eager";
+    if (plan_strategy_shard_ranks(s) % s->expert) {
+        return "needs ranks, of each copy, that it divides; change one of them";
     }
     if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
         return "is planned with a unit for each block, one for its experts and one for the rest; "
@@ -596,10 +592,6 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
         s->forward_prefetch.choice != PLAN_FORWARD_PREFETCH_NO) {
         return "lists what is gathered ahead by itself, as torchtitan does; set "
                "backward_prefetch=pre and forward_prefetch=no";
-    }
-    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
-        return "is planned with blocks that are checkpointed whole or not; set "
-               "checkpointing=full or none";
     }
     if (plan_strategy_reduce_dtype(s) == PLAN_FP16) {
         return "is planned with gradients that are reduced in bf16 or fp32; set reduce_dtype=fp32";

@@ -36,7 +36,8 @@ void plan_total_columns_backward(const PlanBackward *b) {
     b->dx[0] = plan_run_ref(b->run, b->dy[0]);
 }
 
-static PlanTensor divided(const PlanBackward *b, PlanTensor x, const char *name) {
+static PlanTensor divided(const PlanBackward *b, PlanTensor x, PlanTensor column,
+                          const char *name) {
     PlanTensor y = like_input(b, 0, name);
     begin(b, PLAN_OP_DIVIDE_COLUMN, dims(b), NULL);
     if (x.storage == PLAN_NONE) {
@@ -44,18 +45,41 @@ static PlanTensor divided(const PlanBackward *b, PlanTensor x, const char *name)
     } else {
         operand(b, x);
     }
-    value_operand(b, 1);
+    operand(b, column);
     operand(b, y);
     launch(b);
     return y;
 }
 
+/* What x is divided by: a compiler keeps x alone, whose columns' sum it was, plus a number. */
+static PlanTensor column_of(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    if (!plan_makes_column_again(run->graph, b->op)) {
+        return plan_run_ref(run, plan_run_value(run, value_at(b, 1)));
+    }
+    PlanTensor sum = like_input(b, 1, "sum"), column = like_input(b, 1, "column");
+    const PlanEdge *from = &run->tape.edges.items[run->tape.nodes.items[b->node].edges + 1];
+    const PlanGraphOp *plus =
+        plan_graph_at(run->graph->ops, PlanGraphOp, run->tape.nodes.items[from->node].op);
+    begin(b, PLAN_OP_TOTAL_COLUMNS, dims(b), NULL);
+    value_operand(b, 0);
+    operand(b, sum);
+    launch(b);
+    begin(b, PLAN_OP_ADD_NUMBER, (int64_t[]){(int64_t)sum.elements},
+          plan_graph_at(run->graph->attrs, double, plus->attrs));
+    operand(b, sum);
+    operand(b, column);
+    launch(b);
+    plan_run_unref(run, sum);
+    return column;
+}
+
 /* -dy ((x / column) / column), of every element. */
-static PlanTensor whole_column_gradient(const PlanBackward *b) {
+static PlanTensor whole_column_gradient(const PlanBackward *b, PlanTensor column) {
     double minus_one = -1;
     int64_t n = (int64_t)input(b, 0)->elements;
-    PlanTensor once = divided(b, PLAN_NO_TENSOR, "quotient");
-    PlanTensor twice = divided(b, once, "quotient");
+    PlanTensor once = divided(b, PLAN_NO_TENSOR, column, "quotient");
+    PlanTensor twice = divided(b, once, column, "quotient");
     PlanTensor negative = like_input(b, 0, "negative");
     begin(b, PLAN_OP_TIMES_NUMBER, &n, &minus_one);
     operand(b, b->dy[0]);
@@ -75,8 +99,9 @@ static PlanTensor whole_column_gradient(const PlanBackward *b) {
 
 void plan_divide_column_backward(const PlanBackward *b) {
     double one = 1;
-    PlanTensor whole = whole_column_gradient(b);
-    b->dx[0] = divided(b, b->dy[0], "dx");
+    PlanTensor column = column_of(b), whole = whole_column_gradient(b, column);
+    b->dx[0] = divided(b, b->dy[0], column, "dx");
+    plan_run_unref(b->run, column);
     if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the quotients alone */
     }

@@ -26,7 +26,8 @@ void plan_swiglu_backward(const PlanBackward *b) {
         b->dx[1] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_UP]);
         return;
     }
-    bool again = b->run->graph->compiled && !b->run->graph->float8 &&
+    const PlanGraph *graph = b->run->graph;
+    bool again = graph->compiled && !graph->compiled_parts && !graph->float8 &&
                  b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
     b->dx[0] = like_input(b, 0, "dgate");

@@ -390,3 +390,5 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
 /* Whether a norm of a sum keeps what it adds up: of a compiled block, where the second summand is
  * smaller than the sum, and the first is kept anyhow. */
 bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op);
+/* A column that others are divided by is summed up anew for backward. */
+bool plan_makes_column_again(const PlanGraph *graph, const PlanGraphOp *op);

@@ -48,7 +48,11 @@ static PlanTensor send(PlanRun *run, PlanTensor x) {
     return taken;
 }
 
+/* Nothing is on its way where what was taken in forward was kept. */
 static void await(PlanRun *run) {
+    if (run->sent.storage == PLAN_NONE) {
+        return;
+    }
     plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent_event);
     plan_run_unref(run, run->sent);
     run->sent = PLAN_NO_TENSOR;
@@ -56,10 +60,15 @@ static void await(PlanRun *run) {
 
 /* ---- rows by expert ------------------------------------------------------------------------- */
 
-/* How many rows each rank is sent, or sends: to the host, which waits for what it takes. */
-static void read_splits(PlanRun *run, PlanTensor counts, const int64_t *d, bool taken) {
+static PlanTensor splits_of(PlanRun *run, PlanTensor counts, const int64_t *d) {
     PlanTensor sums = new_numbers(run, (uint64_t)d[0], "splits");
     LAUNCH(run, PLAN_OP_SPLITS, d, counts, sums);
+    return sums;
+}
+
+/* How many rows each rank is sent, or sends: to the host, which waits for what it takes. */
+static void read_splits(PlanRun *run, PlanTensor counts, const int64_t *d, bool taken) {
+    PlanTensor sums = splits_of(run, counts, d);
     plan_run_read_splits(run, plan_run_operand_of(run, sums), taken);
     plan_run_unref(run, sums);
 }
@@ -71,6 +80,16 @@ static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
     plan_run_give(run, op, 0, of_all);
     read_splits(run, counts, d, false);
     read_splits(run, of_all, d, true);
+}
+
+void plan_exchange_again(PlanRun *run, const PlanGraphOp *op) {
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
+        const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+        uint32_t of_all = plan_graph_ref(run->graph, op->values + op->n_inputs);
+        plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
+        plan_run_unref(run, splits_of(run, plan_run_given(run, op, 0), d));
+        plan_run_unref(run, splits_of(run, plan_run_value(run, of_all), d));
+    }
 }
 
 /* What is behind the first segments, of each. */

@@ -22,5 +22,13 @@ static inline bool plan_exchange_is(uint32_t kind) {
            kind <= (uint32_t)PLAN_GRAPH_EXCHANGE_ORDER;
 }
 
+/* What others have sent: selective checkpointing keeps it. */
+static inline bool plan_exchange_takes(uint32_t kind) {
+    return kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SPLITS ||
+           kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SEND;
+}
+
 void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op);
+/* Of a block that is computed again, where what was taken was kept: sums by rank alone. */
+void plan_exchange_again(PlanRun *run, const PlanGraphOp *op);
 void plan_exchange_backward(const PlanBackward *b);

@@ -4,9 +4,11 @@
  * other matrix product without a bias, the first one first (what torchtitan's policy chooses),
  * which a recomputation then takes instead of computing them. That policy also names what
  * reduce-scatters give, and the largest number of a tensor, which layers in float8 ask for: of
- * compiled blocks whose layers ranks share that is planned, too.
+ * compiled blocks whose layers ranks share that is planned, too. And what all-to-alls give, and
+ * what was copied to the host: of experts that ranks share.
  */
 #include "plan/autograd/eager.h"
+#include "plan/autograd/exchange.h"
 #include "plan/autograd/float8.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/shared.h"
@@ -120,6 +122,15 @@ static bool is_product(const PlanRun *run, const PlanGraphOp *op) {
             plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
 }
 
+/* Where ranks share experts torchtitan's policy neither keeps nor counts a router's product. */
+static bool is_of_router(const PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraphModule *layer = plan_graph_at(run->graph->modules, PlanGraphModule, op->module);
+    return run->graph->expert > 1 &&
+           g_str_equal(
+               plan_graph_at(run->graph->modules, PlanGraphModule, layer->parent)->class_name,
+               "Router");
+}
+
 /* Called for the ops of a block in order, in forward and again when it is recomputed. */
 static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
     if (plan_traced_is(op)) {
@@ -128,9 +139,10 @@ static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
         return choice == PLAN_TRACED_ATTENTION ||
                (choice == PLAN_TRACED_PRODUCT && run->n_products % 2 == 1);
     }
-    bool counts = is_product(run, op), is_chosen = counts && ++run->n_products % 2 == 1;
-    return is_kept_scatter(run, op) || op->kind == PLAN_OP_ATTENTION ||
-           (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
+    bool counts = is_product(run, op) && !is_of_router(run, op);
+    bool is_chosen = counts && ++run->n_products % 2 == 1;
+    return plan_exchange_takes(op->kind) || is_kept_scatter(run, op) ||
+           op->kind == PLAN_OP_ATTENTION || (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
            (is_chosen && !is_before_scatter(run, op, counts));
 }
 
@@ -395,7 +407,8 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         plan_run_begin_frame(run); /* the block itself is called again */
     }
     /* In a compiled block what nobody asks for is no part of the program. */
-    bool early = run->strategy->checkpoint_early_stop == PLAN_YES || graph->compiled;
+    bool early = run->strategy->checkpoint_early_stop == PLAN_YES ||
+                 (graph->compiled && !graph->compiled_parts);
     const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
     for (uint32_t i = c->enter_step + 1;; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
@@ -414,6 +427,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
                     plan_shared_scatter_again(run, op);
                 }
                 take_kept(run, c, op);
+                plan_exchange_again(run, op);
             } else if (op && is_left_out(run, op)) {
                 leave_out(run, op);
             } else {

@@ -14,6 +14,13 @@ bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
     return plan_dtype_bytes((PlanDtype)term->dtype) < plan_dtype_bytes((PlanDtype)sum->dtype);
 }
 
+/* A compiler sums up again where that reads four numbers for each one or fewer
+ * (torch/_functorch/partitioners.py, PyTorch 2.13: ban_recompute_reductions). */
+bool plan_makes_column_again(const PlanGraph *graph, const PlanGraphOp *op) {
+    return op->kind == PLAN_OP_DIVIDE_COLUMN && graph->compiled_parts &&
+           plan_graph_at(graph->dims, int64_t, op->dims)[1] <= 4;
+}
+
 typedef struct {
     uint8_t n, positions[PLAN_MAX_SLOTS];
 } Saved;
@@ -92,6 +99,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
      * made again. */
     static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
+    static const Saved quotient = {1, {0}};
     static const Saved of_shared_float8[] = {{5, {0, 3, 4, 5, 6}}, {4, {3, 4, 5, 6}}};
     if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && graph->tensor > 1) {
         return &of_shared_float8[!plan_float8_takes_own(graph, op)];
@@ -108,6 +116,9 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */
+    }
+    if (plan_makes_column_again(graph, op)) {
+        return &quotient;
     }
     return op->kind == PLAN_OP_MUL_ROW && graph->weight_first ? &row_first : &saved[op->kind];
 }

@@ -47,6 +47,7 @@ static uint64_t rows_in_all(const Group *group, const PlanGraphParameter *parame
 
 /* Gradients of experts are of all ranks' tokens, whichever ranks add them up. */
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
+    double ranks = (double)(f->ranks * f->replicas);
     for (uint32_t u = 0; u < run->n_units; u++) {
         PlanFsdp2Unit *unit = &f->units[u];
         Group group = group_of(run, u);
@@ -54,7 +55,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
                                 .ranks = group.ranks,
                                 .communicates = group.ranks > 1 || f->is_of_2_4,
                                 .cuts_rows = group.cuts_rows,
-                                .divisor = run->units[u].of_experts ? (double)f->ranks : 0,
+                                .divisor = run->units[u].of_experts ? ranks : 0,
                                 .gathered = PLAN_NONE,
                                 .gradients = PLAN_NONE,
                                 .all_reduced = PLAN_NONE,

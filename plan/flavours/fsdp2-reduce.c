@@ -200,12 +200,14 @@ static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     return reduced;
 }
 
+/* Gradients of experts have been divided for all ranks by then. */
 static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
     PlanFsdp2 *f = run->state;
+    double average = f->reduce != PLAN_FP16 && f->units[u].divisor == 0;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REPLICATE, PLAN_FSDP2_REDUCE);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
                           (int64_t[]){(int64_t)f->units[u].trained, (int64_t)f->replicas},
-                          (double[]){f->reduce != PLAN_FP16});
+                          &average);
     plan_builder_whole(&run->builder, reduced);
     plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);
     f->units[u].all_reduced = reduced;

@@ -288,6 +288,10 @@ static void experts(void) {
          "experts=4\nexperts_per_token=4\nexpert_ffn=16\nshared_ffn=8\n"},
         {"eager", "experts=3\nexperts_per_token=3\nexpert_ffn=8\nroute_norm=no\n"},
         {"eager", "experts=1\nexperts_per_token=1\nexpert_ffn=8\n"},
+        {"compiled", "experts=3\nexperts_per_token=3\nexpert_ffn=24\n"},
+        {"compiled checkpointing=full",
+         "experts=5\nexperts_per_token=5\nexpert_ffn=16\nshared_ffn=8\n"},
+        {"compiled", "experts=3\nexperts_per_token=3\nexpert_ffn=8\nroute_norm=no\n"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = g_strconcat("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\n"

@@ -234,6 +234,11 @@ static const char *const with_experts_shared[] = {
     "-n 4 --expert 4 --micro-batch 3 --checkpointing full",
     "-n 4 --expert 2 --micro-batch 1 --accumulate 3",
     "-n 6 --expert 2 --micro-batch 1 --accumulate 2 --accumulate-sync every --sharding grad-op",
+    "-n 4 --expert 2 --micro-batch 3 --kernels compiled",
+    "-n 2 --expert 2 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing full",
+    "-n 4 --expert 2 --micro-batch 3 --checkpointing selective-op",
+    "-n 4 --expert 2 --micro-batch 3 --sharding hybrid --replicate 2",
+    "-n 6 --expert 2 --micro-batch 2 --sharding hybrid --replicate 3 --kernels compiled",
     NULL,
 };
 
@@ -242,12 +247,15 @@ static const char *const with_experts_cut[] = {
     "-n 1 --micro-batch 8 --sharding none",
     "-n 8 --expert 2 --micro-batch 1",
     "-n 8 --expert 4 --micro-batch 1 --checkpointing full",
+    "-n 8 --expert 2 --micro-batch 1 --sharding hybrid --replicate 2 --checkpointing selective-op",
     NULL,
 };
 
 static const char *const with_experts_clipped[] = {
     "-n 1 --micro-batch 8 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
     "-n 4 --expert 2 --micro-batch 2 --optimizer momentum --lr 0.05 --clip 0.3",
+    "-n 4 --expert 2 --micro-batch 2 --optimizer momentum --lr 0.05 --clip 0.3 --sharding hybrid "
+    "--replicate 2",
     NULL,
 };
 

@@ -56,6 +56,10 @@ static void memory_is_as_predicted(void) {
         "moe-toy --network-key routing=in-turn -n 4 --expert 4 --clip 1 --checkpointing full",
         "moe-toy --network-key routing=in-turn -n 3 --network-key experts=6 --expert 3 "
         "--micro-batch 3 --accumulate 2 --reduce-dtype bf16",
+        "moe-toy --network-key routing=in-turn -n 4 --expert 2 --param-dtype bf16 --kernels "
+        "compiled --checkpointing full",
+        "moe-toy --network-key routing=in-turn -n 4 --expert 2 --param-dtype bf16 "
+        "--checkpointing selective-op --sharding hybrid --replicate 2 --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
         "llama-toy -n 8 --tensor 2 --sharding hybrid --replicate 2 --clip 1",

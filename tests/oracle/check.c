@@ -59,6 +59,7 @@ typedef struct {
     OraclePlanned *planned;
     uint64_t forgotten; /* recording_forgotten_bytes() */
     bool is_compiled;   /* recording_is_compiled() */
+    bool is_in_parts;   /* recording_is_compiled_in_parts() */
     bool is_whole;      /* recording_is_compiled_whole() */
 } Check;
 
@@ -216,7 +217,7 @@ static const PlanInstr *next_collective(const Check *c, PlanSection section, uin
 
 /* A compiled block's backward is one program, which computes again what it must. */
 static PlanPhase phase_of(const Check *c, const PlanInstr *instr) {
-    bool is_inside = c->is_compiled && instr->phase == PLAN_PHASE_RECOMPUTE;
+    bool is_inside = c->is_compiled && !c->is_in_parts && instr->phase == PLAN_PHASE_RECOMPUTE;
     return is_inside ? PLAN_PHASE_BACKWARD : (PlanPhase)instr->phase;
 }
 
@@ -441,6 +442,7 @@ static int check_file(const char *path) {
     c.recorded = oracle_recorded_new(recording);
     c.forgotten = recording_forgotten_bytes(recording);
     c.is_compiled = recording_is_compiled(recording);
+    c.is_in_parts = recording_is_compiled_in_parts(recording);
     c.is_whole = recording_is_compiled_whole(recording);
     c.planned = oracle_planned_new(plan, c.role);
     uint64_t parameters = 0;

@@ -103,6 +103,11 @@ static bool has(JsonObject *options, const char *key) {
     return json_object_has_member(options, key) && !json_object_get_null_member(options, key);
 }
 
+static bool has_experts(const Recording *recording) {
+    JsonObject *shape = json_object_get_object_member(recording->header, "shape");
+    return has(shape, "experts") && int_of(shape, "experts") > 0;
+}
+
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
@@ -116,10 +121,14 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     }
     bool shares = has(options, "tensor") && int_of(options, "tensor") > 1 &&
                   !g_str_equal(text_of(options, "tensor_plan"), "ends-whole");
+    shares |= has(options, "expert") && int_of(options, "expert") > 1;
     bool scattered = has(options, "selective_scattered") && flag_of(options, "selective_scattered");
     if (shares && has(options, "selective") && flag_of(options, "selective") != scattered) {
         return refuse(recording, error,
                       "selective without selective_scattered (torchtitan's list)");
+    }
+    if (!shares && scattered && has_experts(recording)) {
+        return refuse(recording, error, "selective_scattered (of experts that no ranks share)");
     }
     gint64 shard_size = int_of(options, "shard_size"), world = int_of(options, "world");
     if (shard_size > 0 && shard_size < world && world % shard_size) {
@@ -264,6 +273,10 @@ bool recording_is_compiled(const Recording *recording) {
     JsonObject *options = json_object_get_object_member(recording->header, "options");
     return (has(options, "compile") && flag_of(options, "compile")) ||
            recording_is_compiled_whole(recording);
+}
+
+bool recording_is_compiled_in_parts(const Recording *recording) {
+    return recording_is_compiled(recording) && has_experts(recording);
 }
 
 bool recording_is_compiled_whole(const Recording *recording) {

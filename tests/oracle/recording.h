@@ -32,8 +32,10 @@ uint32_t recording_rank(const Recording *recording, const Plan *plan);
  * it off) forgets, of most gradients of a T5's bias, what pads their storage behind the last row:
  * so many bytes. 0 in all other recordings. */
 uint64_t recording_forgotten_bytes(const Recording *recording);
-/* Whether each block was compiled; or, with them, all of the network. */
+/* Whether each block was compiled, not as one program but in parts (around experts); or, with them,
+ * all of the network. */
 bool recording_is_compiled(const Recording *recording);
+bool recording_is_compiled_in_parts(const Recording *recording);
 bool recording_is_compiled_whole(const Recording *recording);
 
 /* Whose program the plan is of, which a header does not say. The recorders' loops never wait for

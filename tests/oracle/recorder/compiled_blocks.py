@@ -98,7 +98,9 @@ def teach_inductor(device_type):
 
 
 class Nothing:
-    """A kernel, or a library of them, whose calls do nothing."""
+    """A kernel, or a library of them, whose calls do nothing; but this one allocates what it gives."""
+
+    _grouped_mm = staticmethod(torch._grouped_mm)
 
     def __call__(self, *_, **__):
         return None
@@ -187,7 +189,22 @@ def compile_blocks(network, programs, whole):
         return
     for module in network.modules():
         if isinstance(module, network.block_classes):
-            module.compile(backend=backend, fullgraph=True)
+            if network.shape.experts:
+                compile_around_experts(module, backend)
+            else:
+                module.compile(backend=backend, fullgraph=True)
+
+
+def compile_around_experts(block, backend):
+    """What torchtitan compiles of a block whose experts FSDP2 wraps by themselves (torchtitan/models/llama4/parallelize.py at
+    01db32e9, 2026: apply_compile): each module by itself, and the experts' three products; sums, and rows on their way to experts and
+    back, stay as they are. Routing is balanced, so that nothing is compiled for any number of rows."""
+    for parent, names in ((block, ("norm_1", "attn", "norm_2")), (block.mlp, ("router", "shared"))):
+        for name in names:
+            if getattr(parent, name) is not None:
+                setattr(parent, name, torch.compile(getattr(parent, name), backend=backend, fullgraph=True))
+    block.mlp.sorted_by_expert = torch.compile(block.mlp.sorted_by_expert, backend=backend, fullgraph=True)
+    block.mlp.experts.run = torch.compile(block.mlp.experts.run, backend=backend, fullgraph=True)
 
 
 @functools.cache

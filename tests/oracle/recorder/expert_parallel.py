@@ -24,15 +24,43 @@ import context_parallel
 import tensor_parallel
 
 
-host_reads = None  # notes that the host waits for what compute was given
-
-
 def prepare(recorder):
-    global host_reads
-    host_reads = functools.partial(recorder.log, "host_reads")
+    recorder.host_waits = lambda op, more: (op is torch.ops.aten._to_copy.default and str(more.get("device")) == "cpu"
+                                            and not more.get("non_blocking"))
     tensor_parallel.prepare(recorder)
+    keep_fsdp_out_of_selective_checkpoints()
     recorder.joins_flat_gradients = False
     context_parallel.hold_until_waited_for(recorder)
+
+
+def keep_fsdp_out_of_selective_checkpoints():
+    """PyTorch 2.13 counts what FSDP's own hooks do among what a block does, and stops where a block that is computed again gathers
+    its experts (torchtitan #3427, May 2026). Earlier versions run what was not kept, later ones leave FSDP out (pytorch #196862),
+    which comes to the same."""
+    from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+    from torch.utils.checkpoint import _CachedTorchDispatchMode, _CachingTorchDispatchMode
+    in_hooks = []
+
+    def apart(hook):
+        @functools.wraps(hook)
+        def wrapped(*args, **more):
+            in_hooks.append(True)
+            try:
+                return hook(*args, **more)
+            finally:
+                in_hooks.pop()
+        return wrapped
+
+    def passing(dispatch):
+        def wrapped(self, op, types, args=(), more=None):
+            if in_hooks or op.namespace == "profiler":
+                return op(*args, **(more or {}))
+            return dispatch(self, op, types, args, more)
+        return wrapped
+
+    for mode in (_CachedTorchDispatchMode, _CachingTorchDispatchMode):
+        mode.__torch_dispatch__ = passing(mode.__torch_dispatch__)
+    FSDPState._pre_forward, FSDPState._post_forward = apart(FSDPState._pre_forward), apart(FSDPState._post_forward)
 
 
 def share_experts(network, mesh):
@@ -49,14 +77,18 @@ def share_experts(network, mesh):
         module.forward = Exchange(mesh, module.forward)
 
 
+def of_copies(mesh):
+    return mesh["replicate"].size() if "replicate" in mesh.mesh_dim_names else 1
+
+
 def wrap_experts(block, options, mesh, more):
     """More ranks than experts cut each expert by its rows."""
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import Shard
-    cuts_rows = options.world > block.mlp.shape.experts
+    cuts_rows = mesh.size() // of_copies(mesh) * options.expert > block.mlp.shape.experts
     fully_shard(block.mlp.experts, **{**more, "mesh": mesh},
                 shard_placement_fn=(lambda parameter: Shard(1)) if cuts_rows else None)
-    block.mlp.experts.set_gradient_divide_factor(options.world)
+    block.mlp.experts.set_gradient_divide_factor(options.world // options.pipeline // options.tensor)
 
 
 def prefetch_experts(blocks):
@@ -122,9 +154,7 @@ class PutRows(torch.autograd.Function):
 def splits(counts, rows, ranks, waits):
     """How many rows each rank is sent, or sends: on the host, which waits for the second copy alone."""
     sums = counts.view(ranks, -1).sum(dim=1)
-    if waits:
-        host_reads()
-    sums = sums.to(torch.device("cpu"))
+    sums = sums.to(torch.device("cpu"), non_blocking=not waits)
     if isinstance(sums, torch._subclasses.FakeTensor):
         return [rows // ranks + (i < rows % ranks) for i in range(ranks)]
     return [int(n) for n in sums.tolist()]

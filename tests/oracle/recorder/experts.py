@@ -44,6 +44,14 @@ class Picked(torch.autograd.Function):
         return grad.new_zeros(scores.shape).scatter_add_(1, index, grad), None
 
 
+def rows_of(x, index):
+    return x[index] if torch.compiler.is_compiling() else RowsOf.apply(x, index)
+
+
+def picked(scores, index):
+    return scores.gather(dim=1, index=index) if torch.compiler.is_compiling() else Picked.apply(scores, index)
+
+
 class SwiGlu(nn.Module):
     def __init__(self, width, ffn):
         super().__init__()
@@ -73,7 +81,7 @@ class Router(nn.Module):
         scores = self.gate(x)
         scores = F.softmax(scores, dim=1)
         unused, chosen = torch.topk(scores, k=self.shape.experts_per_token, dim=-1, sorted=False)
-        top = Picked.apply(scores, chosen)
+        top = picked(scores, chosen)
         if self.shape.routing == "in-turn":
             chosen, top = self.in_turn(scores)
         if self.shape.route_norm:
@@ -87,7 +95,7 @@ class Router(nn.Module):
     def in_turn(self, scores):
         tokens, each = scores.size(0), self.shape.experts_per_token
         chosen = torch.arange(tokens * each, device=scores.device).reshape(tokens, each) % self.shape.experts
-        return chosen, Picked.apply(scores, chosen)
+        return chosen, picked(scores, chosen)
 
 
 def count(chosen, experts):
@@ -95,9 +103,17 @@ def count(chosen, experts):
     return torch.histc(chosen.view(-1), bins=experts, min=0, max=experts)
 
 
+def run_grouped(gate, down, up, x, counts):
+    ends = torch.cumsum(counts, dim=0, dtype=torch.int32)
+    hidden = F.silu(torch._grouped_mm(x, gate.transpose(-2, -1), offs=ends))
+    hidden = hidden * torch._grouped_mm(x, up.transpose(-2, -1), offs=ends)
+    return torch._grouped_mm(hidden, down.transpose(-2, -1), offs=ends)
+
+
 class GroupedExperts(nn.Module):
     def __init__(self, shape):
         super().__init__()
+        self.run = run_grouped
         self.is_shared = False  # each rank has some
         self.gate = self.made(shape, shape.expert_ffn, shape.width)
         self.down = self.made(shape, shape.width, shape.expert_ffn)
@@ -109,10 +125,7 @@ class GroupedExperts(nn.Module):
 
     def forward(self, x, counts):
         gate, down, up = (w.to_local() if isinstance(w, versions.DTensor) else w for w in (self.gate, self.down, self.up))
-        ends = torch.cumsum(counts, dim=0, dtype=torch.int32)
-        hidden = F.silu(torch._grouped_mm(x, gate.transpose(-2, -1), offs=ends))
-        hidden = hidden * torch._grouped_mm(x, up.transpose(-2, -1), offs=ends)
-        return torch._grouped_mm(hidden, down.transpose(-2, -1), offs=ends)
+        return self.run(gate, down, up, x, counts)
 
 
 class Experts(nn.Module):
@@ -134,7 +147,7 @@ class Experts(nn.Module):
         routed = RowsOf.apply(x, tokens)
         given = routed if self.experts.is_shared else None  # torchtitan's has a name of its own; else backward keeps it
         routed = self.experts(routed, counts)
-        out = self.shared(x) if self.shared else torch.zeros_like(x)
+        out = self.shared(x) if self.shared is not None else torch.zeros_like(x)
         if self.experts.is_shared:
             expert_parallel.await_(routed)
         routed = (routed.to(torch.float32) * scores.reshape(-1, 1)).to(x.dtype)
@@ -144,6 +157,6 @@ class Experts(nn.Module):
     def sorted_by_expert(self, top, chosen):
         counts = count(chosen, self.shape.experts)
         order = torch.argsort(chosen.view(-1), stable=True)
-        scores = RowsOf.apply(top.view(-1), order)
+        scores = rows_of(top.view(-1), order)
         order = order // self.shape.experts_per_token
         return scores, order, counts

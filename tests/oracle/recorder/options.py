@@ -54,7 +54,7 @@ def add_training_options(p):
     net.add_argument("--selective", action="store_true", default=None,
                      help="checkpointing keeps attention's outputs and every other matrix product's")
     net.add_argument("--selective-scattered", action="store_true", default=None,
-                     help="with --selective and --tensor: what is scattered is kept, too, and each largest number")
+                     help="with --selective, and --tensor or --expert: what is scattered or sent is kept, too, and each largest number")
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
