@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/validate/kinds.h"
 #include "cli/validate/one-share.h"
 #include "cli/validate/validate.h"
 
@@ -27,13 +28,17 @@ static const CliCommand command = {
 };
 
 int cmd_validate(int argc, char **argv) {
-    gboolean as_json = FALSE, brief = FALSE, settings = FALSE;
+    gboolean as_json = FALSE, brief = FALSE, settings = FALSE, kinds = FALSE;
     int cores = 0;
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print one JSON object", NULL},
         {"brief", 0, 0, G_OPTION_ARG_NONE, &brief, "print no rows, only their summaries", NULL},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
          "print, as CSV, each run's settings and why they are so", NULL},
+        {"kinds", 0, 0, G_OPTION_ARG_NONE, &kinds,
+         "print, as an ini file, how far off each kind of training run is: what predict says of "
+         "itself (models/published/errors.ini)",
+         NULL},
         {"cores", 0, 0, G_OPTION_ARG_INT, &cores,
          "predict on so many at a time; what is printed stays the same (default all there are, 16 "
          "at most)",
@@ -44,11 +49,12 @@ int cmd_validate(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    if (settings && (as_json || brief)) {
-        return cli_complain(CLI_BAD_INPUT,
-                            "--settings prints a table of its own, as CSV; leave %s "
-                            "away",
-                            as_json ? "--json" : "--brief");
+    if ((settings || kinds) && (as_json || brief || settings == kinds)) {
+        return cli_complain(CLI_BAD_INPUT, "%s prints a table of its own; leave %s away",
+                            settings ? "--settings" : "--kinds",
+                            as_json ? "--json"
+                            : brief ? "--brief"
+                                    : "--kinds");
     }
     if (cores < 0) {
         return cli_complain(CLI_BAD_INPUT,
@@ -61,10 +67,16 @@ int cmd_validate(int argc, char **argv) {
                    ? CLI_OK
                    : cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autoptr(CliValidation) validation = cli_validation_new(!as_json && !brief ? stdout : NULL);
+    g_autoptr(CliValidation) validation =
+        cli_validation_new(!as_json && !brief && !kinds ? stdout : NULL);
     validation->threads = (unsigned)cores;
     if (!cli_validation_add_all(validation, paths, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    if (kinds) {
+        g_autofree char *text = cli_validation_kinds(validation);
+        printf("%s", text);
+        return CLI_OK;
     }
     cli_one_share_score(validation);
     if (as_json) {

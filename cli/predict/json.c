@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/every-rank-report.h"
+#include "cli/predict/how-sure.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "trace/json.h"
@@ -105,6 +106,9 @@ static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     if (spent.price_per_million > 0) {
         trace_json_add_real(json, "price_per_million_tokens", spent.price_per_million);
     }
+    g_auto(CliHowSure) sure = {0};
+    cli_how_sure(report, &sure);
+    cli_how_sure_add_json(&sure, json);
     cli_every_rank_add_json(&report->asked->jitter, prediction, report->cluster, json);
 }
 

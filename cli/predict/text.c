@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/every-rank-report.h"
+#include "cli/predict/how-sure.h"
 #include "cli/spending.h"
 #include "cli/trained.h"
 #include "cli/trains-well.h"
@@ -324,6 +325,9 @@ void cli_predict_print_text(const CliPredictReport *report) {
         print_ways(report);
     }
     print_verdict(report->prediction);
+    g_auto(CliHowSure) sure = {0};
+    cli_how_sure(report, &sure);
+    cli_how_sure_print(&sure);
     print_memory(report);
     print_time(report);
     cli_every_rank_print(&report->asked->jitter, report->prediction, report->cluster);

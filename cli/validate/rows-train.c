@@ -439,6 +439,9 @@ static bool play(Case *c, CliTrainRow *row) {
     row->fits = prediction->fits;
     row->retries = prediction->alloc_retries;
     row->bound_by = g_intern_string(prediction->bound_by);
+    g_autofree char *gpu_kind = cli_run_gpu(c->cluster);
+    row->gpu_kind = g_intern_string(gpu_kind);
+    row->kind = cli_run_kind(c->plan, prediction);
     row->measured_ms = measured_ms(c, prediction);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
     row->at_peak_ms = work_done(c, SIM_WORK_DONE).least_seconds * 1e3;

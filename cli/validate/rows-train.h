@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/validate/published.h"
+#include "cli/validate/run-kind.h"
 
 extern const CliRuleWords cli_train_words;
 
@@ -22,6 +23,8 @@ typedef struct {
     double measured_gib, predicted_gib;
     double at_peak_ms; /* a step's products and attention, recomputed ones too, at the GPU's peak */
     const char *bound_by;
+    CliRunKind kind;
+    const char *gpu_kind; /* interned: "A100"; NULL when skipped */
 } CliTrainRow;
 
 /* Every number of every row reads as one. */

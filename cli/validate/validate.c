@@ -148,6 +148,8 @@ static bool read_runs(CliValidation *validation, const Opened *of, CliValidatedT
                                .at_peak_ms = row.at_peak_ms,
                                .by_one_share = NAN,
                                .gpu = g_intern_string(row.gpu),
+                               .gpu_kind = row.gpu_kind,
+                               .kind = row.kind,
                                .nodes = row.nodes};
         out.note = out.skipped ? NULL : note_of(&row);
         add_row(validation, table, out);

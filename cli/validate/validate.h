@@ -28,7 +28,8 @@ typedef struct {
     double without;             /* as CliScores.without; NAN where there is nothing else */
     double measured_gib, predicted_gib;
     double at_peak_ms, by_one_share; /* one-share.h; NAN where there is no such thing */
-    const char *gpu;                 /* interned; NULL */
+    const char *gpu, *gpu_kind;      /* interned; NULL */
+    CliRunKind kind;                 /* of a training run */
     unsigned nodes;
     bool held_out; /* of fitting */
 } CliValidatedRow;

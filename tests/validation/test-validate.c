@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/validate/kinds.h"
 #include "cli/validate/one-share.h"
 #include "cli/validate/rules.h"
 #include "cli/validate/validate.h"
@@ -403,6 +404,14 @@ static void one_share(void) {
     g_assert_cmpfloat_with_epsilon(g_array_index(score->errors, double, 2), 0, 1e-9);
 }
 
+/* What `foreshard predict` says of itself is committed; `foreshard validate --kinds` makes it. */
+static void check_kinds(const CliValidation *validation) {
+    g_autofree char *path = of_folder("../../models/published/errors.ini");
+    g_autofree char *expected = NULL, *got = cli_validation_kinds(validation);
+    g_assert_true(g_file_get_contents(path, &expected, NULL, NULL));
+    assert_same_lines(got, expected);
+}
+
 /* A prediction that a rule of thumb outdoes is worth nothing. */
 static void check_against_one_share(const CliScore *predicted, const CliScore *by_rule) {
     g_assert_cmpuint(cli_score_count(by_rule), ==, cli_score_count(predicted));
@@ -460,6 +469,7 @@ static void tables(void) {
     check_against_one_share(&all.time, &all.one_share);
     cli_scores_clear(&all);
     cli_scores_clear(&goal);
+    check_kinds(validation);
 }
 
 int main(int argc, char **argv) {

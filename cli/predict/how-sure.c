@@ -1,0 +1,95 @@
+#include "cli/predict/how-sure.h"
+
+#include <stdio.h>
+
+#include "cli/data-dir.h"
+#include "cli/validate/run-kind.h"
+#include "plan/ini.h"
+#include "trace/json.h"
+
+enum {
+    FEWEST = 5 /* runs: of fewer a tenth says nothing */
+};
+
+static double number(const PlanIni *ini, const char *section, const char *key) {
+    const PlanIniEntry *entry = plan_ini_find(ini, section, key);
+    double value = 0;
+    return entry != NULL && plan_parse_double(entry->value, &value) ? value : 0;
+}
+
+static CliErrors errors_of(const PlanIni *ini, const char *section) {
+    double runs = number(ini, section, "runs");
+    return (CliErrors){.runs = runs >= FEWEST ? (unsigned)runs : 0,
+                       .median_percent = number(ini, section, "median_percent"),
+                       .p90_percent = number(ini, section, "p90_percent")};
+}
+
+static void look_up(const PlanIni *ini, const CliPredictReport *report, CliHowSure *sure) {
+    CliRunKind kind = cli_run_kind(report->plan, report->prediction);
+    g_autofree char *gpu = cli_run_gpu(report->cluster);
+    g_autofree char *section = g_strdup_printf("%s %s", cli_run_kind_name(kind), gpu);
+    sure->kind = cli_run_kind_words(kind);
+    sure->memory = errors_of(ini, "memory");
+    sure->time = errors_of(ini, section);
+    if (sure->time.runs > 0) {
+        sure->gpu = g_steal_pointer(&gpu);
+    } else if (kind != CLI_RUN_TOO_LARGE) {
+        sure->time = errors_of(ini, cli_run_kind_name(kind));
+    }
+}
+
+void cli_how_sure(const CliPredictReport *report, CliHowSure *ret_sure) {
+    *ret_sure = (CliHowSure){0};
+    if (report->cluster->device_kind != MODEL_DEVICE_GPU) {
+        return;
+    }
+    g_autofree char *path = cli_data_find(CLI_DATA_PUBLISHED, "errors", NULL);
+    g_autoptr(PlanIni) ini = path != NULL ? plan_ini_read_file(path, NULL) : NULL;
+    if (ini != NULL) {
+        look_up(ini, report, ret_sure);
+    }
+}
+
+void cli_how_sure_clear(CliHowSure *sure) {
+    g_clear_pointer(&sure->gpu, g_free);
+}
+
+static void print_errors(const char *what, const CliErrors *errors, const char *of) {
+    if (errors->runs > 0) {
+        printf("  %-11s  half within %.1f %%, nine in ten within %.1f %% (%u runs%s)\n", what,
+               errors->median_percent, errors->p90_percent, errors->runs, of);
+    }
+}
+
+void cli_how_sure_print(const CliHowSure *sure) {
+    if (sure->time.runs == 0 && sure->memory.runs == 0) {
+        return;
+    }
+    g_autofree char *of = g_strdup_printf("%s%s, %s", sure->gpu ? " on " : "",
+                                          sure->gpu ? sure->gpu : "", sure->kind);
+    printf("how sure? published runs like this one were predicted (docs/validation.md)\n");
+    print_errors("step time", &sure->time, of);
+    print_errors("peak memory", &sure->memory, "");
+}
+
+static void add_errors(JsonBuilder *json, const char *key, const CliErrors *errors) {
+    if (errors->runs > 0) {
+        trace_json_begin_object(json, key);
+        trace_json_add_int(json, "runs", errors->runs);
+        trace_json_add_real(json, "median_percent", errors->median_percent);
+        trace_json_add_real(json, "p90_percent", errors->p90_percent);
+        json_builder_end_object(json);
+    }
+}
+
+void cli_how_sure_add_json(const CliHowSure *sure, JsonBuilder *json) {
+    if (sure->time.runs == 0 && sure->memory.runs == 0) {
+        return;
+    }
+    trace_json_begin_object(json, "published_errors");
+    trace_json_add_text(json, "kind", sure->kind);
+    trace_json_add_text(json, "gpu", sure->gpu);
+    add_errors(json, "step_time", &sure->time);
+    add_errors(json, "peak_memory", &sure->memory);
+    json_builder_end_object(json);
+}

@@ -1,0 +1,44 @@
+#include "cli/validate/run-kind.h"
+
+#include <string.h>
+
+#include "plan/strategy.h"
+
+static const struct {
+    const char *name, *words;
+} kinds[CLI_N_RUN_KINDS] = {
+    [CLI_RUN_COMPUTES] = {"computes", "bound by arithmetic"},
+    [CLI_RUN_WAITS] = {"waits", "not bound by arithmetic"},
+    [CLI_RUN_FLOAT8] = {"float8", "in float8"},
+    [CLI_RUN_RETRIES] = {"retries", "whose allocator gives memory back"},
+    [CLI_RUN_TOO_LARGE] = {"too_large", "too large for the GPU here"},
+};
+
+static bool is_in_float8(const Plan *plan) {
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    return plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy",
+                              NULL) &&
+           strategy.float8 != PLAN_FLOAT8_NONE;
+}
+
+CliRunKind cli_run_kind(const Plan *plan, const SimPrediction *prediction) {
+    const char *arithmetic = prediction->share_names[SIM_SHARE_ARITHMETIC];
+    return !prediction->fits                                  ? CLI_RUN_TOO_LARGE
+           : prediction->alloc_retries > 0                    ? CLI_RUN_RETRIES
+           : is_in_float8(plan)                               ? CLI_RUN_FLOAT8
+           : g_strcmp0(prediction->bound_by, arithmetic) == 0 ? CLI_RUN_COMPUTES
+                                                              : CLI_RUN_WAITS;
+}
+
+const char *cli_run_kind_name(CliRunKind kind) {
+    return kinds[kind].name;
+}
+
+const char *cli_run_kind_words(CliRunKind kind) {
+    return kinds[kind].words;
+}
+
+char *cli_run_gpu(const ModelCluster *cluster) {
+    return g_strndup(cluster->model, strcspn(cluster->model, "- "));
+}

@@ -1,0 +1,28 @@
+/* cli/validate/run-kind.h - kinds of runs, of which predictions are off by unequal shares.
+ *
+ * A prediction says itself of which kind it is, so what published runs of a kind were off by is
+ * what to expect of another of that kind: an error bar that is looked up, not promised. A step that
+ * mostly computes is the best known; one that waits, for a network or for its host, is the least.
+ *
+ * Owns: nothing. Threads: any.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/predict.h"
+
+typedef enum {
+    CLI_RUN_COMPUTES, /* most of a step is arithmetic; none of those below */
+    CLI_RUN_WAITS,    /* most of it is not */
+    CLI_RUN_FLOAT8,
+    CLI_RUN_RETRIES, /* the allocator gives memory back */
+    CLI_RUN_TOO_LARGE,
+    CLI_N_RUN_KINDS
+} CliRunKind;
+
+CliRunKind cli_run_kind(const Plan *plan, const SimPrediction *prediction);
+const char *cli_run_kind_name(CliRunKind kind);  /* in files: "computes" */
+const char *cli_run_kind_words(CliRunKind kind); /* behind "of 20 runs ": "that mostly compute" */
+/* "A100" of "A100-SXM4-80GB": GPUs of one kind, however much memory they have. Transfer full. */
+char *cli_run_gpu(const ModelCluster *cluster);
