@@ -40,6 +40,13 @@ static const char *const settings[] = {
     "sharding=full checkpointing=full micro_batch=1",
 };
 
+/* Ranks that share what one has too much of; a node of these machines has 4 or 8. A network or a
+ * strategy that cannot share it refuses. Sequences come before layers, whose sharers wait for each
+ * other in every layer. */
+static const char *const of_experts[] = {"expert=8", "expert=4", NULL};
+static const char *const of_sequences[] = {"context=2", "context=4", "context=8", NULL};
+static const char *const of_layers[] = {"tensor=2", "tensor=4", "tensor=8", NULL};
+
 static void clear_way(gpointer data) {
     g_free(((CliWay *)data)->changes);
 }
@@ -94,6 +101,27 @@ static void try_ranks(const CliWhatIf *what_if, const char *and, GArray *ways) {
     }
 }
 
+/* The first of these to fit calmly, beside all that shards and recomputes; in bf16, too. */
+static void try_sharers(const CliWhatIf *what_if, const char *const *sharers, GArray *ways) {
+    static const char *const beside[] = {"", " param_dtype=bf16"};
+    for (guint k = 0; k < G_N_ELEMENTS(beside); k++) {
+        if (*beside[k] != '\0' && !cli_what_if_changes(what_if, beside[k] + 1)) {
+            return;
+        }
+        for (const char *const *sharer = sharers; *sharer != NULL; sharer++) {
+            g_autofree char *changes =
+                g_strconcat(*sharer, " sharding=full checkpointing=full", beside[k], NULL);
+            CliWay way;
+            if (cli_what_if_changes(what_if, *sharer) && try_way(what_if, changes, &way)) {
+                g_array_append_val(ways, way);
+                if (way.retries == 0) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
 static const CliWay *way_at(const GArray *ways, guint i) {
     return &g_array_index(ways, CliWay, i);
 }
@@ -107,12 +135,22 @@ static guint first_of(const GArray *ways, bool without_retries) {
     return ways->len;
 }
 
+static bool has_calm(const GArray *ways) {
+    return first_of(ways, true) < ways->len;
+}
+
+/* Whose step is of fewer tokens, so that its time is not to be held against others. */
+static bool changes_batch(const CliWay *way) {
+    return strstr(way->changes, "micro_batch=") != NULL ||
+           strstr(way->changes, "context=") != NULL || strstr(way->changes, "tensor=") != NULL;
+}
+
 /* Worth a second line when it takes a tenth less. */
 static guint quickest_of(const GArray *ways, guint first) {
     guint best = first;
     for (guint i = 0; i < ways->len; i++) {
         const CliWay *way = way_at(ways, i);
-        if (way->retries == 0 && strstr(way->changes, "micro_batch") == NULL &&
+        if (way->retries == 0 && !changes_batch(way) &&
             way->step_ns < 0.9 * way_at(ways, best)->step_ns) {
             best = i;
         }
@@ -132,11 +170,20 @@ GArray *cli_ways_to_fit(const CliWhatIf *what_if) {
     GArray *chosen = g_array_new(FALSE, FALSE, sizeof(CliWay));
     g_array_set_clear_func(chosen, clear_way);
     try_settings(what_if, ways);
-    if (first_of(ways, true) == ways->len) {
+    if (!has_calm(ways)) {
+        try_sharers(what_if, of_experts, ways);
+    }
+    if (!has_calm(ways)) {
         try_ranks(what_if, "", ways);
         if (cli_what_if_changes(what_if, "param_dtype=bf16")) {
             try_ranks(what_if, " param_dtype=bf16", ways);
         }
+    }
+    if (!has_calm(ways)) {
+        try_sharers(what_if, of_sequences, ways);
+    }
+    if (!has_calm(ways)) {
+        try_sharers(what_if, of_layers, ways);
     }
     guint first = first_of(ways, false), calm = first_of(ways, true);
     if (first < ways->len) {
@@ -207,6 +254,9 @@ char *cli_way_text(const CliWay *way, const char *reserved) {
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "%s: step %.3f %s, reserves %s", options,
                            way->step_ns / time.per_unit, time.unit, reserved);
+    if (changes_batch(way) && strstr(way->changes, "micro_batch=") == NULL) {
+        g_string_append(text, ", of fewer tokens: ranks share a batch");
+    }
     if (way->retries > 0) {
         g_string_append_printf(text, ", but gives memory back %" G_GUINT64_FORMAT " time%s",
                                way->retries, way->retries == 1 ? "" : "s");

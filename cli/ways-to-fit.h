@@ -1,11 +1,12 @@
 /* cli/ways-to-fit.h - what would make a plan fit that does not.
  *
- * Each way of a short list, the least change first, is predicted; where none gives back no memory,
- * so are more of the cluster's ranks, fully sharded and checkpointed, until one does, in the
- * precision there is and in bf16. At most three are given: the least change that fits, the quickest
+ * Each way of a short list, the least change first, is predicted. Where none fits without giving
+ * memory back, more is tried, fully sharded and checkpointed, in the precision there is and in
+ * bf16, until one does: ranks that share a block's experts, more of the cluster's ranks, ranks that
+ * share a sequence, ranks that share layers. At most three are given: the least change that fits, the quickest
  * one, and, before both, one that fits only by giving memory back, when that is a smaller change.
  *
- * Cost: some thirty predictions.
+ * Cost: some thirty predictions, fifty where nothing helps.
  */
 #pragma once
 
@@ -25,7 +26,7 @@ const CliWay *cli_ways_best(const GArray *ways);
 /* Where there is none. */
 #define CLI_NO_WAY_TO_FIT                                                                          \
     "no setting tried makes it fit, nor more of the cluster's GPUs: a larger cluster, a shorter "  \
-    "sequence, a smaller network, GPUs with more memory"
+    "sequence, a smaller network, adapters alone (--lora-rank 16), GPUs with more memory"
 /* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB"; reserved: the bytes
  * in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);

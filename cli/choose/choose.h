@@ -83,6 +83,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliChosen, cli_chosen_free)
 typedef struct {
     guint top; /* rows of one machine and number of GPUs, at most; 0: one, or of one place five */
     double tokens, most_days; /* as asked */
+    double spare_percent;     /* of a GPU's memory, that was kept free */
     const char *network;
     const char *written; /* the strategy file that was written; NULL: none */
 } CliChooseView;

@@ -68,6 +68,9 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
     trace_json_add_int(json, "n_not_fitting", chosen->n_not_fitting);
     trace_json_add_int(json, "n_left_out", chosen->n_left_out);
     trace_json_add_int(json, "n_refused", chosen->n_refused);
+    if (view->spare_percent > 0) {
+        trace_json_add_real(json, "spare_percent", view->spare_percent);
+    }
     if (view->most_days > 0) {
         trace_json_add_real(json, "most_days", view->most_days);
         trace_json_add_int(json, "n_late", chosen->n_late);

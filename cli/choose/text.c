@@ -7,6 +7,10 @@
 
 static const double GIB = 1024. * 1024 * 1024, BILLION = 1e9, KWH_A_MWH = 1e3;
 
+/* What nine in ten peaks are predicted within, of programs whose sources tell what they do: 4.7 %
+ * of 111 (tests/validation/README.md, "Memory"; 2026-11). What leaves less may not fit. */
+static const double TIGHT = 0.05;
+
 enum {
     MANY = 5 /* rows of one place */
 };
@@ -189,10 +193,23 @@ static char *amount(double value) {
     return number(value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
-static char *note_on(const CliChoice *choice) {
+static double share_left(const CliChoice *choice) {
+    return 1 - (double)choice->reserved_bytes / (double)choice->allocator_bytes;
+}
+
+/* Whoever keeps as much free as that has no need to be told. */
+static bool is_tight(const CliChoice *choice, const CliChooseView *view) {
+    return choice->retries == 0 && choice->trains_well && share_left(choice) < TIGHT &&
+           view->spare_percent < 100 * TIGHT;
+}
+
+static char *note_on(const CliChoice *choice, const CliChooseView *view) {
     if (choice->retries > 0) {
         return g_strdup_printf("gives memory back %" G_GUINT64_FORMAT " time%s",
                                (guint64)choice->retries, choice->retries == 1 ? "" : "s");
+    }
+    if (is_tight(choice, view)) {
+        return g_strdup_printf("%.1f %% left", 100 * share_left(choice));
     }
     return choice->trains_well
                ? g_strdup("")
@@ -200,7 +217,8 @@ static char *note_on(const CliChoice *choice) {
 }
 
 static void add_row(Table *table, const CliChoice *choice, guint place, const Columns *columns,
-                    double tokens) {
+                    const CliChooseView *view) {
+    double tokens = view->tokens;
     add_cell(table, g_strdup_printf("%u", place));
     if (columns->cluster) {
         add_cell(table, g_strdup(choice->cluster->name));
@@ -231,7 +249,7 @@ static void add_row(Table *table, const CliChoice *choice, guint place, const Co
     if (columns->training) {
         add_cell(table, amount(cli_choice_days(choice, tokens)));
     }
-    add_cell(table, note_on(choice));
+    add_cell(table, note_on(choice, view));
 }
 
 static void append_rank(GString *text, const CliChosen *chosen, const CliChooseView *view) {
@@ -260,14 +278,42 @@ static void append_said(GString *text, const CliChosen *chosen, const Columns *c
     }
 }
 
-static void append_legend(GString *text, const Columns *columns, double tokens) {
+/* "100 billion". */
+static char *tokens_text(double tokens) {
+    static const struct {
+        double factor;
+        const char *word;
+    } scales[] = {{1e12, " trillion"}, {1e9, " billion"}, {1e6, " million"}, {1, ""}};
+    guint i = 0;
+    while (i + 1 < G_N_ELEMENTS(scales) && tokens < scales[i].factor) {
+        i++;
+    }
+    return g_strdup_printf("%g%s", tokens / scales[i].factor, scales[i].word);
+}
+
+static void append_legend(GString *text, const Columns *columns, const CliChosen *chosen,
+                          const GArray *shown, const CliChooseView *view) {
     g_string_append(text, "works: the share of a step in which a GPU computes");
-    if (columns->training) {
-        g_string_append_printf(text, "; %s%sdays: of %g tokens, GPUs alone",
-                               columns->energy ? "MWh, " : "", columns->price ? "price, " : "",
-                               tokens);
+    if (view->spare_percent > 0) {
+        g_string_append_printf(text, "; of: its memory but %g %%", view->spare_percent);
     }
     g_string_append_c(text, '\n');
+    if (columns->training) {
+        g_autofree char *tokens = tokens_text(view->tokens);
+        g_string_append_printf(
+            text, "%s%sdays: of %s tokens, GPUs alone\n", columns->energy ? "MWh, " : "",
+            columns->price ? "price (in the currency of --price), " : "", tokens);
+    }
+    bool any_tight = false;
+    for (guint i = 0; i < shown->len; i++) {
+        any_tight |= is_tight(choice_at(chosen, g_array_index(shown, guint, i)), view);
+    }
+    if (any_tight) {
+        g_string_append_printf(text,
+                               "left: of memory; predictions of peaks may be off by %.0f %%, so "
+                               "--spare %.0f keeps as much free\n",
+                               100 * TIGHT, 100 * TIGHT);
+    }
 }
 
 static void append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view) {
@@ -283,10 +329,10 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
     add_heads(&table, chosen, &columns);
     for (guint i = 0; i < shown->len; i++) {
         guint place = g_array_index(shown, guint, i);
-        add_row(&table, choice_at(chosen, place), i + 1, &columns, view->tokens);
+        add_row(&table, choice_at(chosen, place), i + 1, &columns, view);
     }
     append_table(text, &table);
-    append_legend(text, &columns, view->tokens);
+    append_legend(text, &columns, chosen, shown, view);
 }
 
 /* ---- beside it ---- */

@@ -35,6 +35,7 @@ static const CliCommand command = {
         "      --cluster dgx-h100 --price dgx-h100=4.20 --tokens 2T --days 60\n"
         "  foreshard choose llama3-70b --cluster dgx-h100:64 --knob ranks=64,128,256,512 \\\n"
         "      --global-batch 512 --knob checkpointing=full,selective-op\n"
+        "  foreshard choose llama3-70b -n 32 --cluster h200-p5e --spare 5\n"
         "\n"
         "Exit status: 0 chosen, or nothing fits, which is said; 1 FILE cannot be written; 2 the "
         "input\n"
@@ -49,6 +50,7 @@ typedef struct {
     char *output, *tokens_text;
     gint64 global_batch;
     double tokens, days; /* days: INFINITY: not given */
+    double spare;        /* percent of a GPU's memory */
     int top;
     gboolean json;
 } Options;
@@ -102,6 +104,15 @@ static bool take_price(const char *text, char **names, const GPtrArray *clusters
     return any;
 }
 
+/* As though that much of each GPU's memory were somebody else's. */
+static void keep_free(ModelCluster *cluster, double percent) {
+    double bytes = (double)model_cluster_allocator_bytes(cluster) * percent / 100;
+    cluster->device_outside_allocator_bytes += (uint64_t)bytes;
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        keep_free(cluster->kinds[i], percent);
+    }
+}
+
 static void free_cluster(gpointer cluster) {
     model_cluster_free(cluster);
 }
@@ -113,6 +124,7 @@ static GPtrArray *read_clusters(const Options *options, GError **error) {
         if (cluster == NULL) {
             return NULL;
         }
+        keep_free(cluster, options->spare);
         g_ptr_array_add(clusters, cluster);
     }
     for (guint i = 0; options->prices != NULL && options->prices[i] != NULL; i++) {
@@ -222,6 +234,7 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
     CliChooseView view = {.top = options->top == NO_TOP ? 0 : (guint)options->top,
                           .tokens = options->tokens,
                           .most_days = most_days(options),
+                          .spare_percent = options->spare,
                           .network = network,
                           .written = is_shown ? options->output : NULL};
     g_autofree char *text =
@@ -274,6 +287,8 @@ static const char *wrong_with(const Options *options) {
            : !(options->days > 0) ? "--days takes a number of days, above 0"
            : most_days(options) > 0 && options->tokens_text == NULL
                ? "--days asks how long a training takes: give --tokens too, as in --tokens 2T"
+           : !(options->spare >= 0 && options->spare < 100)
+               ? "--spare takes percent of a GPU's memory, from 0 to below 100, as in --spare 10"
            : options->output != NULL && options->json && cli_output_is_standard(options->output)
                ? "-o - and --json both ask for standard output; give -o a file"
                : NULL;
@@ -329,6 +344,9 @@ int cmd_choose(int argc, char **argv) {
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.prices,
          "of a GPU and hour, of all machines or one, instead of the file's price_per_hour",
          "[C=]P"},
+        {"spare", 0, 0, G_OPTION_ARG_DOUBLE, &options.spare,
+         "percent of each GPU's memory to keep free, as though it were not there (default 0)",
+         "PERCENT"},
         {"top", 0, 0, G_OPTION_ARG_INT, &options.top,
          "settings to show for each machine and number of GPUs (default 1, or 5 where there is but "
          "one of each)",

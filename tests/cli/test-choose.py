@@ -2,6 +2,7 @@
 of each setting, and nothing that fits is lost by what it leaves out."""
 import itertools
 import os
+import re
 import sys
 import tempfile
 
@@ -30,6 +31,8 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '--days', '30'], 'give --tokens too'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', '0'], 'a number of days, above 0'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', 'nan'], 'a number of days, above 0'),
+    (['gpt-toy', '--cluster', 'a100-node', '--spare', '100'], "--spare takes percent of a GPU's memory"),
+    (['gpt-toy', '--cluster', 'a100-node', '--spare', '-1'], "--spare takes percent of a GPU's memory"),
     (['gpt-toy', '--cluster', 'a100-node', '--top', '-5'], '--top takes a number'),
     (['gpt-toy', '--cluster', 'a100-node', '-n', '8', '--global-batch', '7'], 'no batch divides'),
     (['gpt-toy', '--cluster', 'a100-node', '--global-batch', '8', '--accumulate', '2'],
@@ -206,6 +209,43 @@ def check_ways(run):
     return said
 
 
+def check_sharers(run):
+    """What shards in vain for its experts, or for one long sequence, is shared by ranks."""
+    said = []
+    for words, wanted in (
+            (['mixtral-8x7b', '--seq', '4096'], ['--expert', '8']),
+            (['qwen2.5-72b', '--seq', '32768'], ['--context', '2'])):
+        words = [*words, '-n', '64', '--cluster', 'dgx-h100', '--param-dtype', 'bf16', '--checkpointing', 'full']
+        _, out, _ = run('predict', *words)
+        offered = re.findall(r'^  fits with (.*): step .* reserves ([\d.]+) GiB(.*)$', out, re.MULTILINE)
+        fits = run.json('predict', *words, *wanted)
+        reserved = '%.2f' % (fits['peak_reserved_bytes'] / 2**30)
+        fewer = ', of fewer tokens: ranks share a batch' if '--context' in wanted else ''
+        if not fits['fits'] or offered != [(' '.join(wanted), reserved, fewer)]:
+            said.append('%s: %s' % (words[0], offered))
+    return said
+
+
+def check_spare(run):
+    """What fits by a hair is said to; --spare leaves it out, as though the memory were not there."""
+    said = []
+    words = ['choose', 'llama3-70b', '-n', '32', '--cluster', 'h200-p5e', '--seq', '8192', '--top', '99']
+    everything, kept = run.json(*words), run.json(*words, '--spare', '10')
+    tight = [row for row in everything['choices'] if row['peak_reserved_bytes'] > 0.95 * row['allocator_bytes'] and
+             row['trains_well']]
+    _, out, _ = run(*words)
+    if not tight or len(re.findall(r'  \d\.\d % left$', out, re.MULTILINE)) != len(tight) or '--spare 5 keeps' not in out:
+        said.append('%d are tight: %s' % (len(tight), out))
+    for row in kept['choices']:
+        room = everything['choices'][0]['allocator_bytes']
+        if row['peak_reserved_bytes'] > 0.9 * room or abs(row['allocator_bytes'] - 0.9 * room) > 1:
+            said.append('%s: %s of %s' % (row['title'], row['peak_reserved_bytes'], row['allocator_bytes']))
+    _, out, _ = run(*words, '--spare', '10')
+    if not kept['choices'] or kept['spare_percent'] != 10 or 'of: its memory but 10 %' not in out:
+        said.append(out)
+    return said
+
+
 def as_options(key, value):
     if key.startswith('network.'):
         return ['--network-key', '%s=%s' % (key[len('network.'):], value)]
@@ -279,6 +319,8 @@ def main(program, source):
         tap.case('a global batch', check_global_batch(run))
         tap.case('a global batch of ranks that share', check_shared_batch(run))
         tap.case('nothing fits', check_nothing_fits(run))
+        tap.case('ranks that share, to fit', check_sharers(run))
+        tap.case('memory kept free', check_spare(run))
         tap.case('said once', check_said_once(run))
         tap.case('few predictions', check_few_predictions(run))
         tap.case('a cluster with other nodes', check_nodes(run, source))
