@@ -59,7 +59,12 @@ bool cli_command_read(const CliCommand *command, GOptionContext *context, int *a
         return false;
     }
     int n_words = *argc - 1;
-    if (n_words < command->least || n_words > command->most) {
+    if (n_words > command->most) {
+        cli_complain(CLI_BAD_INPUT, "'%s' is one word too many; give %s; --help says more",
+                     (*argv)[command->most + 1], command->give);
+        return false;
+    }
+    if (n_words < command->least) {
         cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command->give);
         return false;
     }

@@ -100,10 +100,27 @@ static const char *what_it_is(const char *path, const Kind *kind) {
                          : "this is no regular file; name one";
 }
 
+/* "Llama-3.1-8B" of "Meta-Llama-3.1-8B-Instruct": what a model was made for does not change its
+ * shape. */
+static char *without_purpose(const char *base) {
+    static const char *const purposes[] = {"-instruct", "-chat", "-base", "-it", "-hf"};
+    char *name = g_ascii_strdown(base, -1);
+    for (guint i = 0; i < G_N_ELEMENTS(purposes); i++) {
+        if (g_str_has_suffix(name, purposes[i])) {
+            name[strlen(name) - strlen(purposes[i])] = '\0';
+        }
+    }
+    if (g_str_has_prefix(name, "meta-")) {
+        memmove(name, name + strlen("meta-"), strlen(name) - strlen("meta-") + 1);
+    }
+    return name;
+}
+
 /* "meta-llama/Llama-3-70B" is no path, but a model's name where others keep it. */
 static char *hint_at(const CliDataPlaces *places, CliDataKind kind, const char *path) {
     g_auto(GStrv) names = cli_data_names_in(places, kind);
-    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *whole = g_path_get_basename(path);
+    g_autofree char *base = without_purpose(whole);
     bool exists = g_file_test(path, G_FILE_TEST_EXISTS);
     char *near = exists ? g_strdup("") : plan_did_you_mean(base, (const char *const *)names);
     bool is_named = *near == '\0' && !exists && kinds[kind].in_folder != NULL;
@@ -126,6 +143,24 @@ static bool is_said_as_file(const char *name) {
     return n > 0 && ending[n] == '\0';
 }
 
+enum {
+    FEW_NAMES = 12 /* that a message lists */
+};
+
+/* What there is, where none of it is near. */
+static char *others_than(CliDataKind kind, char **names) {
+    guint n = g_strv_length(names);
+    if (n <= FEW_NAMES) {
+        g_autofree char *known = g_strjoinv(", ", names);
+        return g_strdup_printf("; there %s: %s", n == 1 ? "is" : "are", n > 0 ? known : "none");
+    }
+    return g_strdup_printf("; `foreshard list` names the %u there are%s", n,
+                           kind == CLI_DATA_NETWORKS
+                               ? ", and a config.json from Hugging Face may stand there, or a "
+                                 "traced network (docs/own-network.md)"
+                               : "");
+}
+
 /* With the names that are near, or else with all. */
 static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
                           GPtrArray *folders, GError **error) {
@@ -137,17 +172,15 @@ static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const c
                     name, near);
         return;
     }
-    g_autofree char *known = g_strjoinv(", ", names);
     g_autoptr(GString) searched = g_string_new(NULL);
     for (guint i = 0; i < folders->len; i++) {
-        g_string_append_printf(searched, "%s%s", i > 0 ? ", " : "",
-                               (const char *)folders->pdata[i]);
+        if (i == 0 || !g_str_equal(folders->pdata[i], folders->pdata[i - 1])) {
+            g_string_append_printf(searched, "%s%s", i > 0 ? ", " : "",
+                                   (const char *)folders->pdata[i]);
+        }
     }
-    g_autofree char *rest = *near != '\0'
-                                ? g_strdup_printf("%s (looked in %s)", near, searched->str)
-                                : g_strdup_printf(" (looked in %s); there %s: %s", searched->str,
-                                                  g_strv_length(names) == 1 ? "is" : "are",
-                                                  *known != '\0' ? known : "none");
+    g_autofree char *others = *near != '\0' ? g_strdup("") : others_than(kind, names);
+    g_autofree char *rest = g_strdup_printf("%s (looked in %s)%s", near, searched->str, others);
     g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "no %s is called '%s'%s",
                 kinds[kind].what, name, rest);
 }

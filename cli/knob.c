@@ -2,6 +2,31 @@
 
 #include <string.h>
 
+#include "cli/other-words.h"
+#include "plan/strategy.h"
+
+/* A key by which other programs know one of ours. */
+static bool check_word(const char *text, const char *key, GError **error) {
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    g_auto(GStrv) options = g_new0(char *, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *option = g_strconcat("--", keys[i].key, NULL);
+        options[i] = g_steal_pointer(&option);
+        g_strdelimit(options[i], "_", '-');
+        if (g_str_equal(keys[i].key, key)) {
+            return true;
+        }
+    }
+    g_autofree char *other = cli_other_word(key, (const char *const *)options);
+    if (*other == '\0') {
+        return true;
+    }
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--knob %s: '%s' is no key of a strategy%s", text, key, other);
+    return false;
+}
+
 bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
@@ -10,8 +35,11 @@ bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
                     text);
         return false;
     }
-    *ret = (CliKnob){g_strndup(text, (gsize)(equals - text)), g_strsplit(equals + 1, ",", -1)};
-    g_strdelimit(ret->key, "-", '_');
+    g_autofree char *key = g_strdelimit(g_strndup(text, (gsize)(equals - text)), "-", '_');
+    if (!check_word(text, key, error)) {
+        return false;
+    }
+    *ret = (CliKnob){g_steal_pointer(&key), g_strsplit(equals + 1, ",", -1)};
     return true;
 }
 

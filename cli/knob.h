@@ -10,7 +10,8 @@ typedef struct {
     char **values; /* one at least */
 } CliKnob;
 
-/* Of --knob's argument; values are not looked at. */
+/* Of --knob's argument; values are not looked at, and of keys only another program's word is an
+ * error. */
 bool cli_knob_read(const char *text, CliKnob *ret, GError **error);
 GArray *cli_knobs_new(void); /* CliKnob, which it owns */
 /* "SECTION.KEY" of "cluster.SECTION.KEY"; NULL: it is no key of a cluster. */

@@ -42,13 +42,30 @@ static char *in_order(const char *name) {
     return g_strjoinv("", words);
 }
 
-/* How far a name is from a word; what the word begins is near. */
+/* Without what stands between its words. */
+static char *squeezed(const char *name) {
+    g_auto(GStrv) words = g_strsplit_set(name, "-_. ", -1);
+    return g_strjoinv("", words);
+}
+
+/* Whether the word begins one of the name's: "h100" one of "dgx-h100". */
+static bool begins_a_word(const char *word, const char *name) {
+    for (const char *at = strstr(name, word); at != NULL; at = strstr(at + 1, word)) {
+        if (at == name || strchr("-_. ", at[-1]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How far a name is from a word; what has a word that this one begins is near. */
 static guint how_far(const char *word, const char *name) {
     g_autofree char *small = g_ascii_strdown(word, -1), *other = g_ascii_strdown(name, -1);
     g_autofree char *ordered = in_order(small), *other_ordered = in_order(other);
-    guint straight = distance(small, other), by_words = distance(ordered, other_ordered);
-    guint far = MIN(straight, by_words);
-    bool begins = strlen(small) >= 3 && g_str_has_prefix(other, small);
+    g_autofree char *dense = squeezed(small), *other_dense = squeezed(other);
+    guint by_words = distance(ordered, other_ordered), by_letters = distance(dense, other_dense);
+    guint far = MIN(distance(small, other), MIN(by_words, by_letters));
+    bool begins = strlen(small) >= 3 && begins_a_word(small, other);
     return begins ? MIN(far, 1) : far;
 }
 

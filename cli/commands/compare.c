@@ -94,6 +94,14 @@ static int compare_with_run(const Trace *trace, const MeasuredOptions *options, 
     return show(text, json, as_json, folder);
 }
 
+/* A file of PyTorch's where the prediction is to stand. */
+static int complain_of_order(const char *first, const char *second) {
+    return cli_complain(CLI_BAD_INPUT,
+                        "%s was recorded by PyTorch; the prediction comes first: foreshard compare "
+                        "%s %s",
+                        first, trace_is_file(second) ? second : "PREDICTED", first);
+}
+
 int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
     g_autofree char *output = NULL;
@@ -115,6 +123,9 @@ int cmd_compare(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     if (!exec_option_is_file("-o", output, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    if (import_kind_of_file(argv[1]) != IMPORT_OTHER) {
+        return complain_of_order(argv[1], argv[2]);
     }
     g_autoptr(Trace) first = trace_read_file(argv[1], &error);
     if (first != NULL && import_kind_of_file(argv[2]) != IMPORT_OTHER) {

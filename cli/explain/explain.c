@@ -66,6 +66,7 @@ static const struct {
     {"cluster", explain_identity},
     {"comm", explain_collectives},
     {"every_rank", explain_ranks},
+    {"published_errors", explain_published},
 };
 
 char *explain_place(const CliSubject *subject, uint32_t instruction) {
@@ -94,7 +95,7 @@ static uint32_t find_kind(const Trace *trace, const char *name) {
 }
 
 /* "oom.bytes", "every_rank.seed": parts of what is explained as a whole. */
-static const char *const wholes[] = {"oom", "every_rank"};
+static const char *const wholes[] = {"oom", "every_rank", "published_errors"};
 
 static char *whole_of(const char *name) {
     for (guint i = 0; i < G_N_ELEMENTS(wholes); i++) {

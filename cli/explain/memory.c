@@ -3,6 +3,7 @@
 
 #include "cli/explain/private.h"
 #include "trace/ended.h"
+#include "trace/scale.h"
 
 enum {
     MOST_BUFFERS = 12
@@ -68,9 +69,10 @@ static void append_categories(GString *text, const CliSubject *subject, const GA
             bytes += entry->category == category ? entry->bytes : 0;
         }
         if (n > 0 && belongs(trace, category, wanted)) {
-            g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffers\n",
+            g_autofree char *size = trace_bytes_text((double)bytes);
+            g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffers, %s\n",
                                    (const char *)trace->categories->pdata[category], (guint64)bytes,
-                                   n);
+                                   n, size);
         }
     }
 }
@@ -175,11 +177,11 @@ void explain_held_at_end(GString *text, const CliSubject *subject) {
         g_string_append(text, "the trace has no memory rows\n");
         return;
     }
-    g_string_append_printf(text,
-                           "allocated %" G_GUINT64_FORMAT " B, active %" G_GUINT64_FORMAT
-                           " B, reserved %" G_GUINT64_FORMAT " B; held then\n",
-                           (guint64)last->allocated, (guint64)last->active,
-                           (guint64)last->reserved);
+    g_autofree char *allocated = trace_bytes_text((double)last->allocated);
+    g_autofree char *active = trace_bytes_text((double)last->active);
+    g_autofree char *reserved = trace_bytes_text((double)last->reserved);
+    g_string_append_printf(text, "allocated %s, active %s, reserved %s; held then\n", allocated,
+                           active, reserved);
     g_autoptr(GArray) alive = find_alive(subject, place);
     append_categories(text, subject, alive, NULL);
     append_largest(text, subject, alive, NULL);

@@ -23,6 +23,7 @@ void explain_retries(GString *text, const CliSubject *subject);
 void explain_held_at_end(GString *text, const CliSubject *subject);
 
 void explain_fits(GString *text, const CliSubject *subject);
+void explain_published(GString *text, const CliSubject *subject);
 void explain_oom(GString *text, const CliSubject *subject);
 void explain_trains_well(GString *text, const CliSubject *subject);
 void explain_identity(GString *text, const CliSubject *subject);

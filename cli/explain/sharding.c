@@ -10,18 +10,19 @@ static const struct {
     const char *sharding;
     /* What a rank keeps of parameters, gradients and the optimizer's state. */
     const char *parameters, *gradients, *state;
-    const char *gathered, *dropped;
+    const char *gathered; /* and when that is dropped */
 } strategies[] = {
-    {"none", "whole", "whole", "whole", "nothing", "nothing"},
-    {"optimizer-only", "whole", "whole", "a share", "parameters, after the optimizer", "nothing"},
-    {"grad-op", "a share", "a share", "a share", "units, before forward", "units, after backward"},
-    {"full", "a share", "a share", "a share", "units, before forward and before backward",
-     "units, after forward and after backward"},
+    {"none", "whole", "whole", "whole", "nothing"},
+    {"optimizer-only", "whole", "whole", "a share",
+     "parameters, after the optimizer's step; they stay whole"},
+    {"grad-op", "a share", "a share", "a share",
+     "units, before forward; they stay whole until their backward is through"},
+    {"full", "a share", "a share", "a share",
+     "units, before forward and before backward; dropped after each"},
     {"hybrid-grad-op", "a share of a group", "a share of a group", "a share of a group",
-     "units, before forward, within the group", "units, after backward"},
+     "as grad-op, within the group; gradients are reduced between groups too"},
     {"hybrid", "a share of a group", "a share of a group", "a share of a group",
-     "units, before forward and before backward, within the group",
-     "units, after forward and after backward"},
+     "as full, within the group; gradients are reduced between groups too"},
 };
 
 static void append_size(GString *text, double bytes) {
@@ -128,12 +129,16 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     if (!append_what_is_sharded(text, source, network, error)) {
         return NULL;
     }
-    g_string_append_printf(text, "%-15s %-18s %-18s %-18s gathered; dropped\n", "a rank keeps of",
-                           "parameters", "gradients", "optimizer state");
+    g_string_append_printf(text, "%-15s %-18s %-18s %s\n", "a rank keeps of", "parameters",
+                           "gradients", "optimizer state");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
-        g_string_append_printf(text, "%-15s %-18s %-18s %-18s %s; %s\n", strategies[i].sharding,
+        g_string_append_printf(text, "%-15s %-18s %-18s %s\n", strategies[i].sharding,
                                strategies[i].parameters, strategies[i].gradients,
-                               strategies[i].state, strategies[i].gathered, strategies[i].dropped);
+                               strategies[i].state);
+    }
+    g_string_append(text, "\nwhat is gathered, and when\n");
+    for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_string_append_printf(text, "%-15s %s\n", strategies[i].sharding, strategies[i].gathered);
     }
     g_string_append(text, "\nat the peak of allocated, and in a steady step\n"
                           "                 parameters   gradients   optimizer        peak  calls "

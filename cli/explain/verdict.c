@@ -1,6 +1,7 @@
 /* The verdicts of a prediction, and what it was asked: whether it fits, where memory ended,
  * whether it trains well, what it costs, who waits for whom. */
 #include "cli/explain/private.h"
+#include "cli/predict/how-sure.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
 #include "trace/ended.h"
@@ -62,6 +63,38 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
         (guint64)prediction->alloc_retries, 100 * CLI_WORKS_WELL,
         100 * cli_working_share(prediction));
     explain_idle(text, subject);
+}
+
+static void append_errors(GString *text, const char *what, const CliErrors *errors) {
+    if (errors->runs > 0) {
+        g_string_append_printf(text,
+                               "%s: of %u published runs half were predicted within %.1f %%, nine "
+                               "in ten within %.1f %%\n",
+                               what, errors->runs, errors->median_percent, errors->p90_percent);
+    }
+}
+
+void explain_published(GString *text, const CliSubject *subject) {
+    if (needs_prediction(text, subject)) {
+        return;
+    }
+    const CliPredictReport report = {
+        .plan = subject->plan, .cluster = subject->cluster, .prediction = subject->prediction};
+    g_auto(CliHowSure) sure = {0};
+    cli_how_sure(&report, &sure);
+    if (sure.kind == NULL) {
+        g_string_append(text, "published_errors: of this kind of device no run was published\n");
+        return;
+    }
+    g_string_append_printf(text,
+                           "published_errors = those of runs %s, on %s: by bound_by, "
+                           "alloc_retries, fits and float8, and by the kind of GPU where 20 runs "
+                           "or more are of it\nread from models/published/errors.ini, which "
+                           "foreshard validate --kinds writes; nothing fitted to a run's own "
+                           "table predicts it there\n",
+                           sure.kind, sure.gpu != NULL ? sure.gpu : "any GPU");
+    append_errors(text, "step_time", &sure.time);
+    append_errors(text, "peak_memory", &sure.memory);
 }
 
 static void append_cost(GString *text, const char *key, double cost, const char *formula,

@@ -10,6 +10,7 @@
 #include "cli/trained.h"
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
+#include "plan/strategy.h"
 #include "sim/settings.h"
 #include "trace/from-plan.h"
 #include "trace/scale.h"
@@ -307,9 +308,27 @@ static void print_ways(const CliPredictReport *report) {
     }
 }
 
+/* PyTorch's own default, which hardly anybody means on a GPU that multiplies 16 bits faster. */
+static void print_precision(const CliPredictReport *report) {
+    const ModelCluster *cluster = report->cluster;
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    bool is_known = plan_strategy_read(&strategy, report->plan->strategy,
+                                       strlen(report->plan->strategy), "strategy", NULL);
+    bool is_slow =
+        cluster->device_kind == MODEL_DEVICE_GPU &&
+        model_cluster_peak_flops(cluster, PLAN_BF16) > model_cluster_peak_flops(cluster, PLAN_FP32);
+    if (is_known && is_slow && plan_strategy_param_dtype(&strategy) == PLAN_FP32 &&
+        strategy.autocast == PLAN_AUTOCAST_NONE) {
+        printf("in fp32, as PyTorch has it unless told otherwise; most train in 16 bits: %s bf16\n",
+               strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
+    }
+}
+
 void cli_predict_print_text(const CliPredictReport *report) {
     printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     printf("on %s: %s\n", report->cluster->name, report->cluster->title);
+    print_precision(report);
     g_autofree char *trained = cli_trained_text(report->plan);
     if (trained) {
         printf("%s\n", trained);

@@ -60,7 +60,7 @@ def check_unknown(run):
         said.append('there is no published run on this machine')
     text = run('predict', *TOO_LARGE)[1]
     shown = re.findall(r'^  (.*?) +half within', text, re.MULTILINE)
-    if 'fits: NO' not in text or shown != ['peak memory']:
+    if 'fits: NO' not in text or shown != ['peaks of memory']:
         said.append('of a run that does not fit: %s' % shown)
     return said
 

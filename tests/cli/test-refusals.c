@@ -279,6 +279,9 @@ static void slips_in_keys(void) {
     expect("plan gpt-toy --network-key sqe=3", 2, "", "no key 'sqe'; did you mean seq?");
     write_cluster("slip-key.ini", "dgx-h100", "\nnic_gb_per_s", "50\nnic_gbps = 50");
     expect("predict gpt-toy --cluster slip-key.ini", 2, "",
+           "'nic_gbps' in [inter_node]; did you mean nic_gb_per_s?");
+    write_cluster("slip-key.ini", "dgx-h100", "\nnic_gb_per_s", "50\nspeed = 50");
+    expect("predict gpt-toy --cluster slip-key.ini", 2, "",
            "in [inter_node]; it is one of nic_gb_per_s, ");
     expect("predict gpt-toy --cluster dgx-h100:inter_node.nic=50", 2, "",
            "did you mean inter_node.nic_gb_per_s?");
@@ -300,14 +303,24 @@ static void slips(void) {
     expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
     expect("predict meta-llama/Llama-3-70B --cluster dgx-h100", 2, "",
            "there is no such file; did you mean llama3-70b?");
+    expect("predict meta-llama/Llama-3.1-8B-Instruct --cluster dgx-h100", 2, "",
+           "there is no such file; did you mean llama3-8b?");
+    expect("predict Qwen/Qwen2.5-72B-Instruct --cluster dgx-h100", 2, "", "mean qwen2.5-72b?");
     expect("predict nobody/none-such --cluster dgx-h100", 2, "", "planned by its config.json");
     expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
+    expect("predict gpt2 --cluster H100", 2, "", "did you mean dgx-h100, h100-a3 or ");
+    expect("predict gpt2xl --cluster dgx-h100", 2, "", "did you mean gpt2-xl? (looked in ");
+    expect("plot gpt-toy -n 2 --cluster a100-node --knob batch=1,2", 2, "",
+           "'batch' is no key of a strategy; here it is --micro-batch");
+    expect("choose gpt2 --cluster dgx-h100 --tokens 2 trillion", 2, "",
+           "'trillion' is one word too many; give one NETWORK");
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
     expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
     expect("predict gpt2 --gradient_checkpointing", 2, "", "here it is --checkpointing full");
     expect("compare a b --gpus 8", 2, "", "Unknown option --gpus; --help lists");
     expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
-    expect("predict something-else --cluster dgx-h100", 2, "", "there are: gpt-100b, ");
+    expect("predict something-else --cluster dgx-h100", 2, "", "`foreshard list` names the ");
+    expect("predict something-else --cluster dgx-h100", 2, "", "a config.json from Hugging Face");
     expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");
     expect("explain peak_alocated_bytes gpt-toy", 2, "", "did you mean peak_allocated_bytes?");
     expect("explain layer.1 gpt-toy", 2, "", "did you mean layers.1?");

@@ -234,6 +234,10 @@ def check_refused(foreshard, trace):
         status, _, complaint = foreshard.ask('compare', trace, foreshard.path('taken.pickle'), *words)
         if status != 2 or words[1] not in complaint:
             said.append('%r: status %d, %s' % (words, status, complaint))
+    taken_path = foreshard.path('taken.pickle')
+    status, _, complaint = foreshard.ask('compare', taken_path, trace)
+    if status != 2 or 'the prediction comes first: foreshard compare %s %s' % (trace, taken_path) not in complaint:
+        said.append('the wrong way round: status %d, %s' % (status, complaint))
     status, _, complaint = foreshard.ask('compare', trace, trace, '--device', '0')
     if status != 2 or '--device' not in complaint:
         said.append('--device for two traces: status %d' % status)
