@@ -30,11 +30,12 @@ static uint64_t links_among(const ModelCluster *cluster, uint32_t gpus) {
     return links;
 }
 
-/* Between nodes each NIC beside a rank of the group carries a ring. */
+/* Between nodes each NIC beside a rank of the group carries a ring, as far as all nodes have one:
+ * NCCL takes as many channels as the rank that finds the fewest (src/init.cc). */
 static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath *path,
                                const Rings *near) {
     bool far = path->nodes > 1;
-    double nics = far ? MIN(path->ranks_a_node * cluster->inter_node_nic_gb_per_s,
+    double nics = far ? MIN(path->least_a_node * cluster->inter_node_nic_gb_per_s,
                             near->channels * near->gb_per_s)
                       : 0;
     return (SimNcclGroup){
@@ -42,8 +43,9 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
         .ranks = path->ranks,
         .nodes = path->nodes,
         .ranks_a_node = path->ranks_a_node,
-        .channels = far ? path->ranks_a_node : near->channels,
-        .channel_gb_per_s = far ? nics / path->ranks_a_node : near->gb_per_s,
+        .least_a_node = path->least_a_node,
+        .channels = far ? path->least_a_node : near->channels,
+        .channel_gb_per_s = far ? nics / path->least_a_node : near->gb_per_s,
         .nvls_heads = (double)cluster->intra_node_nvls_heads,
         .nvls_head_gb_per_s = cluster->intra_node_nvls_head_gb_per_s,
         .barred = {[SIM_NCCL_LL] = far && !cluster->inter_node_ll,
@@ -52,35 +54,46 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
     };
 }
 
-/* Over n ranks, each so many behind the one before. */
+/* How a group lies over nodes: of its ranks, how many one node has. */
+typedef struct {
+    uint32_t nodes, most, least;
+    uint32_t gpus; /* a bit each, of the node that has most */
+} Spread;
+
+/* Of n ranks, each so many behind the one before. */
+static Spread spread_of(uint64_t a_node, uint64_t first, uint64_t stride, uint32_t n) {
+    Spread spread = {.least = n};
+    for (uint64_t i = 0; i < n;) {
+        uint64_t node = (first + i * stride) / a_node;
+        uint32_t here = 0, gpus = 0;
+        for (; i < n && (first + i * stride) / a_node == node; i++) {
+            gpus |= 1u << MIN((first + i * stride) % a_node, 31);
+            here++;
+        }
+        spread.nodes++;
+        spread.gpus = here > spread.most ? gpus : spread.gpus;
+        spread.most = MAX(spread.most, here);
+        spread.least = MIN(spread.least, here);
+    }
+    return spread;
+}
+
 static SimNetworkPath path_over(const ModelCluster *cluster, uint64_t first, uint64_t stride,
                                 uint32_t n) {
-    uint64_t a_node = cluster->topology_gpus_per_node;
+    Spread spread = spread_of(cluster->topology_gpus_per_node, first, stride, n);
     SimNetworkPath path = {
         .ranks = n,
-        .nodes = 1,
+        .nodes = spread.nodes,
+        .ranks_a_node = spread.most,
+        .least_a_node = spread.least,
         .intra_step_ns = cluster->intra_node_step_latency_us * 1e3,
         .inter_step_ns = cluster->inter_node_step_latency_us * 1e3,
         .bytes_per_ns = model_cluster_bus_gb_per_s(cluster, false),
         .reduce_bytes_per_ns = model_cluster_bus_gb_per_s(cluster, true),
         .slowest = "intra-node links",
     };
-    uint32_t here = 0, gpus = 0, most_gpus = 0; /* a bit each, of the node that has most of them */
-    uint64_t node = first / a_node;
-    for (uint64_t i = 0; i < path.ranks; i++) {
-        if ((first + i * stride) / a_node != node) {
-            node = (first + i * stride) / a_node;
-            path.nodes++;
-            here = gpus = 0;
-        }
-        here++;
-        gpus |= 1u << MIN((first + i * stride) % a_node, 31);
-        most_gpus = here > path.ranks_a_node ? gpus : most_gpus;
-        path.ranks_a_node = MAX(path.ranks_a_node, here);
-    }
-    /* NCCL lays as many rings as a node has NICs, so every NIC beside a rank of the group carries a
-     * share of what crosses. */
-    double network = cluster->inter_node_nic_gb_per_s * path.ranks_a_node;
+    /* All that a node's ranks lack enters by the NICs beside them. */
+    double network = cluster->inter_node_nic_gb_per_s * path.least_a_node;
     if (path.nodes > 1 && network < path.bytes_per_ns) {
         path.bytes_per_ns = network;
         path.slowest = "inter-node network";
@@ -88,8 +101,8 @@ static SimNetworkPath path_over(const ModelCluster *cluster, uint64_t first, uin
     if (path.nodes > 1) {
         path.reduce_bytes_per_ns = MIN(path.reduce_bytes_per_ns, network);
     }
-    Rings near = rings_among(cluster, most_gpus);
-    path.links = path.nodes > 1 ? SIM_LINKS_NETWORK : links_among(cluster, most_gpus);
+    Rings near = rings_among(cluster, spread.gpus);
+    path.links = path.nodes > 1 ? SIM_LINKS_NETWORK : links_among(cluster, spread.gpus);
     path.node_channels = near.channels;
     path.nccl = cluster->device_compute_capability > 0;
     if (path.nccl) {
@@ -98,6 +111,8 @@ static SimNetworkPath path_over(const ModelCluster *cluster, uint64_t first, uin
     }
     return path;
 }
+
+/* ---- of one rank, and of whoever stands for others ------------------------------------------ */
 
 SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan, uint32_t rank,
                                    bool behind) {
@@ -118,15 +133,60 @@ SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan
                      plan->axes[axis]);
 }
 
-/* Groups lie in each node as in the first. */
+/* What carries less, or else goes farther. */
+static bool is_slower(const SimNetworkPath *path, const SimNetworkPath *than) {
+    double rate =
+        path->nccl ? path->group.channels * path->group.channel_gb_per_s : path->bytes_per_ns;
+    double other =
+        than->nccl ? than->group.channels * than->group.channel_gb_per_s : than->bytes_per_ns;
+    return rate < other || (rate == other && path->nodes > than->nodes);
+}
+
+/* Each node has as many ranks of each group: nodes are made up of whole blocks of neighbouring
+ * groups, or blocks of whole nodes. */
+static bool fill_nodes_evenly(uint64_t a_node, uint64_t stride, uint64_t n) {
+    uint64_t block = stride * n;
+    return a_node % block == 0 ||
+           (block % a_node == 0 && (a_node % stride == 0 || stride % a_node == 0));
+}
+
+/* Of the groups of an axis that begin with one of these ranks. */
+static SimNetworkPath slowest_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
+                                 uint32_t first, uint32_t end) {
+    uint64_t a_node = cluster->topology_gpus_per_node;
+    uint32_t stride = plan_axis_stride(plan, axis), n = plan->axes[axis];
+    SimNetworkPath slowest = sim_network_path_of(cluster, plan, axis, first);
+    if (n == 1 || fill_nodes_evenly(a_node, stride, n)) {
+        bool by_pairs = cluster->has_nvlinks; /* where GPUs are not alike within a node */
+        end = by_pairs ? first + (uint32_t)MIN(end - first, a_node) : first;
+    }
+    for (uint32_t rank = first + 1; rank < end; rank++) {
+        if (plan_rank_on_axis(plan, rank, axis) == 0) {
+            SimNetworkPath path = sim_network_path_of(cluster, plan, axis, rank);
+            slowest = is_slower(&path, &slowest) ? path : slowest;
+        }
+    }
+    return slowest;
+}
+
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis) {
-    SimNetworkPath slowest = sim_network_path_of(cluster, plan, axis, 0);
-    uint32_t n = cluster->has_nvlinks ? MIN(plan->world, cluster->topology_gpus_per_node) : 0;
-    for (uint32_t rank = 1; rank < n; rank++) {
-        SimNetworkPath path = sim_network_path_of(cluster, plan, axis, rank);
-        bool slower = path.group.channels * path.group.channel_gb_per_s <
-                      slowest.group.channels * slowest.group.channel_gb_per_s;
-        slowest = slower ? path : slowest;
+    return slowest_of(cluster, plan, axis, 0, plan->world);
+}
+
+SimNetworkPath sim_network_path_of_stage(const ModelCluster *cluster, const Plan *plan,
+                                         PlanAxis axis, uint32_t rank) {
+    uint32_t n = plan_ranks_of_stage(plan);
+    uint32_t first = axis == PLAN_AXIS_PIPELINE ? 0 : rank / n * n;
+    return slowest_of(cluster, plan, axis, first, first + n);
+}
+
+SimNetworkPath sim_network_path_to_stage(const ModelCluster *cluster, const Plan *plan,
+                                         uint32_t rank, bool behind) {
+    uint32_t n = plan_ranks_of_stage(plan), first = rank / n * n;
+    SimNetworkPath slowest = sim_network_path_to(cluster, plan, first, behind);
+    for (uint32_t other = first + 1; other < first + n; other++) {
+        SimNetworkPath path = sim_network_path_to(cluster, plan, other, behind);
+        slowest = is_slower(&path, &slowest) ? path : slowest;
     }
     return slowest;
 }

@@ -30,7 +30,8 @@ static const uint64_t SIM_LINKS_NODE = (uint64_t)1 << 62; /* the node's switch, 
 typedef struct {
     uint32_t ranks;        /* on the axis */
     uint32_t nodes;        /* that the group touches */
-    uint32_t ranks_a_node; /* of the group, on the node that has most of them */
+    uint32_t ranks_a_node; /* of the group, on the node that has most of them, and: */
+    uint32_t least_a_node; /* on the one that has fewest, whose NICs hold the others up */
     double intra_step_ns, inter_step_ns;
     double bytes_per_ns;        /* of the slowest link; GB/s and bytes a nanosecond are equal */
     double reduce_bytes_per_ns; /* the same for collectives that add */
@@ -44,9 +45,12 @@ typedef struct {
 /* The ring over one axis of the mesh, through a rank; ranks fill nodes in order. */
 SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
                                    uint32_t rank);
-/* The same through rank 0, which stands for all; where NVLinks join the GPUs of a node pair by
- * pair, through the rank of the first node whose rings are the slowest. */
+/* The slowest of all groups of the axis, for a rank that stands for all; and of those in the stage
+ * of a rank that stands for its stage. Groups may lie over nodes in several ways: of six on nodes
+ * of eight, the first is in one node, the second in two. */
 SimNetworkPath sim_network_path(const ModelCluster *cluster, const Plan *plan, PlanAxis axis);
+SimNetworkPath sim_network_path_of_stage(const ModelCluster *cluster, const Plan *plan,
+                                         PlanAxis axis, uint32_t rank);
 
 /* Those of all axes, and the ways to the stages beside the rank's. */
 enum {
@@ -57,6 +61,9 @@ enum {
 /* To a stage of the pipeline beside that of the rank; where there is none, of one rank. */
 SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan, uint32_t rank,
                                    bool behind);
+/* The slowest of its stage's ways there. */
+SimNetworkPath sim_network_path_to_stage(const ModelCluster *cluster, const Plan *plan,
+                                         uint32_t rank, bool behind);
 
 typedef struct {
     double latency_ns, transfer_ns;

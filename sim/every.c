@@ -222,24 +222,35 @@ static bool play(SimEvery *every, GError **error) {
 static bool lies_alike(const SimNetworkPath *a, const SimNetworkPath *b) {
     for (unsigned i = 0; i < SIM_N_PATHS; i++) {
         if (a[i].nodes != b[i].nodes || a[i].ranks_a_node != b[i].ranks_a_node ||
-            a[i].node_channels != b[i].node_channels || a[i].links != b[i].links) {
+            a[i].least_a_node != b[i].least_a_node || a[i].node_channels != b[i].node_channels ||
+            a[i].links != b[i].links) {
             return false;
         }
     }
     return true;
 }
 
-/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one; or with error. */
-static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member, GError **error) {
-    SimNetworkPath paths[SIM_N_PATHS];
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        paths[axis] =
-            sim_network_path_of(member->cluster, every->plan, (PlanAxis)axis, member->rank);
+/* Its own; of a rank that stands for its stage, the slowest of the stage. */
+static void find_paths(const SimEvery *every, const SimMember *member,
+                       SimNetworkPath paths[SIM_N_PATHS]) {
+    const ModelCluster *cluster = member->cluster;
+    const Plan *plan = every->plan;
+    bool stands = every->played != NULL;
+    for (PlanAxis axis = 0; axis < PLAN_N_AXES; axis++) {
+        paths[axis] = stands ? sim_network_path_of_stage(cluster, plan, axis, member->rank)
+                             : sim_network_path_of(cluster, plan, axis, member->rank);
     }
     for (unsigned behind = 0; behind < 2; behind++) {
         paths[SIM_PATH_BEFORE + behind] =
-            sim_network_path_to(member->cluster, every->plan, member->rank, behind);
+            stands ? sim_network_path_to_stage(cluster, plan, member->rank, behind)
+                   : sim_network_path_to(cluster, plan, member->rank, behind);
     }
+}
+
+/* NULL and the prediction's unsupported_dtype set when the rank's GPU lacks one; or with error. */
+static const SimOpCosts *costs_for(SimEvery *every, const SimMember *member, GError **error) {
+    SimNetworkPath paths[SIM_N_PATHS];
+    find_paths(every, member, paths);
     for (guint i = 0; i < every->costs->len; i++) {
         const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
         if (costs->role == member->role && costs->cluster == member->cluster &&

@@ -72,7 +72,7 @@ static void add_hop(Communicator *communicator, const SimFabric *fabric, uint32_
 }
 
 /* Within a node as the fabric has it. Over several: each NIC to that of the same place in the
- * group's next node, for there is a ring for each; a place that the next node lacks has none. */
+ * group's next node, for there is a ring for each; as many as the node with fewest ranks has. */
 static void lay_ring(Communicator *communicator, const SimFabric *fabric) {
     const uint32_t *ranks = communicator->ranks;
     uint32_t n = communicator->n_ranks, a_node = fabric->shape.ranks_a_node;
@@ -81,19 +81,19 @@ static void lay_ring(Communicator *communicator, const SimFabric *fabric) {
         return;
     }
     g_autoptr(GArray) starts = g_array_new(FALSE, FALSE, sizeof(uint32_t)); /* of each node */
-    for (uint32_t i = 0; i < n; i++) {
-        if (i == 0 || ranks[i] / a_node != ranks[i - 1] / a_node) {
-            g_array_append_val(starts, i);
+    uint32_t rings = n, begin = 0;
+    for (uint32_t i = 0; i <= n; i++) {
+        if (i == n || ranks[i] / a_node != ranks[begin] / a_node) {
+            g_array_append_val(starts, begin);
+            rings = MIN(rings, i - begin);
+            begin = i;
         }
     }
     for (guint node = 0; node < starts->len; node++) {
-        guint next = (node + 1) % starts->len;
         uint32_t from = g_array_index(starts, uint32_t, node);
-        uint32_t from_end = node + 1 < starts->len ? g_array_index(starts, uint32_t, node + 1) : n;
-        uint32_t to = g_array_index(starts, uint32_t, next);
-        uint32_t to_end = next + 1 < starts->len ? g_array_index(starts, uint32_t, next + 1) : n;
-        for (; from < from_end && to < to_end; from++, to++) {
-            add_hop(communicator, fabric, ranks[from], ranks[to]);
+        uint32_t to = g_array_index(starts, uint32_t, (node + 1) % starts->len);
+        for (uint32_t ring = 0; ring < rings; ring++) {
+            add_hop(communicator, fabric, ranks[from + ring], ranks[to + ring]);
         }
     }
 }

@@ -79,7 +79,8 @@ static SimNcclTerms ring(const Asked *a) {
  * Simple (src/enqueue.cc of NCCL 2.28.9; LL to 16 KiB, which is left out). Within a node a rank
  * gives as much as rings do: 332 to 340 GB/s on 8 H100 (collectives.csv, OpenXLA's table). Between
  * nodes each GPU has its own NIC, whose rate is an all-to-all's (NVIDIA/nccl-tests issue 267): what
- * goes to other nodes takes longest, and hides the rest. */
+ * goes to other nodes takes longest, from where fewest ranks are most of all, and hides the
+ * rest. */
 static SimNcclTerms pairs(const Asked *a) {
     const SimNcclGroup *g = a->group;
     bool far = g->nodes > 1;
@@ -87,7 +88,7 @@ static SimNcclTerms pairs(const Asked *a) {
     double latency = base_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE] +
                      (far ? network_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE] : near_latency);
     double bandwidth = far ? g->channel_gb_per_s : g->channels * g->channel_gb_per_s;
-    double stays = far ? g->ranks_a_node : 1; /* of a rank's parts, those it does not send so */
+    double stays = far ? g->least_a_node : 1; /* of a rank's parts, those it does not send so */
     return (SimNcclTerms){latency, bandwidth * g->ranks / (g->ranks - stays)};
 }
 
@@ -132,10 +133,10 @@ static SimNcclTerms nvls(const Asked *a) {
 static SimNcclTerms nvls_tree(const Asked *a) {
     const SimNcclGroup *g = a->group;
     if (a->proto != SIM_NCCL_SIMPLE || g->nodes < 2 || g->nvls_heads < 2 ||
-        a->kind != PLAN_OP_ALL_REDUCE || g->ranks_a_node < 2) {
+        a->kind != PLAN_OP_ALL_REDUCE || g->least_a_node < 2) {
         return (SimNcclTerms){0};
     }
-    double heads = MIN(g->nvls_heads, g->ranks_a_node);
+    double heads = MIN(g->nvls_heads, g->least_a_node);
     double inside =
         g->nvls_head_gb_per_s * nvls_efficiency[g->generation] * (heads - 1) / heads * 2;
     double between = g->channels * g->channel_gb_per_s / heads * (g->nodes == 2 ? 2 : 1);

@@ -40,7 +40,8 @@ typedef enum {
 /* What NCCL's search has found: rings within a node or, over several, between them. */
 typedef struct {
     SimNcclGeneration generation;
-    uint32_t ranks, nodes, ranks_a_node;
+    uint32_t ranks, nodes;
+    uint32_t ranks_a_node, least_a_node;   /* where most of them are, where fewest */
     double channels, channel_gb_per_s;     /* rings and trees */
     double nvls_heads, nvls_head_gb_per_s; /* heads 0: there is no NVLS */
     bool barred[SIM_NCCL_N_PROTOS];        /* not used here unless forced: the links may reorder */

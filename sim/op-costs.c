@@ -10,8 +10,9 @@
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
                            const PlanOp *op) {
     return plan_op_is_of_stages((PlanOpKind)op->kind)
-               ? sim_network_path_to(cluster, plan, role->ranks[0], sim_is_behind(plan, role, op))
-               : sim_network_path(cluster, plan, (PlanAxis)op->axis);
+               ? sim_network_path_to_stage(cluster, plan, role->ranks[0],
+                                           sim_is_behind(plan, role, op))
+               : sim_network_path_of_stage(cluster, plan, (PlanAxis)op->axis, role->ranks[0]);
 }
 
 static void set_collective(SimOpCost *cost, const SimOpCosts *costs, const Plan *plan,

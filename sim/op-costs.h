@@ -25,8 +25,7 @@ static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const P
                           plan_op_dims(role, op)[2]);
 }
 
-/* What a collective of a role goes over: groups of an axis are alike; to the stages beside it a
- * role has ways of its own. */
+/* What a collective of a role goes over where one rank stands for all of its stage. */
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
                            const PlanOp *op);
 

@@ -16,6 +16,7 @@ static SimNcclGroup hoppers(uint32_t ranks, uint32_t nodes) {
                           .ranks = ranks,
                           .nodes = nodes,
                           .ranks_a_node = ranks / nodes,
+                          .least_a_node = ranks / nodes,
                           .channels = far ? 8 : 12,
                           .channel_gb_per_s = far ? 48 : 30,
                           .nvls_heads = 8,
