@@ -334,7 +334,7 @@ static bool add_member(SimEvery *every, uint32_t rank, bool limited, const Trace
         .steps = options->steps,
         .allocator_bytes = limited ? sim_allocator_bytes(every->plan, member->cluster) : UINT64_MAX,
         .allocator = options->allocator,
-        .no_sharing = options->alone,
+        .no_sharing = options->no_sharing,
         .arena = options->arena,
         .peers = &peers,
         .peers_self = every,
@@ -392,8 +392,8 @@ static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const 
     every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
     every->fabric = fabric_for(plan, cluster, options);
     int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
-    every->meetings = sim_meetings_new(plan, every->fabric, played, options->alone, first_steady,
-                                       &options->jitter, &hooks, every);
+    every->meetings = sim_meetings_new(plan, every->fabric, played, options->no_sharing,
+                                       first_steady, &options->jitter, &hooks, every);
     every->members = g_new0(SimMember, plan->world);
     every->waiting = sim_queue_new(plan->world);
     every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));

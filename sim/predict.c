@@ -134,7 +134,7 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         .steps = task->options->steps,
         .allocator_bytes = allocator_bytes,
         .allocator = task->options->allocator,
-        .no_sharing = task->options->alone,
+        .no_sharing = task->options->no_sharing,
         .arena = task->options->arena,
         .repeats = !trace && task->cluster->device_lane_wake_us == 0, /* else lanes' rest counts */
         .slowdown = sim_jitter_slowest(task->cluster->jitter_gpu_percent / 100, task->plan->world)};

@@ -49,9 +49,9 @@ typedef struct {
 #define SIM_MOST_PERCENT   1000 /* of a jitter */
 
 typedef struct {
-    uint32_t steps; /* 1 to SIM_MOST_STEPS */
-    bool alone; /* ops do not slow each other: links, multiprocessors and memory are never shared */
-    bool arena; /* a static layout instead of the caching allocator */
+    uint32_t steps;                 /* 1 to SIM_MOST_STEPS */
+    bool no_sharing;                /* ops beside each other run as fast as alone */
+    bool arena;                     /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
     MemoryAnswers *answers; /* NULL; representative play: gets what the traced one's allocator was
                                told */

@@ -44,7 +44,7 @@ static void set_troubles(Trace *trace, const SimOptions *options) {
 
 void sim_settings_write(Trace *trace, const ModelCluster *cluster, const SimOptions *options) {
     trace_set_uint(trace, "steps", options->steps);
-    if (options->alone) {
+    if (options->no_sharing) {
         trace_set(trace, "sharing", "no");
     }
     if (cluster->nccl_algo) {
@@ -166,7 +166,7 @@ SimSettings *sim_settings_read(const Trace *trace, GError **error) {
     g_autoptr(SimSettings) settings = g_new0(SimSettings, 1);
     settings->troubles = g_array_new(FALSE, FALSE, sizeof(SimTrouble));
     SimOptions *options = &settings->options;
-    if (!read_flag(trace, "sharing", "no", &options->alone, error) ||
+    if (!read_flag(trace, "sharing", "no", &options->no_sharing, error) ||
         !read_nccl(trace, settings, error) ||
         !read_flag(trace, "every_rank", "yes", &options->every_rank, error)) {
         return NULL;

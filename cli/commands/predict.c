@@ -38,7 +38,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     }
     model_cluster_force_nccl(cluster, options->nccl_algo, options->nccl_proto);
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
-    SimOptions sim_options = {.steps = (uint32_t)options->steps, .alone = options->no_sharing};
+    SimOptions sim_options = {.steps = (uint32_t)options->steps, .no_sharing = options->no_sharing};
     if (!cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

@@ -300,7 +300,7 @@ static void append_asked(GString *page, const ReportPart *part) {
     append_option(page, trace, "steps", "--steps");
     append_option(page, trace, "nccl_algo", "--nccl-algo");
     append_option(page, trace, "nccl_proto", "--nccl-proto");
-    g_string_append(page, asked->options.alone ? " --no-sharing" : "");
+    g_string_append(page, asked->options.no_sharing ? " --no-sharing" : "");
     if (asked->options.every_rank) {
         g_string_append(page, " --every-rank");
         append_option(page, trace, "seed", "--seed");

@@ -66,7 +66,7 @@ static void check_law(const char *network, const char *strategy, const ModelClus
     g_test_message("%s, %s, on %s", network, strategy, cluster->name);
     g_autoptr(Plan) plan = toy_network_plan(network, strategy);
     g_autoptr(Trace) trace = trace_new(), traces = trace_new();
-    SimOptions options = {.steps = 4, .alone = no_sharing};
+    SimOptions options = {.steps = 4, .no_sharing = no_sharing};
     g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, trace);
     options.every_rank = true;
     g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, traces);

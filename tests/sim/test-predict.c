@@ -204,7 +204,7 @@ static void test_more_bandwidth_is_never_slower(void) {
         uint32_t ranks = cluster->topology_nodes > 1 ? 16 : 8;
         g_autofree char *strategy = g_strdup_printf("ranks=%u sharding=full micro_batch=8", ranks);
         g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
-        const SimOptions options = {.steps = 3, .alone = true, .arena = true};
+        const SimOptions options = {.steps = 3, .no_sharing = true, .arena = true};
         double *speeds[] = {&cluster->intra_node_nccl_channel_gb_per_s,
                             &cluster->inter_node_nic_gb_per_s, &cluster->device_memory_gb_per_s};
         for (unsigned j = 0; j < G_N_ELEMENTS(speeds); j++) {
@@ -235,7 +235,7 @@ static void test_host_waits_where_a_step_ends(void) {
     };
     ModelCluster cluster = busy_cluster();
     cluster.device_memory_gb_per_s = 10; /* so that the device is what takes long */
-    const SimOptions options = {.steps = 5, .alone = true, .arena = true};
+    const SimOptions options = {.steps = 5, .no_sharing = true, .arena = true};
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         SimTime median[2];
         for (unsigned waits = 0; waits < 2; waits++) {
@@ -305,7 +305,7 @@ static SimTime play_reading(const char *strategy, const char *reads, const Model
     enum {
         STEPS = 5
     };
-    const SimOptions options = {.steps = STEPS, .alone = true, .arena = true};
+    const SimOptions options = {.steps = STEPS, .no_sharing = true, .arena = true};
     ModelCluster cluster = *machine;
     cluster.device_host_link_gb_per_s = 1;
     g_autofree char *words = g_strconcat(strategy, " clip=1", reads, NULL);

@@ -10,7 +10,7 @@ static void test_back_and_forth(void) {
                                    {SIM_TROUBLE_NVLINK, 0, 7, 1.0 / 3},
                                    {SIM_TROUBLE_NIC, 8, 15, 1e-6}};
     SimOptions asked = {.steps = 20,
-                        .alone = true,
+                        .no_sharing = true,
                         .every_rank = true,
                         .jitter = {UINT64_MAX, {0.07, 0.015, 0.3, 0.001}},
                         .troubles = troubles,
@@ -26,7 +26,7 @@ static void test_back_and_forth(void) {
     g_assert_cmpstr(read->nccl_algo, ==, "tree");
     g_assert_cmpstr(read->nccl_proto, ==, "ll128");
     g_assert_cmpuint(read->options.steps, ==, 20);
-    g_assert_true(read->options.alone && read->options.every_rank);
+    g_assert_true(read->options.no_sharing && read->options.every_rank);
     g_assert_cmpuint(read->options.jitter.seed, ==, UINT64_MAX);
     for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
         g_assert_cmpfloat_with_epsilon(read->options.jitter.shares[kind], asked.jitter.shares[kind],
@@ -51,7 +51,7 @@ static void test_none(void) {
     g_autoptr(SimSettings) read = sim_settings_read(trace, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(read->options.steps, ==, SIM_DEFAULT_STEPS);
-    g_assert_false(read->options.alone || read->options.every_rank);
+    g_assert_false(read->options.no_sharing || read->options.every_rank);
     g_assert_null(read->nccl_algo);
     g_assert_cmpuint(read->options.n_troubles, ==, 0);
 }
