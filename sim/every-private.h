@@ -22,15 +22,17 @@ typedef struct {
 } SimMember;
 
 struct _SimEvery {
+    /* What is asked for. */
     const Plan *plan;
     const ModelCluster *cluster;
     const SimOptions *options;
+    const bool *played; /* by rank; NULL: all are */
     SimPrediction *prediction;
+
     GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
     SimFabric *fabric;
     SimMeetings *meetings;
     SimMember *members;       /* by rank */
-    const bool *played;       /* by rank; NULL: all are */
     uint32_t n_played, first; /* of these the first */
     SimQueue *waiting;        /* a slot a rank: its turn */
     GArray *ready;            /* uint32_t: ranks that can go on, and that did not yet */

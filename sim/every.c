@@ -374,14 +374,11 @@ static void every_free(SimEvery *every) {
     g_free(every);
 }
 
-static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
-                           const bool *played, SimPrediction *prediction) {
-    SimEvery *every = g_new0(SimEvery, 1);
-    every->plan = plan;
-    every->cluster = cluster;
-    every->options = options;
-    every->prediction = prediction;
-    every->played = played;
+/* asked: a play of which no more is set than what it is of. */
+static SimEvery *every_new(const SimEvery *asked) {
+    const Plan *plan = asked->plan;
+    const SimPrediction *prediction = asked->prediction;
+    SimEvery *every = g_memdup2(asked, sizeof *asked);
     every->first = plan->world;
     for (uint32_t rank = plan->world; rank-- > 0;) {
         if (sim_every_plays(every, rank)) {
@@ -390,10 +387,11 @@ static SimEvery *every_new(const Plan *plan, const ModelCluster *cluster, const 
         }
     }
     every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
-    every->fabric = fabric_for(plan, cluster, options);
+    every->fabric = fabric_for(plan, asked->cluster, asked->options);
     int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
-    every->meetings = sim_meetings_new(plan, every->fabric, played, options->no_sharing,
-                                       first_steady, &options->jitter, &hooks, every);
+    every->meetings =
+        sim_meetings_new(plan, every->fabric, asked->played, asked->options->no_sharing,
+                         first_steady, &asked->options->jitter, &hooks, every);
     every->members = g_new0(SimMember, plan->world);
     every->waiting = sim_queue_new(plan->world);
     every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -430,14 +428,13 @@ static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
     return every->short_of_memory ? PLAN_STOPPED : PLAN_DONE;
 }
 
-static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
-                            const SimOptions *options, const bool *played,
-                            SimPrediction *prediction, bool limited, Trace *trace, GError **error) {
-    SimEvery *every = every_new(plan, cluster, options, played, prediction);
+/* limited: by the memory that there is. */
+static PlanAnswer play_once(const SimEvery *asked, bool limited, Trace *trace, GError **error) {
+    SimEvery *every = every_new(asked);
     PlanAnswer answer = PLAN_DONE;
-    for (uint32_t rank = 0; rank < plan->world && answer == PLAN_DONE; rank++) {
+    for (uint32_t rank = 0; rank < asked->plan->world && answer == PLAN_DONE; rank++) {
         if (sim_every_plays(every, rank) && !add_member(every, rank, limited, trace, error)) {
-            answer = prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
+            answer = asked->prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
         }
     }
     if (answer == PLAN_DONE) {
@@ -448,14 +445,12 @@ static PlanAnswer play_once(const Plan *plan, const ModelCluster *cluster,
     return answer;
 }
 
-static bool play_those(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
-                       const bool *played, SimPrediction *prediction, Trace *trace,
-                       GError **error) {
-    PlanAnswer answer = play_once(plan, cluster, options, played, prediction, true, trace, error);
-    if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
-        answer = play_once(plan, cluster, options, played, prediction, false, NULL, error);
+static bool play_asked(const SimEvery *asked, Trace *trace, GError **error) {
+    PlanAnswer answer = play_once(asked, true, trace, error);
+    if (answer == PLAN_STOPPED && !asked->prediction->unsupported_dtype) {
+        answer = play_once(asked, false, NULL, error);
         if (answer == PLAN_STOPPED) {
-            return sim_verdict_refuse_oom(prediction, error);
+            return sim_verdict_refuse_oom(asked->prediction, error);
         }
     }
     return answer != PLAN_FAILED;
@@ -463,7 +458,8 @@ static bool play_those(const Plan *plan, const ModelCluster *cluster, const SimO
 
 bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                     SimPrediction *prediction, Trace *trace, GError **error) {
-    return play_those(plan, cluster, options, NULL, prediction, trace, error);
+    const SimEvery all = {plan, cluster, options, NULL, prediction};
+    return play_asked(&all, trace, error);
 }
 
 bool sim_play_stages(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
@@ -473,5 +469,6 @@ bool sim_play_stages(const Plan *plan, const ModelCluster *cluster, const SimOpt
     for (uint32_t rank = 0; rank < plan->world; rank++) {
         played[rank] = plan_group_of_rank(plan, rank, PLAN_AXIS_PIPELINE) == group;
     }
-    return play_those(plan, cluster, options, played, prediction, trace, error);
+    const SimEvery one_of_each = {plan, cluster, options, played, prediction};
+    return play_asked(&one_of_each, trace, error);
 }
