@@ -385,8 +385,9 @@ static SimMemory *memory_for(SimDevice *device, const SimDeviceSetup *setup, GEr
         options.memory_fraction = 1;
         options.throw_on_cudamalloc_oom = false;
     }
-    return sim_memory_new(setup->plan, device->role, total_bytes, setup->allocator_bytes, &options,
-                          setup->arena, &sim_driver, &device->driver, error);
+    const SimMemorySetup asked = {setup->plan, device->role, total_bytes, setup->allocator_bytes,
+                                  &options,    setup->arena, &sim_driver, &device->driver};
+    return sim_memory_new(&asked, error);
 }
 
 SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {

@@ -389,9 +389,17 @@ static SimEvery *every_new(const SimEvery *asked) {
     every->costs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_op_costs_free);
     every->fabric = fabric_for(plan, asked->cluster, asked->options);
     int32_t first_steady = (int32_t)(prediction->n_steps - prediction->n_steady);
-    every->meetings =
-        sim_meetings_new(plan, every->fabric, asked->played, asked->options->no_sharing,
-                         first_steady, &asked->options->jitter, &hooks, every);
+    const SimMeetingsSetup meetings = {
+        .plan = plan,
+        .fabric = every->fabric,
+        .played = asked->played,
+        .no_sharing = asked->options->no_sharing,
+        .first_counted = first_steady,
+        .jitter = &asked->options->jitter,
+        .hooks = &hooks,
+        .self = every,
+    };
+    every->meetings = sim_meetings_new(&meetings);
     every->members = g_new0(SimMember, plan->world);
     every->waiting = sim_queue_new(plan->world);
     every->ready = g_array_new(FALSE, FALSE, sizeof(uint32_t));

@@ -48,11 +48,7 @@ typedef struct {
 } Communicator;
 
 struct _SimMeetings {
-    const SimMeetingsHooks *hooks;
-    gpointer self;
-    uint32_t n_world;
-    int32_t first_counted;
-    const SimJitter *jitter;
+    SimMeetingsSetup setup;
     Communicator *communicators;
     uint32_t n_communicators;
     uint32_t *of_rank[N_SLOTS]; /* its communicator's number */
@@ -137,13 +133,15 @@ static void keep_played(Communicator *communicator, const bool *played) {
 }
 
 static void add_slot(SimMeetings *meetings, uint32_t slot) {
-    meetings->of_rank[slot] = g_new(uint32_t, meetings->n_world);
-    memset(meetings->of_rank[slot], 0xff, meetings->n_world * sizeof(uint32_t)); /* none */
-    meetings->there[slot] = g_new0(bool, meetings->n_world);
+    uint32_t world = meetings->setup.plan->world;
+    meetings->of_rank[slot] = g_new(uint32_t, world);
+    memset(meetings->of_rank[slot], 0xff, world * sizeof(uint32_t)); /* none */
+    meetings->there[slot] = g_new0(bool, world);
 }
 
-static void add_axis(SimMeetings *meetings, const Plan *plan, const SimFabric *fabric,
-                     PlanAxis axis, const bool *played, uint32_t *scratch) {
+static void add_axis(SimMeetings *meetings, PlanAxis axis, uint32_t *scratch) {
+    const Plan *plan = meetings->setup.plan;
+    const SimFabric *fabric = meetings->setup.fabric;
     uint32_t size = plan->axes[axis], first = meetings->n_communicators;
     meetings->n_communicators += plan->world / size;
     for (uint32_t i = first; i < meetings->n_communicators; i++) {
@@ -159,7 +157,7 @@ static void add_axis(SimMeetings *meetings, const Plan *plan, const SimFabric *f
     for (uint32_t i = first; i < meetings->n_communicators; i++) {
         lay_ring(&meetings->communicators[i], fabric);
         meetings->communicators[i].most = most_of(&meetings->communicators[i], fabric, scratch);
-        keep_played(&meetings->communicators[i], played);
+        keep_played(&meetings->communicators[i], meetings->setup.played);
     }
 }
 
@@ -168,8 +166,9 @@ static uint32_t slot_of_way(unsigned way, bool behind) {
 }
 
 /* A rank and the one of the stage behind that has its place there. */
-static void add_way(SimMeetings *meetings, const SimFabric *fabric, unsigned way, uint32_t rank,
-                    uint32_t behind, const bool *played, uint32_t *scratch) {
+static void add_way(SimMeetings *meetings, unsigned way, uint32_t rank, uint32_t behind,
+                    uint32_t *scratch) {
+    const SimFabric *fabric = meetings->setup.fabric;
     uint32_t number = meetings->n_communicators++, slot = slot_of_way(way, true);
     Communicator *communicator = &meetings->communicators[number];
     *communicator = communicator_new(slot, slot + 1, 2);
@@ -183,7 +182,7 @@ static void add_way(SimMeetings *meetings, const SimFabric *fabric, unsigned way
     }
     meetings->of_rank[slot][rank] = meetings->of_rank[slot + 1][behind] = number;
     communicator->most = most_of(communicator, fabric, scratch);
-    keep_played(communicator, played);
+    keep_played(communicator, meetings->setup.played);
 }
 
 /* Where ranks have several stages, the last place is before the first. */
@@ -191,17 +190,17 @@ static bool sends_around(const Plan *plan) {
     return plan->axes[PLAN_AXIS_PIPELINE] > 2 && plan_stages_of_rank(plan) > 1;
 }
 
-static void add_stages(SimMeetings *meetings, const Plan *plan, const SimFabric *fabric,
-                       const bool *played, uint32_t *scratch) {
+static void add_stages(SimMeetings *meetings, uint32_t *scratch) {
+    const Plan *plan = meetings->setup.plan;
     uint32_t stride = plan_axis_stride(plan, PLAN_AXIS_PIPELINE);
     for (unsigned way = 0; way < N_WAYS; way++) {
         add_slot(meetings, slot_of_way(way, true));
         add_slot(meetings, slot_of_way(way, false));
         for (uint32_t rank = 0; rank + stride < plan->world; rank++) {
-            add_way(meetings, fabric, way, rank, rank + stride, played, scratch);
+            add_way(meetings, way, rank, rank + stride, scratch);
         }
         for (uint32_t rank = 0; rank < stride && sends_around(plan); rank++) {
-            add_way(meetings, fabric, way, plan->world - stride + rank, rank, played, scratch);
+            add_way(meetings, way, plan->world - stride + rank, rank, scratch);
         }
     }
 }
@@ -228,7 +227,8 @@ static bool has_collectives(const Plan *plan, PlanAxis axis) {
 }
 
 /* Communicators whose links are nobody else's. */
-static void find_exclusive(SimMeetings *meetings, bool no_sharing, uint32_t *owners) {
+static void find_exclusive(SimMeetings *meetings, uint32_t *owners) {
+    bool no_sharing = meetings->setup.no_sharing;
     for (uint32_t i = 0; i < meetings->n_communicators; i++) {
         Communicator *communicator = &meetings->communicators[i];
         communicator->exclusive = true;
@@ -242,15 +242,11 @@ static void find_exclusive(SimMeetings *meetings, bool no_sharing, uint32_t *own
     }
 }
 
-SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, const bool *played,
-                              bool no_sharing, int32_t first_counted, const SimJitter *jitter,
-                              const SimMeetingsHooks *hooks, gpointer self) {
+SimMeetings *sim_meetings_new(const SimMeetingsSetup *setup) {
+    const Plan *plan = setup->plan;
+    const SimFabric *fabric = setup->fabric;
     SimMeetings *meetings = g_new0(SimMeetings, 1);
-    meetings->hooks = hooks;
-    meetings->self = self;
-    meetings->n_world = plan->world;
-    meetings->first_counted = first_counted;
-    meetings->jitter = jitter;
+    meetings->setup = *setup;
     uint32_t most = 0;
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         most += count_communicators(plan, (PlanAxis)axis);
@@ -260,13 +256,13 @@ SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, const b
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         bool is_of_stages = axis == PLAN_AXIS_PIPELINE;
         if (plan->axes[axis] > 1 && is_of_stages) {
-            add_stages(meetings, plan, fabric, played, scratch);
+            add_stages(meetings, scratch);
         }
         if (plan->axes[axis] > 1 && (!is_of_stages || has_collectives(plan, (PlanAxis)axis))) {
-            add_axis(meetings, plan, fabric, (PlanAxis)axis, played, scratch);
+            add_axis(meetings, (PlanAxis)axis, scratch);
         }
     }
-    find_exclusive(meetings, no_sharing, scratch);
+    find_exclusive(meetings, scratch);
     meetings->fair = sim_fair_new(fabric->capacities, fabric->n_links);
     meetings->by_user = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     meetings->events = sim_queue_new(meetings->n_communicators);
@@ -353,7 +349,7 @@ static void note_time(Communicator *communicator, uint32_t rank, SimTime at) {
 
 /* Where one rank alone of several is played, it is held up by nobody. */
 static void count(SimMeetings *meetings, const Communicator *communicator) {
-    if (communicator->step < meetings->first_counted) {
+    if (communicator->step < meetings->setup.first_counted) {
         return;
     }
     for (uint32_t i = 0; i < communicator->n_ranks; i++) {
@@ -379,7 +375,7 @@ static void close_collective(SimMeetings *meetings, Communicator *communicator) 
 static void tell(SimMeetings *meetings, const Communicator *communicator,
                  void (*told)(gpointer, uint32_t, uint32_t, SimTime), SimTime at) {
     for (uint32_t i = 0; i < communicator->n_ranks; i++) {
-        told(meetings->self, communicator->ranks[i], communicator->lanes[i], at);
+        told(meetings->setup.self, communicator->ranks[i], communicator->lanes[i], at);
     }
 }
 
@@ -388,21 +384,21 @@ static void tell(SimMeetings *meetings, const Communicator *communicator,
 static void meet(SimMeetings *meetings, uint32_t number) {
     Communicator *communicator = &meetings->communicators[number];
     double speed = sim_collective_speed(&communicator->cost, communicator->most);
-    double factor = sim_jitter_factor(meetings->jitter, SIM_JITTER_LINK, number, communicator->step,
-                                      communicator->n_met++);
+    double factor = sim_jitter_factor(meetings->setup.jitter, SIM_JITTER_LINK, number,
+                                      communicator->step, communicator->n_met++);
     communicator->left_ns = (double)sim_network_time(&communicator->cost) * factor;
     communicator->earliest_end_ns =
         communicator->last_ns + sim_time_from_ns(communicator->left_ns / speed);
     count(meetings, communicator);
     if (communicator->exclusive) {
         close_collective(meetings, communicator);
-        tell(meetings, communicator, meetings->hooks->meets, communicator->last_ns);
-        tell(meetings, communicator, meetings->hooks->ends, communicator->earliest_end_ns);
+        tell(meetings, communicator, meetings->setup.hooks->meets, communicator->last_ns);
+        tell(meetings, communicator, meetings->setup.hooks->ends, communicator->earliest_end_ns);
         return;
     }
     communicator->state = MET;
     sim_queue_set(meetings->events, number, communicator->last_ns);
-    tell(meetings, communicator, meetings->hooks->meets, communicator->last_ns);
+    tell(meetings, communicator, meetings->setup.hooks->meets, communicator->last_ns);
 }
 
 bool sim_meetings_arrive(SimMeetings *meetings, uint32_t rank, const SimArrival *arrival,
@@ -494,7 +490,7 @@ static void end(SimMeetings *meetings, uint32_t number, SimTime now) {
     sim_fair_remove(meetings->fair, communicator->user);
     share_links(meetings, now);
     close_collective(meetings, communicator);
-    tell(meetings, communicator, meetings->hooks->ends, now);
+    tell(meetings, communicator, meetings->setup.hooks->ends, now);
 }
 
 SimTime sim_meetings_next(const SimMeetings *meetings) {

@@ -38,10 +38,18 @@ typedef struct {
     uint32_t n_last;   /* how often that was so */
 } SimMeetingsBook;
 
-/* played: by rank, who is; NULL: all. The others of a group do what those do that are. */
-SimMeetings *sim_meetings_new(const Plan *plan, const SimFabric *fabric, const bool *played,
-                              bool no_sharing, int32_t first_counted, const SimJitter *jitter,
-                              const SimMeetingsHooks *hooks, gpointer self);
+typedef struct {
+    const Plan *plan;
+    const SimFabric *fabric;
+    const bool *played; /* by rank, who is; NULL: all. The others of a group do what those do. */
+    bool no_sharing;    /* of links */
+    int32_t first_counted;
+    const SimJitter *jitter;
+    const SimMeetingsHooks *hooks;
+    gpointer self; /* the hooks' */
+} SimMeetingsSetup;
+
+SimMeetings *sim_meetings_new(const SimMeetingsSetup *setup);
 void sim_meetings_free(SimMeetings *meetings); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMeetings, sim_meetings_free)
 

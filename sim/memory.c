@@ -65,30 +65,27 @@ static uint64_t held_by(const SimMemory *memory, uint32_t buffer) {
     return memory->blocks[buffer] ? memory_block_bytes(memory->blocks[buffer]) : 0;
 }
 
-SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
-                          uint64_t capacity_bytes, const MemoryOptions *options, bool arena,
-                          const SimMemoryHost *host, gpointer self, GError **error) {
+SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error) {
     g_autoptr(SimMemory) memory = g_new0(SimMemory, 1);
-    memory->role = role;
-    memory->n_units = plan->n_units;
-    memory->host = host;
-    memory->self = self;
-    memory->segments = memory_virtual_new(total_bytes, capacity_bytes, &host->hooks, self);
-    memory->capacity_bytes = capacity_bytes;
-    if (arena) {
-        memory->arena_bytes = arena_of(role);
+    memory->role = setup->role;
+    memory->n_units = setup->plan->n_units;
+    memory->host = setup->host;
+    memory->self = setup->self;
+    memory->segments = memory_virtual_new(setup->total_bytes, setup->capacity_bytes,
+                                          &setup->host->hooks, setup->self);
+    memory->capacity_bytes = setup->capacity_bytes;
+    if (setup->arena) {
+        memory->arena_bytes = arena_of(setup->role);
     } else {
         memory->caching =
-            memory_caching_new(options, &memory_virtual_source, memory->segments, error);
-    }
-    if (!arena && !memory->caching) {
-        return NULL;
-    }
-    if (memory->caching) {
+            memory_caching_new(setup->options, &memory_virtual_source, memory->segments, error);
+        if (!memory->caching) {
+            return NULL;
+        }
         memory->pools = &memory_caching_stats(memory->caching)->pools[MEMORY_POOL_ALL];
     }
-    memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, plan->n_units + 1);
-    memory->blocks = g_new0(MemoryBlock *, role->n_buffers);
+    memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, memory->n_units + 1);
+    memory->blocks = g_new0(MemoryBlock *, setup->role->n_buffers);
     return g_steal_pointer(&memory);
 }
 

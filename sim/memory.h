@@ -31,13 +31,20 @@ typedef struct {
 
 typedef struct _SimMemory SimMemory;
 
-/* total_bytes: the device's; capacity_bytes: what segments may take of it. Both UINT64_MAX: no
- * limit. options NULL: defaults. arena: a static layout from the program's lifetimes, taken as one
- * segment at the first allocation; whoever frees memory that another lane still uses is taken to
- * have waited for it. */
-SimMemory *sim_memory_new(const Plan *plan, const PlanRole *role, uint64_t total_bytes,
-                          uint64_t capacity_bytes, const MemoryOptions *options, bool arena,
-                          const SimMemoryHost *host, gpointer self, GError **error);
+/* arena: a static layout from the program's lifetimes, taken as one segment at the first
+ * allocation; whoever frees memory that another lane still uses is taken to have waited for it. */
+typedef struct {
+    const Plan *plan;
+    const PlanRole *role;
+    uint64_t total_bytes;         /* the device's */
+    uint64_t capacity_bytes;      /* what segments may take of it; both UINT64_MAX: no limit */
+    const MemoryOptions *options; /* NULL: defaults */
+    bool arena;
+    const SimMemoryHost *host;
+    gpointer self; /* the host's */
+} SimMemorySetup;
+
+SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error);
 void sim_memory_free(SimMemory *memory); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 

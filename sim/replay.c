@@ -200,8 +200,14 @@ static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError 
         return false;
     }
     uint64_t limit = fact(replay->trace, "memory_limit_bytes", UINT64_MAX);
-    replay->memory = sim_memory_new(plan, &plan->roles[role], limit, limit, &options, false, &host,
-                                    replay, error);
+    const SimMemorySetup asked = {.plan = plan,
+                                  .role = &plan->roles[role],
+                                  .total_bytes = limit,
+                                  .capacity_bytes = limit,
+                                  .options = &options,
+                                  .host = &host,
+                                  .self = replay};
+    replay->memory = sim_memory_new(&asked, error);
     return replay->memory != NULL;
 }
 

@@ -33,11 +33,16 @@ static void ends(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
 static const SimMeetingsHooks hooks = {meets, ends};
 static const SimJitter none;
 
+static SimMeetings *meetings_of(Fixture *fixture, const Plan *of) {
+    const SimMeetingsSetup setup = {
+        .plan = of, .fabric = fixture->fabric, .jitter = &none, .hooks = &hooks, .self = fixture};
+    return sim_meetings_new(&setup);
+}
+
 static void make(Fixture *fixture, const Plan *of, const SimFabricShape *shape) {
     fixture->log = g_string_new(NULL);
     fixture->fabric = sim_fabric_new(shape);
-    fixture->meetings =
-        sim_meetings_new(of, fixture->fabric, NULL, false, 0, &none, &hooks, fixture);
+    fixture->meetings = meetings_of(fixture, of);
 }
 
 static void set_up(Fixture *fixture, gconstpointer data) {
@@ -112,8 +117,7 @@ static void test_degraded(Fixture *fixture, gconstpointer data) {
     fixture->log = g_string_new(NULL);
     fixture->fabric = sim_fabric_new(&shape);
     sim_fabric_scale_nic(fixture->fabric, 3, 0.5);
-    fixture->meetings =
-        sim_meetings_new(&plan, fixture->fabric, NULL, false, 0, &none, &hooks, fixture);
+    fixture->meetings = meetings_of(fixture, &plan);
     for (uint32_t rank = 0; rank < 4; rank++) {
         come(fixture, rank, &replicate, 0);
     }
@@ -169,8 +173,7 @@ static void test_pairs(Fixture *fixture, gconstpointer data) {
     fixture->log = g_string_new(NULL);
     fixture->fabric = sim_fabric_new(&shape);
     sim_fabric_scale_nvlink(fixture->fabric, 3, 0.5);
-    fixture->meetings =
-        sim_meetings_new(&plan, fixture->fabric, NULL, false, 0, &none, &hooks, fixture);
+    fixture->meetings = meetings_of(fixture, &plan);
     for (uint32_t rank = 0; rank < 4; rank++) {
         come(fixture, rank, &replicate, 0);
     }
