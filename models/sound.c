@@ -91,7 +91,7 @@ static bool is_recorded_of_transformers(const ModelNetwork *network) {
            !network->scores_in_memory;
 }
 
-static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+static bool heads_divide(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     if (network->kv_heads && network->heads % network->kv_heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "kv_heads"), error,
                                "heads %" G_GUINT64_FORMAT " do not divide by %" G_GUINT64_FORMAT
@@ -104,88 +104,67 @@ static bool parts_fit(const ModelNetwork *network, const PlanIni *ini, GError **
                                " heads; change one",
                                network->width, network->heads);
     }
-    if (network->wide_softmax && !g_str_equal(network->family->name, "llama")) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "attention"), error,
-                               "attention = math-fp32 is of family llama; set attention = math");
-    }
-    if (network->rope != MODEL_ROPE_REAL && network->scores_in_memory) {
-        const PlanIniEntry *rope = plan_ini_find(ini, "network", "rope");
-        return plan_ini_refuse(ini, rope, error,
-                               "rope = %s is known with attention's kernel alone; set "
-                               "attention = kernel, or rope = real",
-                               rope->value);
-    }
-    if (network->qkv != MODEL_QKV_APART && network->rope == MODEL_ROPE_COMPLEX) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rope"), error,
-                               "rope = complex is known of layers apart; set qkv = apart, or "
-                               "rope = real");
-    }
-    if (network->qkv != MODEL_QKV_APART && network->qk_norm != MODEL_QK_NORM_NONE) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
-                               "q and k are normalized behind layers of their own; set qkv = "
-                               "apart, or qk_norm = none");
-    }
-    if (network->local_rope_base && !network->global_every) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "local_rope_base"), error,
-                               "local_rope_base is of the blocks between those that global_every "
-                               "counts; give it too");
-    }
-    if (network->global_every && !network->local_rope_base && !network->window) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "global_every"), error,
-                               "global_every says which blocks have no window and no "
-                               "local_rope_base; give one of them");
-    }
-    if (network->window && (network->window < 2 || network->scores_in_memory)) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "window"), error,
-                               network->scores_in_memory
-                                   ? "a window is known with attention's kernel alone; set "
-                                     "attention = kernel"
-                                   : "window must be at least 2");
-    }
-    if (network->global_every && (network->rope != MODEL_ROPE_REAL || network->unturned_every)) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "global_every"), error,
-                               "global_every is known with rope = real, of blocks that all turn");
-    }
-    if (network->experts && network->gate != MODEL_GATE_SILU) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "gate"), error,
-                               "experts are opened by SiLU; set gate = silu");
-    }
-    if (network->residual_scale && network->norm_at != MODEL_NORM_BEFORE) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "residual_scale"), error,
-                               "residual_scale is known of a block with its norms before; set "
-                               "norm_at = before");
-    }
-    if (network->qk_norm == MODEL_QK_NORM_HEAD && network->scores_in_memory) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "qk_norm"), error,
-                               "qk_norm = head is known with attention's kernel alone; set "
-                               "attention = kernel");
-    }
-    if (network->rotary_share < 1 && network->scores_in_memory) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "rotary_share"), error,
-                               "rotary_share below 1 is known with attention's kernel alone; set "
-                               "attention = kernel");
-    }
-    if (network->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(network)) {
-        return plan_ini_refuse(
-            ini, plan_ini_find(ini, "network", "code"), error,
-            "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
-            "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding, "
-            "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
-            "own");
-    }
-    if (network->loss == MODEL_LOSS_METERED && network->loss_at != MODEL_LOSS_IN_MODEL) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "loss_at"), error,
-                               "loss = metered holds the logits anyhow; set loss_at = model");
-    }
-    if (network->alibi && network->scores_in_memory) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "positions"), error,
-                               "positions = alibi belongs to attention's kernel; set attention = "
-                               "kernel, or positions = learned");
+    return true;
+}
+
+/* Keys that are each known, but not beside each other. The first that is wrong is told. */
+static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    bool in_memory = n->scores_in_memory, is_joined = n->qkv != MODEL_QKV_APART;
+    bool is_llama = g_str_equal(n->family->name, "llama");
+    const struct {
+        bool is_wrong;
+        const char *key, *why;
+    } rules[] = {
+        {n->wide_softmax && !is_llama, "attention",
+         "attention = math-fp32 is of family llama; set attention = math"},
+        {n->rope == MODEL_ROPE_COMPLEX && in_memory, "rope",
+         "rope = complex is known with attention's kernel alone; set attention = kernel, or rope = "
+         "real"},
+        {n->rope == MODEL_ROPE_PARTIAL && in_memory, "rope",
+         "rope = partial is known with attention's kernel alone; set attention = kernel, or rope = "
+         "real"},
+        {n->rope == MODEL_ROPE_COMPLEX && is_joined, "rope",
+         "rope = complex is known of layers apart; set qkv = apart, or rope = real"},
+        {n->qk_norm != MODEL_QK_NORM_NONE && is_joined, "qk_norm",
+         "q and k are normalized behind layers of their own; set qkv = apart, or qk_norm = none"},
+        {n->local_rope_base && !n->global_every, "local_rope_base",
+         "local_rope_base is of the blocks between those that global_every counts; give it too"},
+        {n->global_every && !n->local_rope_base && !n->window, "global_every",
+         "global_every says which blocks have no window and no local_rope_base; give one of them"},
+        {n->window && in_memory, "window",
+         "a window is known with attention's kernel alone; set attention = kernel"},
+        {n->window == 1, "window", "window must be at least 2"},
+        {n->global_every && (n->rope != MODEL_ROPE_REAL || n->unturned_every), "global_every",
+         "global_every is known with rope = real, of blocks that all turn"},
+        {n->experts && n->gate != MODEL_GATE_SILU, "gate",
+         "experts are opened by SiLU; set gate = silu"},
+        {n->residual_scale && n->norm_at != MODEL_NORM_BEFORE, "residual_scale",
+         "residual_scale is known of a block with its norms before; set norm_at = before"},
+        {n->qk_norm == MODEL_QK_NORM_HEAD && in_memory, "qk_norm",
+         "qk_norm = head is known with attention's kernel alone; set attention = kernel"},
+        {n->rotary_share < 1 && in_memory, "rotary_share",
+         "rotary_share below 1 is known with attention's kernel alone; set attention = kernel"},
+        {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
+         "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
+         "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding, "
+         "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
+         "own"},
+        {n->loss == MODEL_LOSS_METERED && n->loss_at != MODEL_LOSS_IN_MODEL, "loss_at",
+         "loss = metered holds the logits anyhow; set loss_at = model"},
+        {n->alibi && in_memory, "positions",
+         "positions = alibi belongs to attention's kernel; set attention = kernel, or positions = "
+         "learned"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(rules); i++) {
+        if (rules[i].is_wrong) {
+            const PlanIniEntry *entry = plan_ini_find(ini, "network", rules[i].key);
+            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
+        }
     }
     return true;
 }
 
 bool model_network_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
-    return hidden_layer_is_sound(network, ini, error) && parts_fit(network, ini, error) &&
-           head_is_even(network, ini, error);
+    return hidden_layer_is_sound(network, ini, error) && heads_divide(network, ini, error) &&
+           parts_fit(network, ini, error) && head_is_even(network, ini, error);
 }
