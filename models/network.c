@@ -1,5 +1,6 @@
 #include "models/network.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "models/sound.h"
@@ -20,6 +21,8 @@ void model_network_free(ModelNetwork *network) {
         g_free(network);
     }
 }
+
+#define BELOW_ONE (1 - DBL_EPSILON / 2) /* the greatest number that is */
 
 /* Bounds catch slips; products of shapes are bounded when a pass is emitted. */
 static const struct {
@@ -60,22 +63,29 @@ static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIni
 static const struct {
     const char *key;
     gsize offset;
-} scales[] = {
-    {"embed_scale", offsetof(ModelNetwork, embed_scale)},
-    {"attention_scale", offsetof(ModelNetwork, attention_scale)},
-    {"residual_scale", offsetof(ModelNetwork, residual_scale)},
-    {"logits_scale", offsetof(ModelNetwork, logits_scale)},
-    {"local_rope_base", offsetof(ModelNetwork, local_rope_base)},
+    double least, most;
+    const char *range; /* in words: some bounds are of the range, some not */
+} reals[] = {
+    {"embed_scale", offsetof(ModelNetwork, embed_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"attention_scale", offsetof(ModelNetwork, attention_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"residual_scale", offsetof(ModelNetwork, residual_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"logits_scale", offsetof(ModelNetwork, logits_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"local_rope_base", offsetof(ModelNetwork, local_rope_base), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"rope_base", offsetof(ModelNetwork, rope_base), 1, 1e12, "from 1 to 1e12"},
+    {"rotary_share", offsetof(ModelNetwork, rotary_share), DBL_MIN, BELOW_ONE,
+     "above 0 and below 1"},
+    {"dropout", offsetof(ModelNetwork, dropout), 0, BELOW_ONE, "from 0 to below 1"},
 };
 
-static bool read_scale(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
-                       unsigned row, GError **error) {
+static bool read_real(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                      unsigned row, GError **error) {
     double value;
-    if (!plan_parse_double(entry->value, &value) || value < 1e-6 || value > 1e6) {
-        return plan_ini_refuse(ini, entry, error, "%s must be a number from 1e-6 to 1e6, not '%s'",
-                               entry->key, entry->value);
+    if (!plan_parse_double(entry->value, &value) || value < reals[row].least ||
+        value > reals[row].most) {
+        return plan_ini_refuse(ini, entry, error, "%s must be a number %s, not '%s'", entry->key,
+                               reals[row].range, entry->value);
     }
-    G_STRUCT_MEMBER(double, network, scales[row].offset) = value;
+    G_STRUCT_MEMBER(double, network, reals[row].offset) = value;
     return true;
 }
 
@@ -209,9 +219,14 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
             return read_enum(network, ini, entry, i, error);
         }
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(scales); i++) {
-        if (g_str_equal(scales[i].key, entry->key)) {
-            return read_scale(network, ini, entry, i, error);
+    for (unsigned i = 0; i < G_N_ELEMENTS(reals); i++) {
+        if (g_str_equal(reals[i].key, entry->key)) {
+            return read_real(network, ini, entry, i, error);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (g_str_equal(numbers[i].key, entry->key)) {
+            return read_number(network, ini, entry, i, error);
         }
     }
     if (g_str_equal(entry->key, "attention")) {
@@ -219,33 +234,6 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "rope_scaling")) {
         return read_rope_scaling(network, ini, entry, error);
-    }
-    if (g_str_equal(entry->key, "rope_base")) {
-        return (plan_parse_double(entry->value, &network->rope_base) && network->rope_base >= 1 &&
-                network->rope_base <= 1e12) ||
-               plan_ini_refuse(ini, entry, error,
-                               "rope_base must be a number from 1 to 1e12, "
-                               "not '%s'",
-                               entry->value);
-    }
-    if (g_str_equal(entry->key, "rotary_share")) {
-        return (plan_parse_double(entry->value, &network->rotary_share) &&
-                network->rotary_share > 0 && network->rotary_share < 1) ||
-               plan_ini_refuse(ini, entry, error,
-                               "rotary_share must be a number above 0 and below 1, not '%s'",
-                               entry->value);
-    }
-    if (g_str_equal(entry->key, "dropout")) {
-        return (plan_parse_double(entry->value, &network->dropout) && network->dropout >= 0 &&
-                network->dropout < 1) ||
-               plan_ini_refuse(ini, entry, error,
-                               "dropout must be a number from 0 to below 1, not '%s'",
-                               entry->value);
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        if (g_str_equal(numbers[i].key, entry->key)) {
-            return read_number(network, ini, entry, i, error);
-        }
     }
     g_assert_not_reached();
 }
