@@ -14,6 +14,8 @@ static bool refuse(const PlanOp *op, const char *why, GError **error) {
     return false;
 }
 
+/* ---- types ---------------------------------------------------------------------------------- */
+
 /* Ops whose kernels convert between their operands, or never look at what they move. */
 static bool mixes_types(PlanOpKind kind) {
     PlanOpClass op_class = plan_op_info(kind)->op_class;
@@ -118,14 +120,15 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
     return true;
 }
 
+/* ---- what it cannot do ---------------------------------------------------------------------- */
+
 static bool scales_loss(PlanOpKind kind) {
     return kind == PLAN_OP_UNSCALE_ALL || kind == PLAN_OP_UPDATE_SCALE ||
            kind == PLAN_OP_STEP_IF_FINITE || kind == PLAN_OP_ADAM_FUSED_SCALED;
 }
 
-static bool makes_window_mask(PlanOpKind kind) {
-    return kind == PLAN_OP_BACK || kind == PLAN_OP_LATER_MASK || kind == PLAN_OP_UPTO_MASK ||
-           kind == PLAN_OP_BOTH_MASK || kind == PLAN_OP_MASK_TO_BIAS;
+static bool takes_chunks(PlanOpKind kind) {
+    return kind == PLAN_OP_CHUNKED_LOSS;
 }
 
 static bool is_of_transformers_experts(PlanOpKind kind) {
@@ -134,93 +137,105 @@ static bool is_of_transformers_experts(PlanOpKind kind) {
            kind == PLAN_OP_GROUPED_PARTS;
 }
 
-bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    if (scales_loss((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for a scaled loss; set loss_scale=none with "
-                      "autocast=bf16, or run on CPU ranks (--device host)",
-                      error);
+static bool takes_turns(PlanOpKind kind) {
+    return kind == PLAN_OP_REMAINDER;
+}
+
+static bool makes_window_mask(PlanOpKind kind) {
+    return kind == PLAN_OP_BACK || kind == PLAN_OP_LATER_MASK || kind == PLAN_OP_UPTO_MASK ||
+           kind == PLAN_OP_BOTH_MASK || kind == PLAN_OP_MASK_TO_BIAS;
+}
+
+#define NO_WINDOWS                                                                                 \
+    "its attention knows no windows; lower seq below the network's window, or run on CPU ranks "   \
+    "(--device host)"
+
+/* Of these kinds it can do none. What is said of an op is the first that it is of. */
+static const struct {
+    bool (*has)(PlanOpKind kind);
+    const char *why;
+} kinds_refused[] = {
+    {scales_loss, "it has no kernels for a scaled loss; set loss_scale=none with autocast=bf16, or "
+                  "run on CPU ranks (--device host)"},
+    {takes_chunks, "it has no product that adds up what chunks leave; set loss = model in the "
+                   "network, or run on CPU ranks (--device host)"},
+    {is_of_transformers_experts,
+     "it has no kernels for experts as transformers runs them; set code = own in the network "
+     "(--network-key code=own), or run on CPU ranks (--device host)"},
+    {plan_op_is_traced, "it has no kernels for traced networks; run it on CPU ranks (--device "
+                        "host)"},
+    {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
+                           "float8=none"},
+    {plan_op_is_of_ring, "it has no kernels for sequences that ranks share; set context=1, or run "
+                         "on CPU ranks (--device host)"},
+    {takes_turns, "it has no kernel for experts that take turns; set routing = scores in the "
+                  "network, or run on CPU ranks (--device host)"},
+    {plan_op_is_exchange, "it has no kernels for experts that ranks share; set expert=1, or run on "
+                          "CPU ranks (--device host)"},
+    {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
+                          "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
+                          "the same"},
+    {makes_window_mask, NO_WINDOWS},
+};
+
+static bool has_window(const PlanRole *role, const PlanOp *op) {
+    return plan_op_dims(role, op)[8] > 1;
+}
+
+static bool drops(const PlanRole *role, const PlanOp *op) {
+    return plan_op_attrs(role, op)[1] > 0;
+}
+
+static bool keeps_no_sums(const PlanRole *role, const PlanOp *op) {
+    return op->kind == PLAN_OP_ATTENTION && plan_op_operands(role, op)[5] == PLAN_NONE;
+}
+
+static bool is_wide(const PlanRole *role, const PlanOp *op) {
+    return plan_op_dims(role, op)[4] > 256;
+}
+
+/* What attention is refused for, likewise. */
+static const struct {
+    bool (*is)(const PlanRole *role, const PlanOp *op);
+    const char *why;
+} attention_refused[] = {
+    {has_window, NO_WINDOWS},
+    {drops, "its kernel drops nothing; set attention = math (or dropout = 0) in the network"},
+    {keeps_no_sums, "its kernel leaves sums of rows, which frozen blocks in fp32 have no place "
+                    "for; set attention = math in the network, or a 16-bit dtype"},
+    {is_wide, "heads are at most 256 wide; set attention = math in the network"},
+};
+
+static bool kind_is_known(const PlanOp *op, GError **error) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds_refused); i++) {
+        if (kinds_refused[i].has((PlanOpKind)op->kind)) {
+            return refuse(op, kinds_refused[i].why, error);
+        }
     }
-    if (op->kind == PLAN_OP_CHUNKED_LOSS) {
-        return refuse(op,
-                      "it has no product that adds up what chunks leave; set loss = model in the "
-                      "network, or run on CPU ranks (--device host)",
-                      error);
+    return true;
+}
+
+static bool attention_is_known(const PlanRole *role, const PlanOp *op, GError **error) {
+    bool is_attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
+    for (unsigned i = 0; is_attention && i < G_N_ELEMENTS(attention_refused); i++) {
+        if (attention_refused[i].is(role, op)) {
+            return refuse(op, attention_refused[i].why, error);
+        }
     }
-    if (is_of_transformers_experts((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for experts as transformers runs them; set code = own in "
-                      "the network (--network-key code=own), or run on CPU ranks (--device host)",
-                      error);
-    }
-    if (plan_op_is_traced((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for traced networks; run it on CPU ranks (--device host)",
-                      error);
-    }
-    if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for float8, which can be planned and predicted; set "
-                      "float8=none",
-                      error);
-    }
-    if (plan_op_is_of_ring((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for sequences that ranks share; set context=1, or run on "
-                      "CPU ranks (--device host)",
-                      error);
-    }
-    if (op->kind == PLAN_OP_REMAINDER) {
-        return refuse(op,
-                      "it has no kernel for experts that take turns; set routing = scores in the "
-                      "network, or run on CPU ranks (--device host)",
-                      error);
-    }
-    if (plan_op_is_exchange((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "it has no kernels for experts that ranks share; set expert=1, or run on CPU "
-                      "ranks (--device host)",
-                      error);
-    }
-    if (plan_op_is_of_peers((PlanOpKind)op->kind)) {
-        return refuse(op,
-                      "no rank copies from another's memory yet; `foreshard predict` plays "
-                      "async_tensor=yes, and a run takes async_tensor=no, whose numbers are the "
-                      "same",
-                      error);
-    }
+    return true;
+}
+
+static bool data_fits(const ExecContext *context, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(context->role, op);
-    bool attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
-    if (makes_window_mask((PlanOpKind)op->kind) || (attention && d[8] > 1)) {
-        return refuse(
-            op,
-            "its attention knows no windows; lower seq below the network's window, or run "
-            "on CPU ranks (--device host)",
-            error);
-    }
-    if (attention && plan_op_attrs(context->role, op)[1] > 0) {
-        return refuse(op,
-                      "its kernel drops nothing; set attention = math (or dropout = 0) in the "
-                      "network",
-                      error);
-    }
-    if (op->kind == PLAN_OP_ATTENTION && plan_op_operands(context->role, op)[5] == PLAN_NONE) {
-        return refuse(op,
-                      "its kernel leaves sums of rows, which frozen blocks in fp32 have no place "
-                      "for; set attention = math in the network, or a 16-bit dtype",
-                      error);
-    }
-    if (attention && d[4] > 256) {
-        return refuse(op, "heads are at most 256 wide; set attention = math in the network", error);
-    }
-    if (!exec_host_step_is_bounded(context->role, op, error) ||
-        !host_step_fits(context->role, op, error)) {
-        return false;
-    }
-    if (op->kind == PLAN_OP_BATCH && context->data &&
-        !exec_data_fits(context->data, (uint64_t)d[1], d[2], error)) {
-        return false;
-    }
-    return mixes_types((PlanOpKind)op->kind) || adds_into_wider(context->role, op) ||
-           types_fit(context->role, op, error);
+    return op->kind != PLAN_OP_BATCH || !context->data ||
+           exec_data_fits(context->data, (uint64_t)d[1], d[2], error);
+}
+
+bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    const PlanRole *role = context->role;
+    return kind_is_known(op, error) && attention_is_known(role, op, error) &&
+           exec_host_step_is_bounded(role, op, error) && host_step_fits(role, op, error) &&
+           data_fits(context, op, error) &&
+           (mixes_types((PlanOpKind)op->kind) || adds_into_wider(role, op) ||
+            types_fit(role, op, error));
 }
