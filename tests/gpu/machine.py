@@ -7,6 +7,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,14 +103,30 @@ def held_open(timeout=20):
     return None
 
 
+IMPORT_SECONDS = 90  # for PyTorch from a disk that nobody has read yet; assumed
+
+
 def python_with_torch():
-    """The path of a Python that imports torch 2.11 or later, and its version of it; or (None, '')."""
+    """The path of a Python that imports torch 2.11 or later, and its version of it; or (None, ''). None is asked twice: an
+    import that hangs would take most of the time there is."""
     question = 'import torch; v = torch.__version__; assert tuple(map(int, v.split(".")[:2])) >= (2, 11); print(v)'
-    for python in (os.environ.get('FORESHARD_TORCH_PYTHON'), sys.executable, 'python3'):
-        version = output_of(python, '-c', question, timeout=180) if python else ''
+    named = (os.environ.get('FORESHARD_TORCH_PYTHON'), sys.executable, 'python3')
+    for python in dict.fromkeys(filter(None, (shutil.which(name) for name in named if name))):
+        version = output_of(python, '-c', question, timeout=IMPORT_SECONDS)
         if version:
             return python, version.strip()
     return None, ''
+
+
+# Of models/clusters, what a GPU is predicted as until it has been measured: the first of whose name it has a part.
+LIKE = (('GH200', 'gh200-alps'), ('H200', 'h200-node'), ('H100 PCIe', 'h100-pcie'), ('H100', 'dgx-h100'),
+        ('B200', 'b200-node'), ('A100', 'a100-node'))
+
+
+def cluster_like(gpu):
+    """The name of a cluster file; without a GPU, or of one that none is like, that of an H200."""
+    name = (gpu or {}).get('name', '')
+    return next((cluster for part, cluster in LIKE if part in name), 'h200-node')
 
 
 def cuda_folders(python):
@@ -146,6 +163,7 @@ class Machine:
 
     def __init__(self, python):
         self.python = python
+        self.cluster = cluster_like(None)  # that this machine is most like
         self.refused = ''  # why the driver cannot run the programs
         self.holder = None  # the process that holds the GPU open
         self.libraries = []

@@ -61,7 +61,7 @@ def network(session, name, seq=0):
 
 def cluster(session):
     """What the predictions are made with."""
-    return session.cluster or ('this-machine' if session.dry else 'h200-node')
+    return session.cluster or ('this-machine' if session.dry else session.machine.cluster)
 
 
 def far_cluster(session):

@@ -367,7 +367,7 @@ def torch_cluster(session):
         session.row('from the records', 'skip', 'a CPU\'s records make no cluster file')
         return
     machine = session.machine
-    base = os.path.join(machine.data, 'clusters', 'h200-node.ini')
+    base = os.path.join(machine.data, 'clusters', machine.cluster + '.ini')
     output = session.path('torch-measured.ini')
     fit = ['--fit-gemm', machine.programs['fit-gemm']] if 'fit-gemm' in machine.programs else []
     done = session.call('python3', '-B', os.path.join(machine.root, 'tests', 'oracle', 'gpu', 'cluster_file.py'),

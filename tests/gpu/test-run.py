@@ -1,15 +1,10 @@
-"""tests/gpu/run and tests/gpu/bundle, as far as a machine without a GPU can tell.
+"""tests/gpu/run, as far as a machine without a GPU can tell.
 
     test-run.py SOURCE-ROOT BUILD-FOLDER
 """
-import glob
-import importlib.machinery
-import importlib.util
 import json
 import os
-import random
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -18,9 +13,7 @@ import threading
 import time
 import types
 
-ROOT, BUILD = sys.argv[1:3]
-HERE = os.path.join(ROOT, 'tests', 'gpu')
-sys.path[:0] = [os.path.join(ROOT, 'tests', 'style'), HERE]
+sys.path[:0] = [os.path.join(sys.argv[1], 'tests', folder) for folder in ('style', 'gpu')]
 
 import goals  # noqa: E402
 import machine as machines  # noqa: E402
@@ -28,20 +21,7 @@ import matrix  # noqa: E402
 import parts  # noqa: E402
 from session import Done, Session  # noqa: E402
 from tap import Tap  # noqa: E402
-
-RUN, BUNDLE, KEEP = (os.path.join(HERE, name) for name in ('run', 'bundle', 'keep'))
-
-
-def run(*command, **more):
-    return subprocess.run([sys.executable, '-B', *command] if command[0].startswith(HERE) else command,
-                          capture_output=True, text=True, check=False, **more)
-
-
-def unlike(done, status, *texts):
-    said = done.stdout + done.stderr
-    complaints = ['status %d, not %d' % (done.returncode, status)] if done.returncode != status else []
-    complaints += ['does not say "%s"' % text for text in texts if text not in said]
-    return complaints + (said.split('\n')[-25:] if complaints else [])
+from trying import BUILD, HERE, ROOT, RUN, run, unlike  # noqa: E402
 
 
 # ---- the order of parts ----------------------------------------------------------------------------
@@ -232,7 +212,7 @@ def cut_case(tap, folder):
 def attempt_case(tap, folder):
     """What one case of a part raises, the cases after it do not suffer from; tests that time cut off have not missed."""
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ), programs={'foreshard-exec': 'none', 'foreshard': 'none'},
-                                    data=folder)
+                                    data=folder, cluster='h200-node')
     session = Session(machine, os.path.join(folder, 'attempts'), 1, dry=False)
     session.part, session.part_until = 'matrix', time.monotonic() + 600
     kept, tried = (matrix.play, matrix.rehearse), []
@@ -484,6 +464,37 @@ def machine_case(tap, folder):
     tap.case('/gpu/run/a machine may lack tools', complaints)
 
 
+def like_case(tap):
+    """Until it is measured, a GPU is predicted as the cluster file says that its name is in; each of those is there."""
+    wanted = {'NVIDIA H100 80GB HBM3': 'dgx-h100', 'NVIDIA H200': 'h200-node', 'NVIDIA H100 PCIe': 'h100-pcie',
+              'NVIDIA GH200 480GB': 'gh200-alps', 'NVIDIA A100-SXM4-80GB': 'a100-node', 'a GPU of no maker': 'h200-node'}
+    complaints = ['%s: %s' % (name, machines.cluster_like({'name': name})) for name, cluster in wanted.items()
+                  if machines.cluster_like({'name': name}) != cluster]
+    complaints += ['there is no ' + name for _, name in machines.LIKE
+                   if not os.path.exists(os.path.join(ROOT, 'models', 'clusters', name + '.ini'))]
+    complaints += [] if machines.cluster_like(None) == 'h200-node' else ['without a GPU']
+    tap.case('/gpu/run/a GPU is predicted as one like it', complaints)
+
+
+def torch_case(tap, folder):
+    """A Python whose import of PyTorch hangs is asked once, however often it is named, and another one is found."""
+    asked = os.path.join(folder, 'asked')
+    for name, words in (('hangs', 'echo >> %s; sleep 30' % asked), ('python3', 'echo 2.11.0+cu130')):
+        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+            file.write('#!/bin/sh\n%s\n' % words)
+        os.chmod(file.name, 0o755)
+    hangs, old = os.path.join(folder, 'hangs'), (os.environ['PATH'], machines.IMPORT_SECONDS, sys.executable)
+    os.environ['PATH'], machines.IMPORT_SECONDS, sys.executable = folder + ':' + old[0], 0.5, hangs
+    os.environ['FORESHARD_TORCH_PYTHON'] = hangs
+    found = machines.python_with_torch()
+    os.environ['PATH'], machines.IMPORT_SECONDS, sys.executable = old
+    del os.environ['FORESHARD_TORCH_PYTHON']
+    with open(asked, encoding='utf-8') as file:
+        times = len(file.readlines())
+    tap.case('/gpu/run/an import that hangs is waited for once', [] if times == 1 and found == (
+        os.path.join(folder, 'python3'), '2.11.0+cu130') else ['asked %d times, found %s' % (times, found)])
+
+
 def holder_case(tap):
     """The GPU is held open as long as the command lives, however it ends; a machine without NVML loses no time over it."""
     code = 'import machine, os; holder = machine.held_open(); print(holder.pid if holder else 0, flush=True); os._exit(0)'
@@ -605,121 +616,6 @@ def ended_by_memory(session, emulated, plan, ranks):
     return [] if good else ['status %d: %s' % (done.returncode, (done.stderr or done.stdout)[-200:].strip())]
 
 
-def keep_case(tap, folder):
-    """What a GPU machine left is filed by date and GPU; what a dry run left is not."""
-    left = os.path.join(folder, 'left')
-    os.makedirs(os.path.join(left, 'records'))
-    with open(os.path.join(left, 'records', 'host.jsonl'), 'w', encoding='utf-8') as file:
-        file.write('{"header":{}}\n')
-    with tarfile.open(os.path.join(left, 'records.tar.gz'), 'w:gz') as archive:
-        archive.add(os.path.join(left, 'records'), 'records')
-    for name in ('summary.txt', 'calibrated.ini', 'logs.tar.gz'):
-        with open(os.path.join(left, name), 'w', encoding='utf-8') as file:
-            file.write('text\n')
-    head = {'header': '2026-01-02, ...', 'date': '2026-01-02', 'gpu': {'name': 'NVIDIA H200'}, 'dry': False}
-    complaints = []
-    for dry, status in ((False, 0), (True, 2)):
-        with open(os.path.join(left, 'results.jsonl'), 'w', encoding='utf-8') as file:
-            file.write(json.dumps(head | {'dry': dry}) + '\n')
-        done = run(KEEP, left, '--into', os.path.join(folder, 'kept%d' % dry))
-        complaints += unlike(done, status)
-    kept = os.path.join(folder, 'kept0', '2026-01-02-nvidia-h200')
-    files = sorted(os.path.relpath(os.path.join(where, name), kept) for where, _, names in os.walk(kept)
-                   for name in names)
-    if files != ['calibrated.ini', 'host.jsonl', 'results.jsonl', 'summary.txt']:
-        complaints.append('keeps ' + ' '.join(files))
-    tap.case('/gpu/keep/results are filed by date and GPU', complaints)
-
-
-# ---- the bundle --------------------------------------------------------------------------------------
-
-def packing_case(tap, folder):
-    """What several programs share, as the kernels, is packed once, however far apart they stand."""
-    source, packed = os.path.join(folder, 'alike'), os.path.join(folder, 'alike.tar.xz')
-    os.makedirs(source)
-    for name, text in (('a', b'kernels'), ('b', b'others'), ('c', b'kernels')):
-        with open(os.path.join(source, name), 'wb') as file:
-            file.write(random.Random(text).randbytes(3 * 2**20))
-    loader = importlib.machinery.SourceFileLoader('bundle', BUNDLE)
-    bundle = importlib.util.module_from_spec(importlib.util.spec_from_loader('bundle', loader))
-    loader.exec_module(bundle)
-    size = bundle.pack(source, packed)
-    with tarfile.open(packed) as archive:
-        names = archive.getnames()
-    tap.case('/gpu/bundle/what programs share is packed once', ['%.1f MiB of %s' % (size / 2**20, names)] * (
-        size > 7 * 2**20 or len(names) != 4))
-
-
-def bundle_cases(tap, folder):
-    bundle = os.path.join(folder, 'bundle.tar.xz')
-    done = run(BUNDLE, '--build', BUILD, '--no-build', '-o', bundle)
-    tap.case('/gpu/bundle/it is packed', unlike(done, 0, 'MiB'))
-    if done.returncode:
-        return
-    with tarfile.open(bundle) as archive:
-        names = archive.getnames()
-    module = '/foreshard-cuda.so'
-    alone = [name for name in names if os.path.basename(name) == 'foreshard-exec'
-             and os.path.dirname(name) + module not in names]
-    tap.case('/gpu/bundle/a program has beside it what it loads', alone if any(
-        name.endswith(module) for name in names) else [])
-    output = os.path.join(folder, 'from-bundle')
-    done = run(RUN, '--dry', '--bundle', bundle, '--output', output, '--parts', 'info,matrix', '--minutes', '1')
-    tap.case('/gpu/bundle/run takes its programs from it', unlike(done, 0, 'bundle of commit', 'allocated equal at all'))
-    case = '/gpu/bundle/its programs need nothing but a C library'
-    if os.getuid() != 0 or not shutil.which('chroot'):
-        tap.skip(case, 'only root may change the root')
-        return
-    jail = os.path.join(folder, 'jail')
-    furnish(jail, bundle)
-    if glob.glob(os.path.join(jail, 'gpu-bundle', 'lib', 'lib*san.so*')):
-        tap.skip(case, 'sanitizers need more')
-        return
-    inside = ['env', '-i', 'LD_LIBRARY_PATH=/gpu-bundle/lib', 'FORESHARD_DATA=/gpu-bundle/data', shutil.which('chroot'),
-              jail]
-    complaints = unlike(run(*inside, '/gpu-bundle/bin/foreshard', 'plan', 'gpt-toy', '-n', '2', '-o', '/toy.plan'), 0)
-    complaints += unlike(run(*inside, '/gpu-bundle/bin/foreshard', 'predict', '/toy.plan', '--cluster', 'h200-node'), 0,
-                         'fits')
-    complaints += unlike(run(*inside, '/gpu-bundle/bin/check-memory', '/gpu-bundle/tests/oracle/gpu/samples/'
-                             'memory-gpt-toy-fsdp2-w8.jsonl'), 0, 'allocated holds')
-    with tarfile.open(bundle) as archive:
-        manifest = json.load(archive.extractfile('gpu-bundle/manifest.json'))
-    execute = (*inside, '/gpu-bundle/bin/foreshard-exec')
-    complaints += unlike(run(*execute, '/toy.plan', '--local-ranks', '2', '--steps', '2'), 0, 'step time')
-    no_cuda = 'cannot be loaded: libcu' if 'bin/foreshard-cuda.so' in manifest['programs'] else '-Dcuda=enabled'
-    complaints += unlike(run(*execute, '/toy.plan', '--device', 'cuda'), 1 if no_cuda[0] == 'c' else 2, no_cuda)
-    for name in ('tmp', 'dev'):
-        os.makedirs(os.path.join(jail, name))
-    with open(os.path.join(jail, 'dev', 'null'), 'w', encoding='utf-8'):
-        pass  # empty, as the real one is to whoever reads it
-    for test in manifest['tests']:  # one that links nothing of CUDA itself
-        if test['name'] == 'exec/gpu':
-            words = [os.path.join('/gpu-bundle', word) if word.startswith(('files/', 'bin/')) else word
-                     for word in test['command']]
-            more = ['%s=%s' % pair for pair in machines.of_test(test['environment']).items()]
-            complaints += unlike(run(*inside[:2], *more, *inside[2:], *words), 0, '# SKIP no GPU')
-    tap.case(case, complaints)
-
-
-def furnish(jail, bundle):
-    """A root with the C library, its loader and the unpacked bundle; nothing else."""
-    os.makedirs(jail)
-    with tarfile.open(bundle) as archive:
-        archive.extractall(jail)
-    printed = subprocess.run(['ldd', os.path.join(jail, 'gpu-bundle', 'bin', 'foreshard')], capture_output=True,
-                             text=True, check=True).stdout
-    for path in re.findall(r'(/\S+)', printed):
-        if re.match(r'(ld-linux.*|libc|libm)\.so', os.path.basename(path)):
-            os.makedirs(os.path.dirname(jail + path), exist_ok=True)
-            shutil.copy2(os.path.realpath(path), jail + path)
-    for folder in glob.glob('/lib*'):  # the loader looks in /lib; here that may be a link into /usr
-        target = os.path.join(jail, 'usr' + folder)
-        if os.path.islink(folder) and not os.path.exists(target):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            if os.path.isdir(jail + folder):
-                shutil.copytree(jail + folder, target)
-
-
 def main():
     tap = Tap()
     cases_case(tap)
@@ -738,14 +634,13 @@ def main():
         machine_case(tap, folder)
         sanitized_case(tap, folder)
         driver_case(tap, folder)
+        like_case(tap)
+        torch_case(tap, folder)
         holder_case(tap)
         fork_case(tap, folder)
         later_case(tap, folder)
         command_cases(tap, folder)
         plans_case(tap, folder)
-        keep_case(tap, folder)
-        packing_case(tap, folder)
-        bundle_cases(tap, folder)
     return tap.finish()
 
 
