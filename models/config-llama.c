@@ -16,7 +16,11 @@ static bool append_llama(const ModelConfig *c) {
     } else if (g_str_has_prefix(model_type, "olmo")) {
         g_string_append(c->ini, "qk_norm = width\nnorm_at = after\n");
     }
-    return model_config_seq(c);
+    static const char *const larger[] = {"mixtral", "olmo2", "olmo3", "phi3", NULL};
+    return model_config_append_number(c, g_strv_contains(larger, model_type)
+                                             ? "norm_eps=rms_norm_eps:1e-05"
+                                             : "norm_eps=rms_norm_eps:1e-06") &&
+           model_config_seq(c);
 }
 
 static bool append_silu_llama(const ModelConfig *c) {

@@ -186,11 +186,11 @@ static uint32_t run_q_or_k(const ModelLlama *llama, const ModelAttention *attent
     }
     uint32_t y = model_run_linear(w, layer, x, out, w->width);
     if (llama->qk_norm == MODEL_QK_NORM_WIDTH) {
-        y = model_run_rmsnorm_of(w, norm, y, w->rows, out, MODEL_LLAMA_EPS);
+        y = model_run_rmsnorm_of(w, norm, y, w->rows, out, llama->norm_eps);
     }
     y = model_run_heads(w, attention, y, which);
     return llama->qk_norm == MODEL_QK_NORM_HEAD
-               ? model_run_rmsnorm_of(w, norm, y, w->rows * heads, llama->head_dim, MODEL_LLAMA_EPS)
+               ? model_run_rmsnorm_of(w, norm, y, w->rows * heads, llama->head_dim, llama->norm_eps)
                : y;
 }
 
@@ -395,9 +395,9 @@ static uint32_t run_mlp(const ModelLlama *llama, const ModelLlamaBlock *block, u
 static ModelStream run_with_norms_before(const ModelLlama *llama, const ModelLlamaBlock *block,
                                          ModelStream stream) {
     const ModelWalk *w = &llama->between;
-    uint32_t x, normed = model_run_stream_norm(w, &block->norm_1, stream, MODEL_LLAMA_EPS, &x);
+    uint32_t x, normed = model_run_stream_norm(w, &block->norm_1, stream, llama->norm_eps, &x);
     uint32_t a = run_attention(llama, block, normed);
-    normed = model_run_add_norm(w, &block->norm_2, x, a, MODEL_LLAMA_EPS, &x);
+    normed = model_run_add_norm(w, &block->norm_2, x, a, llama->norm_eps, &x);
     uint32_t m = run_mlp(llama, block, normed);
     return model_leave_block(w, x, m);
 }
@@ -418,9 +418,9 @@ static ModelStream run_scaled(const ModelLlama *llama, const ModelLlamaBlock *bl
                               ModelStream stream) {
     const ModelWalk *w = &llama->between;
     uint32_t a = run_attention(llama, block,
-                               model_run_rmsnorm(w, &block->norm_1, stream.a, MODEL_LLAMA_EPS));
+                               model_run_rmsnorm(w, &block->norm_1, stream.a, llama->norm_eps));
     uint32_t x = add_scaled(llama, stream.a, a);
-    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, MODEL_LLAMA_EPS));
+    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, llama->norm_eps));
     uint32_t y = add_scaled(llama, x, m);
     plan_graph_leave(w->graph, &y, 1);
     return (ModelStream){y, PLAN_NONE};
@@ -432,9 +432,9 @@ static ModelStream run_with_norms_after(const ModelLlama *llama, const ModelLlam
     const ModelWalk *w = &llama->between;
     uint32_t a = run_attention(llama, block, stream.a);
     uint32_t x =
-        model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->norm_1, a, MODEL_LLAMA_EPS));
+        model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->norm_1, a, llama->norm_eps));
     uint32_t m = run_mlp(llama, block, x);
-    return model_leave_block(w, x, model_run_rmsnorm(w, &block->norm_2, m, MODEL_LLAMA_EPS));
+    return model_leave_block(w, x, model_run_rmsnorm(w, &block->norm_2, m, llama->norm_eps));
 }
 
 /* Before and behind: what a block adds is normed once more. */
@@ -442,11 +442,11 @@ static ModelStream run_with_norms_at_both(const ModelLlama *llama, const ModelLl
                                           ModelStream stream) {
     const ModelWalk *w = &llama->between;
     uint32_t a = run_attention(llama, block,
-                               model_run_rmsnorm(w, &block->norm_1, stream.a, MODEL_LLAMA_EPS));
+                               model_run_rmsnorm(w, &block->norm_1, stream.a, llama->norm_eps));
     uint32_t x =
-        model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->after_1, a, MODEL_LLAMA_EPS));
-    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, MODEL_LLAMA_EPS));
-    return model_leave_block(w, x, model_run_rmsnorm(w, &block->after_2, m, MODEL_LLAMA_EPS));
+        model_run_residual(w, stream.a, model_run_rmsnorm(w, &block->after_1, a, llama->norm_eps));
+    uint32_t m = run_mlp(llama, block, model_run_rmsnorm(w, &block->norm_2, x, llama->norm_eps));
+    return model_leave_block(w, x, model_run_rmsnorm(w, &block->after_2, m, llama->norm_eps));
 }
 
 static ModelStream run_in_order(const ModelLlama *llama, const ModelLlamaBlock *block,

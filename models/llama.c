@@ -71,14 +71,14 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
                          ModelStream stream, uint32_t targets) {
     const ModelWalk *w = &llama->walk;
     if (w->graph->tensor == 1) {
-        return model_run_head(w, norm, head, stream, MODEL_LLAMA_EPS, targets, llama->vocab);
+        return model_run_head(w, norm, head, stream, llama->norm_eps, targets, llama->vocab);
     }
     ModelLayer product = *head;
     product.module = PLAN_NONE;
     plan_graph_hold(w->graph, stream.a);
     bool before = w->graph->fused;
     w->graph->fused |= w->graph->compiled_norm;
-    uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, MODEL_LLAMA_EPS);
+    uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, llama->norm_eps);
     w->graph->fused = before;
     plan_graph_enter(w->graph, head->module, &normed, 1);
     uint32_t logits = model_run_linear(w, &product, model_llama_gather_tokens(llama, normed),
@@ -261,7 +261,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
-    uint32_t x, normed = model_run_last_norm(w, &norm, stream, MODEL_LLAMA_EPS, &x);
+    uint32_t x, normed = model_run_last_norm(w, &norm, stream, llama->norm_eps, &x);
     bool is_dense_qwen =
         !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
     if (is_dense_qwen || network->unturned_every) {
@@ -316,6 +316,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .kv_repeated = network->kv_repeated && network->kv_heads &&
                        network->kv_heads < network->heads && (!graph->fused || graph->context > 1),
         .norm_at = network->norm_at,
+        .norm_eps = network->norm_eps,
         .gate = network->gate,
         .gate_up_joined = network->gate_up_joined,
         .embed_scale = network->embed_scale,
@@ -354,7 +355,7 @@ const ModelFamily model_llama = {
     "llama",
     "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
     "shared_ffn route_norm routing kv_heads head_dim tied "
-    "code rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
+    "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
     "global_every local_rope_base window window_by loss loss_at rope",
     emit};

@@ -6,8 +6,6 @@
 #include "models/experts.h"
 #include "models/layers.h"
 
-static const double MODEL_LLAMA_EPS = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
-
 /* What modules are called. */
 typedef struct {
     const char *embed, *attn, *q, *k, *v, *o, *qkv, *mlp, *gate, *up, *gate_up, *down;
@@ -25,6 +23,7 @@ typedef struct {
     bool in_memory, wide_softmax, qkv_bias, kv_repeated, gate_up_joined;
     ModelNormAt norm_at;
     ModelGate gate;
+    double norm_eps;
     double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
     ModelQkv qkv;
     ModelQkNorm qk_norm;

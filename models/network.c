@@ -72,6 +72,7 @@ static const struct {
     {"logits_scale", offsetof(ModelNetwork, logits_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"local_rope_base", offsetof(ModelNetwork, local_rope_base), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"rope_base", offsetof(ModelNetwork, rope_base), 1, 1e12, "from 1 to 1e12"},
+    {"norm_eps", offsetof(ModelNetwork, norm_eps), 0, 1, "from 0 to 1"},
     {"rotary_share", offsetof(ModelNetwork, rotary_share), DBL_MIN, BELOW_ONE,
      "above 0 and below 1"},
     {"dropout", offsetof(ModelNetwork, dropout), 0, BELOW_ONE, "from 0 to below 1"},
@@ -344,6 +345,7 @@ ModelNetwork *model_network_read(const char *text, gsize length, const char *fil
     network->name = name_of(file_name);
     network->text = g_strndup(text, length);
     network->rope_base = 10000;
+    network->norm_eps = 1e-5; /* rms_norm_eps of Llama 2 and 3 */
     network->rotary_share = 1;
     if (!find_family(network, ini, error)) {
         return NULL;

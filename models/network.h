@@ -101,6 +101,7 @@ typedef struct {
     bool keeps_scores;                   /* a token's scores are not divided by their sum */
     bool routes_in_turn;                 /* tokens go to experts by turns, whatever the scores */
     double rope_base;
+    double norm_eps;          /* llama: added to the mean of squares that RMSNorm divides by */
     double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */
     bool sequential;          /* neox: the hidden layer stands behind attention */
     ModelRope rope;           /* llama */

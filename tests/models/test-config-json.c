@@ -359,6 +359,11 @@ static void becomes_a_network(gconstpointer data) {
     g_assert_cmpuint(parameters_of(network), ==, published[i].parameters);
     g_assert_cmpuint(network->seq, ==, published[i].seq);
     g_assert_cmpfloat(network->rope_base, ==, published[i].rope_base);
+    const char *eps = strstr(published[i].text, "rms_norm_eps\":");
+    if (eps) {
+        g_assert_cmpfloat(network->norm_eps, ==,
+                          g_ascii_strtod(eps + strlen("rms_norm_eps\":"), NULL));
+    }
     g_assert_cmpstr(network->rope_scaling, ==, published[i].rope_scaling);
     g_assert_cmpstr(network->dropouts, ==, published[i].dropouts);
     g_assert_cmpuint(network->window, ==, published[i].window);
@@ -397,6 +402,7 @@ static void says_both_bases(void) {
         g_assert_no_error(error);
         g_assert_cmpfloat(network->rope_base, ==, 500000);
         g_assert_cmpfloat(network->local_rope_base, ==, 1000);
+        g_assert_cmpfloat(network->norm_eps, ==, 1e-6); /* Gemma 3's, where its file is silent */
         g_assert_cmpuint(network->global_every, ==, 6);
         g_assert_cmpstr(network->rope_scaling, ==, i ? "linear" : NULL);
     }

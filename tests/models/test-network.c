@@ -539,7 +539,7 @@ static void q_and_k_normalized(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text =
             g_strconcat("[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=4\nkv_heads=2\n"
-                        "head_dim=6\nffn=12\nvocab=4\nseq=4\n",
+                        "head_dim=6\nffn=12\nvocab=4\nseq=4\nnorm_eps=2e-6\n",
                         cases[i].key, NULL);
         g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
         g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 3}, NULL);
@@ -552,6 +552,9 @@ static void q_and_k_normalized(void) {
             const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
             const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
             bool is_norm = op->kind == PLAN_OP_RMSNORM;
+            if (is_norm) {
+                g_assert_cmpfloat(g_array_index(graph->attrs, double, op->attrs), ==, 2e-6);
+            }
             n += is_norm && dims[0] == cases[i].q[0] && dims[1] == cases[i].q[1];
             n += is_norm && dims[0] == cases[i].k[0] && dims[1] == cases[i].k[1];
         }
