@@ -209,9 +209,8 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
                 s->tensor_plan != PLAN_TENSOR_TORCHTITAN)) {
         why = "norms of q and k with float8, async_tensor or another tensor_plan; set float8=no, "
               "async_tensor=no and tensor_plan=torchtitan";
-    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_KERNEL ||
-               n->loss == MODEL_LOSS_CHUNKED) {
-        why = "a loss but PyTorch's own; set loss = ops or fp32";
+    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_CHUNKED) {
+        why = "a loss but PyTorch's own, or a compiled one; set loss = ops, fp32 or kernel";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,

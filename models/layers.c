@@ -523,6 +523,14 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     PlanDtype dtypes[] = {dtype, dtype};
     uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    bool is_shared = w->graph->tensor > 1 && !w->graph->whole_ends;
+    if (is_shared && w->loss == MODEL_LOSS_KERNEL) {
+        plan_graph_hold(w->graph, logits);
+        uint32_t shared =
+            plan_graph_shared_compiled_loss(w->graph, logits, targets, w->rows, vocab);
+        plan_graph_keep(w->graph, logits);
+        return shared;
+    }
     if (loss_is_one_kernel(w)) {
         w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
@@ -533,7 +541,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     if (loss_is_wide(w)) {
         logits = model_run_widen(w, logits);
     }
-    if (w->graph->tensor > 1 && !w->graph->whole_ends) {
+    if (is_shared) {
         uint32_t shared = plan_graph_shared_loss(w->graph, logits, targets, w->rows, vocab);
         plan_graph_keep(w->graph, logits);
         return shared;

@@ -18,7 +18,7 @@ typedef enum {
     MODEL_LOSS_FP32_LOGITS, /* so, of logits that the network itself makes fp32 */
     MODEL_LOSS_FP32,        /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
     MODEL_LOSS_METERED, /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
-    MODEL_LOSS_KERNEL,  /* by one kernel, also where a network's are eager: compiled by itself */
+    MODEL_LOSS_KERNEL,  /* compiled by itself, beside eager kernels too: one, where shared a few */
     MODEL_LOSS_CHUNKED  /* with the head, so many rows at a time: chunked-loss.c */
 } ModelLoss;
 

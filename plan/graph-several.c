@@ -151,6 +151,19 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
     return values[2];
 }
 
+uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint32_t targets,
+                                         uint64_t rows, uint64_t cols) {
+    uint32_t values[6] = {logits, targets};
+    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+    PlanGraphValue made[] = {{.elements = 1, .dtype = PLAN_FP32, .requires_grad = true},
+                             {.elements = rows * cols, .dtype = PLAN_FP32},
+                             {.elements = rows, .dtype = PLAN_UINT8},
+                             {.elements = 1, .dtype = PLAN_FP32}};
+    add_several(graph, PLAN_GRAPH_SHARED_COMPILED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
+                G_N_ELEMENTS(dims));
+    return values[2];
+}
+
 uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
                                    const PlanGraphRing *ring, double scale) {
     uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, q_k_v[0])->dtype;

@@ -35,6 +35,8 @@
  *                   cast to float8 before they are gathered (autograd/float8-shared.c)
  *   SHARED_LOSS     of logits of which each rank has some columns: cross entropy's mean, the
  *                   logarithms, and how many targets count
+ *   SHARED_COMPILED_LOSS  the same of a compiler's one program: the mean, the logits' gradient but
+ *                   for its factor, a mask of the targets that count, and how many do
  * and without a kernel forward:
  *   SHARED_AGAIN    what was gathered already, by itself; backward by itself, as a gather
  *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
@@ -75,6 +77,7 @@ typedef enum {
     PLAN_GRAPH_SHARED_GATHER_FLOAT8,
     PLAN_GRAPH_SHARED_SCATTER_FLOAT8,
     PLAN_GRAPH_SHARED_LOSS,
+    PLAN_GRAPH_SHARED_COMPILED_LOSS,
     PLAN_GRAPH_FLOAT8_LINEAR,
     PLAN_GRAPH_RING_ATTENTION,
     PLAN_GRAPH_RING_ROWS,
@@ -356,6 +359,9 @@ void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_
                             uint64_t width);
 uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
                                 uint64_t cols);
+/* The same in fp32, of logits as they are. */
+uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint32_t targets,
+                                         uint64_t rows, uint64_t cols);
 /* Of SHARED_GATHER_FLOAT8's dims, behind the tokens': whether a norm made them, and looks for the
  * largest number. */
 enum {

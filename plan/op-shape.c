@@ -357,6 +357,17 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return is ? times(d[0], d[1]) : d[0];
     case PLAN_OP_PUT_COLUMN:
         return slot == 3 ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_LARGEST:
+    case PLAN_OP_SUM_OF_EXPS:
+        return is ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_PICK_TARGETS:
+        return slot == 1 || slot == 4 ? times(d[0], d[1]) : d[0];
+    case PLAN_OP_MEAN_PICKED:
+        return slot < 2 ? d[0] : 1;
+    case PLAN_OP_ADD_SOFTMAX:
+        return slot == 2 || slot == 3 ? d[0] : times(d[0], d[1]);
+    case PLAN_OP_SCALE_COUNTED:
+        return slot == 1 ? d[0] : slot == 2 || slot == 3 ? 1 : times(d[0], d[1]);
     case PLAN_OP_COUNT_TARGETS:
         return slot < 2 ? d[0] : 1;
     case PLAN_OP_SPREAD_COUNTED:

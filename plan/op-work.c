@@ -180,6 +180,9 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_PICK_COLUMN || kind == PLAN_OP_PUT_COLUMN) {
         /* One number of a row is read, and written elsewhere; putting also reads which row. */
         work.bytes = (double)dims[0] * (2 * size + (kind == PLAN_OP_PUT_COLUMN ? 16 : 8));
+    } else if (kind == PLAN_OP_PICK_TARGETS) {
+        /* A target, three numbers of a row and a mask, and one number written in each of two. */
+        work.bytes = (double)dims[0] * (8 + 3 * size + 1 + 2 * size);
     } else if (kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_IN) {
         /* Only this rank's slice is written. */
         work.bytes = 2 * (double)dims[0] * size;

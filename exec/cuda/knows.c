@@ -131,6 +131,12 @@ static bool takes_chunks(PlanOpKind kind) {
     return kind == PLAN_OP_CHUNKED_LOSS;
 }
 
+static bool is_of_compiled_loss(PlanOpKind kind) {
+    return kind == PLAN_OP_LARGEST || kind == PLAN_OP_SUM_OF_EXPS || kind == PLAN_OP_PICK_TARGETS ||
+           kind == PLAN_OP_MEAN_PICKED || kind == PLAN_OP_ADD_SOFTMAX ||
+           kind == PLAN_OP_SCALE_COUNTED;
+}
+
 static bool is_of_transformers_experts(PlanOpKind kind) {
     return kind == PLAN_OP_NARROW || kind == PLAN_OP_TALLY || kind == PLAN_OP_TALLY_ENDS ||
            kind == PLAN_OP_INVERT || kind == PLAN_OP_SUM_EACH || kind == PLAN_OP_REPEAT_EACH ||
@@ -159,6 +165,9 @@ static const struct {
                   "run on CPU ranks (--device host)"},
     {takes_chunks, "it has no product that adds up what chunks leave; set loss = model in the "
                    "network, or run on CPU ranks (--device host)"},
+    {is_of_compiled_loss,
+     "it has no kernels for a compiled loss of logits that ranks share; set loss = fp32 in the "
+     "network (--network-key loss=fp32), or run on CPU ranks (--device host)"},
     {is_of_transformers_experts,
      "it has no kernels for experts as transformers runs them; set code = own in the network "
      "(--network-key code=own), or run on CPU ranks (--device host)"},

@@ -55,6 +55,12 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
 #define COLLECTIVE(id, ...) case PLAN_OP_##id:
 #include "plan/collectives.def"
 #undef COLLECTIVE
+    case PLAN_OP_LARGEST: /* a compiled loss, which knows.c has refused */
+    case PLAN_OP_SUM_OF_EXPS:
+    case PLAN_OP_PICK_TARGETS:
+    case PLAN_OP_MEAN_PICKED:
+    case PLAN_OP_ADD_SOFTMAX:
+    case PLAN_OP_SCALE_COUNTED:
     case PLAN_N_OP_KINDS:
         break;
     }

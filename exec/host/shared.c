@@ -4,6 +4,7 @@
 
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
+#include "kernels/host/loss.h"
 
 /* ---- indices of which another rank may have the row ----------------------------------------- */
 
@@ -155,6 +156,14 @@ static void spread_counted(const ExecTask *t) {
     }
 }
 
+/* Of all ranks' columns, of which this rank has as many as each other. */
+static bool pick_targets(const ExecTask *t) {
+    int64_t all = dims(t)[1] * (int64_t)t->context->plan->axes[t->op->axis];
+    return kernel_pick_targets_f32(f32(t, 5), bytes(t, 6), f32(t, 4), i64(t, 0), f32(t, 1),
+                                   f32(t, 2), f32(t, 3), dim(t, 0), dim(t, 1), first_of_rank(t),
+                                   all);
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 bool exec_shared_compute(const ExecTask *t) {
@@ -207,6 +216,25 @@ bool exec_shared_compute(const ExecTask *t) {
         return put_column(t);
     case PLAN_OP_SPREAD_COUNTED:
         spread_counted(t);
+        return true;
+    case PLAN_OP_LARGEST:
+        kernel_largest_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_SUM_OF_EXPS:
+        kernel_sum_of_exps_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
+        return true;
+    case PLAN_OP_PICK_TARGETS:
+        return pick_targets(t);
+    case PLAN_OP_MEAN_PICKED:
+        kernel_mean_picked_f32(f32(t, 2), f32(t, 3), i64(t, 0), f32(t, 1), dim(t, 0));
+        return true;
+    case PLAN_OP_ADD_SOFTMAX:
+        kernel_add_softmax_f32(f32(t, 4), f32(t, 0), f32(t, 1), f32(t, 2), f32(t, 3), dim(t, 0),
+                               dim(t, 1));
+        return true;
+    case PLAN_OP_SCALE_COUNTED:
+        kernel_scale_counted_f32(f32(t, 4), f32(t, 0), bytes(t, 1), f32(t, 2), f32(t, 3), dim(t, 0),
+                                 dim(t, 1));
         return true;
 #define OP(id, ...)       case PLAN_OP_##id:
 #define SHARE_OP(id, ...) /* those above */

@@ -181,3 +181,90 @@ KERNEL(bool, kernel_cross_entropy_backward_f32)
     }
     return true;
 }
+
+/* ---- of some columns ------------------------------------------------------------------------ */
+
+KERNEL(void, kernel_largest_f32)(float *most, const float *x, size_t rows, size_t width) {
+    for (size_t r = 0; r < rows; r++) {
+        most[r] = max_f32(x + r * width, width, -INFINITY);
+    }
+}
+
+KERNEL(void, kernel_sum_of_exps_f32)
+(float *sum, const float *x, const float *most, size_t rows, size_t width) {
+    for (size_t r = 0; r < rows; r++) {
+        const float *row = x + r * width;
+        float largest = most[r];
+        double total = 0.0;
+
+        KERNEL_SUM(total)
+        for (size_t i = 0; i < width; i++) {
+            total += (double)exp_f32(row[i] - largest);
+        }
+        sum[r] = (float)total;
+    }
+}
+
+KERNEL(bool, kernel_pick_targets_f32)
+(float *picked, uint8_t *counted, float *less, const int64_t *target, const float *logits,
+ const float *most, const float *sum, size_t rows, size_t width, int64_t first, int64_t all) {
+    for (size_t r = 0; r < rows; r++) {
+        if (target[r] >= all) {
+            return false;
+        }
+        bool is_here = target[r] >= first && target[r] - first < (int64_t)width;
+
+        counted[r] = target[r] >= 0;
+        picked[r] = 0;
+        if (counted[r] && is_here) {
+            size_t at = r * width + (size_t)(target[r] - first);
+
+            picked[r] = logits[at] - most[r] - (float)log((double)sum[r]);
+            less[at] = -1;
+        }
+    }
+    return true;
+}
+
+KERNEL(void, kernel_mean_picked_f32)
+(float *loss, float *total, const int64_t *target, const float *picked, size_t rows) {
+    double sum = 0.0;
+    size_t count = 0;
+
+    for (size_t r = 0; r < rows; r++) {
+        sum -= target[r] >= 0 ? (double)picked[r] : 0;
+        count += target[r] >= 0;
+    }
+    loss[0] = count > 0 ? (float)(sum / (double)count) : NAN;
+    total[0] = (float)count;
+}
+
+KERNEL(void, kernel_add_softmax_f32)
+(float *y, const float *less, const float *x, const float *most, const float *sum, size_t rows,
+ size_t width) {
+    for (size_t r = 0; r < rows; r++) {
+        const float *less_row = less + r * width;
+        const float *x_row = x + r * width;
+        float *y_row = y + r * width;
+        float largest = most[r], below = (float)log((double)sum[r]);
+
+        KERNEL_LOOP
+        for (size_t i = 0; i < width; i++) {
+            y_row[i] = less_row[i] + exp_f32(x_row[i] - largest - below);
+        }
+    }
+}
+
+KERNEL(void, kernel_scale_counted_f32)
+(float *dx, const float *y, const uint8_t *counted, const float *dloss, const float *total,
+ size_t rows, size_t width) {
+    for (size_t r = 0; r < rows; r++) {
+        const float *y_row = y + r * width;
+        float *dx_row = dx + r * width, share = counted[r] ? dloss[0] / total[0] : 0;
+
+        KERNEL_LOOP
+        for (size_t i = 0; i < width; i++) {
+            dx_row[i] = y_row[i] * share;
+        }
+    }
+}

@@ -46,3 +46,28 @@ bool kernel_cross_entropy_forward_f32(float *loss, float *total_weight, float *l
 bool kernel_cross_entropy_backward_f32(float *logits, const float *dloss, const int64_t *target,
                                        const float *total_weight, const float *lse, size_t rows,
                                        size_t classes);
+
+/* The same of logits of which each of several callers has some columns, [rows, width] from column
+ * `first` on of `all`; a target below 0 does not count. Between the steps they settle on the
+ * largest number and the sum of each row (maximum, sum) and on what is picked (sum).
+ *
+ * most[r] = the largest of the row. */
+void kernel_largest_f32(float *most, const float *x, size_t rows, size_t width);
+/* sum[r] = sum of exp(x[r, i] - most[r]). */
+void kernel_sum_of_exps_f32(float *sum, const float *x, const float *most, size_t rows,
+                            size_t width);
+/* counted[r]: whether the target counts. Where its column is the caller's, picked[r] is the
+ * logarithm of the softmax there and less[r, column] becomes -1; else picked[r] is 0. False, with
+ * outputs undefined, if a target is no column of all. */
+bool kernel_pick_targets_f32(float *picked, uint8_t *counted, float *less, const int64_t *target,
+                             const float *logits, const float *most, const float *sum, size_t rows,
+                             size_t width, int64_t first, int64_t all);
+/* loss[0] = -(mean of picked over the rows that count); total[0] = how many those are. */
+void kernel_mean_picked_f32(float *loss, float *total, const int64_t *target, const float *picked,
+                            size_t rows);
+/* y = less + exp(x - most[r]) / sum[r]; y may alias less. */
+void kernel_add_softmax_f32(float *y, const float *less, const float *x, const float *most,
+                            const float *sum, size_t rows, size_t width);
+/* dx = y dloss / total where the row counts, else 0; dx may alias y. */
+void kernel_scale_counted_f32(float *dx, const float *y, const uint8_t *counted, const float *dloss,
+                              const float *total, size_t rows, size_t width);

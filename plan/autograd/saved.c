@@ -93,9 +93,10 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_PLACE_ROWS] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
-    static const Saved nothing,
-        row_first = {2, {0, 1}}, of_shared_rows = {1, {1}}, of_shared_loss = {3, {1, 4, 3}},
-        of_ring = {7, {1, 0, 2, 4, 3, 6, 5}}, of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
+    static const Saved nothing, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
+                                of_shared_loss = {3, {1, 4, 3}}, of_compiled_loss = {3, {3, 5, 4}},
+                                of_ring = {7, {1, 0, 2, 4, 3, 6, 5}},
+                                of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
     /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
      * made again. */
     static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
@@ -108,8 +109,9 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
     }
     if (op->kind >= PLAN_N_OP_KINDS) {
-        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS   ? &of_shared_rows
-               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS ? &of_shared_loss
+        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS            ? &of_shared_rows
+               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS          ? &of_shared_loss
+               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_COMPILED_LOSS ? &of_compiled_loss
                : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION
                    ? (graph->compiled ? &of_compiled_ring : &of_ring)
                    : &nothing;

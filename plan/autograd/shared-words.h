@@ -1,7 +1,8 @@
 /* plan/autograd/shared-words.h - the words in which layers that ranks share are written: their
  * kernels, collectives over the ranks that share, an index in a rank's part of a table.
  *
- * For shared.c (tokens, tables) and shared-loss.c (the loss) alone.
+ * For shared.c (tokens, tables), shared-loss.c (the loss by PyTorch's ops) and
+ * shared-loss-compiled.c (by a compiler's) alone.
  */
 #pragma once
 
@@ -49,3 +50,5 @@ PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, 
 
 void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_shared_loss_backward(const PlanBackward *b);
+void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_shared_compiled_loss_backward(const PlanBackward *b);

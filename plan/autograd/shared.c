@@ -170,8 +170,10 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
         plan_run_give(run, op, 0, own_of(run, &tokens, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_forward(run, op);
-    } else {
+    } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
         plan_shared_loss_forward(run, op);
+    } else {
+        plan_shared_compiled_loss_forward(run, op);
     }
 }
 
@@ -200,7 +202,9 @@ void plan_shared_backward(const PlanBackward *b) {
         b->dx[0] = own_of(b->run, &tokens, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_backward(b);
-    } else {
+    } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
         plan_shared_loss_backward(b);
+    } else {
+        plan_shared_compiled_loss_backward(b);
     }
 }

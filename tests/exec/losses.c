@@ -186,6 +186,10 @@ static const char *const with_norms_of_heads[] = {
 static const char *const with_one_kernel_of_loss[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
+    "-n 4 --tensor 2 --micro-batch 6",
+    "-n 2 --tensor 2 --micro-batch 3 --accumulate 4 --kernels compiled --checkpointing full",
+    "-n 2 --tensor 2 --micro-batch 12 --sharding none --kernels compiled",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3 --kernels compiled",
     NULL,
 };
 static const char *const with_llama_clipped[] = {

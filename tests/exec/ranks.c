@@ -62,6 +62,9 @@ static void memory_is_as_predicted(void) {
         "--checkpointing selective-op --sharding hybrid --replicate 2 --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --checkpointing full --clip 1",
         "llama-toy -n 4 --tensor 2 --micro-batch 2 --kernels compiled",
+        "llama-toy --network-key loss=kernel --network-key loss_at=loop -n 4 --tensor 2 "
+        "--micro-batch 2 --kernels compiled --param-dtype bf16 --clip 1",
+        "llama-toy --network-key loss=kernel -n 4 --tensor 2 --accumulate 2",
         "llama-toy -n 8 --tensor 2 --sharding hybrid --replicate 2 --clip 1",
         "llama-toy --network-key layers=6 -n 8 --pipeline 2 --tensor 2 --accumulate 3 --sharding "
         "hybrid --replicate 2 --clip 1",

@@ -245,6 +245,115 @@ static void test_fused(void) {
     g_assert_false(kernel_cross_entropy_forward_f32(&loss, &total, &lse, logits, &outside, 1, 3));
 }
 
+/* Of columns that several have, as many each. */
+typedef struct {
+    Size size;
+    size_t parts;
+    float *most, *sum, *picked;
+    float loss, total;
+    float *dx; /* as the whole lies */
+} Shared;
+
+static float *part_of(const float *x, const Size *size, size_t parts, size_t part) {
+    size_t width = size->width / parts;
+    float *y = g_new(float, size->rows *width);
+    for (size_t r = 0; r < size->rows; r++) {
+        memcpy(y + r * width, x + r * size->width + part * width, width * sizeof *y);
+    }
+    return y;
+}
+
+/* Settled between them: the largest number, the sum and what is picked of each row. */
+static void settle(Shared *s, const float *x) {
+    size_t rows = s->size.rows, width = s->size.width / s->parts;
+    for (size_t step = 0; step < 3; step++) {
+        float *into = step == 0 ? s->most : step == 1 ? s->sum : s->picked;
+        for (size_t p = 0; p < s->parts; p++) {
+            g_autofree float *mine = part_of(x, &s->size, s->parts, p);
+            g_autofree float *of_mine = check_poisoned(rows);
+            g_autofree float *less = g_new0(float, rows *width);
+            g_autofree uint8_t *counted = g_new(uint8_t, rows);
+            if (step == 0) {
+                kernel_largest_f32(of_mine, mine, rows, width);
+            } else if (step == 1) {
+                kernel_sum_of_exps_f32(of_mine, mine, s->most, rows, width);
+            } else {
+                g_assert_true(kernel_pick_targets_f32(
+                    of_mine, counted, less, s->size.target, mine, s->most, s->sum, rows, width,
+                    (int64_t)(p * width), (int64_t)s->size.width));
+            }
+            check_guard("of a part", of_mine, rows);
+            for (size_t r = 0; r < rows; r++) {
+                into[r] = p == 0      ? of_mine[r]
+                          : step == 0 ? MAX(into[r], of_mine[r])
+                                      : into[r] + of_mine[r];
+            }
+        }
+    }
+    kernel_mean_picked_f32(&s->loss, &s->total, s->size.target, s->picked, rows);
+}
+
+static void gradients(Shared *s, const float *x, float dloss) {
+    size_t rows = s->size.rows, width = s->size.width / s->parts;
+    for (size_t p = 0; p < s->parts; p++) {
+        g_autofree float *mine = part_of(x, &s->size, s->parts, p);
+        g_autofree float *picked = check_poisoned(rows);
+        g_autofree float *less = check_poisoned(rows * width);
+        g_autofree float *dx = check_poisoned(rows * width);
+        g_autofree uint8_t *counted = g_new(uint8_t, rows);
+        memset(less, 0, rows * width * sizeof *less);
+        kernel_pick_targets_f32(picked, counted, less, s->size.target, mine, s->most, s->sum, rows,
+                                width, (int64_t)(p * width), (int64_t)s->size.width);
+        kernel_add_softmax_f32(less, less, mine, s->most, s->sum, rows, width);
+        kernel_scale_counted_f32(dx, less, counted, &dloss, &s->total, rows, width);
+        check_guard("dx of a part", dx, rows * width);
+        kernel_scale_counted_f32(less, less, counted, &dloss, &s->total, rows, width);
+        check_same("scale_counted in place", less, dx, rows * width);
+        for (size_t r = 0; r < rows; r++) {
+            memcpy(s->dx + r * s->size.width + p * width, dx + r * width, width * sizeof *dx);
+        }
+    }
+}
+
+/* The loss and its gradient of the whole, in any number of parts, some targets not counted. */
+static void test_shared(void) {
+    static const gint64 all_count[] = {0, 35, 17, 18, 1},
+                        some_count[] = {35, IGNORE, 0, IGNORE, 20};
+    static const struct {
+        size_t parts;
+        const gint64 *target;
+    } cases[] = {{1, all_count}, {2, all_count}, {3, some_count}, {4, some_count}, {36, all_count}};
+    for (size_t c = 0; c < G_N_ELEMENTS(cases); c++) {
+        float most[5], sum[5], picked[5], dx[5 * 36], dloss = 0.7f;
+        Shared shared = {{5, 36, cases[c].target}, cases[c].parts, most, sum, picked, NAN, NAN, dx};
+        g_autofree float *x = check_random(G_N_ELEMENTS(dx), -5, 5, 1);
+        x[3 * 36 + 18] = 1000; /* which is far above the row's others, and another part's */
+        g_autofree double *wide = check_doubles(x, G_N_ELEMENTS(dx));
+        double want;
+        cross_entropy(wide, &want, &shared.size);
+        settle(&shared, x);
+        g_assert_cmpfloat(fabs((double)shared.loss - want), <=, 1e-6 * fabs(want));
+        g_assert_cmpfloat((double)shared.total, ==, cases[c].target == all_count ? 5 : 3);
+        gradients(&shared, x, dloss);
+        for (size_t i = 0; i < G_N_ELEMENTS(dx); i++) { /* central differences of the reference */
+            double at = wide[i], up, down;
+            wide[i] = at + 1e-4;
+            cross_entropy(wide, &up, &shared.size);
+            wide[i] = at - 1e-4;
+            cross_entropy(wide, &down, &shared.size);
+            wide[i] = at;
+            g_assert_cmpfloat(fabs((double)dx[i] - 0.7 * (up - down) / 2e-4), <=, 1e-6);
+        }
+    }
+    gint64 outside = 36, none = IGNORE;
+    float numbers[36] = {0}, picked, loss, total;
+    uint8_t counted;
+    g_assert_false(kernel_pick_targets_f32(&picked, &counted, numbers, &outside, numbers, numbers,
+                                           numbers, 1, 18, 0, 36));
+    kernel_mean_picked_f32(&loss, &total, &none, numbers, 1);
+    g_assert_true(isnan(loss) && total == 0);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/loss/softmax", test_softmax);
@@ -255,5 +364,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/loss/cross-entropy", test_cross_entropy);
     g_test_add_func("/kernels/loss/cross-entropy in one kernel", test_fused);
     g_test_add_func("/kernels/loss/targets", test_targets);
+    g_test_add_func("/kernels/loss/cross-entropy of columns that several have", test_shared);
     return g_test_run();
 }

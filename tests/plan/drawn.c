@@ -22,6 +22,8 @@ static const char *const networks[] = {
     "loss_at=loop-holding\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"
     "seq=8\nloss=fp32\n",
+    "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"
+    "seq=8\nloss=kernel\nloss_at=loop\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nexperts=12\nexperts_per_token=2\nexpert_ffn=24\n"
     "vocab=14\nseq=8\n",
     "family=t5\nlayers=2\nwidth=12\nheads=2\nhead_dim=6\nffn=20\nvocab=13\nseq=8\ntied=yes\n",

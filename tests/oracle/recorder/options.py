@@ -32,7 +32,7 @@ def add_training_options(p):
     net.add_argument("--rope", choices=("real", "complex", "partial"),
                      help="llama: complex turns pairs of fp32 as complex numbers; partial joins with what is not turned")
     net.add_argument("--loss", choices=("ops", "fp32-logits", "fp32", "kernel", "chunked"),
-                     help="of logits.float(), made at the end of the network or for the loss, or compiled with it by --compile; "
+                     help="of logits.float(), made at the end of the network or for the loss, or compiled with it, by itself; "
                           "or with the head, in chunks of rows")
     net.add_argument("--loss-at", choices=("model", "loop", "loop-holding"),
                      help="made by the network's forward, or by the training loop, which holds the logits or not")
