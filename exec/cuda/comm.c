@@ -58,6 +58,14 @@ static bool open_nccl(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *
     return true;
 }
 
+/* Behind the name of what stands in for NCCL: why it has to. */
+static bool say_why(ExecCudaComm *comm, const char *why) {
+    g_autofree char *name = comm->name;
+    comm->name = g_strdup_printf("%s; not NCCL: %s", name, why);
+    g_strdelimit(comm->name, "\n", ' ');
+    return true;
+}
+
 bool exec_cuda_comm_open(ExecCudaComm *ret_comm, ExecCudaCommKind kind, const Plan *plan,
                          const ExecComm *comm, uint64_t largest_bytes, GError **error) {
     if (comm->rehearsed) {
@@ -79,7 +87,8 @@ bool exec_cuda_comm_open(ExecCudaComm *ret_comm, ExecCudaCommKind kind, const Pl
         g_propagate_error(error, g_steal_pointer(&why));
         return false;
     }
-    return exec_cuda_local_open(ret_comm, plan, comm, largest_bytes, error);
+    return exec_cuda_local_open(ret_comm, plan, comm, largest_bytes, error) &&
+           say_why(ret_comm, why->message);
 }
 
 void exec_cuda_comm_close(ExecCudaComm *comm) {

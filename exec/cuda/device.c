@@ -557,6 +557,15 @@ static const char *attention_by(const ExecCuda *cuda) {
     return own && cudnn ? "cuDNN, and own kernels" : own ? "own kernels" : cudnn ? "cuDNN" : NULL;
 }
 
+/* Why one of a lane's shapes was not cuDNN's, which has tensor cores; NULL: none was refused. */
+static const char *attention_refused(const ExecCuda *cuda) {
+    const char *why = NULL;
+    for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
+        why = why ? why : kernel_cuda_attention_refusal(cuda->kernels[lane]);
+    }
+    return why;
+}
+
 /* One rank speaks for all. Used bytes are those of all ranks and programs on its GPU. */
 static void describe(const ExecPlay *play, Trace *trace) {
     const ExecCuda *cuda = (const ExecCuda *)play;
@@ -567,6 +576,9 @@ static void describe(const ExecPlay *play, Trace *trace) {
     trace_set(trace, "gpu_comm", cuda->comm.name);
     if (attention_by(cuda)) {
         trace_set(trace, "gpu_attention", attention_by(cuda));
+    }
+    if (attention_refused(cuda)) {
+        trace_set(trace, "gpu_attention_refused", attention_refused(cuda));
     }
     trace_set_uint(trace, "gpu_ranks_sharing", cuda->sharers);
     trace_set(trace, "op_times", play->options.no_op_times ? "no" : "cuda events");

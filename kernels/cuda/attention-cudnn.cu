@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "kernels/cuda/attention-cudnn.h"
@@ -463,13 +464,25 @@ struct KernelCudaCudnn {
     std::vector<std::unique_ptr<KernelCudaCudnnShape>> shapes;
 };
 
+/* Attention goes by this room's own kernels then; only who reads the report is told why. */
+static void refuse(KernelCuda *lane, const char *why) {
+    if (lane->refusal.empty()) {
+        lane->refusal = why;
+        std::replace(lane->refusal.begin(), lane->refusal.end(), '\n', ' ');
+    }
+}
+
 static KernelCudaCudnn *cudnn_of(KernelCuda *lane) {
     if (!lane->cudnn) {
-        cudnnHandle_t handle;
-        if (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) {
-            handle = NULL;
-        } else if (cudnnSetStream(handle, lane->stream) != CUDNN_STATUS_SUCCESS) {
-            cudnnDestroy(handle);
+        cudnnHandle_t handle = NULL;
+        cudnnStatus_t created = cudnnCreate(&handle);
+        cudnnStatus_t status =
+            created == CUDNN_STATUS_SUCCESS ? cudnnSetStream(handle, lane->stream) : created;
+        if (status != CUDNN_STATUS_SUCCESS) {
+            refuse(lane, kernel_cuda_fault("cudnnCreate: %s", cudnnGetErrorString(status)));
+            if (created == CUDNN_STATUS_SUCCESS) {
+                cudnnDestroy(handle);
+            }
             handle = NULL;
         }
         lane->cudnn = new KernelCudaCudnn{handle, {}};
@@ -494,8 +507,13 @@ static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttentio
     }
     std::unique_ptr<KernelCudaCudnnShape> made(new KernelCudaCudnnShape());
     made->shape = *a;
-    make_plan(&made->forward, {cudnn->handle, NULL}, a, false);
-    make_plan(&made->backward, {cudnn->handle, NULL}, a, true);
+    for (bool backward : {false, true}) {
+        Plan *plan = backward ? &made->backward : &made->forward;
+        make_plan(plan, {cudnn->handle, NULL}, a, backward);
+        if (!plan->plan) {
+            refuse(lane, plan->graph.fault);
+        }
+    }
     cudnn->shapes.push_back(std::move(made));
     return cudnn->shapes.back().get();
 }

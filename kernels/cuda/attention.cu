@@ -29,6 +29,10 @@ uint64_t kernel_cuda_attention_calls(const KernelCuda *lane, KernelCudaAttention
     return lane->attention_calls[way];
 }
 
+const char *kernel_cuda_attention_refusal(const KernelCuda *lane) {
+    return lane->refusal.empty() ? NULL : lane->refusal.c_str();
+}
+
 void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only) {
     lane->own_attention = own_only;
 }

@@ -46,6 +46,8 @@ KernelCudaAttentionWay kernel_cuda_attention_way(KernelCuda *lane,
                                                  const KernelCudaAttention *shape);
 /* How often attention went each of the two ways so far, forward and backward; for headers too. */
 uint64_t kernel_cuda_attention_calls(const KernelCuda *lane, KernelCudaAttentionWay way);
+/* Why cuDNN did not take a shape that it was asked for, the first of them; NULL: it took all. */
+const char *kernel_cuda_attention_refusal(const KernelCuda *lane);
 /* From now on only this room's own kernels (to compare them), or both again. */
 void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only);
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cublasLt.h>
 
-#include <map>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/runtime.h"
@@ -32,6 +32,7 @@ struct _KernelCuda {
     bool blas_knows_gelu, blas_sums_gelu;
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
+    std::string refusal;    /* why cuDNN has not taken a shape that it was asked for, the first */
     bool own_attention;
     uint64_t attention_calls[2]; /* by KernelCudaAttentionWay */
     KernelCudaMoment *moment;    /* device memory; NULL: not asked for yet */

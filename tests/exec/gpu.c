@@ -347,6 +347,10 @@ static void header_says_what_ran(void) {
     if (!real) {
         g_assert_cmpstr(trace_get(trace, "driver"), ==, "580.00");
         g_assert_cmpuint(number_of(trace, "gpu_power_limit_mw"), ==, 700000);
+        test_run_ok("%s/x.plan --local-ranks 2 --device cuda --steps 1 --trace %s/a.trace", folder,
+                    folder); /* what binds ranks is left to it */
+        g_autoptr(Trace) left = trace_of("a.trace");
+        g_assert_nonnull(strstr(trace_get(left, "gpu_comm"), "; not NCCL: this was built without"));
     }
 }
 

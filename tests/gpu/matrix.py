@@ -190,6 +190,8 @@ def counted_by_driver(session, name, measured_trace):
                     (end - opened) / 1e9, held / 1e9, off / 1e6, head.get('gpu_busy_clock_mhz_mean', '?'),
                     head.get('gpu_busy_power_mw_mean', '?000')[:-3], head.get('op_times_record_ns'),
                     head.get('gpu_attention', 'products and softmax')))
+    if 'gpu_attention_refused' in head:
+        session.row('attention, ' + name, 'MISS', 'without tensor cores: ' + head['gpu_attention_refused'])
 
 
 def step_time(session, *command):

@@ -274,7 +274,8 @@ def nccl_on_one_card(session):
     session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan, limit=20)
     trace = session.path('work', 'two.trace')
     done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', 2,
-                        '--comm', 'nccl', '--steps', 3, '--watchdog', 15, '--trace', trace, limit=60)
+                        '--comm', 'nccl', '--steps', 3, '--watchdog', 15, '--trace', trace, limit=60,
+                        environment={'NCCL_DEBUG': 'INFO', 'NCCL_DEBUG_FILE': session.path('logs', 'nccl.%p.log')})
     session.comm = 'auto' if done.rc == 0 else 'local'
     session.row('NCCL, 2 ranks on one card', 'ok' if done.rc == 0 else 'MISS', done.tail() if done.rc else
                 'they train; several GPUs of a machine need no such trick')

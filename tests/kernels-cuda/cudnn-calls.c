@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <glib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernels/cuda/attention.h"
@@ -42,6 +43,7 @@ static const cudaStream_t STREAM = (cudaStream_t)(uintptr_t)0x5000;
 
 static Tensor tensors[MANY]; /* of the graph that was planned last */
 static unsigned n_tensors, n_runs;
+static bool has_no_handle, has_no_plan;
 static struct {
     char *at;
     size_t bytes;
@@ -55,7 +57,7 @@ size_t cudnnGetVersion(void) {
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
     *handle = (cudnnHandle_t)&n_runs;
-    return CUDNN_STATUS_SUCCESS;
+    return has_no_handle ? CUDNN_STATUS_NOT_INITIALIZED : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
@@ -72,6 +74,7 @@ const char *cudnnGetErrorString(cudnnStatus_t status) {
 }
 
 void cudnnGetLastErrorString(char *message, size_t bytes) {
+    g_strlcpy(message, "no compiler\nwas found", bytes);
 }
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
@@ -124,7 +127,9 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t of) {
         g_assert_cmpuint(n_tensors, <, MANY);
         tensors[n_tensors++] = descriptor->tensor;
     }
-    return CUDNN_STATUS_SUCCESS;
+    return has_no_plan && descriptor->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
+               ? CUDNN_STATUS_NOT_SUPPORTED
+               : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const of,
@@ -266,12 +271,40 @@ static void test_runs(void) {
                                                          NULL, array(3), (float *)array(4), a));
         }
         g_assert_cmpuint(n_runs, ==, 4);
+        g_assert_null(kernel_cuda_attention_refusal(lane));
         kernel_cuda_free(lane);
     }
+}
+
+/* A shape goes to this room's own kernels, and a report can say why, in one line. */
+static void test_refused(void) {
+    static const KernelCudaAttention shape = {1,   8,   8,   256,    64,   512,
+                                              512, 512, 256, 0.125f, true, KERNEL_CUDA_BF16};
+    static const char *const whys[] = {"cudnnCreate: an error",
+                                       "plan of attention): an error no compiler was found"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(whys); i++) {
+        KernelCuda *lane;
+        KernelCudaAttention odd = shape;
+        odd.head_dim = 63; /* which it is not asked for */
+        has_no_handle = i == 0;
+        has_no_plan = i == 1;
+        n_tensors = 0;
+        g_assert_null(kernel_cuda_new(&lane, STREAM, KERNEL_CUDA_EXACT));
+        g_assert_cmpint(kernel_cuda_attention_way(lane, &odd), ==, KERNEL_CUDA_ATTENTION_OWN);
+        g_assert_null(kernel_cuda_attention_refusal(lane));
+        g_assert_cmpint(kernel_cuda_attention_way(lane, &shape), ==, KERNEL_CUDA_ATTENTION_OWN);
+        const char *said = kernel_cuda_attention_refusal(lane);
+        g_assert_nonnull(said);
+        g_assert_nonnull(strstr(said, whys[i]));
+        g_assert_null(strchr(said, '\n'));
+        kernel_cuda_free(lane);
+    }
+    has_no_handle = has_no_plan = false;
 }
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels-cuda/cudnn-calls/runs", test_runs);
+    g_test_add_func("/kernels-cuda/cudnn-calls/refused", test_refused);
     return g_test_run();
 }
