@@ -12,6 +12,7 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/costs.h"
 #include "exec/cuda/facts.h"
+#include "exec/cuda/flights.h"
 #include "exec/cuda/launch.h"
 #include "exec/cuda/segments.h"
 #include "exec/cuda/sharers.h"
@@ -30,14 +31,6 @@ typedef struct {
     const void *pinned; /* where it arrives */
 } Loss;
 
-/* A collective that was given to a stream, for whoever asks what hangs. */
-typedef struct {
-    int32_t step;
-    const PlanOp *op;
-    uint32_t unit;
-    cudaEvent_t end;
-} Flight;
-
 typedef struct {
     ExecPlay play; /* first */
     cudaStream_t streams[PLAN_MAX_LANES];
@@ -50,9 +43,8 @@ typedef struct {
     cudaEvent_t *events[PLAN_MAX_BEFORE + 1]; /* exec_play_event_table() says whose */
     char *pinned_losses;
     unsigned n_pinned, next_pinned;
-    GQueue losses;  /* Loss */
-    GQueue flights; /* Flight */
-    GPtrArray *idle_events;
+    GQueue losses; /* Loss */
+    ExecCudaFlights flights;
     unsigned sharers;                                /* ranks on a GPU of this machine, at most */
     uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
     uint64_t scratch_bytes_open;                     /* of those, the kernels' */
@@ -68,41 +60,14 @@ enum {
     OPENING_S = 40,
 };
 
-/* ---- collectives under way ------------------------------------------------------------------ */
-
-static bool add_flight(ExecCuda *cuda, const PlanPosition *at, const PlanOp *op,
-                       cudaStream_t stream, GError **error) {
-    Flight *flight = g_new0(Flight, 1);
-    guint n = cuda->idle_events->len;
-    *flight = (Flight){at->step, op, at->instr->unit, NULL};
-    flight->end = n ? g_ptr_array_steal_index(cuda->idle_events, n - 1) : NULL;
-    g_queue_push_tail(&cuda->flights, flight);
-    return (flight->end ||
-            exec_cuda_ok(cudaEventCreateWithFlags(&flight->end, cudaEventDisableTiming),
-                         "cudaEventCreateWithFlags", error)) &&
-           exec_cuda_ok(cudaEventRecord(flight->end, stream), "cudaEventRecord", error);
-}
-
-/* Those that have ended, from the oldest on. */
-static void forget_flights(ExecCuda *cuda) {
-    for (Flight *flight; (flight = g_queue_peek_head(&cuda->flights));) {
-        if (flight->end && cudaEventQuery(flight->end) == cudaErrorNotReady) {
-            cudaGetLastError(); /* or the next launch would take it for its own */
-            return;
-        }
-        if (flight->end) {
-            g_ptr_array_add(cuda->idle_events, flight->end);
-        }
-        g_free(g_queue_pop_head(&cuda->flights));
-    }
-}
+/* ---- communicators -------------------------------------------------------------------------- */
 
 static bool comm_is_healthy(ExecCuda *cuda, GError **error) {
-    forget_flights(cuda);
+    exec_cuda_flights_forget(&cuda->flights);
     if (cuda->comm.healthy(cuda->comm.self, error)) {
         return true;
     }
-    const Flight *oldest = g_queue_peek_head(&cuda->flights);
+    const ExecCudaFlight *oldest = exec_cuda_flights_oldest(&cuda->flights);
     if (oldest) {
         exec_play_say_where(&cuda->play, oldest->step, oldest->op, oldest->unit, error);
     }
@@ -199,7 +164,8 @@ static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, 
            exec_cuda_times_op_ends(cuda->times, row, stream, error) &&
            (share == 0 || send_loss(cuda, at, task, share, stream, error)) &&
            (!plan_op_is_collective((PlanOpKind)task->op->kind) ||
-            add_flight(cuda, at, task->op, stream, error));
+            exec_cuda_flights_add(&cuda->flights, at->step, task->op, at->instr->unit, stream,
+                                  error));
 }
 
 static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op, uint32_t lane,
@@ -490,7 +456,7 @@ static ExecPlay *open_cuda(const Plan *plan, const ExecComm *comm, uint32_t step
     ExecCuda *cuda = g_new0(ExecCuda, 1);
     g_autoptr(ExecPlay) play = &cuda->play;
     play->device = &exec_cuda;
-    cuda->idle_events = g_ptr_array_new();
+    exec_cuda_flights_init(&cuda->flights);
     return exec_play_init(play, &exec_cuda, plan, comm, steps, options, error) &&
                    open_gpu(cuda, error)
                ? g_steal_pointer(&play)
@@ -507,15 +473,6 @@ static void close_events(ExecCuda *cuda) {
         }
         g_free(cuda->events[table]);
     }
-    for (Flight *flight; (flight = g_queue_pop_head(&cuda->flights)); g_free(flight)) {
-        g_ptr_array_add(cuda->idle_events, flight->end);
-    }
-    for (guint i = 0; i < cuda->idle_events->len; i++) {
-        if (cuda->idle_events->pdata[i]) {
-            cudaEventDestroy(cuda->idle_events->pdata[i]);
-        }
-    }
-    g_ptr_array_unref(cuda->idle_events);
 }
 
 static void close_cuda(ExecPlay *play) {
@@ -530,6 +487,7 @@ static void close_cuda(ExecPlay *play) {
     exec_cuda_stage_free(cuda->stage);
     exec_slots_free(play->context.slots);
     close_events(cuda);
+    exec_cuda_flights_clear(&cuda->flights);
     g_free(cuda->pointers);
     g_queue_clear_full(&cuda->losses, g_free);
     cudaFreeHost(cuda->pinned_losses);
@@ -594,7 +552,7 @@ static void describe(const ExecPlay *play, Trace *trace) {
 
 static void explain(const ExecPlay *play, GString *text) {
     const ExecCuda *cuda = (const ExecCuda *)play;
-    const Flight *oldest = g_queue_peek_head((GQueue *)&cuda->flights);
+    const ExecCudaFlight *oldest = exec_cuda_flights_oldest(&cuda->flights);
     if (oldest) {
         uint32_t unit = oldest->unit;
         g_string_append_printf(
