@@ -382,6 +382,7 @@ static bool make_lanes(ExecCuda *cuda, GError **error) {
                 error)) {
             return false;
         }
+        kernel_cuda_attention_own_only(cuda->kernels[lane], g_getenv("FORESHARD_NO_CUDNN") != NULL);
     }
     return true;
 }

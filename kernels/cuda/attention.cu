@@ -52,6 +52,13 @@ static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape,
     return all % KERNEL_CUDA_CUDNN_ALIGNMENT == 0 &&
            kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN;
 }
+
+/* Whether cuDNN has done it, or must say why it did not: what it planned and then could not run is
+ * this room's own kernels'. */
+static bool is_done(KernelCuda *lane, const KernelCudaAttention *shape, KernelCudaFault fault) {
+    lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN] += !fault;
+    return !fault || kernel_cuda_cudnn_takes(lane, shape);
+}
 #endif
 
 KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *lse, const void *q,
@@ -62,8 +69,10 @@ KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *
     }
 #ifdef KERNEL_CUDA_CUDNN
     if (!bias && goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
-        lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN]++;
-        return kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
+        KernelCudaFault fault = kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
+        if (is_done(lane, shape, fault)) {
+            return fault;
+        }
     }
 #endif
     lane->attention_calls[KERNEL_CUDA_ATTENTION_OWN]++;
@@ -80,8 +89,11 @@ KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void 
     }
 #ifdef KERNEL_CUDA_CUDNN
     if (!bias && goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
-        lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN]++;
-        return kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
+        KernelCudaFault fault =
+            kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
+        if (is_done(lane, shape, fault)) {
+            return fault;
+        }
     }
 #endif
     lane->attention_calls[KERNEL_CUDA_ATTENTION_OWN]++;

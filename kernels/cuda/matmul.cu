@@ -176,6 +176,12 @@ KernelCudaFault prefer(cublasLtMatmulPreference_t preference, const Shape &s) {
     return NULL;
 }
 
+/* What a library says of a kernel that it has, or believes to have, and cannot run. */
+bool cannot(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ||
+           status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR;
+}
+
 KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
                        cublasLtMatmulPreference_t preference) {
     cublasLtMatmulHeuristicResult_t result = {};
@@ -187,8 +193,9 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
         status == CUBLAS_STATUS_SUCCESS && found && result.state == CUBLAS_STATUS_SUCCESS;
     p->algo = result.algo;
     /* An ending that it refuses, whichever way, is done by another kernel. */
+    bool is_ending = p->shape.ending != PLAIN;
     bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
-                      (status == CUBLAS_STATUS_INVALID_VALUE && p->shape.ending != PLAIN);
+                      (is_ending && (cannot(status) || status == CUBLAS_STATUS_INVALID_VALUE));
     return is_refused ? NULL : kernel_cuda_check_blas("cublasLtMatmulAlgoGetHeuristic", status);
 }
 
@@ -276,7 +283,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     cublasStatus_t status = cublasLtMatmul(lane->blas, p->desc, &one, b.data, p->b, a.data, p->a,
                                            &zero, y, p->y, y, p->y, &p->algo, lane->blas_workspace,
                                            KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED && ret_possible) { /* it tells only now */
+    if (ret_possible && cannot(status)) { /* it tells only now; a device that broke tells again */
         *ret_possible = p->is_possible = false;
         return NULL;
     }

@@ -43,7 +43,7 @@ static const cudaStream_t STREAM = (cudaStream_t)(uintptr_t)0x5000;
 
 static Tensor tensors[MANY]; /* of the graph that was planned last */
 static unsigned n_tensors, n_runs;
-static bool has_no_handle, has_no_plan;
+static bool has_no_handle, has_no_plan, has_no_kernel;
 static struct {
     char *at;
     size_t bytes;
@@ -188,7 +188,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     g_assert_cmpuint(n_known, >=, pack->n_uids);
     g_assert_cmpuint(n_sums, ==, n_runs % 2); /* backward, which comes second, has them */
     n_runs++;
-    return CUDNN_STATUS_SUCCESS;
+    return has_no_kernel ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
 /* ---- CUDA, as far as a lane needs it -------------------------------------------------------- */
@@ -302,9 +302,32 @@ static void test_refused(void) {
     has_no_handle = has_no_plan = false;
 }
 
+/* What was planned and cannot be run is done by this room's own kernels at once, whose launch fails
+ * here; cuDNN is not asked again. */
+static void test_not_run(void) {
+    static const KernelCudaAttention shape = {1,   8,   8,   256,    64,   512,
+                                              512, 512, 256, 0.125f, true, KERNEL_CUDA_BF16};
+    KernelCuda *lane;
+    n_tensors = n_runs = 0;
+    has_no_kernel = true;
+    g_assert_null(kernel_cuda_new(&lane, STREAM, KERNEL_CUDA_EXACT));
+    for (unsigned times = 0; times < 2; times++) {
+        KernelCudaFault fault = kernel_cuda_attention_forward(
+            lane, array(3), (float *)array(4), array(0), array(1), array(2), NULL, &shape);
+        g_assert_true(fault && g_str_has_prefix(fault, "attention: "));
+        g_assert_cmpuint(n_runs, ==, 1);
+    }
+    g_assert_cmpint(kernel_cuda_attention_way(lane, &shape), ==, KERNEL_CUDA_ATTENTION_OWN);
+    g_assert_nonnull(strstr(kernel_cuda_attention_refusal(lane), "cudnnBackendExecute"));
+    g_assert_cmpuint(kernel_cuda_attention_calls(lane, KERNEL_CUDA_ATTENTION_CUDNN), ==, 0);
+    has_no_kernel = false;
+    kernel_cuda_free(lane);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels-cuda/cudnn-calls/runs", test_runs);
     g_test_add_func("/kernels-cuda/cudnn-calls/refused", test_refused);
+    g_test_add_func("/kernels-cuda/cudnn-calls/not run", test_not_run);
     return g_test_run();
 }
