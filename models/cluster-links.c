@@ -118,6 +118,12 @@ bool model_cluster_check_links(const ModelCluster *cluster, const PlanIni *ini,
             all_joined &= a >= n || cluster->nvlinks[a][b];
         }
     }
+    if (n > MODEL_MOST_BESIDE) {
+        return plan_ini_refuse(ini, entry, error,
+                               "nvlinks are known of nodes of up to %u GPUs, and gpus_per_node is "
+                               "%" G_GUINT64_FORMAT "; take nvlinks out",
+                               MODEL_MOST_BESIDE, n);
+    }
     if (cluster->device_compute_capability == 0) {
         return plan_ini_refuse(ini, entry, error,
                                "nvlinks are for NCCL's rings; give compute_capability, too");

@@ -22,7 +22,8 @@ typedef enum {
 } ModelDeviceKind;
 
 enum {
-    MODEL_MOST_LINKED = 8 /* GPUs that NVLinks of their own join, without a switch */
+    MODEL_MOST_LINKED = 8,  /* GPUs that NVLinks of their own join, without a switch */
+    MODEL_MOST_BESIDE = 32, /* GPUs of a node that has such: a set of them is a uint32_t */
 };
 
 typedef struct _ModelCluster ModelCluster;
@@ -80,8 +81,13 @@ double model_cluster_attention_efficiency(const ModelCluster *cluster, bool back
 double model_cluster_reduction_efficiency(const ModelCluster *cluster);
 double model_cluster_bus_gb_per_s(const ModelCluster *cluster, bool adds);
 double model_cluster_core_gb_per_s(const ModelCluster *cluster, bool adds);
-/* Which share of a node's rings NCCL finds among some of its GPUs (bit i: the i-th): 1 on a switch;
- * 0 where NVLinks leave some of them apart, so that rings take PCIe. */
+/* The bit of a GPU, by its place in its node, in a set of them. On a switch, where nobody asks
+ * which they are, the last ones share one. */
+static inline uint32_t model_gpu_bit(uint64_t place) {
+    return 1u << MIN(place, MODEL_MOST_BESIDE - 1);
+}
+/* Which share of a node's rings NCCL finds among some of its GPUs: 1 on a switch; 0 where NVLinks
+ * leave some of them apart, so that rings take PCIe. */
 double model_cluster_links_share(const ModelCluster *cluster, uint32_t gpus);
 /* What is left of the device's memory to the framework's allocator. */
 uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);

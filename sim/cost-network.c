@@ -67,7 +67,7 @@ static Spread spread_of(uint64_t a_node, uint64_t first, uint64_t stride, uint32
         uint64_t node = (first + i * stride) / a_node;
         uint32_t here = 0, gpus = 0;
         for (; i < n && (first + i * stride) / a_node == node; i++) {
-            gpus |= 1u << MIN((first + i * stride) % a_node, 31);
+            gpus |= model_gpu_bit((first + i * stride) % a_node);
             here++;
         }
         spread.nodes++;

@@ -100,7 +100,7 @@ void sim_fabric_ring(const SimFabric *fabric, const uint32_t *ranks, uint32_t n,
     const ModelCluster *pairs = fabric->shape.pairs;
     uint32_t gpus = 0, a_node = fabric->shape.ranks_a_node;
     for (uint32_t i = 0; i < n; i++) {
-        gpus |= 1u << MIN(ranks[i] % a_node, 31);
+        gpus |= model_gpu_bit(ranks[i] % a_node);
     }
     bool over_pairs = pairs && model_cluster_links_share(pairs, gpus) > 0;
     for (uint32_t i = 0; i < n; i++) {

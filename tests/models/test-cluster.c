@@ -279,6 +279,9 @@ static void test_links_refused(void) {
     assert_refused("gpus_per_node = 8",
                    "gpus_per_node = 4\n[intra_node]\nnvlinks = 0-7:6\npcie_gb_per_s = 12",
                    "nvlinks", "name GPU 7");
+    assert_refused("gpus_per_node = 8",
+                   "gpus_per_node = 33\n[intra_node]\nnvlinks = 0-7:6\npcie_gb_per_s = 12",
+                   "nvlinks", "nodes of up to 32 GPUs");
     assert_kind_refused("[nodes a]\nat = 1\nlike = v100-dgx.ini\nintra_node.nvls_heads = 8\n",
                         "intra_node.nvls_heads", "a switch's");
 }
