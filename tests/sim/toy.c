@@ -76,47 +76,63 @@ Plan *toy_plan(const char *body, const char *buffers) {
 typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                     const char *network_text, GError **error);
 
-static Plan *plan_of(const ModelNetwork *read, const char *settings, Build *build) {
-    g_autoptr(GError) error = NULL;
-    PlanStrategy strategy;
-    plan_strategy_init(&strategy);
+static bool read_strategy(const char *settings, PlanStrategy *strategy, GError **error) {
+    plan_strategy_init(strategy);
     g_auto(GStrv) words = g_strsplit(settings, " ", -1);
     for (char **word = words; *word; word++) {
         g_auto(GStrv) sides = g_strsplit(*word, "=", 2);
-        plan_strategy_set(&strategy, sides[0], sides[1], &error);
-        g_assert_no_error(error);
+        if (!plan_strategy_set(strategy, sides[0], sides[1], error)) {
+            return false;
+        }
     }
-    plan_strategy_settle(&strategy, &error);
+    return plan_strategy_settle(strategy, error);
+}
+
+static Plan *plan_of(const ModelNetwork *read, const char *settings, Build *build, GError **error) {
+    PlanStrategy strategy;
+    if (!read_strategy(settings, &strategy, error)) {
+        return NULL;
+    }
+    g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, error);
+    return graph ? build(graph, &strategy, read->name, read->text, error) : NULL;
+}
+
+static ModelNetwork *read_network(const char *name) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
+    ModelNetwork *network = model_network_read_file(path, &error);
     g_assert_no_error(error);
-    g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, &error);
-    g_assert_no_error(error);
-    Plan *plan = build(graph, &strategy, read->name, read->text, &error);
+    return network;
+}
+
+static Plan *known_plan(const ModelNetwork *network, const char *settings, Build *build) {
+    g_autoptr(GError) error = NULL;
+    Plan *plan = plan_of(network, settings, build, &error);
     g_assert_no_error(error);
     return plan;
 }
 
-static Plan *network_plan(const char *network, const char *settings, Build *build) {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *file = g_strconcat(network, ".ini", NULL);
-    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_NETWORKS"), file, NULL);
-    g_autoptr(ModelNetwork) read = model_network_read_file(path, &error);
-    g_assert_no_error(error);
-    return plan_of(read, settings, build);
+Plan *toy_network_plan(const char *network, const char *settings) {
+    g_autoptr(ModelNetwork) read = read_network(network);
+    return known_plan(read, settings, plan_build);
 }
 
-Plan *toy_network_plan(const char *network, const char *settings) {
-    return network_plan(network, settings, plan_build);
+Plan *toy_plan_if_known(const char *network, const char *settings) {
+    g_autoptr(ModelNetwork) read = read_network(network);
+    return plan_of(read, settings, plan_build, NULL);
 }
 
 Plan *toy_folded_plan(const char *network, const char *settings) {
-    return network_plan(network, settings, plan_build_folded);
+    g_autoptr(ModelNetwork) read = read_network(network);
+    return known_plan(read, settings, plan_build_folded);
 }
 
 Plan *toy_written_plan(const char *ini, const char *settings) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);
     g_assert_no_error(error);
-    return plan_of(read, settings, plan_build);
+    return known_plan(read, settings, plan_build);
 }
 
 char *toy_timeline(const Trace *trace, int32_t step) {

@@ -27,6 +27,8 @@ extern const ModelCluster toy_cluster;
 Plan *toy_plan(const char *body, const char *buffers);
 /* A network of models/networks under a strategy: "ranks=2 sharding=full ...". */
 Plan *toy_network_plan(const char *network, const char *strategy);
+/* The same; NULL where some of it is not known beside the rest. */
+Plan *toy_plan_if_known(const char *network, const char *strategy);
 /* The same by plan_build_folded(). */
 Plan *toy_folded_plan(const char *network, const char *strategy);
 /* Of a network file's text. */
