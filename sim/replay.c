@@ -5,6 +5,7 @@
 #include "plan/strategy.h"
 #include "sim/error.h"
 #include "sim/memory.h"
+#include "trace/ended.h"
 #include "trace/from-plan.h"
 
 typedef struct {
@@ -211,14 +212,17 @@ static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError 
     return replay->memory != NULL;
 }
 
+/* Rows that are all equal end at the same instruction: so where the measured play ran out of memory
+ * this one has to, too. */
 static bool play(Replay *replay, const Plan *plan, uint32_t role, uint32_t steps, GError **error) {
     g_autoptr(PlanPlayer) player = plan_player_new(plan, role, steps, &instructions, replay);
-    bool done = plan_player_run(player, error) == PLAN_DONE;
-    bool whole = done && !replay->asked_more &&
-                 replay->result.n_answers == memory_answers_count(replay->answers);
-    if (done) {
-        hold_against_nothing(replay);
+    PlanAnswer answer = plan_player_run(player, error);
+    if (answer == PLAN_FAILED) {
+        return false;
     }
+    hold_against_nothing(replay);
+    bool whole = (answer == PLAN_STOPPED) == replay->result.ran_out && !replay->asked_more &&
+                 replay->result.n_answers == memory_answers_count(replay->answers);
     if (replay->result.equal && !whole) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
                     "rank %u: the trace has %" G_GUINT64_FORMAT " answers to the allocator, and "
@@ -228,10 +232,18 @@ static bool play(Replay *replay, const Plan *plan, uint32_t role, uint32_t steps
     return !replay->result.equal || whole;
 }
 
+/* Steps to play; one that was begun counts. 0: the trace does not say. */
+static uint64_t steps_of(const Trace *trace, uint32_t rank, bool *ret_ran_out) {
+    TraceOom oom;
+    *ret_ran_out = trace_get_oom(trace, &oom) && oom.rank == rank;
+    return *ret_ran_out ? (uint64_t)MAX(oom.step, 0) + 1 : fact(trace, "steps", 0);
+}
+
 bool sim_replay(const Plan *plan, const Trace *trace, uint32_t rank, SimReplay *ret_replay,
                 GError **error) {
     uint32_t role = trace_role_of_rank(trace, rank);
-    uint64_t steps = fact(trace, "steps", 0);
+    bool ran_out;
+    uint64_t steps = steps_of(trace, rank, &ran_out);
     g_autoptr(MemoryAnswers) answers = answers_of(trace, rank);
     if (!g_str_equal(plan_digest(plan), trace_get(trace, "digest")) || role == TRACE_NONE ||
         role >= plan->n_roles || !answers || steps < 1 || steps > 1000000) {
@@ -242,7 +254,10 @@ bool sim_replay(const Plan *plan, const Trace *trace, uint32_t rank, SimReplay *
             rank);
         return false;
     }
-    Replay replay = {.trace = trace, .rank = rank, .answers = answers, .result = {.equal = true}};
+    Replay replay = {.trace = trace,
+                     .rank = rank,
+                     .answers = answers,
+                     .result = {.equal = true, .ran_out = ran_out}};
     bool ok = make_memory(&replay, plan, role, error) &&
               play(&replay, plan, role, (uint32_t)steps, error);
     sim_memory_free(replay.memory);

@@ -1,5 +1,7 @@
 /* sim/replay.h - the memory of a measured play again, with the answers its allocator was given.
  *
+ * A play that ran out of memory is played again up to there, with the memory that it had.
+ *
  * Where buffers are marked for other lanes, when a freed block is free again is a matter of time,
  * and no prediction has the machine's times. With the recorded answers there is nothing left to
  * differ: if the plan, the player and the allocator are the same, so is every statistic at every
@@ -16,6 +18,7 @@ typedef struct {
     uint32_t n_rows;    /* memory rows compared */
     uint64_t n_answers; /* given */
     bool equal;         /* allocated, active and reserved, at all of them, and none too many */
+    bool ran_out;       /* of memory, behind the last of them; here too where equal */
     /* The first row that is not equal: what the trace has, what came here; one may be missing. */
     bool has_measured, has_replayed;
     TraceMemoryRow measured, replayed;

@@ -22,9 +22,9 @@ static void print_row(const char *name, const TraceMemoryRow *row) {
 
 static bool print_replay(const SimReplay *replay, uint32_t rank) {
     printf("rank %u: %" G_GUINT64_FORMAT " answers; allocated, active and reserved are %s %u "
-           "instructions\n",
+           "instructions%s\n",
            rank, replay->n_answers, replay->equal ? "equal at all" : "not equal within the first",
-           replay->n_rows);
+           replay->n_rows, replay->equal && replay->ran_out ? ", until memory ran out" : "");
     if (!replay->equal) {
         print_row("measured", replay->has_measured ? &replay->measured : NULL);
         print_row("replayed", replay->has_replayed ? &replay->replayed : NULL);
@@ -65,7 +65,8 @@ static const CliCommand command = {
     .give = "a plan (or network) and a measured trace",
     .summary = "Plays the allocations of a measured trace again, giving the allocator the answers "
                "that it\nwas given then, and says whether all memory is equal at every "
-               "instruction of every rank.",
+               "instruction of every rank.\nA run that ran out of memory (its trace ends in "
+               ".oom.RANK) is played up to there.",
     .examples = "Example:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
                 "  foreshard run gpt-toy.plan --trace measured.trace\n"
                 "  foreshard replay gpt-toy.plan measured.trace\n\n"

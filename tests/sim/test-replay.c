@@ -6,6 +6,7 @@
 #include "sim/predict.h"
 #include "sim/replay.h"
 #include "tests/sim/toy.h"
+#include "trace/ended.h"
 
 static ModelCluster *a100(void) {
     g_autoptr(GError) error = NULL;
@@ -16,20 +17,27 @@ static ModelCluster *a100(void) {
     return cluster;
 }
 
-/* What a play leaves, be it on a machine or, as here, predicted: rows and answers. */
-static Trace *played(const Plan *plan) {
+/* What a play leaves, be it on a machine or, as here, predicted: rows and answers. limit_bytes: of
+ * the allocator's memory. */
+static Trace *played_within(const Plan *plan, uint64_t limit_bytes, bool fits) {
     g_autoptr(ModelCluster) cluster = a100();
+    cluster->device_memory_bytes = limit_bytes + cluster->device_outside_allocator_bytes;
     g_autoptr(MemoryAnswers) answers = memory_answers_new();
     g_autoptr(GError) error = NULL;
     const SimOptions options = {.steps = 4, .answers = answers};
     Trace *trace = trace_new();
     g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, trace, &error);
     g_assert_no_error(error);
-    g_assert_true(prediction->fits);
-    g_assert_cmpuint(memory_answers_count(answers), >, 0);
+    g_assert_cmpint(prediction->fits, ==, fits);
+    g_assert_true(!fits || memory_answers_count(answers) > 0);
     g_autofree char *text = memory_answers_text(answers);
     trace_set(trace, "answers.0", text);
+    trace_set_uint(trace, "memory_limit_bytes", limit_bytes);
     return trace;
+}
+
+static Trace *played(const Plan *plan) {
+    return played_within(plan, UINT64_C(1) << 30, true);
 }
 
 static Plan *marking_plan(void) {
@@ -115,6 +123,26 @@ static void test_too_many(void) {
     g_assert_true(replayed(plan, trace).equal);
 }
 
+/* Up to where memory ran out: in the first step, or later; and nowhere else. */
+static void test_ran_out(void) {
+    g_autoptr(Plan) plan = toy_network_plan("t5-toy", "ranks=2 flavour=fsdp1 limit_all_gathers=0");
+    for (uint64_t limit = 2 << 20; limit <= 6 << 20; limit += 2 << 20) {
+        g_autoptr(Trace) trace = played_within(plan, limit, false);
+        TraceOom oom;
+        g_assert_true(trace_get_oom(trace, &oom) && oom.step == (limit > 4 << 20));
+        SimReplay replay = replayed(plan, trace);
+        g_assert_true(replay.equal && replay.ran_out);
+        g_assert_cmpuint(replay.n_rows, ==, trace->memory->len);
+        trace_set_uint(trace, "memory_limit_bytes", limit + (1 << 30));
+        g_assert_false(replayed(plan, trace).equal);
+    }
+    g_autoptr(Trace) whole = played(plan);
+    trace_set_uint(whole, "memory_limit_bytes", 4 << 20);
+    SimReplay with_less = replayed(plan, whole);
+    g_assert_false(with_less.equal);
+    g_assert_true(with_less.has_measured && !with_less.has_replayed);
+}
+
 static void assert_refused(const Plan *plan, const Trace *trace, const char *words) {
     g_autoptr(GError) error = NULL;
     SimReplay replay;
@@ -147,6 +175,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/replay/a number is another", test_changed);
     g_test_add_func("/sim/replay/a row is missing", test_missing);
     g_test_add_func("/sim/replay/a row too many", test_too_many);
+    g_test_add_func("/sim/replay/memory ran out", test_ran_out);
     g_test_add_func("/sim/replay/refused", test_refused);
     return g_test_run();
 }
