@@ -53,7 +53,7 @@ GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntr
 
 bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv) {
     g_autoptr(GError) error = NULL;
-    cli_help_fit_terminal();
+    cli_help_begin();
     if (!g_option_context_parse(context, argc, argv, &error)) {
         complain_of_option(context, error);
         return false;

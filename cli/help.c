@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/strategy-themes.h"
+
 enum {
     WIDEST = 100, /* columns: a longer line is hard to read, on however wide a terminal */
     NARROWEST = 60
@@ -62,13 +64,41 @@ static gsize columns_of_terminal(void) {
     return known ? CLAMP(size.ws_col, NARROWEST, WIDEST) : WIDEST;
 }
 
-static void print_fit(const char *help) {
-    g_autofree char *fit = cli_help_fit(help, columns_of_terminal());
+/* Above this line; NULL: none. */
+static const char *heading_above(const char *line) {
+    for (unsigned i = 1; i < cli_n_strategy_themes; i++) {
+        const CliStrategyTheme *theme = &cli_strategy_themes[i];
+        g_autofree char *key = g_strndup(theme->keys, strcspn(theme->keys, " "));
+        g_autofree char *option = g_strdup_printf("  --%s=", g_strdelimit(key, "_", '-'));
+        if (g_str_has_prefix(line, option)) {
+            return theme->title;
+        }
+    }
+    return g_str_has_prefix(line, "  --strategy=FILE") ? "from a file, and of the network" : NULL;
+}
+
+char *cli_help_with_headings(const char *help) {
+    GString *text = g_string_new(NULL);
+    g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
+    bool in_themes = false;
+    for (char **line = lines; *line != NULL; line++) {
+        in_themes = g_str_equal(*line, CLI_STRATEGY_HEADING) || (in_themes && **line != '\0');
+        const char *heading = in_themes ? heading_above(*line) : NULL;
+        if (heading != NULL) {
+            g_string_append_printf(text, "\n\nStrategy options, %s:", heading);
+        }
+        g_string_append_printf(text, "%s%s", line != lines ? "\n" : "", *line);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void print_help(const char *help) {
+    g_autofree char *text = cli_help_with_headings(help);
+    g_autofree char *fit =
+        isatty(STDOUT_FILENO) ? cli_help_fit(text, columns_of_terminal()) : g_strdup(text);
     fputs(fit, stdout);
 }
 
-void cli_help_fit_terminal(void) {
-    if (isatty(STDOUT_FILENO)) {
-        g_set_print_handler(print_fit);
-    }
+void cli_help_begin(void) {
+    g_set_print_handler(print_help);
 }

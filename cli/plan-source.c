@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/data-dir.h"
+#include "cli/strategy-themes.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/check.h"
@@ -131,18 +132,23 @@ static char *describe(const PlanStrategyKey *key) {
                         : g_strdup_printf("%s (default %s)", key->help, value);
 }
 
-CliPlanSource *cli_plan_source_new(GOptionContext *context) {
-    CliPlanSource *source = g_new0(CliPlanSource, 1);
+static unsigned row_of(const char *key) {
     unsigned n;
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
-    source->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
-    source->option_names = g_new0(char *, n + 1);
-    GOptionGroup *group = g_option_group_new(
-        "strategy", "Strategy options (with a NETWORK; each is also a key of an ini file):",
-        "Show strategy options: ranks (-n), sharding, batch, dtypes, checkpointing, ...", source,
-        NULL);
     for (unsigned i = 0; i < n; i++) {
-        source->option_names[i] = g_strdelimit(g_strdup(keys[i].key), "_", '-');
+        if (g_str_equal(keys[i].key, key)) {
+            return i;
+        }
+    }
+    g_assert_not_reached();
+}
+
+static void add_theme(CliPlanSource *source, const CliStrategyTheme *theme, GOptionGroup *group) {
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    g_auto(GStrv) words = g_strsplit(theme->keys, " ", -1);
+    for (char **word = words; *word != NULL; word++) {
+        unsigned i = row_of(*word);
         g_autofree char *help = describe(&keys[i]);
         GOptionEntry entry[] = {{source->option_names[i],
                                  g_str_equal(keys[i].key, "ranks") ? 'n' : 0, 0,
@@ -150,6 +156,25 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context) {
                                  g_intern_string(help), keys[i].choices ? "CHOICE" : "NUMBER"},
                                 {0}};
         g_option_group_add_entries(group, entry);
+    }
+}
+
+CliPlanSource *cli_plan_source_new(GOptionContext *context) {
+    CliPlanSource *source = g_new0(CliPlanSource, 1);
+    unsigned n;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    source->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
+    source->option_names = g_new0(char *, n + 1);
+    GOptionGroup *group =
+        g_option_group_new("strategy", CLI_STRATEGY_HEADING,
+                           "Show strategy options: ranks (-n), sharding, batch, dtypes, "
+                           "checkpointing, ...",
+                           source, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        source->option_names[i] = g_strdelimit(g_strdup(keys[i].key), "_", '-');
+    }
+    for (unsigned theme = 0; theme < cli_n_strategy_themes; theme++) {
+        add_theme(source, &cli_strategy_themes[theme], group);
     }
     GOptionEntry file[] = {{"strategy", 0, 0, G_OPTION_ARG_FILENAME, &source->strategy_file,
                             "an ini file with [strategy]; options given beside it win", "FILE"},

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 STRATEGY_PAGE = 'foreshard-strategy'
-STRATEGY_OPTIONS = 'Strategy options'  # how the group begins in --help-all
+STRATEGY_OPTIONS = 'Strategy options'  # how each of their groups begins in --help-all
 
 
 class Help:
@@ -55,6 +55,12 @@ def escape(text):
 
 def sentence(text):
     return text[:1].upper() + text[1:] + ('' if text.endswith(('.', '?')) else '.')
+
+
+def theme(title):
+    """"Batch and sequence" of "Strategy options, batch and sequence"."""
+    bare = re.sub(r' \(.*\)$', '', title)[len(STRATEGY_OPTIONS):].lstrip(', ')
+    return bare[:1].upper() + bare[1:]
 
 
 def option_lines(group):
@@ -128,7 +134,7 @@ def strategy_page(text, words, version):
     description, sections = split_words(words)
     yield from head(STRATEGY_PAGE, 7, version, 'every choice about a training run that is not its network')
     yield '.SH DESCRIPTION\n' + description
-    yield from options(Help(text).strategy())
+    yield from options([(theme(title), entries) for title, entries in Help(text).strategy()])
     if sections:
         yield sections
 

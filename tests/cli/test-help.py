@@ -52,6 +52,25 @@ def check(program, command):
     return said + (['in a file: %s' % broken[0]] if broken or not options else [])
 
 
+def check_themes(program):
+    """Each key of a strategy is an option, under the heading of one theme; --help alone lists none of them."""
+    said = []
+    plan = subprocess.run([program, 'plan', 'gpt-toy', '-o', '-'], capture_output=True, text=True, check=True).stdout
+    keys = re.findall(r'^\W*(\w+) = ', plan.split('[strategy]')[1].split('\n\n')[0], re.MULTILINE)
+    text = subprocess.run([program, 'plan', '--help-strategy'], capture_output=True, text=True, check=True).stdout
+    groups = re.findall(r'^Strategy options, (.*):\n((?:  -.*\n)+)', text, re.MULTILINE)
+    options = [word for _, lines in groups for word in re.findall(r'^  (?:-\w, )?--([\w-]+)=', lines, re.MULTILINE)]
+    wanted = [key.replace('_', '-') for key in keys] + ['strategy', 'network-key']
+    if sorted(options) != sorted(wanted) or len(keys) < 60:
+        said.append('of %d keys differ: %s' % (len(keys), sorted(set(options) ^ set(wanted))))
+    if len(groups) < 10 or max(lines.count('\n') for _, lines in groups) > 15:
+        said.append('%d themes: %s' % (len(groups), [title for title, _ in groups]))
+    short = subprocess.run([program, 'plan', '--help'], capture_output=True, text=True, check=True).stdout
+    if '--micro-batch=' in short or 'Strategy options,' in short:
+        said.append('--help is long: %s' % short)
+    return said
+
+
 def main(program):
     tap = Tap()
     listed = subprocess.run([program, '--help'], capture_output=True, text=True, check=True).stdout
@@ -59,6 +78,7 @@ def main(program):
     tap.case('there are commands', [] if len(commands) > 10 else commands)
     for command in commands:
         tap.case(command, check(program, command))
+    tap.case('themes of a strategy', check_themes(program))
     return tap.finish()
 
 
