@@ -172,6 +172,13 @@ static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const c
                     name, near);
         return;
     }
+    g_autofree char *here = g_strconcat(name, kinds[kind].ending, NULL);
+    if (is_file(here)) {
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
+                    "no %s is called '%s'; the file %s is here: name it with its ending",
+                    kinds[kind].what, name, here);
+        return;
+    }
     g_autoptr(GString) searched = g_string_new(NULL);
     for (guint i = 0; i < folders->len; i++) {
         if (i == 0 || !g_str_equal(folders->pdata[i], folders->pdata[i - 1])) {

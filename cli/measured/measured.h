@@ -5,7 +5,9 @@
  *   memory (a snapshot)  peaks; and by size what is asked for within a step, and what is held
  *                        throughout it: a size that one side has oftener is a tensor that the other
  *                        lacks. Sizes are requests rounded up to 512 bytes; of the prediction its
- *                        last step is taken, of the run its last whole one
+ *                        last step is taken, of the run its last whole one. Of a run that was out
+ *                        of memory also what was held then: beside what the prediction holds where
+ *                        it is, or at its peak
  *   time (a profile)     step time, and what the GPU and the host do in it (trace/import/profile.h)
  *
  * Owns: its texts and rows. Borrows: nothing once made.
@@ -28,9 +30,12 @@ typedef struct {
     double value[2]; /* predicted, measured; NAN: that side cannot know */
 } MeasuredRow;
 
+/* The last: held where the run was out of memory, and where the prediction is, or at its peak. */
 typedef enum {
-    MEASURED_HELD, /* throughout the step */
-    MEASURED_ASKED /* within it */
+    MEASURED_HELD,  /* throughout the step */
+    MEASURED_ASKED, /* within it */
+    MEASURED_AT_OOM,
+    MEASURED_N_LIVES
 } MeasuredLife;
 
 /* Allocations of one size of which one side has more than the other. */

@@ -123,6 +123,41 @@ static void list_predicted(const Trace *trace, uint32_t rank, int32_t step, List
     g_hash_table_foreach(held, add_held, data);
 }
 
+/* Where the prediction is out of memory, or else at its peak: the last of its rows that counts. */
+static guint row_at_worst(const Trace *trace, uint32_t rank) {
+    TraceOom oom;
+    bool ended = trace_get_oom(trace, &oom) && oom.rank == rank;
+    guint worst = 0;
+    uint64_t most = 0;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        uint64_t allocated = trace_memory_statistic(row, TRACE_ALLOCATED);
+        if (row->rank == rank && (ended || allocated > most)) {
+            worst = i;
+            most = allocated;
+        }
+    }
+    return worst;
+}
+
+static void list_predicted_at(const Trace *trace, uint32_t rank, guint last, Lists *lists) {
+    uint32_t role = trace_role_of_rank(trace, rank);
+    g_autoptr(GHashTable) held = g_hash_table_new(NULL, NULL); /* buffer: row */
+    for (guint i = 0; i <= last; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank == rank) {
+            gpointer buffer =
+                GUINT_TO_POINTER(trace_instruction(trace, role, row->instruction)->buffer);
+            g_hash_table_remove(held, buffer);
+            if (row->delta > 0) {
+                g_hash_table_insert(held, buffer, (gpointer)row);
+            }
+        }
+    }
+    gpointer data[] = {lists, (gpointer)trace, GUINT_TO_POINTER(role)};
+    g_hash_table_foreach(held, add_held, data);
+}
+
 static Stretch predicted_stretch(const Trace *trace, uint32_t rank, int32_t step) {
     uint32_t role = trace_role_of_rank(trace, rank);
     Stretch stretch = {.least = UINT64_MAX};
@@ -243,7 +278,7 @@ static double find_surpluses(Measured *measured, MeasuredLife life, GArray *cons
     for (guint i = 0; i < 2; i++) {
         if (shown[i] > SHOWN) {
             measured_note(measured, "%u more sizes %s that %s alone are not shown",
-                          shown[i] - SHOWN, life == MEASURED_HELD ? "held" : "asked for",
+                          shown[i] - SHOWN, life != MEASURED_ASKED ? "held" : "asked for",
                           i == 0 ? "are predicted" : "the run has");
         }
     }
@@ -303,6 +338,47 @@ static void compare_step(Measured *measured, const Trace *trace, uint32_t rank, 
     lists_end(&lists[1]);
 }
 
+/* The first time that the run was out of memory; the number of events: it never was. */
+static guint first_oom(const Snapshot *snapshot) {
+    guint i = 0;
+    while (i < snapshot->events->len && snapshot_event(snapshot, i)->action != SNAPSHOT_OOM) {
+        i++;
+    }
+    return i;
+}
+
+static void compare_oom(Measured *measured, const Trace *trace, uint32_t rank,
+                        const Snapshot *snapshot) {
+    guint at = first_oom(snapshot);
+    if (at == snapshot->events->len || trace->memory->len == 0) {
+        return;
+    }
+    const SnapshotEvent *oom = snapshot_event(snapshot, at);
+    guint worst = row_at_worst(trace, rank);
+    const TraceMemoryRow *row = trace_memory(trace, worst);
+    static const char *const names[] = {"allocated, out of memory", "active, out of memory",
+                                        "reserved, out of memory"};
+    const uint64_t run[] = {oom->allocated, oom->active, oom->reserved};
+    for (guint k = 0; k < TRACE_N_STATISTICS; k++) {
+        measured_add(measured, names[k], MEASURED_BYTES, (double)trace_memory_statistic(row, k),
+                     (double)run[k]);
+    }
+    Lists lists[2];
+    lists_begin(&lists[0]);
+    lists_begin(&lists[1]);
+    list_predicted_at(trace, rank, worst, &lists[0]);
+    list_measured(snapshot, at, at, &lists[1]);
+    GArray *const both[2] = {lists[0].items[MEASURED_HELD], lists[1].items[MEASURED_HELD]};
+    find_surpluses(measured, MEASURED_AT_OOM, both, trace, trace_role_of_rank(trace, rank));
+    lists_end(&lists[0]);
+    lists_end(&lists[1]);
+    TraceOom ended;
+    if (!trace_get_oom(trace, &ended)) {
+        measured_note(measured, "the run was out of memory and the prediction is not: it stands "
+                                "there with its peak");
+    }
+}
+
 static int32_t last_step(const Trace *trace, uint32_t rank) {
     int32_t last = INT32_MIN;
     for (guint i = 0; i < trace->memory->len; i++) {
@@ -313,7 +389,7 @@ static int32_t last_step(const Trace *trace, uint32_t rank) {
 }
 
 static void note_run(Measured *measured, const Snapshot *snapshot, const SnapshotSteps *steps) {
-    if (steps->from == STEPS_UNKNOWN) {
+    if (steps->from == STEPS_UNKNOWN && snapshot->n_ooms == 0) {
         measured_note(measured,
                       "the snapshot does not tell its steps (no ProfilerStep#, no Optimizer.step#, "
                       "nothing that repeats itself): record two steps or more");
@@ -368,9 +444,11 @@ Measured *measured_memory(const Trace *trace, const Snapshot *snapshot,
                                   : g_strdup("no steps told");
     measured->sources[1] = g_strdup_printf("%s: device %u, %u events, %s", options->file_name,
                                            snapshot->device, snapshot->events->len, told);
+    measured->paired = NAN;
     if (n > 0) {
         compare_step(measured, trace, rank, step, snapshot, steps);
     }
+    compare_oom(measured, trace, rank, snapshot);
     Stretch all = stretch_of(snapshot, 0, snapshot->events->len);
     all.most[TRACE_ALLOCATED] = MAX(all.most[TRACE_ALLOCATED], snapshot->allocated);
     all.most[TRACE_ACTIVE] = MAX(all.most[TRACE_ACTIVE], snapshot->active);

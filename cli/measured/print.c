@@ -8,6 +8,14 @@
 
 static const char *const side_keys[] = {"predicted", "measured"};
 
+static const struct {
+    const char *key, *words;
+} lives[MEASURED_N_LIVES] = {
+    [MEASURED_HELD] = {"held", "held throughout the step,"},
+    [MEASURED_ASKED] = {"asked", "asked for in the step,"},
+    [MEASURED_AT_OOM] = {"at_oom", "held when the run was out of memory,"},
+};
+
 static double largest(const Measured *measured, MeasuredUnit unit) {
     double most = 0;
     for (guint i = 0; i < measured->rows->len; i++) {
@@ -67,9 +75,7 @@ static void append_surpluses(GString *text, const Measured *measured, guint side
             continue;
         }
         if (!any) {
-            g_string_append_printf(text, "\n%s %s\n  %9s %9s %14s   %s\n",
-                                   life == MEASURED_HELD ? "held throughout the step,"
-                                                         : "asked for in the step,",
+            g_string_append_printf(text, "\n%s %s\n  %9s %9s %14s   %s\n", lives[life].words,
                                    side == 0 ? "that the run lacks" : "that the prediction lacks",
                                    side_keys[0], side_keys[1], "bytes each", "most of them");
             any = true;
@@ -90,7 +96,7 @@ char *measured_text(const Measured *measured) {
         g_string_append_printf(text, "%-10s %s\n", side_keys[side], measured->sources[side]);
     }
     append_rows(text, measured);
-    for (guint life = 0; life < 2; life++) {
+    for (guint life = 0; life < MEASURED_N_LIVES; life++) {
         append_surpluses(text, measured, 1, life);
         append_surpluses(text, measured, 0, life);
     }
@@ -127,7 +133,7 @@ static void build_surpluses(JsonBuilder *json, const Measured *measured) {
         const MeasuredSurplus *surplus = &g_array_index(measured->surpluses, MeasuredSurplus, i);
         json_builder_begin_object(json);
         trace_json_add_text(json, "side", side_keys[surplus->side]);
-        trace_json_add_text(json, "life", surplus->life == MEASURED_HELD ? "held" : "asked");
+        trace_json_add_text(json, "life", lives[surplus->life].key);
         trace_json_add_int(json, "bytes", surplus->bytes);
         trace_json_add_int(json, side_keys[0], surplus->counts[0]);
         trace_json_add_int(json, side_keys[1], surplus->counts[1]);

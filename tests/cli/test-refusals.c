@@ -309,6 +309,9 @@ static void slips(void) {
     expect("predict nobody/none-such --cluster dgx-h100", 2, "", "planned by its config.json");
     expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
     expect("predict gpt2 --cluster H100", 2, "", "did you mean dgx-h100, h100-a3 or ");
+    write_cluster("this-laptop.ini", "dgx-h100", "\nnodes", "2");
+    expect("predict gpt2 --cluster this-laptop", 2, "",
+           "the file this-laptop.ini is here: name it with its ending");
     expect("predict gpt2xl --cluster dgx-h100", 2, "", "did you mean gpt2-xl? (looked in ");
     expect("plot gpt-toy -n 2 --cluster a100-node --knob batch=1,2", 2, "",
            "'batch' is no key of a strategy; here it is --micro-batch");

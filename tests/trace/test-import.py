@@ -184,6 +184,46 @@ def check_protocols(foreshard, trace):
     return said
 
 
+def out_of_memory(foreshard, *words):
+    """A prediction that does not fit, and a snapshot of the same run as PyTorch leaves it: foreshard's export, and the
+    allocator's last event."""
+    trace = foreshard.predict('wall.trace', *words)
+    pickled = foreshard.path('wall.pickle')
+    subprocess.run([foreshard.program, 'export', '--memory-viz', trace, '-o', pickled], check=True)
+    with open(pickled, 'rb') as file:
+        taken = pickle.load(file)
+    events = taken['device_traces'][0]
+    events.append({'action': 'oom', 'size': 1 << 30, 'device_free': 0, 'stream': 0, 'frames': FRAMES,
+                   'time_us': events[-1]['time_us'] + 1})
+    return trace, taken
+
+
+def check_out_of_memory(foreshard):
+    """What a run held when it was out of memory stands beside what the prediction holds when it is, or at its peak."""
+    words = ['llama3-8b', '-n', '8', '--cluster', 'dgx-h100', '--param-dtype', 'bf16', '--micro-batch', '4']
+    trace, taken = out_of_memory(foreshard, *words)
+    found = foreshard.compare(trace, foreshard.path('wall.pickle', pickle.dumps(taken)))
+    rows, said = rows_of(found), []
+    for name in ('allocated, out of memory', 'active, out of memory'):
+        if rows[name]['predicted'] != rows[name]['measured'] or not rows[name]['measured']:
+            said.append('%s: %r' % (name, rows[name]))
+    if found['surpluses'] or found['paired'] is not None or 'no steps told' not in found['second']:
+        said.append('of itself: %r' % found)
+    segment = {'device': 0, 'address': 1 << 45, 'total_size': 20 << 20, 'stream': 0, 'segment_type': 'large',
+               'is_expandable': False, 'blocks': [{'address': 1 << 45, 'size': 5 << 20, 'requested_size': 5 << 20,
+                                                   'state': 'active_allocated', 'frames': FRAMES}]}
+    taken['segments'].append(segment)
+    planted = foreshard.compare(trace, foreshard.path('planted.pickle', pickle.dumps(taken)))
+    more = [(entry['life'], entry['bytes'], entry['predicted'], entry['measured'], entry['place'])
+            for entry in planted['surpluses']]
+    if more != [('at_oom', 5 << 20, 0, 1, 'train.py:41 forward')]:
+        said.append('planted: %r' % more)
+    fits = foreshard.predict('fits.trace', *words[:-1], '1')
+    if not any('the prediction is not' in note for note in foreshard.compare(fits, foreshard.path('wall.pickle'))['notes']):
+        said.append('nothing says that the prediction fits')
+    return said
+
+
 class Call:
     def __reduce__(self):
         return os.system, ('true',)
@@ -418,6 +458,7 @@ def main():
         tap.case('round trip, fsdp1', check_round_trip(
             foreshard, ['gpt-toy', '-n', '2', '--flavour', 'fsdp1', '--cluster', 'a100-node']))
         tap.case('what one side lacks', check_planted(foreshard))
+        tap.case('out of memory', check_out_of_memory(foreshard))
         tap.case('a profile with known figures', check_profile(foreshard, trace))
         tap.case("the prediction's times are those of compare", check_predicted_times(foreshard, trace))
     return tap.finish()
