@@ -172,7 +172,9 @@ static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const c
                     name, near);
         return;
     }
-    g_autofree char *here = g_strconcat(name, kinds[kind].ending, NULL);
+    g_autofree char *traced = g_strconcat(name, ".network", NULL);
+    bool is_traced = kind == CLI_DATA_NETWORKS && is_file(traced);
+    g_autofree char *here = g_strconcat(name, is_traced ? ".network" : kinds[kind].ending, NULL);
     if (is_file(here)) {
         g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
                     "no %s is called '%s'; the file %s is here: name it with its ending",

@@ -43,7 +43,7 @@ static const struct {
     {"lora-r lora use-lora peft", "--lora-rank"},
     {"learning-rate", "--lr"},
     {"model", "--network-key of a key; a network is the word behind the command"},
-    {"cost", "--price"},
+    {"cost budget", "--price, of a GPU and hour; with --tokens the table has that of the whole"},
     {"num-tokens train-tokens total-tokens", "--tokens"},
 };
 

@@ -9,10 +9,14 @@ how many tokens a sample has. PyTorch 2.13 is what was recorded and compared; ot
 import argparse
 import runpy
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError:
+    sys.exit("trace: this Python has no PyTorch; run it with one that has 2.13 (pip install torch; no GPU is needed)")
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
@@ -188,6 +192,28 @@ def refuse(why):
     sys.exit(2)
 
 
+def place_of(why, program):
+    """The program's own line that an exception came through last: its number and text; None: none."""
+    mine = [frame for frame in traceback.extract_tb(why.__traceback__) if Path(frame.filename).name == Path(program).name]
+    return (mine[-1].lineno, mine[-1].line or "") if mine else None
+
+
+def refuse_device(why, program):
+    """A device that a program names is not the one that is watched; any other exception is the program's own."""
+    place = place_of(why, program)
+    if place is None or not any(word in place[1] for word in ("cuda", ".to(", "device")):
+        raise why
+    refuse(f"{program}:{place[0]}: {place[1]}: name no device (.cuda(), .to(...), device=...); the default one is "
+           f"watched, and has no memory ({type(why).__name__})")
+
+
+def say_what_is_next(path, dtype):
+    """A name without a slash is looked for among foreshard's own networks first."""
+    name = path if "/" in str(path) else f"./{path}"
+    precision = f" --param-dtype {dtype}" if dtype else ""
+    print(f"wrote {path}; next: foreshard predict {name} -n 8 --cluster a100-node{precision}")
+
+
 def write_values(user, options):
     """Made for real, which takes the memory of the network."""
     torch.manual_seed(0)
@@ -231,6 +257,9 @@ def main():
     except DataDependentOutputException as why:
         refuse(f"the network asks for a number that only a device could tell ({why.func}); take out what reads tensors' "
                "contents (.item(), if x.sum() > 0, x[mask])")
+    except (RuntimeError, AssertionError) as why:
+        refuse_device(why, options.program)
+    say_what_is_next(options.output, options.dtype)
 
 
 if __name__ == "__main__":

@@ -312,6 +312,8 @@ static void slips(void) {
     write_cluster("this-laptop.ini", "dgx-h100", "\nnodes", "2");
     expect("predict gpt2 --cluster this-laptop", 2, "",
            "the file this-laptop.ini is here: name it with its ending");
+    write_file("mine.network", "[network]\n");
+    expect("plan mine", 2, "", "the file mine.network is here: name it with its ending");
     expect("predict gpt2xl --cluster dgx-h100", 2, "", "did you mean gpt2-xl? (looked in ");
     expect("plot gpt-toy -n 2 --cluster a100-node --knob batch=1,2", 2, "",
            "'batch' is no key of a strategy; here it is --micro-batch");
@@ -320,6 +322,7 @@ static void slips(void) {
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
     expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
     expect("predict gpt2 --gradient_checkpointing", 2, "", "here it is --checkpointing full");
+    expect("choose gpt2 --budget 9", 2, "", "here it is --price, of a GPU and hour; with --tokens");
     expect("compare a b --gpus 8", 2, "", "Unknown option --gpus; --help lists");
     expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
     expect("predict something-else --cluster dgx-h100", 2, "", "`foreshard list` names the ");

@@ -74,6 +74,39 @@ def trace_anew(tap, source, path, program):
         tap.case(name + ' is traced anew', [] if same else ['it is not the same', done.stderr])
 
 
+PROGRAM = """import torch
+
+def model():
+    return torch.nn.Linear(8, 8)%s
+
+def batch(n):
+    return torch.rand(n, 8), torch.rand(n, 8)
+
+def loss(model, inputs, wanted):
+    return torch.nn.functional.mse_loss(model(inputs), wanted)
+"""
+
+
+def say(tap, source):
+    """What the tracer says of a program that names a device, and of one that it traced."""
+    python = python_with_torch()
+    if not python:
+        tap.skip('what the tracer says', 'needs PyTorch 2.13')
+        return
+    said = []
+    with tempfile.TemporaryDirectory() as folder:
+        for ending, status, wanted in (('', 0, 'wrote mine.network; next: foreshard predict ./mine.network'),
+                                       ('.cuda()', 2, 'mine.py:4: return torch.nn.Linear(8, 8).cuda(): name no device')):
+            with open(os.path.join(folder, 'mine.py'), 'w', encoding='utf-8') as file:
+                file.write(PROGRAM % ending)
+            tracer = os.path.join(source, 'models', 'pytorch', 'trace.py')
+            done = subprocess.run([python, '-B', tracer, 'mine.py', '-o', 'mine.network'], cwd=folder, capture_output=True,
+                                  text=True, check=False)
+            if done.returncode != status or wanted not in done.stdout + done.stderr or 'Traceback' in done.stderr:
+                said.append('status %d: %s%s' % (done.returncode, done.stdout, done.stderr))
+    tap.case('what the tracer says', said)
+
+
 def main():
     check, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     here, tap = os.path.join(source, 'tests', 'oracle'), Tap()
@@ -83,6 +116,7 @@ def main():
         trace_anew(tap, source, os.path.join(here, 'traced', name), os.path.join(here, 'programs', program))
     pytorch = os.path.join(source, 'models', 'pytorch')
     trace_anew(tap, source, os.path.join(pytorch, 'mixer.network'), os.path.join(pytorch, 'mixer.py'))
+    say(tap, source)
     return tap.finish()
 
 
