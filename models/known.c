@@ -280,8 +280,8 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
         why = "a family other than llama";
     } else if (n->scores_in_memory) {
         why = "attention with its scores in memory; set attention = kernel";
-    } else if (n->experts) {
-        why = "a hidden layer of experts";
+    } else if (n->code != MODEL_CODE_OWN) {
+        why = "transformers' modules; set code = own";
     } else if (n->window) {
         why = "a window of attention; set window = 0";
     } else if (model_eager_alone(n)) {
@@ -322,8 +322,6 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
         why = "a family other than llama";
     } else if (n->tied) {
         why = "a head that is the embedding, which would be on two stages; set tied = no";
-    } else if (n->experts) {
-        why = "a hidden layer of experts";
     } else if (n->window) {
         why = "a window of attention; set window = 0";
     } else if (n->code != MODEL_CODE_OWN) {

@@ -72,6 +72,7 @@ static void run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *s
     run->ring_lane =
         (uint8_t)(run->n_flavour_lanes + (strategy->pipeline > 1 ? n_names(plan_stage_lanes) : 0));
     run->async_lane = (uint8_t)(run->ring_lane + (strategy->context > 1));
+    run->expert_lane = (uint8_t)(run->async_lane + (strategy->async_tensor == PLAN_YES));
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->tape.storage_of_value = g_new(uint32_t, n_values);
     run->tape.producer_of_value = g_new(PlanEdge, n_values);

@@ -577,9 +577,8 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
         return "is planned beside FSDP2; set flavour=fsdp2";
     }
-    if (s->tensor > 1 || s->context > 1 || s->pipeline > 1) {
-        return "is planned with nothing else that ranks share; set tensor=1, context=1 and "
-               "pipeline=1";
+    if (s->tensor > 1) {
+        return "is planned without layers that ranks share; set tensor=1";
     }
     if (plan_strategy_shard_ranks(s) % s->expert) {
         return "needs ranks, of each copy, that it divides; change one of them";

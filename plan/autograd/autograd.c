@@ -127,9 +127,27 @@ static bool comes_late(const PlanRun *run) {
            run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
 }
 
+static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
+    return plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->share >=
+           PLAN_SHARE_EXPERTS;
+}
+
+/* Where ranks share experts their forward begins with what each rank has of the weights, a node
+ * each, which backward comes to when it is through with all of them: the last one first. */
+static void take_late(PlanRun *run, uint32_t parameter) {
+    const GArray *all = run->units[run->unit_of_parameter[parameter]].parameters;
+    plan_vector_push(&run->late, parameter);
+    if (is_of_shared_experts(run, parameter) && run->late.len == all->len) {
+        for (uint32_t i = all->len; i-- > 0;) {
+            accumulate(run, g_array_index(all, uint32_t, i));
+        }
+        run->late.len = 0;
+    }
+}
+
 static void take(PlanRun *run, uint32_t parameter) {
-    if (comes_late(run)) {
-        plan_vector_push(&run->late, parameter);
+    if (comes_late(run) || is_of_shared_experts(run, parameter)) {
+        take_late(run, parameter);
     } else {
         accumulate(run, parameter);
     }

@@ -252,7 +252,7 @@ struct _PlanRun {
     uint32_t n_checkpointed;
     const char *const *lanes; /* of the flavour; those of offload.c or stages.c follow them, */
     uint32_t n_flavour_lanes;
-    uint8_t ring_lane, async_lane; /* and these, where they are used */
+    uint8_t ring_lane, async_lane, expert_lane; /* and these, where they are used */
     uint32_t *unit_of_parameter;
 
     PLAN_VECTOR(PlanStorage) storages;

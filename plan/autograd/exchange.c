@@ -34,7 +34,7 @@ static void launch_with(PlanRun *run, PlanOpKind kind, const int64_t *dims,
  * way. */
 static PlanTensor send(PlanRun *run, PlanTensor x) {
     PlanBuilder *builder = &run->builder;
-    uint8_t lane = (uint8_t)run->n_flavour_lanes;
+    uint8_t lane = run->expert_lane;
     g_assert(run->sent.storage == PLAN_NONE);
     run->sent = plan_run_ref(run, x);
     PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");

@@ -129,6 +129,12 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     prefetch_forward(run, u);
 }
 
+/* The last block, and its experts. */
+static bool is_last(const PlanRun *run, uint32_t u) {
+    uint32_t end = run->n_units - 1;
+    return u > 0 && (u == end || (u == end - 1 && run->units[end].of_experts));
+}
+
 /* The root is left whole unless the strategy says what to do with each unit; before 2.8, always. */
 static void after_forward(PlanRun *run, uint32_t u) {
     const PlanStrategy *strategy = run->strategy;
@@ -139,8 +145,7 @@ static void after_forward(PlanRun *run, uint32_t u) {
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
         return;
     }
-    bool is_last = u > 0 && u == run->n_units - 1;
-    if (run->units[u].stays_whole || (strategy->reshard_last == PLAN_NO && is_last)) {
+    if (run->units[u].stays_whole || (strategy->reshard_last == PLAN_NO && is_last(run, u))) {
         return;
     }
     switch ((PlanReshard)strategy->reshard_after_forward.choice) {

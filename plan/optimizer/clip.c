@@ -362,6 +362,7 @@ void plan_clip_norm_of_experts(PlanRun *run, uint64_t ranks) {
         norms[i] = norm_over_ranks(&parts[i], ranks);
     }
     PlanTensor norm = joined_norm(&all, norms);
+    over_stages(&all, norm);
     for (unsigned i = 0; i < 2; i++) {
         PlanTensor ratio = ratio_of(&parts[i], norm);
         PlanTensor factor = apply(&parts[i], PLAN_OP_AT_MOST, ratio, 1, "coefficient");

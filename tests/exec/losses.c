@@ -255,11 +255,29 @@ static const char *const with_experts_cut[] = {
     NULL,
 };
 
+/* Beside sequences that ranks share, and in stages. */
+#define BESIDE                                                                                     \
+    "moe-toy --network-key routing=in-turn --network-key kv_heads=4 --network-key layers=4 "       \
+    "--network-key seq=128"
+static const char *const with_experts_beside[] = {
+    "-n 1 --micro-batch 4 --sharding none",
+    "-n 4 --pipeline 2 --expert 2 --micro-batch 1 --accumulate 2 --pipeline-split even",
+    "-n 4 --context 2 --expert 4 --micro-batch 2",
+    "-n 4 --context 2 --expert 2 --micro-batch 2 --kernels compiled --checkpointing full",
+    "-n 8 --pipeline 2 --context 2 --expert 4 --micro-batch 1 --accumulate 2 --pipeline-split even "
+    "--checkpointing selective-op",
+    "-n 4 --pipeline 2 --pipeline-stages 2 --pipeline-schedule interleaved-1f1b --expert 2 "
+    "--micro-batch 1 --accumulate 2 --pipeline-split even --kernels compiled",
+    NULL,
+};
+
 static const char *const with_experts_clipped[] = {
     "-n 1 --micro-batch 8 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
     "-n 4 --expert 2 --micro-batch 2 --optimizer momentum --lr 0.05 --clip 0.3",
     "-n 4 --expert 2 --micro-batch 2 --optimizer momentum --lr 0.05 --clip 0.3 --sharding hybrid "
     "--replicate 2",
+    "-n 4 --pipeline 2 --expert 2 --micro-batch 2 --accumulate 2 --optimizer momentum --lr 0.05 "
+    "--clip 0.3 --pipeline-split even",
     NULL,
 };
 
@@ -546,6 +564,7 @@ int main(int argc, char **argv) {
                      {LONG_LLAMA " --network-key qk_norm=head", with_sequences_and_norms}},
                     {"of shared experts", {IN_TURN, with_experts_shared}},
                     {"of shared experts, cut,", {TEST_RUN_FEW_EXPERTS, with_experts_cut}},
+                    {"of shared experts, beside others,", {BESIDE, with_experts_beside}},
                     {"of shared experts, clipped,", {TEST_RUN_FEW_EXPERTS, with_experts_clipped}},
                     {"of stages", {TEST_RUN_STAGES, with_stages}},
                     {"of stages, clipped,", {TEST_RUN_STAGES, with_stages_clipped}},

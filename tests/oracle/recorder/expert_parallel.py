@@ -24,13 +24,30 @@ import context_parallel
 import tensor_parallel
 
 
-def prepare(recorder):
+mesh = None  # of those who share experts and those who have the same ones
+
+
+def prepare(recorder, options, device_type):
+    global mesh
+    mesh = make_mesh(options, device_type)
     recorder.host_waits = lambda op, more: (op is torch.ops.aten._to_copy.default and str(more.get("device")) == "cpu"
                                             and not more.get("non_blocking"))
     tensor_parallel.prepare(recorder)
     keep_fsdp_out_of_selective_checkpoints()
     recorder.joins_flat_gradients = False
     context_parallel.hold_until_waited_for(recorder)
+
+
+def make_mesh(options, device_type):
+    """Of FSDP2's ranks those next to each other share experts, whatever else they share."""
+    from versions import init_device_mesh
+    ranks = options.world // options.pipeline
+    shard = min(options.shard_size or ranks, ranks)
+    named = {"pipeline": options.pipeline, "replicate": ranks // shard, "rest": shard // options.expert, "expert": options.expert}
+    named = {name: size for name, size in named.items() if size > 1 or name in ("rest", "expert")}
+    made = init_device_mesh(device_type, tuple(named.values()), mesh_dim_names=tuple(named))
+    made["rest", "expert"]._flatten("shard")  # so that a norm is joined over both at once
+    return made
 
 
 def keep_fsdp_out_of_selective_checkpoints():
@@ -63,18 +80,20 @@ def keep_fsdp_out_of_selective_checkpoints():
     FSDPState._pre_forward, FSDPState._post_forward = apart(FSDPState._pre_forward), apart(FSDPState._post_forward)
 
 
-def share_experts(network, mesh):
-    """Each rank has its part of every block's experts, as DTensors."""
+def share_experts(network):
+    """Each rank has its part of every block's experts, as DTensors. Returns what FSDP2 is given of the mesh for them."""
     from torch.distributed.tensor import DTensor, Shard
+    part = mesh["expert"]
     for module in network.modules():
         if not hasattr(module, "is_shared"):
             continue
         module.is_shared = True
         for name, whole in list(module.named_parameters()):
-            own = whole.detach().chunk(mesh.size(), dim=0)[mesh.get_local_rank()].clone()
-            parameter = nn.Parameter(DTensor.from_local(own, mesh, [Shard(0)], run_check=False))
+            own = whole.detach().chunk(part.size(), dim=0)[part.get_local_rank()].clone()
+            parameter = nn.Parameter(DTensor.from_local(own, part, [Shard(0)], run_check=False))
             module.register_parameter(name, parameter)
-        module.forward = Exchange(mesh, module.forward)
+        module.forward = Exchange(part, module.forward)
+    return mesh["replicate", "rest"] if "replicate" in mesh.mesh_dim_names else mesh["rest"]
 
 
 def of_copies(mesh):
@@ -108,10 +127,11 @@ def are_shared(model):
     return any(getattr(module, "is_shared", False) for module in model.modules())
 
 
-def clip(model, limit):
-    """As torchtitan's _clip_grad_norm_with_ep (torchtitan/distributed/utils.py): a norm of the experts' and one of the rest."""
+def clip(models, limit, stages=None):
+    """As torchtitan's _clip_grad_norm_with_ep (torchtitan/distributed/utils.py): a norm of the experts' and one of the rest, and of
+    stages the square of both added up over them."""
     ours, others = [], []
-    for parameter in model.parameters():
+    for parameter in (p for model in models for p in model.parameters()):
         (ours if "expert" in parameter.device_mesh.mesh_dim_names else others).append(parameter)
     norm_ours = nn.utils.get_total_norm([p.grad for p in ours])
     if isinstance(norm_ours, torch.distributed.tensor.DTensor):
@@ -119,6 +139,10 @@ def clip(model, limit):
     norm_others = nn.utils.get_total_norm([p.grad for p in others]).full_tensor()
     total = norm_ours ** 2.0 + norm_others ** 2.0
     total **= 1.0 / 2.0
+    if stages:
+        total **= 2.0
+        torch.distributed.all_reduce(total, group=stages)
+        total **= 1.0 / 2.0
     nn.utils.clip_grads_with_norm_(ours, limit, total)
     nn.utils.clip_grads_with_norm_(others, limit, total)
     return total
