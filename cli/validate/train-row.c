@@ -119,12 +119,13 @@ static bool is_named_for_experts(const char *model) {
     return named(model, names, G_N_ELEMENTS(names)) || g_regex_match(sizes, model, 0, NULL);
 }
 
-static void fill_number_of(Filler *f, const char *column, const char *pattern) {
+static void fill_number_of(Filler *f, const char *column, const char *from, const char *pattern) {
     g_autoptr(GRegex) regex = g_regex_new(pattern, G_REGEX_CASELESS | G_REGEX_DUPNAMES, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
-    if (g_regex_match(regex, text(f, "mlp_type"), 0, &match)) {
+    if (g_regex_match(regex, text(f, from), 0, &match)) {
         g_autofree char *digits = g_match_info_fetch_named(match, "n");
-        fill_count(f, column, g_ascii_strtod(digits, NULL), "of mlp_type");
+        g_autofree char *why = g_strdup_printf("of %s", from);
+        fill_count(f, column, g_ascii_strtod(digits, NULL), why);
     }
 }
 
@@ -138,11 +139,20 @@ static void say_experts(Filler *f) {
     static const char *const gates[] = {"glu", "silu", "swish", "gated"};
     bool has_gate = !*text(f, "mlp_type") || named(text(f, "mlp_type"), gates, G_N_ELEMENTS(gates));
     const char *kind = has_gate ? "swiglu moe" : "mixture of experts";
-    fill_number_of(f, "experts", "(?<n>[0-9]+) *(?:routed |local )?experts");
-    fill_number_of(f, "experts_per_token",
+    fill_number_of(f, "experts", "mlp_type", "(?<n>[0-9]+) *(?:routed |local )?experts");
+    fill_number_of(f, "experts_per_token", "mlp_type",
                    "top[- ]?(?<n>[0-9]+)|(?<n>[0-9]+) (?:active|activated|per token)");
     if (!g_str_equal(text(f, "mlp_type"), kind)) {
         fill(f, "mlp_type", kind, is_said ? "our word for it" : "by its name");
+    }
+}
+
+/* "llama2-7b LoRA r=16", "LoRA (rank 8)". */
+static void fill_adapters(Filler *f) {
+    static const char *const columns[] = {"model", "framework", "notes"};
+    bool are_there = contains(text(f, "model"), "lora") || contains(text(f, "framework"), "lora");
+    for (unsigned i = 0; i < G_N_ELEMENTS(columns) && are_there; i++) {
+        fill_number_of(f, "lora_rank", columns[i], "\\b(?:rank|r) *[=:]? *(?<n>[0-9]+)\\b");
     }
 }
 
@@ -238,6 +248,7 @@ CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GStrin
     f.row.fields = g_strdupv(row->fields);
     fill_batch(&f);
     fill_shape(&f);
+    fill_adapters(&f);
     say_share(&f);
     say_dtype_plainly(&f, "precision");
     say_dtype_plainly(&f, "reduce_dtype");

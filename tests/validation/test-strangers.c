@@ -93,8 +93,23 @@ static void words(void) {
                 "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
            NULL, NULL, "no rule knows this framework", "no cluster file has this GPU", NULL, NULL,
            "cannot compute in this dtype", "names a network", NULL, NULL, NULL, NULL, "fp8", NULL,
-           "other operations", NULL, NULL, "how this program runs its experts",
-           "adapters of frozen networks", NULL, "no rule knows this precision");
+           "other operations", NULL, NULL, "how this program runs its experts", "weights of 4 bits",
+           NULL, "no rule knows this precision");
+}
+
+/* Adapters: their rank from words or a column, beside which layers, and what is not planned. */
+static void adapters(void) {
+#define LORA ",2,256,8,8,688,swiglu,512,2,bf16,9e4,"
+    EXPECT("hardware,gpus,framework,sharding_strategy,model,layers,d_model,heads,kv_heads,d_ff,"
+           "mlp_type,seq_len,micro_batch,precision,tokens_per_s_per_gpu,lora_rank,lora_on\n"
+           "A100,1,HF Trainer,,x LoRA r=16" LORA ",\n"
+           "A100,8,HF Trainer FSDP1,FULL_SHARD,x LoRA (rank 8)" LORA ",\n"
+           "A100,8,torchtune,FSDP2,x LoRA" LORA "64,all linear\n"
+           "A100,8,HF Trainer,DDP,x" LORA "8,\"q_proj,v_proj\"\n"
+           "A100,8,HF Trainer FSDP1,FULL_SHARD,x LoRA" LORA ",\n"
+           "A100,8,HF Trainer FSDP1,FULL_SHARD,x LoRA" LORA "8,o_proj\n"
+           "A100,8,HF Trainer FSDP1,FULL_SHARD,x QLoRA r=8" LORA ",\n",
+           NULL, NULL, NULL, NULL, "rank is not said", "beside which layers", "weights of 4 bits");
 }
 
 /* A rule that comes late says an older PyTorch, whose default another rule's word still replaces:
@@ -293,6 +308,29 @@ static void expect_setting(const char *table, const char *setting) {
     if (!strstr(said, wanted)) {
         g_test_message("'%s' is not in: %s", setting, said);
         g_test_fail();
+    }
+}
+
+/* A Trainer over DDP is DDP, names whose blocks are not GPT-2's keep their own where the row has a
+ * shape, too, and TF32's products are on tensor cores. */
+static void programs_and_blocks(void) {
+    static const char *const runs[][2] = {
+        {"HF Trainer DDP,DDP,gpt2,fp32", "flavour=ddp"},
+        {"HF Trainer,DDP,gpt2,bf16", "flavour=ddp"},
+        {"HF Trainer DDP,DDP,gpt2,bf16", "network.dropout=0.1"},
+        {"PyTorch FSDP1,,pythia-70m,bf16", "network.family=neox"},
+        {"PyTorch FSDP1,,facebook/opt-1.3b,bf16", "network.family=opt"},
+        {"PyTorch FSDP1,,phi-2,bf16", "network.family=phi"},
+        {"PyTorch FSDP1,,starcoder2-3b,bf16", "network.family=starcoder2"},
+        {"PyTorch FSDP1,,gpt,tf32", "device.matmul_fp32_tflops=156 matmul.fp32_efficiency=0"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_autofree char *table =
+            g_strdup_printf("framework,sharding_strategy,model,precision,hardware,gpus,layers,"
+                            "d_model,heads,d_ff,mlp_type,seq_len,micro_batch,step_ms\n"
+                            "%s,A100,2,2,256,4,1024,gelu,512,2,20\n",
+                            runs[i][0]);
+        expect_setting(table, runs[i][1]);
     }
 }
 
@@ -626,6 +664,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
     g_test_add_func("/strangers/runs: words", words);
+    g_test_add_func("/strangers/runs: adapters", adapters);
+    g_test_add_func("/strangers/runs: programs and blocks", programs_and_blocks);
     g_test_add_func("/strangers/runs: a version comes first", version_comes_first);
     g_test_add_func("/strangers/runs: what is missing", what_is_missing);
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
