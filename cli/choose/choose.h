@@ -3,6 +3,7 @@
  *
  * What is tried is the product of knobs; those that were not given are sharding, checkpointing and
  * micro_batch, and where no number of ranks was given either, ranks: one node, two, four and so on.
+ * Experts of a network, as torchtitan has them, are gathered by each GPU or shared by eight.
  * A batch is doubled for as long as that gains 2 % tokens a second, unless its values were given;
  * of a global batch it begins with what makes 16 passes or fewer, and is halved until it fits.
  * What was given as an option or in a strategy's file is as it was given in all of them.

@@ -101,6 +101,24 @@ static char *ranks_of(const GPtrArray *clusters) {
     return g_string_free(text, FALSE);
 }
 
+enum {
+    MOST_SHARERS = 8 /* of experts: within a node, as diagnose tries it */
+};
+
+/* Of a network with experts as torchtitan has them, how many ranks may share them; else 1. */
+static uint64_t sharers_of_experts(const Search *search) {
+    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, search->asked->network, NULL);
+    g_autoptr(ModelNetwork) network = path != NULL ? model_network_read_file(path, NULL) : NULL;
+    g_autofree char *flavour = plan_strategy_value(&search->given, "flavour");
+    bool is_known = network != NULL && network->experts && network->code == MODEL_CODE_OWN &&
+                    (g_str_equal(flavour, "auto") || g_str_equal(flavour, "fsdp2"));
+    uint64_t ranks = is_known ? MOST_SHARERS : 1;
+    while (ranks > 1 && network->experts % ranks) {
+        ranks--;
+    }
+    return ranks;
+}
+
 /* The order is that of columns and, from right to left, of trying: what holds least comes first. */
 static void settle_knobs(Search *search) {
     for (guint i = 0; i < search->asked->knobs->len; i++) {
@@ -114,6 +132,11 @@ static void settle_knobs(Search *search) {
     }
     if (!search->shardings_given) {
         add_knob(search, "sharding", "full,hybrid,grad-op,none");
+    }
+    uint64_t sharers = is_open(search, "expert") ? sharers_of_experts(search) : 1;
+    if (sharers > 1) {
+        g_autofree char *values = g_strdup_printf("%" G_GUINT64_FORMAT ",1", sharers);
+        add_knob(search, "expert", values);
     }
     if (is_open(search, "checkpointing")) {
         add_knob(search, "checkpointing", "full,every=2,selective-op,none");

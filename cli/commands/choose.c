@@ -27,7 +27,8 @@ static const CliCommand command = {
         "What is given as an option holds for all; --knob tries values of any key of a strategy. "
         "Without -n\n"
         "and --knob ranks it tries one node's GPUs, then twice as many, as far as the cluster "
-        "goes.",
+        "goes.\n"
+        "Experts it tries gathered by each GPU, and shared by eight.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"

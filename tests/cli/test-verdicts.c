@@ -111,6 +111,12 @@ static void whether_to_share_experts(void) {
     expect(words, 0, "   expert=8 ", "");
     expect(shared, 0, "   expert=1 ", "");
     expect(shared, 0, "this strategy beats the best of them, FSDP2 full, checkpointed, by ", "");
+    expect("predict mixtral-8x7b -n 64 --seq 4096 --param-dtype bf16 --cluster dgx-h100", 0,
+           "  fits with --expert 8: ", "");
+    const char *choose = "choose mixtral-8x7b -n 64 --seq 4096 --cluster dgx-h100 --top 2 ";
+    expect(choose, 0, "all of these with --expert 8 ", "");
+    g_autofree char *gathered = g_strconcat(choose, "--expert 1", NULL);
+    expect(gathered, 0, "nothing fits", "");
 }
 
 /* Float8 is predicted where the GPU has it, and runs nowhere yet. */

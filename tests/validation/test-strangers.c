@@ -247,14 +247,17 @@ static void experts(void) {
     EXPECT("hardware,measured_date,gpus,framework,model,layers,d_model,heads,kv_heads,d_ff,"
            "mlp_type,vocab,seq_len,micro_batch,ep,step_ms\n" EXPERTS(
                "torchtitan", "", "SwiGLU MoE 8 experts top-2",
-               "1") EXPERTS("torchtitan", "", "SwiGLU MoE 8 experts top-2", "4")
-               EXPERTS("torchtitan", "", "SwiGLU MoE 8 experts", "")
-                   EXPERTS("torchtitan", "", "gelu moe 8 experts top-2", "")
-                       EXPERTS("HF Trainer FSDP2", "2025-06", "SwiGLU MoE 8 experts top-2", "")
-                           EXPERTS("HF Trainer FSDP2", "2026-06", "SwiGLU MoE 8 experts top-2", "")
-                               EXPERTS("PyTorch FSDP2", "", "SwiGLU MoE 8 experts top-2", ""),
-           NULL, "expert parallel is not", "does not say experts_per_token",
-           "experts without a gate", "one after the other", NULL, "how this program runs");
+               "1") EXPERTS("torchtitan", "", "SwiGLU MoE 8 experts top-2",
+                            "4") EXPERTS("torchtitan", "", "SwiGLU MoE 8 experts", "")
+               EXPERTS("torchtitan", "", "gelu moe 8 experts top-2", "")
+                   EXPERTS("HF Trainer FSDP2", "2025-06", "SwiGLU MoE 8 experts top-2", "")
+                       EXPERTS("HF Trainer FSDP2", "2026-06", "SwiGLU MoE 8 experts top-2", "")
+                           EXPERTS("PyTorch FSDP2", "", "SwiGLU MoE 8 experts top-2", "")
+                               EXPERTS("PyTorch FSDP2", "", "SwiGLU MoE 8 experts top-2", "4")
+                                   EXPERTS("KempnerForge", "", "SwiGLU MoE 8 experts top-2", "4"),
+           NULL, NULL, "does not say experts_per_token", "experts without a gate",
+           "one after the other", NULL, "how this program runs", "expert parallel but torchtitan's",
+           "own way of sharing experts");
     EXPECT("hardware,gpus,framework,model,precision,experts,experts_per_token,layers,d_model,"
            "seq_len,micro_batch,step_ms\n"
            "H200,8,torchtitan,Qwen3-30B-A3B,bf16,,,,,512,1,11\n"
