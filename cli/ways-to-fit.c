@@ -5,7 +5,7 @@
 #include "trace/scale.h"
 
 /* The least change first: an environment variable, the loss, what costs time, experts that ranks
- * share. Precision and the batch, which may have been meant so, come later than what changes
+ * share (with more beside it below). Precision and the batch, which may have been meant so, come later than what changes
  * neither, and a loss in chunks, whose products are narrow, behind one in a kernel. Offload of
  * parameters is none of them: how much the host holds is not modelled. */
 static const char *const settings[] = {
@@ -26,11 +26,9 @@ static const char *const settings[] = {
     "sharding=full checkpointing=full network.loss=kernel optimizer_kernel=fused "
     "allocator=expandable",
     "expert=8",
-    "sharding=full checkpointing=full expert=8",
     "param_dtype=bf16",
     "checkpointing=full param_dtype=bf16",
     "sharding=full checkpointing=full param_dtype=bf16",
-    "sharding=full checkpointing=full param_dtype=bf16 expert=8",
     "sharding=full checkpointing=full param_dtype=bf16 network.loss=kernel",
     "sharding=full checkpointing=full param_dtype=bf16 optimizer_kernel=fused",
     "sharding=full checkpointing=full param_dtype=bf16 accumulate_sync=every",
