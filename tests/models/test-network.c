@@ -89,6 +89,7 @@ static const struct {
     {"mpt-13b", 12853954560, false},
     {"mpt-30b", 29975214080, false},
     {"mpt-70b", 64862437376, false},
+    {"pythia-70m", 70426624, false},
     {"pythia-160m", 162322944, false},
     {"pythia-410m", 405334016, false},
     {"pythia-1.4b", 1414647808, false},
