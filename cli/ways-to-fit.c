@@ -5,9 +5,9 @@
 #include "trace/scale.h"
 
 /* The least change first: an environment variable, the loss, what costs time, experts that ranks
- * share (with more beside it below). Precision and the batch, which may have been meant so, come later than what changes
- * neither, and a loss in chunks, whose products are narrow, behind one in a kernel. Offload of
- * parameters is none of them: how much the host holds is not modelled. */
+ * share (with more beside it below). Precision and the batch, which may have been meant so, come
+ * later than what changes neither, and a loss in chunks, whose products are narrow, behind one in a
+ * kernel. Offload of parameters is none of them: how much the host holds is not modelled. */
 static const char *const settings[] = {
     "allocator=expandable",
     "limit_all_gathers=2",

@@ -8,7 +8,9 @@ static const struct {
     const char *name, *words;
 } kinds[CLI_N_RUN_KINDS] = {
     [CLI_RUN_COMPUTES] = {"computes", "bound by arithmetic"},
-    [CLI_RUN_WAITS] = {"waits", "not bound by arithmetic"},
+    [CLI_RUN_MOVES] = {"moves", "bound by memory bandwidth"},
+    [CLI_RUN_LINKS] = {"links", "bound by links between GPUs"},
+    [CLI_RUN_HOST] = {"host", "bound by the host"},
     [CLI_RUN_FLOAT8] = {"float8", "in float8"},
     [CLI_RUN_RETRIES] = {"retries", "whose allocator gives memory back"},
     [CLI_RUN_TOO_LARGE] = {"too_large", "too large for the GPU here"},
@@ -22,13 +24,24 @@ static bool is_in_float8(const Plan *plan) {
            strategy.float8 != PLAN_FLOAT8_NONE;
 }
 
+static bool is_bound_by(const SimPrediction *prediction, SimShare share) {
+    return g_strcmp0(prediction->bound_by, prediction->share_names[share]) == 0;
+}
+
+/* Launches are the host's; what a collective slows, or other ranks hold up, is of the links. */
+static CliRunKind bound_of(const SimPrediction *prediction) {
+    return is_bound_by(prediction, SIM_SHARE_ARITHMETIC) ? CLI_RUN_COMPUTES
+           : is_bound_by(prediction, SIM_SHARE_MEMORY)   ? CLI_RUN_MOVES
+           : is_bound_by(prediction, SIM_SHARE_HOST) || is_bound_by(prediction, SIM_SHARE_OVERHEAD)
+               ? CLI_RUN_HOST
+               : CLI_RUN_LINKS;
+}
+
 CliRunKind cli_run_kind(const Plan *plan, const SimPrediction *prediction) {
-    const char *arithmetic = prediction->share_names[SIM_SHARE_ARITHMETIC];
-    return !prediction->fits                                  ? CLI_RUN_TOO_LARGE
-           : prediction->alloc_retries > 0                    ? CLI_RUN_RETRIES
-           : is_in_float8(plan)                               ? CLI_RUN_FLOAT8
-           : g_strcmp0(prediction->bound_by, arithmetic) == 0 ? CLI_RUN_COMPUTES
-                                                              : CLI_RUN_WAITS;
+    return !prediction->fits               ? CLI_RUN_TOO_LARGE
+           : prediction->alloc_retries > 0 ? CLI_RUN_RETRIES
+           : is_in_float8(plan)            ? CLI_RUN_FLOAT8
+                                           : bound_of(prediction);
 }
 
 const char *cli_run_kind_name(CliRunKind kind) {

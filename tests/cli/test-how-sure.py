@@ -23,7 +23,7 @@ RARE = ['llama3-8b', '-n', '1', '--cluster', 'l40s-node', '--model-dtype', 'bf16
 KINDS = [
     (LLAMA, 'computes H100', 'runs on H100, bound by arithmetic'),
     (FLOAT8, 'float8 H100', 'runs on H100, in float8'),
-    (SLOW, 'waits', 'runs, not bound by arithmetic'),
+    (SLOW, 'links', 'runs, bound by links between GPUs'),
     (RETRIES, 'retries A100', 'runs on A100, whose allocator gives memory back'),
     (RARE, 'computes', 'runs, bound by arithmetic'),
 ]
