@@ -201,6 +201,19 @@ def byte_kinds(rows, width, vocab, dtype, device):
         return x(), y, rstd, weight
     yield ('rmsnorm_backward', rms_state, lambda t: aten._fused_rms_norm_backward(
         t[0], t[1], [width], t[2], t[3], [True, True]), (3 * n + 2 * width) * size + stat)
+
+    # Norms of q and k (Qwen 3): the same numbers in rows as short as a head is.
+    head = min(128, width)
+    heads = n // head
+
+    def head_state():
+        y, weight = full(heads, head), full(head)
+        _, rstd = aten._fused_rms_norm(y, [head], weight, 1e-5)
+        return full(heads, head), y, rstd, weight
+    yield ('rmsnorm_of_heads', lambda: (full(heads, head), full(head)),
+           lambda t: aten._fused_rms_norm(t[0], [head], t[1], 1e-5), 2 * n * size + 4 * heads)
+    yield ('rmsnorm_of_heads_backward', head_state, lambda t: aten._fused_rms_norm_backward(
+        t[0], t[1], [head], t[2], t[3], [True, True]), 3 * n * size + 4 * heads)
     yield 'softmax', lambda: (x(),), lambda t: aten._softmax(t[0], 1, False), 2 * n * size
     yield ('softmax_backward', lambda: (x(), x()),
            lambda t: aten._softmax_backward_data(t[0], t[1], 1, dtype), 3 * n * size)
