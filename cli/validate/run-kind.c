@@ -11,17 +11,21 @@ static const struct {
     [CLI_RUN_MOVES] = {"moves", "bound by memory bandwidth"},
     [CLI_RUN_LINKS] = {"links", "bound by links between GPUs"},
     [CLI_RUN_HOST] = {"host", "bound by the host"},
+    [CLI_RUN_CONTEXT] = {"context", "whose sequences GPUs share"},
     [CLI_RUN_FLOAT8] = {"float8", "in float8"},
     [CLI_RUN_RETRIES] = {"retries", "whose allocator gives memory back"},
     [CLI_RUN_TOO_LARGE] = {"too_large", "too large for the GPU here"},
 };
 
-static bool is_in_float8(const Plan *plan) {
+/* CLI_N_RUN_KINDS: of none that a strategy tells. */
+static CliRunKind asked_for(const Plan *plan) {
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
-    return plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy",
-                              NULL) &&
-           strategy.float8 != PLAN_FLOAT8_NONE;
+    bool is_read =
+        plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy", NULL);
+    return is_read && strategy.context > 1                  ? CLI_RUN_CONTEXT
+           : is_read && strategy.float8 != PLAN_FLOAT8_NONE ? CLI_RUN_FLOAT8
+                                                            : CLI_N_RUN_KINDS;
 }
 
 static bool is_bound_by(const SimPrediction *prediction, SimShare share) {
@@ -38,9 +42,10 @@ static CliRunKind bound_of(const SimPrediction *prediction) {
 }
 
 CliRunKind cli_run_kind(const Plan *plan, const SimPrediction *prediction) {
+    CliRunKind asked = asked_for(plan);
     return !prediction->fits               ? CLI_RUN_TOO_LARGE
            : prediction->alloc_retries > 0 ? CLI_RUN_RETRIES
-           : is_in_float8(plan)            ? CLI_RUN_FLOAT8
+           : asked != CLI_N_RUN_KINDS      ? asked
                                            : bound_of(prediction);
 }
 

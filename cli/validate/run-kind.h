@@ -17,6 +17,7 @@ typedef enum {
     CLI_RUN_MOVES,    /* most of it is bytes of a GPU's own memory */
     CLI_RUN_LINKS,    /* most of it waits for collectives */
     CLI_RUN_HOST,     /* most of it waits for Python */
+    CLI_RUN_CONTEXT,  /* GPUs share sequences */
     CLI_RUN_FLOAT8,
     CLI_RUN_RETRIES, /* the allocator gives memory back */
     CLI_RUN_TOO_LARGE,

@@ -12,6 +12,7 @@ from tap import Tap
 
 LLAMA = ['llama3-8b', '-n', '8', '--param-dtype', 'bf16', '--checkpointing', 'full', '--cluster', 'dgx-h100']
 FLOAT8 = LLAMA + ['--kernels', 'compiled', '--float8', 'tensorwise']
+LONG = LLAMA + ['--context', '2', '--seq', '16384', '--network-key', 'seq=16384']
 SLOW = ['gpt2-xl', '-n', '16', '--cluster', 'two-nodes-ethernet']
 # 512 GPUs without a limiter: the allocator gives memory back (docs/classroom.md, 6).
 RETRIES = ['gpt-175b', '-n', '512', '--cluster', 'a100-roce', '--flavour', 'fsdp1', '--param-dtype', 'bf16',
@@ -23,6 +24,7 @@ RARE = ['llama3-8b', '-n', '1', '--cluster', 'l40s-node', '--model-dtype', 'bf16
 KINDS = [
     (LLAMA, 'computes H100', 'runs on H100, bound by arithmetic'),
     (FLOAT8, 'float8 H100', 'runs on H100, in float8'),
+    (LONG, 'context', 'runs, whose sequences GPUs share'),
     (SLOW, 'links', 'runs, bound by links between GPUs'),
     (RETRIES, 'retries A100', 'runs on A100, whose allocator gives memory back'),
     (RARE, 'computes', 'runs, bound by arithmetic'),
