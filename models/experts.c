@@ -80,6 +80,13 @@ static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, P
                          attrs);
 }
 
+/* In a variable of a function's, until that returns; what a compiler makes has no names. */
+static void hold_by_name(const Walk *walk, uint32_t tensor) {
+    if (!walk->w->graph->compiled_parts) {
+        plan_graph_hold(walk->w->graph, tensor);
+    }
+}
+
 /* In fp32: copies of the weight and of x, in that order. */
 static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x) {
     const ModelWalk *w = walk->w;
@@ -87,9 +94,7 @@ static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x
     uint64_t n = walk->experts->n, elements = w->rows * n;
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
-    if (!w->graph->compiled_parts) {
-        plan_graph_hold(w->graph, weight);
-    }
+    hold_by_name(walk, weight);
     uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, 3,
                                &fp32, &elements, 1,
@@ -112,16 +117,30 @@ static uint32_t run_normalize(const Walk *walk, uint32_t top) {
         run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, w->rows, shape, NULL);
     uint32_t total =
         run(walk, PLAN_OP_ADD_NUMBER, sum, PLAN_NONE, PLAN_FP32, w->rows, &rows, &least);
-    if (!w->graph->compiled_parts) {
-        plan_graph_hold(w->graph, total);
-    }
+    hold_by_name(walk, total);
     return run(walk, PLAN_OP_DIVIDE_COLUMN, top, total, PLAN_FP32, walk->pairs, shape, NULL);
 }
 
-/* chosen: each token's experts, by number; top: their scores; counts: of tokens by expert. */
+/* chosen: each token's experts, by number; top: their scores. */
 typedef struct {
-    uint32_t top, chosen, counts;
-} Routed;
+    uint32_t top, chosen;
+} Choice;
+
+/* The best scores; behind them whose they are. */
+static uint32_t run_top_k(const Walk *walk, uint32_t scores) {
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
+    uint64_t elements[] = {walk->pairs, walk->pairs};
+    int64_t dims[] = {(int64_t)walk->w->rows, (int64_t)walk->experts->n,
+                      (int64_t)walk->experts->per_token};
+    return plan_graph_op(walk->w->graph, PLAN_OP_TOP_K, &scores, 1, dtypes, elements, 2, dims,
+                         NULL);
+}
+
+static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
+    int64_t dims[] = {(int64_t)walk->w->rows, (int64_t)walk->experts->n,
+                      (int64_t)walk->experts->per_token};
+    return run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+}
 
 /* The first token's experts are the first, the next one's those behind them, around all: what
  * torchtitan's _debug_force_load_balance makes, when experts have been chosen by their scores. */
@@ -132,80 +151,58 @@ static uint32_t run_turns(const Walk *walk) {
     return run(walk, PLAN_OP_REMAINDER, places, PLAN_NONE, PLAN_INT64, walk->pairs, dims, NULL);
 }
 
-/* A compiler drops what nobody asks for, and what it makes has no names. */
-static Routed run_compiled_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+static Choice run_choice(const Walk *walk, uint32_t scores) {
+    PlanGraph *graph = walk->w->graph;
+    uint32_t seen = plan_graph_detached(graph, scores);
+    bool in_turn = walk->experts->in_turn;
+    if (in_turn && graph->compiled_parts) { /* a compiler drops what nobody asks for */
+        uint32_t by_turns = run_turns(walk);
+        return (Choice){run_pick(walk, scores, by_turns), by_turns};
+    }
+    uint32_t unused = run_top_k(walk, seen), chosen = unused + 1;
+    hold_by_name(walk, unused);
+    if (!in_turn) {
+        return (Choice){run_pick(walk, scores, chosen), chosen};
+    }
+    uint32_t top = run_pick(walk, seen, chosen); /* nobody wants a gradient of it */
+    uint32_t by_turns = run_turns(walk);
+    uint32_t of_turns = run_pick(walk, scores, by_turns);
+    plan_graph_keep(graph, top);    /* until the name that it has takes the other */
+    plan_graph_hold(graph, chosen); /* by what made it, whose other result has a name */
+    plan_graph_let_go_after(graph, unused, chosen);
+    return (Choice){of_turns, by_turns};
+}
+
+/* counts: of tokens by expert. */
+typedef struct {
+    uint32_t top, chosen, counts;
+} Routed;
+
+static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
-    uint64_t n = walk->experts->n, elements[] = {walk->pairs, walk->pairs};
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)n, (int64_t)walk->experts->per_token};
-    int64_t pairs = (int64_t)walk->pairs;
+    uint64_t n = walk->experts->n;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)n}, pairs = (int64_t)walk->pairs;
     double one = 1;
     model_begin_part(w);
     plan_graph_enter(graph, layer->router, &x, 1);
     uint32_t raw = run_scores(walk, &layer->score, x);
     uint32_t scores =
         run(walk, PLAN_OP_SOFTMAX, raw, PLAN_NONE, PLAN_FP32, w->rows * n, dims, NULL);
-    uint32_t seen = plan_graph_detached(graph, scores), chosen;
-    if (walk->experts->in_turn) {
-        chosen = run_turns(walk);
-    } else {
-        chosen = plan_graph_op(graph, PLAN_OP_TOP_K, &seen, 1, dtypes, elements, 2, dims, NULL) + 1;
+    if (!graph->compiled_parts) {
+        plan_graph_keep(graph, raw); /* until the name that it has takes the scores */
     }
-    uint32_t top =
-        run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+    hold_by_name(walk, scores);
+    Choice choice = run_choice(walk, scores);
+    uint32_t top = choice.top;
     if (!walk->experts->keeps_scores) {
         top = run_normalize(walk, top);
     }
     top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs, &one);
-    uint32_t counts = run_count(walk, chosen);
-    plan_graph_leave(graph, (uint32_t[]){top, chosen, counts}, 3);
+    uint32_t counts = run_count(walk, choice.chosen);
+    plan_graph_leave(graph, (uint32_t[]){top, choice.chosen, counts}, 3);
     model_end_part(w);
-    return (Routed){top, chosen, counts};
-}
-
-static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
-    const ModelWalk *w = walk->w;
-    PlanGraph *graph = w->graph;
-    uint64_t n = walk->experts->n, elements[] = {walk->pairs, walk->pairs};
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)n, (int64_t)walk->experts->per_token};
-    int64_t pairs = (int64_t)walk->pairs;
-    double one = 1;
-    if (graph->compiled_parts) {
-        return run_compiled_router(walk, layer, x);
-    }
-    plan_graph_enter(graph, layer->router, &x, 1);
-    uint32_t raw = run_scores(walk, &layer->score, x);
-    uint32_t scores =
-        run(walk, PLAN_OP_SOFTMAX, raw, PLAN_NONE, PLAN_FP32, w->rows * n, dims, NULL);
-    plan_graph_keep(graph, raw);
-    plan_graph_hold(graph, scores);
-    uint32_t seen = plan_graph_detached(graph, scores);
-    uint32_t unused =
-        plan_graph_op(graph, PLAN_OP_TOP_K, &seen, 1, dtypes, elements, 2, dims, NULL);
-    uint32_t chosen = unused + 1;
-    plan_graph_hold(graph, unused);
-    bool in_turn = walk->experts->in_turn; /* then nobody wants a gradient of what was chosen */
-    uint32_t top = run(walk, PLAN_OP_PICK_COLUMNS, in_turn ? seen : scores, chosen, PLAN_FP32,
-                       walk->pairs, dims, NULL);
-    if (in_turn) {
-        uint32_t by_turns = run_turns(walk);
-        uint32_t of_turns =
-            run(walk, PLAN_OP_PICK_COLUMNS, scores, by_turns, PLAN_FP32, walk->pairs, dims, NULL);
-        plan_graph_keep(graph, top);    /* until the name that it has takes the other */
-        plan_graph_hold(graph, chosen); /* by what made it, whose other result has a name */
-        plan_graph_let_go_after(graph, unused, chosen);
-        chosen = by_turns;
-        top = of_turns;
-    }
-    if (!walk->experts->keeps_scores) {
-        top = run_normalize(walk, top);
-    }
-    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs, &one);
-    uint32_t counts = run_count(walk, chosen);
-    plan_graph_leave(graph, (uint32_t[]){top, chosen, counts}, 3);
-    return (Routed){top, chosen, counts};
+    return (Routed){top, choice.chosen, counts};
 }
 
 /* Pairs in order of their experts: their scores, their tokens, and how many each expert has. */
@@ -248,32 +245,36 @@ typedef struct {
     uint32_t rows, counts;
 } ByExpert;
 
-static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+/* What goes into the last product: SwiGLU, whose two factors eager code makes one by one. */
+static uint32_t run_opened(const Walk *walk, const ModelExpertLayer *layer, uint32_t x,
+                           uint32_t gate, uint32_t ends) {
     const ModelWalk *w = walk->w;
     uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
-    uint64_t own = walk->experts->n / w->graph->expert;
-    int64_t groups = (int64_t)own;
-    uint32_t x = given.rows;
-    model_begin_part(w);
-    uint32_t ends =
-        run(walk, PLAN_OP_ENDS, given.counts, PLAN_NONE, PLAN_INT32, own, &groups, NULL);
-    if (!w->graph->compiled_parts) {
-        plan_graph_hold(w->graph, ends);
-    }
-    uint32_t gate = run_grouped(walk, x, layer->gate, ends, ffn, w->width);
     if (w->graph->compiled_parts) {
         uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
-        uint32_t hidden = model_run_elementwise(w, PLAN_OP_SWIGLU, gate, up, n);
-        uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
-        model_end_part(w);
-        return y;
+        return model_run_elementwise(w, PLAN_OP_SWIGLU, gate, up, n);
     }
     uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
     uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
     uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
     plan_graph_let_go_after(w->graph, open, up); /* it has the name that hidden takes */
     plan_graph_hold(w->graph, hidden);
-    return run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
+    return hidden;
+}
+
+static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+    const ModelWalk *w = walk->w;
+    uint64_t ffn = walk->experts->ffn, own = walk->experts->n / w->graph->expert;
+    int64_t groups = (int64_t)own;
+    model_begin_part(w);
+    uint32_t ends =
+        run(walk, PLAN_OP_ENDS, given.counts, PLAN_NONE, PLAN_INT32, own, &groups, NULL);
+    hold_by_name(walk, ends);
+    uint32_t gate = run_grouped(walk, given.rows, layer->gate, ends, ffn, w->width);
+    uint32_t hidden = run_opened(walk, layer, given.rows, gate, ends);
+    uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
+    model_end_part(w);
+    return y;
 }
 
 /* To the ranks that have the experts; *ret_order: where each row was, of those that came. */
