@@ -86,13 +86,14 @@ void explain_published(GString *text, const CliSubject *subject) {
         g_string_append(text, "published_errors: of this kind of device no run was published\n");
         return;
     }
-    g_string_append_printf(text,
-                           "published_errors = those of runs %s, on %s: by bound_by, "
-                           "alloc_retries, fits and float8, and by the kind of GPU where 20 runs "
-                           "or more are of it\nread from models/published/errors.ini, which "
-                           "foreshard validate --kinds writes; nothing fitted to a run's own "
-                           "table predicts it there\n",
-                           sure.kind, sure.gpu != NULL ? sure.gpu : "any GPU");
+    g_string_append_printf(
+        text,
+        "published_errors = those of runs %s, on %s: by bound_by, "
+        "alloc_retries, fits, float8 and context, and by the kind of GPU where "
+        "20 runs or more are of it\nread from models/published/errors.ini, which "
+        "foreshard validate --kinds writes; nothing fitted to a run's own "
+        "table predicts it there\n",
+        sure.kind, sure.gpu != NULL ? sure.gpu : "any GPU");
     append_errors(text, "step_time", &sure.time);
     append_errors(text, "peak_memory", &sure.memory);
 }
