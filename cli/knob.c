@@ -7,16 +7,14 @@
 
 /* A key by which other programs know one of ours. */
 static bool check_word(const char *text, const char *key, GError **error) {
-    unsigned n;
+    unsigned n, row;
+    if (plan_strategy_find_key(key, &row)) {
+        return true;
+    }
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
     g_auto(GStrv) options = g_new0(char *, n + 1);
     for (unsigned i = 0; i < n; i++) {
-        g_autofree char *option = g_strconcat("--", keys[i].key, NULL);
-        options[i] = g_steal_pointer(&option);
-        g_strdelimit(options[i], "_", '-');
-        if (g_str_equal(keys[i].key, key)) {
-            return true;
-        }
+        options[i] = g_strdelimit(g_strconcat("--", keys[i].key, NULL), "_", '-');
     }
     g_autofree char *other = cli_other_word(key, (const char *const *)options);
     if (*other == '\0') {

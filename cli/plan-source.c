@@ -100,28 +100,16 @@ char *cli_plan_source_text(const CliPlanSource *source) {
     return g_string_free(text, FALSE);
 }
 
-static bool take_option(const char *option, const char *value, gpointer data, GError **error) {
-    CliPlanSource *source = data;
-    unsigned n;
-    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+static gboolean take_option(const char *option, const char *value, gpointer data, GError **error) {
     const char *name = g_str_equal(option, "-n") ? "ranks" : option + 2;
-    for (unsigned i = 0; i < n; i++) {
-        if (g_str_equal(name, source->option_names[i]) || g_str_equal(name, keys[i].key)) {
-            g_autoptr(GError) cause = NULL;
-            if (!cli_plan_source_set(source, keys[i].key, value, &cause)) {
-                g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "option %s: %s",
-                            option, cause->message);
-                return false;
-            }
-            return true;
-        }
+    g_autofree char *key = g_strdelimit(g_strdup(name), "-", '_');
+    g_autoptr(GError) cause = NULL;
+    if (!cli_plan_source_set(data, key, value, &cause)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "option %s: %s", option,
+                    cause->message);
+        return false;
     }
-    g_assert_not_reached();
-}
-
-static gboolean take_option_callback(const char *option, const char *value, gpointer data,
-                                     GError **error) {
-    return take_option(option, value, data, error);
+    return true;
 }
 
 static char *describe(const PlanStrategyKey *key) {
@@ -132,27 +120,18 @@ static char *describe(const PlanStrategyKey *key) {
                         : g_strdup_printf("%s (default %s)", key->help, value);
 }
 
-static unsigned row_of(const char *key) {
-    unsigned n;
-    const PlanStrategyKey *keys = plan_strategy_keys(&n);
-    for (unsigned i = 0; i < n; i++) {
-        if (g_str_equal(keys[i].key, key)) {
-            return i;
-        }
-    }
-    g_assert_not_reached();
-}
-
 static void add_theme(CliPlanSource *source, const CliStrategyTheme *theme, GOptionGroup *group) {
-    unsigned n;
+    unsigned n, i = 0;
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
     g_auto(GStrv) words = g_strsplit(theme->keys, " ", -1);
     for (char **word = words; *word != NULL; word++) {
-        unsigned i = row_of(*word);
+        if (!plan_strategy_find_key(*word, &i)) {
+            g_error("theme '%s' names no key: %s", theme->title, *word);
+        }
         g_autofree char *help = describe(&keys[i]);
         GOptionEntry entry[] = {{source->option_names[i],
                                  g_str_equal(keys[i].key, "ranks") ? 'n' : 0, 0,
-                                 G_OPTION_ARG_CALLBACK, (gpointer)take_option_callback,
+                                 G_OPTION_ARG_CALLBACK, (gpointer)take_option,
                                  g_intern_string(help), keys[i].choices ? "CHOICE" : "NUMBER"},
                                 {0}};
         g_option_group_add_entries(group, entry);

@@ -85,8 +85,7 @@ static const char *conf_of(const PlanVariant *allocator) {
 
 bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GError **error) {
     PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    if (!plan_strategy_read(&strategy, strategy_text, strlen(strategy_text), "strategy", error)) {
+    if (!plan_strategy_of_text(&strategy, strategy_text, error)) {
         g_prefix_error_literal(error, "the plan says its strategy in other words than this version "
                                       "has, so make it again: ");
         return false;

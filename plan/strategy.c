@@ -223,6 +223,16 @@ static bool set_row(PlanStrategy *strategy, unsigned row, const char *value, GEr
                                            : set_number(strategy, row, value, error);
 }
 
+bool plan_strategy_find_key(const char *key, unsigned *ret_row) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (g_str_equal(keys[i].key, key)) {
+            *ret_row = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool refuse_key(const char *key, GError **error) {
     const char *names[G_N_ELEMENTS(keys) + 1] = {NULL};
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
@@ -242,24 +252,19 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
                     key, value);
         return false;
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (g_str_equal(keys[i].key, key)) {
-            bool good = g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)
-                                                    : set_row(strategy, i, value, error);
-            strategy->given[i] |= good;
-            return good;
-        }
+    unsigned row;
+    if (!plan_strategy_find_key(key, &row)) {
+        return refuse_key(key, error);
     }
-    return refuse_key(key, error);
+    bool good = g_str_equal(key, "pytorch") ? set_pytorch(strategy, value, error)
+                                            : set_row(strategy, row, value, error);
+    strategy->given[row] |= good;
+    return good;
 }
 
 bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (g_str_equal(keys[i].key, key)) {
-            return strategy->given[i];
-        }
-    }
-    return false;
+    unsigned row;
+    return plan_strategy_find_key(key, &row) && strategy->given[row];
 }
 
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
@@ -280,6 +285,11 @@ bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
         }
     }
     return true;
+}
+
+bool plan_strategy_of_text(PlanStrategy *ret, const char *text, GError **error) {
+    plan_strategy_init(ret);
+    return plan_strategy_read(ret, text, strlen(text), "strategy", error);
 }
 
 bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **error) {

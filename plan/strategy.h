@@ -233,6 +233,8 @@ typedef struct {
 } PlanStrategyKey;
 
 const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n);
+/* Which of them has this name; false: none. */
+bool plan_strategy_find_key(const char *key, unsigned *ret_row);
 
 void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */
 /* The message has no place in it: the caller knows the file and line, or the option. A version
@@ -242,6 +244,8 @@ bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key);
 /* Reads [strategy] of a file over what is set already. */
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
                         const char *file_name, GError **error);
+/* That of a plan, as its text; an error where the plan is by hand, or of another version. */
+bool plan_strategy_of_text(PlanStrategy *ret, const char *text, GError **error);
 bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **error);
 
 /* Settles what "auto" means and refuses what PyTorch refuses, with the reason. */

@@ -257,8 +257,7 @@ static void say_what_is_not_scaled(const Plan *plan) {
 /* As in PyTorch, whose FSDP warns of it: a pass overwrites the gradients that the host has. */
 static void say_which_passes_count(const Plan *plan) {
     PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    if (plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy", NULL) &&
+    if (plan_strategy_of_text(&strategy, plan->strategy, NULL) &&
         strategy.flavour == PLAN_FLAVOUR_FSDP1 && strategy.offload == PLAN_OFFLOAD_PARAMS &&
         strategy.accumulate > 1 && strategy.accumulate_sync == PLAN_SYNC_EVERY) {
         cli_complain(CLI_OK,

@@ -36,8 +36,7 @@ uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category) {
 double cli_predict_schedule_bubble_ns(const CliPredictReport *report) {
     const Plan *plan = report->plan;
     PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    if (!plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy", NULL)) {
+    if (!plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
         return 0; /* a plan written by hand */
     }
     double turns = (double)plan_stages_of_rank(plan) * (double)strategy.accumulate;

@@ -312,9 +312,7 @@ static void print_ways(const CliPredictReport *report) {
 static void print_precision(const CliPredictReport *report) {
     const ModelCluster *cluster = report->cluster;
     PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    bool is_known = plan_strategy_read(&strategy, report->plan->strategy,
-                                       strlen(report->plan->strategy), "strategy", NULL);
+    bool is_known = plan_strategy_of_text(&strategy, report->plan->strategy, NULL);
     bool is_slow =
         cluster->device_kind == MODEL_DEVICE_GPU &&
         model_cluster_peak_flops(cluster, PLAN_BF16) > model_cluster_peak_flops(cluster, PLAN_FP32);

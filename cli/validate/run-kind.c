@@ -20,9 +20,7 @@ static const struct {
 /* CLI_N_RUN_KINDS: of none that a strategy tells. */
 static CliRunKind asked_for(const Plan *plan) {
     PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    bool is_read =
-        plan_strategy_read(&strategy, plan->strategy, strlen(plan->strategy), "strategy", NULL);
+    bool is_read = plan_strategy_of_text(&strategy, plan->strategy, NULL);
     return is_read && strategy.context > 1                  ? CLI_RUN_CONTEXT
            : is_read && strategy.float8 != PLAN_FLOAT8_NONE ? CLI_RUN_FLOAT8
                                                             : CLI_N_RUN_KINDS;
