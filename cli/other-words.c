@@ -30,6 +30,7 @@ static const struct {
      "block-size "
      "model-max-length",
      "--seq"},
+    {"packing packed document-length sample-packing", "--document, of so many tokens each"},
     {"tp tensor-parallel tensor-parallel-size tensor-model-parallel-size tensor-parallel-degree",
      "--tensor"},
     {"pp pipeline-parallel pipeline-model-parallel-size", "--pipeline"},

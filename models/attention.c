@@ -364,6 +364,16 @@ static uint32_t copy(const ModelWalk *w, uint32_t x) {
                          (int64_t[]){(int64_t)v.elements}, NULL);
 }
 
+/* Documents are to attention what sequences are, for they lie one behind the other. */
+static ModelWalk documents_of(const ModelWalk *w) {
+    ModelWalk documents = *w;
+    if (w->graph->document) {
+        documents.seq = w->graph->document;
+        documents.batch = w->batch * w->seq / w->graph->document;
+    }
+    return documents;
+}
+
 /* The 16-bit kernel's output lies as q does: where that is head by head, rows of tokens are a copy
  * of it. */
 uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
@@ -371,8 +381,9 @@ uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32
     if (a->ring) {
         return run_ring(w, a, q, k, v);
     }
+    ModelWalk documents = documents_of(w);
     uint32_t o = a->in_memory           ? run_in_memory(w, a, q, k, v)
-                 : a->mask == PLAN_NONE ? run_kernel(w, a, q, k, v)
+                 : a->mask == PLAN_NONE ? run_kernel(&documents, a, q, k, v)
                                         : run_masked(w, a, q, k, v);
     bool apart = a->joined_apart && a->heads > 1 && w->seq > 1 && a->mask == PLAN_NONE &&
                  plan_graph_product_dtype(w->graph) != PLAN_FP32;

@@ -69,6 +69,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->whole_ends = pass->whole_ends;
     graph->async_tensor = pass->async_tensor;
     graph->context = MAX(pass->context, 1);
+    graph->document = pass->document;
     graph->expert = MAX(pass->expert, 1);
     graph->cuts_experts = pass->cuts_experts;
     graph->stage = pass->stage;
@@ -163,6 +164,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     ModelPass pass = {.batch = strategy->micro_batch,
                       .seq = strategy->seq,
                       .context = strategy->context,
+                      .document = strategy->document,
                       .tensor = strategy->tensor,
                       .expert = strategy->expert,
                       .cuts_experts = cuts_experts(network, strategy),

@@ -272,6 +272,40 @@ static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError *
     return !why;
 }
 
+/* A mask, scores in memory and a ring are of whole sequences, and so is the bias of family t5. Where
+ * q and k are joined of what turns and what does not, they lie head by head: no rows of documents. */
+static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    uint64_t seq = s->seq ? s->seq : n->seq;
+    const char *why = NULL;
+    if (n->family == &model_mlp) {
+        why = "a network without attention";
+    } else if (n->family == &model_t5 || n->family == &model_neox || n->family == &model_phi) {
+        why = "this network's family";
+    } else if (n->scores_in_memory) {
+        why = "attention with its scores in memory; set attention = kernel";
+    } else if (n->window) {
+        why = "a window of attention; set window = 0";
+    } else if (n->rope == MODEL_ROPE_PARTIAL) {
+        why = "q and k that are turned in part; set rope = real";
+    } else if (s->context > 1) {
+        why = "ranks that share sequences; set context=1";
+    } else if (plan_strategy_param_dtype(s) == PLAN_FP32 && s->autocast == PLAN_AUTOCAST_NONE) {
+        why = "fp32, nor does FlashAttention; set param_dtype=bf16";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: document=%" G_GUINT64_FORMAT " does not know %s, or document=0", n->name,
+                    s->document, why);
+    } else if (seq % s->document) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not whole documents of "
+                    "%" G_GUINT64_FORMAT "; set a seq or document that is",
+                    n->name, seq, s->document);
+        return false;
+    }
+    return !why;
+}
+
 /* The ring is recorded of a Llama; in fp32 attention's kernel pads what it keeps of each row. */
 static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     uint64_t seq = s->seq ? s->seq : n->seq, kv_heads = n->kv_heads ? n->kv_heads : n->heads;
@@ -356,6 +390,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&
+           (!strategy->document || sequences_can_be_packed(network, strategy, error)) &&
            (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
            (strategy->pipeline <= 1 || layers_can_be_cut(network, strategy, error)) &&
            (strategy->expert <= 1 || experts_can_be_shared(network, strategy, error)) &&

@@ -150,6 +150,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 typedef struct {
     uint64_t batch, seq;
     uint64_t context;  /* ranks that share a sequence, of a network that knows how; 0: one */
+    uint64_t document; /* tokens of a document, of which a sequence is packed; 0: it is one */
     uint64_t tensor;   /* ranks that share each layer, of a network that may be shared; 0: one */
     uint64_t expert;   /* ranks that share the experts, of a network that has some; 0: one */
     bool cuts_experts; /* ranks that have the same ones share each one's rows */

@@ -115,7 +115,8 @@ static const char *unknown_of(const PlanStrategy *s) {
                ? "ranks that share layers or sequences; leave tensor, context and pipeline at 1"
            : s->autocast != PLAN_AUTOCAST_NONE
                ? "autocast; set autocast = none, and trace it with --dtype bf16 for param_dtype"
-           : s->seq ? "another seq than it was traced with; trace it with that"
+           : s->document ? "documents; trace a network that keeps attention within them"
+           : s->seq      ? "another seq than it was traced with; trace it with that"
            : s->pytorch != PLAN_PYTORCH_CURRENT ? "an older PyTorch; set pytorch = current"
            : s->deterministic != PLAN_DETERMINISTIC_NO
                ? "what is filled, traced without deterministic algorithms; set deterministic = no"

@@ -232,6 +232,7 @@ struct _PlanGraph {
     bool async_tensor;     /* ... by products in parts, in compiled blocks */
     bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
     uint64_t context;      /* ranks that share a sequence */
+    uint64_t document;     /* tokens that attend to themselves alone; 0: a sequence's */
     uint64_t expert;       /* ranks that share the experts ... */
     bool cuts_experts;     /* ... of which those that have the same ones share their rows */
     /* Of stages that share the layers: which of how many this is, what comes from the one before

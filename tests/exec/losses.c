@@ -3,6 +3,9 @@
  */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <glib/gstdio.h>
 
 #include "tests/exec/runs.h"
 
@@ -540,6 +543,36 @@ static void overflowing_steps_are_skipped(gconstpointer data) {
     g_assert_cmpfloat(change, <, 0);
 }
 
+/* Where blocks turn nothing, a document that is packed learns what it does as a sequence; of text
+ * whose period it is long, both are given the same. A sequence of four at once learns otherwise. */
+static void documents_learn_as_sequences(void) {
+    enum {
+        STEPS = 4,
+        DOCUMENT = 8,
+        REPEATED = 2000
+    };
+    static const char *const runs[] = {"--seq 8 --micro-batch 4", "--seq 32 --document 8",
+                                       "--seq 32"};
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "foreshard-documents.XXXXXX", NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (unsigned i = 0; i < REPEATED; i++) {
+        g_string_append_len(text, "\3\1\4\1\5\11\2\6", DOCUMENT);
+    }
+    close(g_mkstemp(path));
+    g_assert_true(g_file_set_contents(path, text->str, (gssize)text->len, NULL));
+    double losses[G_N_ELEMENTS(runs)][STEPS];
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_autofree char *words =
+            g_strdup_printf("llama-toy -n 2 --param-dtype bf16 --lr 0.05 --network-key "
+                            "unturned_every=1 --data %s %s",
+                            path, runs[i]);
+        test_run_losses(words, losses[i], STEPS);
+    }
+    g_remove(path);
+    g_assert_cmpmem(losses[0], sizeof losses[0], losses[1], sizeof losses[1]);
+    g_assert_cmpfloat(losses[2][STEPS - 1], !=, losses[1][STEPS - 1]);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 2);
@@ -601,5 +634,6 @@ int main(int argc, char **argv) {
             g_strdup_printf("/exec/losses/steps that overflow are skipped: %s", overflows[i].words);
         g_test_add_data_func(name, &overflows[i], overflowing_steps_are_skipped);
     }
+    g_test_add_func("/exec/losses/documents learn as sequences", documents_learn_as_sequences);
     return g_test_run();
 }

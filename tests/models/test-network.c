@@ -414,6 +414,38 @@ static void not_compiled(void) {
     }
 }
 
+/* Attention within documents is FlashAttention's, of rows that lie token by token. */
+static void not_packed(void) {
+    static const struct {
+        const char *keys;
+        bool bf16;
+        const char *expected;
+    } cases[] = {
+        {"family=llama\nffn=8\n", false, "does not know fp32"},
+        {"family=llama\nffn=8\nattention=math\n", true, "set attention = kernel"},
+        {"family=llama\nffn=8\nwindow=3\n", true, "set window = 0"},
+        {"family=llama\nffn=8\nrope=partial\n", true, "set rope = real"},
+        {"family=neox\nffn=8\n", true, "does not know this network's family"},
+        {"family=llama\nffn=8\nhead_dim=4\nseq=5\n", true,
+         "a sequence of 5 tokens is not whole documents of 2"},
+    };
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    strategy.document = 2;
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text =
+            g_strdup_printf("[network]\nlayers=1\nwidth=8\nheads=2\nvocab=4\n%s%s",
+                            strstr(cases[i].keys, "seq=") ? "" : "seq=4\n", cases[i].keys);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
+        g_assert_no_error(error);
+        strategy.param_dtype = cases[i].bf16 ? 1 + PLAN_BF16 : PLAN_PARAM_MODEL;
+        g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, &error);
+        g_assert_null(graph);
+        g_assert_nonnull(strstr(error->message, cases[i].expected));
+    }
+}
+
 /* loss = fp32 casts the logits, in a 16-bit network alone, and leaves no kernel that fuses it. */
 static void loss(void) {
     static const struct {
@@ -701,6 +733,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/names are PyTorch's", names);
     g_test_add_func("/models/network/bad files name line and remedy", bad_files);
     g_test_add_func("/models/network/not compiled", not_compiled);
+    g_test_add_func("/models/network/not packed", not_packed);
     g_test_add_func("/models/network/loss", loss);
     g_test_add_func("/models/network/too long a sequence", too_long);
     g_test_add_func("/models/network/mutations end in a message", mutated);

@@ -591,6 +591,7 @@ Plan *recording_plan(const Recording *recording, RecordingProgram program, GErro
     if (has(recording->header, "config")) { /* whose sequences may be longer than those recorded */
         strategy.seq = (uint64_t)int_of(shape, "seq");
     }
+    strategy.document = has(shape, "document") ? (uint64_t)int_of(shape, "document") : 0;
     set_program(program, options, &strategy);
     if (!plan_strategy_settle(&strategy, error)) {
         return NULL;

@@ -16,7 +16,7 @@ def add_training_options(p):
     net.add_argument("--program", metavar="FILE.PY", help="a network of its own, instead of a preset: program_network.py")
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
     for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
-                 "expert-ffn", "shared-ffn", "unturned-every", "global-every", "window"):
+                 "expert-ffn", "shared-ffn", "unturned-every", "global-every", "window", "document"):
         net.add_argument("--" + name, type=int, help="replaces the preset's value")
     net.add_argument("--local-rope-base", type=float, help="llama: of blocks that are not each --global-every-th")
     net.add_argument("--norm-weight", choices=("plain", "from-one"), help="llama: RMSNorm's, as it is or from one on (Gemma)")
@@ -136,7 +136,7 @@ def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
-                 "norm_weight", "gate", "global_every", "local_rope_base", "window", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
+                 "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
                  "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective", "selective_scattered"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
