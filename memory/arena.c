@@ -2,7 +2,144 @@
 
 #include <stdbool.h>
 
-/* Largest first; of equals whoever comes first, so that the layout is one function of its input. */
+#include "memory/taken.h"
+
+/* Those that come once meet each other in `once`; those that come back meet each other on a
+ * circle of one round, `circle`, and lie in `stays` with each stay that one who comes once can
+ * meet.
+ *
+ * Of two that meet, the later comes while the other is there: it is enough to know of the moments
+ * at which somebody comes. */
+typedef struct {
+    MemoryTenant *tenants;
+    uint32_t n;
+    uint64_t round, end;       /* 0: nobody comes back; from `end` on all is as a round before */
+    GArray *comings, *in_turn; /* uint64_t, rising: moments; of those on the circle */
+    MemoryTaken *once, *stays, *circle;
+    GArray *unions; /* of who is met by the tenant that is placed */
+} Layout;
+
+/* ---- moments -------------------------------------------------------------------------------- */
+
+static gint by_moment(gconstpointer a, gconstpointer b) {
+    uint64_t p = *(const uint64_t *)a, q = *(const uint64_t *)b;
+    return (p > q) - (p < q);
+}
+
+static void sort_once_each(GArray *moments) {
+    guint kept = 0;
+    g_array_sort(moments, by_moment);
+    for (guint i = 0; i < moments->len; i++) {
+        uint64_t moment = g_array_index(moments, uint64_t, i);
+        if (kept == 0 || g_array_index(moments, uint64_t, kept - 1) != moment) {
+            g_array_index(moments, uint64_t, kept++) = moment;
+        }
+    }
+    g_array_set_size(moments, kept);
+}
+
+/* How many of them are before this one. */
+static uint32_t before(const GArray *moments, uint64_t moment) {
+    guint low = 0, high = moments->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(moments, uint64_t, middle) < moment) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* One that never leaves meets everybody once a round has gone by, and whoever comes later. */
+static void find_end(Layout *layout) {
+    for (uint32_t i = 0; i < layout->n; i++) {
+        layout->round = MAX(layout->round, layout->tenants[i].every);
+    }
+    for (uint32_t i = 0; i < layout->n; i++) {
+        const MemoryTenant *tenant = &layout->tenants[i];
+        uint64_t known = tenant->every || tenant->to == UINT32_MAX
+                             ? tenant->from + (tenant->every ? 1 : layout->round + 1)
+                             : tenant->to;
+        layout->end = MAX(layout->end, known);
+    }
+}
+
+static void list_moments(Layout *layout) {
+    for (uint32_t i = 0; i < layout->n; i++) {
+        const MemoryTenant *tenant = &layout->tenants[i];
+        uint64_t comes = tenant->from;
+        if (tenant->every) {
+            uint64_t in_turn = comes % layout->round;
+            g_array_append_val(layout->in_turn, in_turn);
+        }
+        do {
+            g_array_append_val(layout->comings, comes);
+            comes += layout->round;
+        } while (tenant->every && comes < layout->end);
+    }
+    sort_once_each(layout->comings);
+    sort_once_each(layout->in_turn);
+}
+
+/* ---- who is where, and when ----------------------------------------------------------------- */
+
+typedef void Visit(Layout *layout, MemoryTaken *taken, uint32_t from, uint32_t to,
+                   const MemoryTenant *tenant);
+
+static void look(Layout *layout, MemoryTaken *taken, uint32_t from, uint32_t to,
+                 const MemoryTenant *tenant) {
+    memory_taken_look(taken, from, to, layout->unions);
+}
+
+static void book(Layout *layout, MemoryTaken *taken, uint32_t from, uint32_t to,
+                 const MemoryTenant *tenant) {
+    memory_taken_book(taken, from, to, tenant->offset, tenant->offset + tenant->bytes);
+}
+
+/* Its first stay, and those that follow before the end. */
+static void each_stay(Layout *layout, const MemoryTenant *tenant, MemoryTaken *taken,
+                      Visit *visit) {
+    uint64_t from = tenant->from, to = tenant->to;
+    do {
+        visit(layout, taken, before(layout->comings, from), before(layout->comings, to), tenant);
+        from += layout->round;
+        to += layout->round;
+    } while (tenant->every && from < layout->end);
+}
+
+static void on_circle(Layout *layout, const MemoryTenant *tenant, Visit *visit) {
+    uint64_t from = tenant->from % layout->round, to = from + (tenant->to - tenant->from);
+    uint32_t first = before(layout->in_turn, from);
+    visit(layout, layout->circle, first, before(layout->in_turn, to), tenant);
+    if (to > layout->round) {
+        uint32_t past = before(layout->in_turn, to - layout->round);
+        visit(layout, layout->circle, 0, MIN(past, first), tenant);
+    }
+}
+
+static uint64_t place_of(Layout *layout, const MemoryTenant *tenant) {
+    g_array_set_size(layout->unions, 0);
+    each_stay(layout, tenant, layout->once, look);
+    if (tenant->every) {
+        on_circle(layout, tenant, look);
+    } else {
+        each_stay(layout, tenant, layout->stays, look);
+    }
+    return memory_taken_lowest(layout->unions, tenant->bytes);
+}
+
+static void settle(Layout *layout, const MemoryTenant *tenant) {
+    each_stay(layout, tenant, tenant->every ? layout->stays : layout->once, book);
+    if (tenant->every) {
+        on_circle(layout, tenant, book);
+    }
+}
+
+/* ---- largest first -------------------------------------------------------------------------- */
+
+/* Of equals whoever comes first, so that the layout is one function of its input. */
 static gint by_size(gconstpointer a, gconstpointer b, gpointer data) {
     const MemoryTenant *tenants = data;
     const MemoryTenant *p = &tenants[*(const uint32_t *)a], *q = &tenants[*(const uint32_t *)b];
@@ -11,71 +148,37 @@ static gint by_size(gconstpointer a, gconstpointer b, gpointer data) {
                                 : (p > q) - (p < q);
 }
 
-/* Both come back: as on a circle of one round. */
-static bool meet_going_round(const MemoryTenant *a, const MemoryTenant *b) {
-    uint32_t round = a->every, behind = b->from - a->from + (b->from < a->from ? round : 0);
-    return behind < a->to - a->from || round - behind < b->to - b->from;
-}
-
-/* The first stay that ends after the other has begun is the first that can meet it. */
-static bool meets_once(const MemoryTenant *round, const MemoryTenant *once) {
-    uint64_t nth = once->from < round->to ? 0 : (once->from - round->to) / round->every + 1;
-    return round->from + nth * round->every < once->to;
-}
-
-static bool ever_meet(const MemoryTenant *a, const MemoryTenant *b) {
-    if (a->every && b->every) {
-        return meet_going_round(a, b);
-    }
-    return a->every   ? meets_once(a, b)
-           : b->every ? meets_once(b, a)
-                      : b->from < a->to && a->from < b->to;
-}
-
-/* The lowest place among those placed, which lie in the order of their offsets. */
-static uint64_t place_of(const MemoryTenant *tenant, const MemoryTenant *placed, uint32_t n) {
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const MemoryTenant *other = &placed[i];
-        if (ever_meet(tenant, other)) {
-            if (other->offset >= at + tenant->bytes) {
-                return at;
-            }
-            at = MAX(at, other->offset + other->bytes);
-        }
-    }
-    return at;
-}
-
-static void insert(GArray *placed, const MemoryTenant *tenant) {
-    guint low = 0, high = placed->len;
-    while (low < high) {
-        guint middle = (low + high) / 2;
-        if (g_array_index(placed, MemoryTenant, middle).offset <= tenant->offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    g_array_insert_vals(placed, low, tenant, 1);
-}
-
-uint64_t memory_arena_layout(MemoryTenant *tenants, uint32_t n) {
-    g_autofree uint32_t *order = g_new(uint32_t, n);
-    g_autoptr(GArray) placed = g_array_sized_new(FALSE, FALSE, sizeof(MemoryTenant), n);
+static uint64_t place_all(Layout *layout) {
+    g_autofree uint32_t *order = g_new(uint32_t, layout->n);
     uint64_t size = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < layout->n; i++) {
         order[i] = i;
     }
-    g_qsort_with_data(order, (gint)n, sizeof *order, by_size, tenants);
-    for (uint32_t i = 0; i < n; i++) {
-        MemoryTenant *tenant = &tenants[order[i]];
-        tenant->offset =
-            place_of(tenant, (const MemoryTenant *)(gpointer)placed->data, placed->len);
+    g_qsort_with_data(order, (gint)layout->n, sizeof *order, by_size, layout->tenants);
+    for (uint32_t i = 0; i < layout->n; i++) {
+        MemoryTenant *tenant = &layout->tenants[order[i]];
+        tenant->offset = place_of(layout, tenant);
         size = MAX(size, tenant->offset + tenant->bytes);
         if (tenant->bytes) {
-            insert(placed, tenant);
+            settle(layout, tenant);
         }
     }
     return size;
+}
+
+uint64_t memory_arena_layout(MemoryTenant *tenants, uint32_t n) {
+    g_autoptr(GArray) comings = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) in_turn = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) unions = g_array_new(FALSE, FALSE, sizeof(MemoryUnion));
+    Layout layout = {
+        .tenants = tenants, .n = n, .comings = comings, .in_turn = in_turn, .unions = unions};
+    find_end(&layout);
+    list_moments(&layout);
+    g_autoptr(MemoryTaken) once = memory_taken_new(comings->len);
+    g_autoptr(MemoryTaken) stays = memory_taken_new(comings->len);
+    g_autoptr(MemoryTaken) circle = memory_taken_new(in_turn->len);
+    layout.once = once;
+    layout.stays = stays;
+    layout.circle = circle;
+    return place_all(&layout);
 }

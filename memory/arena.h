@@ -4,12 +4,14 @@
  * addresses, nothing is cached, nothing is cut. Largest first, each at the lowest place where it
  * disturbs none that lives beside it (the greedy order of Pisarchyk and Lee, "Efficient memory
  * management for deep neural net inference", 2020). The result is at least the most that lives at
- * once, and seldom much more. Time: the square of the number of tensors.
+ * once, and seldom much more. Time: n log n where tensors are as in training, many of a size side
+ * by side (a million, 40 passes of GPT-175B: 2 s, 2026-11); where all sizes and lives are at
+ * random and lives long, n by the number of gaps between them, at worst the square.
  *
  * A program that goes round and round has tensors that come back each time at the same place. Such
  * a tenant lives from, ..., to - 1 and again `every` moments later, for ever. All that come back do
  * so equally often, begin within one round and live for a round at most, the end of which may lie
- * in the next.
+ * in the next. Whoever comes lives for a moment at least.
  */
 #pragma once
 

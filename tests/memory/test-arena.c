@@ -1,8 +1,10 @@
-/* The static layout: sound on anything, exact where that is known, close to the least it can be. */
+/* The static layout: sound on anything, exact where that is known, close to the least it can be,
+ * and to the byte what the plain one is. */
 #include <glib.h>
 #include <stdbool.h>
 
 #include "memory/arena.h"
+#include "tests/memory/plain-arena.h"
 
 static uint64_t most_alive(const MemoryTenant *tenants, uint32_t n, uint32_t moments) {
     g_autofree gint64 *change = g_new0(gint64, moments + 1);
@@ -61,6 +63,7 @@ static void random_ones(void) {
         }
         uint64_t size = memory_arena_layout(tenants, N), least = most_alive(tenants, N, MOMENTS);
         assert_sound(tenants, N, size);
+        plain_arena_assert_same(tenants, N, size);
         g_assert_cmpuint(size, >=, least);
         worst = MAX(worst, (double)size / (double)least);
     }
@@ -130,6 +133,7 @@ static void random_rounds(void) {
         }
         uint64_t size = memory_arena_layout(tenants, N);
         assert_sound_for_ever(tenants, N, size);
+        plain_arena_assert_same(tenants, N, size);
         g_autoptr(GArray) all = stays(tenants, N, 4);
         for (guint i = 0; i < all->len; i++) {
             MemoryTenant *stay = &g_array_index(all, MemoryTenant, i);
@@ -144,11 +148,41 @@ static void random_rounds(void) {
     g_assert_cmpfloat(worst, <=, 1.35);
 }
 
+/* Few moments, so that many come, leave and go round at the same one; rounds from one moment to all
+ * there are, and some who come once stay for several of them, or for ever. */
+static void same_as_plain(void) {
+    enum {
+        MOST = 60
+    };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    for (unsigned turn = 0; turn < 4000; turn++) {
+        MemoryTenant tenants[MOST];
+        uint32_t n = (uint32_t)g_rand_int_range(rand, 0, MOST + 1);
+        gint32 round = g_rand_int_range(rand, 1, turn % 3 ? 40 : 8);
+        gint32 begins = g_rand_int_range(rand, 0, 40);
+        for (uint32_t i = 0; i < n; i++) {
+            bool back = turn % 4 == 0 ? false : turn % 4 == 1 ? true : g_rand_boolean(rand);
+            gint32 from = back ? g_rand_int_range(rand, begins, begins + round)
+                               : g_rand_int_range(rand, 0, begins + round);
+            gint32 length = g_rand_int_range(rand, 1,
+                                             back       ? round + 1
+                                             : turn % 2 ? 10
+                                                        : 3 * round + 1);
+            bool stays_on = !back && g_rand_int_range(rand, 0, 8) == 0;
+            tenants[i] = (MemoryTenant){
+                (uint64_t)g_rand_int_range(rand, 0, turn % 5 ? 8 : 500), (uint32_t)from,
+                stays_on ? UINT32_MAX : (uint32_t)(from + length), 0, back ? (uint32_t)round : 0};
+        }
+        plain_arena_assert_same(tenants, n, memory_arena_layout(tenants, n));
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/arena/exact", exact);
     g_test_add_func("/memory/arena/sound and close", random_ones);
     g_test_add_func("/memory/arena/round and round", round_and_round);
     g_test_add_func("/memory/arena/rounds, sound and close", random_rounds);
+    g_test_add_func("/memory/arena/same as the plain one", same_as_plain);
     return g_test_run();
 }

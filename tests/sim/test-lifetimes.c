@@ -2,6 +2,7 @@
 #include <glib.h>
 
 #include "sim/lifetimes.h"
+#include "tests/memory/plain-arena.h"
 #include "tests/sim/toy.h"
 
 enum {
@@ -81,6 +82,8 @@ static void lies_apart(gconstpointer words) {
     play.holds = g_new0(const MemoryTenant *, role->n_buffers);
     uint64_t size =
         memory_arena_layout((MemoryTenant *)(gpointer)play.tenants->data, play.tenants->len);
+    plain_arena_assert_same((const MemoryTenant *)(gpointer)play.tenants->data, play.tenants->len,
+                            size);
     play_section(&play, PLAN_SECTION_CONSTRUCT);
     play_section(&play, PLAN_SECTION_FIRST);
     for (unsigned step = 1; step < STEPS; step++) {
