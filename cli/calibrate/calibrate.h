@@ -31,14 +31,24 @@ typedef struct {
 void cli_samples_init(CliSamples *samples);
 void cli_samples_clear(CliSamples *samples);
 
-/* Plays every network of the device's list on n ranks at once, each by itself. Says there what it
- * does. */
-bool cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
-                        CliSamples *samples, GError **error);
+/* Something that was to be measured and was not; one line each. */
+typedef struct {
+    char *what, *why;
+} CliFailure;
+
+GArray *cli_failures_new(void); /* CliFailure; transfer full: g_array_unref() */
+/* Says there that something failed, and notes it. Takes the error. */
+void cli_failures_add(GArray *failures, const char *what, GError *error, FILE *say);
+
+/* Plays every network of the device's list on n ranks at once, each by itself, those behind one
+ * that fails too. Says there what it does. How many were measured. */
+unsigned cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
+                            CliSamples *samples, GArray *failures);
 /* What foreshard-exec --costs says on n ranks. Transfer full. */
 char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
 
-/* The numbers that were measured; all else of the cluster stays 0. costs: lines of exec/costs.h. */
+/* The numbers that were measured; those that a failed play was to measure are not a number, and all
+ * else of the cluster stays 0. costs: lines of exec/costs.h; NULL: they failed. */
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error);
 /* The same of a GPU. ret_name: what it is called; transfer full. */
@@ -49,7 +59,14 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
 void cli_calibrate_fit_kernels(const CliSamples *samples, double least_bytes,
                                ModelCluster *cluster);
 
-/* A cluster file. Deterministic but for the date it is told. Transfer full. */
-GString *cli_calibrate_text(const ModelCluster *cluster, unsigned n, const char *date);
-GString *cli_calibrate_text_gpu(const ModelCluster *cluster, const char *name, unsigned n,
-                                const char *date);
+/* A cluster file. Deterministic but for the date it is told. What is not a number is taken over
+ * from another cluster, and marked so; of a GPU nothing is. Transfer full. */
+typedef struct {
+    const ModelCluster *measured, *other;
+    const GArray *failures;
+    unsigned n;
+    const char *date;
+} CliMeasured;
+
+GString *cli_calibrate_text(const CliMeasured *all);
+GString *cli_calibrate_text_gpu(const CliMeasured *all, const char *name);

@@ -73,7 +73,7 @@ static double rate_in(const CliSamples *samples, PlanDtype dtype, double start_n
             ns += fmax(s->ns - start_ns, s->ns / 2);
         }
     }
-    return ns > 0 ? flops / ns : 0;
+    return ns > 0 ? flops / ns : NAN;
 }
 
 static bool counts(const CliSamples *samples, const CliSample *s) {
@@ -108,6 +108,10 @@ static void fit_attention(const CliSamples *samples, PlanOpKind kind, double *re
             sf += f;
         }
     }
+    if (sff == 0) {
+        *ret_a_row_us = *ret_a_flop = NAN;
+        return;
+    }
     bool apart = srr * sff > 1.01 * srf * srf;
     double a_row = apart ? (sff * sr - srf * sf) / (srr * sff - srf * srf) : 0;
     a_row = CLAMP(a_row, 0, sf / srf); /* neither takes less than no time */
@@ -115,11 +119,19 @@ static void fit_attention(const CliSamples *samples, PlanOpKind kind, double *re
     *ret_a_flop = (sf - a_row * srf) / sff;
 }
 
+/* Of the peak; fmin() would take 1 for what is not a number. */
+static double share(double a_flop, double peak) {
+    double share = 1 / a_flop / peak;
+    return share > 1 ? 1 : share;
+}
+
 /* A flop a ns is a Gflop/s; files speak of Tflop/s. */
 static void fit_products(const CliSamples *samples, ModelCluster *cluster) {
-    double start, slope, peak = best_rate(samples);
-    fit_line(samples, &start, &slope);
-    peak = fmax(peak, 1 / slope);
+    double start = NAN, slope = NAN, peak = best_rate(samples);
+    if (peak > 0) {
+        fit_line(samples, &start, &slope);
+    }
+    peak = peak > 0 ? fmax(peak, 1 / slope) : NAN;
     cluster->matmul_start_us = start / 1e3;
     cluster->device_matmul_efficiency = 1 / slope / peak;
     cluster->device_matmul_fp32_tflops = peak / 1e3;
@@ -127,10 +139,10 @@ static void fit_products(const CliSamples *samples, ModelCluster *cluster) {
     cluster->device_matmul_fp16_tflops = rate_in(samples, PLAN_FP16, start) * slope * peak / 1e3;
     double a_flop;
     fit_attention(samples, PLAN_OP_ATTENTION, &cluster->attention_row_us, &a_flop);
-    cluster->device_attention_efficiency = fmin(1, 1 / a_flop / peak);
+    cluster->device_attention_efficiency = share(a_flop, peak);
     fit_attention(samples, PLAN_OP_ATTENTION_BACKWARD, &cluster->attention_row_backward_us,
                   &a_flop);
-    cluster->device_attention_backward_efficiency = fmin(1, 1 / a_flop / peak);
+    cluster->device_attention_backward_efficiency = share(a_flop, peak);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -160,8 +172,8 @@ static void fit_memory(const CliSamples *samples, ModelCluster *cluster) {
         }
     }
     double best = cluster->kernel_gb_per_s[PLAN_OP_ADD]; /* nothing but traffic */
-    cluster->device_memory_gb_per_s = best;
-    cluster->device_memory_efficiency = fmin(1, bytes / ns / best);
+    cluster->device_memory_gb_per_s = best > 0 ? best : NAN;
+    cluster->device_memory_efficiency = best > 0 ? fmin(1, bytes / ns / best) : NAN;
 }
 
 /* ---- the executor's own costs --------------------------------------------------------------- */
@@ -278,6 +290,19 @@ bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *clust
     return true;
 }
 
+/* Of n ranks that did not say what they cost. One has no collectives that could be measured. */
+static void have_no_costs(ModelCluster *cluster, unsigned n) {
+    const Collective none[3] = {0};
+    cluster->host_launch_us = cluster->host_wait_us = cluster->host_host_wait_us = NAN;
+    cluster->host_alloc_us = cluster->host_free_us = NAN;
+    cluster->allocator_segment_new_us = cluster->allocator_segment_free_us = NAN;
+    cluster->device_lane_wake_us = NAN;
+    fit_collectives(none, n, cluster);
+    if (n > 1) {
+        cluster->intra_node_step_latency_us = cluster->collectives_base_latency_us = NAN;
+    }
+}
+
 /* What CPU ranks alone say. */
 static bool take_wake(const char *costs, ModelCluster *cluster, GError **error) {
     const Number wake = {"lane_wake_us", &cluster->device_lane_wake_us};
@@ -290,12 +315,16 @@ static bool take_wake(const char *costs, ModelCluster *cluster, GError **error) 
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error) {
     g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
-    if (!cli_calibrate_take_costs(costs, n, cluster, error) || !take_wake(costs, cluster, error)) {
+    if (!costs) {
+        have_no_costs(cluster, n);
+    } else if (!cli_calibrate_take_costs(costs, n, cluster, error) ||
+               !take_wake(costs, cluster, error)) {
         return NULL;
     }
     fit_products(samples, cluster);
     fit_memory(samples, cluster);
-    cluster->device_launch_overhead_ns = trace_median_of(samples->gaps_ns);
+    cluster->device_launch_overhead_ns =
+        samples->gaps_ns->len ? trace_median_of(samples->gaps_ns) : NAN;
     cluster->device_cores = (double)g_get_num_processors() / n;
     cluster->device_outside_allocator_bytes = (uint64_t)samples->outside_bytes;
     return g_steal_pointer(&cluster);

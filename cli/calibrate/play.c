@@ -238,19 +238,22 @@ static bool play(const Play *which, const char *device, unsigned n, const char *
     return ok;
 }
 
-bool cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
-                        CliSamples *samples, GError **error) {
+unsigned cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
+                            CliSamples *samples, GArray *failures) {
     bool gpu = cli_ranks_is_cuda(device);
     const Play *plays = gpu ? on_gpu : on_host;
+    unsigned n_measured = 0;
     for (unsigned i = 0; i < (gpu ? G_N_ELEMENTS(on_gpu) : G_N_ELEMENTS(on_host)); i++) {
         gint64 start = g_get_monotonic_time();
-        if (!play(&plays[i], device, n, folder, samples, error)) {
-            g_prefix_error(error, "%s: ", plays[i].name);
-            return false;
+        GError *error = NULL;
+        if (!play(&plays[i], device, n, folder, samples, &error)) {
+            cli_failures_add(failures, plays[i].name, error, say);
+            continue;
         }
+        n_measured++;
         fprintf(say, "%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n,
                 n == 1 ? "" : "s", (double)(g_get_monotonic_time() - start) / 1e6);
         fflush(say);
     }
-    return true;
+    return n_measured;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/calibrate/calibrate.h"
+#include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/output.h"
@@ -22,29 +23,57 @@ static char *today(void) {
     return g_date_time_format(now, "%Y-%m-%d");
 }
 
-static GString *fit_host(const CliSamples *samples, const char *costs, unsigned n, GError **error) {
+/* What a part that failed leaves open is taken over from there. */
+#define OTHER "this-machine"
+
+static GString *fit_host(const CliSamples *samples, const char *costs, unsigned n,
+                         const GArray *failures, GError **error) {
     g_autofree char *date = today();
-    g_autoptr(ModelCluster) cluster = cli_calibrate_fit(samples, costs, n, error);
-    return cluster ? cli_calibrate_text(cluster, n, date) : NULL;
+    g_autoptr(ModelCluster) other = cli_cluster_read(OTHER, error);
+    g_autoptr(ModelCluster) cluster = other ? cli_calibrate_fit(samples, costs, n, error) : NULL;
+    return cluster ? cli_calibrate_text(&(CliMeasured){cluster, other, failures, n, date}) : NULL;
 }
 
-static GString *fit_gpu(const CliSamples *samples, const char *costs, unsigned n, GError **error) {
+static GString *fit_gpu(const CliSamples *samples, const char *costs, unsigned n,
+                        const GArray *failures, GError **error) {
     g_autofree char *date = today(), *name = NULL;
     g_autoptr(ModelCluster) cluster = cli_calibrate_fit_gpu(samples, costs, n, &name, error);
-    return cluster ? cli_calibrate_text_gpu(cluster, name, n, date) : NULL;
+    return cluster ? cli_calibrate_text_gpu(&(CliMeasured){cluster, NULL, failures, n, date}, name)
+                   : NULL;
+}
+
+/* Everything failed, of a GPU its costs or all plays: the first says why. */
+static void fail(const GArray *failures, GError **error) {
+    const CliFailure *first = &g_array_index(failures, CliFailure, 0);
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "nothing could be measured: %s: %s",
+                first->what, first->why);
 }
 
 static GString *measure(const char *device, unsigned n, const char *folder, FILE *say,
                         GError **error) {
+    g_autofree char *program = cli_ranks_program(error);
+    if (!program) {
+        return NULL;
+    }
     CliSamples samples;
+    GError *why = NULL;
     GString *text = NULL;
     bool gpu = cli_ranks_is_cuda(device);
+    g_autoptr(GArray) failures = cli_failures_new();
     cli_samples_init(&samples);
     samples.dtype = gpu ? PLAN_N_DTYPES : PLAN_FP32;
-    g_autofree char *costs = cli_calibrate_costs(device, n, error);
+    g_autofree char *costs = cli_calibrate_costs(device, n, &why);
+    if (!costs) {
+        cli_failures_add(failures, "costs", why, say);
+    }
     /* Ops are timed on one GPU; CPU ranks slow one another, and work at once. */
-    if (costs && cli_calibrate_play(device, gpu ? 1 : n, folder, say, &samples, error)) {
-        text = (gpu ? fit_gpu : fit_host)(&samples, costs, n, error);
+    unsigned n_plays =
+        costs || !gpu ? cli_calibrate_play(device, gpu ? 1 : n, folder, say, &samples, failures)
+                      : 0;
+    if (n_plays || (costs && !gpu)) {
+        text = (gpu ? fit_gpu : fit_host)(&samples, costs, n, failures, error);
+    } else {
+        fail(failures, error);
     }
     cli_samples_clear(&samples);
     return text;
@@ -102,8 +131,10 @@ static const CliCommand command = {
                "should run meanwhile.",
     .examples = "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
                 "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
-                "Exit status: 0 measured; 1 a rank failed, or the file cannot be written; 2 a "
-                "setting is refused.",
+                "Where a part fails the rest is measured all the same: the file says what failed, "
+                "and marks\nthe numbers that are taken over from " OTHER ".\n"
+                "Exit status: 0 measured, if not all of it; 1 nothing could be, or the file cannot "
+                "be\nwritten; 2 a setting is refused.",
 };
 
 int cmd_calibrate(int argc, char **argv) {

@@ -1,6 +1,8 @@
 /* What calibrate makes of times: the numbers that made the times come back, in the file too. */
 #include <gio/gio.h>
+#include <glib/gstdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
@@ -57,12 +59,45 @@ static void near(double got, double want, double bound) {
     }
 }
 
+/* Another machine, where everything is 7 or named after its place. */
+static ModelCluster elsewhere(void) {
+    return (ModelCluster){.name = "elsewhere",
+                          .device_outside_allocator_bytes = 7,
+                          .device_matmul_fp32_tflops = 7,
+                          .device_matmul_bf16_tflops = 8,
+                          .device_matmul_fp16_tflops = 9,
+                          .device_matmul_efficiency = 0.7,
+                          .device_attention_efficiency = 0.6,
+                          .device_attention_backward_efficiency = 0.5,
+                          .device_memory_gb_per_s = 70,
+                          .device_memory_efficiency = 0.4,
+                          .device_launch_overhead_ns = 71,
+                          .matmul_start_us = 72,
+                          .allocator_segment_new_us = 73,
+                          .allocator_segment_free_us = 74,
+                          .host_launch_us = 75,
+                          .host_wait_us = 76,
+                          .host_host_wait_us = 77,
+                          .host_alloc_us = 78,
+                          .host_free_us = 79,
+                          .intra_node_bus_gb_per_s = 80,
+                          .intra_node_reduce_bus_gb_per_s = 81,
+                          .intra_node_step_latency_us = 82,
+                          .collectives_base_latency_us = 83};
+}
+
+static GString *text_of(const ModelCluster *fitted, unsigned n) {
+    ModelCluster other = elsewhere();
+    g_autoptr(GArray) failures = cli_failures_new();
+    return cli_calibrate_text(&(CliMeasured){fitted, &other, failures, n, "2026-11-21"});
+}
+
 static void known_numbers_come_back(void) {
     CliSamples samples = known();
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) fitted = cli_calibrate_fit(&samples, costs, 4, &error);
     g_assert_no_error(error);
-    g_autoptr(GString) text = cli_calibrate_text(fitted, 4, "2026-11-21");
+    g_autoptr(GString) text = text_of(fitted, 4);
     g_assert_nonnull(strstr(text->str, "2026-11-21"));
     g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
     g_assert_no_error(error);
@@ -98,7 +133,7 @@ static void one_rank(void) {
     g_autofree char *alone = g_strndup(costs, (gsize)(strstr(costs, "all_gather") - costs));
     g_autoptr(ModelCluster) fitted = cli_calibrate_fit(&samples, alone, 1, &error);
     g_assert_no_error(error);
-    g_autoptr(GString) text = cli_calibrate_text(fitted, 1, "2026-11-21");
+    g_autoptr(GString) text = text_of(fitted, 1);
     g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
     g_assert_no_error(error);
     g_assert_nonnull(c);
@@ -107,6 +142,54 @@ static void one_rank(void) {
     g_clear_error(&error);
     g_assert_null(cli_calibrate_fit(&samples, "launch_us 1\n", 1, &error));
     cli_samples_clear(&samples);
+}
+
+static unsigned count(const char *text, const char *what) {
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++) {
+        n++;
+    }
+    return n;
+}
+
+/* What failed is named, and what it leaves open comes from the other cluster, marked. */
+static void parts_that_fail(void) {
+    ModelCluster other = elsewhere();
+    CliSamples none, all = known();
+    cli_samples_init(&none);
+    g_autoptr(GArray) failures = cli_failures_new();
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "foreshard-said-XXXXXX", NULL);
+    int fd = g_mkstemp(path);
+    FILE *say = fdopen(fd, "w");
+    cli_failures_add(failures, "gpt-bf16", g_error_new(G_IO_ERROR, 0, "it\nfell"), say);
+    fclose(say);
+    g_unlink(path);
+    g_autoptr(GError) error = NULL;
+    for (unsigned i = 0; i < 2; i++) { /* no play; no costs */
+        g_autoptr(ModelCluster) fitted =
+            cli_calibrate_fit(i ? &all : &none, i ? NULL : costs, 4, &error);
+        g_assert_no_error(error);
+        g_autoptr(GString) text =
+            cli_calibrate_text(&(CliMeasured){fitted, &other, failures, 4, "2026-11-21"});
+        g_assert_nonnull(strstr(text->str, "# Failed: gpt-bf16: it fell\n"));
+        g_assert_nonnull(strstr(text->str, "taken over from elsewhere"));
+        g_assert_null(strstr(text->str, "nan"));
+        g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
+        g_assert_no_error(error);
+        near(c->device_matmul_fp32_tflops, i ? fitted->device_matmul_fp32_tflops : 7, 1e-3);
+        near(c->device_matmul_fp16_tflops, 9, 1e-3); /* known() has none of these */
+        near(c->device_attention_efficiency, i ? fitted->device_attention_efficiency : 0.6, 1e-3);
+        near(c->device_memory_gb_per_s, i ? 10 : 70, 1e-3);
+        near(c->device_launch_overhead_ns, i ? 300 : 71, 1e-3);
+        near((double)c->device_outside_allocator_bytes, i ? 6e7 : 7, 1e-3);
+        near(c->host_launch_us, i ? 75 : 0.5, 1e-3);
+        near(c->allocator_segment_new_us, i ? 73 : 3000, 1e-3);
+        near(c->intra_node_bus_gb_per_s, i ? 80 : 8, 1e-2);
+        near(c->collectives_base_latency_us, i ? 83 : 10.77, 1e-2);
+        g_assert_cmpuint(count(text->str, "# taken over:"), ==, i ? 19 : 13);
+    }
+    cli_samples_clear(&none);
+    cli_samples_clear(&all);
 }
 
 /* Every line is read by one rule: a name of its own, and behind it a number and nothing else. */
@@ -217,7 +300,9 @@ static void a_gpu_comes_back(void) {
     g_autoptr(ModelCluster) fitted = cli_calibrate_fit_gpu(&samples, said->str, 1, &name, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(name, ==, "Known GPU");
-    g_autoptr(GString) text = cli_calibrate_text_gpu(fitted, name, 1, "2026-11-21");
+    g_autoptr(GArray) failures = cli_failures_new();
+    g_autoptr(GString) text =
+        cli_calibrate_text_gpu(&(CliMeasured){fitted, NULL, failures, 1, "2026-11-21"}, name);
     g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
     g_assert_no_error(error);
     g_assert_cmpint(c->device_kind, ==, MODEL_DEVICE_GPU);
@@ -253,6 +338,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/calibrate/known numbers come back", known_numbers_come_back);
     g_test_add_func("/cli/calibrate/one rank", one_rank);
+    g_test_add_func("/cli/calibrate/parts that fail", parts_that_fail);
     g_test_add_func("/cli/calibrate/broken lines", broken_lines);
     g_test_add_func("/cli/calibrate/a GPU comes back", a_gpu_comes_back);
     return g_test_run();
