@@ -242,6 +242,8 @@ static void measure_places(Bench *bench) {
     BYTES("heads_copy", 2 * HALF * n,
           kernel_cuda_heads_copy(lane, bench->c, bench->a, &heads, WIDTH, false));
     BYTES("copy_pieces", HALF * n, kernel_cuda_copy_pieces(lane, &piece, 1));
+    KernelCudaPiece odd = {bench->c, bench->a, ROWS, WIDTH - 1, WIDTH, WIDTH - 1, TYPE, TYPE};
+    BYTES("copy_pieces, odd rows", 2 * HALF * n, kernel_cuda_copy_pieces(lane, &odd, 1));
 }
 
 static void measure_optimizer(Bench *bench) {

@@ -49,15 +49,38 @@ __device__ void copy_four(const KernelCudaPiece &p, size_t row, size_t column) {
     }
 }
 
-/* Eight of 16 bits, if they are all there and lie as 16 bytes may. */
-__device__ bool copy_eight(const KernelCudaPiece &p, size_t row, size_t column) {
-    const uint16_t *from = (const uint16_t *)p.from + row * p.from_stride + column;
-    uint16_t *to = (uint16_t *)p.to + row * p.to_stride + column;
-    bool whole = p.width - column >= 8 && is_aligned(from) && is_aligned(to);
-    if (whole) {
-        *(uint4 *)to = *(const uint4 *)from;
+/* Eight of 16 bits from anywhere, by the words that they lie in; one before or one behind them is
+ * read too, where they begin within a word. */
+__device__ uint4 eight_from(const uint16_t *from) {
+    bool is_within = (uintptr_t)from % 4 != 0;
+    const unsigned *word = (const unsigned *)(is_within ? from - 1 : from);
+    uint4 eight = make_uint4(word[0], word[1], word[2], word[3]);
+    if (is_within) {
+        unsigned last = word[4];
+        eight = make_uint4(eight.x >> 16 | eight.y << 16, eight.y >> 16 | eight.z << 16,
+                           eight.z >> 16 | eight.w << 16, eight.w >> 16 | last << 16);
     }
-    return whole;
+    return eight;
+}
+
+/* Of a row of 16 bits, the unit's eight: such that begin on 16 bytes where they go; the first unit
+ * has those before them, too. */
+__device__ void copy_eight(const KernelCudaPiece &p, size_t row, size_t unit) {
+    const uint16_t *from = (const uint16_t *)p.from + row * p.from_stride;
+    uint16_t *to = (uint16_t *)p.to + row * p.to_stride;
+    size_t head = (16 - (uintptr_t)to % 16) % 16 / 2, end = min(p.width, head + 8 * unit + 8);
+    size_t begin = unit ? head + 8 * unit : 0;
+    bool whole = begin + 8 == end && is_aligned(to + begin);
+    if (whole && is_aligned(from + begin)) {
+        put((uint4 *)(to + begin), *(const uint4 *)(from + begin));
+    } else if (whole && unit && end < p.width) {
+        put((uint4 *)(to + begin), eight_from(from + begin));
+    } else {
+#pragma unroll 1
+        for (size_t i = begin; i < end; i++) {
+            to[i] = from[i];
+        }
+    }
 }
 
 __global__ void __launch_bounds__(THREADS) pieces_kernel(const __grid_constant__ Pieces pieces) {
@@ -73,12 +96,10 @@ __global__ void __launch_bounds__(THREADS) pieces_kernel(const __grid_constant__
 #pragma unroll 1
     for (size_t u = first + threadIdx.x; u < last; u += blockDim.x) {
         size_t row = p.rows == 1 ? 0 : u / row_units, column = (u - row * row_units) * unit;
-        if (unit == 8 && copy_eight(p, row, column)) {
-            continue;
-        }
-#pragma unroll 1
-        for (size_t c = column; c < min(p.width, column + unit); c += 4) {
-            copy_four(p, row, c);
+        if (unit == 8) {
+            copy_eight(p, row, column / 8);
+        } else {
+            copy_four(p, row, column);
         }
     }
 }

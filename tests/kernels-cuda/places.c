@@ -554,6 +554,36 @@ static void test_strided_piece(const DeviceCase *c) {
     device_equal("strided piece", c, out, want, RANKS * CHUNK);
 }
 
+/* From every place within 16 bytes to every other; what lies between the rows is left alone. */
+static void test_pieces_anywhere(const DeviceCase *c) {
+    enum {
+        PLACES = 8,
+        ROWS = 3,
+        WIDTH = 45,
+        FROM = 47, /* elements from row to row */
+        TO = 52,
+        EACH = (ROWS + 1) * TO
+    };
+    size_t n = (size_t)PLACES * PLACES * EACH, size = kernel_cuda_type_bytes(c->type);
+    g_autofree float *x = device_random(c, ROWS * FROM + PLACES, -1, 1, 1);
+    g_autofree float *want = g_new(float, n + 1);
+    char *in = device_put(c, x, ROWS * FROM + PLACES), *out = device_new(c, n);
+    KernelCudaPiece pieces[PLACES * PLACES];
+    for (size_t i = 0; i <= n; i++) {
+        want[i] = NAN;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(pieces); i++) {
+        size_t from = i % PLACES, to = i * EACH + i / PLACES;
+        pieces[i] = (KernelCudaPiece){out + to * size, in + from * size, ROWS, WIDTH, TO - 1, FROM,
+                                      c->type,         c->type};
+        for (size_t k = 0; k < ROWS * WIDTH; k++) {
+            want[to + k / WIDTH * (TO - 1) + k % WIDTH] = x[from + k / WIDTH * FROM + k % WIDTH];
+        }
+    }
+    DEVICE_OK(kernel_cuda_copy_pieces(device_lane, pieces, G_N_ELEMENTS(pieces)));
+    device_equal("pieces anywhere", c, out, want, n);
+}
+
 /* ---- beyond 2^32 elements ------------------------------------------------------------------- */
 
 /* Memory that only a few pages are touched of. */
@@ -622,6 +652,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/heads/relative", test_relative);
     DEVICE_TEST("/kernels-cuda/copy/pieces", test_pieces);
     DEVICE_TEST("/kernels-cuda/copy/strided", test_strided_piece);
+    DEVICE_TEST("/kernels-cuda/copy/anywhere", test_pieces_anywhere);
     DEVICE_TEST_ONCE("/kernels-cuda/copy/far", test_far);
 }
 
