@@ -282,8 +282,11 @@ static KernelCudaFault dw_db_apart(Bench *bench, size_t m, size_t n, size_t k) {
 }
 
 static void measure_products(Bench *bench) {
-    static const size_t shapes[][3] = {
-        {8192, 12288, 4096}, {8192, 4096, 14336}, {4096, 6400, 1600}, {512, 4096, 4096}};
+    static const size_t shapes[][3] = {{8192, 12288, 4096},
+                                       {8192, 4096, 14336},
+                                       {4096, 6400, 1600},
+                                       {2048, 50257, 1600},
+                                       {512, 4096, 4096}};
     KernelCuda *lane = bench->lane;
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];

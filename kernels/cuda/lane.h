@@ -30,6 +30,7 @@ struct _KernelCuda {
     cublasLtHandle_t blas;
     /* At a product's end, and not in a slow kernel behind it: GELU; what sums its gradient too. */
     bool blas_knows_gelu, blas_sums_gelu;
+    bool is_short; /* of memory: products of odd rows are not copied any more (matmul.cu) */
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     std::string refusal;    /* why cuDNN has not taken a shape that it was asked for, the first */

@@ -15,8 +15,12 @@
 
 #include <string.h>
 
+#include <algorithm>
+#include <initializer_list>
+
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/device.cuh"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/lane.h"
 #include "kernels/cuda/reduce.h"
 
 /* All that a decision rests on; compared byte by byte, so it is zeroed first. */
@@ -37,6 +41,7 @@ struct KernelCudaProduct {
 
 namespace {
 
+using cu::divide_up;
 typedef KernelCudaProductShape Shape;
 
 /* A row-major operand: rows `stride` elements apart, matrices of a batch `batch_stride`. */
@@ -298,6 +303,127 @@ KernelCudaFault multiply_one(KernelCuda *lane, void *y, const Matrix &a, const M
                         : multiply(lane, y, z.n, 0, a, b, z, NO_END, NULL);
 }
 
+/* ---- odd widths ------------------------------------------------------------------------------
+ *
+ * Of halves in rows that are no whole 16 bytes long (logits of GPT-2's 50257 tokens) cuBLASLt has
+ * nothing but kernels for sm_75, on an H100 too, and looks at what is summed and at the output's
+ * columns besides (12.4.5; tests/pretended-gpu). So such an array goes by way of the lane's scratch
+ * memory, a part at a time, in rows that are whole; what is then computed is the same. */
+
+enum {
+    LEAST_SIDE = 256, /* of m and k: copies take less time than they spare */
+    LEAST_ODD = 1024, /* of n */
+#ifdef KERNEL_EMULATED
+    PART_BYTES = 1 << 20, /* so that tests have several */
+#else
+    PART_BYTES = 1 << 28, /* of scratch memory; some waves of tiles, and little of a GPU */
+#endif
+    TILE = 256, /* columns of a part are a multiple of it */
+};
+
+/* A linear layer of m tokens whose n outputs make odd rows, and what stands in for them. */
+struct Odd {
+    size_t m, n, k;
+    KernelCudaType type;
+    size_t whole, padded; /* columns: those in whole 16 bytes, and as many as hold all */
+    char *scratch;
+
+    size_t bytes() const {
+        return kernel_cuda_type_bytes(type);
+    }
+    const char *at(const void *array, size_t element) const {
+        return (const char *)array + element * bytes();
+    }
+    char *at(void *array, size_t element) const {
+        return (char *)array + element * bytes();
+    }
+    /* Tokens at a time, in parts that are alike and hold so many bytes at most. */
+    size_t rows() const {
+        size_t most = PART_BYTES / (padded * bytes());
+        return divide_up(m, divide_up(m, most));
+    }
+    /* Columns at a time. */
+    size_t cols() const {
+        size_t most = PART_BYTES / (m * bytes()) / TILE * TILE;
+        return divide_up(divide_up(whole, divide_up(whole, most)), TILE) * TILE;
+    }
+    KernelCudaPiece piece(void *to, size_t to_stride, const void *from, size_t from_stride,
+                          size_t n_rows, size_t width) const {
+        return {to, from, n_rows, width, to_stride, from_stride, type, type};
+    }
+};
+
+/* Whether it is one, and there is room for so many bytes of it: asked for once, for where memory is
+ * short the kernels for sm_75 do, too. */
+bool is_odd(KernelCuda *lane, Odd *odd, std::initializer_list<const void *> others, size_t more) {
+    uintptr_t all = odd->k * odd->bytes();
+    void *scratch = NULL;
+    for (const void *other : others) {
+        all |= (uintptr_t)other;
+    }
+    odd->whole = odd->n / 8 * 8, odd->padded = odd->whole + 8;
+    if (odd->type == KERNEL_CUDA_F32 || odd->whole == odd->n || all % 16 || odd->m < LEAST_SIDE ||
+        odd->k < LEAST_SIDE || odd->n < LEAST_ODD || odd->padded * LEAST_SIDE > PART_BYTES / 2 ||
+        odd->m * TILE > PART_BYTES / 2 || lane->is_short) {
+        return false;
+    }
+    lane->is_short = kernel_cuda_scratch(lane, PART_BYTES + more, &scratch) != NULL;
+    cudaGetLastError(); /* which is then no fault of what comes next */
+    odd->scratch = (char *)scratch;
+    return !lane->is_short;
+}
+
+/* y[m, n] = x w^T: rows of whole ones are made and copied, and the last columns by themselves. */
+KernelCudaFault forward_odd(KernelCuda *lane, const Odd &o, void *y, const void *x, const void *w) {
+    size_t last = o.n - o.whole;
+    for (size_t row = 0, rows; row < o.m; row += rows) {
+        rows = std::min(o.rows(), o.m - row);
+        KERNEL_CUDA_TRY(multiply(lane, o.scratch, o.padded, 0, {o.at(x, row * o.k), o.k, 0, false},
+                                 {w, o.k, 0, true}, {rows, o.whole, o.k, 1, o.type}, NO_END, NULL));
+        KernelCudaPiece made = o.piece(o.at(y, row * o.n), o.n, o.scratch, o.padded, rows, o.whole);
+        KERNEL_CUDA_TRY(kernel_cuda_copy_pieces(lane, &made, 1));
+    }
+    return multiply(lane, o.at(y, o.whole), o.n, 0, {x, o.k, 0, false},
+                    {o.at(w, o.whole * o.k), o.k, 0, true}, {o.m, last, o.k, 1, o.type}, NO_END,
+                    NULL);
+}
+
+/* dx[m, k] = dy w: both with columns, and rows, of zeros more. */
+KernelCudaFault backward_input_odd(KernelCuda *lane, const Odd &o, void *dx, const void *dy,
+                                   const void *w) {
+    char *padded_w = o.at(o.scratch, o.rows() * o.padded);
+    size_t more = o.padded - o.n;
+    const KernelCudaPiece of_w[] = {o.piece(padded_w, 0, w, 0, 1, o.n * o.k),
+                                    o.piece(o.at(padded_w, o.n * o.k), 0, NULL, 0, 1, more * o.k)};
+    KERNEL_CUDA_TRY(kernel_cuda_copy_pieces(lane, of_w, 2));
+    for (size_t row = 0, rows; row < o.m; row += rows) {
+        rows = std::min(o.rows(), o.m - row);
+        const KernelCudaPiece of_dy[] = {
+            o.piece(o.scratch, o.padded, o.at(dy, row * o.n), o.n, rows, o.n),
+            o.piece(o.at(o.scratch, o.n), o.padded, NULL, 0, rows, more)};
+        KERNEL_CUDA_TRY(kernel_cuda_copy_pieces(lane, of_dy, 2));
+        KERNEL_CUDA_TRY(multiply(lane, o.at(dx, row * o.k), o.k, 0, {o.scratch, o.padded, 0, false},
+                                 {padded_w, o.k, 0, false}, {rows, o.k, o.padded, 1, o.type},
+                                 NO_END, NULL));
+    }
+    return NULL;
+}
+
+/* dw[n, k] = dy^T x: a part of dy's columns is as many rows of dw, and the last by themselves. */
+KernelCudaFault backward_weight_odd(KernelCuda *lane, const Odd &o, void *dw, const void *dy,
+                                    const void *x) {
+    size_t last = o.n - o.whole;
+    for (size_t col = 0, cols; col < o.whole; col += cols) {
+        cols = std::min(o.cols(), o.whole - col);
+        KernelCudaPiece of_dy = o.piece(o.scratch, cols, o.at(dy, col), o.n, o.m, cols);
+        KERNEL_CUDA_TRY(kernel_cuda_copy_pieces(lane, &of_dy, 1));
+        KERNEL_CUDA_TRY(multiply(lane, o.at(dw, col * o.k), o.k, 0, {o.scratch, cols, 0, true},
+                                 {x, o.k, 0, false}, {cols, o.k, o.m, 1, o.type}, NO_END, NULL));
+    }
+    return multiply(lane, o.at(dw, o.whole * o.k), o.k, 0, {o.at(dy, o.whole), o.n, 0, true},
+                    {x, o.k, 0, false}, {last, o.k, o.m, 1, o.type}, NO_END, NULL);
+}
+
 /* A dense y that is ended as asked, where there is one and cuBLASLt can. */
 KernelCudaFault multiply_ended(KernelCuda *lane, void *y, const Matrix &a, const Matrix &b,
                                const Sizes &z, const End &end, bool *ret_done) {
@@ -333,6 +459,10 @@ KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void
     if (bias) { /* cuBLASLt need not add one that lies anyhow */
         KERNEL_CUDA_TRY(multiply_ended(lane, y, left, right, sizes, {BIAS, bias, NULL}, &is_done));
     }
+    Odd odd = {m, n, k, type};
+    if (!bias && is_odd(lane, &odd, {x, w}, 0)) {
+        return forward_odd(lane, odd, y, x, w);
+    }
     if (is_done) {
         return NULL;
     }
@@ -360,13 +490,19 @@ KernelCudaFault kernel_cuda_linear_gelu_forward(KernelCuda *lane, void *y, void 
 KernelCudaFault kernel_cuda_linear_backward_input(KernelCuda *lane, void *dx, const void *dy,
                                                   const void *w, size_t m, size_t n, size_t k,
                                                   KernelCudaType type) {
-    return multiply_one(lane, dx, {dy, n, 0, false}, {w, k, 0, false}, {m, k, n, 1, type});
+    Odd odd = {m, n, k, type};
+    return is_odd(lane, &odd, {dx, w}, (n + 8) * k * odd.bytes())
+               ? backward_input_odd(lane, odd, dx, dy, w)
+               : multiply_one(lane, dx, {dy, n, 0, false}, {w, k, 0, false}, {m, k, n, 1, type});
 }
 
 KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, const void *dy,
                                                    const void *x, size_t m, size_t n, size_t k,
                                                    KernelCudaType type) {
-    return multiply_one(lane, dw, {dy, n, 0, true}, {x, k, 0, false}, {n, k, m, 1, type});
+    Odd odd = {m, n, k, type};
+    return is_odd(lane, &odd, {dw, x}, 0)
+               ? backward_weight_odd(lane, odd, dw, dy, x)
+               : multiply_one(lane, dw, {dy, n, 0, true}, {x, k, 0, false}, {n, k, m, 1, type});
 }
 
 KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *dx, void *db,

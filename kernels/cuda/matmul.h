@@ -2,8 +2,10 @@
  *
  * Products of bf16 and fp16 are summed in fp32 (tensor cores); of fp32 as the lane's math says.
  * Weights lie as torch.nn.Linear's: w[n, k] for x[m, k] -> y[m, n]. What cuBLASLt's heuristics
- * choose for a shape is asked once a lane and kept. Bound: arithmetic, 2 m n k operations, unless
- * one of m, n, k is small.
+ * choose for a shape is asked once a lane and kept. Of halves whose n is no multiple of 8, large
+ * products of a linear layer without a bias go by way of up to 256 MiB of scratch memory (and a
+ * copy of w, for dx), where that can be had. Bound: arithmetic, 2 m n k operations, unless one of
+ * m, n, k is small.
  */
 #pragma once
 #include "kernels/cuda/activation.h"

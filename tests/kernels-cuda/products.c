@@ -55,6 +55,55 @@ static void test_linear(const DeviceCase *c) {
     }
 }
 
+/* Logits in rows that are no whole 16 bytes, so large that they go by way of scratch memory, in
+ * several parts; first what wants least of it, so that more would be seen. */
+static void test_odd_width(const DeviceCase *c) {
+    enum {
+        M = 600,
+        N = 1739,
+        K = 256
+    };
+    g_autofree float *x = device_random(c, M * K, -1, 1, 1), *w = device_random(c, N * K, -1, 1, 2);
+    g_autofree float *dy = device_random(c, M * N, -1, 1, 3), *want = g_new(float, M *N);
+    void *in = device_put(c, x, M * K), *on_w = device_put(c, w, N * K), *y = device_new(c, M * N);
+    void *d = device_put(c, dy, M * N), *dx = device_new(c, M * K), *dw = device_new(c, N * K);
+    kernel_linear_backward_weight_f32(want, dy, x, M, N, K);
+    DEVICE_OK(kernel_cuda_linear_backward_weight(device_lane, dw, d, in, M, N, K, c->type));
+    device_close("dw of an odd width", c, dw, want, N * K, 1e-6, 2e-4);
+    kernel_linear_forward_f32(want, x, w, NULL, M, N, K);
+    DEVICE_OK(kernel_cuda_linear_forward(device_lane, y, in, on_w, NULL, M, N, K, c->type));
+    device_close("odd width", c, y, want, M * N, 1e-6, 1e-4);
+    kernel_linear_backward_input_f32(want, dy, w, M, N, K);
+    DEVICE_OK(kernel_cuda_linear_backward_input(device_lane, dx, d, on_w, M, N, K, c->type));
+    device_close("dx of an odd width", c, dx, want, M * K, 1e-6, 1e-3);
+}
+
+#ifdef KERNEL_EMULATED
+/* Where there is no room for that, they are made as they lie. */
+static void test_odd_width_without_room(void) {
+    enum {
+        M = 256,
+        N = 1025,
+        K = 256
+    };
+    size_t free_bytes, total_bytes;
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 1.0 / 256};
+    g_autofree float *x = device_random(&c, M * K, -1, 1, 1);
+    g_autofree float *w = device_random(&c, N * K, -1, 1, 2), *want = g_new(float, M *N);
+    void *in = device_put(&c, x, M * K), *on_w = device_put(&c, w, N * K);
+    void *y = device_new(&c, M * N);
+    g_assert_cmpint(cudaMemGetInfo(&free_bytes, &total_bytes), ==, cudaSuccess);
+    device_new_bytes(free_bytes - (1 << 19));
+    size_t held = kernel_cuda_scratch_bytes(device_lane);
+    kernel_linear_forward_f32(want, x, w, NULL, M, N, K);
+    for (unsigned again = 0; again < 2; again++) {
+        DEVICE_OK(kernel_cuda_linear_forward(device_lane, y, in, on_w, NULL, M, N, K, c.type));
+        device_close("odd width, no room", &c, y, want, M * N, 1e-6, 1e-4);
+    }
+    g_assert_cmpuint(kernel_cuda_scratch_bytes(device_lane), ==, held);
+}
+#endif
+
 /* Backward, what the epilogues want is a k of whole 16 bytes of halves. */
 static const size_t gelu_shapes[][3] = {
     {1, 1, 1}, {3, 5, 7}, {16, 24, 40}, {33, 17, 64}, {40, 33, 24}};
@@ -528,6 +577,10 @@ static void run_cases_as_a100(gconstpointer test) {
 
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/matmul/linear", test_linear);
+    DEVICE_TEST("/kernels-cuda/matmul/odd-width", test_odd_width);
+#ifdef KERNEL_EMULATED
+    DEVICE_TEST_ONCE("/kernels-cuda/matmul/odd-width-without-room", test_odd_width_without_room);
+#endif
     DEVICE_TEST("/kernels-cuda/matmul/linear-gelu", test_linear_gelu);
     DEVICE_TEST("/kernels-cuda/matmul/bias-anywhere", test_bias_anywhere);
     DEVICE_TEST("/kernels-cuda/matmul/linear-gelu-backward", test_linear_gelu_backward);
