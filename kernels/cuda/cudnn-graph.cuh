@@ -253,7 +253,7 @@ static inline void plan_graph(Plan *p, const Target &target) {
     cudnnBackendDescriptor_t heuristics = heuristics_of(p, target);
     constexpr int64_t MOST = 8;
     std::vector<cudnnBackendDescriptor_t> configurations;
-    int64_t found = 0;
+    int64_t found = 0; /* how many there are: of more than were asked for, the first are here */
     for (int64_t i = 0; i < MOST; i++) {
         configurations.push_back(g->create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
     }
@@ -265,7 +265,7 @@ static inline void plan_graph(Plan *p, const Target &target) {
                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &found,
                                       configurations.data()));
     KernelCudaFault last = found ? NULL : kernel_cuda_fault("cuDNN has nothing for this attention");
-    for (int64_t i = 0; i < found && !p->plan; i++) {
+    for (int64_t i = 0; i < found && i < MOST && !p->plan; i++) {
         last = try_configuration(p, target, configurations[(size_t)i]);
     }
     if (!g->fault) {

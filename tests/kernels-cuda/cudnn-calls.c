@@ -44,6 +44,7 @@ static const cudaStream_t STREAM = (cudaStream_t)(uintptr_t)0x5000;
 static Tensor tensors[MANY]; /* of the graph that was planned last */
 static unsigned n_tensors, n_runs;
 static bool has_no_handle, has_no_plan, has_no_kernel;
+static int64_t n_configurations = 1; /* that the heuristics say they have */
 static struct {
     char *at;
     size_t bytes;
@@ -109,6 +110,10 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t of,
         TAKE(CUDNN_ATTR_TENSOR_IS_BY_VALUE, to->tensor.by_value);
         TAKE(CUDNN_ATTR_TENSOR_REORDERING_MODE, to->tensor.order);
         TAKE(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, to->workspace);
+    case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG:
+        g_assert_cmpint((*(Descriptor *const *)values)->kind, ==,
+                        CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        break;
     case CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS:
         to->n_uids = n;
         memcpy(to->uids, values, (size_t)n * sizeof to->uids[0]);
@@ -136,7 +141,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const of,
                                        cudnnBackendAttributeName_t attribute,
                                        cudnnBackendAttributeType_t type, int64_t wanted,
                                        int64_t *found, void *values) {
-    *found = 1;
+    /* As the API reference has it: how many there are, also where fewer were asked for. */
+    *found = attribute == CUDNN_ATTR_ENGINEHEUR_RESULTS ? n_configurations : 1;
     if (attribute == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
         *(int64_t *)values = WORKSPACE;
     }
@@ -302,6 +308,21 @@ static void test_refused(void) {
     has_no_handle = has_no_plan = false;
 }
 
+/* More are to be had than were asked for, and none of those becomes a plan. */
+static void test_many_configurations(void) {
+    static const KernelCudaAttention shape = {1,   8,   8,   256,    64,   512,
+                                              512, 512, 256, 0.125f, true, KERNEL_CUDA_BF16};
+    KernelCuda *lane;
+    n_configurations = 1000;
+    has_no_plan = true;
+    n_tensors = 0;
+    g_assert_null(kernel_cuda_new(&lane, STREAM, KERNEL_CUDA_EXACT));
+    g_assert_cmpint(kernel_cuda_attention_way(lane, &shape), ==, KERNEL_CUDA_ATTENTION_OWN);
+    kernel_cuda_free(lane);
+    n_configurations = 1;
+    has_no_plan = false;
+}
+
 /* What was planned and cannot be run is done by this room's own kernels at once, whose launch fails
  * here; cuDNN is not asked again. */
 static void test_not_run(void) {
@@ -328,6 +349,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels-cuda/cudnn-calls/runs", test_runs);
     g_test_add_func("/kernels-cuda/cudnn-calls/refused", test_refused);
+    g_test_add_func("/kernels-cuda/cudnn-calls/many configurations", test_many_configurations);
     g_test_add_func("/kernels-cuda/cudnn-calls/not run", test_not_run);
     return g_test_run();
 }
