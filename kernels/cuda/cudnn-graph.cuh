@@ -9,6 +9,7 @@
 #include <cudnn.h>
 #include <string.h>
 
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -116,29 +117,49 @@ static inline cudnnBackendDescriptor_t between(Graph *g, Dims d,
 
 /* ---- operations; each returns its output ---------------------------------------------------- */
 
+/* What is computed, in fp32; it still has to be finalized. */
+static inline cudnnBackendDescriptor_t in_fp32(Graph *g, cudnnBackendDescriptorType_t kind,
+                                               cudnnBackendAttributeName_t precision_name) {
+    cudnnBackendDescriptor_t computed = g->create(kind);
+    cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+    g->set(computed, precision_name, CUDNN_TYPE_DATA_TYPE, &precision);
+    return computed;
+}
+
+/* What it is computed from and into; a part that is NULL is left out. */
+struct Part {
+    cudnnBackendAttributeName_t name;
+    cudnnBackendDescriptor_t value;
+};
+
+static inline void add_operation(Graph *g, cudnnBackendDescriptorType_t kind,
+                                 std::initializer_list<Part> parts) {
+    cudnnBackendDescriptor_t operation = g->create(kind);
+    for (const Part &part : parts) {
+        if (part.value) {
+            g->set(operation, part.name, part.value);
+        }
+    }
+    g->add(operation);
+}
+
 static inline cudnnBackendDescriptor_t
 pointwise_into(Graph *g, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t y,
                cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b = NULL,
                cudnnBackendDescriptor_t t = NULL, int64_t axis = -1) {
-    cudnnBackendDescriptor_t kind = g->create(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t kind =
+        in_fp32(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC);
     g->set(kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, &mode);
-    g->set(kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, &precision);
     if (axis >= 0) {
         g->set(kind, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis);
     }
     g->finalize(kind, "cudnnBackendFinalize (pointwise)");
-    cudnnBackendDescriptor_t operation = g->create(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    g->set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
-    g->set(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-    if (b) {
-        g->set(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
-    }
-    if (t) {
-        g->set(operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t);
-    }
-    g->set(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-    g->add(operation);
+    add_operation(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, t},
+                   {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
     return y;
 }
 
@@ -152,40 +173,35 @@ static inline cudnnBackendDescriptor_t pointwise(Graph *g, cudnnPointwiseMode_t 
 static inline cudnnBackendDescriptor_t product(Graph *g, cudnnBackendDescriptor_t a,
                                                cudnnBackendDescriptor_t b,
                                                cudnnBackendDescriptor_t y) {
-    cudnnBackendDescriptor_t kind = g->create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-    cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-    g->set(kind, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision);
+    cudnnBackendDescriptor_t kind =
+        in_fp32(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR, CUDNN_ATTR_MATMUL_COMP_TYPE);
     g->finalize(kind, "cudnnBackendFinalize (matmul)");
-    cudnnBackendDescriptor_t operation = g->create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    g->set(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-    g->set(operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-    g->set(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
-    g->set(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, kind);
-    g->add(operation);
+    add_operation(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_MATMUL_ADESC, a},
+                   {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b},
+                   {CUDNN_ATTR_OPERATION_MATMUL_CDESC, y},
+                   {CUDNN_ATTR_OPERATION_MATMUL_DESC, kind}});
     return y;
 }
 
 static inline cudnnBackendDescriptor_t
 reduce(Graph *g, cudnnReduceTensorOp_t op, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y) {
-    cudnnBackendDescriptor_t kind = g->create(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t kind =
+        in_fp32(g, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, CUDNN_ATTR_REDUCTION_COMP_TYPE);
     g->set(kind, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, &op);
-    g->set(kind, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision);
     g->finalize(kind, "cudnnBackendFinalize (reduction)");
-    cudnnBackendDescriptor_t operation = g->create(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    g->set(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    g->set(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    g->set(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, kind);
-    g->add(operation);
+    add_operation(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                  {{CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x},
+                   {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y},
+                   {CUDNN_ATTR_OPERATION_REDUCTION_DESC, kind}});
     return y;
 }
 
 static inline cudnnBackendDescriptor_t reshape(Graph *g, cudnnBackendDescriptor_t x,
                                                cudnnBackendDescriptor_t y) {
-    cudnnBackendDescriptor_t operation = g->create(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-    g->set(operation, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
-    g->set(operation, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
-    g->add(operation);
+    add_operation(
+        g, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+        {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y}});
     return y;
 }
 
