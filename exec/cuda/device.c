@@ -194,7 +194,7 @@ static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, 
                    exec_cuda_ok(cudaEventRecord(*slot, cuda->streams[lane]), "cudaEventRecord",
                                 error)
                ? PLAN_DONE
-               : PLAN_FAILED;
+               : failed_in_event(cuda, at, error);
 }
 
 static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t event,
@@ -336,14 +336,17 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
         return PLAN_FAILED;
     }
     cuda->watch = exec_results_speaks(comm) ? exec_cuda_watch_new() : NULL;
-    return exec_cuda_times_start(cuda->times, cuda->streams[0], &cuda->play.start_ns, error)
+    return exec_cuda_times_start(cuda->times, cuda->streams[0], &cuda->play.start_ns, error) ||
+                   found_broken(cuda, error)
                ? PLAN_DONE
                : PLAN_FAILED;
 }
 
 static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
     ExecCuda *cuda = self;
-    return at->step < 0 || exec_cuda_times_step_ends(cuda->times, at->step, cuda->streams[0], error)
+    return at->step < 0 ||
+                   exec_cuda_times_step_ends(cuda->times, at->step, cuda->streams[0], error) ||
+                   found_broken(cuda, error)
                ? PLAN_DONE
                : PLAN_FAILED;
 }

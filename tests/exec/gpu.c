@@ -515,19 +515,27 @@ static void a_fault_of_the_device_is_named(void) {
         g_test_skip("no fault is planted on a real GPU");
         return;
     }
-    plan("gpt-toy -n 1 --sharding none");
-    static const char *const kernels[] = {"12", "90", "180", "34!", "169!"}; /* of some 200 */
+    static const struct {
+        const char *plan, *kernel; /* of some 200; the last shows when an event is made */
+    } faults[] = {
+        {"gpt-toy -n 1 --sharding none", "12"},
+        {"gpt-toy -n 1 --sharding none", "90"},
+        {"gpt-toy -n 1 --sharding none", "180"},
+        {"gpt-toy -n 1 --sharding none", "34!"},
+        {"gpt-toy -n 1 --sharding none", "169!"},
+        {"gpt-toy -n 1 --flavour fsdp1 --checkpointing full --offload activations", "58!"}};
     static const char *const parts[] = {"an illegal memory access was encountered", "rank 0: step ",
                                         "with CUDA_LAUNCH_BLOCKING=1"};
     g_autofree char *line = g_strdup_printf(
         "%s/x.plan --device cuda --steps 4 --no-op-times --trace %s/f.trace", folder, folder);
-    test_run_program = on_gpu;
-    for (unsigned i = 0; i < G_N_ELEMENTS(kernels); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
+        plan(faults[i].plan);
+        test_run_program = on_gpu;
         test_run_name = "FORESHARD_EMULATOR_FAULT";
-        test_run_value = kernels[i];
+        test_run_value = faults[i].kernel;
         TestRun run = test_run_finish(test_run_start(line));
         test_run_name = NULL;
-        g_test_message("kernel %s: %s", kernels[i], run.err);
+        g_test_message("kernel %s: %s", faults[i].kernel, run.err);
         g_assert_cmpint(run.status, ==, 1);
         for (unsigned part = 0; part < G_N_ELEMENTS(parts); part++) {
             g_assert_nonnull(strstr(run.err, parts[part]));
