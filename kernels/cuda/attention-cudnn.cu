@@ -167,10 +167,13 @@ void make_plan(Plan *p, const Target &target, const KernelCudaAttention *a, bool
 
 } // namespace
 
-/* A shape and its two plans; without them cuDNN does not take it. */
+/* A shape one way round, and its plan; without one cuDNN does not take it. Each is made when it is
+ * first asked for: that takes a second or so, and training asks for either of shapes of its own,
+ * where gradients lie in one array's rows. */
 struct KernelCudaCudnnShape {
     KernelCudaAttention shape;
-    Plan forward, backward;
+    bool backward;
+    Plan plan;
 };
 
 struct KernelCudaCudnn {
@@ -212,32 +215,30 @@ static bool same(const KernelCudaAttention *a, const KernelCudaAttention *b) {
            a->causal == b->causal && a->type == b->type;
 }
 
-static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttention *a) {
+static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttention *asked,
+                                      bool backward) {
     KernelCudaCudnn *cudnn = cudnn_of(lane);
+    KernelCudaAttention a = *asked;
+    a.gradient_stride = backward ? a.gradient_stride : 0; /* which forward never meets */
     for (const auto &known : cudnn->shapes) {
-        if (same(&known->shape, a)) {
+        if (known->backward == backward && same(&known->shape, &a)) {
             return known.get();
         }
     }
     std::unique_ptr<KernelCudaCudnnShape> made(new KernelCudaCudnnShape());
-    made->shape = *a;
-    for (bool backward : {false, true}) {
-        Plan *plan = backward ? &made->backward : &made->forward;
-        make_plan(plan, {cudnn->handle, NULL}, a, backward);
-        if (!plan->plan) {
-            refuse(lane, plan->graph.fault);
-        }
+    made->shape = a;
+    made->backward = backward;
+    make_plan(&made->plan, {cudnn->handle, NULL}, &a, backward);
+    if (!made->plan.plan) {
+        refuse(lane, made->plan.graph.fault);
     }
     cudnn->shapes.push_back(std::move(made));
     return cudnn->shapes.back().get();
 }
 
-bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *a) {
-    if (!kernel_cuda_cudnn_fits(a, cudnnGetVersion(), lane->major) || !cudnn_of(lane)->handle) {
-        return false;
-    }
-    const KernelCudaCudnnShape *known = shape_of(lane, a);
-    return known->forward.plan && known->backward.plan;
+bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *a, bool backward) {
+    return kernel_cuda_cudnn_fits(a, cudnnGetVersion(), lane->major) && cudnn_of(lane)->handle &&
+           shape_of(lane, a, backward)->plan.plan;
 }
 
 /* A shape that was planned and cannot be run is not taken any more. */
@@ -245,7 +246,7 @@ static KernelCudaFault taken_or_not(KernelCuda *lane, KernelCudaCudnnShape *know
                                     KernelCudaFault fault) {
     if (fault) {
         refuse(lane, fault);
-        known->forward.plan = known->backward.plan = NULL;
+        known->plan.plan = NULL;
     }
     return fault;
 }
@@ -253,26 +254,25 @@ static KernelCudaFault taken_or_not(KernelCuda *lane, KernelCudaCudnnShape *know
 KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse, const void *q,
                                           const void *k, const void *v,
                                           const KernelCudaAttention *a) {
-    KernelCudaCudnnShape *known = shape_of(lane, a);
+    KernelCudaCudnnShape *known = shape_of(lane, a, false);
     const float least = kernel_cuda_cudnn_least(cudnnGetVersion());
     void *workspace;
     Bindings b;
-    KERNEL_CUDA_TRY(
-        kernel_cuda_scratch(lane, (size_t)known->forward.workspace_bytes + 1, &workspace));
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (size_t)known->plan.workspace_bytes + 1, &workspace));
     b.bind(Q, q), b.bind(K, k), b.bind(V, v), b.bind(O, o), b.bind(LSE, lse);
     b.bind(SCALE, &a->scale);
     if (a->causal) {
         b.bind(LEAST, &least);
     }
     return taken_or_not(lane, known,
-                        execute(lane, lane->cudnn->handle, known->forward, &b, workspace));
+                        execute(lane, lane->cudnn->handle, known->plan, &b, workspace));
 }
 
 KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk, void *dv,
                                            const void *d_o, const void *q, const void *k,
                                            const void *v, const void *o, const float *lse,
                                            const KernelCudaAttention *a) {
-    KernelCudaCudnnShape *known = shape_of(lane, a);
+    KernelCudaCudnnShape *known = shape_of(lane, a, true);
     const float least = kernel_cuda_cudnn_least(cudnnGetVersion()), one = 1;
     size_t rows = a->batch * a->heads * a->seq, border = 256; /* bytes; where arrays begin */
     size_t dots_bytes = (rows * sizeof(float) + border - 1) / border * border;
@@ -280,7 +280,7 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
     void *scratch;
     Bindings b;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(
-        lane, dots_bytes + sum_bytes + (size_t)known->backward.workspace_bytes + 1, &scratch));
+        lane, dots_bytes + sum_bytes + (size_t)known->plan.workspace_bytes + 1, &scratch));
     char *at = (char *)scratch;
     /* Blocks add to it. NVIDIA's cudnn-frontend zeroes it before each run for versions before 9.6
      * alone (the dots never): later ones do so themselves, it says. Nothing shows it without a GPU,
@@ -297,7 +297,7 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
     }
     return taken_or_not(
         lane, known,
-        execute(lane, lane->cudnn->handle, known->backward, &b, at + dots_bytes + sum_bytes));
+        execute(lane, lane->cudnn->handle, known->plan, &b, at + dots_bytes + sum_bytes));
 }
 
 void kernel_cuda_cudnn_free(KernelCuda *lane) {

@@ -60,8 +60,9 @@ static inline float kernel_cuda_cudnn_least(size_t version) {
     return version < 91000 ? -FLT_MAX : -INFINITY;
 }
 
-/* Whether cuDNN is there and has a kernel for the shape; asked once a shape, then known. */
-bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape);
+/* Whether cuDNN is there and has a kernel for the shape this way round; asked once, which takes it
+ * about a second of the host's time, then known. */
+bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape, bool backward);
 KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse, const void *q,
                                           const void *k, const void *v,
                                           const KernelCudaAttention *shape);

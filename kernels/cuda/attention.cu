@@ -14,11 +14,17 @@ void kernel_cuda_cudnn_free(KernelCuda *) {
 }
 #endif
 
+#ifdef KERNEL_CUDA_CUDNN
+static bool is_cudnns(KernelCuda *lane, const KernelCudaAttention *shape, bool backward) {
+    return !lane->own_attention && !shape->ordered && shape->alibi == 0 &&
+           kernel_cuda_cudnn_takes(lane, shape, backward);
+}
+#endif
+
 KernelCudaAttentionWay kernel_cuda_attention_way(KernelCuda *lane,
                                                  const KernelCudaAttention *shape) {
 #ifdef KERNEL_CUDA_CUDNN
-    if (!lane->own_attention && !shape->ordered && shape->alibi == 0 &&
-        kernel_cuda_cudnn_takes(lane, shape)) {
+    if (is_cudnns(lane, shape, false) && is_cudnns(lane, shape, true)) {
         return KERNEL_CUDA_ATTENTION_CUDNN;
     }
 #endif
@@ -43,21 +49,21 @@ static bool is_empty(const KernelCudaAttention *a) {
 
 /* cuDNN's, where it takes the shape and all of these lie as its kernels load them. */
 #ifdef KERNEL_CUDA_CUDNN
-static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape,
+static bool goes_to_cudnn(KernelCuda *lane, const KernelCudaAttention *shape, bool backward,
                           std::initializer_list<const void *> arrays) {
     uintptr_t all = 0;
     for (const void *array : arrays) {
         all |= (uintptr_t)array;
     }
-    return all % KERNEL_CUDA_CUDNN_ALIGNMENT == 0 &&
-           kernel_cuda_attention_way(lane, shape) == KERNEL_CUDA_ATTENTION_CUDNN;
+    return all % KERNEL_CUDA_CUDNN_ALIGNMENT == 0 && is_cudnns(lane, shape, backward);
 }
 
 /* Whether cuDNN has done it, or must say why it did not: what it planned and then could not run is
  * this room's own kernels'. */
-static bool is_done(KernelCuda *lane, const KernelCudaAttention *shape, KernelCudaFault fault) {
+static bool is_done(KernelCuda *lane, const KernelCudaAttention *shape, bool backward,
+                    KernelCudaFault fault) {
     lane->attention_calls[KERNEL_CUDA_ATTENTION_CUDNN] += !fault;
-    return !fault || kernel_cuda_cudnn_takes(lane, shape);
+    return !fault || kernel_cuda_cudnn_takes(lane, shape, backward);
 }
 #endif
 
@@ -68,9 +74,9 @@ KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *
         return NULL;
     }
 #ifdef KERNEL_CUDA_CUDNN
-    if (!bias && goes_to_cudnn(lane, shape, {o, lse, q, k, v})) {
+    if (!bias && goes_to_cudnn(lane, shape, false, {o, lse, q, k, v})) {
         KernelCudaFault fault = kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
-        if (is_done(lane, shape, fault)) {
+        if (is_done(lane, shape, false, fault)) {
             return fault;
         }
     }
@@ -88,10 +94,10 @@ KernelCudaFault kernel_cuda_attention_backward(KernelCuda *lane, void *dq, void 
         return NULL;
     }
 #ifdef KERNEL_CUDA_CUDNN
-    if (!bias && goes_to_cudnn(lane, shape, {dq, dk, dv, d_o, q, k, v, o, lse})) {
+    if (!bias && goes_to_cudnn(lane, shape, true, {dq, dk, dv, d_o, q, k, v, o, lse})) {
         KernelCudaFault fault =
             kernel_cuda_cudnn_backward(lane, dq, dk, dv, d_o, q, k, v, o, lse, shape);
-        if (is_done(lane, shape, fault)) {
+        if (is_done(lane, shape, true, fault)) {
             return fault;
         }
     }

@@ -162,7 +162,7 @@ const char *kernel_cuda_cudnn_version(void) {
 void kernel_cuda_cudnn_free(KernelCuda *) {
 }
 
-bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape) {
+bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *shape, bool) {
     const size_t version = 91900; /* as is installed where this was written */
     return kernel_cuda_cudnn_fits(shape, version, lane->major);
 }

@@ -42,7 +42,7 @@ typedef struct {
 static const cudaStream_t STREAM = (cudaStream_t)(uintptr_t)0x5000;
 
 static Tensor tensors[MANY]; /* of the graph that was planned last */
-static unsigned n_tensors, n_runs;
+static unsigned n_tensors, n_runs, n_plans;
 static bool has_no_handle, has_no_plan, has_no_kernel;
 static int64_t n_configurations = 1; /* that the heuristics say they have */
 static struct {
@@ -132,9 +132,9 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t of) {
         g_assert_cmpuint(n_tensors, <, MANY);
         tensors[n_tensors++] = descriptor->tensor;
     }
-    return has_no_plan && descriptor->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR
-               ? CUDNN_STATUS_NOT_SUPPORTED
-               : CUDNN_STATUS_SUCCESS;
+    bool is_plan = descriptor->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+    n_plans += is_plan;
+    return has_no_plan && is_plan ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const of,
@@ -282,6 +282,27 @@ static void test_runs(void) {
     }
 }
 
+/* A plan takes about a second: none is made that is not run, nor twice. */
+static void test_planned_once(void) {
+    KernelCudaAttention shape = {4,    25,   25,   1024,   64,   4800,
+                                 4800, 4800, 1024, 0.125f, true, KERNEL_CUDA_BF16};
+    KernelCuda *lane;
+    n_tensors = n_runs = n_plans = 0;
+    g_assert_null(kernel_cuda_new(&lane, STREAM, KERNEL_CUDA_EXACT));
+    for (unsigned times = 0; times < 2; times++) {
+        shape.gradient_stride = 0;
+        g_assert_null(kernel_cuda_attention_forward(lane, array(3), (float *)array(4), array(0),
+                                                    array(1), array(2), NULL, &shape));
+        g_assert_cmpuint(n_plans, ==, times ? 2 : 1);
+        shape.gradient_stride = 4800; /* all gradients in one array's rows */
+        g_assert_null(kernel_cuda_attention_backward(lane, array(5), array(6), array(7), NULL,
+                                                     array(8), array(0), array(1), array(2), NULL,
+                                                     array(3), (float *)array(4), &shape));
+        g_assert_cmpuint(n_plans, ==, 2);
+    }
+    kernel_cuda_free(lane);
+}
+
 /* A shape goes to this room's own kernels, and a report can say why, in one line. */
 static void test_refused(void) {
     static const KernelCudaAttention shape = {1,   8,   8,   256,    64,   512,
@@ -348,6 +369,7 @@ static void test_not_run(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels-cuda/cudnn-calls/runs", test_runs);
+    g_test_add_func("/kernels-cuda/cudnn-calls/planned once", test_planned_once);
     g_test_add_func("/kernels-cuda/cudnn-calls/refused", test_refused);
     g_test_add_func("/kernels-cuda/cudnn-calls/many configurations", test_many_configurations);
     g_test_add_func("/kernels-cuda/cudnn-calls/not run", test_not_run);
