@@ -32,6 +32,11 @@ MEMORY = [
 ]
 
 
+def how(done):
+    """The verdict on a command; of one that was ended with its part nothing is said."""
+    return 'skip' if done.is_cut else 'FAIL' if done.rc else 'ok'
+
+
 # ---- facts and tests -------------------------------------------------------------------------------
 
 def info(session):
@@ -67,17 +72,50 @@ def info(session):
 
 def first_program(session):
     """Whether a toy trains on the GPU at all, and what the first program there takes until it has: libraries may come from
-    a slow disk, and a driver that nobody has asked yet sets the GPU up."""
+    a slow disk, and a driver that nobody has asked yet sets the GPU up. Then one in halves, whose attention is cuDNN's."""
     if 'foreshard-exec' not in session.machine.programs:
         return
-    plan = session.path('work', 'one.plan')
-    session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '1', '--sharding', 'none', '-o', plan,
-                 limit=20)
     # It may take the next part's time: where this fails, the others need not begin.
     session.part_until = max(session.part_until, min(session.until, time.monotonic() + 60))
-    done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--steps', 3, limit=60)
+    done = toy(session, '')
     session.row('a toy trains', 'FAIL' if done.rc else 'ok', done.tail() if done.rc else
                 'the first program on this GPU, in %.1f s' % done.wall_s)
+    if done.rc:
+        look_closer(session)
+        return
+    done = toy(session, '--model-dtype bf16 --kernels fused')
+    session.row('a toy in halves trains', 'FAIL' if done.rc else 'ok', done.tail() if done.rc else
+                'with cuDNN\'s plans, in %.1f s' % done.wall_s)
+    if done.rc and not toy(session, '--model-dtype bf16 --kernels fused', environment=WITHOUT_CUDNN).rc:
+        session.machine.variables.update(WITHOUT_CUDNN)
+        session.row('without cuDNN it does', 'MISS', 'so all of this plays with own attention: slow where sequences are long')
+
+
+WITHOUT_CUDNN = {'FORESHARD_NO_CUDNN': '1'}
+
+
+def toy(session, options, before=(), environment=None, limit=60):
+    """Three steps of a toy on one rank; `before` it stands what looks on."""
+    plan = session.path('work', 'one.plan')
+    session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '1', '--sharding', 'none', *options.split(),
+                 '-o', plan, limit=20)
+    return session.call(*before, session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--steps', 3,
+                        limit=limit, environment=environment)
+
+
+def look_closer(session):
+    """Of a toy that fails: the log shall say which call, and which kernel's which access, for whoever mends it."""
+    session.part_until = max(session.part_until, min(session.until, time.monotonic() + 60))
+    done = toy(session, '', environment={'CUDA_LAUNCH_BLOCKING': '1'}, limit=30)
+    session.row('a call at a time', '', done.tail() if done.rc else 'it trains')
+    if os.path.exists(sanitizer_tool()):
+        done = toy(session, '', before=(sanitizer_tool(), '--print-limit', '5'), limit=30)
+        told = re.findall(r'(?m)^=+ (Invalid .*|Program hit .*|Error: .*|.*at .*\+0x\w+ in .*)$', done.output)
+        session.row('as compute-sanitizer sees it', '', ', '.join(text.strip() for text in told[:3]) or done.tail())
+
+
+def sanitizer_tool():
+    return shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
 
 
 def cases_of(output):
@@ -219,21 +257,32 @@ def dealt_out(works, hands):
 
 
 def run_ranks_beside(session, test, others):
-    """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests."""
-    paths = listed(session, test)
-    if not paths:  # all are skipped, and it says why
-        session.beside(others)
-        return run_suite(session, test)
-    first, last, alone = (matching(paths, words) for words in (FIRST, LAST, ALONE))
-    shared = first + [path for path in paths if path not in first + last + alone] + last
-    found = []
+    """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests. What
+    is to bind the ranks is tried first, beside those others too: where NCCL hangs, that takes most of a minute."""
+    found, alone = [], []
 
     def play(some):
         if some:
-            found.append(run_suite(session, test, some))
-    session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + others)
+            found.append(run_suite(session, bound(session, test), some))
+
+    def ranks():
+        nccl_on_one_card(session)
+        paths = listed(session, test)
+        if not paths:  # all are skipped, and it says why
+            found.append(run_suite(session, test))
+            return
+        first, last = (matching(paths, words) for words in (FIRST, LAST))
+        alone.extend(matching(paths, ALONE))
+        shared = first + [path for path in paths if path not in first + last + alone] + last
+        session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)])
+    session.beside([ranks] + others)
     play(alone)
     return joined(found)
+
+
+def bound(session, test):
+    """The test, told what binds ranks."""
+    return dict(test, environment=test['environment'] | session.comm_environment())
 
 
 def tests(session):
@@ -241,17 +290,16 @@ def tests(session):
     if not session.machine.tests:
         session.row('suite gpu', 'skip', 'these programs have no such tests (built without CUDA)')
         return
-    nccl_on_one_card(session)
-    all_tests = [dict(test, environment=test['environment'] | session.comm_environment())
-                 for test in session.machine.tests]
+    all_tests = session.machine.tests
     ranks = [test for test in all_tests if test['name'] == goals.RANKS and has_cores() and not session.dry]
 
     def play(test):
-        session.suites[test['name']] = run_suite(session, test)
+        session.suites[test['name']] = run_suite(session, bound(session, test))
     others = [lambda test=test: session.attempt(test['name'], play, test) for test in all_tests if test not in ranks]
     if ranks:
         session.suites[goals.RANKS] = run_ranks_beside(session, ranks[0], dealt_out(others, KERNELS_BESIDE))
     else:
+        nccl_on_one_card(session)
         dealt_out(others, 1)[0]()
     for test in all_tests:
         if test['name'] in session.suites:
@@ -321,6 +369,9 @@ def memory(session):
 
 def held_against_plan(session, name, path):
     checked = session.call(session.machine.programs['check-memory'], path, limit=60)
+    if checked.is_cut:
+        session.row(name, 'skip', 'recorded; not compared in the time that was left')
+        return
     verdicts = re.findall(r'(?m)^  (\w+)\s+(?:holds|MISSES): off by (\S+) %', checked.output)
     if checked.rc in (0, 1):
         session.figure('PyTorch', (name, checked.rc == 0))
@@ -340,7 +391,7 @@ def timed_recorder(name, *more):
         rows = rows_of(path)
         failed = sum('failed' in row for row in rows)
         left_out = len(rows[-1].get('end', {}).get('left_out', [])) if rows else 0
-        session.row(name, 'FAIL' if done.rc else 'ok', '%d rows, %d failed, %d left out for time%s' % (
+        session.row(name, how(done), '%d rows, %d failed, %d left out for time%s' % (
             max(0, len(rows) - 2 - failed), failed, left_out, '; ' + done.tail() if done.rc else ''))
     return part
 
@@ -374,22 +425,27 @@ def torch_cluster(session):
     done = session.call('python3', '-B', os.path.join(machine.root, 'tests', 'oracle', 'gpu', 'cluster_file.py'),
                         session.path('records'), '--base', base, '-o', output, '--foreshard',
                         machine.programs['foreshard'], *fit)
-    session.row('from the records', 'FAIL' if done.rc else 'ok', done.tail())
+    session.row('from the records', how(done), done.tail())
 
 
 # ---- our own -----------------------------------------------------------------------------------------
+
+CALIBRATE_SECONDS = 110  # at most; assumed: README.md reckons with less
+
 
 def calibrate(session):
     if session.dry:
         session.row('foreshard calibrate', 'skip', 'measures a GPU')
         return
     output = session.path('calibrated.ini')
+    # It may take the next part's time, whose predictions are worth little without it.
+    session.part_until = max(session.part_until, min(session.until, time.monotonic() + CALIBRATE_SECONDS))
     done = session.call(session.machine.programs['foreshard'], 'calibrate', '--device', 'cuda', '-o', output)
     if done.rc == 0 and os.path.exists(output):
         session.cluster = output
         session.row('foreshard calibrate', 'ok', done.tail())
     else:
-        session.row('foreshard calibrate', 'FAIL', done.tail())
+        session.row('foreshard calibrate', 'skip' if done.is_cut else 'FAIL', done.tail())
 
 
 # Lines of bench/kernels-cuda.c that the goal names: AdamW, norms and casts.
@@ -412,7 +468,7 @@ def benches(session):
         done = session.call(bench)
         with open(session.path('records', name + '.txt'), 'w', encoding='utf-8') as file:
             file.write(done.output)
-        session.row(name, 'FAIL' if done.rc else 'ok', '%d lines; %s' % (done.output.count('\n'), done.tail()))
+        session.row(name, how(done), '%d lines; %s' % (done.output.count('\n'), done.tail()))
         shares = shares_of_copy(done.output)
         for kernel in AT_COPY_SPEED:
             if kernel in shares:
@@ -424,7 +480,7 @@ def benches(session):
 def sanitizer(session):
     """compute-sanitizer over the tests: memcheck, then races in shared memory, as far as the time goes. It refuses some
     machines. The ranks' test starts processes, which it does not follow, and large arrays would take all the time."""
-    tool = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
+    tool = sanitizer_tool()
     if session.dry or not os.path.exists(tool) or not session.machine.tests:
         session.row('memcheck', 'skip', 'no compute-sanitizer, or nothing of a GPU to run')
         return

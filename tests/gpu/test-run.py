@@ -131,13 +131,14 @@ for number, name in enumerate(chosen, 1):
     time.sleep(0.3)
     print('ok %d %s' % (number, name), flush=True)
     with open(sys.argv[2], 'a') as file:
-        file.write('%s\t%f\t%f\n' % (name, began, time.monotonic()))
+        file.write('%s\t%f\t%f\t%s\n' % (name, began, time.monotonic(), os.environ.get('FORESHARD_TEST_COMM', '')))
 '''
 
 
 def beside_case(tap, folder):
     """Tests of ranks run beside one another and beside those of kernels; that which looks at all of its memory alone."""
     program, times = os.path.join(folder, 'timed.py'), os.path.join(folder, 'times')
+    kernels = ['/k/1', '/k/2', '/l/1', '/l/2']
     alone, first = ['/r/the driver counts alike'], ['/r/losses of 20 steps', '/r/failures say why']
     shared = ['/r/plays alike: %d' % i for i in range(8)]
     with open(program, 'w', encoding='utf-8') as file:
@@ -153,18 +154,26 @@ def beside_case(tap, folder):
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=tests, programs={}, has_gpu=True)
     session = Session(machine, os.path.join(folder, 'beside'), 1, dry=False)
     session.part_until = time.monotonic() + 50
-    cores, os.cpu_count = os.cpu_count, lambda: parts.CORES_FOR_THAT
+    kept, os.cpu_count = (os.cpu_count, parts.nccl_on_one_card), lambda: parts.CORES_FOR_THAT
+
+    def hangs_a_while(session):
+        time.sleep(1)
+        session.comm = 'local'
+    parts.nccl_on_one_card = hangs_a_while
     try:
         with open(os.path.join(folder, 'beside.log'), 'w', encoding='utf-8') as session.log_file:
             parts.tests(session)
     finally:
-        os.cpu_count = cores
+        os.cpu_count, parts.nccl_on_one_card = kept
     with open(times, encoding='utf-8') as file:
-        ran = {name: (float(began), float(ended)) for name, began, ended in (line.split('\t') for line in file)}
+        lines = [line.rstrip('\n').split('\t') for line in file]
+    ran = {name: (float(began), float(ended)) for name, began, ended, _ in lines}
     overlap = [(a, b) for a in ran for b in ran if a < b and ran[a][0] < ran[b][1] and ran[b][0] < ran[a][1]]
-    kernels = ['/k/1', '/k/2', '/l/1', '/l/2']
     complaints = [] if sorted(ran) == sorted(alone + first + shared + kernels) else ['ran: ' + ' '.join(sorted(ran))]
     complaints += ['%s ran beside %s' % pair for pair in overlap if set(pair) & set(alone)]
+    complaints += [name + ' is not told what binds ranks' for name, _, _, comm in lines if name[:2] == '/r' and comm != 'local']
+    complaints += ['kernels wait for NCCL'] * (min(ran[name][0] for name in kernels) > min(
+        ran[name][0] for name in first + shared) - 0.5)
     begun = sorted(first + shared, key=lambda name: ran[name][0])
     complaints += [] if set(first) <= set(begun[:parts.RANKS_BESIDE]) else ['begun: ' + ' '.join(begun)]
     complaints += [] if any(('/k' in a) != ('/k' in b) for a, b in overlap) else ['kernels had the machine for themselves']
@@ -173,6 +182,49 @@ def beside_case(tap, folder):
     complaints += [] if {rows['kernels-cuda/' + name][0] for name in 'kl'} == {'ok'} else [str(rows)]
     complaints += [] if rows['exec/gpu'][0] == 'FAIL' and '11 passed, 1 failed' in rows['exec/gpu'][1] else [str(rows)]
     tap.case('/gpu/run/tests run beside one another where they may', complaints)
+
+
+# Stands for foreshard-exec: what it is to fail at is in a file.
+EXEC = r'''#!/bin/sh
+read wrong <%(wrong)s
+case "$wrong" in
+always) echo "an illegal access${CUDA_LAUNCH_BLOCKING:+ in fill}"; exit 1;;
+cudnn) grep -q bf16 %(planned)s && [ -z "$FORESHARD_NO_CUDNN" ] && { echo "cudnnBackendExecute: no"; exit 1; };;
+esac
+exit 0
+'''
+
+
+def toy_case(tap, folder):
+    """A toy that fails is looked at closely, and leaves in the rows what it fails in; where cuDNN is to blame, what follows
+    goes without it."""
+    wrong, planned, programs = os.path.join(folder, 'wrong'), os.path.join(folder, 'planned'), {}
+    for name, text in (('foreshard-exec', EXEC % {'wrong': wrong, 'planned': planned}),
+                       ('foreshard', '#!/bin/sh\necho "$@" >%s\n' % planned)):
+        programs[name] = os.path.join(folder, 'toy-' + name)
+        with open(programs[name], 'w', encoding='utf-8') as file:
+            file.write(text)
+        os.chmod(file.name, 0o755)
+    machine = types.SimpleNamespace(programs=programs, variables={})
+    machine.environment = lambda: os.environ | machine.variables
+    session = Session(machine, os.path.join(folder, 'toys'), 1, dry=False)
+    kept, parts.sanitizer_tool = parts.sanitizer_tool, lambda: '/nowhere'
+    rows, complaints = {}, []
+    with open(os.path.join(folder, 'toys.log'), 'w', encoding='utf-8') as session.log_file:
+        for what in ('nothing', 'always', 'cudnn'):
+            with open(wrong, 'w', encoding='utf-8') as file:
+                file.write(what + '\n')
+            session.rows.clear()
+            session.part_until = 0
+            parts.first_program(session)
+            rows[what] = [(row['name'], row['verdict']) for row in session.rows]
+            complaints += ['%s: %s' % (what, machine.variables)] * (bool(machine.variables) != (what == 'cudnn'))
+            complaints += ['the call is not named'] * (what == 'always' and session.rows[-1]['value'] != 'an illegal access in fill')
+    parts.sanitizer_tool = kept
+    wanted = {'nothing': [('a toy trains', 'ok'), ('a toy in halves trains', 'ok')],
+              'always': [('a toy trains', 'FAIL'), ('a call at a time', '')],
+              'cudnn': [('a toy trains', 'ok'), ('a toy in halves trains', 'FAIL'), ('without cuDNN it does', 'MISS')]}
+    tap.case('/gpu/run/a toy that fails is looked at closely', complaints + (['%s' % rows] if rows != wanted else []))
 
 
 def object_case(tap):
@@ -206,7 +258,9 @@ def cut_case(tap, folder):
         later = session.call('touch', os.path.join(folder, 'later'))
     tap.case('/gpu/run/nothing outlives its end', ['a command goes on'] * sleeping.is_alive() + (
         ['another began'] if later.rc != 124 or os.path.exists(os.path.join(folder, 'later')) else []))
-    tap.case('/gpu/run/what is cut off with its part has not failed', [] if verdicts == ['FAIL', 'skip'] else [str(verdicts)])
+    told = [parts.how(done) for done in (slow, cut, Done(0, 1, ''), Done(1, 1, ''))]
+    tap.case('/gpu/run/what is cut off with its part has not failed', [] if verdicts == ['FAIL', 'skip'] and told == [
+        'FAIL', 'skip', 'ok', 'FAIL'] else ['%s %s' % (verdicts, told)])
 
 
 def attempt_case(tap, folder):
@@ -629,6 +683,7 @@ def main():
         parts_case(tap, folder)
         suite_case(tap, folder)
         beside_case(tap, folder)
+        toy_case(tap, folder)
         cut_case(tap, folder)
         attempt_case(tap, folder)
         machine_case(tap, folder)
