@@ -15,7 +15,7 @@ enum {
     PARTS = 1056,       /* blocks of stage one: eight for each multiprocessor of an H100 */
     COLUMN_ROWS = 8,    /* rows of threads in a block of a column sum */
     COLUMN_PARTS = 128, /* parts of rows at most */
-    PART_ROWS = 32,     /* rows of threads in a block that adds parts */
+    PART_ROWS = 32,     /* rows of threads in a block that adds parts, at most */
     BLOCK_ROWS = 8,     /* rows of a row sum's block, a warp each */
     AT_ONCE = 4,        /* of 16 bytes that a thread of stage one has under way */
 };
@@ -244,22 +244,23 @@ KernelCudaFault column_parts(KernelCuda *lane, float *parts, const T *x, size_t 
                   cols, divide_up(rows, n_parts));
 }
 
-/* A block takes LANES columns; a thread every PART_ROWS-th part of its column, and those sums are
- * added in order. One thread a column would wait for its parts one after the other. */
+/* A block takes LANES columns; a row of threads every so many-th part, and those sums are added in
+ * order. One thread a column would wait for its parts one after the other; more rows of threads
+ * than parts would keep others from the multiprocessor. */
 template <typename T>
 __global__ void __launch_bounds__(LANES *PART_ROWS)
     add_parts_kernel(T *out, const float *parts, size_t n_parts, size_t cols) {
     BLOCK_SHARED(float[PART_ROWS * LANES], sums);
     size_t col = (size_t)blockIdx.x * LANES + threadIdx.x;
     float sum = 0;
-    for (size_t p = threadIdx.y; p < n_parts && col < cols; p += PART_ROWS) {
+    for (size_t p = threadIdx.y; p < n_parts && col < cols; p += blockDim.y) {
         sum += parts[p * cols + col];
     }
     sums[threadIdx.y * LANES + threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && col < cols) {
         float total = 0;
-        for (int r = 0; r < PART_ROWS; r++) {
+        for (unsigned r = 0; r < blockDim.y; r++) {
             total += sums[r * LANES + threadIdx.x];
         }
         narrow(&out[col], total);
@@ -273,7 +274,8 @@ KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "add_parts", add_parts_kernel<T>,
-                      dim3((unsigned)divide_up(cols, LANES)), dim3(LANES, PART_ROWS), 0, (T *)out,
+                      dim3((unsigned)divide_up(cols, LANES)),
+                      dim3(LANES, n_parts < PART_ROWS ? (unsigned)n_parts : PART_ROWS), 0, (T *)out,
                       parts, n_parts, cols);
     });
 }
