@@ -281,6 +281,22 @@ static KernelCudaFault dw_db_apart(Bench *bench, size_t m, size_t n, size_t k) {
     return fault ? fault : kernel_cuda_column_sum(bench->lane, bench->mean, bench->a, m, n, TYPE);
 }
 
+/* The three products of a linear layer whose rows are odd, as they lie: what the way round them
+ * (matmul.cu) saves is the difference. */
+static void measure_odd_products(Bench *bench, size_t m, size_t n, size_t k) {
+    KernelCuda *lane = bench->lane;
+    double work = 2.0 * (double)m * (double)n * (double)k;
+    KernelCudaMatrices x = {bench->a, 0, 0, k, false}, w = {bench->b, 0, 0, k, true};
+    KernelCudaMatrices y = {bench->c, 0, 0, n, false}, dx = {bench->d, 0, 0, k, false};
+    FLOPS("linear, as it lies", work, kernel_cuda_heads_matmul(lane, y, x, w, 1, 1, m, n, k, TYPE));
+    w.transposed = false;
+    FLOPS("linear_dx, as it lies", work,
+          kernel_cuda_heads_matmul(lane, dx, y, w, 1, 1, m, k, n, TYPE));
+    y.transposed = true;
+    FLOPS("linear_dw, as it lies", work,
+          kernel_cuda_heads_matmul(lane, dx, y, x, 1, 1, n, k, m, TYPE));
+}
+
 static void measure_products(Bench *bench) {
     static const size_t shapes[][3] = {{8192, 12288, 4096},
                                        {8192, 4096, 14336},
@@ -311,6 +327,9 @@ static void measure_products(Bench *bench) {
         FLOPS("linear_dw_db", work,
               kernel_cuda_linear_backward_weight_bias(lane, bench->c, bench->mean, bench->a,
                                                       bench->b, m, n, k, TYPE));
+        if (n % 8) {
+            measure_odd_products(bench, m, n, k);
+        }
     }
 }
 
