@@ -364,7 +364,7 @@ bool is_odd(KernelCuda *lane, Odd *odd, std::initializer_list<const void *> othe
     odd->whole = odd->n / 8 * 8, odd->padded = odd->whole + 8;
     if (odd->type == KERNEL_CUDA_F32 || odd->whole == odd->n || all % 16 || odd->m < LEAST_SIDE ||
         odd->k < LEAST_SIDE || odd->n < LEAST_ODD || odd->padded * LEAST_SIDE > PART_BYTES / 2 ||
-        odd->m * TILE > PART_BYTES / 2 || lane->is_short) {
+        odd->m * TILE > PART_BYTES / 2 || more > 2 * (size_t)PART_BYTES || lane->is_short) {
         return false;
     }
     lane->is_short = kernel_cuda_scratch(lane, PART_BYTES + more, &scratch) != NULL;
