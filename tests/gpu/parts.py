@@ -430,7 +430,7 @@ def torch_cluster(session):
 
 # ---- our own -----------------------------------------------------------------------------------------
 
-CALIBRATE_SECONDS = 110  # at most; assumed: README.md reckons with less
+CALIBRATE_SECONDS = 90  # at most; README.md reckons with 62
 
 
 def calibrate(session):
