@@ -367,7 +367,8 @@ bool is_odd(KernelCuda *lane, Odd *odd, std::initializer_list<const void *> othe
         odd->m * TILE > PART_BYTES / 2 || more > 2 * (size_t)PART_BYTES || lane->is_short) {
         return false;
     }
-    lane->is_short = kernel_cuda_scratch(lane, PART_BYTES + more, &scratch) != NULL;
+    size_t part = std::min((size_t)PART_BYTES, odd->m * odd->padded * odd->bytes());
+    lane->is_short = kernel_cuda_scratch(lane, part + more, &scratch) != NULL;
     cudaGetLastError(); /* which is then no fault of what comes next */
     odd->scratch = (char *)scratch;
     return !lane->is_short;
