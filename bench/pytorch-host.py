@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """What PyTorch's host thread pays for a launch, and for a unit and a parameter under FSDP1 and FSDP2.
 
+    python3 tests/oracle/pretend-cuda/run bench/pytorch-host.py --device cuda
     OMP_NUM_THREADS=1 python3 bench/pytorch-host.py
 
-By hand, with torch 2.13 and no GPU. Networks of a few KB are trained on the CPU by one rank of a fake process group of
-8, so what is timed is the host: its own time of each phase of a step, the least of many (other work on the machine only adds). The
+By hand, with torch 2.13 and no GPU. Networks of a few KB are trained by one rank of a fake process group of 8, so what is
+timed is the host: its own time of each phase of a step, the least of many (other work on the machine only adds). The
 difference of two depths is what a block costs, without embedding, head and loss; blocks of few and of many parameters,
-each of them a product's, tell a parameter's cost from a unit's. Less the plain network's it is FSDP's own."""
+each of them a product's, tell a parameter's cost from a unit's. Less the plain network's it is FSDP's own.
+
+The first runs PyTorch's own way to a GPU, dispatcher, allocator and lists of kernels, to a CUDA runtime that does nothing and
+counts what is launched: all that a host pays but the driver. The second computes on the CPU."""
 
 import argparse
+import ctypes
 import os
 import sys
 import time
@@ -55,77 +60,94 @@ class Many(Network):
         return x.mean()
 
 
-def read_repeats():
+def read_options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--repeats", type=int, default=60, help="steps, of which the quickest counts")
-    return p.parse_args().repeats
+    p.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: as tests/oracle/pretend-cuda pretends it")
+    return p.parse_args()
 
 
-def training_options(mode):
+def training_options(mode, kernel):
     p = argparse.ArgumentParser()
     add_training_options(p)
-    options = p.parse_args(["--mode", mode, "--world", "8", "--optimizer-kernel", "fused"])
+    options = p.parse_args(["--mode", mode, "--world", "8", "--optimizer-kernel", kernel])
     options.real = False
     return options
 
 
-def step_us(mode, network, batch, repeats):
-    """Microseconds of each phase of a step."""
-    options = training_options(mode)
+def launch_counter(device):
+    """What counts the kernels, products and fills that the device was given: nothing on the CPU."""
+    if device == "cpu":
+        return lambda: 0
+    count = ctypes.CDLL(None).pretend_launches
+    count.restype = ctypes.c_ulonglong
+    return count
+
+
+def step_costs(mode, network, batch, kernel, settings):
+    """Of each phase of a step microseconds and launches."""
+    options, launches = training_options(mode, kernel), launch_counter(settings.device)
     if mode != "none" and not dist.is_initialized():
         parallel.start_process_group(options)
-    mesh = parallel.make_mesh(options, "cpu") if mode != "none" else None
-    model = parallel.wrap(network, options, mesh, torch.device("cpu"))
+    mesh = parallel.make_mesh(options, settings.device) if mode != "none" else None
+    model = parallel.wrap(network, options, mesh, torch.device(settings.device))
     optimizer = parallel.make_optimizer(model, options)
-    least = dict.fromkeys(PHASES, float("inf"))
-    for i in range(repeats + 3):
-        marks = [time.process_time()]
+    least = {phase: [float("inf"), 0] for phase in PHASES}
+    for i in range(settings.repeats + 3):
+        marks = [(time.process_time(), launches())]
         loss = model(*batch)
-        marks.append(time.process_time())
+        marks.append((time.process_time(), launches()))
         loss.backward()
-        marks.append(time.process_time())
-        parallel.clip(model, 1.0)
-        marks.append(time.process_time())
+        marks.append((time.process_time(), launches()))
+        parallel.clip([model], 1.0)
+        marks.append((time.process_time(), launches()))
         optimizer.step()
-        marks.append(time.process_time())
+        marks.append((time.process_time(), launches()))
         optimizer.zero_grad()
         if i >= 3:  # the first make state
             for phase, began, end in zip(PHASES, marks, marks[1:]):
-                least[phase] = min(least[phase], (end - began) * 1e6)
+                least[phase] = [min(least[phase][0], (end[0] - began[0]) * 1e6), end[1] - began[1]]
     return least
 
 
-def many(parameters, layers):
+def many(parameters, layers, device):
     shape = Shape(kind="many", layers=layers, width=16, heads=parameters, seq=4)
-    return Many(shape), (torch.randn(4, 16),)
+    with torch.device(device):
+        return Many(shape), (torch.randn(4, 16),)
 
 
-def transformer(kind, layers, rms_norm):
+def transformer(kind, layers, rms_norm, device):
     shape = Shape(kind=kind, layers=layers, width=64, heads=4, vocab=96, seq=16, rms_norm=rms_norm)
-    return networks.make_network(shape), networks.make_batch(shape, 1, "cpu")
+    with torch.device(device):
+        return networks.make_network(shape), networks.make_batch(shape, 1, device)
 
 
-def block_us(mode, make, repeats):
-    shallow, deep = (step_us(mode, *make(layers), repeats) for layers in DEPTHS)
-    return {phase: (deep[phase] - shallow[phase]) / (DEPTHS[1] - DEPTHS[0]) for phase in PHASES}
+def block_costs(mode, make, kernel, settings):
+    shallow, deep = (step_costs(mode, *make(layers), kernel, settings) for layers in DEPTHS)
+    return {phase: [(b - a) / (DEPTHS[1] - DEPTHS[0]) for a, b in zip(shallow[phase], deep[phase])] for phase in PHASES}
 
 
-def say(what, us):
-    print("%-34s %s" % (what, "  ".join("%s %6.1f" % item for item in us.items())), flush=True)
+def say(what, costs):
+    print("%-34s %s" % (what, "  ".join("%s %6.1f us %5.1f launches" % (phase, *costs[phase]) for phase in costs)), flush=True)
 
 
 def main():
-    repeats = read_repeats()
+    settings = read_options()
     torch.set_num_threads(1)
-    fake_gpu.use_streams_on_cpu()
-    print("us, host alone, torch %s" % torch.__version__)
+    if settings.device == "cpu":
+        fake_gpu.use_streams_on_cpu()
+    print("host alone, torch %s" % torch.__version__)
     for kind, rms_norm in (("gpt", "kernel"), ("llama", "ops")):
-        say("plain block of %s" % kind, block_us("none", lambda n: transformer(kind, n, rms_norm), repeats))
-    for mode in ("none", "fsdp1", "fsdp2"):
-        few, lots = (block_us(mode, lambda n: many(parameters, n), repeats) for parameters in (FEW, MANY))
-        each = {phase: (lots[phase] - few[phase]) / (MANY - FEW) for phase in PHASES}
+        for kernel in ("fused", "foreach"):
+            make = lambda n: transformer(kind, n, rms_norm, settings.device)  # noqa: E731
+            say("plain block of %s, %s" % (kind, kernel), block_costs("none", make, kernel, settings))
+    for mode in ("none", "ddp", "fsdp1", "fsdp2"):
+        few, lots = (block_costs(mode, lambda n: many(parameters, n, settings.device), "fused", settings)
+                     for parameters in (FEW, MANY))
+        each = {phase: [(b - a) / (MANY - FEW) for a, b in zip(few[phase], lots[phase])] for phase in PHASES}
         say("%s: a parameter" % mode, each)
-        say("%s: a unit beside them" % mode, {phase: few[phase] - FEW * each[phase] for phase in PHASES})
+        say("%s: a unit beside them" % mode, {phase: [a - FEW * b for a, b in zip(few[phase], each[phase])]
+                                              for phase in PHASES})
 
 
 main()
