@@ -64,5 +64,5 @@ double sim_chunked_loss_ns(const ModelCluster *cluster, const PlanRole *role, co
     }
     double further = (double)sim_kernels_of(cluster, role, op) - 1;
     return fmax(ns + further * cluster->device_launch_overhead_ns,
-                further * cluster->host_launch_us * 1e3);
+                further * cluster->host_cpu_factor * cluster->host_launch_us * 1e3);
 }

@@ -17,12 +17,12 @@ static bool has_dtensors(const Plan *plan, const PlanRole *role) {
 }
 
 static double *costs_of_units(const Plan *plan, const ModelCluster *cluster) {
-    double *us = g_new(double, plan->n_units);
+    double *us = g_new(double, plan->n_units), factor = cluster->host_cpu_factor;
     for (uint32_t u = 0; u < plan->n_units; u++) {
-        us[u] = cluster->host_unit_us;
+        us[u] = factor * cluster->host_unit_us;
     }
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
-        us[plan->parameters[p].unit] += cluster->host_parameter_us;
+        us[plan->parameters[p].unit] += factor * cluster->host_parameter_us;
     }
     return us;
 }
@@ -44,13 +44,14 @@ static bool is_plain(PlanOpKind kind) {
 SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
                                    const ModelCluster *cluster) {
     SimIssueCosts *costs = g_new(SimIssueCosts, 1);
+    double factor = cluster->host_cpu_factor;
     *costs = (SimIssueCosts){
         .role = role,
         .cluster = cluster,
-        .launch_us = cluster->host_launch_us,
-        .collective_us = cluster->host_collective_us,
-        .list_us = cluster->host_list_us,
-        .dtensor_us = has_dtensors(plan, role) ? cluster->host_dtensor_us : 0,
+        .launch_us = factor * cluster->host_launch_us,
+        .collective_us = factor * cluster->host_collective_us,
+        .list_us = factor * cluster->host_list_us,
+        .dtensor_us = has_dtensors(plan, role) ? factor * cluster->host_dtensor_us : 0,
         .unit_us = costs_of_units(plan, cluster),
     };
     const double us[PLAN_N_INSTRS] = {
@@ -60,7 +61,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         [PLAN_HOST_WAIT] = cluster->host_host_wait_us, [PLAN_HOST_OP] = cluster->host_host_op_us,
     };
     for (unsigned kind = 0; kind < PLAN_N_INSTRS; kind++) {
-        costs->ns[kind] = sim_time_from_us(us[kind]);
+        costs->ns[kind] = sim_time_from_us(factor * us[kind]);
     }
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         costs->is_plain[kind] = is_plain((PlanOpKind)kind);

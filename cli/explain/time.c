@@ -184,20 +184,21 @@ void explain_host(GString *text, const CliSubject *subject) {
         return;
     }
     const ModelCluster *cluster = subject->cluster;
+    double f = cluster->host_cpu_factor;
     const struct {
         const char *name;
         guint count;
         double us;
     } rows[] = {
-        {"alloc", counts[TRACE_ALLOC], cluster->host_alloc_us},
-        {"free", counts[TRACE_FREE], cluster->host_free_us},
-        {"mark", counts[TRACE_MARK], cluster->host_mark_us},
-        {"launch of a kernel", counts[TRACE_OP], cluster->host_launch_us},
-        {"launch of a collective", collectives, cluster->host_collective_us},
-        {"record", counts[TRACE_RECORD], cluster->host_record_us},
-        {"wait", counts[TRACE_WAIT], cluster->host_wait_us},
-        {"host wait", counts[TRACE_HOST_WAIT], cluster->host_host_wait_us},
-        {"host op", counts[TRACE_HOST_OP], cluster->host_host_op_us},
+        {"alloc", counts[TRACE_ALLOC], f * cluster->host_alloc_us},
+        {"free", counts[TRACE_FREE], f * cluster->host_free_us},
+        {"mark", counts[TRACE_MARK], f * cluster->host_mark_us},
+        {"launch of a kernel", counts[TRACE_OP], f * cluster->host_launch_us},
+        {"launch of a collective", collectives, f * cluster->host_collective_us},
+        {"record", counts[TRACE_RECORD], f * cluster->host_record_us},
+        {"wait", counts[TRACE_WAIT], f * cluster->host_wait_us},
+        {"host wait", counts[TRACE_HOST_WAIT], f * cluster->host_host_wait_us},
+        {"host op", counts[TRACE_HOST_OP], f * cluster->host_host_op_us},
         {"Python of FSDP and lists", 1, python_us(subject)},
     };
     double sum = 0;

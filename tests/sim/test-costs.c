@@ -47,7 +47,8 @@ static void assert_costs(const Plan *plan, const ModelCluster *cluster, PlanOpKi
                     : plan_op_is_collective(op->kind)
                         ? 20
                         : 1 + a_tensor_us * plan_op_list_length(info, op->n_operands);
-        g_assert_cmpint(sim_issue_cost(costs, instr), ==, sim_time_from_us(us));
+        g_assert_cmpint(sim_issue_cost(costs, instr), ==,
+                        sim_time_from_us(cluster->host_cpu_factor * us));
         n++;
     }
     g_assert_cmpuint(n, >, 0);
@@ -69,6 +70,27 @@ static void test_python_of_units_and_parameters(void) {
     assert_costs(one, &cluster, PLAN_OP_ADAM_FUSED, false, 0.1 * 5);
     g_autoptr(Plan) ddp = toy_network_plan("gpt-toy", "ranks=8 sharding=none flavour=ddp");
     assert_costs(ddp, &cluster, PLAN_OP_ALL_REDUCE, false, 0);
+    cluster.host_cpu_factor = 2; /* of all of them */
+    assert_costs(two, &cluster, PLAN_OP_ALL_GATHER, true, 0);
+    assert_costs(two, &cluster, PLAN_OP_ADAM_FUSED, false, 0.1 * 5 + 0.01);
+    assert_costs(two, &cluster, PLAN_OP_LINEAR, false, 0);
+    assert_costs(ddp, &cluster, PLAN_OP_ALL_REDUCE, false, 0);
+}
+
+/* A slower CPU takes as much longer, whatever it does. */
+static void test_cpu_factor(void) {
+    ModelCluster cluster = python_host();
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 sharding=full flavour=fsdp2");
+    const PlanRole *role = &plan->roles[0];
+    cluster.host_alloc_us = cluster.host_free_us = cluster.host_record_us = 3;
+    cluster.host_wait_us = cluster.host_host_wait_us = cluster.host_mark_us = 5;
+    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
+    cluster.host_cpu_factor = 2;
+    g_autoptr(SimIssueCosts) slow = sim_issue_costs_new(plan, role, &cluster);
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_SECOND][i];
+        g_assert_cmpint(sim_issue_cost(slow, instr), ==, 2 * sim_issue_cost(costs, instr));
+    }
 }
 
 /* ---- the slowest of many ---- */
@@ -295,6 +317,7 @@ static void test_copies_cost_the_same(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
+    g_test_add_func("/sim/costs/cpu-factor", test_cpu_factor);
     g_test_add_func("/sim/costs/slowest", test_slowest_of_many);
     g_test_add_func("/sim/costs/representative", test_representative_rank_is_the_slowest);
     g_test_add_func("/sim/costs/softmax", test_softmax_reads_rows_again);

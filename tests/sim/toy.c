@@ -8,6 +8,7 @@
 
 const ModelCluster toy_cluster = {
     .host_queue_depth = 1000,
+    .host_cpu_factor = 1,
     .name = (char *)"toy",
     .title = (char *)"toy",
     .model = (char *)"toy",

@@ -235,6 +235,7 @@ def take_host(measured, results, foreshard, network):
     counts = per_block(foreshard, network, ['-n', '1', '--sharding', 'none'])
     launches = number_of(counts, 'launch')
     launch_us = (sum(plain) - paid(counts, ('alloc', 'free'))) / launches
+    measured.set('host', 'cpu_factor', 1, 'what is measured is of this host')
     measured.set('host', 'launch_us', float(launch_us),
                  'a block of GPT takes PyTorch %.0f us forward and %.0f backward on tiny tensors: %.0f launches and '
                  'their allocations' % (*plain, launches))

@@ -334,10 +334,10 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 }
 
 /* What a compiled `<<<>>>` calls. */
-cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments,
-                               size_t shared, cudaStream_t stream);
-cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments,
-                               size_t shared, cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                               cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                               cudaStream_t stream) {
     launches++;
     return cudaSuccess;
 }
