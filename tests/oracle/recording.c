@@ -263,8 +263,9 @@ uint64_t recording_forgotten_bytes(const Recording *recording) {
                       flag_of(recording->header, "whole_storages"))) {
         return 0;
     }
+    bool is_fsdp = g_str_has_prefix(text_of(options, "mode"), "fsdp");
     const char *dtype =
-        text_of(options, has(options, "param_dtype") ? "param_dtype" : "model_dtype");
+        text_of(options, is_fsdp && has(options, "param_dtype") ? "param_dtype" : "model_dtype");
     uint64_t beyond = (uint64_t)int_of(shape, "seq") % 16;
     return beyond ? (16 - beyond) * (g_str_equal(dtype, "fp32") ? 4 : 2) : 0;
 }
@@ -510,15 +511,17 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     strategy->checkpoint_place =
         g_str_equal(checkpointing, "outside") ? PLAN_CHECKPOINT_OUTSIDE : PLAN_CHECKPOINT_INSIDE;
     static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
-    /* The recorder asks for FSDP1's mixed precision by param_dtype alone. */
-    bool no_reduce = g_str_equal(mode, "fsdp1") && !*text_of(options, "param_dtype");
-    for (unsigned i = 0; i < G_N_ELEMENTS(dtypes) - no_reduce; i++) {
+    /* The recorder tells FSDP alone of mixed precision, FSDP1 only where param_dtype is given. */
+    bool is_fsdp2 = g_str_equal(mode, "fsdp2");
+    bool is_mixed = g_str_equal(mode, "fsdp1") && *text_of(options, "param_dtype");
+    unsigned told = is_fsdp2 || is_mixed ? G_N_ELEMENTS(dtypes) : 1;
+    for (unsigned i = 0; i < told; i++) {
         const char *dtype = text_of(options, dtypes[i]);
         if (*dtype && !plan_strategy_set(strategy, dtypes[i], dtype, error)) {
             return false;
         }
     }
-    if (g_str_equal(mode, "fsdp2")) {
+    if (is_fsdp2) {
         strategy->flavour = PLAN_FLAVOUR_FSDP2;
         const char *reshard = text_of(options, "reshard_after_forward");
         reshard = g_str_equal(reshard, "true")    ? "yes"
