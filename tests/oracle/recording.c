@@ -111,7 +111,9 @@ static bool has_experts(const Recording *recording) {
 /* Settings that must have the one value a plan stands for. */
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
-    if (g_str_equal(text_of(shape, "kind"), "mlp") &&
+    bool casts_inputs =
+        g_str_has_prefix(text_of(options, "mode"), "fsdp") && *text_of(options, "param_dtype");
+    if (g_str_equal(text_of(shape, "kind"), "mlp") && !casts_inputs &&
         !g_str_equal(text_of(options, "model_dtype"), "fp32")) {
         return refuse(recording, error, "fp32 vectors in a network of another dtype (nor PyTorch)");
     }
