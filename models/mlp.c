@@ -25,16 +25,23 @@ static uint32_t run_block(PlanGraph *graph, const Block *block, uint64_t rows, u
     return z;
 }
 
-/* Mixed precision casts what a unit is given, and Mlp.forward takes the batch as targets too. */
-static uint32_t cast_input(PlanGraph *graph, uint32_t x, uint64_t elements) {
+/* Mixed precision casts what a unit is given before it is gathered, and Mlp.forward takes the batch
+ * as targets too. */
+static uint32_t enter_root(PlanGraph *graph, uint32_t root, uint32_t x, uint64_t elements) {
     int64_t n = (int64_t)elements;
-    uint32_t inputs[2];
-    for (unsigned i = 0; i < 2; i++) {
-        inputs[i] =
-            plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &graph->dtype, &elements, 1, &n, NULL);
-        plan_graph_hold_argument(graph, inputs[i]);
+    uint32_t casts[2];
+    if (graph->dtype == PLAN_FP32) {
+        plan_graph_enter(graph, root, &x, 1);
+        return x;
     }
-    return inputs[0];
+    for (unsigned i = 0; i < 2; i++) {
+        casts[i] = plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &graph->dtype, &elements, 1, &n, NULL);
+    }
+    plan_graph_enter(graph, root, casts, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        plan_graph_hold_argument(graph, casts[i]);
+    }
+    return casts[0];
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
@@ -53,10 +60,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
             plan_graph_parameter(graph, block->linear, "bias", 1, bias, PLAN_INIT_FILL, 0);
     }
     uint32_t x = plan_graph_input(graph, PLAN_FP32, rows * width, 0);
-    plan_graph_enter(graph, root, &x, 1);
-    if (graph->dtype != PLAN_FP32) {
-        x = cast_input(graph, x, rows * width);
-    }
+    x = enter_root(graph, root, x, rows * width);
     for (uint64_t i = 0; i < network->layers; i++) {
         x = run_block(graph, &blocks[i], rows, width, x);
     }

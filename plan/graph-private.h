@@ -11,5 +11,5 @@ uint32_t plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *val
 uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n);
 void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
                          const uint32_t *values, unsigned n);
-/* The module whose forward is being written; PLAN_NONE. */
+/* The module whose forward is being written; before it is entered, the root. */
 uint32_t plan_graph_module_now(const PlanGraph *graph);

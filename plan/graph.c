@@ -269,8 +269,8 @@ void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *ar
 }
 
 uint32_t plan_graph_module_now(const PlanGraph *graph) {
-    g_assert(graph->frames->len >= 2);
-    return g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
+    uint32_t n = graph->frames->len;
+    return n ? g_array_index(graph->frames, uint32_t, n - 2) : 0;
 }
 
 void plan_graph_call(PlanGraph *graph, uint32_t module) {
