@@ -336,6 +336,30 @@ void plan_assign_units(PlanRun *run) {
     g_free(w.closes);
 }
 
+typedef struct {
+    const uint32_t *around; /* by unit, the one that it is in */
+    uint32_t n, *order, n_ordered;
+} InnerFirst;
+
+static void put_behind_those_inside(InnerFirst *put, uint32_t unit) {
+    for (uint32_t inner = unit + 1; inner < put->n; inner++) {
+        if (put->around[inner] == unit) {
+            put_behind_those_inside(put, inner);
+        }
+    }
+    put->order[put->n_ordered++] = unit;
+}
+
+uint32_t *plan_units_inner_first(const PlanRun *run) {
+    g_autofree uint32_t *around = g_new0(uint32_t, run->n_units);
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        around[u] = run->unit_of_module[module_at(run->graph, run->units[u].module)->parent];
+    }
+    InnerFirst put = {around, run->n_units, g_new(uint32_t, run->n_units), 0};
+    put_behind_those_inside(&put, 0);
+    return put.order;
+}
+
 static uint32_t n_trained(const PlanRun *run, uint32_t unit) {
     const GArray *parameters = run->units[unit].parameters;
     uint32_t n = 0;
@@ -504,20 +528,41 @@ static bool units_run_once(const PlanRun *run, GError **error) {
     return true;
 }
 
-/* What such a unit does in the block's second forward is recorded of experts alone. */
+/* What a unit inside of a checkpointed block does in that block's second forward is recorded of
+ * these alone, and of experts that ranks share. */
+static bool splits_are_known(const PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    return s->kernels == PLAN_KERNELS_EAGER && s->pytorch == PLAN_PYTORCH_CURRENT &&
+           s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
+           s->checkpoint_early_stop == PLAN_YES && s->offload == PLAN_OFFLOAD_NONE &&
+           s->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO;
+}
+
+/* The checkpointed module around a unit, experts apart; PLAN_NONE. */
+static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
+    uint32_t up = module_at(run->graph, run->units[unit].module)->parent;
+    while (up != PLAN_NONE && !run->is_checkpointed[up]) {
+        up = module_at(run->graph, up)->parent;
+    }
+    return run->units[unit].of_experts ? PLAN_NONE : up;
+}
+
+bool plan_units_split_blocks(const PlanRun *run) {
+    uint32_t u = 1;
+    while (u < run->n_units && checkpointed_around(run, u) == PLAN_NONE) {
+        u++;
+    }
+    return u < run->n_units;
+}
+
 static bool blocks_are_not_split(const PlanRun *run, GError **error) {
-    for (uint32_t u = 1; u < run->n_units; u++) {
-        uint32_t up = module_at(run->graph, run->units[u].module)->parent;
-        if (run->units[u].of_experts) {
-            continue;
-        }
-        while (up != PLAN_NONE && !run->is_checkpointed[up]) {
-            up = module_at(run->graph, up)->parent;
-        }
+    for (uint32_t u = 1; u < run->n_units && !splits_are_known(run); u++) {
+        uint32_t up = checkpointed_around(run, u);
         if (up != PLAN_NONE) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "unit %s lies inside %s, which is checkpointed; that is not known here: "
-                        "set wrap=block, or checkpointing=none",
+                        "unit %s lies inside %s, which is checkpointed; that is known of eager "
+                        "kernels, full checkpointing with early stop, offload=none and "
+                        "forward_prefetch=no: set those, wrap=block, or checkpointing=none",
                         module_at(run->graph, run->units[u].module)->name,
                         module_at(run->graph, up)->name);
             return false;

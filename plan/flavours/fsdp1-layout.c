@@ -4,6 +4,7 @@
 
 #include "plan/autograd/offload.h"
 #include "plan/flavours/construct.h"
+#include "plan/units.h"
 #include "plan/whole.h"
 
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer) {
@@ -298,13 +299,14 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->replicas_divisor = plan_divisor_of(f->replicas);
     plan_flat_init(&f->flat, run, ranks, f->keeps_views);
     plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
-    plan_builder_reserve_events(&run->builder, 2 * run->n_units * (uint32_t)s->accumulate);
+    uint32_t frees = plan_units_split_blocks(run) ? 3 : 2; /* of each unit in a pass */
+    plan_builder_reserve_events(&run->builder, frees * run->n_units * (uint32_t)s->accumulate);
     PlanConstruct construct;
     plan_construct_init(&construct, run);
-    for (uint32_t u = 1; u < run->n_units; u++) {
-        make_shard(run, f, &construct, u);
+    g_autofree uint32_t *order = plan_units_inner_first(run);
+    for (uint32_t i = 0; i < run->n_units; i++) {
+        make_shard(run, f, &construct, order[i]);
     }
-    make_shard(run, f, &construct, 0);
     plan_construct_clear(&construct);
 }
 

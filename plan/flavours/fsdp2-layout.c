@@ -11,6 +11,7 @@
 #include "plan/autograd/offload.h"
 #include "plan/autograd/ring.h"
 #include "plan/flavours/construct.h"
+#include "plan/units.h"
 #include "plan/whole.h"
 
 uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n) {
@@ -203,18 +204,11 @@ static void make_shards(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, ui
 /* Whether accelerate, which wraps blocks before all else, wraps it behind them. */
 static bool is_behind_blocks(const PlanRun *run, uint32_t unit) {
     uint32_t m = run->units[unit].module;
-    return run->strategy->wrap_ends == PLAN_ENDS_TAIL &&
+    return run->strategy->wrap_ends == PLAN_ENDS_TAIL && !run->units[unit].of_experts &&
            !plan_graph_at(run->graph->modules, PlanGraphModule, m)->is_block;
 }
 
-/* A block's are a unit before the block is, if ranks share them. */
-static void make_experts(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, uint32_t u) {
-    for (; u < run->n_units && run->units[u].of_experts; u++) {
-        make_shards(run, f, construct, u);
-    }
-}
-
-/* Units are sharded in order, the root last: as fully_shard is called. */
+/* Units are sharded in the order in which fully_shard is called. */
 void plan_fsdp2_construct(PlanRun *run) {
     PlanFsdp2 *f = run->state = g_new0(PlanFsdp2, 1);
     const PlanStrategy *strategy = run->strategy;
@@ -247,15 +241,14 @@ void plan_fsdp2_construct(PlanRun *run) {
     lay_out(run, f);
     PlanConstruct construct;
     plan_construct_init(&construct, run);
+    g_autofree uint32_t *order = plan_units_inner_first(run);
     for (unsigned behind = 0; behind < 2; behind++) {
-        for (uint32_t u = 1; u < run->n_units; u++) {
-            if (!run->units[u].of_experts && is_behind_blocks(run, u) == behind) {
-                make_experts(run, f, &construct, u + 1);
-                make_shards(run, f, &construct, u);
+        for (uint32_t i = 0; i < run->n_units; i++) {
+            if (is_behind_blocks(run, order[i]) == behind) {
+                make_shards(run, f, &construct, order[i]);
             }
         }
     }
-    make_shards(run, f, &construct, 0);
     plan_construct_clear(&construct);
     memcpy(f->first_shards, f->shards, n * sizeof *f->shards);
 }

@@ -10,6 +10,8 @@ static const char *const strategies[] = {
     "ranks=1 sharding=none",
     "ranks=2",
     "ranks=3 wrap=whole",
+    "ranks=2 wrap=linear flavour=fsdp1 checkpointing=full accumulate=2",
+    "ranks=2 wrap=module=MlpBlock|Linear checkpointing=full",
     "ranks=4 sharding=none bucket_mb=0.001",
     "ranks=5 micro_batch=2 lr=0.003",
     "ranks=2 backward_prefetch=none",
