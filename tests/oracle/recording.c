@@ -457,6 +457,18 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
 }
 
+/* Recorded in a plan's words. */
+static bool set_wraps(JsonObject *options, PlanStrategy *strategy, GError **error) {
+    static const char *const keys[] = {"wrap", "wrap_ends"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (has(options, keys[i]) &&
+            !plan_strategy_set(strategy, keys[i], text_of(options, keys[i]), error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* "2.13.0+cu130"; first of all, for it sets other keys. */
 static bool set_version(const Recording *recording, PlanStrategy *strategy, GError **error) {
     const char *text = text_of(recording->header, "torch");
@@ -553,6 +565,9 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         strategy->ranks = has(options, "tensor") ? (uint64_t)int_of(options, "tensor") : 1;
     } else {
         return refuse(recording, error, "mode");
+    }
+    if (!set_wraps(options, strategy, error)) {
+        return false;
     }
     set_later_keys(options, strategy);
     set_groups(options, strategy);

@@ -76,6 +76,9 @@ def add_training_options(p):
     par.add_argument("--mode", choices=("none", "ddp", "fsdp1", "fsdp2"), default="fsdp2")
     par.add_argument("--accelerate", action="store_true", default=None,
                      help="fsdp2, of --transformers: wrapped as accelerate does")
+    par.add_argument("--wrap", default="block", metavar="HOW",
+                     help="fsdp1, fsdp2, what is a unit: block, whole, linear, every=K (fsdp2), size=N or module=REGEX")
+    par.add_argument("--wrap-ends", choices=("root", "own"), default="root", help="tables and head: units of their own?")
     par.add_argument("--world", type=int, default=8)
     par.add_argument("--rank", type=int, default=0)
     par.add_argument("--shard-size", type=int, help="ranks per shard group (hybrid sharding)")

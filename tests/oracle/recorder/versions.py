@@ -12,6 +12,8 @@ import torch.distributed as dist
 import torch.utils.backend_registration
 import torch.utils.checkpoint
 
+import wrapping
+
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 BEFORE_2_1 = VERSION < (2, 1)
@@ -54,7 +56,6 @@ if BEFORE_2_1:
 else:
     from torch._subclasses.fake_tensor import unset_fake_temporarily
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
     storage_of = torch.Tensor.untyped_storage
     ASKS_DEVICE = torch.ops.prim.device.default
     HEADER = {}
@@ -170,10 +171,11 @@ def ddp_options(options):
     return {} if options.ddp_bucket_mb is None else {"bucket_cap_mb": options.ddp_bucket_mb}
 
 
-def fsdp1_options(options, blocks, hybrid_mesh, device):
+def fsdp1_options(options, network, hybrid_mesh, device):
+    blocks = network.block_classes
     if not BEFORE_2_1:
-        return {"device_mesh": hybrid_mesh, "auto_wrap_policy": ModuleWrapPolicy(set(blocks)), "device_id": device,
-                "use_orig_params": options.use_orig_params}
+        return {"device_mesh": hybrid_mesh, "auto_wrap_policy": wrapping.policy_of_fsdp1(network, options),
+                "device_id": device, "use_orig_params": options.use_orig_params}
     from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
     policy = functools.partial(transformer_auto_wrap_policy, transformer_layer_cls=set(blocks))
     more = {} if VERSION < (2, 0) else {"use_orig_params": options.use_orig_params}
