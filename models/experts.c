@@ -5,12 +5,18 @@
  * their sum; (token, expert) pairs sorted by expert, the tokens' rows gathered in that order,
  * SwiGLU by three products grouped by expert, rows scored in fp32 and added to their tokens' rows
  * of the shared expert's output, or of zeros. The router counts tokens by expert, to watch the
- * balance; what then adds that to a buffer, in place, is left out, as is a bias that balances
- * (load_balance_coeff = None there). In fp32 the products stay in fp32, where torchtitan casts.
+ * balance; what then adds that to a buffer, in place, is left out. A bias that balances is added
+ * where experts are chosen; what moves it is left out: once a step, an all-reduce of these counts
+ * and a few kernels of as many numbers as there are experts (register_moe_load_balancing_hook). Of
+ * groups of experts those whose two best scores are the largest are kept
+ * (_get_node_limited_routing_scores).
+ * In fp32 the products stay in fp32, where torchtitan casts.
  *
  * Where ranks share the experts (graph->expert), rows go to the ranks that have them and back
  * (plan/autograd/exchange.h says in whose way).
  */
+#include <math.h>
+
 #include "models/experts.h"
 
 #include "models/transformers-experts.h"
@@ -23,7 +29,12 @@ ModelExperts model_experts_of(const ModelNetwork *network) {
                           .ffn = network->expert_ffn,
                           .shared_ffn = network->shared_ffn,
                           .keeps_scores = network->keeps_scores,
-                          .in_turn = network->routes_in_turn};
+                          .in_turn = network->routes_in_turn,
+                          .apart = network->scores_apart,
+                          .has_bias = network->route_bias,
+                          .scale = network->route_scale ? network->route_scale : 1,
+                          .groups = network->expert_groups,
+                          .groups_per_token = network->groups_per_token};
 }
 
 static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
@@ -59,6 +70,9 @@ ModelExpertLayer model_experts_declare(const ModelWalk *w, const ModelExperts *e
         layer.shared_gate = model_linear(w, layer.shared, "gate", ffn, w->width, false);
         layer.shared_up = model_linear(w, layer.shared, "up", ffn, w->width, false);
         layer.shared_down = model_linear(w, layer.shared, "down", w->width, ffn, false);
+    }
+    if (experts->has_bias) {
+        layer.bias = plan_graph_buffer_between(w->graph, PLAN_FP32, experts->n);
     }
     plan_graph_buffer_between(w->graph, PLAN_FP32, experts->n); /* tokens by expert */
     return layer;
@@ -126,14 +140,71 @@ typedef struct {
     uint32_t top, chosen;
 } Choice;
 
-/* The best scores; behind them whose they are. */
-static uint32_t run_top_k(const Walk *walk, uint32_t scores) {
+/* The k best scores of each row; behind them whose they are. */
+static uint32_t run_top_k(const Walk *walk, uint32_t scores, uint64_t rows, uint64_t cols,
+                          uint64_t k) {
     PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
-    uint64_t elements[] = {walk->pairs, walk->pairs};
-    int64_t dims[] = {(int64_t)walk->w->rows, (int64_t)walk->experts->n,
-                      (int64_t)walk->experts->per_token};
+    uint64_t elements[] = {rows * k, rows * k};
+    int64_t dims[] = {(int64_t)rows, (int64_t)cols, (int64_t)k};
     return plan_graph_op(walk->w->graph, PLAN_OP_TOP_K, &scores, 1, dtypes, elements, 2, dims,
                          NULL);
+}
+
+/* Scores with their bias. */
+static uint32_t run_bias(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
+    uint64_t n = walk->w->rows * walk->experts->n;
+    int64_t dims[] = {(int64_t)n, (int64_t)walk->experts->n};
+    return run(walk, PLAN_OP_ADD, scores, layer->bias, PLAN_FP32, n, dims, NULL);
+}
+
+/* Only the scores of each token's best groups; in *ret_hidden, the mask of the others, as autograd
+ * keeps it. given: by the name of whoever called; it goes where this returns, behind what has a
+ * name here, and a sum's node of autograd first lets go of what is before it. */
+static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
+                                uint32_t *ret_hidden) {
+    PlanGraph *graph = walk->w->graph;
+    uint64_t rows = walk->w->rows, groups = walk->experts->groups, n = rows * groups;
+    uint64_t each = walk->experts->n / groups, k = walk->experts->groups_per_token;
+    int64_t n_groups = (int64_t)n, best_two[] = {n_groups, 2},
+            fill[] = {1, n_groups, (int64_t)each};
+    int64_t of_rows[] = {(int64_t)rows, (int64_t)groups, (int64_t)k};
+    double nothing = -INFINITY;
+    uint32_t best = run_top_k(walk, scores, n, each, 2), whose = best + 1;
+    uint32_t first = plan_graph_latent_kept(graph, whose);
+    uint32_t sums = run(walk, PLAN_OP_TOTAL_COLUMNS, best, PLAN_NONE, PLAN_FP32, n, best_two, NULL);
+    uint32_t unused = run_top_k(walk, sums, rows, groups, k), which = unused + 1;
+    plan_graph_keep(graph, whose); /* until the name that it has takes the others */
+    uint32_t hidden =
+        run(walk, PLAN_OP_ONES_MASK, PLAN_NONE, PLAN_NONE, PLAN_UINT8, n, &n_groups, NULL);
+    plan_graph_op(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, 2, NULL, NULL, 0,
+                  of_rows, NULL);
+    *ret_hidden = plan_graph_latent_kept(graph, hidden);
+    uint32_t of_best =
+        run(walk, PLAN_OP_MASKED_FILL, scores, hidden, PLAN_FP32, n * each, fill, &nothing);
+    uint32_t held[] = {best, unused, first, sums, which, hidden, scores};
+    for (unsigned i = 0; i < G_N_ELEMENTS(held) - !given; i++) {
+        plan_graph_keep(graph, held[i]);
+        if (i > 0) {
+            plan_graph_let_go_after(graph, held[i], held[i - 1]);
+        }
+    }
+    plan_graph_let_go_after(graph, *ret_hidden, of_best);
+    return of_best;
+}
+
+/* What experts are chosen by, which has a name of its own where it is not the scores. */
+static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *layer,
+                                   uint32_t scores) {
+    bool has_bias = walk->experts->has_bias;
+    uint32_t hidden, chosen_by = has_bias ? run_bias(walk, layer, scores) : scores;
+    if (walk->experts->groups) {
+        chosen_by = run_best_groups(walk, chosen_by, has_bias, &hidden);
+        plan_graph_hold(walk->w->graph, hidden);
+    }
+    if (chosen_by != scores) {
+        plan_graph_hold(walk->w->graph, chosen_by);
+    }
+    return chosen_by;
 }
 
 static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
@@ -151,7 +222,7 @@ static uint32_t run_turns(const Walk *walk) {
     return run(walk, PLAN_OP_REMAINDER, places, PLAN_NONE, PLAN_INT64, walk->pairs, dims, NULL);
 }
 
-static Choice run_choice(const Walk *walk, uint32_t scores) {
+static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
     PlanGraph *graph = walk->w->graph;
     uint32_t seen = plan_graph_detached(graph, scores);
     bool in_turn = walk->experts->in_turn;
@@ -159,17 +230,23 @@ static Choice run_choice(const Walk *walk, uint32_t scores) {
         uint32_t by_turns = run_turns(walk);
         return (Choice){run_pick(walk, scores, by_turns), by_turns};
     }
-    uint32_t unused = run_top_k(walk, seen), chosen = unused + 1;
+    uint32_t by = run_what_to_choose(walk, layer, seen);
+    uint32_t unused =
+                 run_top_k(walk, by, walk->w->rows, walk->experts->n, walk->experts->per_token),
+             chosen = unused + 1;
     hold_by_name(walk, unused);
     if (!in_turn) {
         return (Choice){run_pick(walk, scores, chosen), chosen};
     }
     uint32_t top = run_pick(walk, seen, chosen); /* nobody wants a gradient of it */
+    uint32_t kept = plan_graph_latent_kept(graph, chosen);
     uint32_t by_turns = run_turns(walk);
     uint32_t of_turns = run_pick(walk, scores, by_turns);
-    plan_graph_keep(graph, top);    /* until the name that it has takes the other */
-    plan_graph_hold(graph, chosen); /* by what made it, whose other result has a name */
-    plan_graph_let_go_after(graph, unused, chosen);
+    plan_graph_keep(graph, chosen); /* until the names that they have take the others */
+    plan_graph_keep(graph, top);
+    plan_graph_let_go_after(graph, top, chosen);
+    plan_graph_hold(graph, kept); /* by what made it, whose other result has a name */
+    plan_graph_let_go_after(graph, unused, kept);
     return (Choice){of_turns, by_turns};
 }
 
@@ -183,22 +260,24 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
     PlanGraph *graph = w->graph;
     uint64_t n = walk->experts->n;
     int64_t dims[] = {(int64_t)w->rows, (int64_t)n}, pairs = (int64_t)walk->pairs;
-    double one = 1;
+    PlanOpKind kind = walk->experts->apart ? PLAN_OP_SIGMOID : PLAN_OP_SOFTMAX;
+    int64_t all = (int64_t)(w->rows * n);
     model_begin_part(w);
     plan_graph_enter(graph, layer->router, &x, 1);
     uint32_t raw = run_scores(walk, &layer->score, x);
-    uint32_t scores =
-        run(walk, PLAN_OP_SOFTMAX, raw, PLAN_NONE, PLAN_FP32, w->rows * n, dims, NULL);
+    uint32_t scores = run(walk, kind, raw, PLAN_NONE, PLAN_FP32, w->rows * n,
+                          walk->experts->apart ? &all : dims, NULL);
     if (!graph->compiled_parts) {
         plan_graph_keep(graph, raw); /* until the name that it has takes the scores */
     }
     hold_by_name(walk, scores);
-    Choice choice = run_choice(walk, scores);
+    Choice choice = run_choice(walk, layer, scores);
     uint32_t top = choice.top;
     if (!walk->experts->keeps_scores) {
         top = run_normalize(walk, top);
     }
-    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs, &one);
+    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs,
+              &walk->experts->scale);
     uint32_t counts = run_count(walk, choice.chosen);
     plan_graph_leave(graph, (uint32_t[]){top, choice.chosen, counts}, 3);
     model_end_part(w);

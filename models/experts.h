@@ -11,8 +11,12 @@
 typedef struct {
     uint64_t n, per_token; /* n 0: there are none */
     uint64_t ffn, shared_ffn;
-    bool keeps_scores;        /* a token's scores are not divided by their sum */
-    bool in_turn;             /* tokens go to experts by turns, whatever the scores */
+    bool keeps_scores;                 /* a token's scores are not divided by their sum */
+    bool in_turn;                      /* tokens go to experts by turns, whatever the scores */
+    bool apart;                        /* each score is a sigmoid; else a token's are a softmax */
+    bool has_bias;                     /* added to scores where experts are chosen */
+    double scale;                      /* what a token's scores are multiplied by */
+    uint64_t groups, groups_per_token; /* a token's experts are of its best groups; 0: of any */
     const char *transformers; /* what their class names begin with; NULL: they are not theirs */
 } ModelExperts;
 
@@ -20,6 +24,7 @@ typedef struct {
     uint32_t module, experts, router;
     ModelLayer score;        /* the router's */
     uint32_t gate, down, up; /* of all experts */
+    uint32_t bias;           /* where there is one */
     uint32_t gate_up, act;   /* transformers': rows of gate, then of up; module */
     bool narrow_scores;      /* they go on in the dtype of compute; else in fp32 */
     uint32_t shared;         /* module */

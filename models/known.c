@@ -23,7 +23,13 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
 const char *model_eager_alone(const ModelNetwork *network) {
     bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
                      network->logits_scale;
-    return is_scaled ? "embed_scale, attention_scale, residual_scale and logits_scale"
+    return is_scaled               ? "embed_scale, attention_scale, residual_scale and logits_scale"
+           : network->kv_lora_rank ? "latent attention (kv_lora_rank)"
+           : network->dense_layers ? "dense_layers"
+           : network->scores_apart ? "score = sigmoid"
+           : network->route_bias   ? "route_bias"
+           : network->route_scale  ? "route_scale"
+           : network->expert_groups              ? "expert_groups"
            : network->unturned_every             ? "unturned_every"
            : network->gate_up_joined             ? "gate_up = joined"
            : network->norms_from_one             ? "norm_weight = from-one"
@@ -138,6 +144,27 @@ static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s,
                           : NULL;
     if (network->experts && why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: experts are not known %s",
+                    network->name, why);
+        return false;
+    }
+    return true;
+}
+
+/* What was recorded of it: PyTorch's current kernels, in the network's dtype or FSDP's. */
+static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+    const char *why =
+        s->autocast != PLAN_AUTOCAST_NONE
+            ? "under autocast; set autocast = none, and param_dtype = bf16"
+        : s->pytorch != PLAN_PYTORCH_CURRENT ? "of an older PyTorch; set pytorch = current"
+        : s->lora_rank                       ? "with adapters; leave lora_rank at 0"
+        : s->freeze.choice == PLAN_FREEZE_MODULE
+            ? "with parameters that are frozen; set freeze = none"
+        : s->rms_norm == PLAN_RMS_NORM_OPS ? "with norms written out; set rms_norm = kernel"
+        : s->deterministic != PLAN_DETERMINISTIC_NO
+            ? "but without deterministic algorithms; set deterministic = no"
+            : NULL;
+    if (network->kv_lora_rank && why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: latent attention is not known %s",
                     network->name, why);
         return false;
     }
@@ -358,6 +385,9 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
         why = "a head that is the embedding, which would be on two stages; set tied = no";
     } else if (n->window) {
         why = "a window of attention; set window = 0";
+    } else if (n->kv_lora_rank || n->dense_layers) {
+        why = "latent attention (kv_lora_rank), nor blocks without experts beside others "
+              "(dense_layers)";
     } else if (n->code != MODEL_CODE_OWN) {
         why = "transformers' modules; set code = own";
     } else if (n->embed_scale > 0 || n->logits_scale > 0 || n->local_rope_base > 0 ||
@@ -382,7 +412,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
     }
     return pytorch_has_kernel(network, strategy, error) &&
            mask_is_known(network, strategy, error) && can_have_experts(network, strategy, error) &&
-           loss_is_known(network, strategy, error) &&
+           can_be_latent(network, strategy, error) && loss_is_known(network, strategy, error) &&
            (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || !network->experts ||

@@ -1,4 +1,4 @@
-#include "models/llama.h"
+#include "models/latent.h"
 
 /* What a norm of q or k takes for a row. */
 static uint64_t qk_norm_width(const ModelLlama *llama, uint64_t heads) {
@@ -40,6 +40,10 @@ uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, co
 
 static void declare_attention(const ModelLlama *llama, ModelLlamaBlock *block) {
     const ModelWalk *w = &llama->walk;
+    if (llama->latent.kv_rank) {
+        model_latent_declare(llama, block);
+        return;
+    }
     const ModelLlamaNames *names = llama->names;
     uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
     block->attn = model_llama_declare_module(llama, block->module, names->attn, "Attention",
@@ -70,7 +74,7 @@ static void declare_attention(const ModelLlama *llama, ModelLlamaBlock *block) {
 static void declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *block) {
     const ModelWalk *w = &llama->walk;
     const ModelLlamaNames *names = llama->names;
-    if (llama->experts.n) {
+    if (block->has_experts) {
         block->experts = model_experts_declare(w, &llama->experts, block->module, names->mlp);
         return;
     }
@@ -99,7 +103,8 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     const ModelLlamaNames *names = llama->names;
     g_autofree char *name = g_strdup_printf("layers.%" G_GUINT64_FORMAT, index);
     g_autofree char *class_name = class_of(llama, "DecoderLayer", "LlamaBlock");
-    ModelLlamaBlock block = {.module = plan_graph_module(w->graph, parent, name, class_name, true)};
+    ModelLlamaBlock block = {.module = plan_graph_module(w->graph, parent, name, class_name, true),
+                             .has_experts = llama->experts.n && index >= llama->dense_layers};
     if (llama->transformers) {
         declare_attention(llama, &block);
         declare_hidden_layer(llama, &block);
@@ -280,6 +285,9 @@ static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *bl
 
 static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
+    if (llama->latent.kv_rank) {
+        return model_latent_run(llama, block, x);
+    }
     uint64_t inner = llama->heads * llama->head_dim;
     model_begin_part(w);
     bool joins = block->turns && llama->rotary.ends_joined;
@@ -378,7 +386,7 @@ static uint32_t run_hidden(const ModelLlama *llama, const ModelLlamaBlock *block
 
 static uint32_t run_mlp(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
-    if (llama->experts.n) {
+    if (block->has_experts) {
         return model_experts_run(w, &llama->experts, &block->experts, x);
     }
     uint32_t own = x;

@@ -141,7 +141,8 @@ static void make_mask(ModelLlama *llama) {
 static void declare_table(const ModelLlama *llama, const ModelNetwork *network,
                           uint64_t positions) {
     (llama->rotary.is_complex ? plan_graph_turns : plan_graph_rope)(
-        llama->walk.graph, positions, llama->head_dim, network->rope_base);
+        llama->walk.graph, positions, llama->latent.kv_rank ? llama->latent.rope : llama->head_dim,
+        network->rope_base);
 }
 
 /* Where ranks share sequences a table has the positions of the rank's tokens. */
@@ -307,7 +308,10 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .kv_heads = (network->kv_heads ? network->kv_heads : network->heads) / parts,
         .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
         .ffn = network->ffn / parts,
+        .latent = {network->q_lora_rank, network->kv_lora_rank, network->qk_nope_head_dim,
+                   network->qk_rope_head_dim, network->v_head_dim},
         .experts = model_experts_of(network),
+        .dense_layers = network->dense_layers,
         .vocab = network->vocab / parts,
         .in_memory = network->scores_in_memory && !graph->fused,
         .wide_softmax = network->wide_softmax,
@@ -336,7 +340,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     ModelLlama *llama = &shape;
     shape.is_masked = shape.window && is_masked;
     if (!shape.attention_scale) {
-        shape.attention_scale = 1 / sqrt((double)shape.head_dim);
+        uint64_t of_latent = shape.latent.nope + shape.latent.rope;
+        shape.attention_scale = 1 / sqrt((double)(of_latent ? of_latent : shape.head_dim));
     }
     shape.between = shape.walk;
     shape.between.rows /= parts;
@@ -354,7 +359,9 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 const ModelFamily model_llama = {
     "llama",
     "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
-    "shared_ffn route_norm routing kv_heads head_dim tied "
+    "shared_ffn dense_layers score expert_groups groups_per_token route_scale route_bias "
+    "route_norm routing kv_heads head_dim q_lora_rank kv_lora_rank qk_nope_head_dim "
+    "qk_rope_head_dim v_head_dim tied "
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
     "global_every local_rope_base window window_by loss loss_at rope",

@@ -12,6 +12,12 @@ typedef struct {
     const char *norm_1, *norm_2, *head;
 } ModelLlamaNames;
 
+/* Of latent attention (latent.h): the short rows, and what of a head is turned or not. */
+typedef struct {
+    uint64_t q_rank, kv_rank; /* q_rank 0: q comes straight; kv_rank 0: there is none such */
+    uint64_t nope, rope, v;
+} ModelLatent;
+
 typedef struct {
     ModelWalk walk;    /* inside of layers */
     ModelWalk between; /* the layers: this rank's part of the tokens */
@@ -27,7 +33,9 @@ typedef struct {
     double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
     ModelQkv qkv;
     ModelQkNorm qk_norm;
+    ModelLatent latent;
     ModelExperts experts;             /* n 0: each block has one hidden layer */
+    uint64_t dense_layers;            /* the first so many blocks have one all the same */
     ModelRotary rotary, local_rotary; /* of blocks that look back all the way, and of others */
     bool has_local_rotary;
     uint64_t window; /* of these others, where a sequence reaches it; 0: none */
@@ -41,7 +49,9 @@ typedef struct {
     uint32_t module, attn, mlp, act; /* act PLAN_NONE: what opens the hidden layer is no module */
     ModelLayer after_1, after_2;     /* norms of their results, beside norms of what they get */
     ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate_up, gate, up, down;
+    ModelLayer q_a, kv_a, kv_norm, kv_b; /* latent attention's */
     ModelExpertLayer experts;
+    bool has_experts;
 } ModelLlamaBlock;
 
 /* A module, whose class has transformers' name where its modules are walked. */

@@ -100,6 +100,15 @@ typedef struct {
     uint64_t expert_ffn, shared_ffn;     /* of each, and of one that every token goes to; 0: none */
     bool keeps_scores;                   /* a token's scores are not divided by their sum */
     bool routes_in_turn;                 /* tokens go to experts by turns, whatever the scores */
+    bool scores_apart;                   /* each is a sigmoid; else all are a softmax */
+    bool route_bias;        /* numbers that balance are added where experts are chosen */
+    double route_scale;     /* what a token's scores are multiplied by; 0: nothing */
+    uint64_t expert_groups; /* of which a token goes to so many; 0: to experts of any */
+    uint64_t groups_per_token;
+    uint64_t dense_layers; /* the first so many blocks have a hidden layer of ffn all the same */
+    /* llama: latent attention's short rows and parts of heads (latent.h); q_lora_rank 0: q comes
+     * straight, kv_lora_rank 0: there is none such. */
+    uint64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
     double rope_base;
     double norm_eps;          /* llama: added to the mean of squares that RMSNorm divides by */
     double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */

@@ -6,7 +6,7 @@
 static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     uint64_t head_dim =
         network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
-    bool turns = model_family_has_key(network->family, "rope_base");
+    bool turns = model_family_has_key(network->family, "rope_base") && !network->kv_lora_rank;
     uint64_t turned = model_rotary_part(network, head_dim);
     if (!turns || (turned > 0 && turned % 2 == 0)) {
         return true;
@@ -33,7 +33,9 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     const PlanIniEntry *ffn = plan_ini_find(ini, "network", "ffn");
     if (is_llama && !network->experts) {
         static const char *const theirs[] = {"experts_per_token", "expert_ffn", "shared_ffn",
-                                             "route_norm", "routing"};
+                                             "dense_layers",      "score",      "expert_groups",
+                                             "route_scale",       "route_bias", "route_norm",
+                                             "groups_per_token",  "routing"};
         for (unsigned i = 0; i < G_N_ELEMENTS(theirs); i++) {
             const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
             if (entry) {
@@ -49,9 +51,14 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     if (!network->experts) {
         return true;
     }
-    if (ffn) {
-        return plan_ini_refuse(
-            ini, ffn, error, "a block has experts or a hidden layer of ffn, not both; remove one");
+    if (ffn && !network->dense_layers) {
+        return plan_ini_refuse(ini, ffn, error,
+                               "a block has experts or a hidden layer of ffn, not both; remove "
+                               "one, or say how many blocks have the latter (dense_layers)");
+    }
+    if (network->dense_layers && !ffn) {
+        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "dense_layers"), error,
+                               "dense_layers blocks have a hidden layer; give its width, ffn");
     }
     if (!network->experts_per_token || !network->expert_ffn) {
         return plan_ini_refuse(ini, experts, error,
@@ -73,13 +80,98 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     return true;
 }
 
+static bool routing_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    uint64_t groups = n->expert_groups, each = groups ? n->experts / groups : 0;
+    const struct {
+        bool is_wrong;
+        const char *key, *why;
+    } rules[] = {
+        {n->dense_layers && n->dense_layers >= n->layers, "dense_layers",
+         "dense_layers leaves no block to have experts; lower it"},
+        {!groups != !n->groups_per_token, groups ? "expert_groups" : "groups_per_token",
+         "expert_groups and groups_per_token are of each other; give both"},
+        {groups && (n->experts % groups || each < 2), "expert_groups",
+         "groups are scored by their two best experts; set expert_groups so that each has as many "
+         "as the next, two or more"},
+        {groups &&
+             (n->groups_per_token > groups || n->groups_per_token * each < n->experts_per_token),
+         "groups_per_token",
+         "a token's experts are of groups_per_token of all groups; set it so that these are as "
+         "many, and no more than there are"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(rules); i++) {
+        if (rules[i].is_wrong) {
+            const PlanIniEntry *entry = plan_ini_find(ini, "network", rules[i].key);
+            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
+        }
+    }
+    return true;
+}
+
+/* What was recorded of it is torchtitan's. */
+static bool is_plain_but_for_latent(const ModelNetwork *n) {
+    return !n->qkv_bias && n->qkv == MODEL_QKV_APART && !n->kv_repeated &&
+           n->qk_norm == MODEL_QK_NORM_NONE && !n->window && !n->global_every &&
+           !n->unturned_every && n->norm_at == MODEL_NORM_BEFORE && !n->norms_from_one &&
+           n->code == MODEL_CODE_OWN && !n->scores_in_memory && !n->embed_scale &&
+           !n->residual_scale && !n->logits_scale && !n->gate_up_joined &&
+           n->gate == MODEL_GATE_SILU;
+}
+
+static bool latent_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    static const char *const theirs[] = {"q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+                                         "v_head_dim"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(theirs) && !n->kv_lora_rank; i++) {
+        const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
+        if (entry) {
+            return plan_ini_refuse(ini, entry, error,
+                                   "%s is of latent attention; add kv_lora_rank, or remove it",
+                                   theirs[i]);
+        }
+    }
+    uint64_t of_q = n->qk_nope_head_dim + n->qk_rope_head_dim;
+    const struct {
+        bool is_wrong;
+        const char *why;
+    } rules[] = {
+        {!n->qk_nope_head_dim || !n->qk_rope_head_dim || !n->v_head_dim,
+         "latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim"},
+        {n->head_dim || n->kv_heads, "latent attention has heads of qk_nope_head_dim and "
+                                     "qk_rope_head_dim, as many of keys as of "
+                                     "queries; remove head_dim and kv_heads"},
+        {n->rope != MODEL_ROPE_COMPLEX,
+         "latent attention turns pairs as complex numbers; set rope = complex"},
+        {n->qk_rope_head_dim % 2, "pairs are turned; make qk_rope_head_dim an even number"},
+        {of_q % 8 || n->v_head_dim % 8,
+         "attention's kernel takes heads of 16 bytes or a multiple; make qk_nope_head_dim + "
+         "qk_rope_head_dim and v_head_dim multiples of 8"},
+        {of_q == n->v_head_dim,
+         "heads of v as long as those of q take another kernel, which is not "
+         "known here; change v_head_dim"},
+        {!is_plain_but_for_latent(n),
+         "latent attention is known of a plain Llama otherwise: layers of q, k and v without "
+         "biases, norms, windows, multipliers but attention_scale, and with norms before; leave "
+         "those keys out"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(rules) && n->kv_lora_rank; i++) {
+        if (rules[i].is_wrong) {
+            const PlanIniEntry *entry = plan_ini_find(ini, "network", "kv_lora_rank");
+            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
+        }
+    }
+    return true;
+}
+
 /* What of transformers' modules was recorded. Phi-3's layers are joined, and so are the ends of
  * what it turns. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
     bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
     bool are_experts_theirs =
-        !network->experts || (!network->shared_ffn && !network->qkv_bias &&
-                              !network->routes_in_turn && !(is_mixtral && network->keeps_scores));
+        !network->experts ||
+        (!network->shared_ffn && !network->qkv_bias && !network->routes_in_turn &&
+         !network->dense_layers && !network->scores_apart && !network->route_bias &&
+         !network->route_scale && !network->expert_groups &&
+         !(is_mixtral && network->keeps_scores));
     bool is_phi3 = network->gate_up_joined && network->qkv == MODEL_QKV_SLICED &&
                    network->rope == MODEL_ROPE_PARTIAL;
     bool is_apart = !network->gate_up_joined && network->qkv == MODEL_QKV_APART &&
@@ -98,7 +190,8 @@ static bool heads_divide(const ModelNetwork *network, const PlanIni *ini, GError
                                " kv_heads; change one",
                                network->heads, network->kv_heads);
     }
-    if (network->heads && !network->head_dim && network->width % network->heads) {
+    if (network->heads && !network->head_dim && !network->kv_lora_rank &&
+        network->width % network->heads) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "heads"), error,
                                "width %" G_GUINT64_FORMAT " does not divide by %" G_GUINT64_FORMAT
                                " heads; change one",
@@ -165,6 +258,7 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
 }
 
 bool model_network_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
-    return hidden_layer_is_sound(network, ini, error) && heads_divide(network, ini, error) &&
+    return hidden_layer_is_sound(network, ini, error) && routing_is_sound(network, ini, error) &&
+           latent_is_sound(network, ini, error) && heads_divide(network, ini, error) &&
            parts_fit(network, ini, error) && head_is_even(network, ini, error);
 }

@@ -55,6 +55,11 @@
  *   EXCHANGE_AWAIT   what was sent last is waited for: nothing; backward nothing
  *   EXCHANGE_ORDER   of rows by rank and expert: how many each expert has, and the order in which
  *                    each one's lie side by side
+ * Of latent attention (autograd/latent.c), several too:
+ *   LATENT_TURN    columns of rows, turned as pairs of complex numbers in fp32; turned back
+ * and without a kernel forward:
+ *   LATENT_SPLIT   of rows the first columns, and those behind them; rows of both
+ *   LATENT_KEPT    what a node of autograd keeps that backward never comes to, while that lives
  * Of a traced network (traced.h) all are of one kind, whose dim is the number of what it does:
  *   TRACED          as recorded */
 typedef enum {
@@ -85,6 +90,9 @@ typedef enum {
     PLAN_GRAPH_EXCHANGE_SEND,
     PLAN_GRAPH_EXCHANGE_AWAIT,
     PLAN_GRAPH_EXCHANGE_ORDER,
+    PLAN_GRAPH_LATENT_SPLIT,
+    PLAN_GRAPH_LATENT_TURN,
+    PLAN_GRAPH_LATENT_KEPT,
     PLAN_GRAPH_TRACED
 } PlanGraphView;
 
@@ -399,6 +407,23 @@ void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent);
  * of experts. */
 uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
                                    uint32_t *ret_order);
+/* Of x [rows, a + b] the first a columns of each row, and the others, in ret_views, whose rows lie
+ * as x's do. The gradient of the first lies in rows of dy_row numbers, that of the others by
+ * itself. */
+typedef struct {
+    int64_t rows, a, b, dy_row;
+} PlanGraphLatentSplit;
+void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatentSplit *split,
+                             uint32_t *ret_views);
+/* Of rows of `row` numbers, one for each head of each token, `dim` from `from` on, by a table of
+ * turns [seq, dim]. Their gradient lies in rows of dy_row numbers, from dy_from on. */
+typedef struct {
+    int64_t tokens, heads, dim, seq, row, from, dy_row, dy_from;
+} PlanGraphLatentTurn;
+uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
+                                const PlanGraphLatentTurn *turn);
+/* x, held by a node of autograd until what is given back goes. */
+uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x);
 /* Declares the next of ropes. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* The same, of complex numbers. */

@@ -70,6 +70,20 @@ static uint64_t attention_elements(const uint64_t *d, const char *slot) {
     return times(rows, times(d[1], d[4])); /* o, dy, dq */
 }
 
+static uint64_t latent_elements(const uint64_t *d, const char *slot) {
+    uint64_t rows = times(d[0], times(d[1], d[3]));
+    if (g_str_equal(slot, "v")) {
+        return plus(d[9], span(rows, d[6], d[5]));
+    }
+    if (g_str_equal(slot, "lse")) {
+        return d[7] < d[3] ? UINT64_MAX : times(times(d[0], d[1]), d[7]);
+    }
+    if (g_str_equal(slot, "seed") || g_str_equal(slot, "offset")) {
+        return 1;
+    }
+    return times(rows, strpbrk(slot, "qk") ? d[4] : d[5]);
+}
+
 /* Of q, o and dy all rows are there, backward; forward o has those that are worked out. */
 static uint64_t attention_part_elements(PlanOpKind kind, const uint64_t *d, const char *slot) {
     bool is_key = slot[0] == 'k' || slot[0] == 'v', is_gradient = slot[0] == 'd';
@@ -183,6 +197,25 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
     case PLAN_OP_ATTENTION_BACKWARD_ORDERED:
         return attention_elements(d, name);
+    case PLAN_OP_LATENT_ATTENTION:
+    case PLAN_OP_LATENT_ATTENTION_BACKWARD:
+        return latent_elements(d, name);
+    case PLAN_OP_NORM_COLUMNS:
+    case PLAN_OP_NORM_COLUMNS_BACKWARD:
+        return g_str_equal(name, "rstd") ? d[0]
+               : strchr(name, 'w')       ? d[1]
+               : g_str_equal(name, "x")  ? span(d[0], d[2], d[1])
+                                         : times(d[0], d[1]);
+    case PLAN_OP_TURN_COLUMNS:
+        return slot == 1 ? times(d[3], d[2]) : times(times(d[0], d[1]), d[is ? 4 : 2]);
+    case PLAN_OP_JOIN_HEADS:
+        return is          ? span(d[0], d[3], d[1])
+               : slot == 1 ? times(d[0] / d[4], d[2])
+                           : times(d[0], plus(d[1], d[2]));
+    case PLAN_OP_SUM_HEAD_COLUMNS:
+        return is ? times(times(d[0], d[1]), d[3]) : times(d[0], d[2]);
+    case PLAN_OP_UNSET_COLUMNS:
+        return times(d[0], d[is ? 2 : 1]);
     case PLAN_OP_ATTENTION_PART:
     case PLAN_OP_ATTENTION_PART_BACKWARD:
         return attention_part_elements(kind, d, name);
@@ -449,6 +482,7 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
     case PLAN_OP_DIVIDE:
     case PLAN_OP_PICKED_GRADIENT:
     case PLAN_OP_SIGMOID:
+    case PLAN_OP_SIGMOID_BACKWARD:
     case PLAN_OP_LOG_SIGMOID:
     case PLAN_OP_SPLITS_TO_HOST:
     case PLAN_OP_RUNNING_SUM:
@@ -680,6 +714,11 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         ((kind == PLAN_OP_TOP_K || kind == PLAN_OP_PICK_COLUMNS ||
           kind == PLAN_OP_PICK_COLUMNS_BACKWARD) &&
          d[2] > d[1]) ||
+        (kind == PLAN_OP_TURN_COLUMNS &&
+         (d[0] % d[3] || d[2] % 2 || leaves_rows(d[5], d[2], d[4]))) ||
+        (kind == PLAN_OP_JOIN_HEADS && (d[0] % d[4] || d[1] > d[3])) ||
+        (kind == PLAN_OP_SUM_HEAD_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
+        (kind == PLAN_OP_UNSET_COLUMNS && d[2] > d[1]) ||
         (kind == PLAN_OP_SUB_ROWS && (d[4] > d[2] || d[4] > d[3])) ||
         (kind == PLAN_OP_PUT_ROWS && d[3] > d[2]) || (kind == PLAN_OP_LAST_ROWS && d[3] > d[2]) ||
         (kind == PLAN_OP_MERGE_TURN && d[4] > d[1]) || (kind == PLAN_OP_ADD_KEYS && d[3] > d[1]) ||

@@ -22,6 +22,14 @@ static double attention_part_flops(const int64_t *dims) {
     return 4 * (double)dims[0] * (double)dims[1] * pairs * (double)dims[4];
 }
 
+/* Heads of q and k are of one length, those of v of another: scores, and what they make of v;
+ * backward scores again, dv and the scores' gradient of v's length, dq and dk of the other. */
+static double latent_flops(PlanOpKind kind, const int64_t *dims) {
+    double pairs = 2 * (double)dims[0] * (double)dims[1] * pairs_seen(dims);
+    double of_q = (double)dims[4], of_v = (double)dims[5];
+    return pairs * (kind == PLAN_OP_LATENT_ATTENTION ? of_q + of_v : 3 * of_q + 2 * of_v);
+}
+
 /* Two products over the pairs of a query and a key, half of them where a token sees none behind
  * it; backward five, as below. */
 static double traced_attention_flops(const int64_t *dims) {
@@ -41,6 +49,9 @@ static double flops_of(PlanOpKind kind, const int64_t *dims) {
     case PLAN_CLASS_ATTENTION:
         if (kind == PLAN_OP_TRACED_ATTENTION) {
             return traced_attention_flops(dims);
+        }
+        if (plan_op_is_latent(kind)) {
+            return latent_flops(kind, dims);
         }
         if (kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) {
             return attention_part_flops(dims) * (kind == PLAN_OP_ATTENTION_PART ? 1 : 2.5);
@@ -135,6 +146,11 @@ double plan_op_flops(const PlanRole *role, const PlanOp *op) {
 }
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
+    bool is_latent = op->kind == PLAN_OP_LATENT_ATTENTION;
+    if (is_latent || op->kind == PLAN_OP_LATENT_ATTENTION_BACKWARD) { /* which makes scores again */
+        double passes = is_latent ? 1 : 2;
+        return passes * latent_flops(PLAN_OP_LATENT_ATTENTION, plan_op_dims(role, op));
+    }
     bool attends = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
     bool is_traced = op->kind == PLAN_OP_TRACED_ATTENTION;
     bool again =

@@ -143,6 +143,10 @@ static inline bool plan_op_is_of_ring(PlanOpKind kind) {
     return kind == PLAN_OP_PASS_ON || (kind >= PLAN_OP_ATTENTION_PART && kind <= PLAN_OP_JOIN);
 }
 
+static inline bool plan_op_is_latent(PlanOpKind kind) {
+    return kind >= PLAN_OP_LATENT_ATTENTION && kind <= PLAN_OP_UNSET_COLUMNS;
+}
+
 /* Of experts that ranks share. */
 static inline bool plan_op_is_exchange(PlanOpKind kind) {
     return kind == PLAN_OP_ALL_TO_ALL || (kind >= PLAN_OP_SPLITS && kind <= PLAN_OP_PLACE_ROWS);

@@ -74,6 +74,26 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
  * which PyTorch's memory-efficient one is. */
 #define BIASED_OVER_FLASH 0.5
 
+/* Heads of v are not as long as those of q: no flash kernel takes them. In 16 bits GPUs of compute
+ * capability 9.0, and DeepSeek's own lengths those of 10, have cuDNN's (models/latent.c), whose
+ * rate is taken to be the flash kernel's; others have the memory-efficient one. */
+static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
+    double capability = cluster->device_compute_capability;
+    bool is_deepseeks = dims[4] == 192 && dims[5] == 128;
+    bool has_cudnn = capability == 90 || (capability >= 100 && capability < 110 && is_deepseeks);
+    return plan_op_is_latent(op->kind) && op->dtype != PLAN_FP32 && !has_cudnn;
+}
+
+/* Both lengths' mean is what the products of both are as long as. */
+static SimAttention latent_attention_of(const PlanOp *op, const int64_t *dims) {
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[3],
+                          .head_dim = (double)(dims[4] + dims[5]) / 2,
+                          .causal = dims[8] != 0,
+                          .backward = op->kind == PLAN_OP_LATENT_ATTENTION_BACKWARD};
+}
+
 /* A kernel's blocks are of queries, backward of keys. */
 static SimAttention attention_part_of(const PlanOp *op, const int64_t *dims) {
     bool backward = op->kind == PLAN_OP_ATTENTION_PART_BACKWARD;
@@ -104,6 +124,9 @@ static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
     if (op->kind == PLAN_OP_TRACED_ATTENTION) {
         return traced_attention_of(dims);
     }
+    if (plan_op_is_latent(op->kind)) {
+        return latent_attention_of(op, dims);
+    }
     return (SimAttention){.batch = (double)dims[0],
                           .heads = (double)dims[1],
                           .seq = (double)dims[3],
@@ -132,11 +155,12 @@ double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
 static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                            const PlanOpWork *work, double peak) {
     SimAttention attention = attention_of(role, op);
-    bool has_bias = plan_op_has_bias(role, op);
+    bool is_slow =
+        plan_op_has_bias(role, op) || is_slow_latent(cluster, op, plan_op_dims(role, op));
     set_order(&attention, role, op);
     attention.flops = work->flops;
     attention.bytes = work->bytes;
-    attention.peak_flops = has_bias && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
+    attention.peak_flops = is_slow && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
     return sim_attention_ns(cluster, &attention);
 }
 
@@ -154,6 +178,9 @@ static const struct {
     [PLAN_OP_LAYERNORM_BACKWARD] = {true, 0},
     [PLAN_OP_RMSNORM] = {true, 0},
     [PLAN_OP_RMSNORM_BACKWARD] = {true, 0},
+    [PLAN_OP_NORM_COLUMNS] = {true, 0},
+    [PLAN_OP_NORM_COLUMNS_BACKWARD] = {true, 0},
+    [PLAN_OP_SUM_HEAD_COLUMNS] = {true, 0},
     [PLAN_OP_SOFTMAX] = {true, 2},
     [PLAN_OP_SOFTMAX_BACKWARD] = {true, 2},
     [PLAN_OP_LOG_SOFTMAX] = {true, 2},

@@ -491,6 +491,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #define RING_OP            FLOAT8_OP
 #define EXCHANGE_OP        FLOAT8_OP
+#define LATENT_OP          FLOAT8_OP
 #define TRACED_OP          FLOAT8_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

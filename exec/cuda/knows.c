@@ -173,6 +173,9 @@ static const struct {
      "(--network-key code=own), or run on CPU ranks (--device host)"},
     {plan_op_is_traced, "it has no kernels for traced networks; run it on CPU ranks (--device "
                         "host)"},
+    {plan_op_is_latent,
+     "it has no kernels for latent attention, nor for scores and groups of experts "
+     "as DeepSeek has them; run on CPU ranks (--device host)"},
     {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
                            "float8=none"},
     {plan_op_is_of_ring, "it has no kernels for sequences that ranks share; set context=1, or run "

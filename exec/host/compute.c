@@ -10,6 +10,7 @@
 #include "exec/host/experts.h"
 #include "exec/host/fused.h"
 #include "exec/host/heads.h"
+#include "exec/host/latent.h"
 #include "exec/host/launch.h"
 #include "exec/host/optimizer.h"
 #include "exec/host/positions.h"
@@ -512,6 +513,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
 #include "plan/ops.def"
         exec_ring_compute(t);
         return true;
+#define LATENT_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        return exec_latent_compute(t, error);
     case PLAN_OP_PLACE_ROWS:
 #define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/ops.def"

@@ -149,12 +149,6 @@ static float log_logistic(float x) {
     return fminf(x, 0) - log1pf(expf(-fabsf(x)));
 }
 
-static void sigmoid(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = logistic(f32(t, 0)[i]);
-    }
-}
-
 static void log_sigmoid(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
         f32(t, 1)[i] = log_logistic(f32(t, 0)[i]);
@@ -252,9 +246,6 @@ void exec_ring_compute(const ExecTask *t) {
         return;
     case PLAN_OP_MUL_HEADS:
         mul_heads(t);
-        return;
-    case PLAN_OP_SIGMOID:
-        sigmoid(t);
         return;
     case PLAN_OP_LOG_SIGMOID:
         log_sigmoid(t);

@@ -36,6 +36,11 @@ static size_t keys_seen(const KernelAttentionShape *shape, size_t row, size_t fi
     return row < first ? 0 : smaller(count, row - first + 1);
 }
 
+/* How long a head of v and o is. */
+static size_t value_width(const KernelAttentionShape *shape) {
+    return shape->v_dim ? shape->v_dim : shape->head_dim;
+}
+
 /* The first key that a query sees. */
 static size_t first_seen(const KernelAttentionShape *shape, size_t row) {
     return shape->window && row >= shape->window ? row - shape->window + 1 : 0;
@@ -125,7 +130,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
                                  size_t q_stride, const float *k, size_t k_stride, const float *v,
                                  size_t v_stride, size_t q_first, size_t q_count,
                                  const Added *added, const KernelAttentionShape *shape) {
-    size_t width = shape->head_dim;
+    size_t width = shape->head_dim, v_width = value_width(shape);
     size_t kv_start = first_seen(shape, q_first) / KV_BLOCK * KV_BLOCK;
     size_t kv_end = shape->causal ? smaller(shape->seq_kv, q_first + q_count) : shape->seq_kv;
     float maximum[Q_BLOCK];
@@ -150,12 +155,12 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
                 float *o_row = o + i * o_stride;
 
                 KERNEL_LOOP
-                for (size_t d = 0; d < width; d++) {
+                for (size_t d = 0; d < v_width; d++) {
                     o_row[d] *= correction;
                 }
             }
         }
-        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, q_count, width, count, 1.0f,
+        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, q_count, v_width, count, 1.0f,
                         block, count, v + first * v_stride, v_stride,
                         first > kv_start ? 1.0f : 0.0f, o, o_stride);
     }
@@ -167,7 +172,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
             logsumexp[i] = maximum[i] + (float)log((double)total[i]);
         }
         KERNEL_LOOP
-        for (size_t d = 0; d < width; d++) {
+        for (size_t d = 0; d < v_width; d++) {
             o_row[d] *= share;
         }
     }
@@ -176,7 +181,7 @@ KERNEL_INLINE void forward_block(float *o, size_t o_stride, float *logsumexp, co
 KERNEL(void, kernel_attention_forward_f32)
 (float *o, float *logsumexp, size_t lse_stride, KernelConstView q, KernelConstView k,
  KernelConstView v, const float *bias, const KernelAttentionShape *shape) {
-    size_t width = shape->head_dim;
+    size_t width = value_width(shape);
     size_t o_stride = shape->heads * width;
     size_t group = shape->heads / shape->kv_heads;
 
@@ -246,7 +251,7 @@ typedef struct {
 
 KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_count, size_t kv_first,
                                   size_t kv_count, const KernelAttentionShape *shape) {
-    size_t width = shape->head_dim;
+    size_t width = shape->head_dim, v_width = value_width(shape);
     const float *q = head->q + q_first * head->q_stride;
     const float *k = head->k + kv_first * head->k_stride;
     const float *v = head->v + kv_first * head->v_stride;
@@ -257,7 +262,7 @@ KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_cou
 
     kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, q_count, kv_count, width, shape->scale,
                     q, head->q_stride, k, head->k_stride, 0.0f, p, kv_count);
-    kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, q_count, kv_count, width, 1.0f, d_o,
+    kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, q_count, kv_count, v_width, 1.0f, d_o,
                     head->o_stride, v, head->v_stride, 0.0f, ds, kv_count);
     for (size_t i = 0; i < q_count; i++) {
         size_t seen = keys_seen(shape, q_first + i, kv_first, kv_count);
@@ -268,9 +273,9 @@ KERNEL_INLINE void backward_block(const Head *head, size_t q_first, size_t q_cou
         add_to_row(p + i * kv_count, seen, &head->added, q_first + i, kv_first, shape);
         remake_row(p + i * kv_count, seen, kv_count, head->logsumexp[q_first + i]);
         score_gradient_row(ds + i * kv_count, d_bias, p + i * kv_count, kv_count,
-                           d_o + i * head->o_stride, o + i * head->o_stride, width, shape->scale);
+                           d_o + i * head->o_stride, o + i * head->o_stride, v_width, shape->scale);
     }
-    kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, kv_count, width, q_count, 1.0f, p,
+    kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, kv_count, v_width, q_count, 1.0f, p,
                     kv_count, d_o, head->o_stride, 1.0f, head->dv + kv_first * head->dv_stride,
                     head->dv_stride);
     kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, kv_count, width, q_count, 1.0f, ds,
@@ -302,7 +307,7 @@ KERNEL(void, kernel_attention_backward_f32)
 (KernelView dq, KernelView dk, KernelView dv, float *d_bias, const float *d_o, KernelConstView q,
  KernelConstView k, KernelConstView v, const float *bias, const float *o, const float *logsumexp,
  size_t lse_stride, const KernelAttentionShape *shape) {
-    size_t width = shape->head_dim;
+    size_t width = value_width(shape);
     size_t o_stride = shape->heads * width;
     size_t group = shape->heads / shape->kv_heads;
 
@@ -336,7 +341,7 @@ KERNEL(void, kernel_attention_backward_f32)
                 kernel_zero_f32(head.d_bias, pairs); /* the blocks that are skipped */
             }
             if (h % group == 0) {
-                zero_rows(head.dk, dk.seq_stride, shape->seq_kv, width);
+                zero_rows(head.dk, dk.seq_stride, shape->seq_kv, shape->head_dim);
                 zero_rows(head.dv, dv.seq_stride, shape->seq_kv, width);
             }
             backward_head(&head, shape);

@@ -5,14 +5,14 @@
  * backward pass remake any block of probabilities. Scratch is a few blocks on the stack.
  *
  * q is [batch, seq_q, heads, head_dim]; k and v are [batch, seq_kv, kv_heads, head_dim], all
- * through strided views. Query head h reads key head h / (heads / kv_heads); heads must be a
- * multiple of kv_heads. Causal means that query i sees keys 0 .. i (aligned at the start, as
- * PyTorch's is_causal), with a window of w of these the last w. seq_kv is at least 1. alibi adds
- * slopes to the scores (../alibi.h), and so does bias [seq_q, seq_kv, heads], the same for every
- * batch element, or, as a mask, [batch, seq_q, seq_kv], the same for every head (NULL: none;
- * -INFINITY hides a key, not all keys of a query). No dropout. Bound: arithmetic, 4 (forward) and
- * 10 (backward) operations for each seq_q * seq_kv * head_dim of a head, half of that if causal;
- * with a window, for each pair that it leaves, by blocks.
+ * through strided views; or v, and with it o, has heads v_dim long. Query head h reads key head h
+ * / (heads / kv_heads); heads must be a multiple of kv_heads. Causal means that query i sees keys
+ * 0 .. i (aligned at the start, as PyTorch's is_causal), with a window of w of these the last w.
+ * seq_kv is at least 1. alibi adds slopes to the scores (../alibi.h), and so does bias [seq_q,
+ * seq_kv, heads], the same for every batch element, or, as a mask, [batch, seq_q, seq_kv], the
+ * same for every head (NULL: none; -INFINITY hides a key, not all keys of a query). No dropout.
+ * Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq_q * seq_kv * head_dim
+ * of a head, half of that if causal; with a window, for each pair that it leaves, by blocks.
  */
 #pragma once
 #include "kernels/host/view.h"
@@ -31,10 +31,12 @@ typedef struct {
     float alibi;   /* most of kernel_alibi_slope(); 0: none */
     size_t window; /* of causal attention; 0: none */
     bool masked;   /* the bias is a mask, which has no gradient */
+    size_t v_dim;  /* of v and o; 0: head_dim */
 } KernelAttentionShape;
 
-/* Writes o[batch, seq_q, heads, head_dim] contiguous, and logsumexp[batch, heads, lse_stride] of
- * the scaled scores (natural logarithm). lse_stride >= seq_q; entries past seq_q are left alone. */
+/* Writes o[batch, seq_q, heads, v_dim or head_dim] contiguous, and logsumexp[batch, heads,
+ * lse_stride] of the scaled scores (natural logarithm). lse_stride >= seq_q; entries past seq_q
+ * are left alone. */
 void kernel_attention_forward_f32(float *o, float *logsumexp, size_t lse_stride, KernelConstView q,
                                   KernelConstView k, KernelConstView v, const float *bias,
                                   const KernelAttentionShape *shape);

@@ -344,8 +344,8 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     if (checkpointed) {
         plan_run_drop_saved(run, id);
     }
-    for (uint32_t i = 0; i < node.n_slots; i++) {
-        plan_run_unref(run, given[i]);
+    for (uint32_t i = 0; i < node.n_slots; i++) { /* but for what it has let go of */
+        plan_run_unref(run, run->tape.slots.items[node.slots + i]);
     }
     if (checkpointed) {
         used(run, checkpoint_at(run, node.checkpoint));

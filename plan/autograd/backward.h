@@ -76,6 +76,13 @@ static inline void drop_unwanted(const PlanBackward *b, unsigned i) {
     }
 }
 
+/* Before the node is through: in PyTorch it is several. */
+static inline void let_go_of_gradient(const PlanBackward *b, unsigned i) {
+    PlanTensor *slot = &b->run->tape.slots.items[b->run->tape.nodes.items[b->node].slots + i];
+    plan_run_unref(b->run, *slot);
+    *slot = PLAN_NO_TENSOR;
+}
+
 /* Value i of the op, be it a parameter, an input or an output. */
 static inline void value_operand(const PlanBackward *b, unsigned i) {
     const PlanGraphValue *v = input(b, i);

@@ -6,6 +6,7 @@
 #include "plan/autograd/backward.h"
 #include "plan/autograd/exchange.h"
 #include "plan/autograd/float8.h"
+#include "plan/autograd/latent.h"
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
@@ -387,6 +388,10 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_EXCHANGE_SEND:
         plan_exchange_backward(b);
         return;
+    case PLAN_GRAPH_LATENT_TURN:
+    case PLAN_GRAPH_LATENT_SPLIT:
+        plan_latent_view_backward(b);
+        return;
     case PLAN_GRAPH_TRACED:
         plan_traced_backward(b);
         return;
@@ -394,6 +399,7 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_EXCHANGE_SPLITS:
     case PLAN_GRAPH_EXCHANGE_AWAIT:
     case PLAN_GRAPH_EXCHANGE_ORDER:
+    case PLAN_GRAPH_LATENT_KEPT:
         break;
     }
     g_assert_not_reached();
@@ -571,6 +577,10 @@ static void differentiate(const PlanBackward *b) {
         return;
     case PLAN_OP_CHUNKED_LOSS:
         plan_chunked_loss_backward(b);
+        return;
+#define LATENT_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        plan_latent_backward(b);
         return;
 #define GRADIENT_OP(id, ...) case PLAN_OP_##id:
 #define LIST_OP              GRADIENT_OP

@@ -1,6 +1,7 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/exchange.h"
 #include "plan/autograd/float8.h"
+#include "plan/autograd/latent.h"
 #include "plan/autograd/ring.h"
 #include "plan/autograd/shared-async.h"
 #include "plan/autograd/shared.h"
@@ -229,6 +230,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     }
     if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED ||
         (PlanGraphView)op->kind == PLAN_GRAPH_EXCHANGE_AWAIT ||
+        (PlanGraphView)op->kind == PLAN_GRAPH_LATENT_KEPT ||
         op->kind == PLAN_OP_ZERO_MASKED) { /* in place, where nothing comes back anyhow */
         return;
     }
@@ -276,6 +278,8 @@ static void run_op(PlanRun *run, uint32_t op_id) {
         plan_ring_rows_forward(run, op);
     } else if (plan_exchange_is(op->kind)) {
         plan_exchange_forward(run, op);
+    } else if (plan_latent_is(op->kind)) {
+        plan_latent_forward(run, op);
     } else if (plan_traced_is(op)) {
         plan_traced_forward(run, op_id, op);
     } else if (op->kind >= PLAN_N_OP_KINDS) {

@@ -142,7 +142,8 @@ static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
     bool counts = is_product(run, op) && !is_of_router(run, op);
     bool is_chosen = counts && ++run->n_products % 2 == 1;
     return plan_exchange_takes(op->kind) || is_kept_scatter(run, op) ||
-           op->kind == PLAN_OP_ATTENTION || (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
+           op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_LATENT_ATTENTION ||
+           (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
            (is_chosen && !is_before_scatter(run, op, counts));
 }
 

@@ -62,6 +62,9 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
         [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
         [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
+        [PLAN_OP_LATENT_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+        [PLAN_OP_NORM_COLUMNS] = {3, {0, 1, 3}},
+        [PLAN_OP_SIGMOID] = {1, {1}},
         [PLAN_OP_SILU] = {1, {0}},
         [PLAN_OP_MUL] = {2, {1, 0}},
         [PLAN_OP_TABLE_MUL] = {1, {1}},
@@ -93,10 +96,10 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_PLACE_ROWS] = {1, {1}},
         [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
     };
-    static const Saved nothing, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
-                                of_shared_loss = {3, {1, 4, 3}}, of_compiled_loss = {3, {3, 5, 4}},
-                                of_ring = {7, {1, 0, 2, 4, 3, 6, 5}},
-                                of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
+    static const Saved nothing,
+        of_turn = {1, {1}}, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
+        of_shared_loss = {3, {1, 4, 3}}, of_compiled_loss = {3, {3, 5, 4}},
+        of_ring = {7, {1, 0, 2, 4, 3, 6, 5}}, of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
     /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
      * made again. */
     static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
@@ -110,6 +113,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     }
     if (op->kind >= PLAN_N_OP_KINDS) {
         return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS            ? &of_shared_rows
+               : (PlanGraphView)op->kind == PLAN_GRAPH_LATENT_TURN          ? &of_turn
                : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS          ? &of_shared_loss
                : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_COMPILED_LOSS ? &of_compiled_loss
                : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION

@@ -239,15 +239,25 @@ static void end_broadcast(PlanRun *run, const GArray *buffers, PlanTensor flat) 
     plan_run_unref(run, flat);
 }
 
-/* Those of one dtype go together; a family's are of one. */
+static bool is_complex(const PlanRun *run, uint32_t buffer) {
+    const PlanGraphRope *rope = &run->graph->ropes[0];
+    return run->graph->n_ropes && rope->cosines == rope->sines && rope->cosines == buffer;
+}
+
+/* A family's are in fp32, but for a table of complex numbers. */
+static bool are_alike(const PlanRun *run, uint32_t a, uint32_t b) {
+    return run->graph->traced ? dtype_of_buffer(run, a) == dtype_of_buffer(run, b)
+                              : is_complex(run, a) == is_complex(run, b);
+}
+
+/* Those of one dtype go together. */
 static GPtrArray *grouped(const PlanRun *run, const GArray *buffers) {
     GPtrArray *groups = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     for (uint32_t i = 0; i < buffers->len; i++) {
         uint32_t buffer = g_array_index(buffers, uint32_t, i);
         uint32_t g = 0;
-        while (g < groups->len && run->graph->traced &&
-               dtype_of_buffer(run, g_array_index((GArray *)groups->pdata[g], uint32_t, 0)) !=
-                   dtype_of_buffer(run, buffer)) {
+        while (g < groups->len &&
+               !are_alike(run, g_array_index((GArray *)groups->pdata[g], uint32_t, 0), buffer)) {
             g++;
         }
         if (g == groups->len) {

@@ -504,6 +504,8 @@ static void failures_say_why(void) {
     fails_on_gpu("", 2, "its attention knows no windows");
     plan("llama-toy -n 1 --network-key window=8 --network-key window_by=kernel");
     fails_on_gpu("", 2, "its attention knows no windows");
+    plan("deepseek-toy -n 1");
+    fails_on_gpu("", 2, "it has no kernels for latent attention, nor for scores and groups");
     plan("llama-toy -n 2 --tensor 2 --network-key loss=kernel");
     fails_on_gpu("--local-ranks 2", 2, "it has no kernels for a compiled loss of logits that");
 }

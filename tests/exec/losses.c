@@ -249,6 +249,18 @@ static const char *const with_experts_shared[] = {
     NULL,
 };
 
+/* Latent attention, and routing by groups, which turns then override. */
+#define LATENT "deepseek-toy --network-key routing=in-turn"
+static const char *const with_latent_attention[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 3 --micro-batch 2 --accumulate 2 --checkpointing full",
+    "-n 2 --sharding none --micro-batch 6",
+    "-n 4 --flavour fsdp1 --micro-batch 3",
+    "-n 4 --expert 2 --micro-batch 3 --checkpointing selective-op",
+    "-n 2 --micro-batch 6 --offload params",
+    NULL,
+};
+
 /* More ranks than experts: those that have the same ones share their rows. */
 static const char *const with_experts_cut[] = {
     "-n 1 --micro-batch 8 --sharding none",
@@ -596,6 +608,7 @@ int main(int argc, char **argv) {
                     {"of shared sequences and norms of heads",
                      {LONG_LLAMA " --network-key qk_norm=head", with_sequences_and_norms}},
                     {"of shared experts", {IN_TURN, with_experts_shared}},
+                    {"of latent attention", {LATENT, with_latent_attention}},
                     {"of shared experts, cut,", {TEST_RUN_FEW_EXPERTS, with_experts_cut}},
                     {"of shared experts, beside others,", {BESIDE, with_experts_beside}},
                     {"of shared experts, clipped,", {TEST_RUN_FEW_EXPERTS, with_experts_clipped}},

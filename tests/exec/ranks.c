@@ -50,6 +50,8 @@ static void memory_is_as_predicted(void) {
         "llama-toy -n 2 --freeze module=embed|layers.0",
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",
+        "deepseek-toy -n 3 --param-dtype bf16 --checkpointing full",
+        "deepseek-toy --network-key routing=in-turn -n 4 --expert 2 --checkpointing selective-op",
         "moe-toy --network-key routing=in-turn -n 4 --expert 2 --param-dtype bf16 "
         "--checkpointing full",
         "moe-toy --network-key routing=in-turn --network-key experts=4 -n 8 --expert 2",

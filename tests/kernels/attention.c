@@ -16,6 +16,10 @@ typedef struct {
     float *array; /* borrowed: that array */
 } Case;
 
+static size_t value_width(const KernelAttentionShape *s) {
+    return s->v_dim ? s->v_dim : s->head_dim;
+}
+
 /* The views of an array of all inputs (or of their gradients). */
 static void views(const Case *test, float *array, KernelView *q, KernelView *k, KernelView *v) {
     const KernelAttentionShape *s = &test->shape;
@@ -25,12 +29,12 @@ static void views(const Case *test, float *array, KernelView *q, KernelView *k, 
     case LAYOUT_BSHD:
         *q = kernel_view_bshd(array + test->q_at, s->seq_q, s->heads, s->head_dim);
         *k = kernel_view_bshd(array + test->k_at, s->seq_kv, s->kv_heads, s->head_dim);
-        *v = kernel_view_bshd(array + test->v_at, s->seq_kv, s->kv_heads, s->head_dim);
+        *v = kernel_view_bshd(array + test->v_at, s->seq_kv, s->kv_heads, value_width(s));
         break;
     case LAYOUT_BHSD:
         *q = kernel_view_bhsd(array + test->q_at, s->seq_q, s->heads, s->head_dim);
         *k = kernel_view_bhsd(array + test->k_at, s->seq_kv, s->kv_heads, s->head_dim);
-        *v = kernel_view_bhsd(array + test->v_at, s->seq_kv, s->kv_heads, s->head_dim);
+        *v = kernel_view_bhsd(array + test->v_at, s->seq_kv, s->kv_heads, value_width(s));
         break;
     case LAYOUT_PACKED:
     default:
@@ -97,7 +101,7 @@ static void plain(const double *in, double *out, gpointer data) {
     float *base = test->array;
     KernelView q, k, v;
     g_autofree double *p = g_new(double, s->seq_kv);
-    double *lse = out + s->batch * s->seq_q * s->heads * s->head_dim;
+    double *lse = out + s->batch * s->seq_q * s->heads * value_width(s);
 
     views(test, base, &q, &k, &v); /* for the offsets; the values come from in */
     for (size_t b = 0; b < s->batch; b++) {
@@ -106,7 +110,7 @@ static void plain(const double *in, double *out, gpointer data) {
 
             for (size_t i = 0; i < s->seq_q; i++) {
                 const double *q_row = in + offset(q, base, b, i, h);
-                double *o_row = out + ((b * s->seq_q + i) * s->heads + h) * s->head_dim;
+                double *o_row = out + ((b * s->seq_q + i) * s->heads + h) * value_width(s);
                 size_t seen = s->causal && i + 1 < s->seq_kv ? i + 1 : s->seq_kv;
                 size_t first = first_seen(s, i);
                 double largest = -INFINITY, total = 0.0;
@@ -118,17 +122,17 @@ static void plain(const double *in, double *out, gpointer data) {
                     }
                     largest = MAX(largest, p[j]);
                 }
-                for (size_t d = 0; d < s->head_dim; d++) {
+                for (size_t d = 0; d < value_width(s); d++) {
                     o_row[d] = 0.0;
                 }
                 for (size_t j = first; j < seen; j++) {
                     p[j] = exp(p[j] - largest);
                     total += p[j];
-                    for (size_t d = 0; d < s->head_dim; d++) {
+                    for (size_t d = 0; d < value_width(s); d++) {
                         o_row[d] += p[j] * in[offset(v, base, b, j, kv) + d];
                     }
                 }
-                for (size_t d = 0; d < s->head_dim; d++) {
+                for (size_t d = 0; d < value_width(s); d++) {
                     o_row[d] /= total;
                 }
                 lse[(b * s->heads + h) * s->seq_q + i] = largest + log(total);
@@ -140,6 +144,7 @@ static void plain(const double *in, double *out, gpointer data) {
 static Case new_case(KernelAttentionShape shape, Layout layout, bool has_bias) {
     size_t q = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
     size_t k = shape.batch * shape.seq_kv * shape.kv_heads * shape.head_dim;
+    size_t v = shape.batch * shape.seq_kv * shape.kv_heads * value_width(&shape);
 
     size_t bias = has_bias ? bias_elements(&shape) : 0;
 
@@ -147,15 +152,15 @@ static Case new_case(KernelAttentionShape shape, Layout layout, bool has_bias) {
                   .layout = layout,
                   .k_at = q,
                   .v_at = q + k,
-                  .bias_at = q + 2 * k,
-                  .size = q + 2 * k + bias,
+                  .bias_at = q + k + v,
+                  .size = q + k + v + bias,
                   .has_bias = has_bias};
 }
 
 /* Forward for any case; scores reach far enough apart for the running maximum to matter. */
 static void try_forward_of(KernelAttentionShape shape, Layout layout, bool has_bias) {
     Case test = new_case(shape, layout, has_bias);
-    size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
+    size_t n_out = shape.batch * shape.seq_q * shape.heads * value_width(&shape);
     size_t lse_stride = shape.seq_q + 3;
     size_t n_lse = shape.batch * shape.heads * lse_stride;
     g_autofree float *in = check_random(test.size, -3, 3, 1);
@@ -205,6 +210,8 @@ static void test_forward(void) {
     try_forward((KernelAttentionShape){1, 6, 1, 140, 270, 64, 0.125f, true}, LAYOUT_BSHD);
     try_forward((KernelAttentionShape){1, 6, 2, 300, 300, 16, 0.25f, true, 8}, LAYOUT_PACKED);
     try_forward((KernelAttentionShape){2, 8, 8, 40, 40, 16, 0.25f, false, 8}, LAYOUT_BSHD);
+    try_forward((KernelAttentionShape){2, 4, 2, 150, 150, 12, 0.3f, true, .v_dim = 8}, LAYOUT_BSHD);
+    try_forward((KernelAttentionShape){2, 3, 3, 140, 30, 8, 0.3f, false, .v_dim = 20}, LAYOUT_BHSD);
     const size_t windows[] = {1, 2, 127, 128, 129, 299, 300, 301};
     for (size_t i = 0; i < G_N_ELEMENTS(windows); i++) {
         try_forward((KernelAttentionShape){1, 4, 2, 300, 300, 7, 0.4f, true, 0, windows[i]},
@@ -292,7 +299,7 @@ static void test_masks(void) {
 /* The backward in double, from formulas; itself held against central differences below. */
 static void plain_backward(const Case *test, const double *in, const float *d_o, double *d_in) {
     const KernelAttentionShape *s = &test->shape;
-    size_t n_out = s->batch * s->seq_q * s->heads * s->head_dim;
+    size_t n_out = s->batch * s->seq_q * s->heads * value_width(s);
     g_autofree double *out = g_new(double, n_out + s->batch * s->heads * s->seq_q);
     float *base = test->array;
     KernelView q, k, v;
@@ -306,12 +313,12 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
 
             for (size_t i = 0; i < s->seq_q; i++) {
                 size_t at_q = offset(q, base, b, i, h);
-                size_t at_o = ((b * s->seq_q + i) * s->heads + h) * s->head_dim;
+                size_t at_o = ((b * s->seq_q + i) * s->heads + h) * value_width(s);
                 double lse = out[n_out + (b * s->heads + h) * s->seq_q + i];
                 size_t seen = s->causal && i + 1 < s->seq_kv ? i + 1 : s->seq_kv;
                 double dot = 0.0;
 
-                for (size_t d = 0; d < s->head_dim; d++) {
+                for (size_t d = 0; d < value_width(s); d++) {
                     dot += (double)d_o[at_o + d] * out[at_o + d];
                 }
                 for (size_t j = first_seen(s, i); j < seen; j++) {
@@ -321,6 +328,8 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
 
                     for (size_t d = 0; d < s->head_dim; d++) {
                         score += (double)s->scale * in[at_q + d] * in[at_k + d];
+                    }
+                    for (size_t d = 0; d < value_width(s); d++) {
                         dp += (double)d_o[at_o + d] * in[at_v + d];
                     }
 
@@ -331,8 +340,10 @@ static void plain_backward(const Case *test, const double *in, const float *d_o,
                         d_in[test->bias_at + (i * s->seq_kv + j) * s->heads + h] += p * (dp - dot);
                     }
 
-                    for (size_t d = 0; d < s->head_dim; d++) {
+                    for (size_t d = 0; d < value_width(s); d++) {
                         d_in[at_v + d] += p * (double)d_o[at_o + d];
+                    }
+                    for (size_t d = 0; d < s->head_dim; d++) {
                         d_in[at_q + d] += ds * in[at_k + d];
                         d_in[at_k + d] += ds * in[at_q + d];
                     }
@@ -362,7 +373,7 @@ static void gather_bias_gradient(const KernelAttentionShape *s, const float *d_b
 static void try_backward_of(KernelAttentionShape shape, Layout layout, Reference reference,
                             bool has_bias) {
     Case test = new_case(shape, layout, has_bias);
-    size_t n_out = shape.batch * shape.seq_q * shape.heads * shape.head_dim;
+    size_t n_out = shape.batch * shape.seq_q * shape.heads * value_width(&shape);
     size_t n_lse = shape.batch * shape.heads * shape.seq_q;
     g_autofree float *in = check_random(test.size, -2, 2, 1);
     g_autofree float *d_in = check_poisoned(test.size);
@@ -413,6 +424,11 @@ static void test_backward_differences(void) {
 
         try_backward(shape, LAYOUT_BSHD, AGAINST_DIFFERENCES);
         try_backward(shape, LAYOUT_PACKED, AGAINST_DIFFERENCES);
+        shape.v_dim = 5;
+        try_backward(shape, LAYOUT_BSHD, AGAINST_DIFFERENCES);
+        shape.v_dim = 2;
+        try_backward(shape, LAYOUT_BHSD, AGAINST_DIFFERENCES);
+        shape.v_dim = 0;
         shape.seq_q = 1;
         try_backward(shape, LAYOUT_BHSD, AGAINST_DIFFERENCES);
         shape.seq_q = 9;

@@ -148,6 +148,21 @@ static double real_of(JsonObject *options, const char *key) {
     return has(options, key) ? json_object_get_double_member(options, key) : 0;
 }
 
+static bool is_latent(JsonObject *shape) {
+    return has(shape, "kv_lora_rank") && int_of(shape, "kv_lora_rank") > 0;
+}
+
+static void append_latent(GString *text, JsonObject *shape) {
+    static const char *const keys[] = {"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim",
+                                       "qk_rope_head_dim", "v_head_dim"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys) && is_latent(shape); i++) {
+        if (int_of(shape, keys[i]) > 0) {
+            g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", keys[i],
+                                   int_of(shape, keys[i]));
+        }
+    }
+}
+
 static char *network_text(JsonObject *shape) {
     GString *text = g_string_new("[network]\n");
     const char *kind = text_of(shape, "kind");
@@ -169,7 +184,10 @@ static char *network_text(JsonObject *shape) {
     }
     g_auto(GStrv) list = g_strsplit(keys, " ", -1);
     for (char **key = list; *key; key++) {
-        if (g_str_equal(*key, "ffn") && has(shape, "experts") && int_of(shape, "experts") > 0) {
+        bool is_of_experts = has(shape, "experts") && int_of(shape, "experts") > 0 &&
+                             !(has(shape, "dense_layers") && int_of(shape, "dense_layers") > 0);
+        bool is_heads = g_str_equal(*key, "head_dim") || g_str_equal(*key, "kv_heads");
+        if ((g_str_equal(*key, "ffn") && is_of_experts) || (is_heads && is_latent(shape))) {
             continue;
         }
         g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", *key, int_of(shape, *key));
@@ -201,11 +219,13 @@ static char *network_text(JsonObject *shape) {
         bool kernel = g_str_equal(text_of(shape, "attention"), "flash");
         g_string_append_printf(text, "attention = %s\n", kernel ? "kernel" : "math");
     }
-    static const char *const of_experts[] = {"experts", "experts_per_token", "expert_ffn",
-                                             "shared_ffn"};
+    append_latent(text, shape);
+    static const char *const of_experts[] = {
+        "experts",      "experts_per_token", "expert_ffn",      "shared_ffn",
+        "dense_layers", "expert_groups",     "groups_per_token"};
     bool has_experts = has(shape, "experts") && int_of(shape, "experts") > 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(of_experts) && has_experts; i++) {
-        if (int_of(shape, of_experts[i]) > 0) {
+        if (has(shape, of_experts[i]) && int_of(shape, of_experts[i]) > 0) {
             g_string_append_printf(text, "%s = %" G_GINT64_FORMAT "\n", of_experts[i],
                                    int_of(shape, of_experts[i]));
         }
@@ -213,6 +233,15 @@ static char *network_text(JsonObject *shape) {
     if (has_experts) {
         g_string_append_printf(text, "route_norm = %s\n",
                                flag_of(shape, "route_norm") ? "yes" : "no");
+    }
+    if (has_experts && has(shape, "score")) {
+        char scale[G_ASCII_DTOSTR_BUF_SIZE];
+        g_string_append_printf(text, "score = %s\nroute_bias = %s\n", text_of(shape, "score"),
+                               flag_of(shape, "route_bias") ? "yes" : "no");
+        if (real_of(shape, "route_scale") != 1) {
+            g_string_append_printf(text, "route_scale = %s\n",
+                                   plan_double_text(scale, real_of(shape, "route_scale")));
+        }
     }
     if (has_experts && has(shape, "routing")) {
         g_string_append_printf(text, "routing = %s\n", text_of(shape, "routing"));

@@ -164,6 +164,8 @@ int main(int argc, char **argv) {
                          agrees);
     g_test_add_data_func("/oracle/numbers/llama with one layer for q, k and v", "joined", agrees);
     g_test_add_data_func("/oracle/numbers/llama with experts", "experts", agrees);
+    g_test_add_data_func("/oracle/numbers/llama with latent attention, groups of experts",
+                         "deepseek", agrees);
     g_test_add_data_func("/oracle/numbers/llama of transformers' modules", "transformers", agrees);
     g_test_add_data_func("/oracle/numbers/mixtral of transformers' modules", "mixtral", agrees);
     g_test_add_data_func("/oracle/numbers/qwen 3 moe of transformers' modules", "qwen3-moe",

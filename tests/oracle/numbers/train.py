@@ -21,7 +21,9 @@ import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
 NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq",
-           "experts", "experts_per_token", "expert_ffn", "shared_ffn", "unturned_every", "global_every", "window")
+           "experts", "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "expert_groups",
+           "groups_per_token", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+           "unturned_every", "global_every", "window")
 
 
 def read_options():
@@ -51,13 +53,13 @@ def read_shape(path):
             fields[key] = int(value)
         elif key in ("bias", "positions", "code"):
             pass  # variants.py, made_by_transformers
-        elif key in ("tied", "gated", "qkv_bias", "route_norm"):
+        elif key in ("tied", "gated", "qkv_bias", "route_norm", "route_bias"):
             fields[key] = value == "yes"
         elif key == "gelu":
             fields[key] = {"tanh": "tanh", "erf": "none", "ops": "ops"}[value]
         elif key == "attention":
             fields[key] = {"math": "math-eager", "math-fp32": "math-eager", "kernel": "flash"}[value]
-        elif key in ("qk_norm", "norm_at", "block", "qkv", "rope", "gate_up", "gate", "norm_weight"):
+        elif key in ("qk_norm", "norm_at", "block", "qkv", "rope", "gate_up", "gate", "norm_weight", "score"):
             fields[key] = value
         elif key in ("rope_base", "local_rope_base", "rotary_share", "dropout") or key.endswith("_scale"):
             fields[key] = float(value)

@@ -101,7 +101,9 @@ def of_copies(mesh):
 
 
 def wrap_experts(block, options, mesh, more):
-    """More ranks than experts cut each expert by its rows."""
+    """More ranks than experts cut each expert by its rows. A block without experts is left as it is."""
+    if not has_experts(block):
+        return
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import Shard
     cuts_rows = mesh.size() // of_copies(mesh) * options.expert > block.mlp.shape.experts
@@ -110,11 +112,19 @@ def wrap_experts(block, options, mesh, more):
     block.mlp.experts.set_gradient_divide_factor(options.world // options.pipeline // options.tensor)
 
 
+def has_experts(block):
+    return hasattr(block.mlp, "experts")
+
+
+def with_experts(block):
+    return [block, block.mlp.experts] if has_experts(block) else [block]
+
+
 def prefetch_experts(blocks):
     """The host's reading would hold back what FSDP2 gathers ahead by itself."""
     for block, after in zip(blocks, blocks[1:]):
-        block.set_modules_to_forward_prefetch([after, after.mlp.experts])
-        after.set_modules_to_backward_prefetch([block, block.mlp.experts])
+        block.set_modules_to_forward_prefetch(with_experts(after))
+        after.set_modules_to_backward_prefetch(with_experts(block))
 
 
 def noted(x):

@@ -4,9 +4,10 @@ token keeps its experts, and all tensors have tokens x experts-per-token rows.
 The operations, their order and the names that hold their results are those of torchtitan's MoE, without expert
 parallelism unless expert_parallel.py adds it (torchtitan/models/common/moe.py at 71213cf1 and token_dispatcher.py at e04d67ef, 2026): scores in fp32,
 top-k, a stable sort by expert, rows gathered, products grouped by expert, rows scored behind the experts and
-scattered back. Of its own: the products are in the network's dtype, which torchtitan casts to bf16 (no copies in bf16); what
+scattered back. A bias that balances (route_bias) is added where experts are chosen, of groups of experts the best are kept
+(expert_groups). Of its own: the products are in the network's dtype, which torchtitan casts to bf16 (no copies in bf16); what
 is scattered is added by PyTorch's own scatter_add; the sum has a name of its own, so that what it was added to goes when
-the call returns, and nothing is made between; no bias balances the experts."""
+the call returns, and nothing is made between; what moves the bias, once a step (an all-reduce of the counts), is left out."""
 
 import torch
 import torch.nn.functional as F
@@ -77,20 +78,37 @@ class Router(nn.Module):
         self.shape = shape
         self.gate = WideLinear(shape.width, shape.experts, bias=False)
 
-    def forward(self, x):
+    def forward(self, x, bias=None):
         scores = self.gate(x)
-        scores = F.softmax(scores, dim=1)
-        unused, chosen = torch.topk(scores, k=self.shape.experts_per_token, dim=-1, sorted=False)
+        if self.shape.score == "sigmoid":
+            scores = torch.sigmoid(scores)
+        else:
+            scores = F.softmax(scores, dim=1)
+        to_choose = scores if bias is None else scores + bias
+        if self.shape.expert_groups:
+            to_choose = self.of_best_groups(to_choose)
+        unused, chosen = torch.topk(to_choose, k=self.shape.experts_per_token, dim=-1, sorted=False)
         top = picked(scores, chosen)
         if self.shape.routing == "in-turn":
             chosen, top = self.in_turn(scores)
         if self.shape.route_norm:
             total = top.sum(dim=-1, keepdim=True) + 1e-20
             top = top / total
-        top = top * 1.0
+        top = top * self.shape.route_scale
         counts = count(chosen, self.shape.experts)
         return top, chosen, counts
 
+    def of_best_groups(self, to_choose):
+        """Experts of the groups whose two best scores are the largest; -inf for others."""
+        groups = self.shape.expert_groups
+        grouped = to_choose.view(-1, groups, self.shape.experts // groups)
+        best, unused = grouped.topk(2, dim=-1)
+        of_groups = best.sum(dim=-1)
+        unused, which = torch.topk(of_groups, k=self.shape.groups_per_token, dim=-1, sorted=False)
+        hidden = torch.ones_like(of_groups, dtype=torch.bool)
+        hidden.scatter_(1, which, False)
+        to_choose = grouped.masked_fill(hidden.unsqueeze(-1), float("-inf")).view(-1, self.shape.experts)
+        return to_choose
 
     def in_turn(self, scores):
         tokens, each = scores.size(0), self.shape.experts_per_token
@@ -135,12 +153,13 @@ class Experts(nn.Module):
         self.experts = GroupedExperts(shape)
         self.router = Router(shape)
         self.shared = SwiGlu(shape.width, shape.shared_ffn) if shape.shared_ffn else None
+        self.register_buffer("bias", torch.zeros(shape.experts, dtype=torch.float32) if shape.route_bias else None)
         self.register_buffer("tokens_per_expert", torch.zeros(shape.experts, dtype=torch.float32), persistent=False)
 
     def forward(self, x):
         batch, seq, width = x.shape
         x = x.view(-1, width)
-        top, chosen, counts = self.router(x)
+        top, chosen, counts = self.router(x, self.bias)
         with torch.no_grad():
             self.tokens_per_expert.add_(counts)
         scores, tokens, counts = self.sorted_by_expert(top, chosen)

@@ -16,7 +16,8 @@ def add_training_options(p):
     net.add_argument("--program", metavar="FILE.PY", help="a network of its own, instead of a preset: program_network.py")
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
     for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
-                 "expert-ffn", "shared-ffn", "unturned-every", "global-every", "window", "document"):
+                 "expert-ffn", "shared-ffn", "dense-layers", "expert-groups", "groups-per-token", "q-lora-rank", "kv-lora-rank",
+                 "qk-nope-head-dim", "qk-rope-head-dim", "v-head-dim", "unturned-every", "global-every", "window", "document"):
         net.add_argument("--" + name, type=int, help="replaces the preset's value")
     net.add_argument("--local-rope-base", type=float, help="llama: of blocks that are not each --global-every-th")
     net.add_argument("--norm-weight", choices=("plain", "from-one"), help="llama: RMSNorm's, as it is or from one on (Gemma)")
@@ -42,6 +43,9 @@ def add_training_options(p):
     net.add_argument("--qk-norm", choices=("none", "head", "width"), help="llama: RMSNorm of q and k")
     net.add_argument("--norm-at", choices=("before", "after", "both"), help="llama: the norms of attention and hidden layer")
     net.add_argument("--route-norm", action=argparse.BooleanOptionalAction, help="llama with experts: scores are divided by their sum")
+    net.add_argument("--score", choices=("softmax", "sigmoid"), help="llama with experts: what makes scores")
+    net.add_argument("--route-scale", type=float, help="llama with experts: what a token's scores are multiplied by")
+    net.add_argument("--route-bias", action=argparse.BooleanOptionalAction, help="llama with experts: a balancing bias")
     net.add_argument("--routing", choices=("scores", "in-turn"), help="llama with experts: tokens go to experts by turns")
     net.add_argument("--rotary-share", type=float, help="neox, phi: of each head's numbers, those that are turned")
     net.add_argument("--block", choices=("parallel", "sequential"), help="neox: the hidden layer beside attention or behind it")
@@ -140,7 +144,9 @@ def make_shape(options):
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
                  "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
-                 "experts_per_token", "expert_ffn", "shared_ffn", "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective", "selective_scattered"):
+                 "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "score", "expert_groups", "groups_per_token",
+                 "route_scale", "route_bias", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "selective", "selective_scattered"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)

@@ -1,0 +1,20 @@
+/* plan/autograd/latent.h - latent attention, and routing beside it, as torchtitan's DeepSeek-V3
+ * calls PyTorch (models/latent.c; recorded: tests/oracle/, deepseek-*).
+ *
+ * What is turned of each head is pairs of complex numbers in fp32: widened, multiplied, rounded,
+ * each a kernel; backward the same, and the table's conjugate before the product. In fp32 nothing
+ * is widened, but backward a gradient that lies in longer rows is copied before its pairs are seen.
+ * Inside plan/ only.
+ */
+#pragma once
+
+#include "plan/autograd/backward.h"
+
+static inline bool plan_latent_is(uint32_t kind) {
+    return kind == (uint32_t)PLAN_GRAPH_LATENT_TURN || kind == (uint32_t)PLAN_GRAPH_LATENT_KEPT;
+}
+
+void plan_latent_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_latent_view_backward(const PlanBackward *b);
+/* Of LATENT_OPs. */
+void plan_latent_backward(const PlanBackward *b);
