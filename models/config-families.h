@@ -15,6 +15,8 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c);
 bool model_config_rest_of_olmo3(const ModelConfig *c);
 bool model_config_rest_of_mixtral(const ModelConfig *c);
 bool model_config_rest_of_qwen3_moe(const ModelConfig *c);
+bool model_config_rest_of_deepseek_v2(const ModelConfig *c);
+bool model_config_rest_of_deepseek_v3(const ModelConfig *c);
 
 /* config-decoders.c: those with LayerNorm, and T5. */
 bool model_config_rest_of_gpt2(const ModelConfig *c);

@@ -55,11 +55,22 @@ bool model_config_is(const ModelConfig *c, const char *name, gint64 number) {
     return !node || (model_config_is_whole(node) && json_node_get_int(node) == number);
 }
 
-bool model_config_count(const ModelConfig *c, const char *name, gint64 otherwise, gint64 *ret) {
+static bool count_from(const ModelConfig *c, const char *name, gint64 least, gint64 otherwise,
+                       gint64 *ret) {
     JsonNode *node = model_config_field(c, name);
     *ret = model_config_is_whole(node) ? json_node_get_int(node) : otherwise;
-    return (*ret >= 1 && (!node || model_config_is_whole(node))) ||
-           model_config_refuse(c, "the field '%s' must be a whole number from 1", name);
+    return (*ret >= least && (!node || model_config_is_whole(node))) ||
+           model_config_refuse(c, "the field '%s' must be a whole number from %" G_GINT64_FORMAT,
+                               name, least);
+}
+
+bool model_config_count(const ModelConfig *c, const char *name, gint64 otherwise, gint64 *ret) {
+    return count_from(c, name, 1, otherwise, ret);
+}
+
+bool model_config_count_or_none(const ModelConfig *c, const char *name, gint64 otherwise,
+                                gint64 *ret) {
+    return count_from(c, name, 0, otherwise, ret);
 }
 
 bool model_config_within(const ModelConfig *c, const char *name, ModelConfig *ret) {

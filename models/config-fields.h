@@ -30,6 +30,9 @@ bool model_config_is_whole(JsonNode *node); /* NULL: it is none */
 bool model_config_is(const ModelConfig *c, const char *name, gint64 number);
 /* From 1 on; `otherwise` where it does not stand. */
 bool model_config_count(const ModelConfig *c, const char *name, gint64 otherwise, gint64 *ret);
+/* The same from 0 on. */
+bool model_config_count_or_none(const ModelConfig *c, const char *name, gint64 otherwise,
+                                gint64 *ret);
 /* The object that the field is; what stands in none where it is no object. */
 bool model_config_within(const ModelConfig *c, const char *name, ModelConfig *ret);
 /* The array that the field is; NULL: it is none. */

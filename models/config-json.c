@@ -40,17 +40,12 @@ static const char *const flags[] = {"add_cross_attention",
                                     "norm_topk_prob",
                                     "output_router_logits",
                                     "use_bidirectional_attention",
+                                    "rope_interleave",
                                     NULL};
-static const char *const texts[] = {"model_type",
-                                    "activation_function",
-                                    "hidden_act",
-                                    "hidden_activation",
-                                    "feed_forward_proj",
-                                    "attn_type",
-                                    "norm_type",
-                                    "rope_type",
-                                    "type",
-                                    NULL};
+static const char *const texts[] = {
+    "model_type",        "activation_function", "hidden_act", "hidden_activation",
+    "feed_forward_proj", "attn_type",           "norm_type",  "scoring_func",
+    "topk_method",       "rope_type",           "type",       NULL};
 
 static const char *const objects[] = {"attn_config", "rope_scaling", "rope_parameters", NULL};
 
@@ -108,6 +103,13 @@ static void append_code(const ModelConfig *c, const char *model_type) {
 #define DECODER_NUMBERS                                                                            \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "
 
+#define DEEPSEEK_NUMBERS                                                                           \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "       \
+    "experts=n_routed_experts experts_per_token=num_experts_per_tok "                              \
+    "expert_ffn=moe_intermediate_size kv_lora_rank=kv_lora_rank:512 "                              \
+    "qk_nope_head_dim=qk_nope_head_dim:128 qk_rope_head_dim=qk_rope_head_dim:64 "                  \
+    "v_head_dim=v_head_dim:128 q_lora_rank=q_lora_rank?"
+
 static const Type types[] = {
     {"gpt2", "gpt",
      "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions",
@@ -121,6 +123,10 @@ static const Type types[] = {
      "attention_dropout:0", false, model_config_rest_of_mixtral},
     {"qwen3_moe", "llama", EXPERT_NUMBERS "expert_ffn=moe_intermediate_size", "attention_dropout:0",
      false, model_config_rest_of_qwen3_moe},
+    {"deepseek_v2", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
+     model_config_rest_of_deepseek_v2},
+    {"deepseek_v3", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
+     model_config_rest_of_deepseek_v3},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
     {"gemma", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256", "attention_dropout:0",

@@ -227,3 +227,88 @@ bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
     return model_config_append_number(c, experts) && has_plain_router(c) &&
            model_config_rest_of_llama(c);
 }
+
+/* Of the first blocks, and of experts that all tokens go to: as many as there are, side by side. */
+static bool append_deepseek_layers(const ModelConfig *c, gint64 dense) {
+    gint64 ffn, shared;
+    if (!model_config_is(c, "moe_layer_freq", 1)) {
+        return model_config_refuse(c, "moe_layer_freq other than 1 is not known");
+    }
+    if (!model_config_count_or_none(c, "first_k_dense_replace", dense, &dense) ||
+        !model_config_count_or_none(c, "n_shared_experts", 0, &shared) ||
+        !model_config_count(c, "moe_intermediate_size", 1, &ffn)) {
+        return false;
+    }
+    if (shared > 0) {
+        model_config_append_whole(c, "shared_ffn", shared * ffn, "n_shared_experts");
+    }
+    if (dense > 0) {
+        model_config_append_whole(c, "dense_layers", dense, "first_k_dense_replace");
+        return model_config_append_number(c, "ffn=intermediate_size");
+    }
+    return true;
+}
+
+/* One group is all experts. */
+static bool append_deepseek_groups(const ModelConfig *c, gint64 groups) {
+    gint64 kept;
+    if (!model_config_count(c, "n_group", groups, &groups) ||
+        !model_config_count(c, "topk_group", groups, &kept)) {
+        return false;
+    }
+    if (groups > 1) {
+        model_config_append_whole(c, "expert_groups", groups, "n_group");
+        model_config_append_whole(c, "groups_per_token", kept, "topk_group");
+    }
+    return true;
+}
+
+/* What both have; each token's keys are of as many heads as its queries. */
+static bool append_deepseek(const ModelConfig *c, const char *score, bool divides) {
+    gint64 heads, kv_heads;
+    double scale;
+    if (!model_config_count(c, "num_attention_heads", 1, &heads) ||
+        !model_config_count(c, "num_key_value_heads", heads, &kv_heads) ||
+        !model_config_number(c, "routed_scaling_factor", 1, &scale)) {
+        return false;
+    }
+    if (kv_heads != heads) {
+        return model_config_refuse(c, "num_key_value_heads must be num_attention_heads");
+    }
+    const char *told = model_config_text(c, "scoring_func", score);
+    if (!g_str_equal(told, score)) {
+        return model_config_refuse(c, "scoring_func '%s' is not known of this model_type; %s is",
+                                   told, score);
+    }
+    model_config_append(c, "route_norm",
+                        model_config_flag(c, "norm_topk_prob", divides) ? "yes" : "no",
+                        "norm_topk_prob");
+    if (scale != 1) {
+        model_config_append_double(c, "route_scale", scale, "routed_scaling_factor");
+    }
+    g_string_append_printf(c->ini, "rope = complex\nscore = %s\n", score);
+    return has_plain_router(c) && model_config_rest_of_llama(c);
+}
+
+/* A softmax's scores; of groups the best ones, where the method says so. */
+bool model_config_rest_of_deepseek_v2(const ModelConfig *c) {
+    const char *method = model_config_text(c, "topk_method", "greedy");
+    bool grouped = g_str_equal(method, "group_limited_greedy");
+    if (!grouped && !g_str_equal(method, "greedy")) {
+        return model_config_refuse(
+            c, "topk_method '%s' is not known; greedy and group_limited_greedy are", method);
+    }
+    return append_deepseek_layers(c, 0) && (!grouped || append_deepseek_groups(c, 1)) &&
+           append_deepseek(c, "softmax", false);
+}
+
+/* Each score by itself, and a bias that balances the experts. */
+bool model_config_rest_of_deepseek_v3(const ModelConfig *c) {
+    const char *method = model_config_text(c, "topk_method", "noaux_tc");
+    if (!g_str_equal(method, "noaux_tc")) {
+        return model_config_refuse(c, "topk_method '%s' is not known; noaux_tc is", method);
+    }
+    g_string_append(c->ini, "route_bias = yes\n");
+    return append_deepseek_layers(c, 3) && append_deepseek_groups(c, 8) &&
+           append_deepseek(c, "sigmoid", true);
+}
