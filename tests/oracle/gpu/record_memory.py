@@ -219,7 +219,7 @@ def train_step(model, optimizer, batch, options, meter):
     phases['backward'] = meter.phase_ends()
     meter.phase_begins('optimizer')
     if options.clip:
-        parallel.clip([model], options.clip)
+        parallel.clip([model], options.clip, options)
     optimizer.step()
     optimizer.zero_grad(set_to_none=not options.keep_gradients)
     phases['optimizer'] = meter.phase_ends()

@@ -133,20 +133,19 @@ def noted(x):
     return x
 
 
-def are_shared(model):
-    return any(getattr(module, "is_shared", False) for module in model.modules())
-
-
-def clip(models, limit, stages=None):
+def clip(models, limit, stages=None, axis="expert"):
     """As torchtitan's _clip_grad_norm_with_ep (torchtitan/distributed/utils.py): a norm of the experts' and one of the rest, and of
-    stages the square of both added up over them."""
+    stages the square of both added up over them. So of any parameters whose mesh has an axis more than that of the rest."""
     ours, others = [], []
     for parameter in (p for model in models for p in model.parameters()):
-        (ours if "expert" in parameter.device_mesh.mesh_dim_names else others).append(parameter)
+        mesh = getattr(parameter, "device_mesh", None)
+        (ours if mesh and axis in mesh.mesh_dim_names else others).append(parameter)
     norm_ours = nn.utils.get_total_norm([p.grad for p in ours])
     if isinstance(norm_ours, torch.distributed.tensor.DTensor):
         norm_ours = norm_ours.full_tensor()
-    norm_others = nn.utils.get_total_norm([p.grad for p in others]).full_tensor()
+    norm_others = nn.utils.get_total_norm([p.grad for p in others])
+    if isinstance(norm_others, torch.distributed.tensor.DTensor):
+        norm_others = norm_others.full_tensor()
     total = norm_ours ** 2.0 + norm_others ** 2.0
     total **= 1.0 / 2.0
     if stages:

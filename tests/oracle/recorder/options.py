@@ -87,8 +87,11 @@ def add_training_options(p):
     par.add_argument("--rank", type=int, default=0)
     par.add_argument("--shard-size", type=int, help="ranks per shard group (hybrid sharding)")
     par.add_argument("--tensor", type=int, default=1, help="fsdp2, llama: ranks that share a layer, side by side in the world")
-    par.add_argument("--tensor-plan", choices=("torchtitan", "ends-whole"), default="torchtitan",
-                     help="with --tensor: the embedding and the logits too, or as KempnerForge has it")
+    par.add_argument("--tensor-plan", choices=("torchtitan", "ends-whole", "logits-whole"), default="torchtitan",
+                     help="with --tensor: the embedding and the logits too; as KempnerForge has it; or, without --sequence-parallel, "
+                          "the logits, which all get, but not the embedding, as transformers has it")
+    par.add_argument("--sequence-parallel", action=argparse.BooleanOptionalAction, default=None,
+                     help="with --tensor: between layers each rank has its part of each sequence (the default), or all of it")
     par.add_argument("--loss-parallel", action=argparse.BooleanOptionalAction, default=True,
                      help="with --tensor: logits stay apart, and so does the loss")
     par.add_argument("--async-tensor", action="store_true", default=None,

@@ -117,9 +117,10 @@ def make_schedule(networks, options, shape, mesh, device, loss_of, recorder):
     schedules._PipelineSchedule._warmup_p2p = without_asking
     last = count_stages(options) - 1
     computes = parallel.DTYPES[options.param_dtype or options.model_dtype]
+    cut_among = 1 if options.sequence_parallel is False else options.tensor
     with torch.device("meta"):
         tokens = torch.empty(options.batch, shape.seq, dtype=torch.int64)
-        hidden = torch.empty(options.batch, shape.seq // options.tensor, shape.width, dtype=computes, requires_grad=True)
+        hidden = torch.empty(options.batch, shape.seq // cut_among, shape.width, dtype=computes, requires_grad=True)
         logits = torch.empty(options.batch, shape.seq, shape.vocab, dtype=computes, requires_grad=True)
     of_rank = [PipelineStage(network, stage, last + 1, device, group=mesh["pipeline"].get_group(),
                              input_args=hidden if stage else tokens, output_args=logits if stage == last else hidden)

@@ -39,8 +39,12 @@ def share_layers(network, mesh, options):
                                                    SequenceParallel, parallelize_module)
     if network.shape.kind != "llama":
         raise SystemExit("--tensor is of llama alone")
+    if options.sequence_parallel is False:
+        return _share_without_sequences(network, mesh, options)
     if options.tensor_plan == "ends-whole":
         return _share_blocks_alone(network, mesh)
+    if options.tensor_plan == "logits-whole":
+        raise SystemExit("--tensor-plan logits-whole is recorded with --no-sequence-parallel")
     whole_loss = not options.loss_parallel
     ends = {
         "embed": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
@@ -66,6 +70,29 @@ def share_layers(network, mesh, options):
             "mlp": gather(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
             "mlp.gate": columns(), "mlp.up": columns(),
             "mlp.down": rows(output_layouts=Shard(1))})
+
+
+def _share_without_sequences(network, mesh, options):
+    """ColwiseParallel and RowwiseParallel as they are by default: what a layer is given is whole on each rank, and so is what the
+    ranks' results add up to. The ends: as PyTorch's tutorial has them; whole, as in KempnerForge's stages (kempnerforge/distributed/
+    tensor_parallel.py); or the head alone, whose logits all get, as transformers' plan for a Llama (colwise_gather_output)."""
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    if network.shape.qk_norm != "none":
+        raise SystemExit("--no-sequence-parallel: nobody adds up the gradients of q's and k's norms")
+    ends = {}
+    if options.tensor_plan == "torchtitan":
+        ends["embed"] = RowwiseParallel(input_layouts=Replicate())
+        ends["head"] = ColwiseParallel(output_layouts=Shard(-1) if options.loss_parallel else Replicate(),
+                                       use_local_output=not options.loss_parallel)
+    elif options.tensor_plan == "logits-whole":
+        ends["head"] = ColwiseParallel(output_layouts=Replicate())
+    has = dict(network.named_children())  # a stage has not all of them
+    parallelize_module(network, mesh, {name: style for name, style in ends.items() if name in has})
+    columns = dict.fromkeys(("attn.q", "attn.k", "attn.v", "mlp.gate", "mlp.up"), ColwiseParallel())
+    rows = dict.fromkeys(("attn.o", "mlp.down"), RowwiseParallel())
+    for block in network.layers.children():
+        parallelize_module(block, mesh, columns | rows)
 
 
 def _share_head_norms(attention, mesh):
@@ -104,7 +131,7 @@ def _share_blocks_alone(network, mesh):
 
 def loss_region(options):
     """Where the loss of logits that stay apart is made, and its backward."""
-    if options.tensor == 1 or not options.loss_parallel or options.tensor_plan == "ends-whole":
+    if options.tensor == 1 or not options.loss_parallel or options.tensor_plan != "torchtitan":
         return contextlib.nullcontext()
     from torch.distributed.tensor.parallel import loss_parallel
     return loss_parallel()
