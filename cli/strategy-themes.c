@@ -11,7 +11,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
     {"memory", "checkpointing checkpoint_place checkpoint_early_stop offload allocator"},
     {"what is trained: all, a part, or adapters", "freeze lora_rank lora_alpha lora_on lora_dtype"},
     {"layers, sequences, stages and experts that ranks share",
-     "tensor tensor_plan async_tensor context pipeline pipeline_schedule pipeline_stages "
+     "tensor tensor_plan sequence_parallel async_tensor context pipeline pipeline_schedule "
+     "pipeline_stages "
      "pipeline_split expert"},
     {"when collectives begin",
      "backward_prefetch forward_prefetch limit_all_gathers bucket_view bucket_mb"},

@@ -67,6 +67,8 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->trained = pass->trained;
     graph->tensor = MAX(pass->tensor, 1);
     graph->whole_ends = pass->whole_ends;
+    graph->whole_head = pass->whole_head;
+    graph->whole_tokens = pass->whole_tokens;
     graph->async_tensor = pass->async_tensor;
     graph->context = MAX(pass->context, 1);
     graph->document = pass->document;
@@ -171,7 +173,10 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .n_stages = (uint32_t)(strategy->pipeline * strategy->pipeline_stages),
                       .split = (PlanPipelineSplit)strategy->pipeline_split,
                       .async_tensor = strategy->async_tensor == PLAN_YES,
-                      .whole_ends = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE,
+                      .whole_ends = strategy->tensor_plan != PLAN_TENSOR_TORCHTITAN,
+                      .whole_head = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE &&
+                                    strategy->sequence_parallel == PLAN_NO,
+                      .whole_tokens = strategy->sequence_parallel == PLAN_NO,
                       .dtype = plan_strategy_param_dtype(strategy),
                       .autocast = strategy->autocast,
                       .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,

@@ -231,6 +231,8 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
     } else if (n->qk_norm == MODEL_QK_NORM_WIDTH || n->norm_at != MODEL_NORM_BEFORE) {
         why = "norms of q and k as a whole, or norms behind the layers; set qk_norm = head or none "
               "and norm_at = before";
+    } else if (n->qk_norm != MODEL_QK_NORM_NONE && s->sequence_parallel == PLAN_NO) {
+        why = "norms of q and k, whose gradients nobody adds up; set sequence_parallel=yes";
     } else if (n->qk_norm != MODEL_QK_NORM_NONE &&
                (s->float8 != PLAN_FLOAT8_NONE || s->async_tensor == PLAN_YES ||
                 s->tensor_plan != PLAN_TENSOR_TORCHTITAN)) {

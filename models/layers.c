@@ -245,7 +245,7 @@ static uint32_t times_row(const ModelWalk *w, uint32_t x, uint32_t row, uint64_t
 /* Where ranks share layers a node of its own makes a DTensor of what a norm is given: gradients of
  * all its uses meet there. */
 static uint32_t as_dtensor(const ModelWalk *w, uint32_t x, uint64_t rows, uint64_t width) {
-    return w->graph->tensor > 1
+    return plan_graph_cuts_tokens(w->graph)
                ? plan_graph_heads(w->graph, x, 1, rows, 1, width, PLAN_HEADS_AS_THEY_ARE)
                : x;
 }

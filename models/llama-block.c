@@ -137,7 +137,7 @@ PlanGraphTokens model_llama_tokens_between(const ModelLlama *llama) {
 uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x) {
     PlanGraphTokens tokens = model_llama_tokens_between(llama);
     PlanGraph *graph = llama->walk.graph;
-    if (graph->tensor == 1) {
+    if (!plan_graph_cuts_tokens(graph)) {
         return x;
     }
     uint32_t gathered = plan_graph_shared_gather(graph, x, &tokens);
@@ -146,17 +146,28 @@ uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x) {
     return gathered;
 }
 
+uint32_t model_llama_read_by_columns(const ModelLlama *llama, uint32_t x) {
+    PlanGraphTokens tokens = model_llama_tokens_between(llama);
+    PlanGraph *graph = llama->walk.graph;
+    return graph->whole_tokens ? plan_graph_shared_read(graph, x, &tokens) : x;
+}
+
 /* What a further layer reads that reads the same: where each gathers for itself a compiler finds
  * that done, but not what backward scatters of each. */
 static uint32_t gather_again(const ModelLlama *llama, uint32_t own, uint32_t gathered) {
+    if (llama->walk.graph->whole_tokens) {
+        return model_llama_read_by_columns(llama, gathered);
+    }
     PlanGraphTokens tokens = model_llama_tokens_between(llama);
     PlanGraph *graph = llama->walk.graph;
     return graph->whole_ends ? plan_graph_shared_again(graph, own, gathered, &tokens) : gathered;
 }
 
-uint32_t model_llama_scatter_tokens(const ModelLlama *llama, uint32_t x) {
+uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x) {
     PlanGraphTokens tokens = model_llama_tokens_between(llama);
-    return plan_graph_shared_scatter(llama->walk.graph, x, &tokens);
+    PlanGraph *graph = llama->walk.graph;
+    return (graph->whole_tokens ? plan_graph_shared_sum : plan_graph_shared_scatter)(graph, x,
+                                                                                     &tokens);
 }
 
 /* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds
@@ -168,7 +179,7 @@ static uint32_t run_by_rows(const ModelLlama *llama, const ModelLayer *layer, ui
     if (graph->tensor == 1) {
         return y;
     }
-    uint32_t own = model_llama_scatter_tokens(llama, y);
+    uint32_t own = model_llama_join_ranks(llama, y);
     plan_graph_keep(graph, x);
     plan_graph_let_go_after(graph, x, y);
     return own;
@@ -207,7 +218,8 @@ typedef struct {
 static Heads run_layers(const ModelLlama *llama, const ModelLlamaBlock *block,
                         const ModelAttention *attention, uint32_t own, uint32_t x) {
     const ModelWalk *w = &llama->walk;
-    uint32_t q = run_q_or_k(llama, attention, &block->q, &block->q_norm, x, 'q');
+    uint32_t read = model_llama_read_by_columns(llama, x);
+    uint32_t q = run_q_or_k(llama, attention, &block->q, &block->q_norm, read, 'q');
     uint32_t k =
         run_q_or_k(llama, attention, &block->k, &block->k_norm, gather_again(llama, own, x), 'k');
     uint32_t v = model_run_linear(w, &block->v, gather_again(llama, own, x),
@@ -377,7 +389,8 @@ static uint32_t run_hidden(const ModelLlama *llama, const ModelLlamaBlock *block
     const ModelWalk *w = &llama->walk;
     bool fused = w->graph->fused;
     uint64_t n = w->rows * llama->ffn;
-    uint32_t gate = model_run_linear(w, &block->gate, x, llama->ffn, w->width);
+    uint32_t gate = model_run_linear(w, &block->gate, model_llama_read_by_columns(llama, x),
+                                     llama->ffn, w->width);
     uint32_t open = fused ? gate : run_gate(llama, block, gate);
     uint32_t up =
         model_run_linear(w, &block->up, gather_again(llama, own, x), llama->ffn, w->width);
@@ -500,7 +513,7 @@ ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock
     uint32_t others[MODEL_MOST_OTHERS];
     unsigned n = block_arguments(llama, block, others);
     model_enter_block(w, block->module, stream, others, n);
-    if (w->graph->whole_ends && is_first) {
+    if (w->graph->whole_ends && plan_graph_cuts_tokens(w->graph) && is_first) {
         PlanGraphTokens tokens = model_llama_tokens_between(llama);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
     }

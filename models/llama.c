@@ -50,10 +50,12 @@ static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, 
     if (w->graph->tensor == 1) {
         return model_run_embedding(w, embed, tokens, w->rows, llama->vocab);
     }
+    if (w->graph->whole_ends && w->graph->whole_tokens) {
+        return model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
+    }
     if (w->graph->whole_ends) {
         PlanGraphTokens own = model_llama_tokens_between(llama);
-        uint32_t x =
-            model_run_embedding(w, embed, tokens, w->rows, llama->vocab * w->graph->tensor);
+        uint32_t x = model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
         return plan_graph_shared_taken(w->graph, x, &own);
     }
     uint32_t mask;
@@ -63,14 +65,14 @@ static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, 
     uint32_t results[] = {rows, mask};
     plan_graph_leave(w->graph, results, 2);
     plan_graph_zero_masked(w->graph, mask, rows, w->rows, w->width);
-    return model_llama_scatter_tokens(llama, rows);
+    return model_llama_join_ranks(llama, rows);
 }
 
 /* The head's call gathers the tokens, and gives this rank's logits. */
 static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const ModelLayer *head,
                          ModelStream stream, uint32_t targets) {
     const ModelWalk *w = &llama->walk;
-    if (w->graph->tensor == 1) {
+    if (w->graph->tensor == 1 || w->graph->whole_head) {
         return model_run_head(w, norm, head, stream, llama->norm_eps, targets, llama->vocab);
     }
     ModelLayer product = *head;
@@ -81,12 +83,22 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
     uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, llama->norm_eps);
     w->graph->fused = before;
     plan_graph_enter(w->graph, head->module, &normed, 1);
-    uint32_t logits = model_run_linear(w, &product, model_llama_gather_tokens(llama, normed),
-                                       llama->vocab, w->width);
+    uint32_t read = model_llama_read_by_columns(llama, model_llama_gather_tokens(llama, normed));
+    uint32_t logits = model_run_linear(w, &product, read, llama->vocab, w->width);
     plan_graph_leave(w->graph, &logits, 1);
+    if (w->graph->whole_ends) {
+        logits = plan_graph_shared_whole(w->graph, logits, w->rows, llama->vocab);
+    }
     plan_graph_let_go_after(w->graph, stream.a, logits);
-    return w->graph->whole_ends ? plan_graph_shared_whole(w->graph, logits, w->rows, llama->vocab)
-                                : logits;
+    return logits;
+}
+
+static void share_out_table(const ModelLlama *llama, const ModelLayer *embed) {
+    if (llama->walk.graph->whole_ends) {
+        plan_graph_sees_all(llama->walk.graph, embed->weight);
+    } else {
+        model_llama_share_out(llama, embed, PLAN_SHARE_ROWS);
+    }
 }
 
 static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *network, uint32_t root,
@@ -99,7 +111,9 @@ static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *netw
         return head;
     }
     head = model_linear(w, root, llama->names->head, llama->vocab, w->width, false);
-    model_llama_share_out(llama, &head, PLAN_SHARE_ROWS);
+    if (!w->graph->whole_head) {
+        model_llama_share_out(llama, &head, PLAN_SHARE_ROWS);
+    }
     return head;
 }
 
@@ -163,7 +177,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = {0}, norm = {0}, head = {0};
     if (is_first) {
-        embed = model_embedding(w, root, "embed", llama->vocab, w->width);
+        embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
     }
     g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, begin, n);
     if (is_last) {
@@ -171,7 +185,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
         head = declare_head(llama, network, root, &embed);
     }
     if (is_first) {
-        model_llama_share_out(llama, &embed, PLAN_SHARE_ROWS);
+        share_out_table(llama, &embed);
     }
     declare_table(llama, network, positions_of(llama, network));
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
@@ -186,7 +200,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     }
     if (is_last) {
         uint32_t logits = run_head(llama, &norm, &head, stream, targets);
-        model_end(w, root, logits, targets, llama->vocab);
+        model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
         return;
     }
     graph->leaves = stream.a;
@@ -198,16 +212,11 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
-    ModelLayer embed = model_embedding(w, root, "embed",
-                                       graph->whole_ends ? network->vocab : llama->vocab, w->width);
+    ModelLayer embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
     g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, root, "norm");
     ModelLayer head = declare_head(llama, network, root, &embed);
-    if (graph->whole_ends) {
-        plan_graph_sees_all(graph, embed.weight);
-    } else {
-        model_llama_share_out(llama, &embed, PLAN_SHARE_ROWS);
-    }
+    share_out_table(llama, &embed);
     declare_table(llama, network, positions_of(llama, network));
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
@@ -312,7 +321,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    network->qk_rope_head_dim, network->v_head_dim},
         .experts = model_experts_of(network),
         .dense_layers = network->dense_layers,
-        .vocab = network->vocab / parts,
+        .vocab = graph->whole_head ? network->vocab : network->vocab / parts,
+        .vocab_of_table = graph->whole_ends ? network->vocab : network->vocab / parts,
         .in_memory = network->scores_in_memory && !graph->fused,
         .wide_softmax = network->wide_softmax,
         .qkv_bias = network->qkv_bias,
@@ -344,7 +354,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         shape.attention_scale = 1 / sqrt((double)(of_latent ? of_latent : shape.head_dim));
     }
     shape.between = shape.walk;
-    shape.between.rows /= parts;
+    shape.between.rows /= graph->whole_tokens ? 1 : parts;
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : model_llama_joined_width(llama);
     graph->joins_blocks &= network->norm_at == MODEL_NORM_BEFORE;
     if (graph->n_stages > 1) {

@@ -26,6 +26,7 @@ typedef struct {
         *transformers;  /* the class prefix of transformers' modules; NULL: they are our own */
     uint32_t positions; /* of transformers', which each block is given; PLAN_NONE */
     uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
+    uint64_t vocab_of_table;                        /* likewise, of the embedding */
     bool in_memory, wide_softmax, qkv_bias, kv_repeated, gate_up_joined;
     ModelNormAt norm_at;
     ModelGate gate;
@@ -72,4 +73,7 @@ PlanGraphTokens model_llama_tokens_between(const ModelLlama *llama);
 /* Of all ranks that share, where there are several: the argument of the module being walked, which
  * its call holds, and lets go before x. */
 uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x);
-uint32_t model_llama_scatter_tokens(const ModelLlama *llama, uint32_t x);
+/* What a layer that ranks share by columns reads, where each rank has all tokens. */
+uint32_t model_llama_read_by_columns(const ModelLlama *llama, uint32_t x);
+/* What ranks have each a term of: its sums, of a rank's tokens or, where each has all, of these. */
+uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x);

@@ -164,7 +164,9 @@ typedef struct {
     uint64_t expert;   /* ranks that share the experts, of a network that has some; 0: one */
     bool cuts_experts; /* ranks that have the same ones share each one's rows */
     bool async_tensor; /* by products in parts */
-    bool whole_ends;   /* but for the embedding and the logits */
+    bool whole_ends;   /* but for the embedding and the logits, */
+    bool whole_head;   /* the head */
+    bool whole_tokens; /* and the sequences between the layers */
     uint32_t stage,
         n_stages;            /* of stages that share the layers, of a network that may be cut ... */
     PlanPipelineSplit split; /* ... so; n_stages 0: one */

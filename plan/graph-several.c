@@ -106,6 +106,15 @@ uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTo
     return view_of_tokens(graph, PLAN_GRAPH_SHARED_TAKEN, x, x, tokens);
 }
 
+uint32_t plan_graph_shared_read(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    return view_of_tokens(graph, PLAN_GRAPH_SHARED_READ, x, x, tokens);
+}
+
+uint32_t plan_graph_shared_sum(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
+    return move_tokens(graph, PLAN_GRAPH_SHARED_SUM, x, tokens,
+                       tokens->batch * tokens->rows * tokens->width);
+}
+
 uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
     return move_tokens(graph, PLAN_GRAPH_SHARED_OWN, x, tokens,
                        tokens->batch * tokens->rows * tokens->width);

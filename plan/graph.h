@@ -30,6 +30,7 @@
  *   SHARED_ROWS     a table's rows of the tokens, of those that this rank has, and a mask of the
  *                   tokens whose rows it has not; the gradient of the whole table
  *   SHARED_OWN      of all ranks' tokens its own; gradients that make a journey to all and back
+ *   SHARED_SUM      the sums of what all ranks have of all tokens; the gradient as it comes
  *   SHARED_WHOLE    of some columns on each rank all; its own columns of a gradient
  *   SHARED_GATHER_FLOAT8, SHARED_SCATTER_FLOAT8  the same of tokens, or their gradients, that are
  *                   cast to float8 before they are gathered (autograd/float8-shared.c)
@@ -40,6 +41,7 @@
  * and without a kernel forward:
  *   SHARED_AGAIN    what was gathered already, by itself; backward by itself, as a gather
  *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
+ *   SHARED_READ     all tokens, as each rank has them; the sums of all ranks' gradients
  * Of a linear layer in float8 (autograd/float8.c), also several: casts, and the product of what
  * they make:
  *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; where ranks share it
@@ -74,8 +76,10 @@ typedef enum {
     PLAN_GRAPH_DETACHED,
     PLAN_GRAPH_SHARED_AGAIN,
     PLAN_GRAPH_SHARED_TAKEN,
+    PLAN_GRAPH_SHARED_READ,
     PLAN_GRAPH_SHARED_GATHER,
     PLAN_GRAPH_SHARED_SCATTER,
+    PLAN_GRAPH_SHARED_SUM,
     PLAN_GRAPH_SHARED_OWN,
     PLAN_GRAPH_SHARED_WHOLE,
     PLAN_GRAPH_SHARED_ROWS,
@@ -238,7 +242,9 @@ struct _PlanGraph {
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
     uint64_t tensor;       /* ranks that share each layer ... */
     bool async_tensor;     /* ... by products in parts, in compiled blocks */
-    bool whole_ends;       /* ... but not the embedding and the logits, which each has whole */
+    bool whole_ends;       /* ... but not the embedding and the logits, which each has whole ... */
+    bool whole_head;       /* ... nor the head ... */
+    bool whole_tokens;     /* ... nor, between the layers, the sequences */
     uint64_t context;      /* ranks that share a sequence */
     uint64_t document;     /* tokens that attend to themselves alone; 0: a sequence's */
     uint64_t expert;       /* ranks that share the experts ... */
@@ -278,6 +284,10 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
 
 /* What a stage is given by the one before, whose gradient it gives back. */
 uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements);
+/* Whether a rank has its part of each sequence between the layers. */
+static inline bool plan_graph_cuts_tokens(const PlanGraph *graph) {
+    return graph->tensor > 1 && !graph->whole_tokens;
+}
 static inline bool plan_graph_is_last_stage(const PlanGraph *graph) {
     return graph->stage + 1 == graph->n_stages;
 }
@@ -357,6 +367,9 @@ uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered
  * gradient is to be of all. */
 uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* Where each rank has all tokens: x for a layer that ranks share, and what such a layer gives. */
+uint32_t plan_graph_shared_read(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+uint32_t plan_graph_shared_sum(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 /* x [rows, cols] of each rank side by side. */
 uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols);
 /* Rows of a table of which this rank has so many (`part`), width numbers each; in *ret_mask which

@@ -327,8 +327,10 @@ static bool float8_is_known(const PlanStrategy *s, GError **error) {
     } else if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
         why = "beside tensor is planned of FSDP2; set flavour=fsdp2 with fewer ranks to share a "
               "layer, or tensor=1";
-    } else if (s->tensor > 1 && s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
-        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan";
+    } else if (s->tensor > 1 &&
+               (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO)) {
+        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan with "
+              "sequence_parallel=yes";
     } else if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
         why = "by rows is planned of FSDP2, DDP and one rank, for what the compiler keeps of "
               "FSDP1's views is not known; set flavour=fsdp2, or float8=tensorwise";
@@ -389,6 +391,11 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
     if (s->ranks % s->tensor) {
         return "needs ranks that it divides; change one of them";
     }
+    if (s->flavour == PLAN_FLAVOUR_PLAIN && s->sequence_parallel == PLAN_NO &&
+        s->zero_grad == PLAN_ZERO_KEEP) {
+        return "without FSDP and sequence_parallel has gradients of two kinds, which PyTorch does "
+               "not set to zero at once; set zero_grad=drop";
+    }
     if (s->flavour == PLAN_FLAVOUR_PLAIN) {
         return settles_gradients(s) ? NULL
                                     : "is planned without FSDP for Adam and AdamW; set "
@@ -436,8 +443,9 @@ static bool async_is_known(const PlanStrategy *s, GError **error) {
         why = "says how ranks share layers, and none do; set tensor";
     } else if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is what a compiler makes of blocks; set kernels=compiled with compile=block";
-    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
-        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan";
+    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
+        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan with "
+              "sequence_parallel=yes";
     } else if (s->flavour != PLAN_FLAVOUR_FSDP2) {
         why = "is planned beside FSDP2; set flavour=fsdp2";
     } else if (plan_strategy_param_dtype(s) != PLAN_BF16) {
@@ -450,18 +458,40 @@ static bool async_is_known(const PlanStrategy *s, GError **error) {
     return !why;
 }
 
+static bool tensor_plan_is_known(const PlanStrategy *s, GError **error) {
+    bool cuts_tokens = s->sequence_parallel == PLAN_YES;
+    if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && cuts_tokens &&
+        s->kernels != PLAN_KERNELS_COMPILED) {
+        return refuse(error, "tensor_plan=kempnerforge is known of compiled blocks; set "
+                             "kernels=compiled, or tensor_plan=torchtitan, or "
+                             "sequence_parallel=no");
+    }
+    if (s->tensor_plan == PLAN_TENSOR_TRANSFORMERS && cuts_tokens) {
+        return refuse(error, "tensor_plan=transformers leaves sequences whole; set "
+                             "sequence_parallel=no, or tensor_plan=torchtitan");
+    }
+    bool is_known = s->compile == PLAN_COMPILE_BLOCK &&
+                    s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP;
+    return cuts_tokens || s->kernels != PLAN_KERNELS_COMPILED || is_known ||
+           refuse(error, "sequence_parallel=no is planned with compiled blocks that are "
+                         "checkpointed whole or not; set checkpointing=full or none with "
+                         "compile=block, or kernels=eager, or sequence_parallel=yes");
+}
+
 static bool tensor_is_known(const PlanStrategy *s, GError **error) {
     if (!async_is_known(s, error)) {
         return false;
     }
     if (s->tensor == 1) {
-        return s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
-               refuse(error, "tensor_plan says how ranks share layers, and none do; set tensor, or "
-                             "tensor_plan=torchtitan");
+        return (s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
+                refuse(error, "tensor_plan says how ranks share layers, and none do; set tensor, "
+                              "or tensor_plan=torchtitan")) &&
+               (s->sequence_parallel == PLAN_YES ||
+                refuse(error, "sequence_parallel=no says what ranks that share layers have between "
+                              "them, and none do; set tensor, or sequence_parallel=yes"));
     }
-    if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && s->kernels != PLAN_KERNELS_COMPILED) {
-        return refuse(error, "tensor_plan=kempnerforge is known of compiled blocks; set "
-                             "kernels=compiled, or tensor_plan=torchtitan");
+    if (!tensor_plan_is_known(s, error)) {
+        return false;
     }
     const char *why = why_not_in_flavour(s);
     why = why ? why : why_not_with(s);
@@ -482,8 +512,9 @@ static bool context_is_known(const PlanStrategy *s, GError **error) {
         why = "is planned beside FSDP2; set flavour=fsdp2";
     } else if (plan_strategy_shard_ranks(s) % s->context) {
         why = "needs ranks that it divides; change one of them";
-    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
-        why = "is planned beside layers shared as torchtitan does; set tensor_plan=torchtitan";
+    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
+        why = "is planned beside layers shared as torchtitan does; set tensor_plan=torchtitan with "
+              "sequence_parallel=yes";
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
               "with compile=block";
@@ -512,15 +543,16 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->ranks / s->pipeline % s->tensor) {
         return "needs ranks of a stage that tensor divides; change one of them";
     }
-    if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
-        return "is planned of layers shared as torchtitan does; set tensor_plan=torchtitan";
+    if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN && s->sequence_parallel == PLAN_YES) {
+        return "is planned of layers shared as torchtitan does; set tensor_plan=torchtitan, or "
+               "sequence_parallel=no";
     }
     if (s->compile != PLAN_COMPILE_BLOCK) {
         return "is planned with blocks that are compiled by themselves; set compile=block";
     }
-    if (s->reshard_after_forward.choice == PLAN_RESHARD_YES) {
-        return "is planned with units that stay whole from forward to backward; set "
-               "reshard_after_forward=no";
+    if (s->reshard_after_forward.choice == PLAN_RESHARD_YES && s->pipeline_stages > 1) {
+        return "of several stages a rank is planned with units that stay whole from forward to "
+               "backward; set reshard_after_forward=no";
     }
     if (s->accumulate_sync == PLAN_SYNC_EVERY) {
         return "reduces gradients behind the last microbatch; set accumulate_sync=last";
@@ -564,8 +596,9 @@ static bool pipeline_is_known(PlanStrategy *s, GError **error) {
                     "pipeline=%" G_GUINT64_FORMAT " %s, or pipeline=1", s->pipeline, why);
         return false;
     }
-    if (s->sharding == PLAN_SHARDING_FULL ||
-        s->sharding == PLAN_SHARDING_HYBRID) { /* torchtitan's default with stages */
+    if (s->reshard_after_forward.choice == PLAN_RESHARD_DEFAULT &&
+        (s->sharding == PLAN_SHARDING_FULL ||
+         s->sharding == PLAN_SHARDING_HYBRID)) { /* torchtitan's default with stages */
         s->reshard_after_forward.choice = PLAN_RESHARD_NO;
     }
     return true;

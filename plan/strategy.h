@@ -144,7 +144,8 @@ typedef enum {
 } PlanDeterministic;
 typedef enum {
     PLAN_TENSOR_TORCHTITAN,
-    PLAN_TENSOR_KEMPNERFORGE
+    PLAN_TENSOR_KEMPNERFORGE,
+    PLAN_TENSOR_TRANSFORMERS
 } PlanTensorPlan;
 typedef enum {
     PLAN_PIPELINE_1F1B,

@@ -1,5 +1,6 @@
 #include "plan/whole.h"
 
+#include "plan/optimizer/optimizer.h"
 #include "plan/start.h"
 
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
@@ -47,8 +48,13 @@ PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {
 }
 
 void plan_whole_drop_gradients(PlanRun *run) {
-    for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
-        plan_run_unref(run, run->gradients[i]);
-        run->gradients[i] = PLAN_NO_TENSOR;
+    unsigned n = plan_n_groups(run);
+    for (unsigned group = 0; group < n; group++) {
+        for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
+            if (plan_group_of(run, i) == group) {
+                plan_run_unref(run, run->gradients[i]);
+                run->gradients[i] = PLAN_NO_TENSOR;
+            }
+        }
     }
 }

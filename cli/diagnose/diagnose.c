@@ -80,6 +80,8 @@ static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPredicti
         return g_strcmp0(offload, "params") != 0 && g_strcmp0(offload, "optimizer") != 0;
     case CLI_WHEN_CHECKPOINTED:
         return g_strcmp0(cli_what_if_get(diagnosis->what_if, "checkpointing"), "full") == 0;
+    case CLI_WHEN_WHOLE_TOKENS:
+        return g_strcmp0(cli_what_if_get(diagnosis->what_if, "sequence_parallel"), "no") == 0;
     case CLI_WHEN_MORE_UNITS:
         return with->n_units > diagnosis->base->n_units;
     case CLI_WHEN_FEWER_UNITS:
@@ -308,7 +310,8 @@ static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
     }
     if (share > 1 && batch % share == 0) {
         return g_strdup_printf("%s micro_batch=%" G_GUINT64_FORMAT,
-                               tensor > 1 ? " tensor=1 tensor_plan=torchtitan" : " context=1",
+                               tensor > 1 ? " tensor=1 tensor_plan=torchtitan sequence_parallel=yes"
+                                          : " context=1",
                                batch / share);
     }
     bool is_ddp = g_str_equal(sharding, "none");

@@ -236,7 +236,8 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
     for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
         plan_run_ref(run, gradients[i]);
     }
-    bool input_is_last = has_bias || (op && op->kind == PLAN_OP_RMSNORM && run->graph->tensor > 1);
+    bool input_is_last =
+        has_bias || (op && op->kind == PLAN_OP_RMSNORM && plan_graph_cuts_tokens(run->graph));
     if (!input_is_last) {
         pass_to_nodes(run, node, gradients, heap);
     }

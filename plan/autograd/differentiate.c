@@ -365,8 +365,10 @@ static void view(const PlanBackward *b) {
         return;
     case PLAN_GRAPH_SHARED_AGAIN:
     case PLAN_GRAPH_SHARED_TAKEN:
+    case PLAN_GRAPH_SHARED_READ:
     case PLAN_GRAPH_SHARED_GATHER:
     case PLAN_GRAPH_SHARED_SCATTER:
+    case PLAN_GRAPH_SHARED_SUM:
     case PLAN_GRAPH_SHARED_OWN:
     case PLAN_GRAPH_SHARED_WHOLE:
     case PLAN_GRAPH_SHARED_ROWS:

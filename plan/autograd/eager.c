@@ -371,11 +371,8 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
             PlanEdge producer = run->tape.producer_of_value[value];
-            PlanNode *node = &run->tape.nodes.items[producer.node];
-            PlanHook hook = {.unit = unit, .next = node->first_hook};
             run->units[unit].is_returned_to = true;
-            node->first_hook = run->tape.hooks.len;
-            plan_vector_push(&run->tape.hooks, hook);
+            push_last_hook(run, producer.node, (PlanHook){.unit = unit, .next = PLAN_NONE});
         }
     }
 }

@@ -31,7 +31,7 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
         LAUNCH(run, gradient, mine);
         return mine;
     }
-    return p->share == PLAN_SHARE_ALL && !p->sees_all
+    return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph)
                ? plan_shared_reduced(run, gradient, PLAN_REDUCTION_SUM)
                : PLAN_NO_TENSOR;
 }
@@ -79,6 +79,16 @@ void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
     Tokens tokens = tokens_of(run->graph, op);
     plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
     drop(run, with_parts(run, &tokens, plan_run_given(run, op, 0), false));
+}
+
+/* In a new tensor; by a compiler in place, for nobody else has it. */
+static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
+    if (!run->graph->compiled || !plan_graph_is_in_block(run->graph, op->module)) {
+        return plan_shared_reduced(run, x, PLAN_REDUCTION_SUM);
+    }
+    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, PLAN_REDUCTION_SUM);
+    LAUNCH(run, x);
+    return plan_run_ref(run, x);
 }
 
 /* This rank's part of what all have. */
@@ -166,6 +176,8 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
         plan_float8_gather_tokens(run, op);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
         plan_run_give(run, op, 0, scattered(run, &tokens, plan_run_given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_SHARED_SUM) {
+        plan_run_give(run, op, 0, summed(run, op, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
         plan_run_give(run, op, 0, own_of(run, &tokens, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
@@ -194,6 +206,10 @@ void plan_shared_backward(const PlanBackward *b) {
         b->dx[0] = plan_async_gather_gradient(b);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_TAKEN) {
         b->dx[0] = gathered(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_READ) {
+        b->dx[0] = summed(b->run, b->op, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_SUM) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
         plan_float8_gather_gradient(b);
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {

@@ -243,8 +243,8 @@ static void clip(PlanRun *run) {
         plan_offload_clip_norm(run, ranks);
         return;
     }
-    if (run->graph->expert > 1) {
-        plan_clip_norm_of_experts(run, ranks);
+    if (run->graph->expert > 1 || run->graph->whole_tokens) {
+        plan_clip_norms_of_two(run, ranks);
         return;
     }
     if (((PlanFsdp2 *)run->state)->is_of_2_4) {

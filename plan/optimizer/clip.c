@@ -6,7 +6,8 @@
  * parameter, before the norm of the norms is taken. So they are over the ranks that share layers.
  * Over stages that share the layers torchtitan adds them up behind it (torchtitan/distributed/
  * utils.py, clip_grad_norm_): the square of each stage's norm, one number, in place. Of experts
- * that ranks share it takes a norm by themselves (_clip_grad_norm_with_ep there).
+ * that ranks share it takes a norm by themselves (_clip_grad_norm_with_ep there). So must whoever
+ * shares layers and leaves sequences whole: norms of DTensors of two meshes are not stacked.
  */
 #include <math.h>
 
@@ -25,6 +26,7 @@ typedef struct {
     PlanDtype dtype;
     Clipped *clipped; /* whose gradients are there */
     uint32_t n;
+    bool knows_no_tensor; /* they are of a mesh without the tensor axis: each rank has them all */
 } Clip;
 
 static void add_clipped(Clip *c, PlanRun *of, bool also_empty) {
@@ -129,7 +131,7 @@ static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
     const PlanGraphParameter *p =
         plan_graph_at(graph->parameters, PlanGraphParameter, c->clipped[i].parameter);
     bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
-    return graph->tensor == 1 || !is_whole
+    return graph->tensor == 1 || c->knows_no_tensor || !is_whole
                ? plan_run_ref(c->run, norm)
                : apply(c, PLAN_OP_TIMES_NUMBER, norm, 1 / sqrt((double)graph->tensor), "part");
 }
@@ -199,7 +201,7 @@ static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, ui
 
 /* Over the mesh's other axis after the first. */
 static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms, PlanAxis first) {
-    if (c->run->graph->tensor == 1 || first == PLAN_AXIS_TENSOR) {
+    if (c->run->graph->tensor == 1 || first == PLAN_AXIS_TENSOR || c->knows_no_tensor) {
         return norms;
     }
     PlanTensor roots = whole_norms(c, norms, PLAN_AXIS_TENSOR, c->run->graph->tensor);
@@ -316,15 +318,24 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     g_free(c.clipped);
 }
 
-/* ---- experts that ranks share --------------------------------------------------------------- */
+/* ---- parameters of two meshes --------------------------------------------------------------- */
 
-static Clip part_of_clip(const Clip *all, bool of_experts) {
+/* Experts that ranks share, or layers between which they leave sequences whole. */
+static bool has_axis_more(const Clipped *clipped) {
+    const PlanRun *of = clipped->of;
+    uint32_t p = clipped->parameter;
+    return of->units[of->unit_of_parameter[p]].of_experts ||
+           plan_axis_of_share(plan_graph_at(of->graph->parameters, PlanGraphParameter, p)->share) ==
+               PLAN_AXIS_TENSOR;
+}
+
+static Clip part_of_clip(const Clip *all, bool has_more) {
     Clip part = *all;
     part.clipped = g_new(Clipped, all->n);
     part.n = 0;
+    part.knows_no_tensor = !has_more;
     for (uint32_t i = 0; i < all->n; i++) {
-        const PlanRun *of = all->clipped[i].of;
-        if (of->units[of->unit_of_parameter[all->clipped[i].parameter]].of_experts == of_experts) {
+        if (has_axis_more(&all->clipped[i]) == has_more) {
             part.clipped[part.n++] = all->clipped[i];
         }
     }
@@ -333,7 +344,9 @@ static Clip part_of_clip(const Clip *all, bool of_experts) {
 
 static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
     g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
-    PlanTensor norm = total_norm(c, stack_norms(c, norms), PLAN_AXIS_SHARD, ranks);
+    uint64_t tensor = c->knows_no_tensor ? 1 : c->run->graph->tensor;
+    PlanAxis axis = ranks > 1 ? PLAN_AXIS_SHARD : tensor > 1 ? PLAN_AXIS_TENSOR : PLAN_AXIS_NONE;
+    PlanTensor norm = total_norm(c, stack_norms(c, norms), axis, ranks > 1 ? ranks : tensor);
     let_go_of_all(c, norms);
     return norm;
 }
@@ -353,9 +366,9 @@ static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
     return norm;
 }
 
-void plan_clip_norm_of_experts(PlanRun *run, uint64_t ranks) {
+void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks) {
     Clip all;
-    clip_begin(&all, run, true);
+    clip_begin(&all, run, ranks > 1);
     Clip parts[] = {part_of_clip(&all, true), part_of_clip(&all, false)};
     PlanTensor norms[2];
     for (unsigned i = 0; i < 2; i++) {
@@ -380,6 +393,10 @@ void plan_clip_norm_of_experts(PlanRun *run, uint64_t ranks) {
 
 void plan_clip_whole(PlanRun *run) {
     uint64_t tensor = run->graph->tensor;
+    if (run->graph->whole_tokens) {
+        plan_clip_norms_of_two(run, 1);
+        return;
+    }
     plan_clip_norm(run, tensor > 1 ? PLAN_AXIS_TENSOR : PLAN_AXIS_NONE, tensor);
 }
 

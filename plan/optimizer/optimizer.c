@@ -74,7 +74,7 @@ void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const u
     PlanTensor *settled[2] = {NULL, NULL};
     PlanOver with = *over;
     for (unsigned i = 0; i < times_asked(kind, n, lists); i++) {
-        settled[i] = plan_settle_gradients(run);
+        settled[i] = plan_settle_gradients(over);
     }
     with.settled = settled[0];
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, NULL, attrs);
@@ -271,10 +271,29 @@ static void over_all(PlanRun *run, bool first, PlanOverDo *something) {
     something(&all, first);
 }
 
+static void optimize_group(const PlanOver *all, bool first, unsigned group) {
+    PlanOver part = *all;
+    g_autofree PlanOperand *owned = g_new0(PlanOperand, all->run->graph->parameters->len);
+    for (uint32_t p = all->from; p < all->to; p++) {
+        if (plan_group_of(all->run, p) == group) {
+            owned[p] = all->owned[p];
+        }
+    }
+    part.owned = owned;
+    optimize(&part, first);
+}
+
 static void step_all(const PlanOver *all, bool first) {
     PlanOver with = *all;
     plan_scaler_begin_step(&with);
-    optimize(&with, first);
+    unsigned n = plan_n_groups(all->run);
+    for (unsigned group = 0; group < n; group++) {
+        if (n > 1) {
+            optimize_group(&with, first, group);
+        } else {
+            optimize(&with, first);
+        }
+    }
     plan_scaler_end_step(&with);
 }
 

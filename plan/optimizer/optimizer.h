@@ -53,9 +53,14 @@ void plan_adam_step(const PlanOver *all);
 void plan_sgd_first(const PlanOver *all);
 void plan_sgd_step(const PlanOver *all);
 
-/* shared.c: of layers that ranks share where nothing is sharded, each operator that reads gradients
+/* shared.c: an operator over a list takes DTensors or others. So where nothing is wrapped and ranks
+ * that share layers leave sequences whole, what each has whole is a group of the optimizer's, and
+ * what they share a second. */
+unsigned plan_n_groups(const PlanRun *run);
+unsigned plan_group_of(const PlanRun *run, uint32_t parameter);
+/* Of layers that ranks share where nothing is sharded, each operator that reads gradients
  * has DTensors settle them (eager.h) for itself. NULL: nothing is to settle. transfer full */
-PlanTensor *plan_settle_gradients(PlanRun *run);
+PlanTensor *plan_settle_gradients(const PlanOver *over);
 /* Of one, all ranks' sum, or PLAN_NO_TENSOR. */
 PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter);
 void plan_settled_let_go(PlanRun *run, PlanTensor *settled); /* NULL is fine; and frees it */
@@ -64,7 +69,8 @@ void plan_settled_let_go(PlanRun *run, PlanTensor *settled); /* NULL is fine; an
  * the axis; NONE: all of them. */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks);
 void plan_clip_whole(PlanRun *run);
-void plan_clip_norm_of_experts(PlanRun *run, uint64_t ranks); /* where ranks share them */
+/* Where ranks share experts, or layers without sequences: a norm of these and one of the rest. */
+void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks);
 /* Of FSDP2 in PyTorch 2.4. */
 void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
 /* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients, of

@@ -11,14 +11,26 @@ static bool settles(const PlanRun *run) {
     return run->graph->tensor > 1 && run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
 }
 
-PlanTensor *plan_settle_gradients(PlanRun *run) {
+unsigned plan_n_groups(const PlanRun *run) {
+    return settles(run) && run->graph->whole_tokens ? 2 : 1;
+}
+
+unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    return plan_n_groups(run) > 1 && p->share != PLAN_SHARE_ALL;
+}
+
+PlanTensor *plan_settle_gradients(const PlanOver *over) {
+    PlanRun *run = over->run;
     if (!settles(run)) {
         return NULL;
     }
     uint32_t n = run->graph->parameters->len;
     PlanTensor *settled = g_new(PlanTensor, n);
     for (uint32_t p = 0; p < n; p++) {
-        settled[p] = plan_shared_settled(run, p, run->gradients[p]);
+        settled[p] = plan_over_owns(over, p) ? plan_shared_settled(run, p, run->gradients[p])
+                                             : PLAN_NO_TENSOR;
     }
     return settled;
 }

@@ -176,6 +176,15 @@ static const char *const with_llama[] = {
     "-n 2 --tensor 2 --micro-batch 12 --sharding none",
     "-n 2 --tensor 2 --micro-batch 6 --accumulate 2 --sharding none --optimizer-kernel fused "
     "--kernels compiled --compile network --tensor-plan kempnerforge --checkpointing full",
+    "-n 4 --tensor 2 --micro-batch 6 --sequence-parallel no",
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op --rms-norm ops "
+    "--sequence-parallel no --tensor-plan transformers",
+    "-n 8 --tensor 2 --micro-batch 3 --sharding hybrid --replicate 2 --checkpointing full "
+    "--sequence-parallel no --tensor-plan kempnerforge",
+    "-n 2 --tensor 2 --micro-batch 6 --accumulate 2 --sharding none --optimizer-kernel fused "
+    "--sequence-parallel no --tensor-plan kempnerforge",
+    "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --checkpointing full --sequence-parallel "
+    "no",
     NULL,
 };
 static const char *const with_norms_of_heads[] = {
@@ -200,6 +209,10 @@ static const char *const with_llama_clipped[] = {
     "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3",
     "-n 8 --tensor 2 --micro-batch 3 --optimizer momentum --lr 0.05 --clip 0.3 --sharding hybrid "
     "--replicate 2",
+    "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--sequence-parallel no",
+    "-n 2 --tensor 2 --micro-batch 12 --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--sequence-parallel no --tensor-plan transformers", /* FSDP2's group is one rank */
     NULL,
 };
 
@@ -316,6 +329,10 @@ static const char *const with_stages[] = {
     "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6 --pipeline-schedule gpipe --checkpointing "
     "full",
     "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3 --sequence-parallel no "
+    "--tensor-plan kempnerforge --checkpointing full",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3 --sequence-parallel no "
+    "--tensor-plan transformers --reshard-after-forward yes",
     "-n 8 --pipeline 2 --micro-batch 1 --accumulate 3 --sharding hybrid --replicate 2",
     "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3 --sharding hybrid --replicate 2",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",

@@ -122,7 +122,8 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         return refuse(recording, error, "loss_parallel (the loss is of logits that stay apart)");
     }
     bool shares = has(options, "tensor") && int_of(options, "tensor") > 1 &&
-                  !g_str_equal(text_of(options, "tensor_plan"), "ends-whole");
+                  !g_str_equal(text_of(options, "tensor_plan"), "ends-whole") &&
+                  !(has(options, "sequence_parallel") && !flag_of(options, "sequence_parallel"));
     shares |= has(options, "expert") && int_of(options, "expert") > 1;
     bool scattered = has(options, "selective_scattered") && flag_of(options, "selective_scattered");
     if (shares && has(options, "selective") && flag_of(options, "selective") != scattered) {
@@ -442,6 +443,13 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
     if (has(options, "tensor_plan") && g_str_equal(text_of(options, "tensor_plan"), "ends-whole")) {
         strategy->tensor_plan = PLAN_TENSOR_KEMPNERFORGE;
+    }
+    if (has(options, "tensor_plan") &&
+        g_str_equal(text_of(options, "tensor_plan"), "logits-whole")) {
+        strategy->tensor_plan = PLAN_TENSOR_TRANSFORMERS;
+    }
+    if (has(options, "sequence_parallel") && !flag_of(options, "sequence_parallel")) {
+        strategy->sequence_parallel = PLAN_NO;
     }
     if (has(options, "accelerate") && flag_of(options, "accelerate")) {
         strategy->wrap_ends = PLAN_ENDS_TAIL;

@@ -130,6 +130,38 @@ static void shared_layers(void) {
     g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
 }
 
+/* Where they leave sequences whole: forward each block's two results are added up, and those of the
+ * embedding; backward the gradients of what five layers of a block read, and the head. The other
+ * two ways of sharing leave out the embedding, and the head too. */
+static void shared_without_sequences(void) {
+    enum {
+        TOKENS = 2 * 8 * 16,
+        BLOCKS = 2
+    };
+    static const struct {
+        const char *words;
+        unsigned n;      /* all-reduces of all tokens, beside the blocks' */
+        uint64_t others; /* bytes of those for the loss */
+    } ends[] = {{"tensor_plan=torchtitan", 2, 3 * 2 * 8 * sizeof(float)},
+                {"tensor_plan=transformers", 1, 0},
+                {"tensor_plan=kempnerforge", 0, 0}};
+    g_autoptr(Plan) alone = test_plan(LLAMA, "ranks=2 micro_batch=2");
+    TestCounts before = test_count_steady(alone);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autofree char *words = g_strconcat("ranks=4 tensor=2 micro_batch=2 sequence_parallel=no ",
+                                             ends[i].words, NULL);
+        g_autoptr(Plan) shared = test_plan(LLAMA, words);
+        TestCounts with = test_count_steady(shared);
+        uint64_t sums = 7 * BLOCKS + ends[i].n;
+        g_assert_cmpuint(with.bytes[PLAN_OP_ALL_REDUCE], ==,
+                         sums * TOKENS * sizeof(float) + ends[i].others);
+        g_assert_cmpuint(with.n[PLAN_OP_ALL_REDUCE], ==, sums + (ends[i].others ? 3 : 0));
+        g_assert_cmpuint(with.n[PLAN_OP_REDUCE_SCATTER], ==, before.n[PLAN_OP_REDUCE_SCATTER]);
+        g_assert_cmpuint(with.n[PLAN_OP_ALL_GATHER], ==,
+                         before.n[PLAN_OP_ALL_GATHER] + (i == 1)); /* logits */
+    }
+}
+
 /* Ranks that share sequences: a third of the tokens each; keys and values gathered once forward and
  * once backward, and their gradients passed on as often as there are ranks, in fp32. */
 #define RING "param_dtype=bf16 seq=6 context=3"
@@ -270,6 +302,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/volumes/other strategies", volumes_of_other_strategies);
     g_test_add_func("/plan/volumes/optimizer only", optimizer_only);
     g_test_add_func("/plan/volumes/shared layers", shared_layers);
+    g_test_add_func("/plan/volumes/shared layers, sequences whole", shared_without_sequences);
     g_test_add_func("/plan/volumes/shared sequences", shared_sequences);
     g_test_add_func("/plan/volumes/shared experts", shared_experts);
     g_test_add_func("/plan/volumes/shared sequences in blocks", shared_sequences_in_blocks);
