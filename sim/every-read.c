@@ -86,8 +86,8 @@ static void show_memory_of(SimEvery *every, const SimMember *member) {
     prediction->workspace_bytes = model_cluster_workspace_bytes(member->cluster);
 }
 
-/* Whose memory: of the fullest, by what there is for it; what there is, where one ran out, is that
- * one's. Whose times: of the one who loses least to others. */
+/* Whose memory: of the fullest, by what there is for it, or of the first; what there is, where one
+ * ran out, is that one's. Whose times: of the one who loses least to others. */
 void sim_every_read(SimEvery *every) {
     SimPrediction *prediction = every->prediction;
     prediction->n_ranks = every->played ? 0 : every->plan->world;
@@ -106,6 +106,9 @@ void sim_every_read(SimEvery *every) {
         fullest = full > most ? rank : fullest;
         most = MAX(most, full);
         pace = book->lost_ns < books[pace].lost_ns ? rank : pace;
+    }
+    if (every->options->memory_of_first) {
+        fullest = every->first;
     }
     prediction->ranks = every->played ? NULL : g_steal_pointer(&books);
     prediction->memory_rank = fullest;

@@ -57,7 +57,9 @@ typedef struct {
                                told */
     uint32_t rank;          /* representative play: the one that stands for all */
 
-    bool every_rank; /* and for it: */
+    bool memory_of_first; /* of several that are played, whose memory is shown: the first's, not
+                           * the fullest's */
+    bool every_rank;      /* and for it: */
     SimJitter jitter;
     const SimTrouble *troubles;
     uint32_t n_troubles;
@@ -144,7 +146,7 @@ typedef struct {
 
     SimRankBook *ranks;   /* every-rank play: n_ranks */
     uint32_t n_ranks;     /* 0: one rank stood for all */
-    uint32_t memory_rank; /* whose memory is shown: the fullest by what it has */
+    uint32_t memory_rank; /* whose memory is shown: the fullest by what it has, unless asked */
     uint32_t time_rank;   /* whose times are shown */
 } SimPrediction;
 

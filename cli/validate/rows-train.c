@@ -28,7 +28,7 @@ static const char *const table_columns[] = {
     NULL};
 static const char *const rule_settings[] = {"framework", "cluster",   "cluster.",  "network",
                                             "network.",  "strategy.", "allocator", "flops",
-                                            "memory",    "skip",      NULL};
+                                            "memory",    "memory_of", "skip",      NULL};
 const CliRuleWords cli_train_words = {table_columns, rule_settings};
 
 static const char *const numbers[] = {
@@ -139,7 +139,9 @@ static bool set_allocator(Case *c, const PlanIniEntry *entry, GError **error) {
 static bool check_word(const Case *c, const PlanIniEntry *entry, GError **error) {
     static const struct {
         const char *key, *words;
-    } known[] = {{"flops", "palm, model, all"}, {"memory", "reserved, allocated, active, device"}};
+    } known[] = {{"flops", "palm, model, all"},
+                 {"memory", "reserved, allocated, active, device"},
+                 {"memory_of", "fullest, first"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         g_auto(GStrv) words = g_strsplit(known[i].words, ", ", -1);
         if (g_str_equal(entry->key, known[i].key) &&
@@ -402,7 +404,10 @@ static double predicted_bytes(const Case *c, const SimPrediction *prediction) {
 /* What is published of a run is the pace of many steps. An allocator that gives memory back in the
  * first of them may have settled after a few, so such a run is played for longer. */
 static SimPrediction *predict_plan(const Case *c, GError **error) {
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS, .allocator = &c->allocator};
+    const char *memory_of = cli_rules_value(c->settings, "memory_of");
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS,
+                          .allocator = &c->allocator,
+                          .memory_of_first = memory_of && g_str_equal(memory_of, "first")};
     SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
     if (prediction && prediction->alloc_retries && prediction->fits) {
         sim_prediction_free(prediction);
