@@ -46,6 +46,9 @@ static SimNcclGroup nccl_group(const ModelCluster *cluster, const SimNetworkPath
         .least_a_node = path->least_a_node,
         .channels = far ? path->least_a_node : near->channels,
         .channel_gb_per_s = far ? nics / path->least_a_node : near->gb_per_s,
+        .near_gb_per_s = near->channels * near->gb_per_s,
+        .pcie = !near->nvlink,
+        .before_2_23 = cluster->collectives_nccl_version < 22300,
         .nvls_heads = (double)cluster->intra_node_nvls_heads,
         .nvls_head_gb_per_s = cluster->intra_node_nvls_head_gb_per_s,
         .barred = {[SIM_NCCL_LL] = far && !cluster->inter_node_ll,
@@ -209,9 +212,6 @@ SimNetworkCost sim_network_measured(const ModelCluster *cluster, const SimNcclGr
     bool far = group->nodes > 1;
     double latency = choice->terms.latency_us;
     double transfer = bytes / (1000 * choice->terms.gb_per_s);
-    if (far && choice->algo == SIM_NCCL_TREE) {
-        transfer /= 2; /* a tree crosses the network once each way at a time; NCCL counts twice */
-    }
     double extra = far ? cluster->collectives_far_extra_us : cluster->collectives_extra_us;
     double on_latency =
         far ? cluster->collectives_far_latency_factor : cluster->collectives_latency_factor;

@@ -14,9 +14,14 @@ static const double base_latency[][SIM_NCCL_N_PROTOS] = {
     [SIM_NCCL_PAT] = {8, 8, 8},
 };
 
-/* One step over NVLink, and over the network. */
+/* One step over NVLink, over PCIe (where there is no NVLS), and over the network. */
 static const double nvlink_latency[][SIM_NCCL_N_PROTOS] = {
     [SIM_NCCL_RING] = {0.6, 1.9, 3.4}, [SIM_NCCL_TREE] = {0.6, 1.25, 4.0},
+    [SIM_NCCL_NVLS] = {25, 25, 25},    [SIM_NCCL_NVLS_TREE] = {25, 25, 25},
+    [SIM_NCCL_PAT] = {4, 4, 4},
+};
+static const double pcie_latency[][SIM_NCCL_N_PROTOS] = {
+    [SIM_NCCL_RING] = {1.0, 2.5, 5.7}, [SIM_NCCL_TREE] = {1.0, 1.9, 4.0},
     [SIM_NCCL_NVLS] = {25, 25, 25},    [SIM_NCCL_NVLS_TREE] = {25, 25, 25},
     [SIM_NCCL_PAT] = {4, 4, 4},
 };
@@ -39,6 +44,9 @@ static const double tree_cap[SIM_NCCL_N_GENERATIONS][3] = {
     {26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
 static const double nvls_tree_cap[SIM_NCCL_N_GENERATIONS][3] = {
     {26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 43.8}};
+/* GPUs of a node for NVLS (src/transport/nvls.cc), and the most for its gathers and scatters
+ * (NCCL_MAX_NVLS_ARITY, src/enqueue.cc). */
+static const uint32_t least_by_switch = 3, most_gathered_by_switch = 32;
 static const double nvls_efficiency[SIM_NCCL_N_GENERATIONS] = {0, 0, 0.85, 0.74};
 
 /* What a tree's bandwidth is multiplied by, at 64 bytes and each doubling of it. */

@@ -47,6 +47,17 @@ static double depth(uint32_t nodes) {
     return floor(log2(nodes));
 }
 
+static double near_step(const SimNcclGroup *group, SimNcclAlgo algo, SimNcclProto proto) {
+    return group->pcie ? pcie_latency[algo][proto] : nvlink_latency[algo][proto];
+}
+
+/* To the next node. Where each node has one rank nothing hides what the network takes, and rings
+ * are given a tree's step (from 2.23 on). */
+static double far_step(const SimNcclGroup *group, SimNcclAlgo algo, SimNcclProto proto) {
+    bool exposed = group->ranks == group->nodes && !group->before_2_23;
+    return network_latency[exposed ? SIM_NCCL_TREE : algo][proto];
+}
+
 static SimNcclTerms ring(const Asked *a) {
     const SimNcclGroup *g = a->group;
     /* Sends to the next rank: within a node assumed to have the ring's channels, as there is no
@@ -55,7 +66,7 @@ static SimNcclTerms ring(const Asked *a) {
     double channels = one_sends ? 1 : g->channels;
     double bandwidth = channels * g->channel_gb_per_s, steps = steps_of(a);
     double far = fmin(steps, (a->kind == PLAN_OP_ALL_REDUCE ? 2.0 : 1.0) * (g->nodes - 1));
-    double near = nvlink_latency[SIM_NCCL_RING][a->proto];
+    double near = near_step(g, SIM_NCCL_RING, a->proto);
     if (a->proto == SIM_NCCL_LL) {
         bandwidth = MIN(bandwidth * 0.5, ll_limit(g));
     } else if (a->proto == SIM_NCCL_LL128) {
@@ -65,7 +76,7 @@ static SimNcclTerms ring(const Asked *a) {
         near = MAX(near, posting_us * (a->proto == SIM_NCCL_SIMPLE ? 3 : 1));
     }
     double latency = base_latency[SIM_NCCL_RING][a->proto] + (steps - far) * near +
-                     far * network_latency[SIM_NCCL_RING][a->proto];
+                     far * far_step(g, SIM_NCCL_RING, a->proto);
     if (a->kind == PLAN_OP_ALL_REDUCE && a->proto == SIM_NCCL_SIMPLE && g->nodes > 1 &&
         a->bytes / (g->channels * g->ranks) >= far_ring_bytes) {
         latency *= far_ring_factor[g->generation];
@@ -84,12 +95,20 @@ static SimNcclTerms ring(const Asked *a) {
 static SimNcclTerms pairs(const Asked *a) {
     const SimNcclGroup *g = a->group;
     bool far = g->nodes > 1;
-    double near_latency = nvlink_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE];
     double latency = base_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE] +
-                     (far ? network_latency[SIM_NCCL_RING][SIM_NCCL_SIMPLE] : near_latency);
+                     (far ? far_step(g, SIM_NCCL_RING, SIM_NCCL_SIMPLE)
+                          : near_step(g, SIM_NCCL_RING, SIM_NCCL_SIMPLE));
     double bandwidth = far ? g->channel_gb_per_s : g->channels * g->channel_gb_per_s;
     double stays = far ? g->least_a_node : 1; /* of a rank's parts, those it does not send so */
     return (SimNcclTerms){latency, bandwidth * g->ranks / (g->ranks - stays)};
+}
+
+/* What all trees carry. Between two nodes all that is added up crosses once each way, half of what
+ * any other link and any larger tree sees: NCCL's search then lets the links in a node carry up to
+ * twice what the network does (src/graph/search.cc; NVIDIA/nccl issues 812 and 946). */
+static double tree_links(const SimNcclGroup *group) {
+    double links = group->channels * group->channel_gb_per_s;
+    return group->nodes == 2 ? MAX(links, MIN(2 * links, group->near_gb_per_s)) : links;
 }
 
 static SimNcclTerms tree(const Asked *a) {
@@ -97,8 +116,7 @@ static SimNcclTerms tree(const Asked *a) {
     if (a->kind != PLAN_OP_ALL_REDUCE) {
         return (SimNcclTerms){0};
     }
-    double bandwidth = MIN(g->channels * g->channel_gb_per_s * 0.92,
-                           g->channels * tree_cap[g->generation][column(g)]);
+    double bandwidth = MIN(tree_links(g) * 0.92, g->channels * tree_cap[g->generation][column(g)]);
     if (a->proto == SIM_NCCL_LL) {
         bandwidth = MIN(bandwidth / 3.8, ll_limit(g));
     } else if (a->proto == SIM_NCCL_LL128) {
@@ -110,8 +128,8 @@ static SimNcclTerms tree(const Asked *a) {
         bandwidth *= tree_factor[a->proto][(unsigned)doublings];
     }
     double latency = base_latency[SIM_NCCL_TREE][a->proto] +
-                     2 * ((g->ranks_a_node - 1) * nvlink_latency[SIM_NCCL_TREE][a->proto] +
-                          depth(g->nodes) * network_latency[SIM_NCCL_TREE][a->proto]);
+                     2 * ((g->ranks_a_node - 1) * near_step(g, SIM_NCCL_TREE, a->proto) +
+                          depth(g->nodes) * far_step(g, SIM_NCCL_TREE, a->proto));
     return (SimNcclTerms){latency, bandwidth / 2};
 }
 
@@ -119,7 +137,8 @@ static SimNcclTerms nvls(const Asked *a) {
     const SimNcclGroup *g = a->group;
     bool reduces_all = a->kind == PLAN_OP_ALL_REDUCE;
     if (a->proto != SIM_NCCL_SIMPLE || g->nodes > 1 || g->nvls_heads < 2 ||
-        a->kind == PLAN_OP_BROADCAST || is_sent(a->kind)) {
+        g->least_a_node < least_by_switch || a->kind == PLAN_OP_BROADCAST || is_sent(a->kind) ||
+        (!reduces_all && g->ranks_a_node > most_gathered_by_switch)) {
         return (SimNcclTerms){0};
     }
     double heads = MIN(g->nvls_heads, g->ranks);
@@ -133,7 +152,7 @@ static SimNcclTerms nvls(const Asked *a) {
 static SimNcclTerms nvls_tree(const Asked *a) {
     const SimNcclGroup *g = a->group;
     if (a->proto != SIM_NCCL_SIMPLE || g->nodes < 2 || g->nvls_heads < 2 ||
-        a->kind != PLAN_OP_ALL_REDUCE || g->least_a_node < 2) {
+        a->kind != PLAN_OP_ALL_REDUCE || g->least_a_node < least_by_switch) {
         return (SimNcclTerms){0};
     }
     double heads = MIN(g->nvls_heads, g->least_a_node);
@@ -142,18 +161,18 @@ static SimNcclTerms nvls_tree(const Asked *a) {
     double between = g->channels * g->channel_gb_per_s / heads * (g->nodes == 2 ? 2 : 1);
     double head = MIN(MIN(inside, between), nvls_tree_cap[g->generation][column(g)]);
     double latency = nvlink_latency[SIM_NCCL_NVLS_TREE][SIM_NCCL_SIMPLE] +
-                     2 * depth(g->nodes) * network_latency[SIM_NCCL_NVLS_TREE][SIM_NCCL_SIMPLE];
+                     2 * depth(g->nodes) * far_step(g, SIM_NCCL_NVLS_TREE, SIM_NCCL_SIMPLE);
     return (SimNcclTerms){latency, heads * head * g->ranks / steps_of(a)};
 }
 
 static SimNcclTerms pat(const Asked *a) {
     const SimNcclGroup *g = a->group;
     bool scatters = a->kind == PLAN_OP_ALL_GATHER || a->kind == PLAN_OP_REDUCE_SCATTER;
-    if (a->proto != SIM_NCCL_SIMPLE || g->ranks_a_node > 1 || !scatters) {
+    if (a->proto != SIM_NCCL_SIMPLE || g->ranks_a_node > 1 || !scatters || g->before_2_23) {
         return (SimNcclTerms){0};
     }
     double latency = base_latency[SIM_NCCL_PAT][SIM_NCCL_SIMPLE] +
-                     depth(g->nodes) * network_latency[SIM_NCCL_PAT][SIM_NCCL_SIMPLE] / 3.5 +
+                     depth(g->nodes) * far_step(g, SIM_NCCL_PAT, SIM_NCCL_SIMPLE) / 3.5 +
                      2.8 * g->ranks;
     return (SimNcclTerms){latency, g->channels * g->channel_gb_per_s * 0.75};
 }

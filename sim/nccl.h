@@ -43,6 +43,9 @@ typedef struct {
     uint32_t ranks, nodes;
     uint32_t ranks_a_node, least_a_node;   /* where most of them are, where fewest */
     double channels, channel_gb_per_s;     /* rings and trees */
+    double near_gb_per_s;                  /* what all of them carry within a node */
+    bool pcie;                             /* which joins the GPUs of a node, not NVLink */
+    bool before_2_23;                      /* NCCL's version */
     double nvls_heads, nvls_head_gb_per_s; /* heads 0: there is no NVLS */
     bool barred[SIM_NCCL_N_PROTOS];        /* not used here unless forced: the links may reorder */
 } SimNcclGroup;

@@ -19,6 +19,7 @@ static SimNcclGroup hoppers(uint32_t ranks, uint32_t nodes) {
                           .least_a_node = ranks / nodes,
                           .channels = far ? 8 : 12,
                           .channel_gb_per_s = far ? 48 : 30,
+                          .near_gb_per_s = 360,
                           .nvls_heads = 8,
                           .nvls_head_gb_per_s = 40};
 }
@@ -60,6 +61,83 @@ static void expectations(void) {
             }
         }
     }
+}
+
+static SimNcclTerms terms_of(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,
+                             SimNcclProto proto) {
+    return sim_nccl_expect(group, kind, algo, proto, 1 << 30);
+}
+
+static void assert_near(double value, double expected) {
+    g_assert_cmpfloat(fabs(value - expected), <, 0.05);
+}
+
+/* Eight nodes of one rank each: seven steps, which take the network as a tree does; before NCCL
+ * 2.23 as a ring, and there was no PAT. */
+static void one_rank_a_node(void) {
+    SimNcclGroup group = hoppers(8, 8), old = hoppers(8, 8);
+    old.before_2_23 = true;
+    const PlanOpKind gather = PLAN_OP_ALL_GATHER;
+    assert_near(terms_of(&group, gather, SIM_NCCL_RING, SIM_NCCL_LL).latency_us, 41.6);
+    assert_near(terms_of(&group, gather, SIM_NCCL_RING, SIM_NCCL_LL128).latency_us, 73.5);
+    assert_near(terms_of(&group, gather, SIM_NCCL_RING, SIM_NCCL_SIMPLE).latency_us, 106.4);
+    assert_near(terms_of(&group, gather, SIM_NCCL_PAT, SIM_NCCL_SIMPLE).latency_us, 42.4);
+    assert_near(terms_of(&old, gather, SIM_NCCL_RING, SIM_NCCL_LL).latency_us, 25.5);
+    assert_near(terms_of(&old, gather, SIM_NCCL_RING, SIM_NCCL_LL128).latency_us, 42);
+    g_assert_cmpfloat(terms_of(&old, gather, SIM_NCCL_PAT, SIM_NCCL_SIMPLE).gb_per_s, ==, 0);
+    SimNcclGroup two_each = hoppers(16, 8);
+    assert_near(terms_of(&two_each, gather, SIM_NCCL_RING, SIM_NCCL_LL).latency_us, 33.5);
+}
+
+static void steps_over_pcie(void) {
+    SimNcclGroup group = hoppers(4, 1);
+    group.pcie = true;
+    const PlanOpKind gather = PLAN_OP_ALL_GATHER;
+    assert_near(terms_of(&group, gather, SIM_NCCL_RING, SIM_NCCL_LL).latency_us, 9.6);
+    assert_near(terms_of(&group, gather, SIM_NCCL_RING, SIM_NCCL_SIMPLE).latency_us, 25.5);
+    assert_near(terms_of(&group, PLAN_OP_ALL_REDUCE, SIM_NCCL_TREE, SIM_NCCL_LL).latency_us, 12.8);
+}
+
+/* Nodes of eight A100 with 48 GB/s between: two trees a node see as much of it as the links in the
+ * node let them, up to twice; three see it once. */
+static void trees_between_two_nodes(void) {
+    static const struct {
+        uint32_t nodes;
+        double near, gb_per_s;
+    } cases[] = {{2, 240, 44.2}, {2, 60, 27.6}, {2, 40, 22.1}, {3, 240, 22.1}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimNcclGroup group = hoppers(8 * cases[i].nodes, cases[i].nodes);
+        group.generation = SIM_NCCL_AMPERE;
+        group.channel_gb_per_s = 6;
+        group.near_gb_per_s = cases[i].near;
+        SimNcclTerms tree = terms_of(&group, PLAN_OP_ALL_REDUCE, SIM_NCCL_TREE, SIM_NCCL_SIMPLE);
+        assert_near(tree.gb_per_s, cases[i].gb_per_s);
+    }
+}
+
+/* The switch adds for three GPUs of a node and more; it gathers for 32 and fewer. */
+static void how_many_the_switch_serves(void) {
+    static const struct {
+        PlanOpKind kind;
+        uint32_t ranks;
+        bool allowed;
+    } cases[] = {
+        {PLAN_OP_ALL_REDUCE, 2, false},      {PLAN_OP_ALL_REDUCE, 3, true},
+        {PLAN_OP_ALL_REDUCE, 72, true},      {PLAN_OP_ALL_GATHER, 2, false},
+        {PLAN_OP_ALL_GATHER, 32, true},      {PLAN_OP_ALL_GATHER, 33, false},
+        {PLAN_OP_REDUCE_SCATTER, 33, false},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimNcclGroup group = hoppers(cases[i].ranks, 1);
+        SimNcclTerms nvls = terms_of(&group, cases[i].kind, SIM_NCCL_NVLS, SIM_NCCL_SIMPLE);
+        g_assert_cmpint(nvls.gb_per_s > 0, ==, cases[i].allowed);
+    }
+    SimNcclGroup pairs = hoppers(4, 2), threes = hoppers(6, 2);
+    const PlanOpKind reduce = PLAN_OP_ALL_REDUCE;
+    g_assert_cmpfloat(terms_of(&pairs, reduce, SIM_NCCL_NVLS_TREE, SIM_NCCL_SIMPLE).gb_per_s, ==,
+                      0);
+    g_assert_cmpfloat(terms_of(&threes, reduce, SIM_NCCL_NVLS_TREE, SIM_NCCL_SIMPLE).gb_per_s, >,
+                      0);
 }
 
 /* Hand-overs as the size grows, to the power of two above. */
@@ -255,6 +333,15 @@ static void add(GHashTable *bins, const char *name, double error) {
     g_array_append_val(errors, error);
 }
 
+/* Of a machine no more than the goal of all. */
+static void hold_clusters(GHashTable *bins, const GArray *rows) {
+    for (guint i = 0; i < rows->len; i++) {
+        const CliCollectiveRow *row = &g_array_index(rows, CliCollectiveRow, i);
+        GArray *errors = row->skipped ? NULL : g_hash_table_lookup(bins, row->cluster->name);
+        g_assert_true(!errors || errors->len < 5 || trace_median_of(errors) <= 0.12);
+    }
+}
+
 static void print_bins(GHashTable *bins) {
     g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(bins), (GCompareFunc)strcmp);
     for (GList *i = names; i; i = i->next) {
@@ -286,12 +373,14 @@ static void measurements(void) {
         g_array_append_val(all, off);
     }
     print_bins(bins);
+    hold_clusters(bins, rows);
     double middle = trace_median_of(all);
+    double most = trace_quantile((double *)(gpointer)all->data, all->len, 0.9);
     g_test_message("all: %u rows held out, median error %.1f %%, 90th percentile %.1f %%", all->len,
-                   middle * 100,
-                   trace_quantile((double *)(gpointer)all->data, all->len, 0.9) * 100);
+                   middle * 100, most * 100);
     g_assert_cmpuint(all->len, >=, 140);
-    g_assert_cmpfloat(middle, <=, 0.12);
+    g_assert_cmpfloat(middle, <=, 0.1);
+    g_assert_cmpfloat(most, <=, 0.36);
 }
 
 /* Between nodes, the four numbers of a machine that was measured on 16 GPUs alone (fit-collectives:
@@ -355,6 +444,10 @@ static void shared_layers_stay_in_a_node(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/nccl/expectations", expectations);
+    g_test_add_func("/sim/nccl/one rank a node", one_rank_a_node);
+    g_test_add_func("/sim/nccl/steps over PCIe", steps_over_pcie);
+    g_test_add_func("/sim/nccl/trees between two nodes", trees_between_two_nodes);
+    g_test_add_func("/sim/nccl/how many the switch serves", how_many_the_switch_serves);
     g_test_add_func("/sim/nccl/choices", choices);
     g_test_add_func("/sim/nccl/barred protocols", barred_protocols);
     g_test_add_func("/sim/nccl/barred by cluster", barred_by_cluster);
