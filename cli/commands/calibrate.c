@@ -132,7 +132,7 @@ static const CliCommand command = {
     .examples = "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
                 "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
                 "Where a part fails the rest is measured all the same: the file says what failed, "
-                "and marks\nthe numbers that are taken over from " OTHER ".\n"
+                "and marks\nthe numbers that are taken over from " OTHER ".\n\n"
                 "Exit status: 0 measured, if not all of it; 1 nothing could be, or the file cannot "
                 "be\nwritten; 2 a setting is refused.",
 };
