@@ -301,8 +301,8 @@ static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError *
     return !why;
 }
 
-/* A mask, scores in memory and a ring are of whole sequences, and so is the bias of family t5. Where
- * q and k are joined of what turns and what does not, they lie head by head: no rows of documents. */
+/* A mask, scores in memory and a ring are of whole sequences, as is family t5's bias. Where q and k
+ * are joined of what turns and what does not, they lie head by head: no rows of documents. */
 static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     uint64_t seq = s->seq ? s->seq : n->seq;
     const char *why = NULL;
