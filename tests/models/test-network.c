@@ -433,7 +433,10 @@ static void not_packed(void) {
         {"family=llama\nffn=8\nattention=math\n", true, "set attention = kernel"},
         {"family=llama\nffn=8\nwindow=3\n", true, "set window = 0"},
         {"family=llama\nffn=8\nrope=partial\n", true, "set rope = real"},
-        {"family=neox\nffn=8\n", true, "does not know this network's family"},
+        {"family=llama\nffn=8\nrope=complex\nkv_lora_rank=4\nqk_nope_head_dim=8\n"
+         "qk_rope_head_dim=8\nv_head_dim=8\n",
+         true, "does not know latent attention"},
+        {"family=neox\nrotary_share=0.5\n", true, "does not know this network's family"},
         {"family=llama\nffn=8\nhead_dim=4\nseq=5\n", true,
          "a sequence of 5 tokens is not whole documents of 2"},
     };
