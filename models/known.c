@@ -1,5 +1,7 @@
 #include "models/known.h"
 
+#include <string.h>
+
 #include "models/stages.h"
 #include "models/traced.h"
 
@@ -39,12 +41,17 @@ const char *model_eager_alone(const ModelNetwork *network) {
                                                  : NULL;
 }
 
-static bool is_eager_alone(const ModelNetwork *network, GError **error) {
+/* Between what is not known and the setting that does without: some say another way out already. */
+static const char *or_set(const char *why) {
+    return strstr(why, "; ") ? ", or" : "; set";
+}
+
+static bool is_eager_alone(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     const char *why = model_eager_alone(network);
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: only eager kernels are known of a network with %s; set kernels = eager",
-                    network->name, why);
+                    "%s: only eager kernels are known of a network with %s; set kernels = eager%s",
+                    network->name, why, s->float8 == PLAN_FLOAT8_NONE ? "" : " and float8 = none");
     }
     return why;
 }
@@ -101,7 +108,7 @@ static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
                           : model_eager_alone(network);
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: float8 does not know %s, or float8 = none", network->name, why);
+                    "%s: float8 does not know %s%s float8 = none", network->name, why, or_set(why));
     }
     return !why;
 }
@@ -243,8 +250,8 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: tensor=%" G_GUINT64_FORMAT " does not know %s, or tensor=1", n->name,
-                    s->tensor, why);
+                    "%s: tensor=%" G_GUINT64_FORMAT " does not know %s%s tensor=1", n->name,
+                    s->tensor, why, or_set(why));
         return false;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
@@ -368,8 +375,8 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: context=%" G_GUINT64_FORMAT " does not know %s, or context=1", n->name,
-                    s->context, why);
+                    "%s: context=%" G_GUINT64_FORMAT " does not know %s%s context=1", n->name,
+                    s->context, why, or_set(why));
     } else if (seq % (2 * s->context)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not cut into two parts for "
@@ -403,8 +410,8 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: pipeline=%" G_GUINT64_FORMAT " does not know %s, or pipeline=1", n->name,
-                    s->pipeline, why);
+                    "%s: pipeline=%" G_GUINT64_FORMAT " does not know %s%s pipeline=1", n->name,
+                    s->pipeline, why, or_set(why));
     }
     return !why && model_stages_have_layers(n, s, error);
 }
@@ -417,7 +424,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
     return pytorch_has_kernel(network, strategy, error) &&
            mask_is_known(network, strategy, error) && can_have_experts(network, strategy, error) &&
            can_be_latent(network, strategy, error) && loss_is_known(network, strategy, error) &&
-           (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, error)) &&
+           (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || !network->experts ||
             can_be_compiled_in_parts(network, strategy, error)) &&

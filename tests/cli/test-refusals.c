@@ -164,6 +164,17 @@ static void bad_strategies(void) {
     expect("plan gpt-toy --strategy reads.ini", 2, "", "plan: reads.ini:4: host_reads=norm and");
     expect("plan gpt-toy --strategy reads.ini --host-reads norm", 2, "", "plan: host_reads=norm");
     expect("plan gpt-toy --strategy reads.ini --clip 1 -o reads.plan", 0, "", "");
+    expect("plan deepseek-v3 -n 8 --tensor 2", 2, "", "a hidden layer of experts; set tensor=1\n");
+    expect("plan deepseek-v3 -n 8 --context 2", 2, "", "(kv_lora_rank); set context=1\n");
+    expect("plan deepseek-v3 -n 8 --document 8 --param-dtype bf16", 2, "", "; set document=0\n");
+    expect("plan deepseek-v3 -n 8 --float8 tensorwise --kernels compiled --param-dtype bf16", 2, "",
+           "set kernels = eager and float8 = none\n");
+    expect("plan t5-11b -n 8 --document 64", 2, "", "this network's family; set document=0\n");
+    expect("plan llama3-8b -n 8 --document 64", 2, "", "set param_dtype=bf16, or document=0\n");
+    expect("plan llama3-8b -n 8 --sequence-parallel no", 2, "", "; set tensor, or sequence_par");
+    expect("plan llama3-8b -n 8 --tensor-plan transformers", 2, "", "set tensor, or tensor_plan=");
+    expect("plan llama3-8b -n 8 --tensor 8 --tensor-plan transformers", 2, "",
+           "set sequence_parallel=no, or tensor_plan=torchtitan\n");
     expect("plan gpt-toy --seq 33", 2, "", "longer than the 32 positions");
     expect("plan gpt-toy --seq 33", 2, "", "let it have more: --network-key seq=33");
     expect("plan gpt-toy --seq 33 --network-key seq=33", 0, "", "");
