@@ -1,13 +1,12 @@
 #include "cli/scratch.h"
 
-#include <glib/gstdio.h>
-
 #include "cli/pace.h"
+#include "plan/leftovers.h"
 #include "plan/text/text.h"
 
 bool cli_scratch_make(CliScratch *ret_scratch, const Plan *plan, const ModelCluster *pace,
                       GError **error) {
-    g_auto(CliScratch) scratch = {.folder = g_dir_make_tmp("foreshard-run-XXXXXX", error)};
+    g_auto(CliScratch) scratch = {.folder = plan_leftover_folder("foreshard-run-XXXXXX", error)};
     if (!scratch.folder) {
         return false;
     }
@@ -24,17 +23,8 @@ bool cli_scratch_make(CliScratch *ret_scratch, const Plan *plan, const ModelClus
 }
 
 void cli_scratch_clear(CliScratch *scratch) {
-    if (scratch->plan) {
-        g_unlink(scratch->plan);
-    }
-    if (scratch->pace) {
-        g_unlink(scratch->pace);
-    }
-    if (scratch->black_box) {
-        g_unlink(scratch->black_box);
-    }
     if (scratch->folder) {
-        g_rmdir(scratch->folder);
+        plan_leftover_remove_folder(scratch->folder);
     }
     g_clear_pointer(&scratch->plan, g_free);
     g_clear_pointer(&scratch->pace, g_free);

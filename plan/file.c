@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plan/leftovers.h"
 #include "plan/plan.h"
 
 char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
@@ -59,6 +60,7 @@ static int write_to(const char *path, int flags, const char *bytes, gsize length
 
 static int write_aside(const char *path, const char *bytes, gsize length) {
     g_autofree char *aside = plan_file_aside(path);
+    plan_leftover(aside);
     int failed = write_to(aside, O_CREAT | O_TRUNC, bytes, length);
     if (!failed && g_rename(aside, path) != 0) {
         failed = errno;
@@ -66,6 +68,7 @@ static int write_aside(const char *path, const char *bytes, gsize length) {
     if (failed) {
         g_unlink(aside);
     }
+    plan_leftover_over(aside);
     return failed;
 }
 

@@ -1,8 +1,9 @@
 /* plan/file.h - whole files, read and written.
  *
  * A regular file is written aside (PATH.tmp) and renamed, so that one that was there stays whole
- * until the new one is; through a symbolic link, beside what it leads to. A device, a pipe and what
- * else lies in /dev (standard output, say) is written where it is: renaming would take its place.
+ * until the new one is; through a symbolic link, beside what it leads to. What lies aside goes if a
+ * signal ends the program (plan/leftovers.h). A device, a pipe and what else lies in /dev (standard
+ * output, say) is written where it is: renaming would take its place.
  *
  * Owns: nothing. Threads: any, each a path of its own.
  */

@@ -59,15 +59,6 @@ bool plot_knows(const char *output, GError **error) {
     return true;
 }
 
-char *plot_folder(GError **error) {
-    g_autoptr(GError) cause = NULL;
-    char *folder = g_dir_make_tmp("foreshard-plot-XXXXXX", &cause);
-    if (folder == NULL) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
-    }
-    return folder;
-}
-
 static char *find_gnuplot(GError **error) {
     char *gnuplot = g_find_program_in_path("gnuplot");
     if (gnuplot == NULL) {
@@ -110,17 +101,6 @@ static bool run_gnuplot(const char *gnuplot, const char *folder, const char *scr
     }
     *ret_out = g_steal_pointer(&out);
     return true;
-}
-
-/* Its files, then itself. It holds no folders. */
-void plot_remove_folder(const char *folder) {
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-    const char *name;
-    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-        g_unlink(path);
-    }
-    g_rmdir(folder);
 }
 
 /* Copied beside its place and renamed into it. */

@@ -1,6 +1,7 @@
 #include "plots/private.h"
 #include "trace/import/to-trace.h"
 #include "trace/moments.h"
+#include "trace/text.h"
 
 char *plot_script(PlotPicture picture, const char *output) {
     const char *name = NULL;
@@ -177,13 +178,13 @@ bool plot_panels(PlotPicture picture, const PlotPanel *panels, guint n_panels,
             return false;
         }
     }
-    g_autofree char *folder = plot_folder(error);
+    g_autofree char *folder = trace_folder_new("foreshard-plot-XXXXXX", error);
     if (folder == NULL) {
         return false;
     }
     char *text = NULL;
     bool drawn = draw(picture, panels, n_panels, options, folder, &text, error);
-    plot_remove_folder(folder);
+    trace_folder_remove(folder);
     if (drawn) {
         *ret_text = text;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plots/private.h"
+#include "trace/text.h"
 
 static const PlotPoint *point_at(const GArray *points, guint i) {
     return &g_array_index(points, PlotPoint, i);
@@ -321,7 +322,7 @@ bool plot_points(PlotPointsPicture picture, const GArray *all, const PlotPointsO
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "no point has what this picture shows");
         return false;
     }
-    g_autofree char *folder = plot_folder(error);
+    g_autofree char *folder = trace_folder_new("foreshard-plot-XXXXXX", error);
     if (folder == NULL) {
         return false;
     }
@@ -336,7 +337,7 @@ bool plot_points(PlotPointsPicture picture, const GArray *all, const PlotPointsO
     bool drawn =
         write_tables(points, series, folder, error) &&
         plot_run(folder, settings, script, options->output, options->characters, ret_text, error);
-    plot_remove_folder(folder);
+    trace_folder_remove(folder);
     if (drawn && options->output == NULL && picture != PLOT_POINTS_VALIDATION) {
         g_autofree char *drawing = *ret_text;
         g_autoptr(GString) rows = plot_points_rows(points, options);

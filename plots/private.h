@@ -18,9 +18,6 @@ typedef struct {
 
 /* Refuses a file name whose ending is no picture's. NULL, for text, is fine. */
 bool plot_knows(const char *output, GError **error);
-/* A folder for one picture; what takes it away again expects files in it, no folders. */
-char *plot_folder(GError **error);
-void plot_remove_folder(const char *folder);
 /* Runs the script in the folder with the settings; the picture goes to output, or, as text of such
  * characters, to *ret_text. */
 bool plot_run(const char *folder, const GString *settings, const char *script, const char *output,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/file.h"
+#include "plan/leftovers.h"
 #include "trace/text-private.h"
 
 static const char *const known_keys[] = {
@@ -300,6 +301,19 @@ bool trace_write_bytes(const char *path, const char *bytes, gsize length, GError
                     g_strerror(failed));
     }
     return !failed;
+}
+
+char *trace_folder_new(const char *name, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    char *folder = plan_leftover_folder(name, &cause);
+    if (folder == NULL) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+    }
+    return folder;
+}
+
+void trace_folder_remove(const char *folder) {
+    plan_leftover_remove_folder(folder);
 }
 
 bool trace_write_file(const Trace *trace, const char *path, GError **error) {

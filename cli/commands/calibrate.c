@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/ranks.h"
 #include "exec/fork.h"
+#include "plan/leftovers.h"
 #include "trace/text.h"
 
 typedef struct {
@@ -88,12 +89,12 @@ static bool write_cluster(const GString *text, const char *path, GError **error)
 static int calibrate(const Options *options) {
     g_autoptr(GError) error = NULL;
     FILE *say = cli_output_beside(options->output);
-    g_autofree char *folder = g_dir_make_tmp("foreshard-calibrate-XXXXXX", &error);
+    g_autofree char *folder = plan_leftover_folder("foreshard-calibrate-XXXXXX", &error);
     g_autoptr(GString) text =
         folder ? measure(options->device, (unsigned)options->ranks, folder, say, &error) : NULL;
     bool ok = text && write_cluster(text, options->output, &error);
     if (folder) {
-        g_rmdir(folder);
+        plan_leftover_remove_folder(folder);
     }
     if (!ok) {
         return cli_complain(CLI_FAILED, "%s", error->message);

@@ -11,16 +11,15 @@
 #include "sim/settings.h"
 #include "trace/moments.h"
 #include "trace/scale.h"
+#include "trace/text.h"
 
 static const double MIB = 1024 * 1024;
 
 /* ---- pictures ---- */
 
 static bool draw(const ReportPart *part, PlotPicture picture, char **ret_svg, GError **error) {
-    g_autoptr(GError) cause = NULL;
-    g_autofree char *folder = g_dir_make_tmp("foreshard-report-XXXXXX", &cause);
+    g_autofree char *folder = trace_folder_new("foreshard-report-XXXXXX", error);
     if (folder == NULL) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
         return false;
     }
     g_autofree char *path = g_build_filename(folder, "picture.svg", NULL);
@@ -32,8 +31,7 @@ static bool draw(const ReportPart *part, PlotPicture picture, char **ret_svg, GE
     bool drawn = scripts != NULL &&
                  plot_panels(picture, part->panels, part->n_panels, &options, &text, error) &&
                  g_file_get_contents(path, ret_svg, NULL, error);
-    g_unlink(path);
-    g_rmdir(folder);
+    trace_folder_remove(folder);
     return drawn;
 }
 
