@@ -71,6 +71,16 @@ bool cli_command_read(const CliCommand *command, GOptionContext *context, int *a
     return true;
 }
 
+bool cli_number_is_sound(const char *option, int *number) {
+    bool given = *number != CLI_NOT_GIVEN;
+    if (given && *number < 0) {
+        cli_complain(CLI_BAD_INPUT, "%s takes a number from 0, not %d", option, *number);
+        return false;
+    }
+    *number = given ? *number : -1;
+    return true;
+}
+
 enum {
     WORD_MOST =
         200 /* bytes of a message's word, be it a path; what is longer is some file's junk */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <glib.h>
+#include <limits.h>
 #include <stdbool.h>
 
 /* Exit statuses. */
@@ -28,6 +29,13 @@ GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntr
 /* Takes options out of argv, which keeps the words; complains of what is wrong. An unknown one is
  * answered with those that are near. */
 bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv);
+
+/* What a rank or a device is before its option is read. */
+enum {
+    CLI_NOT_GIVEN = INT_MIN
+};
+/* Complains of a number below 0; one that was not given becomes -1. */
+bool cli_number_is_sound(const char *option, int *number);
 
 /* One line on stderr; returns status. */
 int cli_complain(int status, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -7,14 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "plan/leftovers.h"
 #include "plan/plan.h"
 
+enum {
+    MEMORY_DEVICES =
+        1, /* Linux, Documentation/admin-guide/devices.txt: "1 char", and its number 3 */
+    NULL_DEVICE = 3
+};
+
+bool plan_file_ends(const char *path, GError **error) {
+    GStatBuf there;
+    if (g_stat(path, &there) != 0 || !S_ISCHR(there.st_mode) ||
+        major(there.st_rdev) != MEMORY_DEVICES || minor(there.st_rdev) == NULL_DEVICE) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
+                "%s: cannot be read: it is a device that never ends; name a file", path);
+    return false;
+}
+
 char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
     char *text = NULL;
     g_autoptr(GError) cause = NULL;
+    if (!plan_file_ends(path, error)) {
+        return NULL;
+    }
     if (!g_file_get_contents(path, &text, ret_length, &cause)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
                     cause->message);

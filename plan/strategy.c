@@ -295,7 +295,17 @@ bool plan_strategy_of_text(PlanStrategy *ret, const char *text, GError **error) 
 bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
-    return text && plan_strategy_read(strategy, text, length, path, error);
+    if (!text || !plan_strategy_read(strategy, text, length, path, error)) {
+        return false;
+    }
+    bool has_section = strstr(text, "[strategy]"); /* none: it was emptied, or is another file */
+    if (!has_section) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
+                    "%s: this holds no strategy: it has no section [strategy], with lines "
+                    "'key = value'",
+                    path);
+    }
+    return has_section;
 }
 
 static void append_variant(const PlanVariant *variant, const char *name, GString *text) {

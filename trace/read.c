@@ -410,6 +410,10 @@ Trace *trace_read_file(const char *path, GError **error) {
     g_autofree char *text = NULL;
     gsize length;
     g_autoptr(GError) cause = NULL;
+    if (!plan_file_ends(path, &cause)) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+        return NULL;
+    }
     if (!g_file_get_contents(path, &text, &length, &cause)) {
         const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be read%s", path,

@@ -105,7 +105,7 @@ static int complain_of_order(const char *first, const char *second) {
 int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
     g_autofree char *output = NULL;
-    int rank = -1, device = -1;
+    int rank = CLI_NOT_GIVEN, device = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
@@ -117,7 +117,8 @@ int cmd_compare(int argc, char **argv) {
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, context, &argc, &argv) ||
+        !cli_number_is_sound("--rank", &rank) || !cli_number_is_sound("--device", &device)) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;

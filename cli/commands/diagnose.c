@@ -41,7 +41,7 @@ static char *json_of(const CliDiagnosis *diagnosis) {
 int cmd_diagnose(int argc, char **argv) {
     g_autofree char *cluster = NULL;
     gboolean json = FALSE;
-    int rank = -1;
+    int rank = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "the machine of predictions (default: the one that the trace names)", "C"},
@@ -51,7 +51,8 @@ int cmd_diagnose(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, context, &argc, &argv) ||
+        !cli_number_is_sound("--rank", &rank)) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;

@@ -160,7 +160,7 @@ static int explain(int n_words, char **words, const char *sharding, const char *
 
 int cmd_explain(int argc, char **argv) {
     g_autofree char *cluster = NULL, *sharding = NULL;
-    int rank = -1;
+    int rank = CLI_NOT_GIVEN;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         {"sharding", 0, 0, G_OPTION_ARG_STRING, &sharding,
@@ -177,7 +177,8 @@ int cmd_explain(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, context, &argc, &argv) ||
+        !cli_number_is_sound("--rank", &rank)) {
         return CLI_BAD_INPUT;
     }
     return explain(argc - 1, argv + 1, sharding, cluster, rank, json, source);

@@ -222,7 +222,7 @@ static void clear_options(Options *options) {
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
 int cmd_plot(int argc, char **argv) {
-    g_auto(Options) options = {.rank = -1};
+    g_auto(Options) options = {.rank = CLI_NOT_GIVEN};
     CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
@@ -249,7 +249,8 @@ int cmd_plot(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    return cli_command_read(&command, context, &argc, &argv)
+    return cli_command_read(&command, context, &argc, &argv) &&
+                   cli_number_is_sound("--rank", &options.rank)
                ? plot(argc - 1, argv + 1, &options, source)
                : CLI_BAD_INPUT;
 }

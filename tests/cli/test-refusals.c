@@ -135,6 +135,37 @@ static void bad_networks(void) {
     expect("plan good.plan --network-key loss=ops", 2, "", "whose network.loss is settled");
 }
 
+/* What never ends is not read: it would take all memory first. */
+static void endless_files(void) {
+    static const char *const words[] = {
+        "compare /dev/zero e.trace",
+        "compare e.trace /dev/zero",
+        "replay gpt-toy /dev/zero",
+        "report /dev/zero -o e.html",
+        "export --chrome /dev/urandom -o e.json",
+        "validate /dev/zero",
+        "plan gpt-toy --strategy /dev/full",
+    };
+    expect("predict gpt-toy --cluster this-machine --trace e.trace", 0, "step ", "");
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        expect(words[i], 2, "", ": cannot be read: it is a device that never ends; name a file\n");
+    }
+}
+
+static void numbers_below_zero(void) {
+    static const char *const words[] = {
+        "plot gpt-toy --cluster this-machine -o below.svg --rank -1",
+        "compare e.trace e.trace --rank -1",
+        "diagnose gpt-toy --cluster this-machine --rank -1",
+        "explain step_ms e.trace --rank -1",
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        expect(words[i], 2, "", ": --rank takes a number from 0, not -1\n");
+    }
+    expect("compare e.trace e.trace --device -2", 2, "",
+           ": --device takes a number from 0, not -2");
+}
+
 /* A file of one kind where another belongs. */
 static void wrong_kinds(void) {
     write_file("of-a-network", "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 4\n");
@@ -152,6 +183,11 @@ static void wrong_kinds(void) {
 }
 
 static void bad_strategies(void) {
+    write_file("s.ini", "");
+    expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini: this holds no strategy: it has no sect");
+    expect("plan gpt-toy --strategy /dev/null", 2, "", "/dev/null: this holds no strategy");
+    write_file("s.ini", "[strategy]\n");
+    expect("plan gpt-toy --strategy s.ini", 0, "sha256:", "");
     write_file("s.ini", "[strategy]\nranks = 2\nwrap = blok\n");
     expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini:3: wrap must be one of block, whole");
     expect("plan gpt-toy --wrap blok", 2, "", "option --wrap: wrap must be one of");
@@ -369,6 +405,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/full disk", full_disk);
     g_test_add_func("/cli/refusals/standard output", standard_output);
     g_test_add_func("/cli/refusals/bad networks", bad_networks);
+    g_test_add_func("/cli/refusals/endless files", endless_files);
+    g_test_add_func("/cli/refusals/numbers below zero", numbers_below_zero);
     g_test_add_func("/cli/refusals/wrong kinds", wrong_kinds);
     g_test_add_func("/cli/refusals/bad strategies", bad_strategies);
     g_test_add_func("/cli/refusals/bad clusters", bad_clusters);
