@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/data-dir.h"
 #include "cli/strategy-themes.h"
+#include "memory/options.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/check.h"
@@ -275,7 +276,10 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
         return false;
     }
     GError *refusal = NULL;
-    if (!plan_strategy_settle(strategy, &refusal)) {
+    MemoryOptions memory;
+    if (!plan_strategy_settle(strategy, &refusal) ||
+        (strategy->allocator.choice == PLAN_ALLOCATOR_CONF &&
+         !memory_options_parse(strategy->allocator.text, &memory, &refusal))) {
         say_which_line(source, &refusal);
         g_propagate_error(error, refusal);
         return false;

@@ -109,13 +109,24 @@ static bool routing_is_sound(const ModelNetwork *n, const PlanIni *ini, GError *
 }
 
 /* What was recorded of it is torchtitan's. */
-static bool is_plain_but_for_latent(const ModelNetwork *n) {
-    return !n->qkv_bias && n->qkv == MODEL_QKV_APART && !n->kv_repeated &&
-           n->qk_norm == MODEL_QK_NORM_NONE && !n->window && !n->global_every &&
-           !n->unturned_every && n->norm_at == MODEL_NORM_BEFORE && !n->norms_from_one &&
-           n->code == MODEL_CODE_OWN && !n->scores_in_memory && !n->embed_scale &&
-           !n->residual_scale && !n->logits_scale && !n->gate_up_joined &&
-           n->gate == MODEL_GATE_SILU;
+static const char *not_known_with_latent(const ModelNetwork *n) {
+    return n->qkv_bias                        ? "qkv_bias"
+           : n->qkv != MODEL_QKV_APART        ? "qkv"
+           : n->kv_repeated                   ? "kv"
+           : n->qk_norm != MODEL_QK_NORM_NONE ? "qk_norm"
+           : n->window                        ? "window"
+           : n->global_every                  ? "global_every"
+           : n->unturned_every                ? "unturned_every"
+           : n->norm_at != MODEL_NORM_BEFORE  ? "norm_at"
+           : n->norms_from_one                ? "norm_weight"
+           : n->code != MODEL_CODE_OWN        ? "code"
+           : n->scores_in_memory              ? "attention"
+           : n->embed_scale                   ? "embed_scale"
+           : n->residual_scale                ? "residual_scale"
+           : n->logits_scale                  ? "logits_scale"
+           : n->gate_up_joined                ? "gate_up"
+           : n->gate != MODEL_GATE_SILU       ? "gate"
+                                              : NULL;
 }
 
 static bool latent_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **error) {
@@ -148,16 +159,20 @@ static bool latent_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **
         {of_q == n->v_head_dim,
          "heads of v as long as those of q take another kernel, which is not "
          "known here; change v_head_dim"},
-        {!is_plain_but_for_latent(n),
-         "latent attention is known of a plain Llama otherwise: layers of q, k and v without "
-         "biases, norms, windows, multipliers but attention_scale, and with norms before; leave "
-         "those keys out"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(rules) && n->kv_lora_rank; i++) {
         if (rules[i].is_wrong) {
             const PlanIniEntry *entry = plan_ini_find(ini, "network", "kv_lora_rank");
             return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
         }
+    }
+    const char *other = n->kv_lora_rank ? not_known_with_latent(n) : NULL;
+    if (other) {
+        const PlanIniEntry *entry = plan_ini_find(ini, "network", other);
+        return plan_ini_refuse(ini, entry, error,
+                               "latent attention is known of a plain Llama otherwise, not with "
+                               "this %s; leave it out",
+                               other);
     }
     return true;
 }

@@ -207,6 +207,13 @@ static void bad_strategies(void) {
            "set kernels = eager and float8 = none\n");
     expect("plan t5-11b -n 8 --document 64", 2, "", "this network's family; set document=0\n");
     expect("plan llama3-8b -n 8 --document 64", 2, "", "set param_dtype=bf16, or document=0\n");
+    expect("plan deepseek-v3 -n 8 --network-key code=transformers", 2, "",
+           "not with this code; leave it out\n");
+    expect("plan deepseek-v3 -n 8 --network-key window=8", 2, "", "not with this window; leave it");
+    expect("plan gpt-toy --allocator conf=xx", 2, "", "plan: allocator option xx: found");
+    write_file("conf.ini", "[strategy]\n\nallocator = conf=max_split_size_mb:-1\n");
+    expect("units gpt-toy --strategy conf.ini", 2, "",
+           "units: conf.ini:3: allocator option max_sp");
     expect("plan llama3-8b -n 8 --sequence-parallel no", 2, "", "; set tensor, or sequence_par");
     expect("plan llama3-8b -n 8 --tensor-plan transformers", 2, "", "set tensor, or tensor_plan=");
     expect("plan llama3-8b -n 8 --tensor 8 --tensor-plan transformers", 2, "",
