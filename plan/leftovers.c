@@ -21,7 +21,7 @@ enum {
 };
 
 static struct {
-    atomic_bool used;
+    _Atomic pid_t owner; /* 0: none; a forked child has the table, but nothing that is in it */
     char path[PATH_MAX];
 } leftovers[LEFTOVERS_MOST];
 
@@ -66,7 +66,7 @@ static void remove_now(const char *path) {
 /* The default action has come back (SA_RESETHAND), and ends the program. */
 static void on_signal(int signal) {
     for (int i = 0; i < LEFTOVERS_MOST; i++) {
-        if (atomic_load(&leftovers[i].used)) {
+        if (atomic_load(&leftovers[i].owner) == getpid()) {
             remove_now(leftovers[i].path);
         }
     }
@@ -90,9 +90,9 @@ void plan_leftover(const char *path) {
     g_mutex_lock(&lock);
     catch_signals(); /* anew: GLib puts the default back where it has listened itself */
     for (int i = 0; i < LEFTOVERS_MOST && !noted; i++) {
-        if (!atomic_load(&leftovers[i].used)) {
+        if (atomic_load(&leftovers[i].owner) == 0) {
             g_strlcpy(leftovers[i].path, whole, PATH_MAX);
-            atomic_store(&leftovers[i].used, true);
+            atomic_store(&leftovers[i].owner, getpid());
             noted = true;
         }
     }
@@ -103,8 +103,8 @@ void plan_leftover_over(const char *path) {
     g_autofree char *whole = g_canonicalize_filename(path, NULL);
     g_mutex_lock(&lock);
     for (int i = 0; i < LEFTOVERS_MOST; i++) {
-        if (atomic_load(&leftovers[i].used) && strcmp(leftovers[i].path, whole) == 0) {
-            atomic_store(&leftovers[i].used, false);
+        if (atomic_load(&leftovers[i].owner) == getpid() && strcmp(leftovers[i].path, whole) == 0) {
+            atomic_store(&leftovers[i].owner, 0);
             break;
         }
     }

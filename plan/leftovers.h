@@ -5,6 +5,8 @@
  * program was told to ignore: what is noted is removed, and then the signal ends the program as it
  * would have.
  *
+ * A child that was forked leaves alone what its parent noted.
+ *
  * Owns: a table for the program, of LEFTOVERS_MOST names at most; what is beyond stays behind.
  * Threads: any.
  */

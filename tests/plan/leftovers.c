@@ -66,6 +66,21 @@ static void test_signals(void) {
     }
 }
 
+/* What a process noted is not its child's to remove. */
+static void test_children(void) {
+    g_autofree char *folder = plan_leftover_folder("foreshard-test-XXXXXX", NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        raise(SIGTERM);
+        _exit(7);
+    }
+    int status;
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    g_assert_true(is_there(folder));
+    plan_leftover_remove_folder(folder);
+}
+
 /* The name says what it is of; where none can be made the message says what to do. */
 static void test_folder(void) {
     g_autoptr(GError) error = NULL;
@@ -79,6 +94,7 @@ static void test_folder(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/leftovers/signals", test_signals);
+    g_test_add_func("/plan/leftovers/children", test_children);
     g_test_add_func("/plan/leftovers/folder", test_folder);
     return g_test_run();
 }
