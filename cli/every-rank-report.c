@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "cli/prose.h"
 #include "sim/settings.h"
 #include "trace/json.h"
 
@@ -69,14 +70,14 @@ void cli_every_rank_print(const SimJitter *jitter, const SimPrediction *predicti
         exposed += prediction->ranks[rank].exposed_ns;
     }
     const double *shares = jitter->shares;
-    printf("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, of hosts %g %%, of links "
-           "%g %%, seed %" G_GUINT64_FORMAT "; means of a steady step)\n",
-           prediction->n_ranks, 100 * shares[SIM_JITTER_KERNEL], 100 * shares[SIM_JITTER_GPU],
-           100 * shares[SIM_JITTER_HOST], 100 * shares[SIM_JITTER_LINK], jitter->seed);
-    printf("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
-           "runs, in "
-           "the mean;\n  %.3f ms of that because other ranks came late to it\n",
-           ms(exposed / prediction->n_ranks), ms(lost / prediction->n_ranks));
+    cli_say("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, of hosts %g %%, of links "
+            "%g %%, seed %" G_GUINT64_FORMAT "; means of a steady step)\n",
+            prediction->n_ranks, 100 * shares[SIM_JITTER_KERNEL], 100 * shares[SIM_JITTER_GPU],
+            100 * shares[SIM_JITTER_HOST], 100 * shares[SIM_JITTER_LINK], jitter->seed);
+    cli_say("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
+            "runs, in "
+            "the mean;\n  %.3f ms of that because other ranks came late to it\n",
+            ms(exposed / prediction->n_ranks), ms(lost / prediction->n_ranks));
     printf("   rank  node  kind                computes      exposed   others late   was last   "
            "held up others\n");
     if (prediction->n_ranks <= ALL_ROWS) {

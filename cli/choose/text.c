@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
+#include "cli/prose.h"
 #include "cli/ways-to-fit.h"
 
 static const double GIB = 1024. * 1024 * 1024, BILLION = 1e9, KWH_A_MWH = 1e3;
@@ -54,7 +55,8 @@ typedef struct {
 } Table;
 
 enum {
-    MOST_COLUMNS = 32
+    MOST_COLUMNS = 32,
+    NOTE_BELOW = 5 /* columns */
 };
 
 static void add_cell(Table *table, char *cell) {
@@ -90,21 +92,42 @@ static guint width_of(const Table *table, guint column) {
     return (guint)width;
 }
 
+/* Between columns: less where the table would be too wide; a note may go below its row. */
+static guint gap_of(const Table *table) {
+    guint width = 0;
+    for (guint column = 0; column + 1 < table->n_columns; column++) {
+        width += 2 + width_of(table, column);
+    }
+    return width > CLI_COLUMNS ? 1 : 2;
+}
+
+static void append_note(GString *text, gsize row, const char *note, guint gap) {
+    if (text->len - row + gap + strlen(note) > CLI_COLUMNS) {
+        g_string_append_printf(text, "\n%*s%s", NOTE_BELOW, "", note);
+    } else if (*note != '\0') {
+        g_string_append_printf(text, "%*s%s", (int)gap, "", note);
+    }
+    while (text->str[text->len - 1] == ' ') {
+        g_string_truncate(text, text->len - 1);
+    }
+    g_string_append_c(text, '\n');
+}
+
+/* The last column is the note. */
 static void append_table(GString *text, const Table *table) {
-    guint n = table->n_columns;
+    guint n = table->n_columns, gap = gap_of(table);
+    gsize row = text->len;
     for (guint i = 0; i < table->cells->len; i++) {
         guint column = i % n;
-        bool is_last = column + 1 == n;
-        int width = is_last && table->left[column] ? 0 : (int)width_of(table, column);
         const char *cell = table->cells->pdata[i];
-        g_string_append_printf(text, "%s%*s", column > 0 ? "  " : "  ",
-                               table->left[column] ? -width : width, cell);
-        if (is_last) {
-            while (text->str[text->len - 1] == ' ') {
-                g_string_truncate(text, text->len - 1);
-            }
-            g_string_append_c(text, '\n');
+        if (column + 1 == n) {
+            append_note(text, row, cell, gap);
+            row = text->len;
+            continue;
         }
+        int width = (int)width_of(table, column);
+        g_string_append_printf(text, "%*s%*s", (int)(column > 0 ? gap : 2), "",
+                               table->left[column] ? -width : width, cell);
     }
 }
 
@@ -438,9 +461,11 @@ static void append_next(GString *text, const CliChosen *chosen, const CliChooseV
                               "--price CLUSTER=2.50\n");
     }
     if (view->written != NULL) {
-        g_string_append_printf(
-            text, "%s has the first's strategy: foreshard diagnose %s --strategy %s --cluster %s\n",
-            view->written, view->network, view->written, best->cluster->name);
+        g_autofree char *first = g_strdup_printf("%s has the first's strategy:", view->written);
+        g_autofree char *next = g_strdup_printf("foreshard diagnose %s --strategy %s --cluster %s",
+                                                view->network, view->written, best->cluster->name);
+        bool is_long = strlen(first) + 1 + strlen(next) > CLI_COLUMNS; /* a command stays whole */
+        g_string_append_printf(text, "%s%s%s\n", first, is_long ? "\n  " : " ", next);
     } else {
         g_string_append(text, "-o FILE writes the first's strategy, for --strategy FILE of the "
                               "other commands;\nforeshard diagnose says what else would help\n");

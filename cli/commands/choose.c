@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/knob.h"
 #include "cli/output.h"
+#include "cli/prose.h"
 #include "plan/plan.h"
 #include "plan/text/text.h"
 #include "trace/text.h"
@@ -240,7 +241,8 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
                           .written = is_shown ? options->output : NULL};
     g_autofree char *text =
         options->json ? cli_chosen_json(chosen, &view) : cli_chosen_text(chosen, &view);
-    fprintf(cli_output_beside(options->output), "%s%s", text, options->json ? "\n" : "");
+    g_autofree char *fit = options->json ? g_strdup(text) : cli_prose_fit(text);
+    fprintf(cli_output_beside(options->output), "%s%s", fit, options->json ? "\n" : "");
     return CLI_OK;
 }
 

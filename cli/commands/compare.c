@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/measured/measured.h"
+#include "cli/prose.h"
 #include "exec/shared-options.h"
 #include "trace/compare/compare.h"
 #include "trace/import/file.h"
@@ -51,7 +52,8 @@ static const CliCommand command = {
 static char *text_of(const TraceComparison *comparison) {
     g_autofree char *text = trace_comparison_text(comparison);
     g_autofree char *verdict = trace_comparison_verdict(comparison);
-    return g_strdup_printf("%s\n%s\n", text, verdict);
+    g_autofree char *both = g_strdup_printf("%s\n%s\n", text, verdict);
+    return cli_prose_fit(both);
 }
 
 static char *json_of(const TraceComparison *comparison) {
@@ -89,7 +91,8 @@ static int compare_with_run(const Trace *trace, const MeasuredOptions *options, 
     if (measured == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autofree char *text = measured_text(measured);
+    g_autofree char *whole = measured_text(measured);
+    g_autofree char *text = cli_prose_fit(whole);
     g_autofree char *json = measured_json(measured);
     return show(text, json, as_json, folder);
 }

@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/diagnose/diagnose.h"
 #include "cli/plot/pictures.h"
+#include "cli/prose.h"
 #include "cli/trace-source.h"
 #include "trace/json.h"
 
@@ -66,6 +67,10 @@ int cmd_diagnose(int argc, char **argv) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autofree char *text = json ? json_of(diagnosis) : cli_diagnosis_text(diagnosis);
-    printf("%s%s", text, json ? "\n" : "");
+    if (json) {
+        printf("%s\n", text);
+    } else {
+        cli_prose_print(text);
+    }
     return CLI_OK;
 }

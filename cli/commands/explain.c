@@ -9,6 +9,7 @@
 #include "cli/plan-source.h"
 #include "cli/plot/pictures.h"
 #include "cli/predict/predict.h"
+#include "cli/prose.h"
 #include "cli/trace-source.h"
 #include "cli/what-if.h"
 #include "trace/text.h"
@@ -40,7 +41,7 @@ static int complain(const GError *error) {
 }
 
 static int show(const GString *text) {
-    fputs(text->str, stdout);
+    cli_prose_print(text->str);
     return CLI_OK;
 }
 

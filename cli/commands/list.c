@@ -7,6 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/data-dir.h"
 #include "cli/output.h"
+#include "cli/prose.h"
 #include "models/cluster.h"
 #include "models/network.h"
 #include "plan/file.h"
@@ -57,7 +58,8 @@ static bool print_cluster(const char *name, const char *path, GError **error) {
     if (!cluster) {
         return false;
     }
-    printf("  %-18s %5u ranks: %s\n", name, (unsigned)model_cluster_ranks(cluster), cluster->title);
+    cli_say("  %-18s %5u ranks: %s\n", name, (unsigned)model_cluster_ranks(cluster),
+            cluster->title);
     return true;
 }
 

@@ -49,17 +49,21 @@ static Traffic traffic_of(const SimPrediction *prediction) {
     return traffic;
 }
 
-static void append_figures(GString *text, const SimPrediction *prediction) {
-    Traffic traffic = traffic_of(prediction);
+static void append_peak(GString *text, const char *sharding, const SimPrediction *prediction) {
+    g_string_append_printf(text, "%-15s", sharding);
     append_size(text, kept(prediction, PLAN_CATEGORY_PARAMETERS));
     append_size(text, kept(prediction, PLAN_CATEGORY_GRADIENTS));
     append_size(text, kept(prediction, PLAN_CATEGORY_OPTIMIZER));
     append_size(text, (double)prediction->peak.at.allocated_bytes);
-    g_string_append_printf(text, " %6u", traffic.calls);
+    g_string_append_printf(text, "  %s\n", prediction->fits ? "fits" : "does not fit");
+}
+
+static void append_step(GString *text, const char *sharding, const SimPrediction *prediction) {
+    Traffic traffic = traffic_of(prediction);
+    g_string_append_printf(text, "%-15s %6u", sharding, traffic.calls);
     append_size(text, traffic.bytes);
-    g_string_append_printf(text, " %10.3f %10.3f  %s\n", traffic.exposed_ns / 1e6,
-                           (double)prediction->median_step_ns / 1e6,
-                           prediction->fits ? "fits" : "does not fit");
+    g_string_append_printf(text, " %10.3f %10.3f\n", traffic.exposed_ns / 1e6,
+                           (double)prediction->median_step_ns / 1e6);
 }
 
 /* NULL with ret_refusal: PyTorch or the machine refuses it. NULL with error: it cannot be read. */
@@ -80,19 +84,21 @@ static SimPrediction *predict(CliPlanSource *source, const char *network, const 
     return g_steal_pointer(&prediction);
 }
 
-static bool append_strategy(GString *text, CliPlanSource *source, const char *network,
-                            const char *sharding, const ModelCluster *cluster, GError **error) {
+/* A row of both tables, or the one line that says why there is none. */
+static bool append_strategy(GString *peaks, GString *steps, CliPlanSource *source,
+                            const char *network, const char *sharding, const ModelCluster *cluster,
+                            GError **error) {
     g_autofree char *refusal = NULL;
     g_autoptr(SimPrediction) prediction =
         predict(source, network, sharding, cluster, &refusal, error);
     if (prediction == NULL && refusal == NULL) {
         return false;
     }
-    g_string_append_printf(text, "%-15s", sharding);
     if (prediction == NULL) {
-        g_string_append_printf(text, " not possible: %s\n", refusal);
+        g_string_append_printf(peaks, "%-15s not possible: %s\n", sharding, refusal);
     } else {
-        append_figures(text, prediction);
+        append_peak(peaks, sharding, prediction);
+        append_step(steps, sharding, prediction);
     }
     return true;
 }
@@ -140,14 +146,18 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
         g_string_append_printf(text, "%-15s %s\n", strategies[i].sharding, strategies[i].gathered);
     }
-    g_string_append(text, "\nat the peak of allocated, and in a steady step\n"
-                          "                 parameters   gradients   optimizer        peak  calls "
-                          "    tensors exposed ms    step ms\n");
+    g_string_append(text, "\nat the peak of allocated\n"
+                          "                 parameters   gradients   optimizer        peak\n");
+    g_autoptr(GString) steps =
+        g_string_new("\nin a steady step\n"
+                     "                 calls     tensors exposed ms    step ms\n");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
-        if (!append_strategy(text, source, network, strategies[i].sharding, cluster, error)) {
+        if (!append_strategy(text, steps, source, network, strategies[i].sharding, cluster,
+                             error)) {
             return NULL;
         }
     }
+    g_string_append(text, steps->str);
     return g_steal_pointer(&text);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/data-dir.h"
+#include "cli/prose.h"
 #include "cli/validate/run-kind.h"
 #include "plan/ini.h"
 #include "trace/json.h"
@@ -56,8 +57,8 @@ void cli_how_sure_clear(CliHowSure *sure) {
 
 static void print_errors(const char *what, const CliErrors *errors, const char *of) {
     if (errors->runs > 0) {
-        printf("  %-15s  half within %.1f %%, nine in ten within %.1f %% (%u runs%s)\n", what,
-               errors->median_percent, errors->p90_percent, errors->runs, of);
+        cli_say("  %-15s  half within %.1f %%, nine in ten within %.1f %% (%u runs%s)\n", what,
+                errors->median_percent, errors->p90_percent, errors->runs, of);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/every-rank-report.h"
 #include "cli/predict/how-sure.h"
+#include "cli/prose.h"
 #include "cli/spending.h"
 #include "cli/trained.h"
 #include "cli/trains-well.h"
@@ -67,8 +68,8 @@ static void print_fit(const CliPredictReport *report) {
     g_autofree char *room = trace_bytes_text((double)have);
     g_autofree char *outside = trace_bytes_text((double)prediction->outside_allocator_bytes);
     if (prediction->fits) {
-        printf("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
-               outside);
+        cli_say("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
+                outside);
         return;
     }
     g_autofree char *asked = trace_bytes_text((double)prediction->oom.bytes);
@@ -77,13 +78,13 @@ static void print_fit(const CliPredictReport *report) {
     g_autofree char *reserved = trace_bytes_text((double)prediction->oom.at.reserved_bytes);
     g_autofree char *rank = rank_text(report, prediction->oom.rank);
     g_autofree char *whose = rank ? g_strdup_printf("%s is ", rank) : g_strdup("");
-    printf("fits: NO, %sout of memory %s\n", whose, at);
-    printf("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
-           "the allocator)\n",
-           asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
-           reserved, room, outside);
+    cli_say("fits: NO, %sout of memory %s\n", whose, at);
+    cli_say("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
+            "the allocator)\n",
+            asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
+            reserved, room, outside);
     if (need > have) {
-        printf("  with memory enough it would reserve %s more than there is\n", left);
+        cli_say("  with memory enough it would reserve %s more than there is\n", left);
     }
     printf("  held then:\n");
     print_subs(prediction->oom.by_sub);
@@ -124,7 +125,7 @@ static void print_memory(const CliPredictReport *report) {
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
     g_autofree char *rank = rank_text(report, prediction->memory_rank);
     g_autofree char *whose = rank ? g_strdup_printf("%s, the fullest", rank) : g_strdup("a GPU");
-    printf("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
+    cli_say("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
     print_bytes("peak active", prediction->peak_active_bytes);
     print_bytes("peak reserved", prediction->peak_reserved_bytes);
@@ -135,7 +136,7 @@ static void print_memory(const CliPredictReport *report) {
         print_bytes("in PyTorch, cuBLAS besides", prediction->workspace_bytes);
     }
     printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
-    printf("at the peak of allocated, %s\n", at);
+    cli_say("at the peak of allocated, %s\n", at);
     print_subs(prediction->peak.by_sub);
     printf("of it, the largest holders\n");
     print_units(report);
@@ -175,10 +176,10 @@ static void print_rank_steps(const SimPrediction *prediction) {
         least = MIN(least, prediction->ranks[rank].step_ns);
         most = MAX(most, prediction->ranks[rank].step_ns);
     }
-    printf("  95 %% of the steps within %.3f ms; over %u ranks, a rank's own from %.3f to %.3f ms "
-           "in the mean\n",
-           cli_predict_ms(cli_predict_p95_step_ns(prediction)), prediction->n_ranks,
-           cli_predict_ms(least), cli_predict_ms(most));
+    cli_say("  95 %% of the steps within %.3f ms; over %u ranks, a rank's own from %.3f to %.3f ms "
+            "in the mean\n",
+            cli_predict_ms(cli_predict_p95_step_ns(prediction)), prediction->n_ranks,
+            cli_predict_ms(least), cli_predict_ms(most));
     printf("  below: rank %u, which loses least to others\n", prediction->time_rank);
 }
 
@@ -189,8 +190,8 @@ static void print_spending(const CliPredictReport *report) {
                spent.kwh_per_million);
     }
     if (spent.price_per_million > 0) {
-        printf("  price of a million tokens: %.4g (of an hour and GPU: as the cluster says)\n",
-               spent.price_per_million);
+        cli_say("  price of a million tokens: %.4g (of an hour and GPU: as the cluster says)\n",
+                spent.price_per_million);
     }
 }
 
@@ -209,20 +210,21 @@ static void print_time(const CliPredictReport *report) {
         print_rank_steps(prediction);
     } else if (report->plan->axes[PLAN_AXIS_PIPELINE] > 1) {
         g_autofree char *rank = rank_text(report, prediction->time_rank);
-        printf("  below: %s, which waits for others least\n", rank);
+        cli_say("  below: %s, which waits for others least\n", rank);
     }
     if (report->plan->tokens_per_rank) {
         printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens a step and GPU)\n",
                cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank),
                report->plan->tokens_per_rank);
     }
-    printf("  %.3f TFLOP/s/GPU, MFU %.2f %% (of products and attention, what is computed again not "
-           "counted)\n",
-           cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+    cli_say(
+        "  %.3f TFLOP/s/GPU, MFU %.2f %% (of products and attention, what is computed again not "
+        "counted)\n",
+        cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     print_spending(report);
     bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
-    printf("  bound by: %s%s\n", prediction->bound_by,
-           gives_back ? ", which gives memory back and asks for it again (retries)" : "");
+    cli_say("  bound by: %s%s\n", prediction->bound_by,
+            gives_back ? ", which gives memory back and asks for it again (retries)" : "");
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
         if (prediction->shares_ns[share]) {
@@ -273,17 +275,17 @@ static void print_retries(const SimPrediction *prediction) {
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * cli_working_share(prediction);
     if (cli_trains_well(prediction)) {
-        printf("trains well: yes, the compute lane works %.1f %% of a step\n", works);
+        cli_say("trains well: yes, the compute lane works %.1f %% of a step\n", works);
     } else if (prediction->fits && prediction->alloc_retries) {
         print_retries(prediction);
     } else if (prediction->fits) {
-        printf("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
-               "wanted); most is lost to %s\n",
-               works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
+        cli_say("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
+                "wanted); most is lost to %s\n",
+                works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
     }
     if (prediction->fits && !cli_trains_well(prediction)) {
-        printf("  what would help: foreshard diagnose, with the same network, strategy and "
-               "--cluster\n");
+        cli_say("  what would help: foreshard diagnose, with the same network, strategy and "
+                "--cluster\n");
     }
 }
 
@@ -301,10 +303,10 @@ static void print_ways(const CliPredictReport *report) {
         const CliWay *way = &g_array_index(ways, CliWay, i);
         g_autofree char *reserved = trace_bytes_text(way->reserved_bytes);
         g_autofree char *text = cli_way_text(way, reserved);
-        printf("  fits with %s\n", text);
+        cli_say("  fits with %s\n", text);
     }
     if (!ways->len) {
-        printf("  " CLI_NO_WAY_TO_FIT "\n");
+        cli_say("  " CLI_NO_WAY_TO_FIT "\n");
     }
 }
 
@@ -318,23 +320,24 @@ static void print_precision(const CliPredictReport *report) {
         model_cluster_peak_flops(cluster, PLAN_BF16) > model_cluster_peak_flops(cluster, PLAN_FP32);
     if (is_known && is_slow && plan_strategy_param_dtype(&strategy) == PLAN_FP32 &&
         strategy.autocast == PLAN_AUTOCAST_NONE) {
-        printf("in fp32, as PyTorch has it unless told otherwise; most train in 16 bits: %s bf16\n",
-               strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
+        cli_say(
+            "in fp32, as PyTorch has it unless told otherwise; most train in 16 bits: %s bf16\n",
+            strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
     }
 }
 
 void cli_predict_print_text(const CliPredictReport *report) {
-    printf("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
-    printf("on %s: %s\n", report->cluster->name, report->cluster->title);
+    cli_say("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
+    cli_say("on %s: %s\n", report->cluster->name, report->cluster->title);
     print_precision(report);
     g_autofree char *trained = cli_trained_text(report->plan);
     if (trained) {
-        printf("%s\n", trained);
+        cli_say("%s\n", trained);
     }
     if (report->prediction->unsupported_dtype) {
-        printf("fits: NO, %s cannot compute in %s; %s, or another machine\n",
-               report->prediction->unsupported_on, report->prediction->unsupported_dtype,
-               cli_predict_other_dtype(report->prediction));
+        cli_say("fits: NO, %s cannot compute in %s; %s, or another machine\n",
+                report->prediction->unsupported_on, report->prediction->unsupported_dtype,
+                cli_predict_other_dtype(report->prediction));
         return;
     }
     print_fit(report);

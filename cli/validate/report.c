@@ -1,6 +1,7 @@
 /* cli/validate/report.c - the summaries of validate.h, as text and as JSON. */
 #include <math.h>
 
+#include "cli/prose.h"
 #include "cli/validate/validate.h"
 #include "trace/json.h"
 
@@ -55,8 +56,8 @@ static void print_scores(FILE *to, const char *name, unsigned rows, unsigned ski
         const CliScore *score = part(scores, i);
         if (cli_score_count(score)) {
             fprintf(to,
-                    "  %-19s %4u rows  median %6.1f %%  mean %6.1f %%  p90 %6.1f %%  max %6.1f "
-                    "%%  bias %+6.1f %%\n",
+                    "  %-19s %4u rows median %5.1f %%  mean %5.1f %%  p90 %5.1f %%  max %5.1f "
+                    "%%  bias %+5.1f %%\n",
                     parts[i].words, cli_score_count(score), 100 * cli_score_quantile(score, 0.5),
                     100 * cli_score_mean(score), 100 * cli_score_quantile(score, 0.9),
                     100 * cli_score_quantile(score, 1), 100 * cli_score_bias(score));
@@ -82,8 +83,11 @@ static void print_skipped(FILE *to, const CliValidatedTable *table) {
     g_autoptr(GList) reasons = g_hash_table_get_keys(counts);
     reasons = g_list_sort_with_data(reasons, by_count, counts);
     for (GList *i = reasons; i; i = i->next) {
-        fprintf(to, "  skipped %4u: %s\n", GPOINTER_TO_UINT(g_hash_table_lookup(counts, i->data)),
-                (const char *)i->data);
+        g_autofree char *line = g_strdup_printf(
+            "  skipped %4u: %s", GPOINTER_TO_UINT(g_hash_table_lookup(counts, i->data)),
+            (const char *)i->data);
+        g_autofree char *fit = cli_prose_fit(line);
+        fprintf(to, "%s\n", fit);
     }
 }
 

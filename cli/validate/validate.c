@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/prose.h"
 #include "cli/validate/rows-ahead.h"
 #include "cli/validate/rows-collectives.h"
 #include "cli/validate/rows-gemm.h"
@@ -16,24 +17,51 @@ static void clear_row(gpointer data) {
     g_free(row->note);
 }
 
-static void print_row(FILE *to, const CliValidatedTable *table, const CliValidatedRow *row) {
-    fprintf(to, "%5u  %-46s ", row->line, row->label ? row->label : "");
-    if (row->skipped) {
-        fprintf(to, "skipped: %s\n", row->skipped);
-        return;
-    }
+enum {
+    MARGIN = 7 /* the number of the line, and a gap */
+};
+
+static void append_time(GString *text, const CliValidatedTable *table, const CliValidatedRow *row) {
     if (!isnan(row->measured)) {
-        fprintf(to, "%10.2f %10.2f %s %+7.1f %%", row->measured, row->predicted, table->unit,
-                100 * (row->predicted / row->measured - 1));
+        g_string_append_printf(text, "%10.2f %10.2f %s %+7.1f %%", row->measured, row->predicted,
+                               table->unit, 100 * (row->predicted / row->measured - 1));
     }
+}
+
+/* What stands behind the time. */
+static char *rest_of(const CliValidatedRow *row) {
+    GString *text = g_string_new(NULL);
     if (!isnan(row->without) && !isnan(row->measured)) {
-        fprintf(to, "  without %+7.1f %%", 100 * (row->without / row->measured - 1));
+        g_string_append_printf(text, "  without %+7.1f %%",
+                               100 * (row->without / row->measured - 1));
     }
     if (!isnan(row->measured_gib)) {
-        fprintf(to, "  %7.2f %7.2f GiB %+6.1f %%", row->measured_gib, row->predicted_gib,
-                100 * (row->predicted_gib / row->measured_gib - 1));
+        g_string_append_printf(text, "  %7.2f %7.2f GiB %+6.1f %%", row->measured_gib,
+                               row->predicted_gib,
+                               100 * (row->predicted_gib / row->measured_gib - 1));
     }
-    fprintf(to, "%s%s\n", row->note ? "  " : "", row->note ? row->note : "");
+    g_string_append_printf(text, "%s%s", row->note ? "  " : "", row->note ? row->note : "");
+    return g_string_free(text, FALSE);
+}
+
+/* On two lines where one is too short. */
+static void print_row(FILE *to, const CliValidatedTable *table, const CliValidatedRow *row) {
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_string_append_printf(text, "%5u  %-46s ", row->line, row->label ? row->label : "");
+    if (row->skipped) {
+        g_string_append_printf(text, "skipped: %s", row->skipped);
+    } else {
+        append_time(text, table, row);
+        g_autofree char *rest = rest_of(row);
+        gsize width = cli_prose_width(text->str, text->len) + cli_prose_width(rest, strlen(rest));
+        if (width > CLI_COLUMNS) {
+            g_string_append_printf(text, "\n%*s%s", MARGIN, "", rest + strspn(rest, " "));
+        } else {
+            g_string_append(text, rest);
+        }
+    }
+    g_autofree char *fit = cli_prose_fit(text->str);
+    fprintf(to, "%s\n", fit);
     fflush(to);
 }
 

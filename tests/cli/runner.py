@@ -4,6 +4,11 @@ import os
 import subprocess
 
 
+def flat(text):
+    """Without its line breaks: a sentence that was broken to fit is one again."""
+    return ' '.join(text.split())
+
+
 class Runner:
     def __init__(self, program, folder):
         self.program, self.folder = os.path.abspath(program), folder

@@ -24,7 +24,9 @@ void shell_init(int *argc, char ***argv);
 int shell_finish(int status);
 
 Result run(const char *words); /* apart by spaces; <FILE is what it reads from standard input */
-/* Fails the test unless it ends so, and says so on each side. */
+/* Sentences that were broken to fit (cli/prose.h) are one line again. Transfer full. */
+char *unbroken(const char *text);
+/* Fails the test unless it ends so, and says so on each side, on one line or more. */
 void expect(const char *words, int status, const char *in_out, const char *in_err);
 void write_file(const char *name, const char *text);
 char *read_file(const char *name); /* it must be there */

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
-from runner import Runner
+from runner import Runner, flat
 from tap import Tap
 
 XL = ['gpt2-xl', '-n', '16', '--cluster']
@@ -62,7 +62,7 @@ def check_trace(run):
     step = run.json('predict', *XL, cluster)['step_ms']
     other, out, more = run('diagnose', 'changed.trace')
     said = [] if not status and not other else [err + more]
-    return said + ([] if 'on %s, where this plan takes %.3f ms' % (cluster, step) in out else [out])
+    return said + ([] if 'on %s, where this plan takes %.3f ms' % (cluster, step) in flat(out) else [out])
 
 
 def check_knob(run):

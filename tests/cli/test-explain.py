@@ -124,12 +124,13 @@ def check_sharding(run):
     status, out, err = run('explain', '--sharding', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100')
     if status:
         return [err]
-    table = out[out.index('at the peak'):]
+    peaks, steps = out[out.index('at the peak'):].split('\nin a steady step\n')
     for sharding in ('none', 'optimizer-only', 'grad-op', 'full', 'hybrid', 'hybrid-grad-op'):
         _, figures, _ = run('predict', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100', '--sharding',
                             sharding, '--json')
-        row = re.search(r'^%s .* ([0-9.]+)  fits$' % sharding, table, re.M)
-        if not row or abs(float(row.group(1)) - json.loads(figures)['step_ms']) > 0.001:
+        row = re.search(r'^%s .* ([0-9.]+)$' % sharding, steps, re.M)
+        fits = re.search(r'^%s .*  fits$' % sharding, peaks, re.M)
+        if not row or not fits or abs(float(row.group(1)) - json.loads(figures)['step_ms']) > 0.001:
             said.append('%s is not what predict says' % sharding)
     return said
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
-from runner import Runner
+from runner import Runner, flat
 from tap import Tap
 
 LLAMA = ['llama3-8b', '-n', '8', '--param-dtype', 'bf16', '--checkpointing', 'full', '--cluster', 'dgx-h100']
@@ -42,7 +42,7 @@ def check_kind(run, errors, settings, section, words):
     if status:
         return [err]
     for line in (wanted_line(errors[section], words), wanted_line(errors['memory'], 'runs')):
-        if line not in text:
+        if line not in flat(text):
             said.append('lacks: %s' % line)
     got = run.json('predict', *settings)['published_errors']
     gpu = (section.split() + [None])[1]

@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from runner import flat
 from tap import Tap
 
 TOY = ['gpt-toy', '-n', '8', '--cluster', 'a100-node', '--wrap', 'whole']
@@ -59,8 +60,7 @@ def check_explain(run):
         number = got['numbers'].get(key, {})
         if not near(number.get('value'), figures[key]) or not number['formula']:
             said.append('%s is %s, predict says %s' % (key, number, figures[key]))
-        text = [line for line in run('explain', key, *TOY).split('\n') if line]
-        differ(said, key + "'s lines", got['lines'], text)
+        differ(said, key + "'s lines", flat(' '.join(got['lines'])), flat(run('explain', key, *TOY)))
     sums = dict(re.findall(r'(\w+) +\d+ x, +([0-9.]+) ms', run('explain', 'compute_ms', *TOY)))
     text = run('explain', 'linear', *TOY)
     count, total = re.match(r'(\d+) a step, ([0-9.]+) ms in all, ', text).groups()
@@ -104,7 +104,7 @@ def check_diagnose(run):
     differ(said, 'comm', {kind: [round(row['total_ms'], 6), round(row['exposed_ms'], 6)]
                           for kind, row in got['comm'].items()},
            {kind: [round(row['total_ms'], 6), round(row['exposed_ms'], 6)] for kind, row in base['comm'].items()})
-    if '7. bottleneck: %s\n' % got['bottleneck'] not in text:
+    if '7. bottleneck: %s ' % flat(got['bottleneck']) not in flat(text):
         said.append('the bottleneck is not the text\'s: ' + got['bottleneck'])
     tried = {row['settings']: row for row in got['remedies'] if row['settings']}
     for settings, option in (('wrap=block', ['--wrap', 'block']), ('checkpointing=full', ['--checkpointing', 'full'])):

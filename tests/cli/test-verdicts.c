@@ -89,13 +89,14 @@ static void energy_and_money(void) {
 static void what_is_left_to_turn(void) {
     const char *words = "diagnose llama3-8b -n 8 --param-dtype bf16 --checkpointing full --cluster";
     static const char *const offered[] = {
-        "float8 in compiled blocks (--kernels compiled --float8 tensorwise)\n",
-        " %), a change of the program\n", "   checkpointing=selective-op "};
+        "float8 in compiled blocks (--kernels compiled --float8 tensorwise)",
+        " %), a change of the program", " checkpointing=selective-op "};
     g_autofree char *newer = g_strconcat(words, " dgx-h100", NULL);
     g_autofree char *older = g_strconcat(words, " a100-node", NULL);
     g_auto(Result) with = run(newer);
+    g_autofree char *said = unbroken(with.out);
     for (unsigned i = 0; i < G_N_ELEMENTS(offered); i++) {
-        g_assert_nonnull(strstr(with.out, offered[i]));
+        g_assert_nonnull(strstr(said, offered[i]));
     }
     g_auto(Result) without = run(older);
     g_assert_null(strstr(without.out, "float8"));
@@ -335,7 +336,7 @@ static void ways_to_fit(void) {
     expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
            "--param-dtype bf16 --checkpointing full",
            0,
-           "  fits with --network-key loss=kernel --optimizer-kernel fused --allocator expandable: "
+           " fits with --network-key loss=kernel --optimizer-kernel fused --allocator expandable: "
            "step ",
            "");
     expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
@@ -458,7 +459,8 @@ static void up_to_construction(void) {
         g_auto(Result) result = run(words);
         g_test_message("%s", words);
         g_assert_cmpint(result.status, ==, 0);
-        g_assert_nonnull(strstr(result.out, commands[i].said));
+        g_autofree char *whole = unbroken(result.out);
+        g_assert_true(strstr(result.out, commands[i].said) || strstr(whole, commands[i].said));
         g_assert_null(strstr(result.out, "nan"));
         g_assert_null(strstr(result.out, "step -1"));
     }

@@ -5,6 +5,10 @@
 #include "trace/ended.h"
 #include "trace/scale.h"
 
+enum {
+    LONGEST_NAME = 46 /* letters: leaves a row of 100 its figures, 15 letters the last of them */
+};
+
 bool trace_compare_is_bytes(TraceCompareGroup group) {
     switch (group) {
     case TRACE_COMPARE_STEP:
@@ -161,7 +165,10 @@ static void append_worst(GString *text, const TraceComparison *comparison, bool 
             ops ? op : (const char *)comparison->traces[0]->units->pdata[entry->number];
         g_autofree char *place =
             ops ? g_strdup_printf("%s (%u)", name, entry->number) : g_strdup(name);
-        g_string_append_printf(text, "%-40s %12.3f %12.3f %9s   %+.3f\n", place,
+        bool is_long = g_utf8_strlen(place, -1) > LONGEST_NAME;
+        g_string_append_printf(text, is_long ? "%s\n%-40s" : "%s%-40s", is_long ? place : "",
+                               is_long ? "" : place);
+        g_string_append_printf(text, " %12.3f %12.3f %9s   %+.3f\n",
                                entry->value[0] / scale.per_unit, entry->value[1] / scale.per_unit,
                                error, (entry->value[0] - entry->value[1]) / scale.per_unit);
     }

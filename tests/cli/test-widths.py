@@ -1,0 +1,92 @@
+"""tests/cli/test-widths.py FORESHARD SOURCE - no line that a command prints for people is wider than 100
+columns, where its sentences and rows are longest; and breaking them parts no figure from its unit."""
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
+from runner import Runner
+from tap import Tap
+
+WIDEST = 100
+BF16 = '--param-dtype bf16'
+XL = 'gpt2-xl -n 8 --cluster a100-node'
+TABLES = ('train_fsdp_paper.csv', 'train_fms_fsdp.csv', 'train_context.csv', 'collectives.csv')
+# What each shows at its widest.
+COMMANDS = (
+    ('a prediction', 'predict %s' % XL),
+    ('what does not fit, and ways to make it', 'predict %s %s --micro-batch 64' % (XL, BF16)),
+    ('no way to fit', 'predict gpt-1t -n 8 %s --cluster a100-node' % BF16),
+    ('retries', 'predict gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 %s --checkpointing full '
+     '--limit-all-gathers 0' % BF16),
+    ('lost to a network', 'predict gpt2-xl -n 16 --cluster two-nodes-ethernet %s' % BF16),
+    ('every rank', 'predict gpt2-xl -n 16 --cluster two-nodes-ethernet %s --every-rank --jitter 3 --spread 2' % BF16),
+    ('stages', 'predict llama3-8b -n 8 --cluster a100-node %s --pipeline 4 --accumulate 8' % BF16),
+    ('two traces', 'compare one.trace other.trace'),
+    ('two traces that end', 'compare large.trace elsewhere.trace'),
+    ('choices', 'choose gpt2-xl -n 8 --cluster a100-node -o chosen.ini --knob sharding=full,grad-op'),
+    ('choices of many kinds', 'choose gpt2-xl --cluster a100-node --cluster dgx-h100 --price 2 --tokens 1e12 '
+     '--knob checkpointing=none,full --knob micro_batch=1,64 --spare 5'),
+    ('choices with notes', 'choose qwen3-30b-a3b -n 256 --cluster dgx-h100:32 --seq 4096 --top 3'),
+    ('no choice', 'choose gpt-1t -n 8 --cluster a100-node --knob sharding=full'),
+    ('a diagnosis', 'diagnose one.trace'),
+    ('a diagnosis of what does not fit', 'diagnose large.trace'),
+    ('a peak, explained', 'explain peak_allocated_bytes one.trace'),
+    ('a step, explained', 'explain step_ms one.trace'),
+    ('fits, explained', 'explain fits large.trace'),
+    ('retries, explained', 'explain alloc_retries one.trace'),
+    ('a collective, explained', 'explain comm.all_gather.exposed_ms ' + XL),
+    ('a unit, explained', 'explain layers.0 one.trace'),
+    ('shardings', 'explain --sharding gpt2-xl -n 7 %s --cluster a100-node' % BF16),
+    ('shardings of adapters', 'explain --sharding gpt2 -n 8 --cluster a100-node --lora-rank 16'),
+    ('names', 'list'),
+    ('published runs, summed up', 'validate --brief ' + ' '.join(TABLES)),
+    ('published runs', 'validate ' + ' '.join(TABLES)),
+)
+# What a line may not end with: the unit, or the value, would be on the next. A number behind a gap is a table's.
+PARTED = re.compile(r'\S \(?[+-]?\d+(\.\d+)?$|(^| )--?[a-z][a-z-]*$')
+TRACES = (('one.trace', XL), ('other.trace', 'gpt2-xl -n 8 --cluster dgx-h100'),
+          ('elsewhere.trace', 'gpt2-xl -n 8 --cluster dgx-h100 %s --micro-batch 64' % BF16),
+          ('large.trace', '%s %s --micro-batch 64' % (XL, BF16)))
+
+
+def indent(line):
+    return len(line) - len(line.lstrip(' '))
+
+
+def check(run, words):
+    status, out, err = run(*words.split())
+    if status:
+        return ['status %d: %s' % (status, err)]
+    lines = out.split('\n')
+    said = ['%d columns: %s' % (len(line), line) for line in lines if len(line) > WIDEST]
+    goes_on = False  # a line is broken where the one after it stands further in, and had no room on it
+    for line, after in zip(lines, lines[1:]):
+        further = indent(after) - indent(line)
+        first = after.split(' ')[indent(after)]
+        goes_on = (further > 0 or (goes_on and further == 0)) and len(line) + 1 + len(first) > WIDEST
+        if goes_on and PARTED.search(line):
+            said.append('parted: %s / %s' % (line, after))
+    return said
+
+
+def main():
+    program, source = sys.argv[1], sys.argv[2]
+    tap = Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Runner(program, folder)
+        for table in TABLES:
+            shutil.copy(os.path.join(source, 'tests', 'validation', table), folder)
+        for name, words in TRACES:
+            status, _, err = run('predict', *words.split(), '--trace', name)
+            if status:
+                tap.case('predict ' + words, [err])
+        for name, words in COMMANDS:
+            tap.case('%s: foreshard %s' % (name, words), check(run, words))
+    return tap.finish()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
