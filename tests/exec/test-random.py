@@ -188,7 +188,8 @@ def wrong_memory(folder, words):
                           f"{folder}/p.trace")
     if predicted.returncode:
         return [predicted.stderr.strip()]
-    verdict = foreshard("compare", f"{folder}/p.trace", f"{folder}/m.trace").stdout.strip().splitlines()[-1]
+    compared = foreshard("compare", f"{folder}/p.trace", f"{folder}/m.trace").stdout
+    verdict = " ".join(compared.split())  # its sentences are broken to fit
     with open(f"{folder}/x.plan") as plan:
         marked = any(line.startswith("mark ") for line in plan)
     held = [f"{kind} equal at all" in verdict for kind in ("allocated", "active", "reserved")]
