@@ -1,17 +1,6 @@
 /* plan/graph-latent.c - ops of latent attention, which autograd/latent.c writes. */
 #include "plan/graph-private.h"
 
-static void add(PlanGraph *graph, PlanGraphView kind, const uint32_t *values, unsigned n_inputs,
-                unsigned n_outputs, const int64_t *dims, unsigned n_dims) {
-    PlanGraphOp op = {.kind = kind,
-                      .n_inputs = n_inputs,
-                      .n_outputs = n_outputs,
-                      .dims = graph->dims->len,
-                      .attrs = graph->attrs->len};
-    g_array_append_vals(graph->dims, dims, n_dims);
-    plan_graph_add_op(graph, op, values);
-}
-
 void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatentSplit *split,
                              uint32_t *ret_views) {
     uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
@@ -19,8 +8,8 @@ void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatent
     for (unsigned i = 0; i < 2; i++) {
         values[1 + i] = ret_views[i] = plan_graph_add_view(graph, x, 0, elements);
     }
-    add(graph, PLAN_GRAPH_LATENT_SPLIT, values, 1, 2, (const int64_t *)split,
-        sizeof *split / sizeof(int64_t));
+    plan_graph_add_written(graph, PLAN_GRAPH_LATENT_SPLIT, values, 1, 2, (const int64_t *)split,
+                           sizeof *split / sizeof(int64_t));
 }
 
 uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
@@ -32,8 +21,8 @@ uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
                            .dtype = given.dtype,
                            .requires_grad = given.requires_grad};
     uint32_t values[] = {x, turns, plan_graph_add_value(graph, made)};
-    add(graph, PLAN_GRAPH_LATENT_TURN, values, 2, 1, (const int64_t *)turn,
-        sizeof *turn / sizeof(int64_t));
+    plan_graph_add_written(graph, PLAN_GRAPH_LATENT_TURN, values, 2, 1, (const int64_t *)turn,
+                           sizeof *turn / sizeof(int64_t));
     return values[2];
 }
 
@@ -42,6 +31,6 @@ uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x) {
     same.base = PLAN_NONE;
     same.requires_grad = false;
     uint32_t values[] = {x, plan_graph_add_value(graph, same)};
-    add(graph, PLAN_GRAPH_LATENT_KEPT, values, 1, 1, NULL, 0);
+    plan_graph_add_written(graph, PLAN_GRAPH_LATENT_KEPT, values, 1, 1, NULL, 0);
     return values[1];
 }

@@ -14,13 +14,7 @@ static void add_several(PlanGraph *graph, PlanGraphView kind, uint32_t *values, 
         made.parameter = made.base = PLAN_NONE;
         values[n_inputs + i] = plan_graph_add_value(graph, made);
     }
-    PlanGraphOp op = {.kind = kind,
-                      .n_inputs = n_inputs,
-                      .n_outputs = n_outputs,
-                      .dims = graph->dims->len,
-                      .attrs = graph->attrs->len};
-    g_array_append_vals(graph->dims, dims, n_dims);
-    plan_graph_add_op(graph, op, values);
+    plan_graph_add_written(graph, kind, values, n_inputs, n_outputs, dims, n_dims);
 }
 
 static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,

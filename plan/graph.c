@@ -404,6 +404,18 @@ uint32_t plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *val
     return graph->ops->len - 1;
 }
 
+void plan_graph_add_written(PlanGraph *graph, PlanGraphView kind, const uint32_t *values,
+                            unsigned n_inputs, unsigned n_outputs, const int64_t *dims,
+                            unsigned n_dims) {
+    PlanGraphOp op = {.kind = kind,
+                      .n_inputs = n_inputs,
+                      .n_outputs = n_outputs,
+                      .dims = graph->dims->len,
+                      .attrs = graph->attrs->len};
+    g_array_append_vals(graph->dims, dims, n_dims);
+    plan_graph_add_op(graph, op, values);
+}
+
 /* Outputs from this one on are for backward alone. */
 static unsigned n_results(PlanOpKind kind) {
     return kind == PLAN_OP_ADD_RMSNORM || kind == PLAN_OP_ADD_LAYERNORM ? 2 : 1;
