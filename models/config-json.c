@@ -104,7 +104,7 @@ static void append_code(const ModelConfig *c, const char *model_type) {
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "
 
 #define DEEPSEEK_NUMBERS                                                                           \
-    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "       \
+    DECODER_NUMBERS                                                                                \
     "experts=n_routed_experts experts_per_token=num_experts_per_tok "                              \
     "expert_ffn=moe_intermediate_size kv_lora_rank=kv_lora_rank:512 "                              \
     "qk_nope_head_dim=qk_nope_head_dim:128 qk_rope_head_dim=qk_rope_head_dim:64 "                  \

@@ -314,26 +314,26 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
     uint64_t seq = s->seq ? s->seq : n->seq;
     const char *why = NULL;
     if (n->family == &model_mlp) {
-        why = "a network without attention; set document=0";
+        why = "a network without attention";
     } else if (n->family == &model_t5 || n->family == &model_neox || n->family == &model_phi) {
-        why = "this network's family; set document=0";
+        why = "this network's family";
     } else if (n->scores_in_memory) {
-        why = "attention with its scores in memory; set attention = kernel, or document=0";
+        why = "attention with its scores in memory; set attention = kernel";
     } else if (n->kv_lora_rank) {
-        why = "latent attention (kv_lora_rank), whose kernel is not FlashAttention; set document=0";
+        why = "latent attention (kv_lora_rank), whose kernel is not FlashAttention";
     } else if (n->window) {
-        why = "a window of attention; set window = 0, or document=0";
+        why = "a window of attention; set window = 0";
     } else if (n->rope == MODEL_ROPE_PARTIAL) {
-        why = "q and k that are turned in part; set rope = real, or document=0";
+        why = "q and k that are turned in part; set rope = real";
     } else if (s->context > 1) {
-        why = "ranks that share sequences; set context=1, or document=0";
+        why = "ranks that share sequences; set context=1";
     } else if (plan_strategy_param_dtype(s) == PLAN_FP32 && s->autocast == PLAN_AUTOCAST_NONE) {
-        why = "fp32, nor does FlashAttention; set param_dtype=bf16, or document=0";
+        why = "fp32, nor does FlashAttention; set param_dtype=bf16";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: document=%" G_GUINT64_FORMAT " does not know %s", n->name, s->document,
-                    why);
+                    "%s: document=%" G_GUINT64_FORMAT " does not know %s%s document=0", n->name,
+                    s->document, why, or_set(why));
     } else if (seq % s->document) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not whole documents of "
