@@ -1,7 +1,7 @@
 """What a kernel computes: the call that PyTorch made, its tensors' shapes and strides and its other arguments, as words.
 
 A call is a list of words. A word is a text, or pieces that stand without a blank: texts, Counts, Stores (whose name is the
-file's to say) and Shapes. models/README.md has the form, "Traced networks"."""
+file's to say) and Shapes. README.md has the form."""
 
 import torch
 

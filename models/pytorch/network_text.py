@@ -1,4 +1,4 @@
-"""Passes that were watched become the lines of a network file (its form: models/README.md, "Traced networks")."""
+"""Passes that were watched become the lines of a network file (its form: README.md beside it)."""
 
 import torch
 

@@ -1,5 +1,5 @@
 """What network files know and the recorder's networks do not: no biases at all, and ALiBi for positions; and where
-a network here differs from transformers' by choice (models/README.md).
+a network here differs from transformers' by choice (docs/pytorch/blocks.md).
 
 ALiBi (Press et al., 2022) as MPT has it: attention adds slope * (key - query) to each scaled score, head by head."""
 
