@@ -16,8 +16,11 @@
 enum {
     MEMORY_DEVICES =
         1, /* Linux, Documentation/admin-guide/devices.txt: "1 char", and its number 3 */
-    NULL_DEVICE = 3
+    NULL_DEVICE = 3,
+    UNIQUE = 6 /* letters that mkstemp(3) chooses */
 };
+
+#define ASIDE ".tmp-" /* between the file's name and these letters, until it is whole */
 
 bool plan_file_ends(const char *path, GError **error) {
     GStatBuf there;
@@ -55,8 +58,16 @@ bool plan_file_begins(const char *path, const char *word) {
     return n == length && memcmp(start, word, n) == 0;
 }
 
-char *plan_file_aside(const char *path) {
-    return g_strconcat(path, ".tmp", NULL);
+void plan_file_clear(const char *path) {
+    g_autofree char *folder = g_path_get_dirname(path), *name = g_path_get_basename(path);
+    g_autofree char *prefix = g_strconcat(name, ASIDE, NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *entry; dir && (entry = g_dir_read_name(dir));) {
+        if (g_str_has_prefix(entry, prefix) && strlen(entry) == strlen(prefix) + UNIQUE) {
+            g_autofree char *aside = g_build_filename(folder, entry, NULL);
+            g_unlink(aside);
+        }
+    }
 }
 
 static int write_all(int fd, const char *bytes, gsize length) {
@@ -70,8 +81,8 @@ static int write_all(int fd, const char *bytes, gsize length) {
     return 0;
 }
 
-static int write_to(const char *path, int flags, const char *bytes, gsize length) {
-    int fd = g_open(path, O_WRONLY | O_CLOEXEC | flags, 0666);
+/* Closes it, too. */
+static int write_to(int fd, const char *bytes, gsize length) {
     if (fd < 0) {
         return errno;
     }
@@ -80,9 +91,13 @@ static int write_to(const char *path, int flags, const char *bytes, gsize length
 }
 
 static int write_aside(const char *path, const char *bytes, gsize length) {
-    g_autofree char *aside = plan_file_aside(path);
+    g_autofree char *aside = g_strconcat(path, ASIDE "XXXXXX", NULL);
+    int fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* fills in the X */
+    if (fd < 0) {
+        return errno;
+    }
     plan_leftover(aside);
-    int failed = write_to(aside, O_CREAT | O_TRUNC, bytes, length);
+    int failed = write_to(fd, bytes, length);
     if (!failed && g_rename(aside, path) != 0) {
         failed = errno;
     }
@@ -116,7 +131,7 @@ int plan_file_write(const char *path, const char *bytes, gsize length) {
     GStatBuf there;
     bool exists = g_stat(path, &there) == 0;
     if (exists && !is_replaced(path, &there)) {
-        return write_to(path, O_APPEND, bytes, length);
+        return write_to(g_open(path, O_WRONLY | O_CLOEXEC | O_APPEND, 0), bytes, length);
     }
     g_autofree char *whole = exists ? realpath(path, NULL) : NULL;
     return write_aside(whole ? whole : path, bytes, length);

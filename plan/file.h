@@ -1,11 +1,12 @@
 /* plan/file.h - whole files, read and written.
  *
- * A regular file is written aside (PATH.tmp) and renamed, so that one that was there stays whole
- * until the new one is; through a symbolic link, beside what it leads to. What lies aside goes if a
- * signal ends the program (plan/leftovers.h). A device, a pipe and what else lies in /dev (standard
- * output, say) is written where it is: renaming would take its place.
+ * A regular file is written aside (PATH.tmp- and six letters that no other has) and renamed, so that
+ * one that was there stays whole until the new one is, and of two that write at once one stays
+ * whole; through a symbolic link, beside what it leads to. What lies aside goes if a signal ends the
+ * program (plan/leftovers.h). A device, a pipe and what else lies in /dev (standard output, say) is
+ * written where it is: renaming would take its place.
  *
- * Owns: nothing. Threads: any, each a path of its own.
+ * Owns: nothing. Threads: any.
  */
 #pragma once
 
@@ -18,8 +19,8 @@ bool plan_file_ends(const char *path, GError **error);
 char *plan_file_text(const char *path, gsize *ret_length, GError **error);
 /* Whether it can be read and begins with the word. */
 bool plan_file_begins(const char *path, const char *word);
-/* The name under which a regular file is written until it is whole. Transfer full. */
-char *plan_file_aside(const char *path);
+/* Removes what writers of it left aside that were killed. */
+void plan_file_clear(const char *path);
 /* 0, or the errno with which writing it would fail, as things stand; writes nothing. */
 int plan_file_may_write(const char *path);
 /* 0, or the errno of what failed. */

@@ -282,8 +282,7 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
     }
     for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
         g_autofree char *oom = trace_oom_path(options->trace, rank);
-        g_autofree char *aside = plan_file_aside(oom);
-        g_unlink(aside);
+        plan_file_clear(oom);
     }
     if (!status && !options->json) {
         say_file("trace", options->trace);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,17 +56,64 @@ static void test_begins(void) {
     g_unlink(path);
 }
 
-/* What stands in the way of the name aside is left as it is, and so is the file. */
+/* Of a file that grows too large nothing is left, and the one that was there stays. */
 static void test_failed(void) {
     g_autofree char *path = in_folder("a");
-    g_autofree char *aside = plan_file_aside(path);
-    g_assert_true(g_str_has_suffix(aside, "/a.tmp"));
     g_assert_cmpint(plan_file_write(path, "good", 4), ==, 0);
-    g_assert_cmpint(g_mkdir(aside, 0700), ==, 0);
-    g_assert_cmpint(plan_file_write(path, "bad", 3), ==, EISDIR);
+    struct rlimit before, few;
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    few = before;
+    few.rlim_cur = 2;
+    signal(SIGXFSZ, SIG_IGN);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &few), ==, 0);
+    int failed = plan_file_write(path, "bad", 3);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &before), ==, 0);
+    g_assert_cmpint(failed, ==, EFBIG);
     assert_holds(path, "good");
-    g_rmdir(aside);
+    g_assert_cmpuint(entries(), ==, 1);
     g_unlink(path);
+}
+
+enum {
+    WRITES = 200,
+    BYTES = 1 << 16
+};
+
+static gpointer write_often(gpointer data) {
+    g_autofree char *path = in_folder("a");
+    g_autofree char *bytes = g_strnfill(BYTES, *(const char *)data);
+    for (int i = 0; i < WRITES; i++) {
+        g_assert_cmpint(plan_file_write(path, bytes, BYTES), ==, 0);
+    }
+    return NULL;
+}
+
+/* The last to write has the file, and all of it. */
+static void test_two_writers(void) {
+    GThread *a = g_thread_new("a", write_often, "a"), *b = g_thread_new("b", write_often, "b");
+    g_thread_join(a);
+    g_thread_join(b);
+    g_autofree char *path = in_folder("a"), *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_autofree char *all = g_strnfill(BYTES, *text);
+    g_assert_cmpstr(text, ==, all);
+    g_assert_cmpuint(entries(), ==, 1);
+    g_unlink(path);
+}
+
+/* What killed writers left of the file, and nothing else. */
+static void test_clear(void) {
+    const char *const names[] = {"a.tmp-4xYz01", "a", "a.tmp-", "a.tmp-4xYz012", "b.tmp-4xYz01"};
+    g_autofree char *path = in_folder("a");
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *name = in_folder(names[i]);
+        g_assert_true(g_file_set_contents(name, "", 0, NULL));
+    }
+    plan_file_clear(path);
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *name = in_folder(names[i]);
+        g_assert_cmpint(g_unlink(name), ==, i == 0 ? -1 : 0);
+    }
 }
 
 static void test_links(void) {
@@ -111,6 +160,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/file/files", test_files);
     g_test_add_func("/plan/file/begins", test_begins);
     g_test_add_func("/plan/file/failed", test_failed);
+    g_test_add_func("/plan/file/two-writers", test_two_writers);
+    g_test_add_func("/plan/file/clear", test_clear);
     g_test_add_func("/plan/file/links", test_links);
     g_test_add_func("/plan/file/pipes", test_pipes);
     g_test_add_func("/plan/file/descriptors", test_descriptors);
