@@ -55,7 +55,7 @@ static void merge(const PlanRing *r, const PlanRingTurn *turn, const PlanRingAtt
 /* A checkpointed block's backward is one program with what it computes again, in which each turn's
  * attention gets a copy of the rows of o that it reads: made with o, and read by nobody here, who
  * takes o for one of them where a further copy lies in rows of tokens. Of two ranks that were
- * recorded, the second of 4 and of 8, that is not so (tests/oracle/README.md). */
+ * recorded, the second of 4 and of 8, that is not so (tests/oracle/recorded.md). */
 static void copy_for_turns(const PlanRing *r, const PlanGraphOp *op, PlanTensor o) {
     const PlanGraphRing *d = r->d;
     uint64_t half = o.elements / 2, n = 0;
