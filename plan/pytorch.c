@@ -5,9 +5,10 @@
 
 #include "plan/plan.h"
 
-/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6 and 2.13, and 2.2 and 2.6
- * found equal to the kind that stands here (tests/oracle/versions.md). RMSNorm's kernel came with 2.9
- * (pytorch #153666), fully_shard's resharding of the root with 2.8 (pytorch #154704, #155319). */
+/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6 and 2.13, and 2.2 and
+ * 2.6 found equal to the kind that stands here (tests/oracle/versions.md). RMSNorm's kernel came
+ * with 2.9 (pytorch #153666), fully_shard's resharding of the root with 2.8 (pytorch #154704,
+ * #155319). */
 static const struct {
     unsigned major, minor;
     PlanPytorchVersion kind;
