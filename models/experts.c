@@ -192,14 +192,16 @@ static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
     return of_best;
 }
 
-/* What experts are chosen by, which has a name of its own where it is not the scores. */
-static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *layer,
-                                   uint32_t scores) {
+/* What experts are chosen by, which has a name of its own where it is not the scores; in
+ * *ret_hidden the mask that hides the other groups, PLAN_NONE without groups. */
+static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores,
+                                   uint32_t *ret_hidden) {
     bool has_bias = walk->experts->has_bias;
-    uint32_t hidden, chosen_by = has_bias ? run_bias(walk, layer, scores) : scores;
+    uint32_t chosen_by = has_bias ? run_bias(walk, layer, scores) : scores;
+    *ret_hidden = PLAN_NONE;
     if (walk->experts->groups) {
-        chosen_by = run_best_groups(walk, chosen_by, has_bias, &hidden);
-        plan_graph_hold(walk->w->graph, hidden);
+        chosen_by = run_best_groups(walk, chosen_by, has_bias, ret_hidden);
+        plan_graph_hold(walk->w->graph, *ret_hidden);
     }
     if (chosen_by != scores) {
         plan_graph_hold(walk->w->graph, chosen_by);
@@ -230,7 +232,7 @@ static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32
         uint32_t by_turns = run_turns(walk);
         return (Choice){run_pick(walk, scores, by_turns), by_turns};
     }
-    uint32_t by = run_what_to_choose(walk, layer, seen);
+    uint32_t hidden, by = run_what_to_choose(walk, layer, seen, &hidden);
     uint32_t unused =
                  run_top_k(walk, by, walk->w->rows, walk->experts->n, walk->experts->per_token),
              chosen = unused + 1;
@@ -246,7 +248,11 @@ static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32
     plan_graph_keep(graph, top);
     plan_graph_let_go_after(graph, top, chosen);
     plan_graph_hold(graph, kept); /* by what made it, whose other result has a name */
-    plan_graph_let_go_after(graph, unused, kept);
+    if (hidden != PLAN_NONE) {    /* and which holds what made the scores that it was given */
+        plan_graph_let_go_after(graph, kept, by);
+        plan_graph_let_go_after(graph, hidden, kept);
+    }
+    plan_graph_let_go_after(graph, unused, hidden != PLAN_NONE ? hidden : kept);
     return (Choice){of_turns, by_turns};
 }
 
