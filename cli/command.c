@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/help.h"
 #include "cli/other-words.h"
+#include "cli/prose.h"
 #include "plan/nearest.h"
 
 /* Every "--name" of the help: GLib tells an option's name in no other way. */
@@ -82,11 +84,12 @@ bool cli_number_is_sound(const char *option, int *number) {
 }
 
 enum {
+    FURTHER_IN = 2, /* columns: the lines of a complaint behind its first, on a terminal */
     WORD_MOST =
         200 /* bytes of a message's word, be it a path; what is longer is some file's junk */
 };
 
-/* One line that a terminal can show, whatever of a broken file it repeats. */
+/* A line that a terminal can show, whatever of a broken file it repeats. */
 static char *fit_to_show(const char *text) {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     g_auto(GStrv) words = g_strsplit_set(valid, " \n\r\t", -1);
@@ -110,7 +113,10 @@ int cli_complain(int status, const char *format, ...) {
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     g_autofree char *line = fit_to_show(text);
-    fprintf(stderr, "%s: %s\n", g_get_prgname(), line);
+    g_autofree char *whole = g_strdup_printf("%s: %s", g_get_prgname(), line);
+    g_autoptr(GString) fit = g_string_new(NULL);
+    cli_prose_break(fit, whole, 0, FURTHER_IN, cli_prose_columns(STDERR_FILENO));
+    fprintf(stderr, "%s\n", isatty(STDERR_FILENO) ? fit->str : whole);
     return status;
 }
 

@@ -37,7 +37,7 @@ enum {
 /* Complains of a number below 0; one that was not given becomes -1. */
 bool cli_number_is_sound(const char *option, int *number);
 
-/* One line on stderr; returns status. */
+/* One line on stderr, which a terminal gets broken between words; returns status. */
 int cli_complain(int status, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Whether writing output (NULL: nothing) leaves the n inputs whole; names of no file, and NULL, are

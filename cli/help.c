@@ -3,15 +3,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/prose.h"
 #include "cli/strategy-themes.h"
-
-enum {
-    NARROWEST = 60 /* columns */
-};
 
 /* Where what an option does begins: behind two spaces that follow its words. */
 static gsize indent_of(const char *line) {
@@ -37,12 +32,6 @@ char *cli_help_fit(const char *help, gsize columns) {
         }
     }
     return g_string_free(fit, FALSE);
-}
-
-static gsize columns_of_terminal(void) {
-    struct winsize size;
-    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return known ? CLAMP(size.ws_col, NARROWEST, CLI_COLUMNS) : CLI_COLUMNS;
 }
 
 /* Above this line; NULL: none. */
@@ -75,8 +64,9 @@ char *cli_help_with_headings(const char *help) {
 
 static void print_help(const char *help) {
     g_autofree char *text = cli_help_with_headings(help);
-    g_autofree char *fit =
-        isatty(STDOUT_FILENO) ? cli_help_fit(text, columns_of_terminal()) : g_strdup(text);
+    g_autofree char *fit = isatty(STDOUT_FILENO)
+                               ? cli_help_fit(text, cli_prose_columns(STDOUT_FILENO))
+                               : g_strdup(text);
     fputs(fit, stdout);
 }
 

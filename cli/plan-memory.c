@@ -6,9 +6,9 @@
  */
 #include "cli/plan-memory.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "cli/prose.h"
 #include "trace/scale.h"
 
 #define U64 G_GUINT64_FORMAT
@@ -135,14 +135,15 @@ static void print_groups(const GArray *groups, uint64_t total) {
         const PlanBuffer *b = g->like;
         uint64_t size = plan_dtype_bytes((PlanDtype)b->dtype);
         if (i == 0 || g_array_index(groups, Group, i - 1).like->sub != b->sub) {
-            printf("%-46s %20" U64 " bytes\n", plan_subcategory_name((PlanSubcategory)b->sub),
-                   sums[b->sub]);
+            cli_say("%-46s %20" U64 " bytes\n", plan_subcategory_name((PlanSubcategory)b->sub),
+                    sums[b->sub]);
         }
-        printf("  %-30s %6" U64 " x %12" U64 " %-5s x %" U64 " B = %14" U64 "\n", g->name, g->count,
-               b->bytes / size, plan_dtype_name((PlanDtype)b->dtype), size, g->count * b->bytes);
+        cli_say("  %-30s %6" U64 " x %12" U64 " %-5s x %" U64 " B = %14" U64 "\n", g->name,
+                g->count, b->bytes / size, plan_dtype_name((PlanDtype)b->dtype), size,
+                g->count * b->bytes);
     }
     g_autofree char *in_all = trace_bytes_text((double)total);
-    printf("%-46s %20" U64 " bytes (%s)\n", "in all", total, in_all);
+    cli_say("%-46s %20" U64 " bytes (%s)\n", "in all", total, in_all);
 }
 
 void cli_print_memory(const Plan *plan) {
@@ -161,11 +162,11 @@ void cli_print_memory(const Plan *plan) {
     bytes = start;
     play(role, PLAN_SECTION_STEADY, peak, live, &bytes, &ignored);
     const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][peak];
-    printf("%s\nrank 0 at the peak of a steady step: instruction %u of %u, %s%s%s\n", plan->title,
-           peak, role->n_instrs[PLAN_SECTION_STEADY], plan_phase_name((PlanPhase)instr->phase),
-           instr->unit == PLAN_NONE ? "" : " of unit ",
-           instr->unit == PLAN_NONE ? "" : plan->units[instr->unit].name);
+    cli_say("%s\nrank 0 at the peak of a steady step: instruction %u of %u, %s%s%s\n", plan->title,
+            peak, role->n_instrs[PLAN_SECTION_STEADY], plan_phase_name((PlanPhase)instr->phase),
+            instr->unit == PLAN_NONE ? "" : " of unit ",
+            instr->unit == PLAN_NONE ? "" : plan->units[instr->unit].name);
     g_autoptr(GArray) groups = group(role, live);
     print_groups(groups, most);
-    printf("%-46s %20" U64 " bytes\n", "between steps", start);
+    cli_say("%-46s %20" U64 " bytes\n", "between steps", start);
 }

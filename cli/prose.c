@@ -3,14 +3,22 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 enum {
-    FARTHEST = 40, /* columns: a gap behind these is none between a name and what it is */
+    NARROWEST = 60, /* columns of a terminal; in fewer nothing fits anyway */
+    FARTHEST = 40,  /* columns: a gap behind these is none between a name and what it is */
     FURTHER_IN = 2
 };
 
 gsize cli_prose_width(const char *text, gsize bytes) {
     return (gsize)g_utf8_strlen(text, (gssize)bytes);
+}
+
+gsize cli_prose_columns(int terminal) {
+    struct winsize size;
+    bool known = ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? CLAMP(size.ws_col, NARROWEST, CLI_COLUMNS) : CLI_COLUMNS;
 }
 
 /* "8", "(80", "+1.25", "12,345". */

@@ -19,6 +19,9 @@ enum {
 /* Of UTF-8 without wide letters: one a letter. */
 gsize cli_prose_width(const char *text, gsize bytes);
 
+/* Of the terminal that a file descriptor is, CLI_COLUMNS at most; of anything else CLI_COLUMNS. */
+gsize cli_prose_columns(int terminal);
+
 /* One line without its end, broken: its first `kept` bytes as they are, other lines from column
  * `from` on. */
 void cli_prose_break(GString *fit, const char *line, gsize kept, gsize from, gsize columns);

@@ -184,10 +184,9 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     MemoryLedger *ledger = play->ledger;
     double ms = median_step_ms(results);
     if (results->comm->rehearsed) {
-        printf(
-            "rehearsed  rank %u of %u by itself; collectives are stand-ins that last at least as "
-            "long as on %s\n",
-            results->comm->rank, results->comm->world, exec_pace_cluster(play->options.pace));
+        printf("rehearsed  rank %u of %u by itself\n"
+               "stand-ins  for collectives last at least as long as on %s\n",
+               results->comm->rank, results->comm->world, exec_pace_cluster(play->options.pace));
     } else if (play->options.pace) {
         printf("paced      collectives last at least as long as on %s\n",
                exec_pace_cluster(play->options.pace));

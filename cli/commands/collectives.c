@@ -5,6 +5,7 @@
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/prose.h"
 #include "models/cluster.h"
 #include "sim/cost-network.h"
 
@@ -59,13 +60,13 @@ static void print_times(const ModelCluster *cluster, const SimNetworkPath *path)
 /* Of a node whose GPUs have NVLinks to each other, without a switch. */
 static void print_rings(const ModelCluster *cluster, const SimNetworkPath *path) {
     if (path->links == SIM_LINKS_NODE) {
-        printf("no NVLinks join them all: a ring over PCIe, of %.3g GB/s\n",
-               path->group.channel_gb_per_s);
+        cli_say("no NVLinks join them all: a ring over PCIe, of %.3g GB/s\n",
+                path->group.channel_gb_per_s);
     } else {
-        printf("joined pair by pair: in a node they have %.3g of the %" G_GUINT64_FORMAT
-               " rings that its links make, of %.3g GB/s each\n",
-               path->node_channels, cluster->intra_node_nccl_channels,
-               cluster->intra_node_nccl_channel_gb_per_s);
+        cli_say("joined pair by pair: in a node they have %.3g of the %" G_GUINT64_FORMAT
+                " rings that its links make, of %.3g GB/s each\n",
+                path->node_channels, cluster->intra_node_nccl_channels,
+                cluster->intra_node_nccl_channel_gb_per_s);
     }
 }
 
@@ -129,8 +130,8 @@ static int show(const Options *o) {
     }
     model_cluster_force_nccl(cluster, o->algo, o->proto);
     SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
-    printf("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path.nodes,
-           path.nodes == 1 ? "" : "s", path.ranks_a_node);
+    cli_say("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path.nodes,
+            path.nodes == 1 ? "" : "s", path.ranks_a_node);
     if (cluster->has_nvlinks && path.nccl) {
         print_rings(cluster, &path);
     }

@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/plan-memory.h"
 #include "cli/plan-source.h"
+#include "cli/prose.h"
 #include "cli/trained.h"
 #include "plan/nearest.h"
 #include "plan/op-work.h"
@@ -58,17 +59,17 @@ static bool gather_facts(const Plan *plan, Facts *facts, GError **error) {
 
 static void print_size(const char *name, uint64_t bytes) {
     g_autofree char *text = trace_bytes_text((double)bytes);
-    printf("  %-26s %14s\n", name, text);
+    cli_say("  %-26s %14s\n", name, text);
 }
 
 static void print_summary(const Plan *plan, const Facts *facts) {
-    printf("%s\n", plan->title);
-    printf("digest        %s\n", plan_digest(plan));
-    printf("parameters    %" G_GUINT64_FORMAT " in %u tensors, %u unit%s\n", cli_trained(plan).all,
-           plan->n_parameters, plan->n_units, plan->n_units == 1 ? "" : "s");
+    cli_say("%s\n", plan->title);
+    cli_say("digest        %s\n", plan_digest(plan));
+    cli_say("parameters    %" G_GUINT64_FORMAT " in %u tensors, %u unit%s\n", cli_trained(plan).all,
+            plan->n_parameters, plan->n_units, plan->n_units == 1 ? "" : "s");
     g_autofree char *trained = cli_trained_text(plan);
     if (trained) {
-        printf("%s\n", trained);
+        cli_say("%s\n", trained);
     }
     uint32_t tensor = plan->axes[PLAN_AXIS_TENSOR], context = plan->axes[PLAN_AXIS_CONTEXT];
     g_autofree char *shared = tensor > 1    ? g_strdup_printf(" x tensor %u", tensor)
@@ -78,27 +79,27 @@ static void print_summary(const Plan *plan, const Facts *facts) {
         plan->axes[PLAN_AXIS_PIPELINE] > 1
             ? g_strdup_printf("pipeline %u x ", plan->axes[PLAN_AXIS_PIPELINE])
             : g_strdup("");
-    printf("ranks         %u (%sreplicate %u x shard %u%s), %u role%s\n", plan->world, stages,
-           plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], shared, plan->n_roles,
-           plan->n_roles == 1 ? "" : "s");
-    printf("instructions  %" G_GUINT64_FORMAT " (rank 0), built in %.2f ms\n", facts->instructions,
-           facts->build_ms);
+    cli_say("ranks         %u (%sreplicate %u x shard %u%s), %u role%s\n", plan->world, stages,
+            plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD], shared, plan->n_roles,
+            plan->n_roles == 1 ? "" : "s");
+    cli_say("instructions  %" G_GUINT64_FORMAT " (rank 0), built in %.2f ms\n", facts->instructions,
+            facts->build_ms);
     g_autofree char *peak = trace_bytes_text((double)facts->memory.peak_bytes);
     g_autofree char *floor = trace_bytes_text((double)facts->memory.floor_bytes);
-    printf("peak          %s requested by rank 0, in section %s\n", peak,
-           plan_section_name(facts->memory.peak_section));
+    cli_say("peak          %s requested by rank 0, in section %s\n", peak,
+            plan_section_name(facts->memory.peak_section));
     for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
         if (facts->memory.at_peak[i]) {
             print_size(plan_subcategory_name((PlanSubcategory)i), facts->memory.at_peak[i]);
         }
     }
-    printf("between steps %s\n", floor);
-    printf("a step's collectives\n");
+    cli_say("between steps %s\n", floor);
+    cli_say("a step's collectives\n");
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         if (facts->collectives[kind].count) {
             g_autofree char *bytes = trace_bytes_text((double)facts->collectives[kind].bytes);
-            printf("  %-26s %5" G_GUINT64_FORMAT " times %12s in all (whole tensors)\n",
-                   plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count, bytes);
+            cli_say("  %-26s %5" G_GUINT64_FORMAT " times %12s in all (whole tensors)\n",
+                    plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count, bytes);
         }
     }
 }
@@ -225,7 +226,7 @@ static int show(const Plan *plan, const Options *options, Facts *facts) {
         return CLI_OK;
     }
     if (options->check) {
-        printf("%s: sound\n", plan->title);
+        cli_say("%s: sound\n", plan->title);
         return CLI_OK;
     }
     if (!gather_facts(plan, facts, &error)) {

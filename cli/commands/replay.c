@@ -1,30 +1,29 @@
 /* cli/commands/replay.c - `foreshard replay`: a measured play's memory again, with its own
  * answers. */
-#include <stdio.h>
-
+#include "sim/replay.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/plan-source.h"
-#include "sim/replay.h"
+#include "cli/prose.h"
 #include "trace/text.h"
 
 /* NULL: that side has no more rows. */
 static void print_row(const char *name, const TraceMemoryRow *row) {
     if (!row) {
-        printf("  %-9s has ended\n", name);
+        cli_say("  %-9s has ended\n", name);
         return;
     }
     g_autofree char *step = trace_step_name(row->step);
-    printf("  %-9s %s, instruction %u: allocated %" G_GUINT64_FORMAT ", active %" G_GUINT64_FORMAT
-           ", reserved %" G_GUINT64_FORMAT " bytes\n",
-           name, step, row->instruction, row->allocated, row->active, row->reserved);
+    cli_say("  %-9s %s, instruction %u: allocated %" G_GUINT64_FORMAT ", active %" G_GUINT64_FORMAT
+            ", reserved %" G_GUINT64_FORMAT " bytes\n",
+            name, step, row->instruction, row->allocated, row->active, row->reserved);
 }
 
 static bool print_replay(const SimReplay *replay, uint32_t rank) {
-    printf("rank %u: %" G_GUINT64_FORMAT " answers; allocated, active and reserved are %s %u "
-           "instructions%s\n",
-           rank, replay->n_answers, replay->equal ? "equal at all" : "not equal within the first",
-           replay->n_rows, replay->equal && replay->ran_out ? ", until memory ran out" : "");
+    cli_say("rank %u: %" G_GUINT64_FORMAT " answers; allocated, active and reserved are %s %u "
+            "instructions%s\n",
+            rank, replay->n_answers, replay->equal ? "equal at all" : "not equal within the first",
+            replay->n_rows, replay->equal && replay->ran_out ? ", until memory ran out" : "");
     if (!replay->equal) {
         print_row("measured", replay->has_measured ? &replay->measured : NULL);
         print_row("replayed", replay->has_replayed ? &replay->replayed : NULL);

@@ -18,6 +18,7 @@
 #include "cli/commands/commands.h"
 #include "cli/pace.h"
 #include "cli/plan-source.h"
+#include "cli/prose.h"
 #include "cli/ranks.h"
 #include "cli/scratch.h"
 #include "exec/black-box.h"
@@ -39,7 +40,7 @@ typedef struct {
     GMainLoop *loop;
     GDataInputStream *said, *errors;
     unsigned n_open; /* of these two */
-    bool verbose;
+    bool verbose, json;
     bool said_why; /* a rank has said what is wrong */
     int dead_rank, dead_signal;
     int interrupted;       /* the signal that this program got */
@@ -79,7 +80,11 @@ static void on_line(GObject *source, GAsyncResult *result, gpointer data) {
         return;
     }
     if (from == watch->said) {
-        printf("%s\n", line);
+        if (watch->json) {
+            puts(line);
+        } else {
+            cli_say("%s\n", line);
+        }
         fflush(stdout); /* whether that went well, main.c asks at the end: training goes on */
     } else {
         hear(watch, line);
@@ -232,13 +237,13 @@ static int run_in(const CliScratch *scratch, const Options *options, const Plan 
         g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
         cli_complain(CLI_OK, "%s", words);
     }
-    Watch watch = {.verbose = options->verbose, .dead_rank = -1};
+    Watch watch = {.verbose = options->verbose, .json = options->json, .dead_rank = -1};
     return watch_over(&watch, argv, error) ? verdict(&watch, scratch, plan) : CLI_FAILED;
 }
 
 static void say_file(const char *what, const char *path) {
     if (path) {
-        printf("%-10s %s\n", what, path);
+        cli_say("%-10s %s\n", what, path);
     }
 }
 

@@ -1,11 +1,11 @@
 /* cli/commands/units.c - what is gathered, used and dropped together: a table, or the module tree.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/plan-source.h"
+#include "cli/prose.h"
 
 #define U64 G_GUINT64_FORMAT
 
@@ -22,15 +22,15 @@ static uint64_t bytes_of_element(const Plan *plan, uint32_t unit) {
 
 static void print_row(const char *name, uint64_t elements, uint64_t padding, uint64_t shard,
                       uint64_t bytes) {
-    printf("%-32s %16" U64 " %10" U64 " %14" U64 " %16" U64 "\n", name, elements, padding, shard,
-           bytes);
+    cli_say("%-32s %16" U64 " %10" U64 " %14" U64 " %16" U64 "\n", name, elements, padding, shard,
+            bytes);
 }
 
 static void print_table(const Plan *plan) {
     uint64_t ranks = plan->axes[PLAN_AXIS_SHARD];
     uint64_t elements = 0, padding = 0, shard = 0, bytes = 0;
-    printf("%s\n%-32s %16s %10s %14s %16s\n", plan->title, "unit", "elements", "padding",
-           "of a rank", "bytes of a rank");
+    cli_say("%s\n%-32s %16s %10s %14s %16s\n", plan->title, "unit", "elements", "padding",
+            "of a rank", "bytes of a rank");
     for (uint32_t u = 0; u < plan->n_units; u++) {
         const PlanUnit *unit = &plan->units[u];
         uint64_t pads = unit->shard_elements * ranks - unit->elements;
@@ -42,13 +42,13 @@ static void print_table(const Plan *plan) {
         bytes += own;
     }
     print_row("all", elements, padding, shard, bytes);
-    printf("%u unit%s over %" U64 " rank%s that share a copy; bytes are those of the shards the "
-           "optimizer owns\n",
-           plan->n_units, plan->n_units == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
+    cli_say("%u unit%s over %" U64 " rank%s that share a copy; bytes are those of the shards the "
+            "optimizer owns\n",
+            plan->n_units, plan->n_units == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
     if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
-        printf("elements are those of a rank's part of each layer, which %u ranks side by side "
-               "share\n",
-               plan->axes[PLAN_AXIS_TENSOR]);
+        cli_say("elements are those of a rank's part of each layer, which %u ranks side by side "
+                "share\n",
+                plan->axes[PLAN_AXIS_TENSOR]);
     }
 }
 
@@ -82,13 +82,13 @@ static void print_parameter(const Plan *plan, const PlanParameter *p, unsigned d
     }
     const char *dot = strrchr(p->name, '.');
     g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", dot ? dot + 1 : p->name);
-    printf("%-32s %s] %s, %" U64 " elements, unit %s%s\n", name, shape->str,
-           plan_dtype_name((PlanDtype)p->dtype), p->elements, plan->units[p->unit].name,
-           p->frozen ? ", frozen" : "");
+    cli_say("%-32s %s] %s, %" U64 " elements, unit %s%s\n", name, shape->str,
+            plan_dtype_name((PlanDtype)p->dtype), p->elements, plan->units[p->unit].name,
+            p->frozen ? ", frozen" : "");
 }
 
 static void print_tree(const Plan *plan) {
-    printf("%s\n", plan->title);
+    cli_say("%s\n", plan->title);
     for (uint32_t m = 0; m < plan->n_modules; m++) {
         const PlanModule *module = &plan->modules[m];
         unsigned depth = depth_of(plan, m);
@@ -97,7 +97,7 @@ static void print_tree(const Plan *plan) {
             opens |= g_str_equal(plan->units[u].name, *module->name ? module->name : "root");
         }
         g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", local_name(plan, m));
-        printf("%-32s %s%s\n", name, module->class_name, opens ? ", a unit begins" : "");
+        cli_say("%-32s %s%s\n", name, module->class_name, opens ? ", a unit begins" : "");
         for (uint32_t p = 0; p < plan->n_parameters; p++) {
             if (belongs_to(&plan->parameters[p], module)) {
                 print_parameter(plan, &plan->parameters[p], depth + 1);

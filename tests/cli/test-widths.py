@@ -1,10 +1,16 @@
 """tests/cli/test-widths.py FORESHARD SOURCE - no line that a command prints for people is wider than 100
-columns, where its sentences and rows are longest; and breaking them parts no figure from its unit."""
+columns, where its sentences and rows are longest, and no complaint wider than its terminal; and breaking
+them parts no figure from its unit."""
+import fcntl
 import os
+import pty
 import re
 import shutil
+import struct
+import subprocess
 import sys
 import tempfile
+import termios
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
 from runner import Runner
@@ -12,6 +18,9 @@ from tap import Tap
 
 WIDEST = 100
 BF16 = '--param-dtype bf16'
+SHARED = 'llama3-70b -n 64 --seq 8192 --tensor 8 --pipeline 2 --accumulate 4 --checkpointing full %s' % BF16
+TOY = 'gpt-toy -n 8'
+FAR = 'dgx-h100:4:inter_node.nic_gb_per_s=12.5'
 XL = 'gpt2-xl -n 8 --cluster a100-node'
 TABLES = ('train_fsdp_paper.csv', 'train_fms_fsdp.csv', 'train_context.csv', 'collectives.csv')
 # What each shows at its widest.
@@ -42,9 +51,20 @@ COMMANDS = (
     ('shardings', 'explain --sharding gpt2-xl -n 7 %s --cluster a100-node' % BF16),
     ('shardings of adapters', 'explain --sharding gpt2 -n 8 --cluster a100-node --lora-rank 16'),
     ('names', 'list'),
+    ('a plan', 'plan %s' % SHARED),
+    ('a plan of adapters', 'plan gpt2-xl -n 8 --lora-rank 16'),
+    ("a plan's memory", 'plan %s --memory' % SHARED),
+    ('units', 'units %s' % SHARED),
+    ('modules', 'units mixtral-8x7b -n 64 --tree --seq 4096'),
+    ('collectives', 'collectives --cluster dgx-h100:64 -n 256 --table'),
+    ('collectives without a switch', 'collectives --cluster a6000-node -n 4'),
+    ('a rehearsal', 'rehearse %s --rank 3 --cluster %s --steps 3 --trace rehearsed.trace' % (TOY, FAR)),
+    ('a replay', 'replay %s rehearsed.trace' % TOY),
     ('published runs, summed up', 'validate --brief ' + ' '.join(TABLES)),
     ('published runs', 'validate ' + ' '.join(TABLES)),
 )
+NARROW = 72
+COMPLAINTS = ('predict gpt-toy -n 8 --cluster dgx-h100 --sharding ful', 'rehearse gpt-toy --rank 1')
 # What a line may not end with: the unit, or the value, would be on the next. A number behind a gap is a table's.
 PARTED = re.compile(r'\S \(?[+-]?\d+(\.\d+)?$|(^| )--?[a-z][a-z-]*$')
 TRACES = (('one.trace', XL), ('other.trace', 'gpt2-xl -n 8 --cluster dgx-h100'),
@@ -72,6 +92,21 @@ def check(run, words):
     return said
 
 
+def complaint_on_terminal(program, words):
+    """What a terminal of NARROW columns gets of a complaint that is longer."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack('HHHH', 24, NARROW, 0, 0))
+    result = subprocess.run([program, *words.split()], stdout=subprocess.DEVNULL, stderr=end, check=False)
+    os.close(end)
+    text = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    lines = text.split('\r\n')
+    said = ['%d columns: %s' % (len(line), line) for line in lines if len(line) > NARROW]
+    if len(lines) < 3 or result.returncode != 2:
+        said.append('status %d, %s' % (result.returncode, text))
+    return said
+
+
 def main():
     program, source = sys.argv[1], sys.argv[2]
     tap = Tap()
@@ -85,6 +120,9 @@ def main():
                 tap.case('predict ' + words, [err])
         for name, words in COMMANDS:
             tap.case('%s: foreshard %s' % (name, words), check(run, words))
+        for words in COMPLAINTS:
+            tap.case('complaint of ' + words, complaint_on_terminal(os.path.abspath(program), words))
+            tap.case('one line of it in a file', [] if run(*words.split())[2].count('\n') == 1 else ['more'])
     return tap.finish()
 
 
