@@ -17,13 +17,8 @@
 
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm.h"
+#include "exec/cuda/nccl-library.h"
 #include "exec/cuda/sharers.h"
-
-/* Its header declares functions with (), which means something else in C than in C++. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wstrict-prototypes"
-#include <nccl.h>
-#pragma GCC diagnostic pop
 
 enum {
     BEFORE = PLAN_N_AXES, /* this rank and the one before it in the pipeline */
@@ -37,10 +32,12 @@ typedef struct {
     ncclComm_t world, comms[N_COMMS]; /* of each axis, and of neighbours; NULL: of one rank */
 } Nccl;
 
+static const ExecCudaNccl *lib; /* there before any communicator is */
+
 static bool nccl_ok(ncclResult_t result, ncclComm_t comm, const char *call, GError **error) {
     if (result != ncclSuccess) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_COMM, "%s failed: %s (%s)", call,
-                    ncclGetErrorString(result), ncclGetLastError(comm));
+                    lib->GetErrorString(result), lib->GetLastError(comm));
     }
     return result == ncclSuccess;
 }
@@ -53,7 +50,7 @@ enum {
 /* Asks until the call is no longer at work. The watchdog watches over how long that may take. */
 static bool finish(ncclResult_t result, ncclComm_t comm, const char *call, GError **error) {
     for (unsigned asks = 0; result == ncclInProgress; asks++) {
-        ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
+        ncclResult_t asked = lib->CommGetAsyncError(comm, &result);
         if (!nccl_ok(asked, comm, "ncclCommGetAsyncError", error)) {
             return false;
         }
@@ -114,17 +111,17 @@ static ncclResult_t call_nccl(const Nccl *nccl, const ExecCudaCall *call, ncclCo
     case PLAN_OP_ALL_GATHER: {
         const char *in_place = (char *)call->out + place * slice * plan_dtype_bytes(call->dtype);
         *ret_name = "ncclAllGather";
-        return ncclAllGather(call->in ? call->in : in_place, call->out, slice, type, comm, stream);
+        return lib->AllGather(call->in ? call->in : in_place, call->out, slice, type, comm, stream);
     }
     case PLAN_OP_REDUCE_SCATTER:
         *ret_name = "ncclReduceScatter";
-        return ncclReduceScatter(call->in, call->out, slice, type, reduction, comm, stream);
+        return lib->ReduceScatter(call->in, call->out, slice, type, reduction, comm, stream);
     case PLAN_OP_ALL_REDUCE:
         *ret_name = "ncclAllReduce";
-        return ncclAllReduce(call->out, call->out, call->elements, type, reduction, comm, stream);
+        return lib->AllReduce(call->out, call->out, call->elements, type, reduction, comm, stream);
     case PLAN_OP_BROADCAST:
         *ret_name = "ncclBroadcast";
-        return ncclBroadcast(call->out, call->out, call->elements, type, 0, comm, stream);
+        return lib->Broadcast(call->out, call->out, call->elements, type, 0, comm, stream);
     default:
         g_assert_not_reached();
     }
@@ -138,13 +135,13 @@ static bool failed(ncclResult_t result) {
 static ncclResult_t exchange(const ExecCudaCall *call, int peer, ncclComm_t comm,
                              cudaStream_t stream) {
     ncclDataType_t type = type_of(call->dtype);
-    ncclResult_t began = ncclGroupStart();
+    ncclResult_t began = lib->GroupStart();
     if (began != ncclSuccess) {
         return began;
     }
-    ncclResult_t sends = ncclSend(call->in, call->elements, type, peer, comm, stream);
-    ncclResult_t receives = ncclRecv(call->out, call->elements, type, peer, comm, stream);
-    ncclResult_t ends = ncclGroupEnd();
+    ncclResult_t sends = lib->Send(call->in, call->elements, type, peer, comm, stream);
+    ncclResult_t receives = lib->Recv(call->out, call->elements, type, peer, comm, stream);
+    ncclResult_t ends = lib->GroupEnd();
     return failed(sends) ? sends : failed(receives) ? receives : ends;
 }
 
@@ -158,9 +155,9 @@ static bool talk(const Nccl *nccl, const ExecCudaCall *call, cudaStream_t stream
                       error);
     }
     return call->kind == PLAN_OP_SEND
-               ? finish(ncclSend(call->in, call->elements, type, behind, pair, stream), pair,
+               ? finish(lib->Send(call->in, call->elements, type, behind, pair, stream), pair,
                         "ncclSend", error)
-               : finish(ncclRecv(call->out, call->elements, type, behind, pair, stream), pair,
+               : finish(lib->Recv(call->out, call->elements, type, behind, pair, stream), pair,
                         "ncclRecv", error);
 }
 
@@ -187,7 +184,8 @@ static bool healthy(gpointer self, GError **error) {
         ncclResult_t result = ncclSuccess;
         ncclComm_t comm = nccl->comms[i];
         if (comm &&
-            (!nccl_ok(ncclCommGetAsyncError(comm, &result), comm, "ncclCommGetAsyncError", error) ||
+            (!nccl_ok(lib->CommGetAsyncError(comm, &result), comm, "ncclCommGetAsyncError",
+                      error) ||
              (result != ncclInProgress && !nccl_ok(result, comm, "a collective of NCCL", error)))) {
             g_prefix_error(error, "axis %s: ",
                            plan_axis_name(i < PLAN_N_AXES ? (PlanAxis)i : PLAN_AXIS_PIPELINE));
@@ -204,11 +202,11 @@ static void end_comm(ncclComm_t comm) {
     if (!comm) {
         return;
     }
-    if (ncclCommGetAsyncError(comm, &result) == ncclSuccess && result == ncclSuccess &&
-        finish(ncclCommFinalize(comm), comm, "ncclCommFinalize", NULL)) {
-        ncclCommDestroy(comm);
+    if (lib->CommGetAsyncError(comm, &result) == ncclSuccess && result == ncclSuccess &&
+        finish(lib->CommFinalize(comm), comm, "ncclCommFinalize", NULL)) {
+        lib->CommDestroy(comm);
     } else {
-        ncclCommAbort(comm);
+        lib->CommAbort(comm);
     }
 }
 
@@ -230,21 +228,21 @@ typedef struct {
 static bool init(Nccl *nccl, const ExecComm *comm, ncclConfig_t *config, GError **error) {
     Id id = {.result = ncclSuccess};
     if (comm->rank == 0) {
-        id.result = ncclGetUniqueId(&id.id);
+        id.result = lib->GetUniqueId(&id.id);
     }
     if (!comm->share(comm->self, &id, sizeof id, error) ||
         !nccl_ok(id.result, NULL, "ncclGetUniqueId", error)) {
         return false;
     }
     ncclResult_t result =
-        ncclCommInitRankConfig(&nccl->world, (int)comm->world, id.id, (int)comm->rank, config);
+        lib->CommInitRankConfig(&nccl->world, (int)comm->world, id.id, (int)comm->rank, config);
     return finish(result, nccl->world, "ncclCommInitRankConfig", error);
 }
 
 /* color NCCL_SPLIT_NOCOLOR: this rank is in none of them, and *ret_comm stays NULL. */
 static bool split(Nccl *nccl, int color, uint32_t key, ncclConfig_t *config, ncclComm_t *ret_comm,
                   GError **error) {
-    ncclResult_t result = ncclCommSplit(nccl->world, color, (int)key, ret_comm, config);
+    ncclResult_t result = lib->CommSplit(nccl->world, color, (int)key, ret_comm, config);
     if (result == ncclSuccess) { /* it says so while it is at work (src/init.cc, 2.19 and 2.28) */
         result = ncclInProgress;
     }
@@ -300,7 +298,7 @@ static bool split_pairs(Nccl *nccl, Pairing pairing, ncclConfig_t *config, GErro
 
 static char *describe(bool shared) {
     int version = 0;
-    ncclGetVersion(&version);
+    lib->GetVersion(&version);
     return g_strdup_printf("NCCL %d.%d.%d%s", version / 10000, version / 100 % 100, version % 100,
                            shared ? ", ranks of one GPU told apart by NCCL_HOSTID" : "");
 }
@@ -316,10 +314,29 @@ static void tell_apart(const ExecComm *comm) {
     }
 }
 
+/* One that lacks it says so to the others, who would wait for it in NCCL. */
+static bool all_have_it(const ExecComm *comm, GError **error) {
+    g_autoptr(GError) why = NULL;
+    lib = exec_cuda_nccl(&why);
+    double share = lib != NULL;
+    if (!comm->mean(comm->self, &share, 1, error)) {
+        return false;
+    }
+    if (!lib) {
+        g_propagate_error(error, g_steal_pointer(&why));
+    } else if (share < 1) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_COMM, "another rank cannot load NCCL");
+    }
+    return share == 1;
+}
+
 bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                          GError **error) {
     unsigned sharers;
     if (!exec_cuda_sharers(comm, &sharers, error)) {
+        return false;
+    }
+    if (!all_have_it(comm, error)) {
         return false;
     }
     bool shared = sharers > 1;

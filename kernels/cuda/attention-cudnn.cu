@@ -192,13 +192,13 @@ static void refuse(KernelCuda *lane, const char *why) {
 static KernelCudaCudnn *cudnn_of(KernelCuda *lane) {
     if (!lane->cudnn) {
         cudnnHandle_t handle = NULL;
-        cudnnStatus_t created = cudnnCreate(&handle);
+        cudnnStatus_t created = dnn().Create(&handle);
         cudnnStatus_t status =
-            created == CUDNN_STATUS_SUCCESS ? cudnnSetStream(handle, lane->stream) : created;
+            created == CUDNN_STATUS_SUCCESS ? dnn().SetStream(handle, lane->stream) : created;
         if (status != CUDNN_STATUS_SUCCESS) {
-            refuse(lane, kernel_cuda_fault("cudnnCreate: %s", cudnnGetErrorString(status)));
+            refuse(lane, kernel_cuda_fault("cudnnCreate: %s", dnn().GetErrorString(status)));
             if (created == CUDNN_STATUS_SUCCESS) {
-                cudnnDestroy(handle);
+                dnn().Destroy(handle);
             }
             handle = NULL;
         }
@@ -237,8 +237,13 @@ static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttentio
 }
 
 bool kernel_cuda_cudnn_takes(KernelCuda *lane, const KernelCudaAttention *a, bool backward) {
-    return kernel_cuda_cudnn_fits(a, cudnnGetVersion(), lane->major) && cudnn_of(lane)->handle &&
-           shape_of(lane, a, backward)->plan.plan;
+    const char *why;
+    const KernelCudnn *found = kernel_cudnn(&why);
+    if (!found && a->type != KERNEL_CUDA_F32) {
+        refuse(lane, why);
+    }
+    return found && kernel_cuda_cudnn_fits(a, found->GetVersion(), lane->major) &&
+           cudnn_of(lane)->handle && shape_of(lane, a, backward)->plan.plan;
 }
 
 /* A shape that was planned and cannot be run is not taken any more. */
@@ -255,7 +260,7 @@ KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse,
                                           const void *k, const void *v,
                                           const KernelCudaAttention *a) {
     KernelCudaCudnnShape *known = shape_of(lane, a, false);
-    const float least = kernel_cuda_cudnn_least(cudnnGetVersion());
+    const float least = kernel_cuda_cudnn_least(dnn().GetVersion());
     void *workspace;
     Bindings b;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (size_t)known->plan.workspace_bytes + 1, &workspace));
@@ -273,7 +278,7 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
                                            const void *v, const void *o, const float *lse,
                                            const KernelCudaAttention *a) {
     KernelCudaCudnnShape *known = shape_of(lane, a, true);
-    const float least = kernel_cuda_cudnn_least(cudnnGetVersion()), one = 1;
+    const float least = kernel_cuda_cudnn_least(dnn().GetVersion()), one = 1;
     size_t rows = a->batch * a->heads * a->seq, border = 256; /* bytes; where arrays begin */
     size_t dots_bytes = (rows * sizeof(float) + border - 1) / border * border;
     size_t sum_bytes = (rows * a->head_dim * sizeof(float) + border - 1) / border * border;
@@ -304,7 +309,7 @@ void kernel_cuda_cudnn_free(KernelCuda *lane) {
     if (lane->cudnn) {
         lane->cudnn->shapes.clear();
         if (lane->cudnn->handle) {
-            cudnnDestroy(lane->cudnn->handle);
+            dnn().Destroy(lane->cudnn->handle);
         }
         delete lane->cudnn;
         lane->cudnn = NULL;
@@ -313,7 +318,12 @@ void kernel_cuda_cudnn_free(KernelCuda *lane) {
 
 const char *kernel_cuda_cudnn_version(void) {
     static thread_local char text[48];
-    size_t version = cudnnGetVersion();
+    const char *why;
+    const KernelCudnn *found = kernel_cudnn(&why);
+    if (!found) {
+        return "no cuDNN";
+    }
+    size_t version = found->GetVersion();
     snprintf(text, sizeof text, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100,
              version % 100);
     return text;
@@ -321,6 +331,10 @@ const char *kernel_cuda_cudnn_version(void) {
 
 KernelCudaFault kernel_cuda_cudnn_plan_for(const char *device, const KernelCudaAttention *shape,
                                            bool backward, size_t *ret_workspace_bytes) {
+    const char *why;
+    if (!kernel_cudnn(&why)) {
+        return kernel_cuda_fault("%s", why);
+    }
     Plan plan;
     cudnnBackendDescriptor_t described = plan.graph.create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     plan.graph.set(described, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, device,

@@ -6,7 +6,6 @@
  * whoever builds the graph gives them.
  */
 #pragma once
-#include <cudnn.h>
 #include <string.h>
 
 #include <initializer_list>
@@ -14,8 +13,15 @@
 #include <vector>
 
 #include "kernels/cuda/attention-private.h"
+#include "kernels/cuda/cudnn-library.h"
 
 namespace cu {
+
+/* Its functions, for code that is reached only where it is here (kernel_cudnn()). */
+static inline const KernelCudnn &dnn() {
+    const char *why;
+    return *kernel_cudnn(&why);
+}
 
 struct Dims {
     int64_t n[4];
@@ -25,7 +31,7 @@ struct Dims {
 typedef std::unique_ptr<void, void (*)(cudnnBackendDescriptor_t)> Handle;
 
 static inline void destroy(cudnnBackendDescriptor_t descriptor) {
-    cudnnBackendDestroyDescriptor(descriptor);
+    dnn().BackendDestroyDescriptor(descriptor);
 }
 
 /* The graph under construction. */
@@ -39,14 +45,14 @@ struct Graph {
     void check(const char *call, cudnnStatus_t status) {
         if (status != CUDNN_STATUS_SUCCESS && !fault) {
             char why[160] = "";
-            cudnnGetLastErrorString(why, sizeof why);
-            fault = kernel_cuda_fault("%s: %s %s", call, cudnnGetErrorString(status), why);
+            dnn().GetLastErrorString(why, sizeof why);
+            fault = kernel_cuda_fault("%s: %s %s", call, dnn().GetErrorString(status), why);
         }
     }
 
     cudnnBackendDescriptor_t create(cudnnBackendDescriptorType_t kind) {
         cudnnBackendDescriptor_t made = NULL;
-        check("cudnnBackendCreateDescriptor", cudnnBackendCreateDescriptor(kind, &made));
+        check("cudnnBackendCreateDescriptor", dnn().BackendCreateDescriptor(kind, &made));
         all.emplace_back(made, destroy);
         return made;
     }
@@ -56,7 +62,7 @@ struct Graph {
              cudnnBackendAttributeType_t type_of_it, const T *values, int64_t n = 1) {
         if (!fault) {
             check("cudnnBackendSetAttribute",
-                  cudnnBackendSetAttribute(of, name, type_of_it, n, values));
+                  dnn().BackendSetAttribute(of, name, type_of_it, n, values));
         }
     }
 
@@ -67,7 +73,7 @@ struct Graph {
 
     void finalize(cudnnBackendDescriptor_t what, const char *call) {
         if (!fault) {
-            check(call, cudnnBackendFinalize(what));
+            check(call, dnn().BackendFinalize(what));
         }
     }
 
@@ -259,8 +265,8 @@ static inline KernelCudaFault try_configuration(Plan *p, const Target &target,
     p->plan = plan;
     p->graph.all.push_back(std::move(trial.all[0]));
     p->graph.check("cudnnBackendGetAttribute (workspace)",
-                   cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                            CUDNN_TYPE_INT64, 1, &found, &p->workspace_bytes));
+                   dnn().BackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                             CUDNN_TYPE_INT64, 1, &found, &p->workspace_bytes));
     return NULL;
 }
 
@@ -277,9 +283,9 @@ static inline void plan_graph(Plan *p, const Target &target) {
         return;
     }
     g->check("cudnnBackendGetAttribute (configurations)",
-             cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &found,
-                                      configurations.data()));
+             dnn().BackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &found,
+                                       configurations.data()));
     KernelCudaFault last = found ? NULL : kernel_cuda_fault("cuDNN has nothing for this attention");
     for (int64_t i = 0; i < found && i < MOST && !p->plan; i++) {
         last = try_configuration(p, target, configurations[(size_t)i]);
@@ -314,7 +320,7 @@ static inline KernelCudaFault execute(KernelCuda *lane, cudnnHandle_t handle, co
     pack.finalize(variant, "cudnnBackendFinalize (arguments of attention)");
     if (!pack.fault) {
         pack.check("cudnnBackendExecute (attention)",
-                   cudnnBackendExecute(handle, plan.plan, variant));
+                   dnn().BackendExecute(handle, plan.plan, variant));
     }
     return pack.fault;
 }

@@ -11,12 +11,8 @@
 #include <string.h>
 
 #include "exec/cuda/comm.h"
+#include "exec/cuda/nccl-library.h"
 #include "exec/error.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wstrict-prototypes"
-#include <nccl.h>
-#pragma GCC diagnostic pop
 
 enum {
     POLLS = 3, /* questions until a call is through */
@@ -235,10 +231,25 @@ ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int peer, nc
     return to_or_from((Call){"receive", comm, NULL, out, count, type, ncclSum, peer, stream});
 }
 
+/* ---- that it is here ------------------------------------------------------------------------ */
+
+static int lacks_it = -1; /* the rank that cannot load it */
+static int asks_for;      /* the rank that is being played */
+
+const ExecCudaNccl *exec_cuda_nccl(GError **error) {
+#define STAND_IN(name) .name = nccl##name,
+    static const ExecCudaNccl stand_ins = {EXEC_CUDA_NCCL_CALLS(STAND_IN)};
+    if (lacks_it == asks_for) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_COMM, "NCCL cannot be loaded: not here");
+        return NULL;
+    }
+    return &stand_ins;
+}
+
 /* ---- CUDA ----------------------------------------------------------------------------------- */
 
 /* Each rank sees one GPU, number 0, wherever it sits. */
-static int slots[RANKS], asks_for;
+static int slots[RANKS];
 
 cudaError_t cudaGetDevice(int *device) {
     *device = 0;
@@ -307,8 +318,14 @@ static bool share(gpointer self, gpointer bytes, gsize n, GError **error) {
 
 static bool another_machine; /* for ranks 2 and 3 */
 
-/* What the others say where their GPUs sit: as this rank's own was, by their slots. */
+/* What the others say: whether they have the library; where their GPUs sit, as this rank's own
+ * was, by their slots. */
 static bool mean(gpointer self, double *values, unsigned n, GError **error) {
+    if (n == 1) {
+        g_assert_cmpfloat(values[0], ==, lacks_it == asks_for ? 0 : 1);
+        values[0] = lacks_it < 0 ? 1 : 1 - 1.0 / RANKS;
+        return true;
+    }
     double machine = values[2 * asks_for];
     g_assert_cmpuint(n, ==, 2 * RANKS);
     for (int i = 0; i < RANKS; i++) {
@@ -449,6 +466,22 @@ static void test_failures(void) {
     fails = NULL;
     exec_cuda_comm_close(&comm);
     g_assert_cmpint(alive, ==, 0);
+}
+
+/* Where one rank cannot load it none opens it, so that none waits for that one; each says why. */
+static void test_missing(void) {
+    for (lacks_it = 0; lacks_it < RANKS; lacks_it++) {
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            ExecCudaComm comm = {0};
+            g_autoptr(GError) error = NULL;
+            g_assert_false(open_as(rank, RANKS, &comm, &error));
+            g_assert_cmpstr(error->message, ==,
+                            (int)rank == lacks_it ? "NCCL cannot be loaded: not here"
+                                                  : "another rank cannot load NCCL");
+            g_assert_cmpint(alive, ==, 0);
+        }
+    }
+    lacks_it = -1;
 }
 
 /* A GPU each, of which none sees another's: nothing keeps them from talking directly. Nor do GPUs
@@ -648,6 +681,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/nccl/ranks that see one GPU each", test_bound);
     g_test_add_func("/exec/nccl/calls", test_calls);
     g_test_add_func("/exec/nccl/failures", test_failures);
+    g_test_add_func("/exec/nccl/one that is missing", test_missing);
     g_test_add_func("/exec/nccl/communicators of stages", test_stages);
     g_test_add_func("/exec/nccl/what stages give each other", test_talks);
     g_test_add_func("/exec/nccl/failures between stages", test_talks_fail);

@@ -148,10 +148,11 @@ def of_test(variables):
     return {name: value for name, value in variables.items() if name != 'LD_LIBRARY_PATH'}
 
 
-# What the programs load only when attention is first planned, by the library that loads it: cuDNN's, and the compiler
-# that one of its engines calls.
-LOADED_LATER = {'libcudnn.so': ('libcudnn_graph.so', 'libcudnn_engines_precompiled.so',
-                                'libcudnn_engines_runtime_compiled.so', 'libcudnn_heuristic.so', 'libnvrtc.so')}
+# What the GPU's part of the programs loads when it is first wanted: cuDNN with what it loads itself when it plans, and the
+# compiler that one of its engines calls; NCCL.
+LOADED_LATER = {'cuDNN': ('libcudnn.so', 'libcudnn_graph.so', 'libcudnn_engines_precompiled.so',
+                          'libcudnn_engines_runtime_compiled.so', 'libcudnn_heuristic.so', 'libnvrtc.so'),
+                'NCCL': ('libnccl.so',)}
 
 
 def known_to_loader():
@@ -183,13 +184,15 @@ class Machine:
                  for match in [re.match(r'lib(?:cudart|cublasLt)\.so\.(\d+)', library)] if match]
         return max(found, default=None)
 
-    def not_loaded_later(self):
+    def lacks(self):
+        """What the loader does not find: 'foreshard-cuda.so lacks libcublasLt.so.13', ..."""
+        return ['%s lacks %s' % (program, library) for program, library, path in self.loaded() if path == 'not found']
+
+    def not_loaded_later(self, what):
         """Of LOADED_LATER, what lies in no folder that the loader looks in."""
         known, folders = known_to_loader(), self.environment().get('LD_LIBRARY_PATH', '').split(':')
-        names = {library for _, library, _ in self.loaded()}
-        return [part for first, parts in LOADED_LATER.items() if any(name.startswith(first) for name in names)
-                for part in parts if part + '.' not in known and not any(
-                    glob.glob(os.path.join(glob.escape(folder), part + '.*')) for folder in folders if folder)]
+        return [part for part in LOADED_LATER[what] if 'foreshard-cuda.so' in self.programs and part + '.' not in known
+                and not any(glob.glob(os.path.join(glob.escape(folder), part + '.*')) for folder in folders if folder)]
 
     def loaded(self):
         """(program, library, where the loader finds it or 'not found') of each program; of the loader itself where there

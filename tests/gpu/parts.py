@@ -53,12 +53,13 @@ def info(session):
         session.row('compute mode', 'MISS', '%s: ranks cannot share this GPU, which much of this has them do; nvidia-smi -c '
                     'DEFAULT lets them' % mode)
     loaded = machine.loaded()
-    missing = ['%s lacks %s' % (program, library) for program, library, path in loaded if path == 'not found']
+    missing = machine.lacks()
     session.row('shared libraries', 'FAIL' if missing else 'ok' if loaded else 'skip', ', '.join(missing) or (
         'all are found' if loaded else 'neither ldd nor the loader tells them'))
-    later = machine.not_loaded_later()
-    session.row('what cuDNN loads', 'MISS' if later else 'ok', ', '.join(later) + ': attention goes by own kernels, '
-                'without tensor cores' if later else 'all is found')
+    for what, without in (('cuDNN', 'attention goes by own kernels, without tensor cores'),
+                          ('NCCL', "ranks that share a card go by way of the host's memory")):
+        later = machine.not_loaded_later(what)
+        session.row(what, 'MISS' if later else 'ok', '%s: %s' % (', '.join(later), without) if later else 'all of it is found')
     of_cuda = sorted({path for _, library, path in loaded if re.match(r'lib(cu|nccl)', library)})
     session.row('of CUDA', '', ', '.join(of_cuda) or 'none')
     for command in (['nvidia-smi'], ['nvidia-smi', '-q', '-d', 'CLOCK,POWER,MEMORY,PERFORMANCE,COMPUTE,ECC'], ['nvcc', '--version'],

@@ -606,20 +606,24 @@ def fork_case(tap, folder):
 
 
 def later_case(tap, folder):
-    """What cuDNN loads only when it plans is looked for beforehand."""
-    parts_of_it = machines.LOADED_LATER['libcudnn.so']
-    machine = types.SimpleNamespace(environment=lambda: {'LD_LIBRARY_PATH': '/nowhere:' + folder}, loaded=lambda: [
-        ('foreshard-cuda.so', 'libcudnn.so.9', '/x/libcudnn.so.9')])
+    """What is loaded only when it is wanted is looked for beforehand."""
+    parts_of_it = machines.LOADED_LATER['cuDNN']
+    machine = types.SimpleNamespace(environment=lambda: {'LD_LIBRARY_PATH': '/nowhere:' + folder},
+                                    programs={'foreshard-cuda.so': '/x/foreshard-cuda.so'})
     known, machines.known_to_loader = machines.known_to_loader, lambda: '\tlibnvrtc.so.13 (libc6,x86-64) => /x\n'
-    complaints = [] if machines.Machine.not_loaded_later(machine) == list(parts_of_it[:-1]) else ['not all are missed']
+
+    def missed(what):
+        return machines.Machine.not_loaded_later(machine, what)
+    complaints = [] if missed('cuDNN') == list(parts_of_it[:-1]) else ['not all are missed']
+    complaints += [] if missed('NCCL') == ['libnccl.so'] else ['NCCL is not missed']
     for part in parts_of_it[1:]:
         with open(os.path.join(folder, part + '.9'), 'w', encoding='utf-8'):
             pass
-    complaints += [] if machines.Machine.not_loaded_later(machine) == [parts_of_it[0]] else ['the one is not missed']
-    machine.loaded = lambda: [('foreshard', 'libc.so.6', '/x/libc.so.6')]
-    complaints += ['asks for %s without cuDNN' % part for part in machines.Machine.not_loaded_later(machine)]
+    complaints += [] if missed('cuDNN') == [parts_of_it[0]] else ['the one is not missed']
+    machine.programs = {'foreshard': '/x/foreshard'}
+    complaints += ['asks for %s without a GPU\'s part' % part for part in missed('cuDNN')]
     machines.known_to_loader = known
-    tap.case('/gpu/run/what cuDNN loads is looked for', complaints)
+    tap.case('/gpu/run/what is loaded later is looked for', complaints)
 
 
 def gpu_cases():

@@ -6,12 +6,12 @@
  * since the run before; the workspace must lie in what the lane holds, apart from them.
  */
 #include <cuda_runtime_api.h>
-#include <cudnn.h>
 #include <glib.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/cudnn-library.h"
 
 /* Its header declares a function with (), which means something else in C than in C++. */
 #pragma GCC diagnostic push
@@ -43,7 +43,7 @@ static const cudaStream_t STREAM = (cudaStream_t)(uintptr_t)0x5000;
 
 static Tensor tensors[MANY]; /* of the graph that was planned last */
 static unsigned n_tensors, n_runs, n_plans;
-static bool has_no_handle, has_no_plan, has_no_kernel;
+static bool is_missing, has_no_handle, has_no_plan, has_no_kernel;
 static int64_t n_configurations = 1; /* that the heuristics say they have */
 static struct {
     char *at;
@@ -197,6 +197,13 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     return has_no_kernel ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
+const KernelCudnn *kernel_cudnn(const char **ret_why) {
+#define STAND_IN(name) .name = cudnn##name,
+    static const KernelCudnn stand_ins = {KERNEL_CUDNN_CALLS(STAND_IN)};
+    *ret_why = is_missing ? "cuDNN cannot be loaded: not here" : NULL;
+    return is_missing ? NULL : &stand_ins;
+}
+
 /* ---- CUDA, as far as a lane needs it -------------------------------------------------------- */
 
 cudaError_t cudaGetDevice(int *device) {
@@ -308,13 +315,15 @@ static void test_refused(void) {
     static const KernelCudaAttention shape = {1,   8,   8,   256,    64,   512,
                                               512, 512, 256, 0.125f, true, KERNEL_CUDA_BF16};
     static const char *const whys[] = {"cudnnCreate: an error",
-                                       "plan of attention): an error no compiler was found"};
+                                       "plan of attention): an error no compiler was found",
+                                       "cuDNN cannot be loaded: not here"};
     for (unsigned i = 0; i < G_N_ELEMENTS(whys); i++) {
         KernelCuda *lane;
         KernelCudaAttention odd = shape;
-        odd.head_dim = 63; /* which it is not asked for */
+        odd.type = KERNEL_CUDA_F32; /* which it is not asked for */
         has_no_handle = i == 0;
         has_no_plan = i == 1;
+        is_missing = i == 2;
         n_tensors = 0;
         g_assert_null(kernel_cuda_new(&lane, STREAM, KERNEL_CUDA_EXACT));
         g_assert_cmpint(kernel_cuda_attention_way(lane, &odd), ==, KERNEL_CUDA_ATTENTION_OWN);
@@ -326,7 +335,7 @@ static void test_refused(void) {
         g_assert_null(strchr(said, '\n'));
         kernel_cuda_free(lane);
     }
-    has_no_handle = has_no_plan = false;
+    has_no_handle = has_no_plan = is_missing = false;
 }
 
 /* More are to be had than were asked for, and none of those becomes a plan. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/pretended-gpu/test-products.py SOURCE-ROOT KERNELS.a TOOLKIT [-lLIBRARY] - builds products.c over the real cuBLASLt.
+"""tests/pretended-gpu/test-products.py SOURCE-ROOT KERNELS.a TOOLKIT - builds products.c over the real cuBLASLt.
 
 cuBLASLt's static library takes the CUDA runtime from whatever it is linked with, here gpu.c. (The shared one carries a runtime
 of its own, which wants a driver to prove that it is NVIDIA's; NVIDIA's licence, 1.2, has that left alone.) NVIDIA's toolkits have it, and Debian's
@@ -62,7 +62,7 @@ def write_others(path, names, have):
             file.write('int %s(void);\nint %s(void) {\n    return 801; /* not supported */\n}\n' % (name, name))
 
 
-def build(folder, root, kernels, library, headers, toolkit, extra):
+def build(folder, root, kernels, library, headers, toolkit):
     def path(name):
         return os.path.join(folder, name)
 
@@ -78,19 +78,19 @@ def build(folder, root, kernels, library, headers, toolkit, extra):
     places = [os.path.join(toolkit, name) for name in ('lib64', 'lib')]
     beside = os.path.join(os.path.dirname(library), 'libculibos.a')
     run(['c++', '-o', path('products'), path('products.o'), kernels, library, *([beside] if os.path.exists(beside) else []),
-         path('libcuda.so.1'), *('-L' + place for place in places), *extra, *('-Wl,-rpath,' + place for place in [folder, *places]),
+         path('libcuda.so.1'), *('-L' + place for place in places), *('-Wl,-rpath,' + place for place in [folder, *places]),
          *said('pkg-config', '--libs', 'glib-2.0').split(), '-lpthread', '-ldl'])
     return path('products')
 
 
 def main():
-    root, kernels, toolkit, *extra = sys.argv[1:]
+    root, kernels, toolkit = sys.argv[1:]
     library = find_library(toolkit)
     headers = find_headers(library)
     if not all(shutil.which(tool) for tool in ('nm', 'cc', 'c++', 'pkg-config')):
         skip('nm, cc, c++ or pkg-config is missing')
     with tempfile.TemporaryDirectory() as folder:
-        program = build(folder, root, kernels, library, headers, toolkit, extra)
+        program = build(folder, root, kernels, library, headers, toolkit)
         sys.exit(subprocess.run([program, '--tap'], check=False).returncode)
 
 
