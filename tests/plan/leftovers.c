@@ -22,9 +22,7 @@ static bool is_there(const char *path) {
 static int meet(const char *folder, int sig, bool ignored) {
     pid_t child = fork();
     if (child == 0) {
-        if (ignored) {
-            signal(sig, SIG_IGN);
-        }
+        signal(sig, ignored ? SIG_IGN : SIG_DFL); /* whoever runs this may ignore some (nohup) */
         g_autofree char *kept = g_build_filename(folder, "kept", NULL);
         g_autofree char *file = g_build_filename(folder, "file", NULL);
         g_autofree char *inner = g_build_filename(folder, "inner", NULL);
