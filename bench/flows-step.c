@@ -24,9 +24,9 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "sim/fabric.h"
-#include "sim/flows.h"
 #include "sim/jitter.h"
+#include "sim/links/fabric.h"
+#include "sim/links/flows.h"
 #include "sim/queue.h"
 
 enum {

@@ -4,7 +4,7 @@
 
 #include "cli/data-dir.h"
 #include "plan/plan.h"
-#include "sim/nccl.h"
+#include "sim/costs/nccl.h"
 
 enum {
     MOST_NODES = 1000000 /* as of [topology] nodes */

@@ -3,9 +3,9 @@
 #include "cli/cluster.h"
 #include "exec/pace.h"
 #include "plan/op-work.h"
-#include "sim/cost-network.h"
-#include "sim/op-costs.h"
-#include "sim/sharing.h"
+#include "sim/costs/network.h"
+#include "sim/costs/ops.h"
+#include "sim/costs/sharing.h"
 
 static void add_role(GString *text, const Plan *plan, uint32_t r, const ModelCluster *cluster) {
     const PlanRole *role = &plan->roles[r];

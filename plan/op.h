@@ -2,7 +2,7 @@
  *
  * To add an op: a row in ops.def. The compiler then names every switch that lacks it: its backward
  * (plan/autograd/differentiate.c), its call (exec/host/compute.c). Its work is what its operands
- * are, unless plan/op-work.c and sim/cost-compute.c say that it does more.
+ * are, unless plan/op-work.c and sim/costs/compute.c say that it does more.
  */
 #pragma once
 

@@ -2,10 +2,10 @@
 
 #include "plan/op-work.h"
 #include "plan/strategy.h"
+#include "sim/costs/ops.h"
 #include "sim/error.h"
-#include "sim/every.h"
-#include "sim/op-costs.h"
-#include "sim/representative.h"
+#include "sim/ranks/every.h"
+#include "sim/ranks/representative.h"
 #include "sim/settings.h"
 #include "trace/ended.h"
 #include "trace/from-plan.h"

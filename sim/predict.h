@@ -1,13 +1,13 @@
 /* sim/predict.h - a plan on a cluster: does it fit, how long does a step take, where does time go.
  *
  * Representative play: ranks are alike, so one cursor, playing one rank's role, stands for all of
- * them (by default rank 0, the largest), and a collective takes what sim/cost-network.h says for
+ * them (by default rank 0, the largest), and a collective takes what sim/costs/network.h says for
  * its axis.
  * Running out of memory is a result: the play is then repeated with no limit, to say how much it
  * would take.
  *
- * Every-rank play: a cursor a rank (every.h), for what tells ranks apart: jitter, stragglers, nodes
- * of several kinds, links that carry less. A step is then over when its last rank is through;
+ * Every-rank play: a cursor a rank (ranks/every.h), for what tells ranks apart: jitter, stragglers,
+ * nodes of several kinds, links that carry less. A step is then over when its last rank is through;
  * memory is that of the rank that reserves most, and where time goes that of the rank that loses
  * least to others, which is the one the others wait for. On equal ranks without jitter both plays
  * give the same nanoseconds.
@@ -24,7 +24,7 @@
 #include "memory/options.h"
 #include "models/cluster.h"
 #include "plan/plan.h"
-#include "sim/account.h"
+#include "sim/device/account.h"
 #include "sim/error.h"
 #include "sim/jitter.h"
 #include "sim/time.h"
@@ -128,8 +128,8 @@ typedef struct {
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
     uint32_t n_steps, n_steady;
-    uint32_t n_played;      /* steps, the last perhaps in part; the others repeat it (repeat.h) */
-    uint32_t n_passed_over; /* of those steps: passes that repeat another (pass-repeat.h) */
+    uint32_t n_played;      /* steps, the last perhaps in part; the others repeat it */
+    uint32_t n_passed_over; /* of those steps: passes that repeat another */
     SimTime *step_ns;       /* each step's */
     SimTime median_step_ns, least_step_ns, most_step_ns; /* of the steady ones */
     SimTime compute_ns;                                  /* the compute lane's busy time */

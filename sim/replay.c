@@ -3,8 +3,8 @@
 #include "memory/answers.h"
 #include "plan/player.h"
 #include "plan/strategy.h"
+#include "sim/device/memory.h"
 #include "sim/error.h"
-#include "sim/memory.h"
 #include "trace/ended.h"
 #include "trace/from-plan.h"
 

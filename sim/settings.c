@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "plan/ini.h"
-#include "sim/nccl.h"
+#include "sim/costs/nccl.h"
 
 static const char *const trouble_names[] = {
     [SIM_TROUBLE_SLOW] = "slow", [SIM_TROUBLE_NVLINK] = "nvlink", [SIM_TROUBLE_NIC] = "nic"};

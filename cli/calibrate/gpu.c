@@ -1,7 +1,7 @@
 /* cli/calibrate/gpu.c - a GPU's numbers from times of single products, attentions and copies.
  *
- * Products and attention are what sim/efficiency.h computes them to be, with the few numbers of the
- * cluster moved until the times come out best (least mean |log(predicted / measured)|): hill
+ * Products and attention are what sim/costs/efficiency.h computes them to be, with the few numbers
+ * of the cluster moved until the times come out best (least mean |log(predicted / measured)|): hill
  * climbing from a fixed seed, as bench/fit-gemm does over published times. Peaks are the fastest
  * products that were measured, so what is fitted is a share of what this GPU reaches, whatever its
  * data sheet says. Collectives are written as plain rings, as they were measured.
@@ -13,7 +13,7 @@
 
 #include "cli/calibrate/calibrate.h"
 #include "cli/calibrate/climb.h"
-#include "sim/efficiency.h"
+#include "sim/costs/efficiency.h"
 
 enum {
     CLIMBS = 16, /* from other starts: hills are many */

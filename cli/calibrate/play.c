@@ -11,7 +11,7 @@
 #include "plan/op-work.h"
 #include "plan/strategy.h"
 #include "plan/text/text.h"
-#include "sim/cost-compute.h"
+#include "sim/costs/compute.h"
 #include "trace/from-plan.h"
 #include "trace/quantile.h"
 #include "trace/text.h"

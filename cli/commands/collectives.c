@@ -7,7 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/prose.h"
 #include "models/cluster.h"
-#include "sim/cost-network.h"
+#include "sim/costs/network.h"
 
 static const struct {
     PlanOpKind kind;

@@ -3,9 +3,9 @@
 
 #include "cli/explain/private.h"
 #include "plan/op-work.h"
-#include "sim/cost-compute.h"
-#include "sim/cost-network.h"
-#include "sim/op-costs.h"
+#include "sim/costs/compute.h"
+#include "sim/costs/network.h"
+#include "sim/costs/ops.h"
 
 enum {
     MOST_ROWS = 40
@@ -187,7 +187,7 @@ static void append_collective_cost(GString *text, const CliSubject *subject, con
     }
     g_string_append_printf(text,
                            "\npredicted alone on %s: latency %.6f ms + transfer %.6f ms = %.6f ms "
-                           "(sim/cost-network.h has the formula)\n",
+                           "(sim/costs/network.h has the formula)\n",
                            subject->cluster->name, ms(cost.latency_ns), ms(cost.transfer_ns),
                            ms((double)sim_network_time(&cost)));
 }

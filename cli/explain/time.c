@@ -1,6 +1,6 @@
 /* Steps, rates, lanes and collectives: from op rows to the number. */
 #include "cli/explain/private.h"
-#include "sim/issue-costs.h"
+#include "sim/costs/issue.h"
 #include "trace/ended.h"
 #include "trace/idle.h"
 

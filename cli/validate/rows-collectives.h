@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/validate/published.h"
-#include "sim/cost-network.h"
+#include "sim/costs/network.h"
 
 extern const CliRuleWords cli_collective_words;
 

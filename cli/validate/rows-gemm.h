@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/validate/published.h"
-#include "sim/efficiency.h"
+#include "sim/costs/efficiency.h"
 
 extern const CliRuleWords cli_gemm_words;
 

@@ -1,9 +1,9 @@
-/* sim/cost-compute: attention with a bias and products by dtype, worked out by hand. */
-#include "sim/cost-compute.h"
+/* sim/costs/compute: attention with a bias and products by dtype, worked out by hand. */
+#include "sim/costs/compute.h"
 
 #include <string.h>
 
-#include "sim/chunked-loss.h"
+#include "sim/costs/chunked-loss.h"
 #include "tests/sim/toy.h"
 
 #include "plan/op-work.h"

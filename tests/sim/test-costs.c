@@ -2,9 +2,9 @@
 #include <glib.h>
 #include <math.h>
 
-#include "sim/issue-costs.h"
+#include "sim/costs/issue.h"
+#include "sim/costs/ops.h"
 #include "sim/jitter.h"
-#include "sim/op-costs.h"
 #include "sim/predict.h"
 #include "tests/sim/toy.h"
 

@@ -1,7 +1,7 @@
 /* The device "sim" on plans of a few lines: when each op runs, when the host goes on. */
 #include <glib.h>
 
-#include "sim/cost-network.h"
+#include "sim/costs/network.h"
 #include "sim/predict.h"
 #include "tests/sim/toy.h"
 

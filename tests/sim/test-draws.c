@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/cost-network.h"
+#include "sim/costs/network.h"
 #include "sim/predict.h"
 #include "tests/sim/plays.h"
 #include "tests/sim/toy.h"

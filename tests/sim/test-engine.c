@@ -1,8 +1,8 @@
 /* Lanes, recordings and communicators on small scripts; each answer is worked out by hand. */
 #include <glib.h>
 
-#include "sim/account.h"
-#include "sim/engine.h"
+#include "sim/device/account.h"
+#include "sim/device/engine.h"
 
 typedef struct {
     SimEngine *engine;

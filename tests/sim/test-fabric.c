@@ -2,8 +2,8 @@
 #include <glib.h>
 #include <math.h>
 
-#include "sim/fabric.h"
 #include "sim/jitter.h"
+#include "sim/links/fabric.h"
 
 /* 4 nodes of 2, two nodes a leaf: 8 ranks, leaves 0 (nodes 0, 1, first places), 1 (second places),
  * 2 and 3 (nodes 2, 3). */

@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/fiber.h"
+#include "sim/ranks/fiber.h"
 
 typedef struct {
     SimFiber *fiber;

@@ -3,8 +3,8 @@
 #include <glib.h>
 #include <math.h>
 
-#include "sim/fair.h"
-#include "sim/flows.h"
+#include "sim/links/fair.h"
+#include "sim/links/flows.h"
 
 /* ---- rates ---------------------------------------------------------------------------------- */
 

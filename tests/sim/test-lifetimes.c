@@ -1,7 +1,7 @@
 /* The layout of an arena over many steps: whatever lives at once lies apart, in every round. */
 #include <glib.h>
 
-#include "sim/lifetimes.h"
+#include "sim/device/lifetimes.h"
 #include "tests/memory/plain-arena.h"
 #include "tests/sim/toy.h"
 

@@ -2,8 +2,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/meeting.h"
 #include "sim/predict.h"
+#include "sim/ranks/meeting.h"
 
 /* 4 ranks on 2 nodes: shard groups {0, 1} and {2, 3} within a node, replicate groups {0, 2} and
  * {1, 3} over both. */

@@ -5,7 +5,7 @@
 
 #include "cli/data-dir.h"
 #include "cli/validate/rows-collectives.h"
-#include "sim/sharing.h"
+#include "sim/costs/sharing.h"
 #include "trace/quantile.h"
 
 /* ---- NCCL's own numbers --------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* sim/op-rows and sim/recordings: what is kept, what is forgotten. */
 #include <glib.h>
 
-#include "sim/op-rows.h"
-#include "sim/recordings.h"
+#include "sim/device/op-rows.h"
+#include "sim/device/recordings.h"
 
 enum {
     ROWS = 100000,

@@ -1,7 +1,7 @@
 /* Groups that lie unequally over nodes: what holds them up, and who stands for whom. */
 #include <glib.h>
 
-#include "sim/cost-network.h"
+#include "sim/costs/network.h"
 #include "sim/predict.h"
 #include "tests/sim/plays.h"
 #include "tests/sim/toy.h"

@@ -2,8 +2,8 @@
 #include <glib.h>
 #include <math.h>
 
-#include "sim/engine.h"
-#include "sim/sharing.h"
+#include "sim/costs/sharing.h"
+#include "sim/device/engine.h"
 
 static const SimUse arithmetic = {.compute = {.overhead_ns = 0, .flops_ns = 100, .bytes_ns = 10}};
 static const SimUse traffic = {.compute = {.overhead_ns = 5, .flops_ns = 10, .bytes_ns = 95}};

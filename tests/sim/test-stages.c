@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <math.h>
 
-#include "sim/cost-network.h"
+#include "sim/costs/network.h"
 #include "sim/predict.h"
 #include "tests/sim/plays.h"
 #include "tests/sim/toy.h"

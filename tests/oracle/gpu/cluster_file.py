@@ -23,7 +23,7 @@ import tempfile
 
 # At least so many bytes must a call move for its rate to be memory's and not a cache's (H200: 60 MB of L2).
 LARGE_BYTES = 128e6
-# As sim/cost-compute.c tells them apart.
+# As sim/costs/compute.c tells them apart.
 REDUCTIONS = ('layernorm layernorm_backward rmsnorm rmsnorm_backward softmax softmax_backward log_softmax '
               'log_softmax_backward nll_loss embedding embedding_backward sum_rows sum_columns').split()
 COLLECTIVES = ('all_gather', 'reduce_scatter', 'all_reduce', 'broadcast')

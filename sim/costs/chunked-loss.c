@@ -1,0 +1,68 @@
+#include "sim/costs/chunked-loss.h"
+
+#include <math.h>
+
+#include "sim/costs/efficiency.h"
+
+enum {
+    /* Kernels of a chunk, counted in PyTorch 2.13's torch/nn/modules/linear_cross_entropy.py
+     * (acc_policy compact, 2026-11): three products, and what stands between them; in 16 bits rows
+     * and logits are copied from one dtype to the other, too. A frozen w has four less. */
+    KERNELS = 20,
+    KERNELS_OF_16_BITS = 24,
+    KERNELS_OF_DW = 4,
+    /* Bytes of each logit that those move, all in fp32: the largest of a row is looked for (4) and
+     * taken away (8), exponentials are made (8) and added up (4), and each becomes its share of the
+     * gradient (8). In 16 bits that is copied (4 + 2). */
+    LOGIT_BYTES = 32,
+    LOGIT_BYTES_OF_16_BITS = 38,
+};
+
+static bool has_dw(const PlanRole *role, const PlanOp *op) {
+    return plan_op_buffer(role, op, 5) != PLAN_NONE;
+}
+
+unsigned sim_kernels_of(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
+    if (op->kind != PLAN_OP_CHUNKED_LOSS || cluster->device_kind != MODEL_DEVICE_GPU) {
+        return 1;
+    }
+    const int64_t *dims = plan_op_dims(role, op);
+    unsigned chunks = (unsigned)((dims[0] + dims[3] - 1) / dims[3]);
+    unsigned of_chunk = op->dtype == PLAN_FP32 ? KERNELS : KERNELS_OF_16_BITS;
+    return chunks * (of_chunk - (has_dw(role, op) ? 0 : KERNELS_OF_DW));
+}
+
+static double product_ns(const ModelCluster *cluster, const PlanOp *op, double m, double n,
+                         double k, double output_bytes, double peak) {
+    SimProduct product = {.batch = 1, .m = m, .n = n, .k = k, .output_bytes = output_bytes};
+    product.element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    product.efficiency = op->dtype == PLAN_FP32 ? cluster->matmul_fp32_efficiency : 0;
+    product.peak_flops = product.efficiency > 0 ? peak : peak * cluster->matmul_sustained;
+    return sim_product_ns(cluster, &product);
+}
+
+/* dw is added up in place, chunk by chunk: read once more than a product that begins it. */
+static double chunk_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                       double rows, double peak) {
+    const int64_t *dims = plan_op_dims(role, op);
+    double cols = (double)dims[1], width = (double)dims[2];
+    double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    double logit_bytes = op->dtype == PLAN_FP32 ? LOGIT_BYTES : LOGIT_BYTES_OF_16_BITS;
+    double ns = product_ns(cluster, op, rows, cols, width, 4, peak) +
+                product_ns(cluster, op, rows, width, cols, size, peak) +
+                sim_traffic_ns(cluster, rows * cols * logit_bytes);
+    return has_dw(role, op) ? ns + product_ns(cluster, op, cols, width, rows, 2 * size, peak) : ns;
+}
+
+double sim_chunked_loss_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                           double peak) {
+    const int64_t *dims = plan_op_dims(role, op);
+    double rows = (double)dims[0], chunk = (double)dims[3], last = fmod(rows, chunk);
+    double ns = floor(rows / chunk) * chunk_ns(cluster, role, op, chunk, peak);
+    if (last > 0) {
+        ns += chunk_ns(cluster, role, op, last, peak);
+    }
+    double further = (double)sim_kernels_of(cluster, role, op) - 1;
+    return fmax(ns + further * cluster->device_launch_overhead_ns,
+                further * cluster->host_cpu_factor * cluster->host_launch_us * 1e3);
+}

@@ -1,0 +1,311 @@
+#include "sim/costs/compute.h"
+
+#include <math.h>
+
+#include "plan/op-work.h"
+#include "sim/costs/chunked-loss.h"
+#include "sim/costs/efficiency.h"
+
+/* ---- products and attention ----------------------------------------------------------------- */
+
+static bool is_grouped(PlanOpKind kind) {
+    return kind == PLAN_OP_GROUPED_LINEAR || kind == PLAN_OP_GROUPED_PARTS ||
+           kind == PLAN_OP_GROUPED_LINEAR_DX || kind == PLAN_OP_GROUPED_LINEAR_DW;
+}
+
+/* A product for each group, which is assumed to have as many rows as the others, as a router gives
+ * that balances its experts; as quick as a library's products of one size. */
+static SimProduct grouped_product(PlanOpKind kind, double m, double n, double k, double groups) {
+    return kind == PLAN_OP_GROUPED_LINEAR_DX ? (SimProduct){.batch = groups, .m = m, .n = k, .k = n}
+           : kind == PLAN_OP_GROUPED_LINEAR_DW
+               ? (SimProduct){.batch = groups, .m = n, .n = k, .k = m}
+               : (SimProduct){.batch = groups, .m = m, .n = n, .k = k};
+}
+
+PlanDtype sim_compute_dtype(const PlanOp *op) {
+    return plan_op_is_float8_product((PlanOpKind)op->kind) ? PLAN_E4M3 : (PlanDtype)op->dtype;
+}
+
+/* The plan's m, n, k are the forward product's: y [m, n] = x [m, k] w [k, n]. Its gradients are
+ * dx [m, k], a sum of n, and dw [k, n], a sum of m. */
+static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
+    if (op->kind == PLAN_OP_HEADS_MATMUL) {
+        return (SimProduct){.batch = (double)dims[0] * (double)dims[1],
+                            .m = (double)dims[2],
+                            .n = (double)dims[3],
+                            .k = (double)dims[4]};
+    }
+    double m = (double)dims[0], n = (double)dims[1], k = (double)dims[2];
+    if (op->kind == PLAN_OP_TRACED_MATMUL) {
+        return (SimProduct){.batch = (double)dims[3], .m = m, .n = n, .k = k};
+    }
+    if (is_grouped(op->kind)) {
+        return grouped_product(op->kind, m / (double)dims[3], n, k, (double)dims[3]);
+    }
+    if (op->kind == PLAN_OP_LINEAR_DX || op->kind == PLAN_OP_LINEAR_DX_GELU ||
+        op->kind == PLAN_OP_FLOAT8_LINEAR_DX) {
+        return (SimProduct){.batch = 1, .m = m, .n = k, .k = n};
+    }
+    if (op->kind == PLAN_OP_LINEAR_DW || op->kind == PLAN_OP_LINEAR_DW_DB ||
+        op->kind == PLAN_OP_FLOAT8_LINEAR_DW) {
+        return (SimProduct){.batch = 1, .m = n, .n = k, .k = m};
+    }
+    return (SimProduct){.batch = 1, .m = m, .n = n, .k = k};
+}
+
+static double product_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                         double peak) {
+    const int64_t *dims = plan_op_dims(role, op);
+    if (op->kind == PLAN_OP_CHUNKED_LOSS) {
+        return sim_chunked_loss_ns(cluster, role, op, peak);
+    }
+    SimProduct product = product_of(op, dims);
+    product.element_bytes = (double)plan_dtype_bytes(sim_compute_dtype(op));
+    product.output_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    if (op->dtype == PLAN_FP32) {
+        product.efficiency = cluster->matmul_fp32_efficiency;
+    }
+    product.peak_flops = product.efficiency > 0 ? peak : peak * cluster->matmul_sustained;
+    return sim_product_ns(cluster, &product);
+}
+
+/* On GPUs only the memory-efficient kernel takes a bias. What it reaches of the flash kernel's rate
+ * is assumed: Dao 2023 (FlashAttention-2) has its own kernel about twice as fast as xformers', from
+ * which PyTorch's memory-efficient one is. */
+#define BIASED_OVER_FLASH 0.5
+
+/* Heads of v are not as long as those of q: no flash kernel takes them. In 16 bits GPUs of compute
+ * capability 9.0, and DeepSeek's own lengths those of 10, have cuDNN's (models/latent.c), whose
+ * rate is taken to be the flash kernel's; others have the memory-efficient one. */
+static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
+    double capability = cluster->device_compute_capability;
+    bool is_deepseeks = dims[4] == 192 && dims[5] == 128;
+    bool has_cudnn = capability == 90 || (capability >= 100 && capability < 110 && is_deepseeks);
+    return plan_op_is_latent(op->kind) && op->dtype != PLAN_FP32 && !has_cudnn;
+}
+
+/* Both lengths' mean is what the products of both are as long as. */
+static SimAttention latent_attention_of(const PlanOp *op, const int64_t *dims) {
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[3],
+                          .head_dim = (double)(dims[4] + dims[5]) / 2,
+                          .causal = dims[8] != 0,
+                          .backward = op->kind == PLAN_OP_LATENT_ATTENTION_BACKWARD};
+}
+
+/* A kernel's blocks are of queries, backward of keys. */
+static SimAttention attention_part_of(const PlanOp *op, const int64_t *dims) {
+    bool backward = op->kind == PLAN_OP_ATTENTION_PART_BACKWARD;
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[backward ? 6 : 5],
+                          .head_dim = (double)dims[4],
+                          .causal = dims[7] != 0,
+                          .backward = backward};
+}
+
+/* dims: batch, heads, heads of k and v, queries, head size, keys, causal, backward */
+static SimAttention traced_attention_of(const int64_t *dims) {
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[dims[7] ? 5 : 3],
+                          .head_dim = (double)dims[4],
+                          .causal = dims[6] != 0,
+                          .backward = dims[7] != 0};
+}
+
+/* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
+static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
+    const int64_t *dims = plan_op_dims(role, op);
+    if (plan_op_is_of_ring(op->kind)) {
+        return attention_part_of(op, dims);
+    }
+    if (op->kind == PLAN_OP_TRACED_ATTENTION) {
+        return traced_attention_of(dims);
+    }
+    if (plan_op_is_latent(op->kind)) {
+        return latent_attention_of(op, dims);
+    }
+    return (SimAttention){.batch = (double)dims[0],
+                          .heads = (double)dims[1],
+                          .seq = (double)dims[3],
+                          .head_dim = (double)dims[4],
+                          .causal = dims[8] != 0 && !plan_op_has_mask(role, op),
+                          .backward = op->kind != PLAN_OP_ATTENTION};
+}
+
+/* The flash kernel takes 16 bits and no bias; what the memory-efficient kernel loses where it must
+ * keep an order is not known, and is left out. */
+static void set_order(SimAttention *attention, const PlanRole *role, const PlanOp *op) {
+    if (op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED) {
+        attention->ordered = op->dtype != PLAN_FP32 && !plan_op_has_bias(role, op);
+        attention->fills = plan_op_attrs(role, op)[3] > 0;
+    }
+}
+
+double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
+    if (plan_op_info(op->kind)->op_class != PLAN_CLASS_ATTENTION) {
+        return 0;
+    }
+    SimAttention attention = attention_of(role, op);
+    return sim_attention_rows(&attention);
+}
+
+static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                           const PlanOpWork *work, double peak) {
+    SimAttention attention = attention_of(role, op);
+    bool is_slow =
+        plan_op_has_bias(role, op) || is_slow_latent(cluster, op, plan_op_dims(role, op));
+    set_order(&attention, role, op);
+    attention.flops = work->flops;
+    attention.bytes = work->bytes;
+    attention.peak_flops = is_slow && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
+    return sim_attention_ns(cluster, &attention);
+}
+
+/* ---- kernels that move bytes ---------------------------------------------------------------- */
+
+/* Kinds that do more than move their operands once; a kind without a row does just that. */
+static const struct {
+    bool adds; /* as it goes: several passes over its rows, atomics, few threads a column */
+    /* Of PyTorch's softmaxes and losses (SoftMax.cu): how often a row that no block keeps is read
+     * again, for its maximum, its sum and the result; backward, of both operands, for a sum and the
+     * result. */
+    unsigned reads_again;
+} manners[PLAN_N_OP_KINDS] = {
+    [PLAN_OP_LAYERNORM] = {true, 0},
+    [PLAN_OP_LAYERNORM_BACKWARD] = {true, 0},
+    [PLAN_OP_RMSNORM] = {true, 0},
+    [PLAN_OP_RMSNORM_BACKWARD] = {true, 0},
+    [PLAN_OP_NORM_COLUMNS] = {true, 0},
+    [PLAN_OP_NORM_COLUMNS_BACKWARD] = {true, 0},
+    [PLAN_OP_SUM_HEAD_COLUMNS] = {true, 0},
+    [PLAN_OP_SOFTMAX] = {true, 2},
+    [PLAN_OP_SOFTMAX_BACKWARD] = {true, 2},
+    [PLAN_OP_LOG_SOFTMAX] = {true, 2},
+    [PLAN_OP_LOG_SOFTMAX_BACKWARD] = {true, 1},
+    [PLAN_OP_CROSS_ENTROPY] = {false, 1},
+    [PLAN_OP_NLL_LOSS] = {true, 0},
+    [PLAN_OP_NLL_LOSS_BACKWARD] = {true, 0},
+    [PLAN_OP_EMBEDDING] = {true, 0},
+    [PLAN_OP_EMBEDDING_BACKWARD] = {true, 0},
+    [PLAN_OP_SUM_ROWS] = {true, 0},
+    [PLAN_OP_SUM_HEADS] = {true, 0},
+    [PLAN_OP_BIAS_BACKWARD] = {true, 0},
+    [PLAN_OP_MEAN] = {true, 0},
+    [PLAN_OP_SUM_COLUMNS] = {true, 0},
+    [PLAN_OP_ROWS_OF] = {true, 0},
+    [PLAN_OP_SUM_EACH] = {true, 0},
+    [PLAN_OP_ADD_TO_ROWS] = {true, 0},
+};
+
+/* A kind that was measured by itself goes at its own rate. */
+static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double bytes) {
+    double ns = sim_traffic_ns(cluster, bytes), rate = cluster->kernel_gb_per_s[kind];
+    if (rate > 0) {
+        return bytes / rate;
+    }
+    return manners[kind].adds ? ns * cluster->device_memory_efficiency /
+                                    model_cluster_reduction_efficiency(cluster)
+                              : ns;
+}
+
+/* A block of threads keeps a row in its shared memory, which is 48 KiB unless it asks for more; two
+ * blocks a multiprocessor keep theirs in the cache that all share. */
+static double reread_bytes(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims,
+                           double element_bytes) {
+    unsigned again = manners[kind].reads_again;
+    if (again == 0) {
+        return 0;
+    }
+    double row = (double)dims[1] * element_bytes;
+    double at_once = 2 * (double)cluster->device_sms * row;
+    bool stays = row <= 48 * 1024 || at_once <= (double)cluster->device_l2_bytes ||
+                 cluster->device_l2_bytes == 0;
+    return stays ? 0 : again * (double)dims[0] * row;
+}
+
+/* A kind that was measured by itself has all its kernels in its rate; this project's own kernel on
+ * CPU ranks takes both gradients of a norm in one go. Elsewhere PyTorch's kernels are predicted. */
+static bool has_second_kernel(const ModelCluster *cluster, PlanOpKind kind) {
+    bool is_norm = kind == PLAN_OP_LAYERNORM_BACKWARD || kind == PLAN_OP_RMSNORM_BACKWARD;
+    return is_norm && cluster->device_kind == MODEL_DEVICE_GPU &&
+           cluster->kernel_gb_per_s[kind] == 0;
+}
+
+/* PyTorch takes the gradient of a norm's weight in a second kernel, which reads gradient and input
+ * again; before 2.8 with a block of threads for each 32 columns, however many rows. */
+static double weight_gradient_ns(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims,
+                                 double element_bytes) {
+    if (!has_second_kernel(cluster, kind)) {
+        return 0;
+    }
+    double elements = 2 * (double)dims[0] * (double)dims[1];
+    double ns = traffic_ns(cluster, kind, elements * element_bytes);
+    double blocks = ceil((double)dims[1] / 32), sms = (double)cluster->device_sms;
+    double rate = cluster->device_column_gelements_per_s;
+    return rate > 0 && sms > 0 ? fmax(ns, elements / (rate * fmin(blocks, sms))) : ns;
+}
+
+/* What CPU ranks do behind a product, or beside it, as a GPU's products do at their end: one kernel
+ * after the other, each over an array of the gradients' or results' shape. */
+static double apart_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims,
+                       double element_bytes) {
+    if (cluster->device_kind == MODEL_DEVICE_GPU) {
+        return 0;
+    }
+    double y = (double)dims[0] * (double)dims[1] * element_bytes;
+    double x = (double)dims[0] * (double)dims[2] * element_bytes;
+    switch (op->kind) {
+    case PLAN_OP_LINEAR_GELU:
+        return traffic_ns(cluster, PLAN_OP_GELU_TANH, 2 * y);
+    case PLAN_OP_LINEAR_DX_GELU:
+        return traffic_ns(cluster, PLAN_OP_GELU_TANH_BACKWARD, 3 * x) +
+               traffic_ns(cluster, PLAN_OP_SUM_ROWS, x);
+    case PLAN_OP_LINEAR_DW_DB:
+        return traffic_ns(cluster, PLAN_OP_SUM_ROWS, y);
+    default:
+        return 0;
+    }
+}
+
+/* PyTorch padded each gradient and joined them, before one kernel did both. */
+static double packing_ns(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims) {
+    double rate = cluster->device_pack_gelements_per_s;
+    bool packs = kind == PLAN_OP_REDUCE_COPY_IN && rate > 0;
+    return packs ? (double)dims[0] * (double)dims[1] / rate : 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------ */
+
+bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                      SimComputeCost *ret_cost) {
+    PlanOpWork work = plan_op_work(role, op);
+    const int64_t *dims = plan_op_dims(role, op);
+    PlanOpClass op_class = plan_op_info(op->kind)->op_class;
+    double peak = model_cluster_peak_flops(cluster, sim_compute_dtype(op)), flops_ns = 0;
+    bool computes = op_class == PLAN_CLASS_MATMUL || op_class == PLAN_CLASS_ATTENTION;
+    if (computes && peak == 0) {
+        return false;
+    }
+    if (computes) {
+        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, role, op, peak)
+                                                 : attention_ns(cluster, role, op, &work, peak);
+    }
+    double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
+    if (op_class == PLAN_CLASS_MATMUL) {
+        flops_ns += apart_ns(cluster, op, dims, element_bytes);
+    }
+    double bytes = work.bytes + reread_bytes(cluster, op->kind, dims, element_bytes);
+    *ret_cost = (SimComputeCost){
+        .overhead_ns = cluster->device_launch_overhead_ns,
+        .flops_ns = flops_ns,
+        .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
+                        ? work.bytes / cluster->device_host_link_gb_per_s
+                        : fmax(traffic_ns(cluster, op->kind, bytes) +
+                                   weight_gradient_ns(cluster, op->kind, dims, element_bytes),
+                               packing_ns(cluster, op->kind, dims)),
+    };
+    return true;
+}

@@ -1,0 +1,121 @@
+#include "sim/costs/efficiency.h"
+
+#include <math.h>
+
+/* Rows and columns of the output tiles that cuBLAS and CUTLASS have for 16-bit products (names of
+ * their kernels: 256x128, 128x128, 128x64, 64x64 and their turns). */
+static const struct {
+    double rows, columns;
+} tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
+             {64, 256},  {128, 64},  {64, 128},  {64, 64}};
+
+enum {
+    MOST_SPLITS = 16,
+    LEAST_SUM = 256, /* of a split: shorter ones are all overhead */
+    QUERIES = 128,   /* of a block of attention (FlashAttention 2 and 3) */
+};
+
+/* Partial sums are written and read in fp32 and stay in the second-level cache, taken to be twice
+ * as fast as memory. */
+#define PARTIAL_BYTES     8
+#define CACHE_OVER_MEMORY 2.0
+
+double sim_traffic_ns(const ModelCluster *cluster, double bytes) {
+    return bytes / (cluster->device_memory_gb_per_s * cluster->device_memory_efficiency);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* Operations a ns. */
+static double reachable(const ModelCluster *cluster, const SimProduct *product) {
+    double share =
+        product->efficiency > 0 ? product->efficiency : cluster->device_matmul_efficiency;
+    return product->peak_flops * share / 1e9;
+}
+
+/* ns for one step of the sum of one tile on one multiprocessor. */
+static double step_ns(const ModelCluster *cluster, const SimProduct *product, unsigned tile) {
+    double rows = tiles[tile].rows, columns = tiles[tile].columns;
+    double arithmetic =
+        2 * rows * columns * (double)cluster->device_sms / reachable(cluster, product);
+    double feed = cluster->matmul_feed_gb_per_s > 0
+                      ? (rows + columns) * product->element_bytes / cluster->matmul_feed_gb_per_s
+                      : 0;
+    return fmax(arithmetic, feed);
+}
+
+static double split_ns(const ModelCluster *cluster, const SimProduct *product, unsigned splits) {
+    double partial = product->batch * product->m * product->n * PARTIAL_BYTES * splits;
+    return cluster->matmul_split_us * 1e3 +
+           partial / (cluster->device_memory_gb_per_s * CACHE_OVER_MEMORY);
+}
+
+static double tiled_ns(const ModelCluster *cluster, const SimProduct *product, unsigned tile,
+                       unsigned splits) {
+    double count = product->batch * ceil(product->m / tiles[tile].rows) *
+                   ceil(product->n / tiles[tile].columns) * splits;
+    double waves = ceil(count / (double)cluster->device_sms);
+    double steps = ceil(product->k / splits);
+    double ns = waves * (cluster->matmul_tile_us * 1e3 + steps * step_ns(cluster, product, tile));
+    return splits > 1 ? ns + split_ns(cluster, product, splits) : ns;
+}
+
+static double quickest_ns(const ModelCluster *cluster, const SimProduct *product) {
+    double least = INFINITY;
+    for (unsigned tile = 0; tile < G_N_ELEMENTS(tiles); tile++) {
+        for (unsigned splits = 1; splits <= MOST_SPLITS; splits *= 2) {
+            if (splits > 1 && product->k < (double)splits * LEAST_SUM) {
+                break;
+            }
+            least = fmin(least, tiled_ns(cluster, product, tile, splits));
+        }
+    }
+    return least;
+}
+
+/* Half of the slowdown has come in when a product takes as long as the constant says. */
+static double when_hot(const ModelCluster *cluster, const SimProduct *product, double ns) {
+    if (product->efficiency > 0) {
+        return ns;
+    }
+    double after = cluster->matmul_hot_after_us * 1e3;
+    return ns * (1 + cluster->matmul_hot_slowdown * ns / (ns + after));
+}
+
+static double product_bytes(const SimProduct *p) {
+    return p->batch * ((p->m + p->n) * p->k * p->element_bytes + p->m * p->n * p->output_bytes);
+}
+
+double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
+    double bytes_ns = sim_traffic_ns(cluster, product_bytes(product));
+    if (cluster->device_sms == 0) {
+        double flops = 2 * product->batch * product->m * product->n * product->k;
+        double ns = flops / reachable(cluster, product);
+        return cluster->matmul_start_us * 1e3 + fmax(ns, bytes_ns);
+    }
+    double tiled = when_hot(cluster, product, quickest_ns(cluster, product));
+    return cluster->matmul_start_us * 1e3 + fmax(tiled, bytes_ns);
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+double sim_attention_rows(const SimAttention *attention) {
+    return attention->batch * attention->heads * attention->seq;
+}
+
+double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention) {
+    double share = model_cluster_attention_efficiency(cluster, attention->backward);
+    double ns = attention->flops / (attention->peak_flops * share) * 1e9;
+    if (cluster->device_sms > 0 && attention->ordered) {
+        ns = cluster->attention_start_us * 1e3 + sim_attention_ordered_ns(cluster, attention, ns);
+    } else if (cluster->device_sms > 0) {
+        double blocks = attention->batch * attention->heads * ceil(attention->seq / QUERIES);
+        double longest = ns * (double)cluster->device_sms / blocks * (attention->causal ? 2 : 1);
+        ns += cluster->attention_start_us * 1e3 + cluster->attention_tail_share * longest;
+    } else {
+        double row_us =
+            attention->backward ? cluster->attention_row_backward_us : cluster->attention_row_us;
+        ns += row_us * 1e3 * sim_attention_rows(attention);
+    }
+    return fmax(ns, sim_traffic_ns(cluster, attention->bytes));
+}

@@ -1,0 +1,49 @@
+/* sim/costs/efficiency.h - how long matrix products and attention take on a GPU: tiles and waves.
+ *
+ * A product is cut into tiles of its output; each multiprocessor works on one tile at a time, so
+ * tiles go in waves, and the last wave costs as much as a full one. A tile takes tile_us to fill
+ * and drain its pipeline and then, for each step of the sum, the longer of its arithmetic at the
+ * reachable share of peak and of feeding it from the caches. Where there are few tiles the sum is
+ * split. Of the tile shapes and splits that libraries have, the quickest is taken, as they try to.
+ * Bytes that must come from memory are a floor. Long products slow down where power limits clocks.
+ *
+ * Attention is the same without waves: blocks of 128 queries are many and, with a causal mask, of
+ * unequal length; a share of the longest finds the other multiprocessors at rest in the end. A
+ * backward that adds up in one order has few, long blocks, and waves again (attention-ordered.c).
+ *
+ * Every number is the cluster's: [device], [matmul] and [attention] of its file. A device without
+ * `sms` (a CPU) has no tiles: arithmetic at the reachable share, or bytes; of attention row_us a
+ * query of a head beside it, which is most of it where heads and sequences are as small as a toy's.
+ */
+#pragma once
+
+#include "models/cluster.h"
+
+typedef struct {
+    double batch, m, n, k; /* [m, k] times [k, n], batch times */
+    double element_bytes, output_bytes;
+    double peak_flops; /* operations a second */
+    double efficiency; /* share of it that was measured of this dtype, hot; 0: the cluster's */
+} SimProduct;
+
+double sim_product_ns(const ModelCluster *cluster, const SimProduct *product);
+
+typedef struct {
+    double batch, heads, seq;
+    bool causal, backward;
+    double flops, bytes; /* in all */
+    double peak_flops;
+    bool ordered; /* backward by the flash kernel, dq added up in one order */
+    bool fills;   /* and what it adds up in is filled before it is set to zero */
+    double head_dim;
+} SimAttention;
+
+double sim_attention_rows(const SimAttention *attention); /* queries of all heads */
+double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention);
+/* Of an ordered one, on a GPU: its blocks, and the sums that they leave. All multiprocessors
+ * together would do its arithmetic in full_rate_ns. */
+double sim_attention_ordered_ns(const ModelCluster *cluster, const SimAttention *attention,
+                                double full_rate_ns);
+
+/* What a kernel that only moves bytes takes. */
+double sim_traffic_ns(const ModelCluster *cluster, double bytes);

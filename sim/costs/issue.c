@@ -1,0 +1,111 @@
+#include "sim/costs/issue.h"
+
+#include "sim/costs/chunked-loss.h"
+
+/* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
+ * where ranks share layers. */
+static bool has_dtensors(const Plan *plan, const PlanRole *role) {
+    if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
+        return true;
+    }
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        if (role->ops[i].kind == PLAN_OP_GATHER_COPY_OUT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static double *costs_of_units(const Plan *plan, const ModelCluster *cluster) {
+    double *us = g_new(double, plan->n_units), factor = cluster->host_cpu_factor;
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        us[u] = factor * cluster->host_unit_us;
+    }
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        us[plan->parameters[p].unit] += factor * cluster->host_parameter_us;
+    }
+    return us;
+}
+
+/* Lists that FSDP itself makes are in what a unit's parameters cost. */
+static bool is_of_fsdp(PlanOpKind kind) {
+    return kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_GATHER_COPY_OUT ||
+           kind == PLAN_OP_REDUCE_COPY_IN;
+}
+
+static bool is_of_nccl(PlanOpKind kind) {
+    return plan_op_is_collective(kind) && !plan_op_is_of_peers(kind);
+}
+
+static bool is_plain(PlanOpKind kind) {
+    return !is_of_nccl(kind) && (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
+}
+
+SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
+                                   const ModelCluster *cluster) {
+    SimIssueCosts *costs = g_new(SimIssueCosts, 1);
+    double factor = cluster->host_cpu_factor;
+    *costs = (SimIssueCosts){
+        .role = role,
+        .cluster = cluster,
+        .launch_us = factor * cluster->host_launch_us,
+        .collective_us = factor * cluster->host_collective_us,
+        .list_us = factor * cluster->host_list_us,
+        .dtensor_us = has_dtensors(plan, role) ? factor * cluster->host_dtensor_us : 0,
+        .unit_us = costs_of_units(plan, cluster),
+    };
+    const double us[PLAN_N_INSTRS] = {
+        [PLAN_ALLOC] = cluster->host_alloc_us,         [PLAN_FREE] = cluster->host_free_us,
+        [PLAN_MARK] = cluster->host_mark_us,           [PLAN_LAUNCH] = cluster->host_launch_us,
+        [PLAN_RECORD] = cluster->host_record_us,       [PLAN_WAIT] = cluster->host_wait_us,
+        [PLAN_HOST_WAIT] = cluster->host_host_wait_us, [PLAN_HOST_OP] = cluster->host_host_op_us,
+    };
+    for (unsigned kind = 0; kind < PLAN_N_INSTRS; kind++) {
+        costs->ns[kind] = sim_time_from_us(factor * us[kind]);
+    }
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        costs->is_plain[kind] = is_plain((PlanOpKind)kind);
+    }
+    return costs;
+}
+
+void sim_issue_costs_free(SimIssueCosts *costs) {
+    if (costs) {
+        g_free(costs->unit_us);
+        g_free(costs);
+    }
+}
+
+/* Clipping's norms, and what an optimizer brings its parameters up to date with. */
+static bool takes_dtensors(PlanOpKind kind) {
+    return kind == PLAN_OP_NORMS || kind == PLAN_OP_ADAM_FUSED ||
+           kind == PLAN_OP_ADAM_FUSED_SCALED || kind == PLAN_OP_ADAM_UPDATE ||
+           kind == PLAN_OP_SGD_FUSED || kind == PLAN_OP_SGD_UPDATE;
+}
+
+static SimTime lists_cost(const SimIssueCosts *costs, const PlanOp *op) {
+    const PlanOpInfo *info = plan_op_info(op->kind);
+    unsigned n = plan_op_list_length(info, op->n_operands);
+    double a_parameter = takes_dtensors(op->kind) ? costs->dtensor_us : 0;
+    return sim_time_from_us(costs->launch_us + n * (info->n_lists * costs->list_us + a_parameter));
+}
+
+/* FSDP's work for a unit comes with what it gathers and reduces, not with what layers exchange. */
+static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *instr,
+                               const PlanOp *op) {
+    bool of_unit = (op->kind == PLAN_OP_ALL_GATHER || op->kind == PLAN_OP_REDUCE_SCATTER) &&
+                   op->axis != PLAN_AXIS_TENSOR && op->axis != PLAN_AXIS_CONTEXT &&
+                   instr->unit != PLAN_NONE;
+    return sim_time_from_us(costs->collective_us + (of_unit ? costs->unit_us[instr->unit] : 0));
+}
+
+SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
+    const PlanOp *op = &costs->role->ops[instr->arg];
+    return costs->is_plain[op->kind] ? costs->ns[PLAN_LAUNCH]
+           : is_of_nccl(op->kind)    ? collective_cost(costs, instr, op)
+                                     : lists_cost(costs, op);
+}
+
+SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {
+    return (SimTime)(sim_kernels_of(costs->cluster, costs->role, op) - 1) * costs->ns[PLAN_LAUNCH];
+}

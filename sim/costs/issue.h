@@ -1,0 +1,36 @@
+/* sim/costs/issue.h - what the host pays to issue each instruction of a role.
+ *
+ * A cluster's [host] says it by kind of instruction. On top of that comes a framework's Python: for
+ * each unit that FSDP gathers or reduces, for each parameter of that unit, for each tensor in the
+ * lists of an op, and for each parameter that an optimizer or clipping takes as a DTensor (FSDP2).
+ *
+ * Owns: its numbers. Borrows: role and cluster. Threads: const once made, so any number.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/time.h"
+
+typedef struct {
+    const PlanRole *role;
+    const ModelCluster *cluster;
+    SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
+    bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does */
+    double launch_us, collective_us, list_us, dtensor_us;
+    double *unit_us; /* by unit: of its gather or reduction, on top */
+} SimIssueCosts;
+
+SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
+                                   const ModelCluster *cluster);
+void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
+
+SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
+/* Of an op of many kernels, what those behind the first cost: the device has work meanwhile. */
+SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op);
+static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
+    bool is_plain =
+        instr->kind != PLAN_LAUNCH || costs->is_plain[costs->role->ops[instr->arg].kind];
+    return is_plain ? costs->ns[instr->kind] : sim_issue_launch_cost(costs, instr);
+}

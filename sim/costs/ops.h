@@ -1,0 +1,51 @@
+/* sim/costs/ops.h - what each op of a role costs on a GPU of a cluster, worked out once.
+ *
+ * A kernel's duration and what bounds it; a collective's over the path that its axis takes. Ranks
+ * that play one role on one kind of node, and whose groups lie alike, share a table.
+ *
+ * Owns: its rows. Borrows: plan and cluster. Threads: const once made, so any number.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/costs/sharing.h"
+#include "sim/time.h"
+
+typedef struct {
+    SimUse use;
+    SimTime duration_ns; /* alone */
+    double bytes;        /* of a collective's tensor */
+} SimOpCost;
+
+/* Whether the op is with the stage behind, of a role that has a place in a pipeline. */
+static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    return plan_op_is_of_stages((PlanOpKind)op->kind) &&
+           plan_is_behind(plan, plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE),
+                          plan_op_dims(role, op)[2]);
+}
+
+/* What a collective of a role goes over where one rank stands for all of its stage. */
+SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
+                           const PlanOp *op);
+
+typedef struct {
+    uint32_t role;
+    const ModelCluster *cluster;
+    SimNetworkPath paths[SIM_N_PATHS];
+    uint32_t *row_of_op; /* by op of the role: ops that are alike share a row of: */
+    GArray *rows;        /* SimOpCost */
+} SimOpCosts;
+
+static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op) {
+    return &g_array_index(costs->rows, SimOpCost, costs->row_of_op[op]);
+}
+
+/* paths: SIM_N_PATHS of them. NULL and *ret_unsupported set to a dtype's name when the device
+ * cannot compute in it. */
+SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
+                             const SimNetworkPath *paths, const char **ret_unsupported);
+/* False where so many steps would take longer than SIM_LONGEST: most likely a slip of unit. */
+bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error);
+void sim_op_costs_free(SimOpCosts *costs); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimOpCosts, sim_op_costs_free)

@@ -1,0 +1,251 @@
+#include "sim/device/account.h"
+
+#include <string.h>
+
+struct _SimAccount {
+    uint32_t n_steps, n_lanes, compute_lane;
+    SimStepBook *books; /* construction, then each step */
+    SimTime shares_ns[SIM_N_SHARES];
+    SimTime settled_ns;   /* shares are complete up to here */
+    uint32_t n_computing; /* ops of the compute lane, and products beside it, since: */
+    SimTime compute_since_ns, compute_busy_ns;
+    SimTime booked_busy_ns;          /* of compute_busy_ns, by kernels that have ended */
+    uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis */
+    uint32_t n_waiting;              /* collectives that wait for other ranks */
+    uint32_t n_beside;               /* kernels of other lanes */
+};
+
+SimAccount *sim_account_new(uint32_t n_steps, uint32_t n_lanes, uint32_t compute_lane) {
+    SimAccount *account = g_new0(SimAccount, 1);
+    account->n_steps = n_steps;
+    account->n_lanes = n_lanes;
+    account->compute_lane = compute_lane;
+    account->books = g_new0(SimStepBook, n_steps + 1);
+    for (uint32_t i = 0; i <= n_steps; i++) {
+        account->books[i].end_ns = SIM_NEVER;
+        account->books[i].lane_busy_ns = g_new0(SimTime, n_lanes);
+    }
+    return account;
+}
+
+void sim_account_free(SimAccount *account) {
+    if (account) {
+        for (uint32_t i = 0; i <= account->n_steps; i++) {
+            g_free(account->books[i].lane_busy_ns);
+        }
+        g_free(account->books);
+        g_free(account);
+    }
+}
+
+static SimStepBook *book_of(const SimAccount *account, int32_t step) {
+    g_assert(step >= -1 && step < (int32_t)account->n_steps);
+    return &account->books[step + 1];
+}
+
+/* Where idle time of the compute lane goes while things are as they are. */
+static SimShare idle_share(const SimAccount *account) {
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        if (account->n_running[axis]) {
+            return (SimShare)(SIM_SHARE_NETWORK + axis);
+        }
+    }
+    if (account->n_waiting) {
+        return SIM_SHARE_RANKS;
+    }
+    return account->n_beside ? SIM_SHARE_BESIDE : SIM_SHARE_HOST;
+}
+
+/* Books idle time up to now. Busy time is booked by its op, which knows what bounds it. */
+static void settle(SimAccount *account, SimTime now) {
+    if (!account->n_computing) {
+        account->shares_ns[idle_share(account)] += now - account->settled_ns;
+    }
+    account->settled_ns = now;
+}
+
+static SimTime compute_busy(const SimAccount *account, SimTime now) {
+    return account->compute_busy_ns + (account->n_computing ? now - account->compute_since_ns : 0);
+}
+
+/* Products of two lanes by turns are one stretch of work. */
+static bool computes(const SimAccount *account, uint32_t lane, const SimAccountOp *op) {
+    return lane == account->compute_lane || op->cost->flops_ns > 0;
+}
+
+SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at) {
+    settle(account, at);
+    if (!op->cost && op->waits) {
+        account->n_waiting++;
+    } else if (!op->cost) {
+        account->n_running[op->axis]++;
+    } else if (computes(account, lane, op)) {
+        account->compute_since_ns = account->n_computing++ ? account->compute_since_ns : at;
+    } else {
+        account->n_beside++;
+    }
+    return compute_busy(account, at);
+}
+
+void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at) {
+    settle(account, at);
+    account->n_waiting--;
+    account->n_running[op->axis]++;
+}
+
+/* Of what the GPU worked since the last kernel ended, this one is given as much as it takes alone;
+ * of two beside each other the second then has what the first left. */
+static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime end) {
+    const SimComputeCost *cost = op->cost;
+    SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
+    if (--account->n_computing == 0) {
+        account->compute_busy_ns += end - account->compute_since_ns;
+    }
+    SimTime worked = compute_busy(account, end) - account->booked_busy_ns;
+    SimTime alone = MIN(op->alone_ns, worked);
+    SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), alone);
+    account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
+    account->shares_ns[bound] += alone - overhead;
+    account->shares_ns[SIM_SHARE_SLOWED] += worked - alone;
+    account->booked_busy_ns += worked;
+}
+
+static void book_collective(SimCollectiveSum *sum, const SimAccountOp *op, SimTime duration,
+                            SimTime hidden) {
+    sum->count++;
+    sum->bytes += op->bytes;
+    sum->total_ns += duration;
+    sum->exposed_ns += duration - hidden;
+}
+
+static void end_step_at(SimStepBook *book, const SimAccount *account, SimTime at) {
+    book->end_ns = at;
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        book->shares_ns[i] = account->shares_ns[i];
+    }
+}
+
+void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
+                      SimTime end, SimTime compute_busy_at_start) {
+    SimStepBook *book = book_of(account, op->step);
+    settle(account, end);
+    book->lane_busy_ns[lane] += end - start;
+    if (!op->cost) {
+        SimTime hidden = compute_busy(account, end) - compute_busy_at_start;
+        account->n_running[op->axis]--;
+        book_collective(&book->collectives[op->kind], op, end - start, hidden);
+        book->lost_ns += MIN(op->waited_ns, end - start - hidden);
+    } else if (computes(account, lane, op)) {
+        book_kernel(account, op, end);
+    } else {
+        account->n_beside--;
+    }
+    if (lane == account->compute_lane) {
+        end_step_at(book, account, end);
+    }
+}
+
+void sim_account_zero(SimAccount *account, SimTime at) {
+    settle(account, at);
+    end_step_at(book_of(account, -1), account, at);
+}
+
+static void copy_later(const SimStepBook *book, uint32_t n_lanes, SimTime later_ns,
+                       const SimTime *more_ns, SimStepBook *ret) {
+    SimTime *lane_busy_ns = ret->lane_busy_ns;
+    *ret = *book;
+    ret->lane_busy_ns = lane_busy_ns;
+    for (uint32_t lane = 0; lane < n_lanes; lane++) {
+        lane_busy_ns[lane] = book->lane_busy_ns[lane];
+    }
+    if (book->end_ns != SIM_NEVER) {
+        ret->end_ns += later_ns;
+    }
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        ret->shares_ns[i] += more_ns[i];
+    }
+}
+
+static void add_collective(SimCollectiveSum *sum, const SimCollectiveSum *all,
+                           const SimCollectiveSum *before, uint32_t times) {
+    sum->count += (all->count - before->count) * times;
+    sum->bytes += (all->bytes - before->bytes) * times; /* whole numbers: exact */
+    sum->total_ns += (all->total_ns - before->total_ns) * times;
+    sum->exposed_ns += (all->exposed_ns - before->exposed_ns) * times;
+}
+
+/* What a book, of another step or the same, has been told since the mark, so many times. */
+static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccountMark *before,
+                      uint32_t times, uint32_t n_lanes) {
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        add_collective(&book->collectives[kind], &all->collectives[kind],
+                       &before->collectives[kind], times);
+    }
+    book->lost_ns += (all->lost_ns - before->lost_ns) * times;
+    for (uint32_t lane = 0; lane < n_lanes; lane++) {
+        book->lane_busy_ns[lane] += (all->lane_busy_ns[lane] - before->lane_busy_ns[lane]) * times;
+    }
+}
+
+void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
+                        SimTime period_ns) {
+    SimStepBook *book = book_of(account, step);
+    const SimStepBook *all = book_of(account, step - 1);
+    SimTime more_ns[SIM_N_SHARES];
+    add_since(book, all, before, 1, account->n_lanes);
+    book->end_ns = all->end_ns == SIM_NEVER ? SIM_NEVER : all->end_ns + period_ns;
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        more_ns[i] = account->shares_ns[i] - before->shares_ns[i];
+        book->shares_ns[i] = all->shares_ns[i] + more_ns[i];
+    }
+    for (; step + 1 < (int32_t)account->n_steps; step++) {
+        copy_later(book_of(account, step), account->n_lanes, period_ns, more_ns,
+                   book_of(account, step + 1));
+    }
+}
+
+void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark) {
+    const SimStepBook *book = book_of(account, step);
+    ret_mark->compute_busy_ns = account->compute_busy_ns;
+    ret_mark->lost_ns = book->lost_ns;
+    memcpy(ret_mark->shares_ns, account->shares_ns, sizeof ret_mark->shares_ns);
+    memcpy(ret_mark->collectives, book->collectives, sizeof ret_mark->collectives);
+    for (uint32_t lane = 0; lane < account->n_lanes; lane++) {
+        ret_mark->lane_busy_ns[lane] = book->lane_busy_ns[lane];
+    }
+}
+
+SimTime sim_account_compute_busy(const SimAccount *account) {
+    return account->compute_busy_ns;
+}
+
+void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state) {
+    memory_words_add(state, (uint64_t)(account->settled_ns - now));
+    memory_words_add(state, (uint64_t)(account->n_computing ? account->compute_since_ns - now : 0));
+    memory_words_add(state, (uint64_t)(compute_busy(account, now) - account->booked_busy_ns));
+    memory_words_add(state, account->n_computing);
+    memory_words_add(state, account->n_waiting);
+    memory_words_add(state, account->n_beside);
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        memory_words_add(state, account->n_running[axis]);
+    }
+}
+
+SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
+                          uint32_t times, SimTime later_ns) {
+    SimStepBook *book = book_of(account, step);
+    SimTime busier_ns = (account->compute_busy_ns - since->compute_busy_ns) * times;
+    add_since(book, book, since, times, account->n_lanes);
+    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+        account->shares_ns[i] += (account->shares_ns[i] - since->shares_ns[i]) * times;
+    }
+    account->compute_busy_ns += busier_ns;
+    account->booked_busy_ns += busier_ns;
+    account->settled_ns += later_ns;
+    account->compute_since_ns += later_ns;
+    return busier_ns;
+}
+
+const SimStepBook *sim_account_step(const SimAccount *account, int32_t step) {
+    return book_of(account, step);
+}

@@ -1,0 +1,98 @@
+/* sim/device/account.h - where the time of a simulated rank goes.
+ *
+ * Told of each op as it starts and ends, it keeps two sets of books:
+ *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic,
+ *           the gap before a kernel, what a kernel took longer than alone, idle while a collective
+ *           runs (by axis), idle while one waits for other ranks, idle while another lane's kernel
+ *           runs, idle while nothing runs at all, which is the host's doing
+ *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
+ *           exposed is the part of a collective's time in which the compute lane runs nothing
+ * A step ends with its last op on the compute lane; the shares stand as they did then.
+ *
+ * Owns: its books. Threads: one.
+ */
+#pragma once
+
+#include "memory/words.h"
+#include "plan/plan.h"
+#include "sim/costs/compute.h"
+#include "sim/time.h"
+
+typedef enum {
+    SIM_SHARE_ARITHMETIC,
+    SIM_SHARE_MEMORY,
+    SIM_SHARE_OVERHEAD,
+    SIM_SHARE_SLOWED,  /* what kernels take longer for what runs beside them */
+    SIM_SHARE_NETWORK, /* one for each axis, this one for PLAN_AXIS_NONE */
+    SIM_SHARE_RANKS = SIM_SHARE_NETWORK + PLAN_N_AXES, /* a collective waits for other ranks */
+    SIM_SHARE_BESIDE,
+    SIM_SHARE_HOST,
+    SIM_N_SHARES
+} SimShare;
+
+typedef struct {
+    uint32_t count;
+    double bytes;                 /* of the whole tensors */
+    SimTime total_ns, exposed_ns; /* waiting for other ranks included */
+} SimCollectiveSum;
+
+typedef struct {
+    SimTime end_ns;                  /* of the last op on the compute lane; SIM_NEVER when none */
+    SimTime shares_ns[SIM_N_SHARES]; /* since the beginning, at end_ns */
+    SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
+    SimTime lost_ns; /* to other ranks: of each collective what it waited, if so long exposed */
+    SimTime *lane_busy_ns; /* n_lanes */
+} SimStepBook;
+
+/* What the books need to know of an op. */
+typedef struct {
+    int32_t step;
+    PlanOpKind kind;
+    PlanAxis axis;              /* of a collective */
+    double bytes;               /* of a collective */
+    const SimComputeCost *cost; /* of a kernel; NULL for a collective */
+    SimTime alone_ns;           /* of a kernel: its own duration, this time */
+    bool waits;                 /* a collective that starts by waiting for other ranks */
+    SimTime waited_ns;          /* it did so long; known when it ends */
+} SimAccountOp;
+
+typedef struct _SimAccount SimAccount;
+
+SimAccount *sim_account_new(uint32_t n_steps, uint32_t n_lanes, uint32_t compute_lane);
+void sim_account_free(SimAccount *account); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimAccount, sim_account_free)
+
+/* Returns the compute lane's busy time so far, to be handed back when the op ends. */
+SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime at);
+void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
+                      SimTime end, SimTime compute_busy_at_start);
+
+/* The other ranks are there: the collective that waited for them runs. */
+void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at);
+
+/* The barrier before the first step: construction ends here. */
+void sim_account_zero(SimAccount *account, SimTime at);
+/* The books as they stand, of a step that goes on. */
+typedef struct {
+    SimTime compute_busy_ns, lost_ns;
+    SimTime shares_ns[SIM_N_SHARES], lane_busy_ns[PLAN_MAX_LANES];
+    SimCollectiveSum collectives[PLAN_N_OP_KINDS];
+} SimAccountMark;
+
+void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark);
+/* Of ops that have ended: what sim_account_starts() returned grows by it. */
+SimTime sim_account_compute_busy(const SimAccount *account);
+/* Appends what runs, with times as so long after now. */
+void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state);
+/* What was booked since the mark is booked so many times again, and what runs began so much later.
+ * Returns by how much compute_busy_ns grew. */
+SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
+                          uint32_t times, SimTime later_ns);
+
+/* The step at hand, and all after it, go on as the one before did from the mark on, so much later
+ * each. */
+void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
+                        SimTime period_ns);
+
+/* step -1: construction. */
+const SimStepBook *sim_account_step(const SimAccount *account, int32_t step);

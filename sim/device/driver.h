@@ -1,0 +1,21 @@
+/* sim/device/driver.h - the driver as the allocator asks it: events and segments at the host's
+ * time, and what they cost the host. */
+#pragma once
+
+#include "models/cluster.h"
+#include "sim/device/host-clock.h"
+#include "sim/device/memory.h"
+
+typedef struct {
+    SimHostClock *host;
+    const ModelCluster *cluster;
+    SimTime segment_new_ns, segment_free_ns;
+    uint64_t allocator_bytes; /* what there is to hand out */
+    uint64_t once_held_bytes; /* of it: what segments have ever covered */
+    uint64_t n_acts;          /* how often it was asked for memory, or given it back */
+} SimDriver;
+
+void sim_driver_init(SimDriver *driver, SimHostClock *host, const ModelCluster *cluster,
+                     uint64_t allocator_bytes);
+
+extern const SimMemoryHost sim_driver; /* self: SimDriver */

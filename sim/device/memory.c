@@ -1,0 +1,226 @@
+#include "sim/device/memory.h"
+
+#include "memory/caching.h"
+#include "memory/rounding.h"
+#include "sim/device/lifetimes.h"
+
+struct _SimMemory {
+    const PlanRole *role;
+    uint32_t n_units;
+    MemoryVirtual *segments;
+    MemoryCaching *caching;       /* NULL: an arena, of so many bytes: */
+    const MemoryPoolStats *pools; /* the caching allocator's, both together */
+    uint64_t arena_bytes, arena_used, capacity_bytes;
+    MemoryLedger *ledger;
+    MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
+    const SimMemoryHost *host;
+    gpointer self;
+};
+
+/* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32
+ * bits. */
+static uint64_t pack(SimMemoryPlace place) {
+    return (uint64_t)(place.step + 1) << 34 | (uint64_t)place.section << 32 | place.index;
+}
+
+static SimMemoryPlace unpack(uint64_t packed) {
+    return (SimMemoryPlace){
+        .step = (int32_t)(packed >> 34) - 1,
+        .section = (PlanSection)(packed >> 32 & 3),
+        .index = (uint32_t)packed,
+    };
+}
+
+/* ---- the arena ------------------------------------------------------------------------------ */
+
+/* As the caching allocator does, so that policies can be compared. */
+static uint64_t rounded(uint64_t bytes) {
+    return (bytes + MEMORY_BLOCK_LEAST - 1) / MEMORY_BLOCK_LEAST * MEMORY_BLOCK_LEAST;
+}
+
+static uint64_t arena_of(const PlanRole *role) {
+    g_autoptr(GArray) lifetimes = sim_lifetimes(role);
+    MemoryTenant *tenants = (MemoryTenant *)(gpointer)lifetimes->data;
+    for (guint i = 0; i < lifetimes->len; i++) {
+        tenants[i].bytes = rounded(tenants[i].bytes);
+    }
+    return memory_arena_layout(tenants, lifetimes->len);
+}
+
+/* ---- either policy -------------------------------------------------------------------------- */
+
+static uint64_t active(const SimMemory *memory) {
+    return memory->caching ? memory->pools->active_bytes.current : memory->arena_used;
+}
+
+static uint64_t reserved(const SimMemory *memory) {
+    return memory->caching ? memory->pools->reserved_bytes.current : memory->arena_bytes;
+}
+
+/* What a buffer that is allocated takes of the memory. */
+static uint64_t held_by(const SimMemory *memory, uint32_t buffer) {
+    if (!memory->caching) {
+        return rounded(memory->role->buffers[buffer].bytes);
+    }
+    return memory->blocks[buffer] ? memory_block_bytes(memory->blocks[buffer]) : 0;
+}
+
+SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error) {
+    g_autoptr(SimMemory) memory = g_new0(SimMemory, 1);
+    memory->role = setup->role;
+    memory->n_units = setup->plan->n_units;
+    memory->host = setup->host;
+    memory->self = setup->self;
+    memory->segments = memory_virtual_new(setup->total_bytes, setup->capacity_bytes,
+                                          &setup->host->hooks, setup->self);
+    memory->capacity_bytes = setup->capacity_bytes;
+    if (setup->arena) {
+        memory->arena_bytes = arena_of(setup->role);
+    } else {
+        memory->caching =
+            memory_caching_new(setup->options, &memory_virtual_source, memory->segments, error);
+        if (!memory->caching) {
+            return NULL;
+        }
+        memory->pools = &memory_caching_stats(memory->caching)->pools[MEMORY_POOL_ALL];
+    }
+    memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, memory->n_units + 1);
+    memory->blocks = g_new0(MemoryBlock *, setup->role->n_buffers);
+    return g_steal_pointer(&memory);
+}
+
+void sim_memory_free(SimMemory *memory) {
+    if (memory) {
+        memory_virtual_end(memory->segments);
+        g_clear_pointer(&memory->caching, memory_caching_free);
+        memory_virtual_free(memory->segments);
+        memory_ledger_free(memory->ledger);
+        g_free(memory->blocks);
+        g_free(memory);
+    }
+}
+
+/* Tells the ledger of a block that came or went, with all three totals as they stand after it. */
+static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, SimMemoryPlace place,
+                 void (*change)(MemoryLedger *, uint32_t, uint32_t, uint64_t, uint64_t, uint64_t,
+                                MemoryMoment)) {
+    const PlanBuffer *row = &memory->role->buffers[buffer];
+    MemoryMoment moment = {pack(place), memory->host->now(memory->self)};
+    change(memory->ledger, row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes,
+           active(memory), reserved(memory), moment);
+}
+
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place) {
+    uint64_t asked = memory->role->buffers[buffer].bytes;
+    if (!memory->caching) {
+        if (memory->arena_bytes > memory->capacity_bytes) {
+            return false;
+        }
+        memory->arena_used += rounded(asked);
+    } else if (!memory_caching_alloc(memory->caching, lane, asked, &memory->blocks[buffer])) {
+        return false;
+    }
+    book(memory, buffer, held_by(memory, buffer), place, memory_ledger_add);
+    return true;
+}
+
+void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place) {
+    uint64_t bytes = held_by(memory, buffer);
+    if (memory->caching) {
+        memory_caching_drop(memory->caching, memory->blocks[buffer]);
+        memory->blocks[buffer] = NULL;
+    } else {
+        memory->arena_used -= bytes;
+    }
+    book(memory, buffer, bytes, place, memory_ledger_sub);
+}
+
+void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane) {
+    if (memory->caching) {
+        memory_caching_mark(memory->caching, memory->blocks[buffer], lane);
+    }
+}
+
+void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers) {
+    if (memory->caching) {
+        memory_caching_keep_answers(memory->caching, answers);
+    }
+}
+
+void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state) {
+    const MemoryBlock *block = memory->blocks[buffer];
+    if (block) {
+        memory_words_add(state, memory_block_address(block));
+    }
+}
+
+/* Where an arena puts buffers is fixed, and which of them live at a section's end the plan says. */
+bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, MemoryWords *state) {
+    if (!memory->caching) {
+        return true;
+    }
+    MemoryBlock *const *blocks = memory->blocks;
+    uint32_t n_buffers = memory->role->n_buffers;
+    for (uint32_t b = 0; b < n_buffers; b++) {
+        if (blocks[b] && !(left_out && left_out[b])) {
+            memory_words_add(state, b);
+            memory_words_add(state, memory_block_address(blocks[b]));
+        }
+    }
+    return memory_caching_append_state(memory->caching, state);
+}
+
+void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, MemoryWords *state) {
+    if (memory->caching) {
+        memory_caching_append_waits(memory->caching, newest, state);
+    }
+}
+
+void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n) {
+    g_autofree MemoryBlock **blocks = g_new(MemoryBlock *, n);
+    for (uint32_t i = 0; i < n; i++) {
+        blocks[i] = memory->blocks[from[i]];
+        memory->blocks[from[i]] = NULL;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        memory->blocks[to[i]] = blocks[i];
+    }
+}
+
+const MemoryTotals *sim_memory_now(const SimMemory *memory) {
+    return memory_ledger_now(memory->ledger);
+}
+
+const uint64_t *sim_memory_held(const SimMemory *memory) {
+    return memory_ledger_by_tag(memory->ledger);
+}
+
+SimMemoryPeak sim_memory_peak(SimMemory *memory) {
+    const MemoryPeak *peak = memory_ledger_peak_allocated(memory->ledger);
+    return (SimMemoryPeak){
+        .place = unpack(peak->moment.place),
+        .host_ns = peak->moment.time_ns,
+        .then = peak->totals,
+        .by_sub = memory_ledger_peak_by_tag(memory->ledger),
+        .by_unit = memory_ledger_peak_by_unit(memory->ledger),
+    };
+}
+
+/* The allocator's own maxima: its counts see the moments between two changes of the ledger too. */
+SimMemoryStats sim_memory_stats(const SimMemory *memory) {
+    if (!memory->caching) {
+        const MemoryPeak *peak = memory_ledger_peak_active(memory->ledger);
+        return (SimMemoryStats){.peak_active_bytes = peak->totals.active_bytes,
+                                .peak_reserved_bytes = memory->arena_bytes,
+                                .segment_allocs = 1};
+    }
+    const MemoryStats *stats = memory_caching_stats(memory->caching);
+    const MemoryPoolStats *all = &stats->pools[MEMORY_POOL_ALL];
+    return (SimMemoryStats){
+        .peak_active_bytes = all->active_bytes.peak,
+        .peak_reserved_bytes = all->reserved_bytes.peak,
+        .alloc_retries = stats->n_alloc_retries,
+        .segment_allocs = stats->n_device_allocs,
+        .segment_frees = stats->n_device_frees,
+    };
+}

@@ -1,0 +1,89 @@
+/* sim/device/memory.h - the memory of one simulated rank: PyTorch's allocator over virtual
+ * segments, and the ledger of who holds what.
+ *
+ * The allocator is memory/'s own, as every device uses it. What it asks of a machine (has this
+ * event passed, wait for it) goes to the SimMemoryHost, which answers at the host's present moment,
+ * lets time pass where the real call would, and is told of segments that come and go.
+ *
+ * Owns: allocator, segments, ledger. Borrows: host, plan and role. Threads: one.
+ */
+#pragma once
+
+#include "memory/answers.h"
+#include "memory/ledger.h"
+#include "memory/options.h"
+#include "memory/virtual.h"
+#include "memory/words.h"
+#include "plan/plan.h"
+#include "sim/time.h"
+
+typedef struct {
+    MemoryVirtualHooks hooks;
+    SimTime (*now)(gpointer self); /* the host's time */
+} SimMemoryHost;
+
+/* Where in the program. */
+typedef struct {
+    int32_t step;
+    PlanSection section;
+    uint32_t index;
+} SimMemoryPlace;
+
+typedef struct _SimMemory SimMemory;
+
+/* arena: a static layout from the program's lifetimes, taken as one segment at the first
+ * allocation; whoever frees memory that another lane still uses is taken to have waited for it. */
+typedef struct {
+    const Plan *plan;
+    const PlanRole *role;
+    uint64_t total_bytes;         /* the device's */
+    uint64_t capacity_bytes;      /* what segments may take of it; both UINT64_MAX: no limit */
+    const MemoryOptions *options; /* NULL: defaults */
+    bool arena;
+    const SimMemoryHost *host;
+    gpointer self; /* the host's */
+} SimMemorySetup;
+
+SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error);
+void sim_memory_free(SimMemory *memory); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
+
+/* False: out of memory; nothing is held for the buffer. */
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place);
+void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place);
+void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane);
+/* From now on what the allocator is told of events is added to answers (borrowed); an arena is told
+ * nothing. */
+void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers);
+
+const MemoryTotals *sim_memory_now(const SimMemory *memory);
+/* Bytes as the allocator rounds them, PLAN_N_SUBCATEGORIES of them; the memory's own. */
+const uint64_t *sim_memory_held(const SimMemory *memory);
+
+/* The peak of allocated: when, and who held what. */
+typedef struct {
+    SimMemoryPlace place;
+    SimTime host_ns;
+    MemoryTotals then;
+    const uint64_t *by_sub;  /* PLAN_N_SUBCATEGORIES */
+    const uint64_t *by_unit; /* n_units + 1; the last is what serves no unit */
+} SimMemoryPeak;
+
+/* Appends the allocator's state (memory_caching_append_state()) and which block each buffer has,
+ * but for those that are left out (by buffer; NULL: none). */
+bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, MemoryWords *state);
+/* Appends which block one buffer has. */
+void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state);
+/* Appends what waits for events (memory_caching_append_waits()). */
+void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, MemoryWords *state);
+/* The blocks of some buffers are those of others from now on, one by one. The same buffers, in
+ * another order, is fine. */
+void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n);
+
+typedef struct {
+    uint64_t peak_active_bytes, peak_reserved_bytes;
+    uint64_t alloc_retries, segment_allocs, segment_frees;
+} SimMemoryStats;
+
+SimMemoryPeak sim_memory_peak(SimMemory *memory); /* its arrays are the memory's own */
+SimMemoryStats sim_memory_stats(const SimMemory *memory);

@@ -1,0 +1,47 @@
+/* sim/device/op-rows.h - the ops that a host has issued, in order, until they have ended.
+ *
+ * A row's number is what the engine calls the op by. Rows are kept for a trace, or forgotten once
+ * they and all before them have ended, so that a long play of many ranks stays small.
+ *
+ * Owns: its rows. Threads: one. Cost: O(1) a row, taken over many.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/time.h"
+
+typedef struct {
+    int32_t step;
+    uint32_t op, instruction, lane;
+    SimTime issue_ns, start_ns, end_ns; /* end_ns: SIM_NEVER until it has ended */
+    SimTime alone_ns;                   /* a kernel's own duration, this time */
+    SimTime compute_busy_ns;            /* of the compute lane, when it started */
+} SimOpRow;
+
+typedef struct {
+    SimOpRow *rows; /* n of them, those from base on */
+    uint32_t n, room, base;
+    bool kept; /* all of them */
+} SimOpRows;
+
+void sim_op_rows_init(SimOpRows *rows);
+void sim_op_rows_clear(SimOpRows *rows);
+void sim_op_rows_make_room(SimOpRows *rows); /* for one more */
+/* Returns its number. The row is there until it and all before it have ended. */
+static inline uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row) {
+    if (rows->n == rows->room) {
+        sim_op_rows_make_room(rows);
+    }
+    rows->rows[rows->n++] = *row;
+    return rows->base + rows->n - 1;
+}
+
+/* Those that have not ended were issued, and began, so much later. */
+void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns);
+
+static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {
+    return &rows->rows[number - rows->base];
+}

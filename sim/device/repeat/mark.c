@@ -1,0 +1,39 @@
+#include "sim/device/repeat/mark.h"
+
+static void append_op(gpointer self, uint32_t tag, bool runs, MemoryWords *state) {
+    const SimParts *parts = self;
+    const SimOpRow *row = sim_op_row(parts->ops, tag);
+    const SimOpCost *cost = sim_op_cost(parts->costs, row->op);
+    memory_words_add_bytes(state, cost, sizeof *cost);
+    if (runs) {
+        SimTime busy_ns = sim_account_compute_busy(parts->account);
+        memory_words_add(state, (uint64_t)(busy_ns - row->compute_busy_ns));
+    }
+}
+
+void sim_mark_take(SimMark *mark, const SimParts *parts, int32_t step, const bool *unnamed) {
+    const SimEngine *engine = parts->host->engine;
+    MemoryWords *state = &mark->state;
+    SimTime now = sim_engine_now(engine);
+    state->n = 0;
+    memory_words_add(state, (uint64_t)(parts->host->now_ns - now));
+    sim_engine_append_state(engine, state, append_op, (gpointer)parts);
+    sim_account_append_state(parts->account, now, state);
+    mark->is_known = sim_memory_append_state(parts->memory, unnamed, state);
+    sim_memory_append_waits(parts->memory, sim_engine_count_recordings(engine), state);
+    mark->step = step;
+    mark->now_ns = parts->host->now_ns;
+    mark->host = *parts->host->book;
+    mark->n_acts = parts->driver->n_acts;
+    sim_account_mark(parts->account, step, &mark->account);
+}
+
+bool sim_mark_equal(const SimMark *a, const SimMark *b) {
+    return a->is_known && b->is_known && a->n_acts == b->n_acts &&
+           memory_words_equal(&a->state, &b->state);
+}
+
+void sim_mark_clear(SimMark *mark) {
+    memory_words_clear(&mark->state);
+    mark->is_known = false;
+}

@@ -1,0 +1,180 @@
+#include "sim/ranks/verdict.h"
+
+#include <stdlib.h>
+
+#include "plan/fold.h"
+
+/* As if all passes were written. */
+static uint32_t whole_index(const PlanRole *role, const SimMemoryPlace *place) {
+    PlanFold fold;
+    bool is_behind = plan_fold_find(role, place->section, &fold) && place->index >= fold.end;
+    return place->index + (is_behind ? role->n_folded * (fold.end - fold.begin) : 0);
+}
+
+static SimMoment moment(const PlanRole *role, const SimMemoryPlace *place, SimTime host_ns,
+                        const MemoryTotals *now) {
+    const PlanInstr *instr = &role->sections[place->section][place->index];
+    return (SimMoment){
+        .step = place->step,
+        .section = place->section,
+        .index = whole_index(role, place),
+        .phase = instr->phase,
+        .unit = instr->unit,
+        .host_ns = host_ns,
+        .allocated_bytes = now->allocated_bytes,
+        .active_bytes = now->active_bytes,
+        .reserved_bytes = now->reserved_bytes,
+    };
+}
+
+void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevice *device) {
+    SimMemory *memory = sim_device_memory(device);
+    SimMemoryPeak peak = sim_memory_peak(memory);
+    SimMemoryStats stats = sim_memory_stats(memory);
+    prediction->peak.at =
+        moment(role, &peak.place, peak.host_ns - sim_device_zero(device), &peak.then);
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        prediction->peak.by_sub[sub] = peak.by_sub[sub];
+    }
+    for (uint32_t unit = 0; unit <= prediction->n_units; unit++) {
+        prediction->peak.by_unit[unit] = peak.by_unit[unit];
+    }
+    prediction->peak_active_bytes = stats.peak_active_bytes;
+    prediction->peak_reserved_bytes = stats.peak_reserved_bytes;
+    prediction->alloc_retries = stats.alloc_retries;
+    prediction->segment_allocs = stats.segment_allocs;
+    prediction->segment_frees = stats.segment_frees;
+}
+
+void sim_verdict_oom(SimPrediction *prediction, const PlanRole *role, SimDevice *device) {
+    SimTime host_ns;
+    uint32_t buffer;
+    const PlanPosition *at = sim_device_failed_at(device, &host_ns, &buffer);
+    SimMemoryPlace place = {at->step, at->section, at->index};
+    const MemoryTotals *now = sim_memory_now(sim_device_memory(device));
+    prediction->fits = false;
+    prediction->oom.at = moment(role, &place, host_ns - sim_device_zero(device), now);
+    prediction->oom.buffer = role->buffers[buffer].name;
+    prediction->oom.bytes = role->buffers[buffer].bytes;
+    prediction->oom.sub = role->buffers[buffer].sub;
+    const uint64_t *held = sim_memory_held(sim_device_memory(device));
+    for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
+        prediction->oom.by_sub[sub] = held[sub];
+    }
+}
+
+bool sim_verdict_refuse_oom(const SimPrediction *prediction, GError **error) {
+    g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
+                "%s asks for %" G_GUINT64_FORMAT
+                " bytes at once, which no memory holds; plan a smaller step",
+                prediction->oom.buffer, prediction->oom.bytes);
+    return false;
+}
+
+static int compare_times(gconstpointer a, gconstpointer b) {
+    SimTime x = *(const SimTime *)a, y = *(const SimTime *)b;
+    return (x > y) - (x < y);
+}
+
+void sim_verdict_steps(SimPrediction *prediction, SimTime zero, const SimTime *ends) {
+    SimTime before = zero;
+    for (uint32_t step = 0; step < prediction->n_steps; step++) {
+        SimTime end = ends[step] == SIM_NEVER ? before : ends[step];
+        prediction->step_ns[step] = end - before;
+        before = end;
+    }
+    uint32_t n = prediction->n_steady;
+    g_autofree SimTime *steady = g_new(SimTime, n);
+    for (uint32_t i = 0; i < n; i++) {
+        steady[i] = prediction->step_ns[prediction->n_steps - n + i];
+    }
+    qsort(steady, n, sizeof(SimTime), compare_times);
+    prediction->median_step_ns = (steady[(n - 1) / 2] + steady[n / 2]) / 2;
+    prediction->least_step_ns = steady[0];
+    prediction->most_step_ns = steady[n - 1];
+}
+
+static void add_collectives(SimPrediction *prediction, const SimStepBook *book) {
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        prediction->collectives[kind].count += book->collectives[kind].count;
+        prediction->collectives[kind].bytes += book->collectives[kind].bytes;
+        prediction->collectives[kind].total_ns += book->collectives[kind].total_ns;
+        prediction->collectives[kind].exposed_ns += book->collectives[kind].exposed_ns;
+    }
+}
+
+static void divide_by_steps(SimPrediction *prediction) {
+    uint32_t n = prediction->n_steady;
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        prediction->collectives[kind].count /= n;
+        prediction->collectives[kind].bytes /= n;
+        prediction->collectives[kind].total_ns /= n;
+        prediction->collectives[kind].exposed_ns /= n;
+    }
+    for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
+        prediction->lane_busy_ns[lane] /= n;
+    }
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        prediction->shares_ns[share] /= n;
+    }
+    prediction->host_ns /= n;
+    prediction->host_blocked_ns /= n;
+}
+
+/* The shares of the steady steps: what the last one's end shows more than the end before the
+ * first. */
+static void read_shares(SimPrediction *prediction, const SimAccount *account) {
+    int32_t last = (int32_t)prediction->n_steps - 1;
+    int32_t before = last - (int32_t)prediction->n_steady;
+    const SimStepBook *from = sim_account_step(account, before);
+    const SimStepBook *to = sim_account_step(account, last);
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        prediction->shares_ns[share] = to->shares_ns[share] - from->shares_ns[share];
+    }
+}
+
+static void name_shares(SimPrediction *prediction, SimDevice *device) {
+    prediction->share_names[SIM_SHARE_ARITHMETIC] = "arithmetic";
+    prediction->share_names[SIM_SHARE_MEMORY] = "memory bandwidth";
+    prediction->share_names[SIM_SHARE_OVERHEAD] = "launch overhead";
+    prediction->share_names[SIM_SHARE_SLOWED] = "kernels slowed by collectives";
+    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
+        prediction->share_names[SIM_SHARE_NETWORK + axis] =
+            sim_device_slowest_link(device, (PlanAxis)axis);
+    }
+    prediction->share_names[SIM_SHARE_NETWORK + PLAN_AXIS_PIPELINE] = "links between stages";
+    prediction->share_names[SIM_SHARE_RANKS] =
+        sim_device_has_stages(device) ? "pipeline bubbles" : "other ranks";
+    prediction->share_names[SIM_SHARE_BESIDE] = "kernels of other lanes";
+    prediction->share_names[SIM_SHARE_HOST] = "host";
+    unsigned largest = 0;
+    for (unsigned share = 1; share < SIM_N_SHARES; share++) {
+        largest = prediction->shares_ns[share] > prediction->shares_ns[largest] ? share : largest;
+    }
+    prediction->bound_by = prediction->share_names[largest];
+}
+
+void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
+    const SimAccount *account = sim_device_account(device);
+    uint32_t first = prediction->n_steps - prediction->n_steady;
+    for (uint32_t step = first; step < prediction->n_steps; step++) {
+        const SimStepBook *book = sim_account_step(account, (int32_t)step);
+        add_collectives(prediction, book);
+        for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
+            prediction->lane_busy_ns[lane] += book->lane_busy_ns[lane];
+        }
+        prediction->host_ns += sim_device_host_book(device, (int32_t)step)->busy_ns;
+        prediction->host_blocked_ns += sim_device_host_book(device, (int32_t)step)->blocked_ns;
+    }
+    read_shares(prediction, account);
+    divide_by_steps(prediction);
+    name_shares(prediction, device);
+    prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
+}
+
+void sim_verdict_flops(SimPrediction *prediction, const SimWork *work) {
+    prediction->flops = work->flops;
+    if (prediction->median_step_ns > 0) {
+        prediction->mfu = work->least_seconds * 1e9 / (double)prediction->median_step_ns;
+    }
+}
