@@ -7,6 +7,8 @@
 #include "plan/units.h"
 #include "plan/whole.h"
 
+#include <string.h>
+
 uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer) {
     const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
     return b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
@@ -273,6 +275,33 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, PlanConstruct *construct, uin
     }
 }
 
+static bool is_trained(const PlanRun *run, uint32_t u) {
+    return plan_fsdp1_has_parameters(run, u) && !plan_unit_is_frozen(run, u);
+}
+
+/* A module has its flat parameter before what the modules inside of it have, so the optimizer has
+ * those in order of units, whatever they begin with: in turn, where units begin. What it has on the
+ * host stays there. */
+static uint32_t *show_flat(const PlanRun *run) {
+    uint32_t n = run->graph->parameters->len, next = 0;
+    uint32_t *shown = g_new(uint32_t, n);
+    memset(shown, 0xff, n * sizeof *shown);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        if (plan_fsdp1_has_parameters(run, u)) {
+            shown[plan_fsdp1_parameter_of(run, u, 0)] = u;
+        }
+    }
+    for (uint32_t p = 0; p < n && !plan_offload_has_params(run); p++) {
+        if (shown[p] != PLAN_NONE && is_trained(run, shown[p])) {
+            while (!is_trained(run, next)) {
+                next++;
+            }
+            shown[p] = next++;
+        }
+    }
+    return shown;
+}
+
 /* Blocks are wrapped in order, the root last. Forward and backward each free a unit once. */
 void plan_fsdp1_construct(PlanRun *run) {
     const PlanStrategy *s = run->strategy;
@@ -292,6 +321,7 @@ void plan_fsdp1_construct(PlanRun *run) {
         s->keep_low_precision_grads == PLAN_YES && (f->shards ? f->casts : f->reduce != f->master);
     f->shows_low = s->keep_low_precision_grads == PLAN_YES && f->keeps_views;
     f->units = g_new0(PlanFsdp1Unit, run->n_units);
+    f->shown = f->keeps_views ? NULL : show_flat(run);
     f->zero = PLAN_NO_TENSOR;
     f->pre_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -347,6 +377,7 @@ void plan_fsdp1_clear(PlanRun *run) {
         plan_flat_clear(&f->flat);
         plan_limiter_clear(&f->limiter);
         g_free(f->units);
+        g_free(f->shown);
         g_array_unref(f->pre_forward_order);
         g_array_unref(f->post_forward_order);
         g_free(f);

@@ -233,11 +233,9 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
         .elements = plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->elements};
 }
 
-/* The optimizer sees views of the shard, or the shard itself in the place of its unit's first
- * parameter. */
+/* The optimizer sees views of the shard, or the shard itself in one parameter's place. */
 static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
-    PlanFsdp1 *f = run->state;
-    uint32_t u = run->unit_of_parameter[p];
+    const PlanFsdp1 *f = run->state;
     if (f->keeps_views) {
         PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks);
         PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
@@ -245,18 +243,22 @@ static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
                              .offset_bytes = part.offset * plan_dtype_bytes(dtype),
                              .elements = part.elements};
     }
-    bool is_first = p == plan_fsdp1_parameter_of(run, u, 0);
-    return (PlanOperand){.buffer = buffer, .elements = is_first ? f->flat.units[u].shard : 0};
+    uint32_t u = f->shown[p];
+    return (PlanOperand){.buffer = buffer, .elements = u == PLAN_NONE ? 0 : f->flat.units[u].shard};
+}
+
+static const PlanFsdp1Unit *seen_at(const PlanRun *run, uint32_t p) {
+    const PlanFsdp1 *f = run->state;
+    uint32_t u = f->keeps_views ? PLAN_NONE : f->shown[p];
+    return &f->units[u == PLAN_NONE ? run->unit_of_parameter[p] : u];
 }
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {
-    PlanFsdp1 *f = run->state;
-    return part_of(run, p, f->units[run->unit_of_parameter[p]].b.local);
+    return part_of(run, p, seen_at(run, p)->b.local);
 }
 
 static PlanOperand gradient(PlanRun *run, uint32_t p) {
-    PlanFsdp1 *f = run->state;
-    return part_of(run, p, f->units[run->unit_of_parameter[p]].grad);
+    return part_of(run, p, seen_at(run, p)->grad);
 }
 
 static void clip(PlanRun *run) {

@@ -58,6 +58,8 @@ typedef struct {
     PlanDivisor divisor;
     PlanDivisor replicas_divisor; /* 2.0: and between replicas by themselves */
     PlanFsdp1Unit *units;
+    uint32_t
+        *shown; /* flat: by parameter, the unit that the optimizer sees in its place; PLAN_NONE */
     GArray *pre_forward_order, *post_forward_order; /* uint32_t */
     bool order_known;
     PlanTensor zero; /* the norm of no gradients, made by the first clipping; later than 2.4 */

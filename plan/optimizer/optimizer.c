@@ -125,6 +125,14 @@ void plan_over_let_go(const PlanOver *over, unsigned temporary) {
     }
 }
 
+/* Of what is seen in a parameter's place, which FSDP1's flat parameters take by turns. */
+static uint32_t unit_of(const PlanOver *over, uint32_t p) {
+    PlanBuilder *builder = &over->run->builder;
+    uint32_t buffer = over->owned[p].buffer;
+    return buffer == PLAN_NONE ? over->run->unit_of_parameter[p]
+                               : plan_builder_at(builder, buffer)->unit - builder->first_unit;
+}
+
 uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned state,
                              uint64_t elements, PlanDtype dtype) {
     static const char *const names[PLAN_N_STATES] = {
@@ -137,7 +145,7 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
     if (state != PLAN_STATE_STEPS && run->strategy->state_dtype != PLAN_STATE_PARAM) {
         dtype = (PlanDtype)(run->strategy->state_dtype - 1);
     }
-    plan_run_at_unit(run, run->unit_of_parameter[parameter]);
+    plan_run_at_unit(run, unit_of(over, parameter));
     uint32_t buffer =
         plan_builder_buffer(&run->builder, elements, dtype, PLAN_OPTIMIZER_STATE, 0, names[state]);
     plan_builder_alloc_empty(&run->builder, buffer);
