@@ -301,8 +301,8 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     return lies ? mixed : model_merge_heads(w, a, mixed);
 }
 
-/* As one op of several kernels, which gathers the other ranks' keys and values (ring.h of
- * plan/autograd). */
+/* As one op of several kernels, which gathers the other ranks' keys and values
+ * (plan/autograd/shared/ring.h). */
 static uint32_t run_ring(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                          uint32_t v) {
     PlanGraphRing ring = {(int64_t)w->batch, (int64_t)a->heads, (int64_t)a->kv_heads,
@@ -317,7 +317,7 @@ bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char 
 
 /* Where the kernel needs heads repeated, gradients of k and v are copied, too; sums of what was
  * repeated before lie in rows of tokens. A single head is apart as it is. Those of a ring come head
- * by head, which the cast to 16 bits ends here (autograd/ring.c of plan). */
+ * by head, which the cast to 16 bits ends here (plan/autograd/shared/ring.c). */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
     if (a->ring) {
         return !w->graph->compiled && which != 'q' && a->kv_heads > 1 &&

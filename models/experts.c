@@ -13,7 +13,7 @@
  * In fp32 the products stay in fp32, where torchtitan casts.
  *
  * Where ranks share the experts (graph->expert), rows go to the ranks that have them and back
- * (plan/autograd/exchange.h says in whose way).
+ * (plan/autograd/shared/exchange.h says in whose way).
  */
 #include <math.h>
 

@@ -3,8 +3,8 @@
  * Qwen 3, which normalizes q and k, and OLMo 2, which does too and has its norms behind attention
  * and its hidden layer instead of before; and those whose hidden layers are experts (experts.h).
  *
- * Where ranks share the layers (plan->tensor; plan/autograd/shared.h) a rank has its part of heads,
- * hidden layer and vocabulary, and between the layers its part of each sequence.
+ * Where ranks share the layers (plan->tensor; plan/autograd/shared/shared.h) a rank has its part of
+ * heads, hidden layer and vocabulary, and between the layers its part of each sequence.
  */
 #include <math.h>
 

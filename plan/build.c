@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "plan/autograd/eager.h"
-#include "plan/autograd/exchange.h"
 #include "plan/autograd/offload.h"
-#include "plan/autograd/ring.h"
-#include "plan/autograd/shared-async.h"
-#include "plan/autograd/stages.h"
+#include "plan/autograd/shared/async.h"
+#include "plan/autograd/shared/exchange.h"
+#include "plan/autograd/shared/ring.h"
+#include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/check.h"
 #include "plan/flavours/replay.h"

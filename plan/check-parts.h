@@ -1,5 +1,5 @@
 /* plan/check-parts.h - a buffer of which lanes use parts by turns, as products in parts do
- * (autograd/shared-async.h): two uses may be at once where their parts have nothing in common, or
+ * (autograd/shared/async.h): two uses may be at once where their parts have nothing in common, or
  * both read. Inside plan/ only.
  *
  * Uses of a buffer are held one by one, from its first by parts on. One of the whole buffer that

@@ -23,8 +23,8 @@
  *   REPEATED  a tensor for each of several sequences; the sum of their gradients
  *   SHOWN  a head, seen once for each of several; the sum of their gradients
  *   DETACHED  the same elements, for ops that backward passes by
- * Of layers that ranks share (autograd/shared.c), several ops forward and backward; a rank has
- * `rows` tokens of each sequence between the layers, and `ranks` times as many inside:
+ * Of layers that ranks share (autograd/shared/shared.c), several ops forward and backward; a rank
+ * has `rows` tokens of each sequence between the layers, and `ranks` times as many inside:
  *   SHARED_GATHER   all ranks' tokens; the sums of all ranks' gradients of its own tokens
  *   SHARED_SCATTER  the sums of what all ranks have of its own tokens; all ranks' gradients
  *   SHARED_ROWS     a table's rows of the tokens, of those that this rank has, and a mask of the
@@ -33,7 +33,7 @@
  *   SHARED_SUM      the sums of what all ranks have of all tokens; the gradient as it comes
  *   SHARED_WHOLE    of some columns on each rank all; its own columns of a gradient
  *   SHARED_GATHER_FLOAT8, SHARED_SCATTER_FLOAT8  the same of tokens, or their gradients, that are
- *                   cast to float8 before they are gathered (autograd/float8-shared.c)
+ *                   cast to float8 before they are gathered (autograd/float8/shared.c)
  *   SHARED_LOSS     of logits of which each rank has some columns: cross entropy's mean, the
  *                   logarithms, and how many targets count
  *   SHARED_COMPILED_LOSS  the same of a compiler's one program: the mean, the logits' gradient but
@@ -42,16 +42,16 @@
  *   SHARED_AGAIN    what was gathered already, by itself; backward by itself, as a gather
  *   SHARED_TAKEN    the same tokens, of which each rank will take its own; all ranks' gradients
  *   SHARED_READ     all tokens, as each rank has them; the sums of all ranks' gradients
- * Of a linear layer in float8 (autograd/float8.c), also several: casts, and the product of what
- * they make:
+ * Of a linear layer in float8 (autograd/float8/float8.c), also several: casts, and the product of
+ * what they make:
  *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; where ranks share it
  *                   also its input's cast and scale; dx and dw
- * Of sequences that ranks share (autograd/ring.c), several too:
+ * Of sequences that ranks share (autograd/shared/ring.c), several too:
  *   RING_ATTENTION  of a rank's queries, to all ranks' keys and values: o, the logarithms of its
  *                   sums, and the random state of the last turn
  *   RING_ROWS       what that gave, in rows of tokens: a copy on most ranks; the gradient as it
  *                   comes
- * Of experts that ranks share (autograd/exchange.c), several too:
+ * Of experts that ranks share (autograd/shared/exchange.c), several too:
  *   EXCHANGE_SPLITS  of rows by expert those that all ranks send here; the host reads how many
  *   EXCHANGE_SEND    rows of this rank for others: those of others; gradients likewise
  *   EXCHANGE_AWAIT   what was sent last is waited for: nothing; backward nothing
@@ -103,7 +103,7 @@ typedef enum {
 typedef enum {
     PLAN_HEADS_AS_THEY_ARE, /* the gradient is used as it comes */
     PLAN_HEADS_COPIED,      /* it is copied */
-    PLAN_HEADS_OF_RING,     /* it is copied where autograd/ring.c puts it together */
+    PLAN_HEADS_OF_RING,     /* it is copied where autograd/shared/ring.c puts it together */
     PLAN_HEADS_APART        /* it comes with its heads apart and is copied to where they are not */
 } PlanGraphHeads;
 

@@ -1,7 +1,7 @@
 /* plan/strategy-settle.c - what follows from a strategy's keys, and which do not go together. */
 #include <string.h>
 
-#include "plan/autograd/schedule.h"
+#include "plan/autograd/stages/schedule.h"
 #include "plan/plan.h"
 #include "plan/strategy.h"
 

@@ -8,7 +8,7 @@
  */
 #include "plan/autograd/eager.h"
 #include "plan/autograd/read.h"
-#include "plan/autograd/stages.h"
+#include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
 

@@ -1,8 +1,8 @@
 /* plan/autograd/backward.h - the words in which backward functions are written.
  *
- * Inside autograd/ only, for differentiate.c (PyTorch's ops) and those beside it: -heads.c (ops
- * that know heads), -norm.c (those of a norm written out), -experts.c
- * (routing and grouped products), -fused.c (those of fused kernels).
+ * Inside autograd/ only, for differentiate/: differentiate.c (PyTorch's ops), heads.c (ops that
+ * know heads), norm.c (those of a norm written out), experts.c (routing and grouped products),
+ * fused.c (those of fused kernels); and for what shared/, float8/ and others do backward.
  */
 #pragma once
 
@@ -101,7 +101,7 @@ static inline void launch(const PlanBackward *b) {
 /* The engine hands each input a gradient in that input's own dtype: casts what was made for i. */
 void plan_give_own_dtype(const PlanBackward *b, unsigned i);
 
-/* differentiate-fused.c */
+/* differentiate/fused.c */
 void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b, bool centred);
@@ -114,7 +114,7 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b);
 bool plan_attention_backward_qkv(const PlanBackward *b);
 void plan_cross_entropy_backward(const PlanBackward *b);
 void plan_chunked_loss_backward(const PlanBackward *b);
-/* differentiate-heads.c */
+/* differentiate/heads.c */
 void plan_negate_half_backward(const PlanBackward *b);
 void plan_join_halves_backward(const PlanBackward *b);
 void plan_half_backward(const PlanBackward *b);
@@ -132,7 +132,7 @@ void plan_masked_fill_backward(const PlanBackward *b);
 void plan_bias_add_backward(const PlanBackward *b);
 /* Input i was given to each of several sequences: the sum of theirs, for one as it comes. */
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n);
-/* differentiate-experts.c */
+/* differentiate/experts.c */
 void plan_pick_columns_backward(const PlanBackward *b);
 void plan_top_k_backward(const PlanBackward *b);
 void plan_sum_each_backward(const PlanBackward *b);
@@ -142,9 +142,10 @@ void plan_grouped_linear_backward(const PlanBackward *b);
 void plan_rows_of_backward(const PlanBackward *b);
 void plan_place_rows_backward(const PlanBackward *b);
 void plan_add_to_rows_backward(const PlanBackward *b);
-/* differentiate-norm.c */
+/* differentiate/norm.c */
 void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
 void plan_sum_columns_backward(const PlanBackward *b);
 void plan_power_backward(const PlanBackward *b);
-/* differentiate.c: of the product alone. db: the bias's gradient, where it is made already. */
+/* differentiate/differentiate.c: of the product alone. db: the bias's gradient, where it is made
+ * already. */
 void plan_linear_backward(const PlanBackward *b, PlanTensor db);

@@ -1,11 +1,11 @@
 #include "plan/autograd/eager.h"
-#include "plan/autograd/exchange.h"
-#include "plan/autograd/float8.h"
+#include "plan/autograd/float8/float8.h"
 #include "plan/autograd/latent.h"
-#include "plan/autograd/ring.h"
-#include "plan/autograd/shared-async.h"
-#include "plan/autograd/shared.h"
-#include "plan/autograd/stages.h"
+#include "plan/autograd/shared/async.h"
+#include "plan/autograd/shared/exchange.h"
+#include "plan/autograd/shared/ring.h"
+#include "plan/autograd/shared/shared.h"
+#include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 
 #include "plan/units.h"
@@ -236,7 +236,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     }
     PlanNode node = {.op = op_id, .unit = PLAN_NONE, .n_slots = op->n_outputs};
     node.n_slots += op->kind == PLAN_OP_LINEAR_GELU; /* its bias's gradient, where it comes early */
-    node.n_slots += op->kind == PLAN_OP_SWIGLU ? 2 : 0; /* float8.h */
+    node.n_slots += op->kind == PLAN_OP_SWIGLU ? 2 : 0; /* float8/float8.h */
     node.edges = run->tape.edges.len;
     for (unsigned i = 0; i < n_edges; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));

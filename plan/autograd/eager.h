@@ -7,7 +7,7 @@
  * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
  * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
- * Files: eager.c tensors and forward; autograd.c the engine; differentiate.c one backward per op
+ * Files: eager.c tensors and forward; autograd.c the engine; differentiate/ one backward per op
  * kind, saved.c what it keeps for it; ../flavours/; ../optimizer/; ../build.c puts the sections
  * together.
  */
@@ -54,7 +54,7 @@ typedef struct {
 
 typedef struct {
     uint32_t op;             /* graph op; PLAN_NONE: the identity at a unit's entrance */
-    uint32_t unit;           /* of that identity; PLAN_NONE: what a stage was given (stages.h) */
+    uint32_t unit;           /* of that identity; PLAN_NONE: what a stage was given */
     bool flat;               /* instead: the split of the unit's flat parameter */
     uint32_t module;         /* that ran when it was split */
     uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it; or,
@@ -167,7 +167,7 @@ static inline void plan_run_hook_at(PlanRun *run, PlanPlaceHook *hook, uint32_t 
 extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
     plan_flavour_fsdp2, plan_flavour_zero1;
 
-/* What a linear layer in float8 has cast of its input (float8.h), for others that take it too. */
+/* What a linear layer in float8 has cast of its input (float8/), for others that take it too. */
 typedef struct {
     uint32_t value; /* PLAN_NONE: nothing */
     bool turned;
@@ -180,7 +180,7 @@ typedef struct {
                        .kept = PLAN_NO_TENSOR,                                                     \
                        .kept_scale = PLAN_NO_TENSOR})
 
-/* Of asynchronous tensor parallel (shared-async.h): a product of all rows of a, [m, ...], and b, by
+/* Of asynchronous tensor parallel (shared/async.h): a product of all rows of a, [m, ...], and b, by
  * parts of these rows. Scales are of float8, and b8 is what holds b, if a tensor does. */
 typedef struct {
     PlanOpKind kind;
@@ -250,7 +250,7 @@ struct _PlanRun {
     uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
     bool *is_checkpointed;    /* by module */
     uint32_t n_checkpointed;
-    const char *const *lanes; /* of the flavour; those of offload.c or stages.c follow them, */
+    const char *const *lanes; /* of the flavour; those of offload.c or stages/ follow them, */
     uint32_t n_flavour_lanes;
     uint8_t ring_lane, async_lane, expert_lane; /* and these, where they are used */
     uint32_t *unit_of_parameter;
@@ -274,9 +274,9 @@ struct _PlanRun {
     PLAN_VECTOR(uint32_t) late;    /* parameters whose gradients a program hands over at its end */
     PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
-    PlanTensor sent;     /* of exchange.h: what others are given, until it is waited for, and ... */
-    uint32_t sent_event; /* ... when they have it */
-    struct _PlanStages *stages; /* of stages.h; NULL: one stage has all layers */
+    PlanTensor sent; /* of shared/exchange.h: what others are given, until waited for, and ... */
+    uint32_t sent_event;        /* ... when they have it */
+    struct _PlanStages *stages; /* of stages/; NULL: one stage has all layers */
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
@@ -336,7 +336,8 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
     plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
 }
 
-/* What a functional all-reduce over the tensor axis makes of x, in a new tensor (shared.c). */
+/* What a functional all-reduce over the tensor axis makes of x, in a new tensor
+ * (shared/shared.c). */
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
 /* What this rank has of a parameter's gradient where ranks share layers: the sum of what each has
  * made of its own tokens, or of a whole table's the rows that are its own; PLAN_NO_TENSOR: the

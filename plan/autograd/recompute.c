@@ -8,10 +8,10 @@
  * what was copied to the host: of experts that ranks share.
  */
 #include "plan/autograd/eager.h"
-#include "plan/autograd/exchange.h"
-#include "plan/autograd/float8.h"
+#include "plan/autograd/float8/float8.h"
 #include "plan/autograd/offload.h"
-#include "plan/autograd/shared.h"
+#include "plan/autograd/shared/exchange.h"
+#include "plan/autograd/shared/shared.h"
 #include "plan/autograd/traced.h"
 
 /* ---- what is kept --------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "plan/flavours/fsdp2.h"
 
 #include "plan/autograd/offload.h"
-#include "plan/autograd/ring.h"
+#include "plan/autograd/shared/ring.h"
 #include "plan/flavours/construct.h"
 #include "plan/units.h"
 #include "plan/whole.h"

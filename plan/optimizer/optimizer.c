@@ -2,7 +2,7 @@
 #include "plan/optimizer/optimizer.h"
 
 #include "plan/autograd/offload.h"
-#include "plan/autograd/stages.h"
+#include "plan/autograd/stages/stages.h"
 #include "plan/optimizer/scaler.h"
 
 /* ---- launches over lists --------------------------------------------------------------------- */

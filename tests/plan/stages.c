@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "models/stages.h"
-#include "plan/autograd/schedule.h"
+#include "plan/autograd/stages/schedule.h"
 #include "plan/check.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"

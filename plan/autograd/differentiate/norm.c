@@ -1,0 +1,126 @@
+/* plan/autograd/differentiate/norm.c - the backward of a norm that is written out in PyTorch's ops.
+ *
+ * What was broadcast forward has its gradient made whole first and summed then; powers go through
+ * tensors of their own, as PyTorch's derivatives do.
+ */
+#include "plan/autograd/backward.h"
+
+static void launch_unary(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
+                         const double *op_attrs, PlanTensor from, PlanTensor to) {
+    begin(b, kind, op_dims, op_attrs);
+    operand(b, from);
+    operand(b, to);
+    launch(b);
+}
+
+/* dy times the factor that is not broadcast, before it is summed. */
+static PlanTensor whole_product(const PlanBackward *b, const char *name) {
+    PlanTensor whole = in_dtype_of_result(b, 0, name);
+    begin(b, PLAN_OP_MUL, (int64_t[]){(int64_t)whole.elements}, NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 0);
+    operand(b, whole);
+    launch(b);
+    return whole;
+}
+
+static void product_with_broadcast(const PlanBackward *b, bool by_column) {
+    b->dx[0] = in_dtype_of_result(b, 0, "dx");
+    begin(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* The second factor's gradient is made first; the broadcast one's is summed when both are made. */
+void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
+    double one = 1;
+    PlanTensor whole = PLAN_NO_TENSOR;
+    bool broadcast_first = !by_column && b->run->graph->weight_first;
+    if (wanted(b, 0) && broadcast_first) {
+        product_with_broadcast(b, by_column);
+    }
+    if (wanted(b, 1)) {
+        whole = whole_product(b, by_column ? "dcolumn_whole" : "drow_whole");
+    }
+    if (wanted(b, 0) && !broadcast_first) {
+        product_with_broadcast(b, by_column);
+    }
+    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
+        plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
+    }
+    if (!wanted(b, 1)) {
+        return;
+    }
+    if (by_column && dim(b, 1) == 1) {
+        b->dx[1] = whole; /* one column: nothing was broadcast */
+        return;
+    }
+    if (!broadcast_first) {
+        plan_give_own_dtype(b, 0); /* the engine takes one input after the other */
+    }
+    b->dx[1] = in_dtype_of_result(b, 1, by_column ? "dcolumn" : "drow");
+    if (by_column) {
+        launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[1]);
+    } else {
+        launch_unary(b, PLAN_OP_SUM_ROWS, dims(b), NULL, whole, b->dx[1]);
+    }
+    plan_run_unref(b->run, whole);
+}
+
+void plan_sum_columns_backward(const PlanBackward *b) {
+    b->dx[0] = like_input(b, 0, "dx");
+    launch_unary(b, PLAN_OP_SPREAD, dims(b), attrs(b), b->dy[0], b->dx[0]);
+}
+
+static PlanTensor joined(const PlanBackward *b, PlanTensor left, PlanTensor right) {
+    PlanTensor product = like_input(b, 0, "dx");
+    begin(b, PLAN_OP_MUL, dims(b), NULL);
+    operand(b, left);
+    operand(b, right);
+    operand(b, product);
+    launch(b);
+    return product;
+}
+
+/* A kept value to a power. */
+static PlanTensor power_of(const PlanBackward *b, unsigned value, double exponent,
+                           const char *name) {
+    PlanTensor power = like_input(b, 0, name);
+    begin(b, PLAN_OP_POWER, dims(b), &exponent);
+    value_operand(b, value);
+    operand(b, power);
+    launch(b);
+    return power;
+}
+
+/* x^p, p > 0: dy (p x^(p - 1)). */
+static void power_of_input(const PlanBackward *b, double exponent) {
+    PlanTensor power = power_of(b, 0, exponent - 1, "power");
+    PlanTensor slope = like_input(b, 0, "slope");
+    launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &exponent, power, slope);
+    b->dx[0] = joined(b, b->dy[0], slope);
+    plan_run_unref(b->run, slope);
+    plan_run_unref(b->run, power);
+}
+
+/* x^(-1/2) = y, which is kept instead of x: (-dy / 2) y^3. */
+static void reciprocal_root(const PlanBackward *b) {
+    double minus_half = -0.5;
+    PlanTensor cube = power_of(b, 1, 3, "cube");
+    PlanTensor half = like_input(b, 0, "half");
+    launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &minus_half, b->dy[0], half);
+    b->dx[0] = joined(b, half, cube);
+    plan_run_unref(b->run, half);
+    plan_run_unref(b->run, cube);
+}
+
+void plan_power_backward(const PlanBackward *b) {
+    double exponent = attrs(b)[0];
+    if (exponent < 0) {
+        reciprocal_root(b);
+    } else {
+        power_of_input(b, exponent);
+    }
+}

@@ -1,0 +1,297 @@
+#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/words.h"
+
+static const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_graph_float8_linear_of(run->graph, op);
+}
+
+bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op) {
+    if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+        return false;
+    }
+    int64_t maker = plan_graph_float8_linear_of(graph, op)->maker;
+    return maker >= 0 && plan_graph_at(graph->ops, PlanGraphOp, maker)->kind == PLAN_OP_SWIGLU;
+}
+
+static uint32_t x_of(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_graph_ref(run->graph, op->values);
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+static void cast_input(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraphFloat8Linear *d = shape_of(run, op);
+    PlanFloat8Source x = plan_float8_of_tensor(run, plan_run_value(run, x_of(run, op)));
+    PlanTensor scale, made;
+    if (plan_float8_by_rows(run)) {
+        made = plan_float8_cast_rows(run, &x, (uint64_t)d->m, &scale);
+    } else {
+        scale = plan_float8_scale(run, &x, 1, d->maker >= 0);
+        made = plan_float8_cast(run, &x, scale, PLAN_E4M3, true, false).as_is;
+    }
+    plan_float8_leave_cast(run, x_of(run, op), false, made, scale);
+}
+
+/* What is cast of a weight is what backward casts, unless it is by rows, and is left for it by a
+ * block that is computed again; and by each under FSDP1, whose parameters are views, so that the
+ * compiler keeps the half of one rather than the whole. */
+static void give_weight(PlanRun *run, const PlanGraphOp *op, PlanTensor w8) {
+    bool is_left = run->builder.phase == PLAN_PHASE_RECOMPUTE || run->flavour->flatten;
+    if (is_left && !plan_float8_by_rows(run)) {
+        plan_run_give(run, op, 2, w8);
+        return;
+    }
+    plan_run_give(run, op, 2, PLAN_NO_TENSOR);
+    plan_run_unref(run, w8);
+}
+
+static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8,
+                             PlanTensor w_scale) {
+    const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
+                                            plan_graph_ref(run->graph, op->values + op->n_inputs));
+    PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
+    plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), run->float8.cast,
+                         run->float8.scale, w8, w_scale, made);
+    return made;
+}
+
+static void forward_of_gathered(PlanRun *run, const PlanGraphOp *op, PlanOperand scale) {
+    PlanFloat8Source w = plan_float8_of_weight(run, op);
+    PlanTensor w_scale = plan_float8_inverse(run, scale, 1);
+    plan_run_give(run, op, 0, multiplied(run, op, w.x, w_scale));
+    plan_run_give(run, op, 1, w_scale);
+    if (plan_float8_keeps_copy(run, op)) {
+        plan_run_give(run, op, 2, plan_float8_turn(run, &w, PLAN_E4M3));
+    } else {
+        plan_run_give(run, op, 2, PLAN_NO_TENSOR);
+    }
+}
+
+static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
+    PlanFloat8Source w = plan_float8_of_weight(run, op);
+    PlanTensor w_scale, w8;
+    if (plan_float8_by_rows(run)) {
+        w8 = plan_float8_cast_rows(run, &w, (uint64_t)shape_of(run, op)->n, &w_scale);
+    } else {
+        w_scale = plan_float8_scale(run, &w, 1, false);
+        w8 = plan_float8_cast(run, &w, w_scale, PLAN_E4M3, true, false).as_is;
+    }
+    plan_run_give(run, op, 0, multiplied(run, op, plan_run_operand_of(run, w8), w_scale));
+    plan_run_give(run, op, 1, w_scale);
+    give_weight(run, op, w8);
+}
+
+void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
+    if (run->graph->tensor > 1) {
+        plan_float8_shared_forward(run, op);
+        return;
+    }
+    PlanOperand scale = plan_float8_gathered_scale(run, op);
+    if (!plan_float8_has_cast(run, op, false)) {
+        cast_input(run, op);
+    }
+    if (scale.buffer != PLAN_NONE) {
+        forward_of_gathered(run, op, scale);
+    } else {
+        forward_of_cast(run, op);
+    }
+    if (!shape_of(run, op)->again) {
+        plan_float8_forget(run);
+    }
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+/* What reads the layer's result, through views of it. */
+static const PlanGraphOp *reader_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs);
+    const PlanGraphOp *end = plan_graph_at(graph->ops, PlanGraphOp, graph->ops->len - 1) + 1;
+    for (const PlanGraphOp *next = op + 1; next < end; next++) {
+        for (unsigned i = 0; i < next->n_inputs; i++) {
+            if (plan_graph_ref(graph, next->values + i) != value) {
+                continue;
+            }
+            if ((PlanGraphView)next->kind != PLAN_GRAPH_HEADS) {
+                return next;
+            }
+            value = plan_graph_ref(graph, next->values + next->n_inputs);
+        }
+    }
+    return NULL;
+}
+
+/* A kernel of the compiler's makes the gradient, and looks for the largest number. A block is given
+ * its own result's, and attention's are another's. */
+bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp *op) {
+    const PlanGraphOp *reader = reader_of(graph, op);
+    return reader && reader->kind < PLAN_N_OP_KINDS && reader->kind != PLAN_OP_ADD &&
+           plan_op_info((PlanOpKind)reader->kind)->op_class == PLAN_CLASS_MEMORY;
+}
+
+typedef struct {
+    PlanTensor as_is, as_is_scale, turned, turned_scale;
+} Gradient;
+
+static Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanFloat8Source dy = plan_float8_of_tensor(b->run, b->dy[0]);
+    Gradient g;
+    if (plan_float8_by_rows(b->run)) {
+        g.as_is = plan_float8_cast_rows(b->run, &dy, (uint64_t)d->m, &g.as_is_scale);
+        g.turned_scale = plan_float8_scale(b->run, &dy, (uint64_t)d->n, false);
+        g.turned = plan_float8_cast(b->run, &dy, g.turned_scale, PLAN_E4M3, false, true).turned;
+        return g;
+    }
+    bool found = plan_float8_gradient_is_searched(b->run->graph, b->op);
+    g.as_is_scale = g.turned_scale = plan_float8_scale(b->run, &dy, 1, found);
+    plan_run_ref(b->run, g.turned_scale);
+    PlanFloat8Casts casts = plan_float8_cast(b->run, &dy, g.as_is_scale, PLAN_E5M2, true, true);
+    g.as_is = casts.as_is;
+    g.turned = casts.turned;
+    return g;
+}
+
+/* The weight as the product of dx takes it, and its scale. */
+typedef struct {
+    PlanTensor numbers, scale;
+} Weight;
+
+static Weight weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    Weight weight;
+    PlanFloat8Source w = plan_float8_of_weight(run, b->op);
+    PlanOperand gathered = plan_float8_gathered_scale(run, b->op);
+    bool is_gathered = gathered.buffer != PLAN_NONE;
+    bool has_kept = run->tape.nodes.items[b->node].n_saved && !plan_float8_by_rows(run);
+    weight.scale =
+        has_kept ? plan_run_ref(run, plan_run_value(run, value_at(b, 3)))
+        : is_gathered
+            ? plan_float8_inverse(run, gathered, 1)
+            : plan_float8_scale(run, &w, plan_float8_by_rows(run) ? (uint64_t)d->k : 1, false);
+    PlanTensor left = has_kept ? plan_run_value(run, value_at(b, 4)) : PLAN_NO_TENSOR;
+    weight.numbers = left.storage != PLAN_NONE ? plan_run_ref(run, left)
+                     : is_gathered
+                         ? plan_float8_turn(run, &w, PLAN_E4M3)
+                         : plan_float8_cast(run, &w, weight.scale, PLAN_E4M3, true, false).as_is;
+    return weight;
+}
+
+static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Gradient *g) {
+    Weight w = weight_for_dx(b, d);
+    b->dx[0] = like_input(b, 0, "dx");
+    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, g->as_is, g->as_is_scale,
+                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0]);
+    plan_run_unref(b->run, w.numbers);
+    plan_run_unref(b->run, w.scale);
+}
+
+/* What x is made of: itself, where it is kept. */
+PlanFloat8Source plan_float8_made_of(const PlanBackward *b) {
+    const PlanGraph *graph = b->run->graph;
+    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
+    PlanFloat8Source x = {.more = plan_float8_nothing, .elements = input(b, 0)->elements};
+    if (d->maker < 0) {
+        return plan_float8_of_tensor(b->run, plan_run_value(b->run, value_at(b, 0)));
+    }
+    const PlanGraphOp *maker = plan_graph_at(graph->ops, PlanGraphOp, d->maker);
+    unsigned at = maker->kind == PLAN_OP_ADD_RMSNORM ? maker->n_inputs : 0;
+    x.x = plan_run_operand_of(b->run,
+                              plan_run_value(b->run, plan_graph_ref(graph, maker->values + at)));
+    if (maker->kind == PLAN_OP_SWIGLU) {
+        x.more = plan_run_operand_of(
+            b->run, plan_run_value(b->run, plan_graph_ref(graph, maker->values + 1)));
+    }
+    return x;
+}
+
+/* Tensorwise, ranks that share what SwiGLU makes have one scale for all of it. */
+static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, uint64_t columns,
+                               bool found) {
+    if (plan_float8_by_rows(run) || run->graph->tensor == 1) {
+        return plan_float8_scale(run, x, plan_float8_by_rows(run) ? columns : 1, found);
+    }
+    PlanTensor of_all = plan_float8_scale_of_known(run, x, 1, found);
+    PlanTensor scale = plan_float8_inverse(run, plan_run_operand_of(run, of_all), 1);
+    plan_run_unref(run, of_all);
+    return scale;
+}
+
+void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
+    PlanFloat8Source x = plan_float8_made_of(b);
+    PlanTensor scale = scale_for_dw(b->run, &x, (uint64_t)shape_of(b->run, b->op)->k, found);
+    PlanTensor made = plan_float8_cast(b->run, &x, scale, PLAN_E4M3, false, true).turned;
+    plan_float8_leave_cast(b->run, x_of(b->run, b->op), true, made, scale);
+}
+
+static PlanNode *node_of_swiglu(const PlanBackward *b, const PlanGraphFloat8Linear *d,
+                                PlanEdge **ret_edge) {
+    PlanRun *run = b->run;
+    *ret_edge = &run->tape.edges.items[run->tape.nodes.items[b->node].edges];
+    if (d->maker < 0 || (*ret_edge)->node == PLAN_NONE) {
+        return NULL;
+    }
+    PlanNode *node = &run->tape.nodes.items[(*ret_edge)->node];
+    bool is_maker = node->op == (uint32_t)d->maker && node->n_dependencies == 1;
+    return is_maker && plan_float8_follows_swiglu(run->graph, b->op) ? node : NULL;
+}
+
+/* The hidden layer and both gradients are there at once, for one kernel makes all three. */
+bool plan_float8_go_through_swiglu(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    const PlanGraphFloat8Linear *d = shape_of(run, b->op);
+    PlanEdge *edge;
+    PlanNode *node = node_of_swiglu(b, d, &edge);
+    if (!node) {
+        return false;
+    }
+    PlanTensor made[2], hidden = b->dx[0];
+    PlanBackward swiglu = {.run = run,
+                           .node = edge->node,
+                           .op = plan_graph_at(run->graph->ops, PlanGraphOp, node->op),
+                           .dy = (PlanTensor[]){hidden, PLAN_NO_TENSOR, PLAN_NO_TENSOR},
+                           .dx = made};
+    plan_float8_cast_input_turned(b, true);
+    plan_swiglu_backward(&swiglu);
+    plan_run_unref(run, hidden);
+    b->dx[0] = made[0];
+    edge->slot = PLAN_SWIGLU_GIVEN_GATE;
+    run->tape.slots.items[node->slots + PLAN_SWIGLU_GIVEN_UP] = made[1];
+    return true;
+}
+
+/* By rows, torchao has gradients made by the library's product and scaled behind it
+ * (float8_ops.py, addmm_float8_unwrapped): of dx by whatever reads it, of dw by a kernel. */
+void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale) {
+    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
+    PlanTensor x8 = b->run->float8.cast, x_scale = b->run->float8.scale;
+    b->dx[1] = like_input(b, 1, "dw");
+    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, turned, turned_scale,
+                         plan_run_operand_of(b->run, x8), x_scale, b->dx[1]);
+    if (plan_float8_by_rows(b->run)) {
+        plan_float8_begin(b->run, PLAN_OP_FLOAT8_UNSCALE, (int64_t[]){d->n, d->k});
+        plan_run_operand(b->run, turned_scale);
+        plan_run_operand(b->run, x_scale);
+        plan_run_operand(b->run, b->dx[1]);
+        plan_run_launch(b->run);
+    }
+}
+
+void plan_float8_backward(const PlanBackward *b) {
+    if (b->run->graph->tensor > 1) {
+        plan_float8_shared_backward(b);
+        return;
+    }
+    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
+    Gradient g = cast_gradient(b, d);
+    make_dx(b, d, &g);
+    plan_run_unref(b->run, g.as_is);
+    plan_run_unref(b->run, g.as_is_scale);
+    if (!plan_float8_go_through_swiglu(b) && !plan_float8_has_cast(b->run, b->op, true)) {
+        plan_float8_cast_input_turned(b, false);
+    }
+    plan_float8_make_dw(b, g.turned, g.turned_scale);
+    plan_run_unref(b->run, g.turned);
+    plan_run_unref(b->run, g.turned_scale);
+    if (plan_float8_is_first_of_input(b->run, b->op)) {
+        plan_float8_forget(b->run);
+    }
+}

@@ -1,0 +1,48 @@
+/* plan/autograd/float8/float8.h - linear layers in float8, as torchao.float8 makes them (0.18,
+ * dynamic scales) and torch.compile joins their casts with what is around them (2.13; recorded:
+ * tests/oracle/, *-float8-*).
+ *
+ * A layer casts what it is given and its weight, each by a scale that is found anew, and multiplies
+ * what came of that; backward it casts the gradient, the weight and the input again. In memory:
+ *   forward   casts live as long as the product needs them, those of an input as long as the layers
+ *             that share it (q, k and v; gate and up)
+ *   kept      the scale of the weight (tensorwise); no cast (but of a weight, in a block that is
+ *             computed again, and under FSDP1), and not what a norm or SwiGLU made: that is made
+ *             again, cast, from what those keep for themselves
+ *   backward  the gradient as it is and turned; the weight; the input, turned. What SwiGLU made is
+ *             made again in the kernel that makes its gradients.
+ *
+ * Inside autograd/ only.
+ */
+#pragma once
+
+#include "plan/autograd/backward.h"
+
+void plan_float8_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_float8_backward(const PlanBackward *b);
+/* Whether it takes what SwiGLU made, which a block that is computed again need not have: the kernel
+ * of SwiGLU's gradients makes it. */
+bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op);
+/* Of layers that ranks share (shared.c): tokens and gradients that are gathered in float8;
+ * what a layer casts again whose result was kept; whether its weight's scale is kept in a block
+ * that is computed again, for a compiler repeats no collective; by rows, whether it asks for its
+ * input again, which no gather made. */
+void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op);
+void plan_float8_gather_gradient(const PlanBackward *b);
+void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
+/* Of one whose result nobody asks for again, the scales alone. */
+void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op);
+bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op);
+PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op);
+PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op);
+bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op);
+/* Lets go of a cast that a layer left for another, which does not run. */
+void plan_float8_forget(PlanRun *run);
+
+/* What SwiGLU's node is given: the gradient of its result, or, made already, those of gate and up.
+ */
+enum {
+    PLAN_SWIGLU_GIVEN_RESULT,
+    PLAN_SWIGLU_GIVEN_GATE,
+    PLAN_SWIGLU_GIVEN_UP
+};

@@ -1,0 +1,503 @@
+/* plan/autograd/float8/shared.c - linear layers in float8 that the ranks of the tensor axis share,
+ * in blocks that torch.compile compiles (torchao 0.18, PyTorch 2.13; recorded: tests/oracle/,
+ * *-tensor-float8-*).
+ *
+ * Tensorwise (torchao's Float8ColwiseParallel and its kind) what ranks gather is cast first: tokens
+ * in e4m3 before q, k and v and before gate and up, gradients in e5m2 before down and o. By rows
+ * tokens and gradients are gathered in bf16 and cast by whoever has them. Wherever a scale is of
+ * numbers that several ranks have parts of, its largest number is joined over them, in fp64.
+ *
+ * Unlike a rank's own layers these keep what they cast, for a compiler does not compute collectives
+ * again, nor what hangs on them: of the values that a layer makes (graph.h) the weight's and the
+ * input's cast, as backward's products want them, and their scales.
+ */
+#include "plan/autograd/shared/shared.h"
+#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/words.h"
+#include "plan/autograd/shared/async.h"
+
+/* Of the values of a layer: its inputs, then its outputs. */
+enum {
+    INPUT,
+    WEIGHT,
+    RESULT,
+    WEIGHT_SCALE,
+    WEIGHT_CAST,
+    INPUT_CAST,
+    INPUT_SCALE
+};
+
+static const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_graph_float8_linear_of(run->graph, op);
+}
+
+/* It takes all ranks' tokens and makes some columns; else o or down, whose result is added up. */
+static bool takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
+    uint32_t value = plan_graph_ref(graph, op->values + WEIGHT);
+    uint32_t p = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
+    return plan_graph_at(graph->parameters, PlanGraphParameter, p)->share == PLAN_SHARE_ROWS;
+}
+
+bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op) {
+    return graph->float8 == PLAN_FLOAT8_ROWWISE && !takes_gathered(graph, op) &&
+           plan_graph_float8_linear_of(graph, op)->maker < 0;
+}
+
+/* What forward makes for backward, and not for a block that is computed again. */
+static bool keeps(const PlanRun *run) {
+    return run->builder.phase == PLAN_PHASE_FORWARD && run->checkpoint == PLAN_NONE;
+}
+
+static void give(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
+    plan_run_give(run, op, which - RESULT, made);
+}
+
+static void give_ref(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
+    give(run, op, which, plan_run_ref(run, made));
+}
+
+static PlanTensor inverse_of(PlanRun *run, PlanTensor scale) {
+    return plan_float8_inverse(run, plan_run_operand_of(run, scale), scale.elements);
+}
+
+static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
+    return plan_run_given(run, op, INPUT);
+}
+
+/* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
+
+/* By the scale of all ranks' numbers, whose inverse is the caller's. */
+static PlanTensor cast_own(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
+                           PlanTensor *ret_scale) {
+    PlanFloat8Source source = plan_float8_of_tensor(run, own);
+    PlanTensor scale = dtype == PLAN_E5M2 ? plan_float8_scale_of_all(run, &source, 1, found)
+                                          : plan_float8_scale_of_known(run, &source, 1, found);
+    PlanTensor cast = plan_float8_cast(run, &source, scale, dtype, true, false).as_is;
+    *ret_scale = inverse_of(run, scale);
+    plan_run_unref(run, scale);
+    return cast;
+}
+
+/* Cast and gathered; of several sequences what arrives is put in their order by a copy. */
+static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
+                                    int64_t batch, PlanTensor *ret_scale) {
+    PlanTensor cast = cast_own(run, own, dtype, found, ret_scale);
+    PlanTensor all = plan_shared_of_all(run, cast);
+    plan_run_unref(run, cast);
+    if (batch == 1) {
+        return all;
+    }
+    PlanFloat8Source parts = plan_float8_of_tensor(run, all);
+    PlanTensor in_order = plan_float8_turn(run, &parts, dtype);
+    plan_run_unref(run, all);
+    return in_order;
+}
+
+/* As the layers come that read it, or the one that is given such a gradient. */
+static PlanTensor gathered_in_parts(PlanRun *run, const PlanGraphOp *op, PlanTensor cast) {
+    plan_async_begin_gather(run, op, cast);
+    plan_run_unref(run, cast);
+    return plan_async_gathered(run);
+}
+
+void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
+    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    bool is_norms = d[PLAN_GRAPH_GATHER_IS_NORMS], in_parts = plan_async_gathers(run, op);
+    PlanTensor scale, all;
+    if (in_parts) {
+        PlanTensor cast = cast_own(run, given(run, op), PLAN_E4M3, is_norms, &scale);
+        all = gathered_in_parts(run, op, cast);
+    } else {
+        all = cast_and_gathered(run, given(run, op), PLAN_E4M3, is_norms, d[0], &scale);
+    }
+    uint32_t value = plan_graph_ref(run->graph, op->values + 1);
+    plan_run_give(run, op, 0, all);
+    plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
+    if (keeps(run) && in_parts) {
+        run->float8.kept = plan_async_turned(run);
+    } else if (keeps(run)) {
+        PlanFloat8Source x = plan_float8_of_tensor(run, all);
+        run->float8.kept = plan_float8_turn(run, &x, PLAN_E4M3);
+    }
+}
+
+void plan_float8_gather_gradient(const PlanBackward *b) {
+    plan_run_unref(b->run, b->run->float8_gradient_scale);
+    if (plan_async_gathers(b->run, b->op)) {
+        PlanTensor cast =
+            cast_own(b->run, b->dy[0], PLAN_E5M2, false, &b->run->float8_gradient_scale);
+        b->dx[0] = gathered_in_parts(b->run, b->op, cast);
+        return;
+    }
+    b->dx[0] = cast_and_gathered(b->run, b->dy[0], PLAN_E5M2, false, dim(b, 0),
+                                 &b->run->float8_gradient_scale);
+}
+
+/* What a block that is computed again has of a layer's input until dw asks for it. */
+static PlanTensor input_itself(PlanRun *run, const PlanGraphOp *op) {
+    return run->builder.phase == PLAN_PHASE_RECOMPUTE ? plan_run_ref(run, given(run, op))
+                                                      : PLAN_NO_TENSOR;
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+typedef struct {
+    PlanTensor numbers, scale;
+} Cast;
+
+static void drop(PlanRun *run, const Cast *cast) {
+    plan_run_unref(run, cast->numbers);
+    plan_run_unref(run, cast->scale);
+}
+
+static PlanAsyncProduct product_of(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
+                                   PlanTensor scale, const Cast *w, PlanTensor made) {
+    return (PlanAsyncProduct){.kind = kind,
+                              .m = d->m,
+                              .n = d->n,
+                              .k = d->k,
+                              .b = plan_run_operand_of(run, w->numbers),
+                              .a_scale = scale,
+                              .b8 = w->numbers,
+                              .b_scale = w->scale,
+                              .made = made};
+}
+
+static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x, const Cast *w) {
+    PlanTensor by_parts;
+    PlanAsyncProduct product =
+        product_of(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->scale, w, PLAN_NO_TENSOR);
+    if (run->graph->async_tensor && plan_async_multiply(run, op, x->numbers, product, &by_parts)) {
+        return by_parts;
+    }
+    const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
+                                            plan_graph_ref(run->graph, op->values + RESULT));
+    PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
+    plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->numbers, x->scale,
+                         plan_run_operand_of(run, w->numbers), w->scale, made);
+    return made;
+}
+
+/* By the largest number of each of several groups, of which each rank has a part. */
+static Cast cast_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales, bool found,
+                        PlanTensor *ret_turned) {
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, scales, found);
+    PlanFloat8Casts casts =
+        plan_float8_cast(run, source, of_all, PLAN_E4M3, true, ret_turned != NULL);
+    Cast cast = {casts.as_is, inverse_of(run, of_all)};
+    plan_run_unref(run, of_all);
+    if (ret_turned) {
+        *ret_turned = casts.turned;
+    }
+    return cast;
+}
+
+static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
+    bool takes_all = takes_gathered(run->graph, op), is_kept = keeps(run);
+    PlanTensor x_turned = PLAN_NO_TENSOR, w_turned = PLAN_NO_TENSOR;
+    Cast x;
+    if (takes_all) {
+        x = (Cast){plan_run_ref(run, run->float8.cast), plan_run_ref(run, run->float8.scale)};
+        x_turned = is_kept ? plan_run_ref(run, run->float8.kept) : input_itself(run, op);
+    } else {
+        PlanFloat8Source source = plan_float8_of_tensor(run, given(run, op));
+        x = cast_of_all(run, &source, 1, shape_of(run, op)->maker >= 0, is_kept ? &x_turned : NULL);
+        x_turned = is_kept ? x_turned : input_itself(run, op);
+    }
+    PlanFloat8Source weight = plan_float8_of_weight(run, op);
+    Cast w = cast_of_all(run, &weight, 1, false, is_kept ? &w_turned : NULL);
+    give(run, op, RESULT, multiplied(run, op, &x, &w));
+    give_ref(run, op, WEIGHT_SCALE, w.scale);
+    give(run, op, WEIGHT_CAST, w_turned);
+    give(run, op, INPUT_CAST, x_turned);
+    give_ref(run, op, INPUT_SCALE, x.scale);
+    drop(run, &x);
+    drop(run, &w);
+}
+
+/* What has the layer's input for dw: a cast by columns, or by a block that is computed again the
+ * input itself. */
+static void leave_rows_of_input(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraphFloat8Linear *d = shape_of(run, op);
+    PlanFloat8Source x = plan_float8_of_tensor(run, given(run, op));
+    PlanTensor scale, made = plan_float8_cast_rows(run, &x, (uint64_t)d->m, &scale);
+    plan_float8_leave_cast(run, plan_graph_ref(run->graph, op->values), false, made, scale);
+    if (keeps(run)) {
+        run->float8.kept_scale =
+            plan_float8_scale_as(run, &x, (uint64_t)d->k, run->graph->dtype, false);
+        run->float8.kept =
+            plan_float8_cast(run, &x, run->float8.kept_scale, PLAN_E4M3, false, true).turned;
+    }
+}
+
+/* By columns a weight's rows, which ranks share: its scale is joined in forward, and once more in
+ * backward where the cast is not kept. */
+static void give_weight_for_dx(PlanRun *run, const PlanGraphOp *op) {
+    PlanFloat8Source weight = plan_float8_of_weight(run, op);
+    PlanTensor turned = PLAN_NO_TENSOR, scale = PLAN_NO_TENSOR;
+    if (run->builder.phase == PLAN_PHASE_FORWARD) {
+        PlanTensor of_all =
+            plan_float8_scale_of_all(run, &weight, (uint64_t)shape_of(run, op)->k, false);
+        if (keeps(run) && plan_float8_keeps_copy(run, op)) {
+            turned = plan_float8_cast(run, &weight, of_all, PLAN_E4M3, false, true).turned;
+        }
+        scale = inverse_of(run, of_all);
+        plan_run_unref(run, of_all);
+    }
+    give(run, op, WEIGHT_SCALE, scale);
+    give(run, op, WEIGHT_CAST, turned);
+}
+
+static void forward_of_columns(PlanRun *run, const PlanGraphOp *op) {
+    if (!plan_float8_has_cast(run, op, false)) {
+        leave_rows_of_input(run, op);
+    }
+    Cast x = {run->float8.cast, run->float8.scale}, w;
+    PlanFloat8Source weight = plan_float8_of_weight(run, op);
+    w.numbers = plan_float8_cast_rows(run, &weight, (uint64_t)shape_of(run, op)->n, &w.scale);
+    give(run, op, RESULT, multiplied(run, op, &x, &w));
+    drop(run, &w);
+    give_weight_for_dx(run, op);
+    give(run, op, INPUT_CAST,
+         keeps(run) ? plan_run_ref(run, run->float8.kept) : input_itself(run, op));
+    give_ref(run, op, INPUT_SCALE, keeps(run) ? run->float8.kept_scale : run->float8.scale);
+}
+
+static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraphFloat8Linear *d = shape_of(run, op);
+    PlanFloat8Source source = plan_float8_of_tensor(run, given(run, op));
+    Cast x = cast_of_all(run, &source, (uint64_t)d->m, d->maker >= 0, NULL);
+    PlanFloat8Source weight = plan_float8_of_weight(run, op);
+    Cast w = cast_of_all(run, &weight, (uint64_t)d->n, false, NULL);
+    give(run, op, RESULT, multiplied(run, op, &x, &w));
+    drop(run, &x);
+    drop(run, &w);
+    PlanTensor scale = PLAN_NO_TENSOR, turned = PLAN_NO_TENSOR;
+    if (keeps(run)) {
+        scale = plan_float8_scale_as(run, &weight, (uint64_t)d->k, run->graph->dtype, false);
+        turned = plan_float8_cast(run, &weight, scale, PLAN_E4M3, false, true).turned;
+        if (!plan_float8_keeps_copy(run, op)) { /* of the weight itself it is found again */
+            plan_run_unref(run, scale);
+            scale = PLAN_NO_TENSOR;
+        }
+    }
+    give(run, op, WEIGHT_SCALE, scale);
+    give(run, op, WEIGHT_CAST, turned);
+    give(run, op, INPUT_CAST, PLAN_NO_TENSOR);
+    give(run, op, INPUT_SCALE, PLAN_NO_TENSOR);
+}
+
+static void forget_behind_last(PlanRun *run, const PlanGraphOp *op) {
+    if (takes_gathered(run->graph, op) && !shape_of(run, op)->again) {
+        plan_float8_forget(run);
+    }
+}
+
+void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op) {
+    if (!plan_float8_by_rows(run)) {
+        tensorwise_forward(run, op);
+    } else if (takes_gathered(run->graph, op)) {
+        forward_of_columns(run, op);
+    } else {
+        forward_of_rows(run, op);
+    }
+    forget_behind_last(run, op);
+}
+
+PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op) {
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + WEIGHT_SCALE));
+}
+
+PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op) {
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + INPUT_SCALE));
+}
+
+static PlanTensor inverse_again(PlanRun *run, const PlanFloat8Source *source) {
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, 1, false);
+    PlanTensor scale = inverse_of(run, of_all);
+    plan_run_unref(run, of_all);
+    return scale;
+}
+
+/* By rows backward finds them itself. */
+void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
+    if (plan_float8_by_rows(run)) {
+        return;
+    }
+    PlanFloat8Source x = plan_float8_of_tensor(run, given(run, op));
+    PlanFloat8Source w = plan_float8_of_weight(run, op);
+    give(run, op, INPUT_SCALE, inverse_again(run, &x));
+    give_ref(run, op, INPUT_CAST, given(run, op));
+    give(run, op, WEIGHT_SCALE, inverse_again(run, &w));
+}
+
+/* Its result was kept, but not what it cast. */
+void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
+    if (!plan_float8_by_rows(run)) {
+        PlanFloat8Source weight = plan_float8_of_weight(run, op);
+        plan_run_unref(run, plan_float8_scale_of_known(run, &weight, 1, false));
+    }
+    give_ref(run, op, INPUT_CAST,
+             takes_gathered(run->graph, op) || !plan_float8_by_rows(run) ? given(run, op)
+                                                                         : PLAN_NO_TENSOR);
+    forget_behind_last(run, op);
+}
+
+bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op) {
+    return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->tensor > 1 &&
+           plan_float8_by_rows(run) && takes_gathered(run->graph, op);
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+typedef struct {
+    Cast as_is, turned;
+} Gradient;
+
+static Gradient gathered_gradient(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8_gradient_scale}};
+    PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
+    g.turned.numbers = plan_float8_turn(run, &dy, PLAN_E5M2);
+    g.turned.scale = plan_run_ref(run, g.as_is.scale);
+    run->float8_gradient_scale = PLAN_NO_TENSOR;
+    return g;
+}
+
+static Gradient tensorwise_gradient(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    if (!takes_gathered(run->graph, b->op)) {
+        return gathered_gradient(b);
+    }
+    PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
+    bool found = plan_float8_gradient_is_searched(run->graph, b->op);
+    PlanTensor of_all = plan_float8_scale_of_all(run, &dy, 1, found);
+    PlanFloat8Casts casts = plan_float8_cast(run, &dy, of_all, PLAN_E5M2, true, true);
+    PlanTensor scale = inverse_of(run, of_all);
+    plan_run_unref(run, of_all);
+    return (Gradient){{casts.as_is, scale}, {casts.turned, plan_run_ref(run, scale)}};
+}
+
+static Gradient gradient_by_rows(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    Gradient g;
+    PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
+    if (takes_gathered(run->graph, b->op)) {
+        bool found = plan_float8_gradient_is_searched(run->graph, b->op);
+        g.as_is = cast_of_all(run, &dy, (uint64_t)d->m, found, NULL);
+    } else {
+        g.as_is.numbers = plan_float8_cast_rows(run, &dy, (uint64_t)d->m, &g.as_is.scale);
+    }
+    g.turned.scale = plan_float8_scale(run, &dy, (uint64_t)d->n, false);
+    g.turned.numbers = plan_float8_cast(run, &dy, g.turned.scale, PLAN_E4M3, false, true).turned;
+    return g;
+}
+
+static PlanTensor saved(const PlanBackward *b, unsigned which) {
+    bool has_saved = b->run->tape.nodes.items[b->node].n_saved;
+    return has_saved ? plan_run_value(b->run, value_at(b, which)) : PLAN_NO_TENSOR;
+}
+
+static bool is_there(PlanTensor x) {
+    return x.storage != PLAN_NONE;
+}
+
+/* Where forward left no scale, one is found: of all ranks' numbers, or of a weight's columns that
+ * this rank has whole. */
+static PlanTensor scale_for_dx(const PlanBackward *b, const PlanFloat8Source *weight,
+                               const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    bool by_rows = plan_float8_by_rows(run);
+    if (by_rows && !takes_gathered(run->graph, b->op)) {
+        return plan_float8_scale(run, weight, (uint64_t)d->k, false);
+    }
+    PlanTensor of_all =
+        plan_float8_scale_of_known(run, weight, by_rows ? (uint64_t)d->k : 1, false);
+    PlanTensor scale = inverse_of(run, of_all);
+    plan_run_unref(run, of_all);
+    return scale;
+}
+
+static Cast weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    PlanTensor scale = saved(b, WEIGHT_SCALE), numbers = saved(b, WEIGHT_CAST);
+    PlanFloat8Source weight = plan_float8_of_weight(run, b->op);
+    bool is_joined_again = plan_float8_by_rows(run) && !is_there(numbers);
+    Cast w = {plan_run_ref(run, numbers), is_there(scale) && !is_joined_again
+                                              ? plan_run_ref(run, scale)
+                                              : scale_for_dx(b, &weight, d)};
+    if (!is_there(numbers)) {
+        w.numbers = plan_float8_cast(run, &weight, w.scale, PLAN_E4M3, true, false).as_is;
+    }
+    return w;
+}
+
+static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Cast *dy) {
+    Cast w = weight_for_dx(b, d);
+    b->dx[0] = plan_run_new_tensor(b->run, input(b, INPUT)->elements, b->run->graph->dtype, "dx");
+    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, dy->numbers, dy->scale,
+                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0]);
+    drop(b->run, &w);
+}
+
+static void leave(const PlanBackward *b, PlanTensor numbers, PlanTensor scale) {
+    plan_float8_leave_cast(b->run, value_at(b, INPUT), true, numbers, scale);
+}
+
+/* What was cast, or was not before a block was computed again. */
+static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    PlanTensor x = saved(b, INPUT_CAST), scale = saved(b, INPUT_SCALE);
+    PlanFloat8Source source = plan_float8_of_tensor(run, x);
+    PlanDtype dtype = plan_run_dtype_of(run, x);
+    bool again = run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
+    if (!again) {
+        leave(b, plan_run_ref(run, x), plan_run_ref(run, scale));
+    } else if (plan_dtype_is_float8(dtype)) {
+        leave(b, plan_float8_turn(run, &source, dtype), plan_run_ref(run, scale));
+    } else {
+        PlanTensor found = plan_float8_by_rows(run)
+                               ? plan_float8_scale(run, &source, (uint64_t)d->k, false)
+                               : plan_run_ref(run, scale);
+        leave(b, plan_float8_cast(run, &source, found, PLAN_E4M3, false, true).turned, found);
+    }
+}
+
+static void cast_input_for_dw(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    if (is_there(saved(b, INPUT_CAST))) {
+        if (!plan_float8_has_cast(b->run, b->op, true)) {
+            cast_kept_input(b, d);
+        }
+    } else if (!plan_float8_go_through_swiglu(b)) {
+        plan_float8_cast_input_turned(b, false);
+    }
+}
+
+static void make_dx_as_gathered(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+    PlanRun *run = b->run;
+    Cast w = weight_for_dx(b, d);
+    b->dx[0] = plan_run_new_tensor(run, input(b, INPUT)->elements, run->graph->dtype, "dx");
+    PlanAsyncProduct product =
+        product_of(run, PLAN_OP_FLOAT8_LINEAR_DX, d, run->float8_gradient_scale, &w, b->dx[0]);
+    plan_async_make_dx(run, &product);
+    drop(run, &w);
+}
+
+void plan_float8_shared_backward(const PlanBackward *b) {
+    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
+    bool is_made = plan_async_awaits_dx(b->run);
+    if (is_made) {
+        make_dx_as_gathered(b, d);
+    }
+    Gradient g = plan_float8_by_rows(b->run) ? gradient_by_rows(b, d) : tensorwise_gradient(b);
+    if (!is_made) {
+        make_dx(b, d, &g.as_is);
+    }
+    drop(b->run, &g.as_is);
+    cast_input_for_dw(b, d);
+    plan_float8_make_dw(b, g.turned.numbers, g.turned.scale);
+    drop(b->run, &g.turned);
+    if (plan_float8_is_first_of_input(b->run, b->op)) {
+        plan_float8_forget(b->run);
+    }
+}

@@ -1,0 +1,87 @@
+/* plan/autograd/float8/words.h - what linear layers in float8 are written in: where numbers to be
+ * cast lie, the kernels, and what layers of one input leave for each other. float8.c has the layers
+ * of a rank, shared.c those that ranks share, kept.c what a compiler keeps for them.
+ *
+ * Inside autograd/ only.
+ */
+#pragma once
+
+#include "plan/autograd/backward.h"
+
+/* Numbers in 16 bits to be cast: x, or what is made of x and more as they are read. */
+typedef struct {
+    PlanOperand x, more;
+    uint64_t elements;
+} PlanFloat8Source;
+
+typedef struct {
+    PlanTensor as_is, turned;
+} PlanFloat8Casts;
+
+static const PlanOperand plan_float8_nothing = {.buffer = PLAN_NONE};
+
+static inline bool plan_float8_by_rows(const PlanRun *run) {
+    return run->graph->float8 == PLAN_FLOAT8_ROWWISE;
+}
+
+static inline void plan_float8_operand(PlanRun *run, PlanOperand at) {
+    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
+}
+
+static inline void plan_float8_begin(PlanRun *run, PlanOpKind kind, const int64_t *dims) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, NULL);
+}
+
+const PlanGraphValue *plan_float8_weight(const PlanRun *run, const PlanGraphOp *op);
+PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x);
+PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op);
+/* Where the weight is gathered in float8; buffer PLAN_NONE: it is not. */
+PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op);
+
+/* found: whoever makes the numbers looks for the largest as it goes. */
+PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+                             bool found);
+PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+                                PlanDtype dtype, bool found);
+/* In fp64, the largest over the ranks of the tensor axis. */
+PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+                                    bool found);
+/* The same of a weight or what a layer is given, which forward may have looked through, and kept
+ * what it found. */
+PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+                                      bool found);
+PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
+                                 PlanDtype dtype, bool wants_as_is, bool wants_turned);
+PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, uint64_t rows,
+                                 PlanTensor *ret_scale);
+/* What is in float8 already, with rows and columns exchanged. */
+PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype);
+/* What a product divides by is found of the n scales. */
+PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand scale, uint64_t n);
+void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
+                          PlanTensor a, PlanTensor a_scale, PlanOperand b, PlanTensor b_scale,
+                          PlanTensor made);
+
+bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned);
+void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,
+                            PlanTensor scale);
+/* Whether it is the first layer that takes its input, and so the last of these in backward. */
+bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op);
+
+/* Whether a compiler keeps a copy of the weight for backward, for it does not know that it is a
+ * parameter, which would be free to keep. */
+bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op);
+
+/* float8.c's, for layers that ranks share too. Whether a kernel of the compiler's makes the
+ * gradient, and looks for the largest number. */
+bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp *op);
+/* What x is made of: itself, where it is kept. */
+PlanFloat8Source plan_float8_made_of(const PlanBackward *b);
+/* It is left for the layers that share it, and for dw. */
+void plan_float8_cast_input_turned(const PlanBackward *b, bool found);
+/* Where x is SwiGLU's alone: that is made again, and dx[0] becomes the gradient of gate. */
+bool plan_float8_go_through_swiglu(const PlanBackward *b);
+void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale);
+/* shared.c's. */
+void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_float8_shared_backward(const PlanBackward *b);

@@ -1,0 +1,407 @@
+#include "plan/autograd/shared/async.h"
+#include "plan/autograd/shared/shared.h"
+
+const char *const plan_async_lanes[] = {"async", NULL};
+
+enum {
+    LANE_COMPUTE
+};
+
+static PlanAsync *state_of(PlanRun *run) {
+    return &run->async[run->builder.phase == PLAN_PHASE_BACKWARD];
+}
+
+static uint8_t lane_beside(PlanRun *run) {
+    return run->async_lane;
+}
+
+/* ---- what is replaced ----------------------------------------------------------------------- */
+
+static const PlanGraphOp *op_at(const PlanGraph *graph, int64_t i) {
+    return plan_graph_at(graph->ops, PlanGraphOp, i);
+}
+
+static int64_t index_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    return op - op_at(graph, 0);
+}
+
+static uint32_t input_of(const PlanGraph *graph, const PlanGraphOp *op, unsigned i) {
+    return plan_graph_ref(graph, op->values + i);
+}
+
+static uint32_t output_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    return plan_graph_ref(graph, op->values + op->n_inputs);
+}
+
+static bool is_layer(const PlanGraphOp *op) {
+    return op->kind == PLAN_OP_LINEAR || (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
+}
+
+/* Of one sequence the pass knows no gather: no view is between it and its products. */
+static bool has_several(const PlanGraph *graph, const PlanGraphOp *op) {
+    return plan_graph_at(graph->dims, int64_t, op->dims)[0] > 1;
+}
+
+/* By rows bf16 is gathered, and cast behind that. */
+static bool casts_behind(const PlanGraph *graph, const PlanGraphOp *op) {
+    PlanGraphView kind = (PlanGraphView)op->kind;
+    bool is_plain = kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_SCATTER;
+    return graph->float8 != PLAN_FLOAT8_NONE && is_plain;
+}
+
+static bool is_replaced(const PlanGraph *graph, const PlanGraphOp *op) {
+    return graph->async_tensor && plan_graph_is_in_block(graph, op->module);
+}
+
+bool plan_async_gathers(PlanRun *run, const PlanGraphOp *op) {
+    return is_replaced(run->graph, op) && has_several(run->graph, op) &&
+           !casts_behind(run->graph, op);
+}
+
+/* ---- the words ------------------------------------------------------------------------------ */
+
+static void peers(PlanRun *run, PlanOpKind kind, uint64_t elements, uint64_t ahead) {
+    int64_t dims[] = {(int64_t)elements, (int64_t)run->graph->tensor, (int64_t)ahead};
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, dims, NULL);
+}
+
+static void barrier(PlanRun *run, uint8_t lane) {
+    peers(run, PLAN_OP_BARRIER, 1, 0);
+    plan_builder_launch(&run->builder, lane);
+}
+
+/* Part i of what ranks have, its own being 0. */
+static PlanTensor part(PlanRun *run, PlanTensor x, uint64_t i) {
+    uint64_t n = x.elements / run->graph->tensor;
+    return (PlanTensor){x.storage, x.offset + i * n, n};
+}
+
+static uint8_t lane_of_turn(PlanRun *run, uint64_t turn) {
+    return turn % 2 ? lane_beside(run) : LANE_COMPUTE;
+}
+
+static void operand_at(PlanRun *run, PlanOperand at) {
+    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
+}
+
+static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, PlanTensor made,
+                     uint8_t lane) {
+    int64_t dims[] = {p->m / (int64_t)run->graph->tensor, p->n, p->k};
+    plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_NONE, dims, NULL);
+    plan_run_operand(run, a);
+    if (plan_op_is_float8_product(p->kind)) {
+        plan_run_operand(run, p->a_scale);
+    }
+    operand_at(run, p->b);
+    if (plan_op_is_float8_product(p->kind)) {
+        plan_run_operand(run, p->b_scale);
+    } else if (p->kind == PLAN_OP_LINEAR) {
+        operand_at(run, (PlanOperand){.buffer = PLAN_NONE}); /* a bias */
+    }
+    plan_run_operand(run, made);
+    plan_builder_launch(&run->builder, lane);
+}
+
+/* ---- a gather and products ------------------------------------------------------------------ */
+
+/* _pipelined_multi_all_gather_and_consume(): each rank offers its part; then by turns on two lanes
+ * another's is taken and multiplied. */
+static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
+                                const PlanAsyncProduct *products, unsigned n, bool gives_all) {
+    PlanBuilder *builder = &run->builder;
+    uint64_t ranks = run->graph->tensor;
+    barrier(run, LANE_COMPUTE);
+    peers(run, PLAN_OP_OFFER, own.elements, 0);
+    plan_run_operand(run, own);
+    plan_builder_launch(builder, LANE_COMPUTE);
+    barrier(run, LANE_COMPUTE);
+    plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
+    for (uint64_t turn = 0; turn < ranks; turn++) {
+        uint8_t lane = lane_of_turn(run, turn);
+        if (turn > 0) {
+            peers(run, PLAN_OP_PULL, own.elements, turn);
+            plan_run_operand(run, own);
+            plan_run_operand(run, part(run, all, turn));
+            plan_builder_launch(builder, lane);
+        }
+        for (unsigned i = 0; i < n; i++) {
+            multiply(run, &products[i], turn > 0 ? part(run, all, turn) : own,
+                     part(run, products[i].made, turn), lane);
+        }
+    }
+    if (gives_all) {
+        plan_builder_begin_op(builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                              (int64_t[]){(int64_t)own.elements}, NULL);
+        plan_run_operand(run, own);
+        plan_run_operand(run, part(run, all, 0));
+        plan_builder_launch(builder, lane_of_turn(run, ranks));
+    }
+    plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
+    barrier(run, LANE_COMPUTE);
+}
+
+/* What is gathered, for backward in the order of sequences: a whole copy. */
+static void turn(PlanRun *run) {
+    const PlanAsync *a = state_of(run);
+    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, a->gather->dims);
+    int64_t of_parts[] = {d[0], (int64_t)run->graph->tensor, d[1], d[2], true};
+    int64_t of_all[] = {(int64_t)a->all.elements};
+    bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
+    plan_builder_begin_op(&run->builder, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY,
+                          PLAN_AXIS_NONE, is_float8 ? of_all : of_parts, NULL);
+    plan_run_operand(run, a->all);
+    plan_run_operand(run, a->turned);
+    plan_run_launch(run);
+}
+
+void plan_async_begin_gather(PlanRun *run, const PlanGraphOp *gather, PlanTensor own) {
+    g_assert(state_of(run)->own.storage == PLAN_NONE);
+    *state_of(run) = PLAN_NO_ASYNC;
+    state_of(run)->gather = gather;
+    state_of(run)->own = plan_run_ref(run, own);
+    state_of(run)->all = plan_run_new_tensor(run, own.elements * run->graph->tensor,
+                                             plan_run_dtype_of(run, own), "gathered");
+}
+
+PlanTensor plan_async_gathered(PlanRun *run) {
+    return plan_run_ref(run, state_of(run)->all);
+}
+
+PlanTensor plan_async_turned(PlanRun *run) {
+    PlanAsync *a = state_of(run);
+    a->turned = plan_run_new_tensor(run, a->all.elements, plan_run_dtype_of(run, a->all), "turned");
+    return plan_run_ref(run, a->turned);
+}
+
+static void drop_product(PlanRun *run, const PlanAsyncProduct *p) {
+    plan_run_unref(run, p->a_scale);
+    plan_run_unref(run, p->b8);
+    plan_run_unref(run, p->b_scale);
+}
+
+static void end_gather(PlanRun *run, bool gives_all) {
+    PlanAsync *a = state_of(run);
+    gather_and_multiply(run, a->own, a->all, a->products, a->n_products, gives_all);
+    if (a->turned.storage != PLAN_NONE) {
+        turn(run);
+    }
+    for (unsigned i = 0; i < a->n_products; i++) {
+        drop_product(run, &a->products[i]);
+    }
+    plan_run_unref(run, a->own);
+    plan_run_unref(run, a->all);
+    plan_run_unref(run, a->turned);
+    *a = PLAN_NO_ASYNC;
+}
+
+static bool reads_gathered(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    return state_of(run)->gather &&
+           input_of(graph, op, 0) == output_of(graph, state_of(run)->gather);
+}
+
+/* No layer that comes later, and is not left out as what it makes was kept, reads the same. */
+static bool is_last_reader(PlanRun *run, const PlanGraphOp *op) {
+    bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
+    unsigned ahead = 0;
+    for (const PlanGraphOp *next = op + 1; !plan_shared_is_scatter(next); next++) {
+        ahead += is_layer(next);
+        if (is_layer(next) && reads_gathered(run, next) &&
+            !(again && plan_run_keeps_product(run, ahead))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* In 16 bits nothing but these products reads what a block gathers that is computed again. In
+ * float8 the operator gives it anyhow. */
+static bool needs_all(PlanRun *run) {
+    return run->checkpoint == PLAN_NONE || run->graph->float8 != PLAN_FLOAT8_NONE;
+}
+
+/* ---- a product and a scatter ---------------------------------------------------------------- */
+
+static bool waits_for_scatter(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    return index_of(graph, op) + 1 < (int64_t)graph->ops->len && plan_shared_is_scatter(op + 1) &&
+           input_of(graph, op + 1, 0) == output_of(graph, op) && is_replaced(graph, op + 1);
+}
+
+bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op) {
+    return state_of(run)->layer && state_of(run)->layer + 1 == op;
+}
+
+/* _pipelined_produce_and_all2all(): what others will sum up is made first, by turns on two lanes,
+ * and goes while the next is made; then this rank's own. One kernel adds up. */
+static void multiply_and_swap(PlanRun *run, const PlanAsyncProduct *p, PlanTensor x,
+                              PlanTensor partials) {
+    PlanBuilder *builder = &run->builder;
+    uint64_t ranks = run->graph->tensor;
+    barrier(run, LANE_COMPUTE);
+    plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
+    for (uint64_t turn = 1; turn < ranks; turn++) {
+        uint8_t lane = lane_of_turn(run, turn);
+        PlanTensor at = part(run, partials, ranks - turn);
+        multiply(run, p, part(run, x, turn), at, lane);
+        barrier(run, lane);
+        peers(run, PLAN_OP_SWAP, at.elements, ranks - turn);
+        plan_run_operand(run, at);
+        plan_builder_launch(builder, lane);
+        barrier(run, lane);
+    }
+    multiply(run, p, part(run, x, 0), part(run, partials, 0), LANE_COMPUTE);
+    plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
+    barrier(run, LANE_COMPUTE);
+}
+
+PlanTensor plan_async_scatter(PlanRun *run) {
+    PlanAsync *a = state_of(run);
+    const PlanAsyncProduct *p = &a->products[0];
+    uint64_t elements = (uint64_t)(p->m * p->n);
+    PlanTensor partials = plan_run_new_tensor(run, elements, run->graph->dtype, "partials");
+    multiply_and_swap(run, p, a->own, partials);
+    uint64_t rows = run->graph->tensor, cols = elements / rows;
+    PlanTensor y = plan_run_new_tensor(run, cols, run->graph->dtype, "scattered");
+    plan_builder_begin_op(&run->builder, PLAN_OP_SUM_ROWS, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)rows, (int64_t)cols}, NULL);
+    plan_run_operand(run, partials);
+    plan_run_operand(run, y);
+    plan_run_launch(run);
+    plan_run_unref(run, partials);
+    drop_product(run, p);
+    plan_run_unref(run, a->own);
+    *a = PLAN_NO_ASYNC;
+    return y;
+}
+
+/* ---- forward -------------------------------------------------------------------------------- */
+
+static void add_product(PlanRun *run, const PlanAsyncProduct *product) {
+    PlanAsync *a = state_of(run);
+    g_assert(a->n_products < G_N_ELEMENTS(a->products));
+    PlanAsyncProduct *p = &a->products[a->n_products++];
+    *p = *product;
+    plan_run_ref(run, p->a_scale);
+    plan_run_ref(run, p->b8);
+    plan_run_ref(run, p->b_scale);
+}
+
+bool plan_async_multiply(PlanRun *run, const PlanGraphOp *op, PlanTensor x,
+                         PlanAsyncProduct product, PlanTensor *ret_made) {
+    *ret_made = PLAN_NO_TENSOR;
+    if (reads_gathered(run, op)) {
+        *ret_made = product.made =
+            plan_run_new_tensor(run, (uint64_t)(product.m * product.n), run->graph->dtype, "y");
+        add_product(run, &product);
+        if (is_last_reader(run, op)) {
+            end_gather(run, needs_all(run));
+        }
+        return true;
+    }
+    if (waits_for_scatter(run, op)) {
+        *state_of(run) = PLAN_NO_ASYNC;
+        state_of(run)->layer = op;
+        state_of(run)->own = plan_run_ref(run, x);
+        add_product(run, &product);
+        return true;
+    }
+    return false;
+}
+
+/* Of a linear layer in 16 bits, forward or for dx. */
+static PlanAsyncProduct product_of(PlanRun *run, const PlanGraphOp *layer, PlanOpKind kind) {
+    const PlanGraph *graph = run->graph;
+    const int64_t *d = plan_graph_at(graph->dims, int64_t, layer->dims);
+    uint32_t w = plan_graph_at(graph->values, PlanGraphValue, input_of(graph, layer, 1))->parameter;
+    return (PlanAsyncProduct){.kind = kind,
+                              .m = d[0],
+                              .n = d[1],
+                              .k = d[2],
+                              .b = run->flavour->parameter(run, w),
+                              .a_scale = PLAN_NO_TENSOR,
+                              .b8 = PLAN_NO_TENSOR,
+                              .b_scale = PLAN_NO_TENSOR};
+}
+
+bool plan_async_linear(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraph *graph = run->graph;
+    if (!graph->async_tensor || op->kind != PLAN_OP_LINEAR) {
+        return false;
+    }
+    PlanAsyncProduct product = product_of(run, op, PLAN_OP_LINEAR);
+    PlanTensor made, x = plan_run_value(run, input_of(graph, op, 0));
+    if (!plan_async_multiply(run, op, x, product, &made)) {
+        return false;
+    }
+    plan_run_give(run, op, 0, made);
+    return true;
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+static const PlanGraphOp *layer_before(const PlanGraph *graph, const PlanGraphOp *scatter) {
+    const PlanGraphOp *op = scatter - 1;
+    g_assert(is_layer(op) && output_of(graph, op) == input_of(graph, scatter, 0));
+    return op;
+}
+
+/* The block's own gradient comes in the order of sequences; the other a norm's kernel has made, in
+ * that of its parts. */
+static PlanTensor by_parts(const PlanBackward *b, const PlanGraphOp *layer) {
+    PlanRun *run = b->run;
+    PlanTensor dy = b->dy[0];
+    uint32_t x = input_of(run->graph, layer, 0);
+    bool is_blocks = false;
+    for (const PlanGraphOp *op = layer - 1;
+         !plan_shared_is_scatter(op) && op > op_at(run->graph, 0); op--) {
+        is_blocks |= op->kind == PLAN_OP_SWIGLU && output_of(run->graph, op) == x;
+    }
+    if (!is_blocks) {
+        return plan_run_ref(run, dy);
+    }
+    PlanTensor copy = plan_run_new_tensor(run, dy.elements, plan_run_dtype_of(run, dy), "by_parts");
+    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)dy.elements}, NULL);
+    plan_run_operand(run, dy);
+    plan_run_operand(run, copy);
+    plan_run_launch(run);
+    return copy;
+}
+
+PlanTensor plan_async_gather_gradient(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    const PlanGraph *graph = run->graph;
+    const PlanGraphOp *layer = layer_before(graph, b->op);
+    PlanTensor own = by_parts(b, layer);
+    plan_async_begin_gather(run, b->op, own);
+    plan_run_unref(run, own);
+    PlanAsyncProduct product = product_of(run, layer, PLAN_OP_LINEAR_DX);
+    uint64_t elements = (uint64_t)(product.m * product.k);
+    product.made = plan_run_new_tensor(run, elements, graph->dtype, "dx");
+    add_product(run, &product);
+    PlanTensor all = plan_async_turned(run);
+    end_gather(run, true);
+    state_of(run)->layer = layer;
+    state_of(run)->dx = product.made;
+    return all;
+}
+
+PlanTensor plan_async_take_dx(const PlanBackward *b) {
+    PlanAsync *a = state_of(b->run);
+    if (a->layer != b->op || a->dx.storage == PLAN_NONE) {
+        return PLAN_NO_TENSOR;
+    }
+    PlanTensor dx = a->dx;
+    *a = PLAN_NO_ASYNC;
+    return dx;
+}
+
+bool plan_async_awaits_dx(PlanRun *run) {
+    return state_of(run)->gather != NULL;
+}
+
+void plan_async_make_dx(PlanRun *run, const PlanAsyncProduct *product) {
+    add_product(run, product);
+    end_gather(run, true);
+}

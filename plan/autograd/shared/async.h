@@ -1,0 +1,48 @@
+/* plan/autograd/shared/async.h - asynchronous tensor parallel: what Inductor's micro-pipeline pass
+ * (torch._inductor.config._micro_pipeline_tp, PyTorch 2.13) puts in place of collectives and the
+ * products beside them, in compiled blocks of several sequences.
+ *
+ * A gather and the products that read what it gathers are one operator, and so are a product and
+ * the scatter behind it; backward, a gather of a gradient and the product for dx. Each is cut in as
+ * many parts as ranks: while one part is multiplied, on one of two lanes by turns, the next is
+ * copied from another rank's symmetric memory. These operators are PyTorch's own Python
+ * (torch/distributed/_symmetric_memory), which the recordings ran (tests/oracle/,
+ * *-tensor-async-*).
+ *
+ * Parts lie in the order in which a rank comes to them, its own first: what differs between ranks
+ * is which rows these are, and no plan of one role says that. So real ranks refuse such a plan.
+ *
+ * Inside autograd/ only.
+ */
+#pragma once
+
+#include "plan/autograd/backward.h"
+
+/* The lane beside compute. */
+extern const char *const plan_async_lanes[];
+
+/* Whether the pass replaces this gather, or backward the gather of this scatter; and this scatter,
+ * whose product waits for it. */
+bool plan_async_gathers(PlanRun *run, const PlanGraphOp *op);
+bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op);
+
+/* From now on what is gathered waits for the layers that read it, of which the last has all done.
+ * What it will be, as copies leave it; and turned, in the order of sequences, for backward. */
+void plan_async_begin_gather(PlanRun *run, const PlanGraphOp *gather, PlanTensor own);
+PlanTensor plan_async_gathered(PlanRun *run);
+PlanTensor plan_async_turned(PlanRun *run);
+/* The product of a layer that reads what is gathered, or whose result is scattered next (then it is
+ * not there, but what is scattered). False: it is not of these, and nothing was done. */
+bool plan_async_multiply(PlanRun *run, const PlanGraphOp *op, PlanTensor x,
+                         PlanAsyncProduct product, PlanTensor *ret_made);
+/* A linear layer in 16 bits, likewise. */
+bool plan_async_linear(PlanRun *run, const PlanGraphOp *op);
+/* This rank's part of the product that waits, summed up over the ranks. */
+PlanTensor plan_async_scatter(PlanRun *run);
+
+/* A gradient in 16 bits, gathered, and dx of the layer before the scatter, which that takes. */
+PlanTensor plan_async_gather_gradient(const PlanBackward *b);
+PlanTensor plan_async_take_dx(const PlanBackward *b); /* PLAN_NO_TENSOR: it was not made so */
+/* In float8 what is gathered waits for the layer's cast weight. */
+bool plan_async_awaits_dx(PlanRun *run);
+void plan_async_make_dx(PlanRun *run, const PlanAsyncProduct *product);

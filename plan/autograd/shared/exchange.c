@@ -1,0 +1,170 @@
+#include "plan/autograd/shared/exchange.h"
+
+#include "plan/autograd/read.h"
+
+const char *const plan_exchange_lanes[] = {"expert", NULL};
+
+enum {
+    LANE_COMPUTE
+};
+
+/* ---- the words ------------------------------------------------------------------------------ */
+
+static PlanTensor new_numbers(PlanRun *run, uint64_t n, const char *name) {
+    return plan_run_new_tensor(run, n, PLAN_INT64, name);
+}
+
+static void launch_with(PlanRun *run, PlanOpKind kind, const int64_t *dims,
+                        const PlanTensor *tensors, unsigned n) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        plan_run_operand(run, tensors[i]);
+    }
+    plan_run_launch(run);
+}
+
+#define LAUNCH(run, kind, dims, ...)                                                               \
+    launch_with(run, kind, dims, (PlanTensor[]){__VA_ARGS__},                                      \
+                G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+/* ---- collectives ---------------------------------------------------------------------------- */
+
+/* What others have for this rank, of which it has given them as much; until await() it is on its
+ * way. */
+static PlanTensor send(PlanRun *run, PlanTensor x) {
+    PlanBuilder *builder = &run->builder;
+    uint8_t lane = run->expert_lane;
+    g_assert(run->sent.storage == PLAN_NONE);
+    run->sent = plan_run_ref(run, x);
+    PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");
+    plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
+    plan_builder_begin_op(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
+                          DIMS((int64_t)x.elements, (int64_t)run->graph->expert), &(double){0});
+    plan_run_operand(run, x);
+    plan_run_operand(run, taken);
+    plan_builder_launch(builder, lane);
+    run->sent_event = plan_builder_record(builder, lane);
+    return taken;
+}
+
+/* Nothing is on its way where what was taken in forward was kept. */
+static void await(PlanRun *run) {
+    if (run->sent.storage == PLAN_NONE) {
+        return;
+    }
+    plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent_event);
+    plan_run_unref(run, run->sent);
+    run->sent = PLAN_NO_TENSOR;
+}
+
+/* ---- rows by expert ------------------------------------------------------------------------- */
+
+static PlanTensor splits_of(PlanRun *run, PlanTensor counts, const int64_t *d) {
+    PlanTensor sums = new_numbers(run, (uint64_t)d[0], "splits");
+    LAUNCH(run, PLAN_OP_SPLITS, d, counts, sums);
+    return sums;
+}
+
+/* How many rows each rank is sent, or sends: to the host, which waits for what it takes. */
+static void read_splits(PlanRun *run, PlanTensor counts, const int64_t *d, bool taken) {
+    PlanTensor sums = splits_of(run, counts, d);
+    plan_run_read_splits(run, plan_run_operand_of(run, sums), taken);
+    plan_run_unref(run, sums);
+}
+
+static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
+    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts);
+    await(run);
+    plan_run_give(run, op, 0, of_all);
+    read_splits(run, counts, d, false);
+    read_splits(run, of_all, d, true);
+}
+
+void plan_exchange_again(PlanRun *run, const PlanGraphOp *op) {
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
+        const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+        uint32_t of_all = plan_graph_ref(run->graph, op->values + op->n_inputs);
+        plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
+        plan_run_unref(run, splits_of(run, plan_run_given(run, op, 0), d));
+        plan_run_unref(run, splits_of(run, plan_run_value(run, of_all), d));
+    }
+}
+
+/* What is behind the first segments, of each. */
+static PlanTensor starts_of(PlanRun *run, PlanTensor lengths) {
+    int64_t n = (int64_t)lengths.elements;
+    PlanTensor sums = new_numbers(run, lengths.elements, "sums");
+    LAUNCH(run, PLAN_OP_RUNNING_SUM, &n, lengths, sums);
+    PlanTensor starts = new_numbers(run, lengths.elements, "starts");
+    LAUNCH(run, PLAN_OP_WHOLE_LESS, &n, sums, lengths, starts);
+    plan_run_unref(run, sums);
+    return starts;
+}
+
+/* From [ranks, experts] to [experts, ranks]; of one expert that is the same. */
+static PlanTensor by_expert(PlanRun *run, PlanTensor x, const int64_t *d, const char *name) {
+    if (d[0] == 1 || d[1] == 1) {
+        return plan_run_ref(run, x);
+    }
+    PlanTensor y = new_numbers(run, x.elements, name);
+    LAUNCH(run, PLAN_OP_BY_EXPERT, d, x, y);
+    return y;
+}
+
+static PlanTensor combined(PlanRun *run, PlanOpKind kind, PlanTensor a, PlanTensor b,
+                           const char *name) {
+    int64_t n = (int64_t)a.elements;
+    PlanTensor y = new_numbers(run, a.elements, name);
+    LAUNCH(run, kind, &n, a, b, y);
+    return y;
+}
+
+static void order_forward(PlanRun *run, const PlanGraphOp *op) {
+    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    int64_t n = d[2], segments = d[0] * d[1];
+    PlanTensor counts = plan_run_given(run, op, 0), by_rank = starts_of(run, counts);
+    PlanTensor own = new_numbers(run, (uint64_t)d[1], "own_counts");
+    LAUNCH(run, PLAN_OP_OWN_COUNTS, d, counts, own);
+    PlanTensor lengths = by_expert(run, counts, d, "lengths");
+    PlanTensor starts = by_expert(run, by_rank, d, "starts");
+    plan_run_unref(run, by_rank);
+    PlanTensor made = starts_of(run, lengths);
+    PlanTensor ends = combined(run, PLAN_OP_WHOLE_PLUS, made, lengths, "segment_ends");
+    PlanTensor bias = combined(run, PLAN_OP_WHOLE_LESS, starts, made, "bias");
+    PlanTensor place = new_numbers(run, (uint64_t)n, "place");
+    LAUNCH(run, PLAN_OP_ARANGE, &n, place);
+    PlanTensor segment = new_numbers(run, (uint64_t)n, "segment");
+    LAUNCH(run, PLAN_OP_SEGMENT, DIMS(n, segments), ends, place, segment);
+    PlanTensor moves = new_numbers(run, (uint64_t)n, "moves");
+    LAUNCH(run, PLAN_OP_OF_SEGMENT, DIMS(n, segments), bias, segment, moves);
+    PlanTensor order = combined(run, PLAN_OP_WHOLE_PLUS, place, moves, "order");
+    PlanTensor temporary[] = {moves, starts, lengths, made, ends, bias, place, segment};
+    for (unsigned i = 0; i < G_N_ELEMENTS(temporary); i++) {
+        plan_run_unref(run, temporary[i]);
+    }
+    plan_run_give(run, op, 0, own);
+    plan_run_give(run, op, 1, order);
+}
+
+/* ---- both ways ------------------------------------------------------------------------------ */
+
+void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op) {
+    PlanGraphView kind = (PlanGraphView)op->kind;
+    if (kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
+        splits_forward(run, op);
+    } else if (kind == PLAN_GRAPH_EXCHANGE_SEND) {
+        plan_run_give(run, op, 0, send(run, plan_run_given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_EXCHANGE_AWAIT) {
+        await(run);
+    } else {
+        order_forward(run, op);
+    }
+}
+
+/* Waited for at once. */
+void plan_exchange_backward(const PlanBackward *b) {
+    b->dx[0] = send(b->run, b->dy[0]);
+    await(b->run);
+}

@@ -1,0 +1,77 @@
+/* plan/autograd/shared/loss-compiled.c - the same loss where torch.compile makes one program of it,
+ * as torchtitan's since April 2025 (Inductor of PyTorch 2.13, recorded: *-tensor-loss-kernel-*).
+ *
+ * Collectives are the same three, each in place of what a kernel has left. The gradient is made in
+ * forward, but for its factor: in fp32, beside zeros in which each row has -1 at its target. So two
+ * tensors of the logits' size in fp32 are there for a moment, and one until backward, which needs
+ * the logits no more.
+ */
+#include "plan/autograd/shared/words.h"
+
+static PlanTensor new_numbers(PlanRun *run, int64_t n, const char *name) {
+    return plan_run_new_tensor(run, (uint64_t)n, PLAN_FP32, name);
+}
+
+/* In place. */
+static void reduce(PlanRun *run, PlanTensor x, PlanReduction reduction) {
+    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
+    LAUNCH(run, x);
+}
+
+/* Of each row, over all ranks' columns. */
+typedef struct {
+    PlanTensor most, sum;
+} Softmax;
+
+static Softmax softmax_of(PlanRun *run, PlanTensor logits, const int64_t *shape) {
+    Softmax s = {.most = new_numbers(run, shape[0], "most")};
+    begin_op(run, PLAN_OP_LARGEST, shape, 0);
+    LAUNCH(run, logits, s.most);
+    reduce(run, s.most, PLAN_REDUCTION_MAX);
+    s.sum = new_numbers(run, shape[0], "sum");
+    begin_op(run, PLAN_OP_SUM_OF_EXPS, shape, 0);
+    LAUNCH(run, logits, s.most, s.sum);
+    reduce(run, s.sum, PLAN_REDUCTION_SUM);
+    return s;
+}
+
+void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
+    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    int64_t shape[] = {d[0], d[1]}, all[] = {d[0] * d[1]};
+    PlanTensor logits = plan_run_given(run, op, 0), target = plan_run_given(run, op, 1);
+    Softmax softmax = softmax_of(run, logits, shape);
+    PlanTensor zeros = new_numbers(run, all[0], "less_target");
+    begin_op(run, PLAN_OP_FILL, all, 0);
+    LAUNCH(run, zeros);
+    PlanTensor picked = new_numbers(run, shape[0], "picked");
+    PlanTensor mask = plan_run_new_tensor(run, (uint64_t)shape[0], PLAN_UINT8, "counts_mask");
+    begin_of_rank(run, PLAN_OP_PICK_TARGETS, shape);
+    LAUNCH(run, target, logits, softmax.most, softmax.sum, zeros, picked, mask);
+    reduce(run, picked, PLAN_REDUCTION_SUM);
+    PlanTensor loss = new_numbers(run, 1, "loss"), total = new_numbers(run, 1, "total");
+    begin_op(run, PLAN_OP_MEAN_PICKED, (int64_t[]){shape[0]}, 0);
+    plan_vector_push(&run->builder.loss_ops, run->builder.ops.len - 1);
+    LAUNCH(run, target, picked, loss, total);
+    drop(run, picked);
+    PlanTensor gradient = new_numbers(run, all[0], "gradient");
+    begin_op(run, PLAN_OP_ADD_SOFTMAX, shape, 0);
+    LAUNCH(run, zeros, logits, softmax.most, softmax.sum, gradient);
+    drop(run, softmax.most);
+    drop(run, zeros);
+    drop(run, softmax.sum);
+    plan_run_give(run, op, 0, loss);
+    plan_run_give(run, op, 1, gradient);
+    plan_run_give(run, op, 2, mask);
+    plan_run_give(run, op, 3, total);
+}
+
+/* What forward left becomes the gradient where that is as wide, for nobody else has it. */
+void plan_shared_compiled_loss_backward(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    PlanTensor left = plan_run_value(run, value_at(b, 3)),
+               mask = plan_run_value(run, value_at(b, 4));
+    b->dx[0] = (PlanDtype)input(b, 0)->dtype == PLAN_FP32 ? plan_run_ref(run, left)
+                                                          : like_input(b, 0, "dlogits");
+    begin_op(run, PLAN_OP_SCALE_COUNTED, dims(b), 0);
+    LAUNCH(run, left, mask, b->dy[0], plan_run_value(run, value_at(b, 5)), b->dx[0]);
+}

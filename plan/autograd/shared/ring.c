@@ -1,0 +1,313 @@
+#include "plan/autograd/shared/ring-turns.h"
+
+const char *const plan_ring_lanes[] = {"context", NULL};
+
+/* ---- merging -------------------------------------------------------------------------------- */
+
+typedef struct {
+    PlanTensor out, lse; /* out in fp32 */
+} Merged;
+
+/* a less b, of both the last rows. */
+static PlanTensor less(const PlanRing *r, const PlanRingShape *s, PlanTensor a, PlanTensor b,
+                       int64_t rows, const char *name) {
+    int64_t unit = s->outer * s->inner;
+    PlanTensor y = plan_ring_new_like(r, a, (uint64_t)(unit * rows), name);
+    LAUNCH(r, PLAN_OP_SUB_ROWS,
+           DIMS(s->outer, s->inner, (int64_t)a.elements / unit, (int64_t)b.elements / unit, rows),
+           NULL, a, b, y);
+    return y;
+}
+
+/* All of a, its last rows being b's. */
+static PlanTensor put(const PlanRing *r, const PlanRingShape *s, PlanTensor a, PlanTensor b,
+                      const char *name) {
+    int64_t unit = s->outer * s->inner;
+    PlanTensor y = plan_ring_new_like(r, a, a.elements, name);
+    LAUNCH(r, PLAN_OP_PUT_ROWS,
+           DIMS(s->outer, s->inner, (int64_t)a.elements / unit, (int64_t)b.elements / unit), NULL,
+           a, b, y);
+    return y;
+}
+
+/* out - sigmoid(block_lse - lse) * (out - block) and lse - logsigmoid(lse - block_lse). */
+static void merge(const PlanRing *r, const PlanRingTurn *t, PlanTensor block, PlanTensor block_lse,
+                  Merged *merged) {
+    const PlanGraphRing *d = r->d;
+    PlanRingShape of_out = {d->batch, d->heads * d->head_dim}, of_lse = {d->batch * d->heads, 1};
+    int64_t rows = t->q_rows;
+    PlanTensor more = less(r, &of_lse, block_lse, merged->lse, rows, "lse_less");
+    PlanTensor weight = plan_ring_applied(r, PLAN_OP_SIGMOID, more, "weight");
+    plan_ring_drop(r, more);
+    PlanTensor apart = less(r, &of_out, merged->out, block, rows, "out_less");
+    PlanTensor weighed = plan_ring_new_like(r, apart, apart.elements, "weighed");
+    LAUNCH(r, PLAN_OP_MUL_HEADS, DIMS(d->batch, rows, d->heads, d->head_dim), NULL, apart, weight,
+           weighed);
+    plan_ring_drop(r, weight);
+    plan_ring_drop(r, apart);
+    PlanTensor out = less(r, &of_out, merged->out, weighed, rows, "out");
+    plan_ring_drop(r, weighed);
+    PlanTensor fewer = less(r, &of_lse, merged->lse, block_lse, rows, "lse_less");
+    PlanTensor log = plan_ring_applied(r, PLAN_OP_LOG_SIGMOID, fewer, "log");
+    plan_ring_drop(r, fewer);
+    PlanTensor lse = less(r, &of_lse, merged->lse, log, rows, "lse");
+    plan_ring_drop(r, log);
+    Merged before = *merged;
+    if (!plan_ring_is_partial(t)) {
+        *merged = (Merged){out, lse};
+        plan_ring_drop(r, before.lse);
+        plan_ring_drop(r, before.out);
+        return;
+    }
+    merged->lse = put(r, &of_lse, before.lse, lse, "lse");
+    plan_ring_drop(r, before.lse);
+    merged->out = put(r, &of_out, before.out, out, "out");
+    plan_ring_drop(r, before.out);
+    plan_ring_drop(r, lse);
+    plan_ring_drop(r, out);
+}
+
+/* PyTorch joins keys and values once a turn, though they have been gathered. */
+static void join_in_vain(const PlanRing *r, PlanTensor k, PlanTensor v) {
+    plan_ring_drop(r, plan_ring_joined(r, k, v, "joined"));
+}
+
+void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
+    PlanRing ring = plan_ring_of_op(run, op), *r = &ring;
+    PlanTensor q = plan_run_given(run, op, 0);
+    PlanTensor k = plan_ring_head_by_head(r, plan_run_given(run, op, 1), "k");
+    PlanTensor v = plan_ring_head_by_head(r, plan_run_given(run, op, 2), "v");
+    PlanTensor own = plan_ring_joined(r, k, v, "joined");
+    PlanRingExchange all = plan_ring_gather(r, own);
+    plan_ring_drop(r, own);
+    PlanRingTurn turn = plan_ring_turn_of(r, 0);
+    PlanRingAttended last = plan_ring_attend(r, &turn, q, k, v);
+    Merged merged = {plan_ring_in_dtype(r, last.o, PLAN_FP32, "out"), plan_run_ref(run, last.lse)};
+    for (uint64_t i = 1; i < r->ranks; i++) {
+        turn = plan_ring_turn_of(r, i);
+        plan_ring_await(r, &all);
+        PlanTensor keys = plan_ring_part_of(&all.taken, turn.rank, false, k.elements);
+        PlanTensor values = plan_ring_part_of(&all.taken, turn.rank, true, k.elements);
+        if (i + 1 < r->ranks) {
+            join_in_vain(r, keys, values);
+        }
+        if (i == 1) {
+            plan_ring_drop(r, k);
+            plan_ring_drop(r, v);
+        }
+        PlanRingAttended before = last;
+        last = plan_ring_attend(r, &turn, q, keys, values);
+        plan_ring_drop_attended(r, &before);
+        PlanTensor block = plan_ring_in_dtype(r, last.o, PLAN_FP32, "block");
+        merge(r, &turn, block, last.lse, &merged);
+        plan_ring_drop(r, block);
+    }
+    plan_run_give(r->run, op, 0, plan_ring_in_dtype(r, merged.out, plan_ring_dtype_of(r, q), "o"));
+    plan_ring_drop(r, merged.out);
+    plan_ring_drop(r, all.taken);
+    plan_ring_drop(r, last.o);
+    plan_ring_drop(r, last.lse);
+    plan_run_give(r->run, op, 1, merged.lse);
+    plan_run_give(r->run, op, 2, last.seed);
+    plan_run_give(r->run, op, 3, last.offset);
+}
+
+void plan_ring_rows_forward(PlanRun *run, const PlanGraphOp *op) {
+    PlanRing ring = {.run = run};
+    PlanTensor x = plan_run_given(run, op, 0);
+    plan_run_give(run, op, 0,
+                  plan_ring_joins(run) ? plan_ring_applied(&ring, PLAN_OP_COPY, x, "rows")
+                                       : plan_run_ref(run, x));
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+/* x's rows to y's from one on. */
+static void add_rows(const PlanRing *r, const PlanRingShape *s, PlanTensor x, PlanTensor y,
+                     int64_t from) {
+    int64_t unit = s->outer * s->inner;
+    LAUNCH(r, PLAN_OP_ADD_ROWS,
+           DIMS(s->outer, s->inner, (int64_t)x.elements / unit, (int64_t)y.elements / unit, from),
+           NULL, x, y);
+}
+
+/* Of keys or values, the first rows of each head: where those are not all, the sum is put together
+ * anew of its halves. */
+static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingTurn *t, PlanTensor x,
+                              PlanTensor sum) {
+    PlanRingShape shape = {r->d->batch * r->d->kv_heads, r->d->head_dim};
+    add_rows(r, &shape, x, sum, 0);
+    return t->sees_half ? plan_ring_applied(r, PLAN_OP_COPY, sum, "sum")
+                        : plan_run_ref(r->run, sum);
+}
+
+static void add_queries(const PlanRing *r, const PlanRingTurn *t, PlanTensor x, PlanTensor *sum) {
+    PlanRingShape shape = {r->d->batch, r->d->heads * r->d->head_dim};
+    add_rows(r, &shape, x, *sum, r->d->seq - t->q_rows);
+    if (plan_ring_is_partial(t)) {
+        PlanTensor whole = plan_ring_applied(r, PLAN_OP_COPY, *sum, "sum");
+        plan_ring_drop(r, *sum);
+        *sum = whole;
+    }
+}
+
+/* Gradients of keys and values as they come from one rank, with this one's: both begin as tensors
+ * of their own, and are parts of what was passed on later. */
+typedef struct {
+    PlanTensor k, v;
+} Sums;
+
+/* This rank's own. PyTorch has them in rows of tokens, and copies them head by head first. */
+static PlanTensor first_to_pass_on(const PlanRing *r, const Sums *sums) {
+    if (r->d->kv_heads == 1) {
+        return plan_ring_joined(r, sums->k, sums->v, "joined");
+    }
+    PlanTensor k = plan_ring_applied(r, PLAN_OP_COPY, sums->k, "dk");
+    PlanTensor v = plan_ring_applied(r, PLAN_OP_COPY, sums->v, "dv");
+    PlanTensor y = plan_ring_joined(r, k, v, "joined");
+    plan_ring_drop(r, v);
+    plan_ring_drop(r, k);
+    return y;
+}
+
+static Sums refs(const PlanRing *r, PlanTensor both) {
+    return (Sums){plan_run_ref(r->run, plan_ring_half_of(both, false)),
+                  plan_run_ref(r->run, plan_ring_half_of(both, true))};
+}
+
+static void drop_sums(const PlanRing *r, const Sums *sums) {
+    plan_ring_drop(r, sums->k);
+    plan_ring_drop(r, sums->v);
+}
+
+/* What came is awaited; the sums are its, and then this rank's gradients with it. `passed` is what
+ * went on before. */
+static void add_to_what_came(const PlanRing *r, const PlanRingTurn *t, const PlanRingGradients *g,
+                             PlanRingExchange *came, PlanTensor *passed, Sums *sums) {
+    plan_ring_await(r, came);
+    plan_ring_drop(r, *passed);
+    Sums before = *sums, taken = refs(r, came->taken);
+    drop_sums(r, &before);
+    sums->k = sum_of_keys(r, t, g->k, taken.k);
+    sums->v = sum_of_keys(r, t, g->v, taken.v);
+    drop_sums(r, &taken);
+    *passed = plan_ring_joined(r, sums->k, sums->v, "joined");
+    PlanTensor old = came->taken;
+    *came = plan_ring_pass_on(r, *passed);
+    plan_ring_drop(r, old);
+}
+
+/* What the turns have in common: what backward was given, what is underway, and what has been
+ * worked out so far. */
+typedef struct {
+    PlanTensor q, k, v, o, lse, dy;
+    PlanTensor own;        /* keys and values head by head, joined; later what was joined in vain */
+    PlanRingExchange all;  /* keys and values */
+    PlanRingExchange came; /* gradients of keys and values */
+    PlanTensor passed;     /* what went on for those that come next */
+    PlanTensor of_turn;    /* the sums that the last turn's attention was given */
+    PlanRingGradients last; /* what that made */
+    PlanTensor dq;
+    Sums sums;
+} Journey;
+
+static PlanRingGradients attend_as(const PlanRing *r, const PlanRingTurn *t, const Journey *j,
+                                   PlanTensor k, PlanTensor v) {
+    return plan_ring_attend_backward(r, t, (PlanTensor[]){j->dy, j->q, k, v, j->o, j->of_turn});
+}
+
+/* Its own tokens, beside which keys and values are gathered. */
+static void first_turn(const PlanRing *r, Journey *j, PlanTensor *ret_k, PlanTensor *ret_v) {
+    PlanRingTurn turn = plan_ring_turn_of(r, 0);
+    j->dq = plan_ring_zeros(r, j->q.elements, "dq");
+    j->sums =
+        (Sums){plan_ring_zeros(r, j->k.elements, "dk"), plan_ring_zeros(r, j->k.elements, "dv")};
+    *ret_k = plan_ring_head_by_head(r, j->k, "k");
+    *ret_v = plan_ring_head_by_head(r, j->v, "v");
+    j->own = plan_ring_joined(r, *ret_k, *ret_v, "joined");
+    j->all = plan_ring_gather(r, j->own);
+    j->of_turn = plan_run_ref(r->run, j->lse);
+    j->last = attend_as(r, &turn, j, *ret_k, *ret_v);
+    PlanRingShape all = {1, (int64_t)j->k.elements};
+    add_rows(r, &all, j->last.k, j->sums.k, 0);
+    add_rows(r, &all, j->last.v, j->sums.v, 0);
+    j->passed = first_to_pass_on(r, &j->sums);
+    j->came = plan_ring_pass_on(r, j->passed);
+    add_queries(r, &turn, j->last.q, &j->dq);
+}
+
+/* The tokens of the rank i before it. k and v: its own, which the first of these lets go. */
+static void further_turn(const PlanRing *r, Journey *j, uint64_t i, PlanTensor k, PlanTensor v) {
+    PlanRingTurn turn = plan_ring_turn_of(r, i);
+    plan_ring_await(r, &j->all);
+    PlanTensor keys = plan_ring_part_of(&j->all.taken, turn.rank, false, j->k.elements);
+    PlanTensor values = plan_ring_part_of(&j->all.taken, turn.rank, true, j->k.elements);
+    if (i + 1 < r->ranks) {
+        PlanTensor again = plan_ring_joined(r, keys, values, "joined");
+        plan_ring_drop(r, j->own);
+        j->own = again;
+    }
+    PlanTensor of_turn = plan_ring_last_sums(r, &turn, j->lse);
+    if (i == 1) {
+        plan_ring_drop(r, k);
+        plan_ring_drop(r, v);
+    }
+    plan_ring_drop(r, j->of_turn);
+    j->of_turn = of_turn;
+    PlanRingGradients before = j->last;
+    j->last = attend_as(r, &turn, j, keys, values);
+    plan_ring_drop_gradients(r, &before);
+    add_to_what_came(r, &turn, &j->last, &j->came, &j->passed, &j->sums);
+    add_queries(r, &turn, j->last.q, &j->dq);
+}
+
+/* Both gradients, in fp32 and head by head, as k is. In PyTorch they stay head by head till a layer
+ * copies them or a norm reads them, which asks for as much memory. In fp32 no cast is made, and
+ * they stay so here, too (PLAN_HEADS_APART). */
+static PlanTensor in_rows_of_tokens(const PlanRing *r, PlanTensor both, PlanTensor k) {
+    const PlanGraphRing *d = r->d;
+    PlanDtype dtype = plan_ring_dtype_of(r, k);
+    if (dtype == PLAN_FP32 || d->kv_heads == 1) {
+        return plan_ring_in_dtype(r, both, dtype, "dk_dv");
+    }
+    PlanTensor y = plan_run_new_tensor(r->run, both.elements, dtype, "dk_dv");
+    LAUNCH(r, PLAN_OP_CAST_HEADS, DIMS(2 * d->batch, d->kv_heads, d->seq, d->head_dim), NULL, both,
+           y);
+    return y;
+}
+
+/* The gradients of this rank's keys and values have been at every rank. */
+static void come_home(const PlanRing *r, Journey *j, PlanTensor *ret_dx) {
+    ret_dx[0] = plan_ring_in_dtype(r, j->dq, plan_ring_dtype_of(r, j->q), "dq");
+    plan_ring_drop(r, j->dq);
+    plan_ring_await(r, &j->came);
+    PlanTensor home = in_rows_of_tokens(r, j->came.taken, j->k);
+    plan_ring_drop(r, j->passed);
+    drop_sums(r, &j->sums);
+    plan_ring_drop(r, j->own);
+    plan_ring_drop_gradients(r, &j->last);
+    plan_ring_drop(r, j->came.taken);
+    plan_ring_drop(r, j->all.taken);
+    plan_ring_drop(r, j->of_turn);
+    ret_dx[1] = plan_ring_half_of(home, false);
+    ret_dx[2] = plan_run_ref(r->run, plan_ring_half_of(home, true));
+}
+
+void plan_ring_backward(const PlanBackward *b) {
+    PlanRing r = plan_ring_of_op(b->run, b->op);
+    PlanTensor values[5], k, v;
+    for (unsigned i = 0; i < G_N_ELEMENTS(values); i++) {
+        values[i] = plan_run_value(b->run, value_at(b, i));
+    }
+    Journey journey = {.q = values[0],
+                       .k = values[1],
+                       .v = values[2],
+                       .o = values[3],
+                       .lse = values[4],
+                       .dy = b->dy[0]};
+    first_turn(&r, &journey, &k, &v);
+    for (uint64_t i = 1; i < r.ranks; i++) {
+        further_turn(&r, &journey, i, k, v);
+    }
+    come_home(&r, &journey, b->dx);
+}

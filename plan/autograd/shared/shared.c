@@ -1,0 +1,226 @@
+#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/shared/async.h"
+#include "plan/autograd/shared/words.h"
+
+/* ---- collectives ---------------------------------------------------------------------------- */
+
+PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction) {
+    PlanTensor y = new_like(run, x, x.elements, "reduced");
+    begin_op(run, PLAN_OP_COPY, (int64_t[]){(int64_t)x.elements}, 0);
+    LAUNCH(run, x, y);
+    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
+    LAUNCH(run, y);
+    return y;
+}
+
+PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
+    uint64_t elements = own.elements * run->graph->tensor;
+    PlanTensor all = new_like(run, own, elements, "gathered");
+    begin_collective(run, PLAN_OP_ALL_GATHER, elements, 0);
+    LAUNCH(run, own, all);
+    return all;
+}
+
+PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    if (gradient.elements > p->elements) {
+        PlanTensor mine = new_like(run, gradient, p->elements, "rows");
+        begin_of_rank(run, PLAN_OP_PART,
+                      (int64_t[]){(int64_t)p->elements, (int64_t)run->graph->tensor});
+        LAUNCH(run, gradient, mine);
+        return mine;
+    }
+    return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph)
+               ? plan_shared_reduced(run, gradient, PLAN_REDUCTION_SUM)
+               : PLAN_NO_TENSOR;
+}
+
+typedef struct {
+    int64_t batch, rows, width, ranks;
+} Tokens;
+
+static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    const int64_t *d = plan_graph_at(graph->dims, int64_t, op->dims);
+    return (Tokens){d[0], d[1], d[2], (int64_t)graph->tensor};
+}
+
+/* Between [batch, ranks, rows, width] and the same with the ranks outermost, as collectives have
+ * it. */
+static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool back) {
+    PlanTensor y = new_like(run, x, x.elements, "parts");
+    begin_op(run, PLAN_OP_PARTS_COPY, (int64_t[]){t->batch, t->ranks, t->rows, t->width, back}, 0);
+    LAUNCH(run, x, y);
+    return y;
+}
+
+/* Of one sequence what arrives lies as it should. */
+static PlanTensor gathered(PlanRun *run, const Tokens *t, PlanTensor x) {
+    PlanTensor parts = plan_shared_of_all(run, x);
+    if (t->batch == 1) {
+        return parts;
+    }
+    PlanTensor y = with_parts(run, t, parts, true);
+    drop(run, parts);
+    return y;
+}
+
+/* PyTorch copies the parts of one sequence, too. */
+static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
+    PlanTensor parts = with_parts(run, t, x, false);
+    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "scattered");
+    begin_collective(run, PLAN_OP_REDUCE_SCATTER, x.elements, 0);
+    LAUNCH(run, parts, y);
+    drop(run, parts);
+    return y;
+}
+
+void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
+    Tokens tokens = tokens_of(run->graph, op);
+    plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
+    drop(run, with_parts(run, &tokens, plan_run_given(run, op, 0), false));
+}
+
+/* In a new tensor; by a compiler in place, for nobody else has it. */
+static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
+    if (!run->graph->compiled || !plan_graph_is_in_block(run->graph, op->module)) {
+        return plan_shared_reduced(run, x, PLAN_REDUCTION_SUM);
+    }
+    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, PLAN_REDUCTION_SUM);
+    LAUNCH(run, x);
+    return plan_run_ref(run, x);
+}
+
+/* This rank's part of what all have. */
+static PlanTensor own_of(PlanRun *run, const Tokens *t, PlanTensor x) {
+    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "own");
+    begin_of_rank(run, PLAN_OP_OWN_PARTS, (int64_t[]){t->batch, t->rows * t->width, t->ranks});
+    LAUNCH(run, x, y);
+    return y;
+}
+
+/* ---- a table's rows ------------------------------------------------------------------------- */
+
+PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, int64_t part) {
+    PlanSharedLocal local;
+    PlanTensor below = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "below_mask");
+    PlanTensor above = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "above_mask");
+    local.mask = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "outside_mask");
+    begin_of_rank(run, PLAN_OP_OUTSIDE_MASK, (int64_t[]){n, part});
+    LAUNCH(run, index, below, above, local.mask);
+    drop(run, below);
+    drop(run, above);
+    PlanTensor copy = new_like(run, index, (uint64_t)n, "index_copy");
+    local.index = new_like(run, index, (uint64_t)n, "local_index");
+    begin_of_rank(run, PLAN_OP_LOCAL_INDEX, (int64_t[]){n, part});
+    LAUNCH(run, index, local.mask, copy, local.index);
+    drop(run, copy);
+    return local;
+}
+
+static void parameter_operand(PlanRun *run, const PlanGraphOp *op, unsigned i) {
+    uint32_t value = plan_graph_ref(run->graph, op->values + i);
+    PlanOperand p = run->flavour->parameter(
+        run, plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter);
+    plan_builder_operand(&run->builder, p.buffer, p.offset_bytes, p.elements);
+}
+
+static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
+    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    int64_t n = d[0], width = d[1], part = d[2];
+    PlanSharedLocal local = plan_shared_local_of(run, plan_run_given(run, op, 1), n, part);
+    PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
+    begin_op(run, PLAN_OP_EMBEDDING, (int64_t[]){n, width, part}, 0);
+    parameter_operand(run, op, 0);
+    plan_run_operand(run, local.index);
+    plan_run_operand(run, y);
+    plan_run_launch(run);
+    drop(run, local.index);
+    plan_run_give(run, op, 0, y);
+    plan_run_give(run, op, 1, local.mask);
+}
+
+/* Every rank has all tokens' gradients, and makes that of the whole table: where it is reduced,
+ * this rank's rows are copied out of it. */
+static void rows_backward(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    int64_t n = dim(b, 0), width = dim(b, 1), rows = dim(b, 2) * (int64_t)run->graph->tensor;
+    b->dx[0] = new_like(run, b->dy[0], (uint64_t)(rows * width), "dw");
+    begin(b, PLAN_OP_EMBEDDING_BACKWARD, (int64_t[]){n, width, rows}, NULL);
+    operand(b, b->dy[0]);
+    value_operand(b, 1);
+    operand(b, b->dx[0]);
+    launch(b);
+}
+
+/* ---- asynchronous tensor parallel ----------------------------------------------------------- */
+
+/* A block that is computed again keeps nothing of what it gathers. */
+static PlanTensor gathered_by_parts(PlanRun *run, const PlanGraphOp *op) {
+    plan_async_begin_gather(run, op, plan_run_given(run, op, 0));
+    return run->checkpoint == PLAN_NONE ? plan_async_turned(run) : plan_async_gathered(run);
+}
+
+/* ---- forward and backward ------------------------------------------------------------------- */
+
+void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
+    Tokens tokens = tokens_of(run->graph, op);
+    PlanGraphView kind = (PlanGraphView)op->kind;
+    if (kind == PLAN_GRAPH_SHARED_GATHER && plan_async_gathers(run, op)) {
+        plan_run_give(run, op, 0, gathered_by_parts(run, op));
+    } else if (plan_async_scatters(run, op)) {
+        plan_run_give(run, op, 0, plan_async_scatter(run));
+    } else if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
+        plan_run_give(run, op, 0, gathered(run, &tokens, plan_run_given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
+        plan_float8_gather_tokens(run, op);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
+        plan_run_give(run, op, 0, scattered(run, &tokens, plan_run_given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_SHARED_SUM) {
+        plan_run_give(run, op, 0, summed(run, op, plan_run_given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_SHARED_OWN) {
+        plan_run_give(run, op, 0, own_of(run, &tokens, plan_run_given(run, op, 0)));
+    } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
+        rows_forward(run, op);
+    } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
+        plan_shared_loss_forward(run, op);
+    } else {
+        plan_shared_compiled_loss_forward(run, op);
+    }
+}
+
+/* A gradient of its own tokens, which DTensors take for one of all and cut again. */
+static PlanTensor gathered_and_cut(PlanRun *run, const Tokens *t, PlanTensor dy) {
+    PlanTensor all = gathered(run, t, dy), own = own_of(run, t, all);
+    drop(run, all);
+    return own;
+}
+
+void plan_shared_backward(const PlanBackward *b) {
+    Tokens tokens = tokens_of(b->run->graph, b->op);
+    PlanGraphView kind = (PlanGraphView)b->op->kind;
+    if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN ||
+        kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
+        b->dx[0] = scattered(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER && plan_async_gathers(b->run, b->op)) {
+        b->dx[0] = plan_async_gather_gradient(b);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_TAKEN) {
+        b->dx[0] = gathered(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_READ) {
+        b->dx[0] = summed(b->run, b->op, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_SUM) {
+        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
+        plan_float8_gather_gradient(b);
+    } else if (kind == PLAN_GRAPH_SHARED_OWN) {
+        b->dx[0] = gathered_and_cut(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_WHOLE) {
+        b->dx[0] = own_of(b->run, &tokens, b->dy[0]);
+    } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
+        rows_backward(b);
+    } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
+        plan_shared_loss_backward(b);
+    } else {
+        plan_shared_compiled_loss_backward(b);
+    }
+}

@@ -1,0 +1,32 @@
+/* plan/autograd/shared/shared.h - layers that the ranks of the tensor axis share, as torchtitan's
+ * plan for Llama has PyTorch's DTensors do it (torch.distributed.tensor.parallel, with sequence
+ * parallel and loss_parallel; PyTorch 2.13, recorded: tests/oracle/, *-tensor-*).
+ *
+ * Between the layers a rank has its part of every sequence, inside them all tokens and its part of
+ * the columns (q, k, v, gate, up, head) or rows (o, down, embedding) of the weights. So four
+ * things happen that one rank alone does not do, each of them one node of autograd: PlanGraphView
+ * names them, graph.h what they make forward and backward. All collectives are functional ones:
+ * each makes its result anew, and is waited for at once, so that they stand on the compute lane.
+ *
+ * Inside autograd/ only.
+ */
+#pragma once
+
+#include "plan/autograd/backward.h"
+
+static inline bool plan_shared_is(uint32_t kind) {
+    return kind >= PLAN_GRAPH_SHARED_GATHER && kind <= PLAN_GRAPH_SHARED_COMPILED_LOSS;
+}
+
+static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
+    return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER ||
+           (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
+}
+
+/* What all ranks have of it, rank behind rank. */
+PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
+
+/* What was scattered was kept, and a block that is computed again copies in vain. */
+void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op);
+void plan_shared_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_shared_backward(const PlanBackward *b);

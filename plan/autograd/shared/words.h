@@ -1,0 +1,54 @@
+/* plan/autograd/shared/words.h - the words in which layers that ranks share are written: their
+ * kernels, collectives over the ranks that share, an index in a rank's part of a table.
+ *
+ * For shared.c (tokens, tables), loss.c (the loss by PyTorch's ops) and
+ * loss-compiled.c (by a compiler's) alone.
+ */
+#pragma once
+
+#include "plan/autograd/shared/shared.h"
+
+static inline void begin_op(PlanRun *run, PlanOpKind kind, const int64_t *op_dims, double attr) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, op_dims, &attr);
+}
+
+/* An op that asks for the rank's place among those that share. */
+static inline void begin_of_rank(PlanRun *run, PlanOpKind kind, const int64_t *op_dims) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, NULL);
+}
+
+static inline void begin_collective(PlanRun *run, PlanOpKind kind, uint64_t elements, double attr) {
+    int64_t op_dims[] = {(int64_t)elements, (int64_t)run->graph->tensor};
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, &attr);
+}
+
+static inline void launch_with(PlanRun *run, const PlanTensor *tensors, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        plan_run_operand(run, tensors[i]);
+    }
+    plan_run_launch(run);
+}
+
+/* The op begun last, of these tensors. */
+#define LAUNCH(run, ...)                                                                           \
+    launch_with(run, (PlanTensor[]){__VA_ARGS__}, G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
+
+static inline PlanTensor new_like(PlanRun *run, PlanTensor x, uint64_t elements, const char *name) {
+    return plan_run_new_tensor(run, elements, plan_run_dtype_of(run, x), name);
+}
+
+static inline void drop(PlanRun *run, PlanTensor x) {
+    plan_run_unref(run, x);
+}
+
+typedef struct {
+    PlanTensor mask;  /* of indices that are another rank's */
+    PlanTensor index; /* of the others, in this rank's part */
+} PlanSharedLocal;
+
+PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, int64_t part);
+
+void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_shared_loss_backward(const PlanBackward *b);
+void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_shared_compiled_loss_backward(const PlanBackward *b);

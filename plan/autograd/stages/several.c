@@ -1,0 +1,201 @@
+/* plan/autograd/stages/several.c - several stages a rank, as _PipelineScheduleRuntime plays them
+ * (PyTorch 2.13, schedules.py).
+ *
+ * Each stage is a network of its own: a root of FSDP2, an optimizer, tables. So it has a run of its
+ * own too, and all of a rank's runs write one program: its builder goes from run to run.
+ *
+ * Of what one stage a rank does (stages.c) these differ:
+ *   gathers      all units of a stage one after the other, by unshard(async_op=True): copied in on
+ *                compute, and waited for and copied out where the stage first computes
+ *   transfers    none is an exchange. What is taken is asked for as early as the schedule says, and
+ *                waited for where it is needed; what is given is waited for at the end of the step,
+ *                the last one first, and held as long
+ *   reductions   behind the last backward of each stage, whatever the others still do
+ *   holding      no variable outlives its turn: a result goes with its backward, or when what was
+ *                sent does
+ */
+#include "plan/autograd/stages/parts.h"
+#include "plan/autograd/stages/schedule.h"
+#include "plan/flavours/fsdp2.h"
+
+typedef struct {
+    PlanRun *runs;
+    uint32_t n, now; /* whose turn it is, who has the builder */
+    PlanStageSentList sent;
+} Rank;
+
+static uint32_t places_of(const Rank *rank) {
+    return (uint32_t)rank->runs->strategy->pipeline;
+}
+
+static PlanRun *turn_to(Rank *rank, uint32_t i) {
+    PlanRun *from = &rank->runs[rank->now], *to = &rank->runs[i];
+    plan_stages_hand_on(from, to);
+    to->stages->phase = from->stages->phase;
+    rank->now = i;
+    return to;
+}
+
+static PlanRun *run_of_stage(Rank *rank, uint32_t stage) {
+    return turn_to(rank, stage / places_of(rank));
+}
+
+void plan_stages_hand_on(PlanRun *from, PlanRun *to) {
+    if (from != to) {
+        uint32_t unit = to->first_unit, module = to->first_module;
+        to->builder = from->builder;
+        to->builder.first_unit = unit;
+        to->builder.first_module = module;
+        from->builder = (PlanBuilder){.unit = PLAN_NONE};
+    }
+}
+
+void plan_stages_begin_several(PlanRun *runs, uint32_t n) {
+    Rank rank = {.runs = runs, .n = n};
+    for (uint32_t i = 0; i < n; i++) {
+        runs[i].stages->phase = PLAN_PHASE_FORWARD;
+    }
+    if (runs->builder.section != PLAN_SECTION_FIRST) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        plan_stage_make_receivers(turn_to(&rank, i));
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        plan_stage_make_gradient_receivers(turn_to(&rank, i));
+    }
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static void gather(PlanRun *run) {
+    bool is_first = run->builder.section == PLAN_SECTION_FIRST;
+    plan_run_at(run, run->stages->phase, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        if (is_first && !run->stages->has_gathered) {
+            plan_fsdp2_pad_unit_again(run, u);
+        }
+        plan_fsdp2_unshard(run, u);
+    }
+    run->stages->has_gathered = true;
+}
+
+static void reshard(PlanRun *run) {
+    plan_run_at(run, run->stages->phase, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        plan_run_at_unit(run, u);
+        plan_fsdp2_reshard(run, u);
+    }
+}
+
+static void await_units(PlanRun *run) {
+    plan_run_at(run, run->stages->phase, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        plan_fsdp2_await(run, u);
+    }
+}
+
+static void take(PlanRun *run, uint32_t i, bool back) {
+    PlanStageChunk *chunk = &run->stages->chunks[i];
+    uint8_t lane = plan_stage_issue(run, PLAN_OP_RECEIVE, !back, PLAN_NO_TENSOR,
+                                    back ? chunk->gradient : chunk->taken);
+    *(back ? &chunk->gradient_event : &chunk->taken_event) =
+        plan_builder_record(&run->builder, lane);
+}
+
+static void forward(PlanRun *run, uint32_t i) {
+    PlanStages *s = run->stages;
+    await_units(run);
+    if (plan_stage_takes(run)) {
+        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].taken_event);
+    }
+    plan_stage_begin_forward(run);
+    plan_stage_forward(run, i);
+    plan_stage_replace(run, &s->result, PLAN_NO_TENSOR);
+}
+
+static void backward(PlanRun *run, uint32_t i) {
+    PlanStages *s = run->stages;
+    await_units(run);
+    if (plan_stage_gives(run)) {
+        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].gradient_event);
+    }
+    plan_stage_backward(run, i);
+    plan_stage_replace(run, &s->loss, PLAN_NO_TENSOR);
+    s->chunks[i].made = s->arrived;
+}
+
+static void send_back(Rank *rank, PlanRun *run, uint32_t i) {
+    PlanTensor *made = &run->stages->chunks[i].made;
+    plan_stage_send(run, &rank->sent, true, *made);
+    plan_stage_replace(run, made, PLAN_NO_TENSOR);
+}
+
+static void play(Rank *rank, const PlanTurn *turn) {
+    PlanRun *run = run_of_stage(rank, turn->stage);
+    switch (turn->kind) {
+    case PLAN_TURN_GATHER:
+        gather(run);
+        return;
+    case PLAN_TURN_RESHARD:
+        reshard(run);
+        return;
+    case PLAN_TURN_REDUCE:
+        plan_stage_reduce(run);
+        run->reduces = false;
+        return;
+    case PLAN_TURN_FORWARD:
+        forward(run, turn->chunk);
+        return;
+    case PLAN_TURN_BACKWARD:
+        backward(run, turn->chunk);
+        return;
+    case PLAN_TURN_SEND:
+        plan_stage_send(run, &rank->sent, false, run->stages->chunks[turn->chunk].result);
+        return;
+    case PLAN_TURN_SEND_BACK:
+        send_back(rank, run, turn->chunk);
+        return;
+    case PLAN_TURN_TAKE:
+    case PLAN_TURN_TAKE_BACK:
+        take(run, turn->chunk, turn->kind == PLAN_TURN_TAKE_BACK);
+        return;
+    }
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static void wait_for_sent(Rank *rank) {
+    for (uint32_t i = rank->sent.len; i-- > 0;) {
+        PlanStageSent sent = rank->sent.items[i];
+        PlanRun *run = turn_to(rank, (uint32_t)(sent.run - rank->runs));
+        plan_run_at(run, run->stages->phase, 0);
+        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, sent.event);
+        plan_run_unref(run, sent.tensor);
+    }
+}
+
+static void let_go_of_losses(Rank *rank) {
+    PlanRun *run = turn_to(rank, rank->n - 1);
+    for (uint32_t i = run->stages->n_chunks; i-- > 0;) {
+        plan_stage_replace(run, &run->stages->chunks[i].loss, PLAN_NO_TENSOR);
+    }
+}
+
+void plan_stages_play_several(PlanRun *runs, uint32_t n) {
+    Rank rank = {.runs = runs, .n = n};
+    const PlanStrategy *s = runs->strategy;
+    PlanSchedule schedule = {(uint32_t)s->pipeline, n, (uint32_t)s->accumulate,
+                             s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS};
+    g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, runs->graph->stage);
+    for (uint32_t i = 0; i < n; i++) {
+        runs[i].reduces = false;
+    }
+    for (uint32_t i = 0; i < turns->len; i++) {
+        play(&rank, &g_array_index(turns, PlanTurn, i));
+    }
+    wait_for_sent(&rank);
+    let_go_of_losses(&rank);
+    turn_to(&rank, 0);
+    plan_vector_clear(&rank.sent);
+}
