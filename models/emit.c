@@ -1,7 +1,7 @@
-#include "models/chunked-loss.h"
 #include "models/known.h"
+#include "models/layers/chunked-loss.h"
 #include "models/network.h"
-#include "models/traced.h"
+#include "models/traced/traced.h"
 #include "plan/build.h"
 
 /* The most elements that a tensor may have: a plan's file can say its bytes, and sums of many stay

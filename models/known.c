@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "models/stages.h"
-#include "models/traced.h"
+#include "models/traced/traced.h"
 
-#include "models/chunked-loss.h"
+#include "models/layers/chunked-loss.h"
 #include "plan/plan.h"
 
 /* T5's scores are not scaled; before 2.1 PyTorch's kernel always scaled them. */

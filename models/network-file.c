@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "models/config-json.h"
+#include "models/config/json.h"
 #include "models/network.h"
-#include "models/traced.h"
+#include "models/traced/traced.h"
 #include "plan/file.h"
 
 static bool is_json(const char *text, const char *path) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "models/sound.h"
-#include "models/traced.h"
+#include "models/traced/traced.h"
 #include "plan/ini.h"
 #include "plan/nearest.h"
 

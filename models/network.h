@@ -19,7 +19,7 @@ typedef enum {
     MODEL_LOSS_FP32,        /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
     MODEL_LOSS_METERED, /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
     MODEL_LOSS_KERNEL,  /* compiled by itself, beside eager kernels too: one, where shared a few */
-    MODEL_LOSS_CHUNKED  /* with the head, so many rows at a time: chunked-loss.c */
+    MODEL_LOSS_CHUNKED  /* with the head, so many rows at a time: layers/chunked-loss.c */
 } ModelLoss;
 
 /* Where the loss is made; a file has these words in small. */
@@ -53,7 +53,7 @@ typedef enum {
 /* Whose modules are walked; a file has these words in small. */
 typedef enum {
     MODEL_CODE_OWN,         /* the family's */
-    MODEL_CODE_TRANSFORMERS /* Hugging Face's: their names, order and habits (transformers.h) */
+    MODEL_CODE_TRANSFORMERS /* Hugging Face's names, order and habits: families/transformers.h */
 } ModelCode;
 
 /* Where a block's norms stand; a file has these words in small. */
@@ -92,7 +92,7 @@ typedef struct {
     char *dropouts;   /* of its config.json, in words, none of which is planned; NULL: none */
     bool from_config; /* its text was a config.json */
     const ModelFamily *family;
-    ModelTraced *traced; /* traced.h; NULL: its family makes it of the keys below */
+    ModelTraced *traced; /* traced/; NULL: its family makes it of the keys below */
     ModelCode code;      /* llama */
     /* Shape; what a family does not know stays 0. */
     uint64_t layers, width, heads, kv_heads, head_dim, vocab, seq, ffn;
@@ -106,8 +106,8 @@ typedef struct {
     uint64_t expert_groups; /* of which a token goes to so many; 0: to experts of any */
     uint64_t groups_per_token;
     uint64_t dense_layers; /* the first so many blocks have a hidden layer of ffn all the same */
-    /* llama: latent attention's short rows and parts of heads (latent.h); q_lora_rank 0: q comes
-     * straight, kv_lora_rank 0: there is none such. */
+    /* llama: latent attention's short rows and parts of heads (families/latent.h); q_lora_rank 0: q
+     * comes straight, kv_lora_rank 0: there is none such. */
     uint64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
     double rope_base;
     double norm_eps;          /* llama: added to the mean of squares that RMSNorm divides by */

@@ -1,6 +1,6 @@
 /* plan/traced.h - a network that was traced: what PyTorch did in a pass over any module, as data.
  *
- * models/pytorch/ writes it, models/traced-read.c reads it and holds it sound, graph-traced.c makes
+ * models/pytorch/ writes it, models/traced/read.c reads it and holds it sound, graph-traced.c makes
  * a graph of it, autograd/traced.c plays its ops. Each node of autograd is an op of one kind for
  * all: what it makes, keeps and launches, and what its backward allocates, frees and launches, as
  * recorded. All that a strategy decides (who gathers when, what is computed again) stays with the

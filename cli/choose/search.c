@@ -8,7 +8,7 @@
 #include "cli/knob.h"
 #include "cli/progress.h"
 #include "cli/ways-to-fit.h"
-#include "models/traced.h"
+#include "models/traced/traced.h"
 #include "plan/plan.h"
 
 static const double WORTH = 1.02; /* tokens a second, from one batch to its double */

@@ -1,5 +1,5 @@
 /* plan/autograd/latent.h - latent attention, and routing beside it, as torchtitan's DeepSeek-V3
- * calls PyTorch (models/latent.c; recorded: tests/oracle/, deepseek-*).
+ * calls PyTorch (models/families/latent.c; recorded: tests/oracle/, deepseek-*).
  *
  * What is turned of each head is pairs of complex numbers in fp32: widened, multiplied, rounded,
  * each a kernel; backward the same, and the table's conjugate before the product. In fp32 nothing

@@ -75,8 +75,8 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
 #define BIASED_OVER_FLASH 0.5
 
 /* Heads of v are not as long as those of q: no flash kernel takes them. In 16 bits GPUs of compute
- * capability 9.0, and DeepSeek's own lengths those of 10, have cuDNN's (models/latent.c), whose
- * rate is taken to be the flash kernel's; others have the memory-efficient one. */
+ * capability 9.0, and DeepSeek's own lengths those of 10, have cuDNN's (models/families/latent.c),
+ * whose rate is taken to be the flash kernel's; others have the memory-efficient one. */
 static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
     double capability = cluster->device_compute_capability;
     bool is_deepseeks = dims[4] == 192 && dims[5] == 128;

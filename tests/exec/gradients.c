@@ -437,7 +437,7 @@ static void t5_in_a_kernel(void) {
     }
 }
 
-/* One head, and one token, of several sequences are not copied apart: models/attention.c. */
+/* One head, and one token, of several sequences are not copied apart: models/layers/attention.c. */
 static void t5_one_head_or_token(void) {
     gradients_of("[network]\nfamily=t5\nlayers=1\nwidth=12\nheads=1\nhead_dim=8\nffn=20\n"
                  "vocab=11\nseq=7\ntied=yes\ngated=yes\n",
@@ -600,7 +600,7 @@ static void edited_plans_are_safe(gconstpointer words) {
     g_assert_cmpuint(n_played, >, 10);
 }
 
-/* Families of models/decoder.c: each with what it does in its own way. */
+/* Families of models/families/decoder.c: each with what it does in its own way. */
 static void decoders(void) {
     static const char *const networks[] = {
         "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\nvocab=11\nseq=7\n"

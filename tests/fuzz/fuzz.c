@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "models/cluster.h"
-#include "models/config-json.h"
+#include "models/config/json.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/check.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "models/config-json.h"
+#include "models/config/json.h"
 #include "models/network.h"
 #include "plan/build.h"
 #include "plan/ini.h"

@@ -1,7 +1,7 @@
 /* A loss in chunks of rows: how many, what is computed, what is there, and what is refused. */
 #include <string.h>
 
-#include "models/chunked-loss.h"
+#include "models/layers/chunked-loss.h"
 #include "plan/op-work.h"
 #include "tests/plan/plans.h"
 

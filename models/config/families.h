@@ -1,0 +1,28 @@
+/* models/config/families.h - what of a config.json is no plain number, by model_type: the rest of
+ * its lines, or false with an error. Inside models/config-*.c only.
+ */
+#pragma once
+
+#include "models/config/fields.h"
+
+/* llama.c: Llama and its kin. */
+bool model_config_rest_of_llama(const ModelConfig *c);
+bool model_config_rest_of_granite(const ModelConfig *c);
+bool model_config_rest_of_smollm3(const ModelConfig *c);
+bool model_config_rest_of_phi3(const ModelConfig *c);
+bool model_config_rest_of_gemma(const ModelConfig *c);
+bool model_config_rest_of_gemma3_text(const ModelConfig *c);
+bool model_config_rest_of_olmo3(const ModelConfig *c);
+bool model_config_rest_of_mixtral(const ModelConfig *c);
+bool model_config_rest_of_qwen3_moe(const ModelConfig *c);
+bool model_config_rest_of_deepseek_v2(const ModelConfig *c);
+bool model_config_rest_of_deepseek_v3(const ModelConfig *c);
+
+/* decoders.c: those with LayerNorm, and T5. */
+bool model_config_rest_of_gpt2(const ModelConfig *c);
+bool model_config_rest_of_mpt(const ModelConfig *c);
+bool model_config_rest_of_neox(const ModelConfig *c);
+bool model_config_rest_of_opt(const ModelConfig *c);
+bool model_config_rest_of_phi(const ModelConfig *c);
+bool model_config_rest_of_starcoder2(const ModelConfig *c);
+bool model_config_rest_of_t5(const ModelConfig *c);

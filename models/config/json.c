@@ -1,0 +1,242 @@
+/* models/config/json.c - which field of a config.json is which key of a network.
+ *
+ * Field names and defaults: huggingface/transformers, the configuration_*.py of each model_type.
+ */
+#include "models/config/json.h"
+
+#include <string.h>
+
+#include "models/config/families.h"
+
+typedef struct {
+    const char *model_type, *family;
+    const char *numbers;  /* as model_config_append_number() takes them */
+    const char *dropouts; /* "field:P": what it is when it does not stand */
+    bool tied;            /* when tie_word_embeddings does not stand */
+    bool (*rest)(const ModelConfig *c);
+} Type;
+
+/* What is read as true or false, or as a word, in the file or in an object within. */
+static const char *const flags[] = {"add_cross_attention",
+                                    "reorder_and_upcast_attn",
+                                    "use_sliding_window",
+                                    "attention_bias",
+                                    "mlp_bias",
+                                    "qk_ln",
+                                    "qk_gn",
+                                    "prefix_lm",
+                                    "rope",
+                                    "alibi",
+                                    "learned_pos_emb",
+                                    "no_bias",
+                                    "tie_word_embeddings",
+                                    "use_parallel_residual",
+                                    "qk_layernorm",
+                                    "use_bias",
+                                    "enable_bias",
+                                    "do_layer_norm_before",
+                                    "layer_norm_elementwise_affine",
+                                    "_remove_final_layer_norm",
+                                    "norm_topk_prob",
+                                    "output_router_logits",
+                                    "use_bidirectional_attention",
+                                    "rope_interleave",
+                                    NULL};
+static const char *const texts[] = {
+    "model_type",        "activation_function", "hidden_act", "hidden_activation",
+    "feed_forward_proj", "attn_type",           "norm_type",  "scoring_func",
+    "topk_method",       "rope_type",           "type",       NULL};
+
+static const char *const objects[] = {"attn_config", "rope_scaling", "rope_parameters", NULL};
+
+static bool types_are_sound(const ModelConfig *c) {
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *node;
+    json_object_iter_init(&iter, c->fields);
+    while (json_object_iter_next(&iter, &name, &node)) {
+        if (JSON_NODE_HOLDS_NULL(node)) {
+            continue;
+        }
+        ModelConfig within;
+        GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
+        if (g_strv_contains(flags, name) && type != G_TYPE_BOOLEAN) {
+            return model_config_refuse(c, "the field '%s' must be true or false", name);
+        }
+        if (g_strv_contains(texts, name) && type != G_TYPE_STRING) {
+            return model_config_refuse(c, "the field '%s' must be a text", name);
+        }
+        if (g_strv_contains(objects, name) && model_config_within(c, name, &within) &&
+            !types_are_sound(&within)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of those that were recorded transformers' own modules are planned. Where others are, the loss is
+ * at least theirs, of logits in fp32; T5's is of logits as they are, and an MPT is llm-foundry's.
+ */
+static void append_code(const ModelConfig *c, const char *model_type) {
+    static const char *const recorded[] = {"llama",     "mistral", "qwen2",   "qwen3", "mixtral",
+                                           "qwen3_moe", "granite", "smollm3", "phi3",  NULL};
+    static const char *const narrow[] = {"t5", "mpt", NULL};
+    if (g_strv_contains(recorded, model_type)) {
+        g_string_append(c->ini, "code = transformers\n");
+    } else if (!g_strv_contains(narrow, model_type)) {
+        g_string_append(c->ini, "loss = fp32\n");
+    }
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define LLAMA_NUMBERS_BUT_HEAD_DIM                                                                 \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
+    "kv_heads=num_key_value_heads? ffn=intermediate_size vocab=vocab_size "
+#define LLAMA_NUMBERS LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim?"
+
+#define EXPERT_NUMBERS                                                                             \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
+    "kv_heads=num_key_value_heads head_dim=head_dim? vocab=vocab_size "                            \
+    "experts_per_token=num_experts_per_tok "
+
+#define DECODER_NUMBERS                                                                            \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "
+
+#define DEEPSEEK_NUMBERS                                                                           \
+    DECODER_NUMBERS                                                                                \
+    "experts=n_routed_experts experts_per_token=num_experts_per_tok "                              \
+    "expert_ffn=moe_intermediate_size kv_lora_rank=kv_lora_rank:512 "                              \
+    "qk_nope_head_dim=qk_nope_head_dim:128 qk_rope_head_dim=qk_rope_head_dim:64 "                  \
+    "v_head_dim=v_head_dim:128 q_lora_rank=q_lora_rank?"
+
+static const Type types[] = {
+    {"gpt2", "gpt",
+     "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions",
+     "resid_pdrop:0.1 embd_pdrop:0.1 attn_pdrop:0.1", true, model_config_rest_of_gpt2},
+    {"llama", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
+    {"mistral", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
+    {"qwen2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
+    {"qwen3", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:128", "attention_dropout:0",
+     false, model_config_rest_of_llama},
+    {"mixtral", "llama", EXPERT_NUMBERS "experts=num_local_experts expert_ffn=intermediate_size",
+     "attention_dropout:0", false, model_config_rest_of_mixtral},
+    {"qwen3_moe", "llama", EXPERT_NUMBERS "expert_ffn=moe_intermediate_size", "attention_dropout:0",
+     false, model_config_rest_of_qwen3_moe},
+    {"deepseek_v2", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
+     model_config_rest_of_deepseek_v2},
+    {"deepseek_v3", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
+     model_config_rest_of_deepseek_v3},
+    {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
+    {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
+    {"gemma", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256", "attention_dropout:0",
+     true, model_config_rest_of_gemma},
+    {"gemma3_text", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256",
+     "attention_dropout:0", true, model_config_rest_of_gemma3_text},
+    {"granite", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_granite},
+    {"smollm3", "llama",
+     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "
+     "kv_heads=num_key_value_heads:4 ffn=intermediate_size vocab=vocab_size head_dim=head_dim?",
+     "attention_dropout:0", true, model_config_rest_of_smollm3},
+    {"phi3", "llama", LLAMA_NUMBERS, "resid_pdrop:0 embd_pdrop:0 attention_dropout:0", false,
+     model_config_rest_of_phi3},
+    {"t5", "t5",
+     "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "
+     "seq=n_positions:512",
+     "dropout_rate:0.1", true, model_config_rest_of_t5},
+    {"mpt", "mpt", "layers=n_layers width=d_model heads=n_heads vocab=vocab_size seq=max_seq_len",
+     "resid_pdrop:0 emb_pdrop:0", true, model_config_rest_of_mpt},
+    {"gpt_neox", "neox", DECODER_NUMBERS "ffn=intermediate_size seq=max_position_embeddings",
+     "hidden_dropout:0 attention_dropout:0", false, model_config_rest_of_neox},
+    {"phi", "phi",
+     DECODER_NUMBERS "kv_heads=num_key_value_heads? ffn=intermediate_size "
+                     "seq=max_position_embeddings",
+     "resid_pdrop:0 embd_pdrop:0 attention_dropout:0", false, model_config_rest_of_phi},
+    {"starcoder2", "starcoder2",
+     DECODER_NUMBERS "kv_heads=num_key_value_heads:2 ffn=intermediate_size head_dim=head_dim?",
+     "residual_dropout:0 embedding_dropout:0 attention_dropout:0", true,
+     model_config_rest_of_starcoder2},
+    {"opt", "opt", DECODER_NUMBERS "ffn=ffn_dim seq=max_position_embeddings",
+     "dropout:0.1 attention_dropout:0", true, model_config_rest_of_opt},
+};
+
+/* "resid_pdrop 0.1, attn_pdrop 0.1": those above 0; NULL: none. */
+static char *dropouts_of(const Type *type, const ModelConfig *c) {
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_auto(GStrv) words = g_strsplit(type->dropouts, " ", -1);
+    for (char **word = words; *word; word++) {
+        g_auto(GStrv) pair = g_strsplit(*word, ":", 2);
+        double share = model_config_double(c, pair[0], g_ascii_strtod(pair[1], NULL));
+        if (share > 0) {
+            g_string_append_printf(text, "%s%s %g", text->len ? ", " : "", pair[0], share);
+        }
+    }
+    return text->len ? g_strdup(text->str) : NULL;
+}
+
+static bool append_all(const ModelConfig *c, const Type *type) {
+    g_string_append_printf(c->ini,
+                           "# From a config.json of model_type %s.\n[network]\nfamily = %s\n",
+                           type->model_type, type->family);
+    g_auto(GStrv) words = g_strsplit(type->numbers, " ", -1);
+    for (char **word = words; *word; word++) {
+        if (!model_config_append_number(c, *word)) {
+            return false;
+        }
+    }
+    if (!g_str_equal(type->family, "mpt") && !g_str_equal(type->family, "phi")) {
+        bool tied = model_config_flag(c, "tie_word_embeddings", type->tied);
+        g_string_append_printf(c->ini, "tied = %s\n", tied ? "yes" : "no");
+    }
+    append_code(c, type->model_type);
+    return type->rest(c);
+}
+
+/* NULL with an error that lists those that are known. */
+static const Type *find_type(const ModelConfig *c) {
+    const char *model_type = model_config_text(c, "model_type", NULL);
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
+        if (model_type && g_str_equal(types[i].model_type, model_type)) {
+            return &types[i];
+        }
+        g_string_append_printf(known, "%s%s", i ? ", " : "", types[i].model_type);
+    }
+    if (!model_type) {
+        model_config_refuse(c, "the field 'model_type' is missing; it is one of %s", known->str);
+    } else {
+        bool has_text = model_config_field(c, "text_config");
+        model_config_refuse(c,
+                            "model_type '%s' is not known; %sit is one of %s; any other network "
+                            "can be traced in PyTorch (docs/own-network.md)",
+                            model_type,
+                            has_text ? "its text_config, saved as a file of its own, may be; " : "",
+                            known->str);
+    }
+    return NULL;
+}
+
+char *model_config_json_to_ini(const char *json, gsize length, const char *file_name,
+                               char **ret_dropouts, GError **error) {
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autoptr(GString) ini = g_string_new(NULL);
+    g_autoptr(GError) cause = NULL;
+    ModelConfig c = {.file_name = file_name, .ini = ini, .error = error};
+    if (!json_parser_load_from_data(parser, json, (gssize)length, &cause)) {
+        const char *what = strstr(cause->message, "<data>:");
+        model_config_refuse(&c, "not JSON: %s", what ? what + strlen("<data>:") : cause->message);
+        return NULL;
+    }
+    JsonNode *root = json_parser_get_root(parser);
+    if (!root || !JSON_NODE_HOLDS_OBJECT(root)) {
+        model_config_refuse(&c, "not a config.json: it is no object");
+        return NULL;
+    }
+    c.fields = json_node_get_object(root);
+    const Type *type = types_are_sound(&c) ? find_type(&c) : NULL;
+    if (!type || !append_all(&c, type)) {
+        return NULL;
+    }
+    *ret_dropouts = dropouts_of(type, &c);
+    return g_strdup(ini->str);
+}

@@ -1,0 +1,314 @@
+#include <math.h>
+
+#include "models/config/families.h"
+
+/* Of a Llama with any activation. */
+static bool append_llama(const ModelConfig *c) {
+    if (model_config_flag(c, "attention_bias", false) || model_config_flag(c, "mlp_bias", false)) {
+        return model_config_refuse(c, "attention_bias and mlp_bias are not known; qwen2's biases "
+                                      "of q, k and v are");
+    }
+    const char *model_type = model_config_text(c, "model_type", "");
+    if (g_str_equal(model_type, "qwen2")) {
+        g_string_append(c->ini, "qkv_bias = yes\n");
+    } else if (g_str_has_prefix(model_type, "qwen3")) {
+        g_string_append(c->ini, "qk_norm = head\n");
+    } else if (g_str_has_prefix(model_type, "olmo")) {
+        g_string_append(c->ini, "qk_norm = width\nnorm_at = after\n");
+    }
+    static const char *const larger[] = {"mixtral", "olmo2", "olmo3", "phi3", NULL};
+    return model_config_append_number(c, g_strv_contains(larger, model_type)
+                                             ? "norm_eps=rms_norm_eps:1e-05"
+                                             : "norm_eps=rms_norm_eps:1e-06") &&
+           model_config_seq(c);
+}
+
+static bool append_silu_llama(const ModelConfig *c) {
+    const char *act = model_config_text(c, "hidden_act", "silu");
+    if (!g_str_equal(act, "silu")) {
+        return model_config_refuse(c, "hidden_act '%s' is not known; silu is", act);
+    }
+    return append_llama(c);
+}
+
+bool model_config_rest_of_llama(const ModelConfig *c) {
+    return append_silu_llama(c) && model_config_rope(c);
+}
+
+static bool append_scale(const ModelConfig *c, const char *key, const char *name, bool divides) {
+    double value;
+    if (!model_config_number(c, name, 1, &value)) {
+        return false;
+    }
+    model_config_append_double(c, key, divides ? 1 / value : value, name);
+    return true;
+}
+
+bool model_config_rest_of_granite(const ModelConfig *c) {
+    static const struct {
+        const char *key, *name;
+        bool divides;
+    } scales[] = {{"embed_scale", "embedding_multiplier", false},
+                  {"attention_scale", "attention_multiplier", false},
+                  {"residual_scale", "residual_multiplier", false},
+                  {"logits_scale", "logits_scaling", true}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(scales); i++) {
+        if (!append_scale(c, scales[i].key, scales[i].name, scales[i].divides)) {
+            return false;
+        }
+    }
+    return model_config_rest_of_llama(c);
+}
+
+/* Blocks that turn nothing are every so many-th: the list of those that do says no more. */
+bool model_config_rest_of_smollm3(const ModelConfig *c) {
+    gint64 interval;
+    if (!model_config_count(c, "no_rope_layer_interval", 4, &interval)) {
+        return false;
+    }
+    JsonArray *turns = model_config_array(c, "no_rope_layers");
+    for (guint i = 0; turns && i < json_array_get_length(turns); i++) {
+        JsonNode *one = json_array_get_element(turns, i);
+        if (!model_config_is_whole(one) ||
+            (json_node_get_int(one) != 0) != ((i + 1) % (guint64)interval != 0)) {
+            return model_config_refuse(
+                c,
+                "no_rope_layers is known as 0 at each no_rope_layer_interval-th block "
+                "(%" G_GINT64_FORMAT ") and 1 elsewhere; block %u differs",
+                interval, i + 1);
+        }
+    }
+    model_config_append_whole(c, "unturned_every", interval, "no_rope_layer_interval");
+    return model_config_rest_of_llama(c);
+}
+
+bool model_config_rest_of_phi3(const ModelConfig *c) {
+    ModelConfig rope;
+    JsonNode *share = model_config_field(c, "partial_rotary_factor");
+    if (!share && model_config_within(c, "rope_parameters", &rope)) {
+        share = model_config_field(&rope, "partial_rotary_factor");
+    }
+    if (share && (!JSON_NODE_HOLDS_VALUE(share) || json_node_get_double(share) != 1)) {
+        return model_config_refuse(
+            c, "a Phi-3 with a partial_rotary_factor other than 1 is not known");
+    }
+    g_string_append(c->ini, "qkv = sliced\nrope = partial\ngate_up = joined\n");
+    return model_config_rest_of_llama(c);
+}
+
+/* What all Gemmas have: RMSNorm that scales by one more than its weights, embeddings times the root
+ * of their width, and a hidden layer that GELU opens. */
+static bool append_gemma(const ModelConfig *c, const char *activation) {
+    static const char *const words[][2] = {{"gelu_pytorch_tanh", "gelu-tanh"},
+                                           {"gelu", "gelu-erf"}};
+    if (model_config_flag(c, "use_bidirectional_attention", false)) {
+        return model_config_refuse(c, "use_bidirectional_attention is not known");
+    }
+    double width = model_config_double(c, "hidden_size", 0);
+    model_config_append_double(c, "embed_scale", sqrt(width), "hidden_size");
+    g_string_append(c->ini, "norm_weight = from-one\n");
+    const char *act = model_config_text(c, activation, words[0][0]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_str_equal(act, words[i][0])) {
+            model_config_append(c, "gate", words[i][1], activation);
+            return true;
+        }
+    }
+    return model_config_refuse(c, "%s '%s' is not known; gelu_pytorch_tanh and gelu are",
+                               activation, act);
+}
+
+bool model_config_rest_of_gemma(const ModelConfig *c) {
+    bool renamed =
+        model_config_field(c, "hidden_activation"); /* what Google's files were mended by */
+    return append_gemma(c, renamed ? "hidden_activation" : "hidden_act") && append_llama(c) &&
+           model_config_rope(c);
+}
+
+/* Whether each so many-th block looks back all the way, and no other. */
+static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
+    JsonArray *types = model_config_array(c, "layer_types");
+    for (guint i = 0; types && i < json_array_get_length(types); i++) {
+        JsonNode *one = json_array_get_element(types, i);
+        bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
+        const char *expected = (i + 1) % (guint64)every ? "sliding_attention" : "full_attention";
+        if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
+            return model_config_refuse(
+                c,
+                "layer_types is known as full_attention at each %" G_GINT64_FORMAT
+                "-th block and sliding_attention elsewhere; block %u differs",
+                every, i + 1);
+        }
+    }
+    return true;
+}
+
+/* Angles of blocks that look back all the way and of others: where they stand depends on who wrote
+ * the file. local_own: of a file that has them side by side. */
+static bool append_two_ropes(const ModelConfig *c, const char *global, const char *local,
+                             const char *local_own) {
+    ModelConfig both, of_global, of_local;
+    bool is_nested = model_config_within(c, "rope_parameters", &both) &&
+                     model_config_within(&both, "full_attention", &of_global) &&
+                     model_config_within(&both, "sliding_attention", &of_local);
+    if (is_nested) {
+        return model_config_append_number(&of_global, global) &&
+               model_config_append_number(&of_local, local) &&
+               model_config_rope_scaling(&both, "full_attention");
+    }
+    return model_config_append_number(c, global) && model_config_append_number(c, local_own) &&
+           model_config_rope_scaling(c, "rope_scaling");
+}
+
+/* Gemma 3's text. Its files give the window in two fields, of which the pattern is not kept by
+ * transformers from 4.53 on: six, unless layer_types says otherwise. */
+bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
+    static const char *const caps[] = {"final_logit_softcapping", "attn_logit_softcapping"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(caps); i++) {
+        if (model_config_field(c, caps[i])) {
+            return model_config_refuse(c, "%s is not known; set it to null", caps[i]);
+        }
+    }
+    gint64 every;
+    if (!model_config_count(c, "sliding_window_pattern", 6, &every)) {
+        return false;
+    }
+    model_config_append_whole(c, "global_every", every, "sliding_window_pattern");
+    g_string_append(c->ini, "qk_norm = head\nnorm_at = both\n");
+    double squared = model_config_double(c, "query_pre_attn_scalar", 256);
+    model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
+    return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
+           append_two_ropes(c, "rope_base=rope_theta:1000000", "local_rope_base=rope_theta:10000",
+                            "local_rope_base=rope_local_base_freq:10000") &&
+           append_llama(c);
+}
+
+/* OLMo 2's blocks, of which each fourth looks back all the way. Both kinds have one base, and
+ * tables of their own, for only that fourth's angles are stretched. */
+bool model_config_rest_of_olmo3(const ModelConfig *c) {
+    const gint64 every = 4;
+    const char *local = "local_rope_base=rope_theta:500000";
+    model_config_append_whole(c, "global_every", every, "layer_types");
+    return layer_types_are_every(c, every) &&
+           append_two_ropes(c, "rope_base=rope_theta:500000", local, local) && append_silu_llama(c);
+}
+
+/* What adds a loss that balances the experts is no part of a plan. */
+static bool has_plain_router(const ModelConfig *c) {
+    if (model_config_flag(c, "output_router_logits", false)) {
+        return model_config_refuse(
+            c, "output_router_logits adds a loss of the router's, which is not known; set "
+               "it to false");
+    }
+    return model_config_double(c, "router_jitter_noise", 0) <= 0 ||
+           model_config_refuse(c, "router_jitter_noise above 0 is not known");
+}
+
+bool model_config_rest_of_mixtral(const ModelConfig *c) {
+    return has_plain_router(c) && model_config_rest_of_llama(c);
+}
+
+/* Blocks without experts among those that have them are not known. */
+bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
+    JsonNode *dense = model_config_field(c, "mlp_only_layers");
+    bool has_dense = dense && (!JSON_NODE_HOLDS_ARRAY(dense) ||
+                               json_array_get_length(json_node_get_array(dense)) > 0);
+    if (has_dense || !model_config_is(c, "decoder_sparse_step", 1)) {
+        return model_config_refuse(c,
+                                   "blocks without experts are not known beside those with them: "
+                                   "decoder_sparse_step must be 1 and mlp_only_layers empty");
+    }
+    model_config_append(c, "route_norm",
+                        model_config_flag(c, "norm_topk_prob", false) ? "yes" : "no",
+                        "norm_topk_prob");
+    /* transformers 5 may write it under the name that Mixtral has. */
+    const char *experts =
+        model_config_field(c, "num_experts") ? "experts=num_experts" : "experts=num_local_experts";
+    return model_config_append_number(c, experts) && has_plain_router(c) &&
+           model_config_rest_of_llama(c);
+}
+
+/* Of the first blocks, and of experts that all tokens go to: as many as there are, side by side. */
+static bool append_deepseek_layers(const ModelConfig *c, gint64 dense) {
+    gint64 ffn, shared;
+    if (!model_config_is(c, "moe_layer_freq", 1)) {
+        return model_config_refuse(c, "moe_layer_freq other than 1 is not known");
+    }
+    if (!model_config_count_or_none(c, "first_k_dense_replace", dense, &dense) ||
+        !model_config_count_or_none(c, "n_shared_experts", 0, &shared) ||
+        !model_config_count(c, "moe_intermediate_size", 1, &ffn)) {
+        return false;
+    }
+    if (shared > 0) {
+        model_config_append_whole(c, "shared_ffn", shared * ffn, "n_shared_experts");
+    }
+    if (dense > 0) {
+        model_config_append_whole(c, "dense_layers", dense, "first_k_dense_replace");
+        return model_config_append_number(c, "ffn=intermediate_size");
+    }
+    return true;
+}
+
+/* One group is all experts. */
+static bool append_deepseek_groups(const ModelConfig *c, gint64 groups) {
+    gint64 kept;
+    if (!model_config_count(c, "n_group", groups, &groups) ||
+        !model_config_count(c, "topk_group", groups, &kept)) {
+        return false;
+    }
+    if (groups > 1) {
+        model_config_append_whole(c, "expert_groups", groups, "n_group");
+        model_config_append_whole(c, "groups_per_token", kept, "topk_group");
+    }
+    return true;
+}
+
+/* What both have; each token's keys are of as many heads as its queries. */
+static bool append_deepseek(const ModelConfig *c, const char *score, bool divides) {
+    gint64 heads, kv_heads;
+    double scale;
+    if (!model_config_count(c, "num_attention_heads", 1, &heads) ||
+        !model_config_count(c, "num_key_value_heads", heads, &kv_heads) ||
+        !model_config_number(c, "routed_scaling_factor", 1, &scale)) {
+        return false;
+    }
+    if (kv_heads != heads) {
+        return model_config_refuse(c, "num_key_value_heads must be num_attention_heads");
+    }
+    const char *told = model_config_text(c, "scoring_func", score);
+    if (!g_str_equal(told, score)) {
+        return model_config_refuse(c, "scoring_func '%s' is not known of this model_type; %s is",
+                                   told, score);
+    }
+    model_config_append(c, "route_norm",
+                        model_config_flag(c, "norm_topk_prob", divides) ? "yes" : "no",
+                        "norm_topk_prob");
+    if (scale != 1) {
+        model_config_append_double(c, "route_scale", scale, "routed_scaling_factor");
+    }
+    g_string_append_printf(c->ini, "rope = complex\nscore = %s\n", score);
+    return has_plain_router(c) && model_config_rest_of_llama(c);
+}
+
+/* A softmax's scores; of groups the best ones, where the method says so. */
+bool model_config_rest_of_deepseek_v2(const ModelConfig *c) {
+    const char *method = model_config_text(c, "topk_method", "greedy");
+    bool grouped = g_str_equal(method, "group_limited_greedy");
+    if (!grouped && !g_str_equal(method, "greedy")) {
+        return model_config_refuse(
+            c, "topk_method '%s' is not known; greedy and group_limited_greedy are", method);
+    }
+    return append_deepseek_layers(c, 0) && (!grouped || append_deepseek_groups(c, 1)) &&
+           append_deepseek(c, "softmax", false);
+}
+
+/* Each score by itself, and a bias that balances the experts. */
+bool model_config_rest_of_deepseek_v3(const ModelConfig *c) {
+    const char *method = model_config_text(c, "topk_method", "noaux_tc");
+    if (!g_str_equal(method, "noaux_tc")) {
+        return model_config_refuse(c, "topk_method '%s' is not known; noaux_tc is", method);
+    }
+    g_string_append(c->ini, "route_bias = yes\n");
+    return append_deepseek_layers(c, 3) && append_deepseek_groups(c, 8) &&
+           append_deepseek(c, "sigmoid", true);
+}

@@ -1,0 +1,230 @@
+/* models/families/gpt.c - decoder-only transformer of the GPT-2 shape: learned positions, LayerNorm
+ * before each half of a block, biases, GELU; the head tied or not.
+ */
+#include <math.h>
+
+#include "models/layers/layers.h"
+
+/* What the parts are called; and what else the two families do each in their way. */
+typedef struct {
+    const char *root, *blocks, *block, *ln_1, *attn, *attention, *qkv, *proj, *ln_2, *mlp, *Mlp,
+        *up, *act /* NULL: a function, no module */, *down, *ln_f;
+    bool tokens_first;     /* looked up before the positions are made */
+    bool head_is_function; /* of the tied weight; no module */
+} Names;
+
+typedef struct {
+    ModelWalk walk;
+    const Names *names;
+    uint64_t heads, ffn, vocab;
+    ModelGelu gelu;
+    bool in_memory, alibi;
+} Gpt;
+
+/* llm-foundry's alibi_bias_max. */
+static const double ALIBI_MOST = 8;
+
+typedef struct {
+    uint32_t module, attn, mlp, act, attn_drop, mlp_drop;
+    ModelLayer ln_1, qkv, proj, ln_2, up, down;
+} Block;
+
+static Block declare_block(const Gpt *gpt, uint32_t root, uint64_t index) {
+    const ModelWalk *w = &gpt->walk;
+    const Names *n = gpt->names;
+    g_autofree char *name = g_strdup_printf("%s.%" G_GUINT64_FORMAT, n->blocks, index);
+    Block block;
+    block.module = plan_graph_module(w->graph, root, name, n->block, true);
+    block.ln_1 = model_layernorm(w, block.module, n->ln_1);
+    block.attn = plan_graph_module(w->graph, block.module, n->attn, n->attention, false);
+    block.qkv = model_linear(w, block.attn, n->qkv, 3 * w->width, w->width, true);
+    block.proj = model_linear(w, block.attn, n->proj, w->width, w->width, true);
+    block.attn_drop = model_dropout(w, block.attn, "drop");
+    block.ln_2 = model_layernorm(w, block.module, n->ln_2);
+    block.mlp = plan_graph_module(w->graph, block.module, n->mlp, n->Mlp, false);
+    block.up = model_linear(w, block.mlp, n->up, gpt->ffn, w->width, true);
+    block.act = n->act ? plan_graph_module(w->graph, block.mlp, n->act, "GELU", false) : PLAN_NONE;
+    block.down = model_linear(w, block.mlp, n->down, w->width, gpt->ffn, true);
+    block.mlp_drop = model_dropout(w, block.mlp, "drop");
+    return block;
+}
+
+static uint32_t run_attention(const Gpt *gpt, const Block *block, uint32_t x) {
+    const ModelWalk *w = &gpt->walk;
+    uint64_t head_dim = w->width / gpt->heads;
+    ModelAttention attention = {.heads = gpt->heads,
+                                .kv_heads = gpt->heads,
+                                .head_dim = head_dim,
+                                .q_stride = 3 * w->width,
+                                .k_stride = 3 * w->width,
+                                .v_stride = 3 * w->width,
+                                .scale = 1 / sqrt((double)head_dim),
+                                .alibi = gpt->alibi ? ALIBI_MOST : 0,
+                                .causal = true,
+                                .in_memory = gpt->in_memory,
+                                .k_inside = true,
+                                .bias = PLAN_NONE,
+                                .mask = PLAN_NONE};
+    uint32_t views[3];
+    plan_graph_enter(w->graph, block->attn, &x, 1);
+    uint32_t qkv = model_run_linear(w, &block->qkv, x, 3 * w->width, w->width);
+    plan_graph_split(w->graph, qkv, w->rows, (uint64_t[]){w->width, w->width, w->width}, 3, views);
+    for (unsigned i = 0; i < 3; i++) {
+        plan_graph_hold(w->graph, views[i]);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        views[i] = model_run_heads(w, &attention, views[i], "qkv"[i]);
+        plan_graph_hold(w->graph, views[i]);
+    }
+    uint32_t o = model_run_attention(w, &attention, views[0], views[1], views[2]);
+    uint32_t y = model_run_linear(w, &block->proj, o, w->width, w->width);
+    y = model_run_dropout(w, block->attn_drop, y, w->rows * w->width);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static uint32_t run_gelu(const Gpt *gpt, const Block *block, uint32_t h) {
+    const ModelWalk *w = &gpt->walk;
+    uint64_t n = w->rows * gpt->ffn;
+    if (block->act == PLAN_NONE) {
+        return model_run_gelu(w, gpt->gelu, h, n);
+    }
+    plan_graph_enter(w->graph, block->act, &h, 1);
+    uint32_t a = model_run_gelu(w, gpt->gelu, h, n);
+    plan_graph_leave(w->graph, &a, 1);
+    return a;
+}
+
+static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
+    const ModelWalk *w = &gpt->walk;
+    plan_graph_enter(w->graph, block->mlp, &x, 1);
+    bool is_erf = gpt->gelu == MODEL_GELU_ERF;
+    bool at_its_end = w->graph->fused && !w->graph->compiled; /* a compiler leaves products alone */
+    uint32_t a = at_its_end
+                     ? model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, is_erf)
+                     : run_gelu(gpt, block, model_run_linear(w, &block->up, x, gpt->ffn, w->width));
+    uint32_t y = model_run_linear(w, &block->down, a, w->width, gpt->ffn);
+    y = model_run_dropout(w, block->mlp_drop, y, w->rows * w->width);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static ModelStream run_block(const Gpt *gpt, const Block *block, ModelStream stream) {
+    const ModelWalk *w = &gpt->walk;
+    uint32_t x;
+    model_begin_block(w);
+    model_enter_block(w, block->module, stream, NULL, 0);
+    uint32_t normed = model_run_stream_norm(w, &block->ln_1, stream, 0, &x);
+    uint32_t a = run_attention(gpt, block, normed);
+    normed = model_run_add_norm(w, &block->ln_2, x, a, 0, &x);
+    uint32_t m = run_mlp(gpt, block, normed);
+    stream = model_leave_block(w, x, m);
+    model_end_block(w);
+    return stream;
+}
+
+static void emit(const ModelNetwork *network, const Names *names, bool tied, uint64_t batch,
+                 uint64_t seq, PlanGraph *graph) {
+    Gpt shape = {.names = names,
+                 .walk = model_walk(network, batch, seq, graph),
+                 .heads = network->heads,
+                 .ffn = network->ffn ? network->ffn : 4 * network->width,
+                 .vocab = network->vocab,
+                 .gelu = network->gelu,
+                 .in_memory = network->scores_in_memory && !graph->fused,
+                 .alibi = network->alibi};
+    const Gpt *gpt = &shape;
+    const ModelWalk *w = &shape.walk;
+    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", names->root, false);
+    ModelLayer wte = model_embedding(w, root, "wte", gpt->vocab, w->width);
+    ModelLayer wpe = {0};
+    if (!network->alibi) {
+        wpe = model_embedding(w, root, "wpe", network->seq, w->width);
+    }
+    uint32_t drop = model_dropout(w, root, "drop");
+    g_autofree Block *blocks = g_new(Block, network->layers);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        blocks[i] = declare_block(gpt, root, i);
+    }
+    for (uint64_t i = 0; i < network->layers && network->mask_buffers; i++) {
+        plan_graph_buffer(graph, PLAN_FP32, network->seq * network->seq);
+    }
+    ModelLayer ln_f = model_layernorm(w, root, names->ln_f);
+    ModelLayer head = {.bias = PLAN_NONE, .weight = wte.weight};
+    if (names->head_is_function) {
+        head.module = PLAN_NONE;
+    } else if (tied) {
+        head.module = plan_graph_module(graph, root, "head", "Linear", false);
+        plan_graph_share(graph, head.module, head.weight);
+    } else {
+        head = model_linear(w, root, "head", gpt->vocab, w->width, false);
+    }
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, gpt->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, gpt->vocab);
+
+    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    uint32_t positions = PLAN_NONE;
+    uint32_t x = network->alibi
+                     ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
+                     : model_run_embeddings(w, &wte, &wpe, tokens, gpt->vocab, network->seq,
+                                            names->tokens_first, &positions);
+    x = model_run_dropout(w, drop, x, w->rows * w->width);
+    ModelStream stream = {x, PLAN_NONE};
+    for (uint64_t i = 0; i < network->layers; i++) {
+        stream = run_block(gpt, &blocks[i], stream);
+    }
+    uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, targets, gpt->vocab);
+    if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
+        plan_graph_let_go_after(graph, positions, logits);
+    }
+    model_end(w, root, logits, targets, gpt->vocab);
+}
+
+static void emit_gpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    static const Names names = {.root = "Gpt",
+                                .blocks = "layers",
+                                .block = "GptBlock",
+                                .ln_1 = "ln_1",
+                                .attn = "attn",
+                                .attention = "GptAttention",
+                                .qkv = "qkv",
+                                .proj = "proj",
+                                .ln_2 = "ln_2",
+                                .mlp = "mlp",
+                                .Mlp = "GptMlp",
+                                .up = "up",
+                                .act = "act",
+                                .down = "down",
+                                .ln_f = "ln_f"};
+    emit(network, &names, network->tied, batch, seq, graph);
+}
+
+/* MosaicML's MPT, as llm-foundry trains it: the same program under other names, the head tied, GELU
+ * by erf. */
+static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    static const Names names = {.root = "MPT",
+                                .blocks = "blocks",
+                                .block = "MPTBlock",
+                                .ln_1 = "norm_1",
+                                .attn = "attn",
+                                .attention = "MultiheadAttention",
+                                .qkv = "Wqkv",
+                                .proj = "out_proj",
+                                .ln_2 = "norm_2",
+                                .mlp = "ffn",
+                                .Mlp = "MPTMLP",
+                                .up = "up_proj",
+                                .down = "down_proj",
+                                .ln_f = "norm_f",
+                                .tokens_first = true,
+                                .head_is_function = true};
+    emit(network, &names, true, batch, seq, graph);
+}
+
+const ModelFamily model_gpt = {
+    "gpt",
+    "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers bias positions "
+    "loss loss_at",
+    emit_gpt};
+const ModelFamily model_mpt = {
+    "mpt", "layers width heads vocab seq|ffn attention bias positions loss loss_at", emit_mpt};

@@ -1,0 +1,379 @@
+/* models/families/llama.c - decoder-only transformer of the Llama shape: RMSNorm, rotary embedding,
+ * SwiGLU, grouped heads of k and v, no biases (but Qwen 2's of q, k and v); the head tied or not.
+ * Also Qwen 3, which normalizes q and k, and OLMo 2, which does too and has its norms behind
+ * attention and its hidden layer instead of before; and those whose hidden layers are experts
+ * (experts.h).
+ *
+ * Where ranks share the layers (plan->tensor; plan/autograd/shared/shared.h) a rank has its part of
+ * heads, hidden layer and vocabulary, and between the layers its part of each sequence.
+ */
+#include <math.h>
+
+#include "models/families/llama.h"
+#include "models/families/transformers.h"
+#include "models/layers/window.h"
+#include "models/stages.h"
+
+static const ModelLlamaNames own_names = {.embed = "embed",
+                                          .attn = "attn",
+                                          .q = "q",
+                                          .k = "k",
+                                          .v = "v",
+                                          .o = "o",
+                                          .qkv = "qkv",
+                                          .mlp = "mlp",
+                                          .gate = "gate",
+                                          .up = "up",
+                                          .gate_up = "gate_up",
+                                          .down = "down",
+                                          .norm_1 = "norm_1",
+                                          .norm_2 = "norm_2",
+                                          .head = "head"};
+
+static const ModelLlamaNames transformers_names = {.embed = "embed_tokens",
+                                                   .attn = "self_attn",
+                                                   .q = "q_proj",
+                                                   .k = "k_proj",
+                                                   .v = "v_proj",
+                                                   .o = "o_proj",
+                                                   .qkv = "qkv_proj",
+                                                   .mlp = "mlp",
+                                                   .gate = "gate_proj",
+                                                   .up = "up_proj",
+                                                   .gate_up = "gate_up_proj",
+                                                   .down = "down_proj",
+                                                   .norm_1 = "input_layernorm",
+                                                   .norm_2 = "post_attention_layernorm",
+                                                   .head = "lm_head"};
+
+static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, uint32_t tokens) {
+    const ModelWalk *w = &llama->walk;
+    if (w->graph->tensor == 1) {
+        return model_run_embedding(w, embed, tokens, w->rows, llama->vocab);
+    }
+    if (w->graph->whole_ends && w->graph->whole_tokens) {
+        return model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
+    }
+    if (w->graph->whole_ends) {
+        PlanGraphTokens own = model_llama_tokens_between(llama);
+        uint32_t x = model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
+        return plan_graph_shared_taken(w->graph, x, &own);
+    }
+    uint32_t mask;
+    plan_graph_enter(w->graph, embed->module, &tokens, 1);
+    uint32_t rows = plan_graph_shared_rows(w->graph, embed->weight, tokens, w->rows, w->width,
+                                           llama->vocab, &mask);
+    uint32_t results[] = {rows, mask};
+    plan_graph_leave(w->graph, results, 2);
+    plan_graph_zero_masked(w->graph, mask, rows, w->rows, w->width);
+    return model_llama_join_ranks(llama, rows);
+}
+
+/* The head's call gathers the tokens, and gives this rank's logits. */
+static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const ModelLayer *head,
+                         ModelStream stream, uint32_t targets) {
+    const ModelWalk *w = &llama->walk;
+    if (w->graph->tensor == 1 || w->graph->whole_head) {
+        return model_run_head(w, norm, head, stream, llama->norm_eps, targets, llama->vocab);
+    }
+    ModelLayer product = *head;
+    product.module = PLAN_NONE;
+    plan_graph_hold(w->graph, stream.a);
+    bool before = w->graph->fused;
+    w->graph->fused |= w->graph->compiled_norm;
+    uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, llama->norm_eps);
+    w->graph->fused = before;
+    plan_graph_enter(w->graph, head->module, &normed, 1);
+    uint32_t read = model_llama_read_by_columns(llama, model_llama_gather_tokens(llama, normed));
+    uint32_t logits = model_run_linear(w, &product, read, llama->vocab, w->width);
+    plan_graph_leave(w->graph, &logits, 1);
+    if (w->graph->whole_ends) {
+        logits = plan_graph_shared_whole(w->graph, logits, w->rows, llama->vocab);
+    }
+    plan_graph_let_go_after(w->graph, stream.a, logits);
+    return logits;
+}
+
+static void share_out_table(const ModelLlama *llama, const ModelLayer *embed) {
+    if (llama->walk.graph->whole_ends) {
+        plan_graph_sees_all(llama->walk.graph, embed->weight);
+    } else {
+        model_llama_share_out(llama, embed, PLAN_SHARE_ROWS);
+    }
+}
+
+static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *network, uint32_t root,
+                               const ModelLayer *embed) {
+    const ModelWalk *w = &llama->walk;
+    ModelLayer head = {.bias = PLAN_NONE, .weight = embed->weight};
+    if (network->tied) {
+        head.module = plan_graph_module(w->graph, root, llama->names->head, "Linear", false);
+        plan_graph_share(w->graph, head.module, head.weight);
+        return head;
+    }
+    head = model_linear(w, root, llama->names->head, llama->vocab, w->width, false);
+    if (!w->graph->whole_head) {
+        model_llama_share_out(llama, &head, PLAN_SHARE_ROWS);
+    }
+    return head;
+}
+
+static ModelLlamaBlock *declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
+                                       uint32_t parent, uint64_t first, uint64_t n) {
+    uint64_t local = network->global_every, unturned = network->unturned_every;
+    ModelLlamaBlock *blocks = g_new(ModelLlamaBlock, n);
+    for (uint64_t i = first; i < first + n; i++) {
+        ModelLlamaBlock *block = &blocks[i - first];
+        *block = model_llama_declare_block(llama, parent, i);
+        block->is_local = !local || (i + 1) % local != 0;
+        block->turns = !unturned || (i + 1) % unturned != 0;
+    }
+    return blocks;
+}
+
+static uint32_t scale_embeddings(const ModelLlama *llama, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    return llama->embed_scale ? model_run_number(w, PLAN_OP_TIMES_NUMBER, x, w->rows * w->width,
+                                                 llama->embed_scale)
+                              : x;
+}
+
+static uint32_t scale_logits(const ModelLlama *llama, uint32_t logits) {
+    const ModelWalk *w = &llama->walk;
+    if (!llama->logits_scale) {
+        return logits;
+    }
+    return model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, w->rows * llama->vocab,
+                            llama->logits_scale);
+}
+
+static void make_mask(ModelLlama *llama) {
+    if (llama->is_masked) {
+        llama->mask = model_window_mask(&llama->walk, llama->window);
+    }
+}
+
+static void declare_table(const ModelLlama *llama, const ModelNetwork *network,
+                          uint64_t positions) {
+    (llama->rotary.is_complex ? plan_graph_turns : plan_graph_rope)(
+        llama->walk.graph, positions, llama->latent.kv_rank ? llama->latent.rope : llama->head_dim,
+        network->rope_base);
+}
+
+/* Where ranks share sequences a table has the positions of the rank's tokens. */
+static uint64_t positions_of(const ModelLlama *llama, const ModelNetwork *network) {
+    return llama->walk.graph->context > 1 ? llama->walk.seq : network->seq;
+}
+
+/* The blocks of a stage that is not the whole network, and what of the rest it has. */
+static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
+    bool is_first = graph->stage == 0, is_last = plan_graph_is_last_stage(graph);
+    uint64_t begin = 0, n = 0;
+    for (uint32_t stage = 0; stage <= graph->stage; stage++) {
+        begin += n;
+        n = model_stage_layers(network->layers, graph->n_stages, graph->split, stage);
+    }
+    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
+    ModelLayer embed = {0}, norm = {0}, head = {0};
+    if (is_first) {
+        embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
+    }
+    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, begin, n);
+    if (is_last) {
+        norm = model_rmsnorm(w, root, "norm");
+        head = declare_head(llama, network, root, &embed);
+    }
+    if (is_first) {
+        share_out_table(llama, &embed);
+    }
+    declare_table(llama, network, positions_of(llama, network));
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
+    plan_graph_enter(graph, root, &x, 1);
+    x = is_first ? run_embedding(llama, &embed, tokens) : x;
+    model_cast_tables(w, &llama->rotary, 0);
+    ModelStream stream = {x, PLAN_NONE};
+    for (uint64_t i = 0; i < n; i++) {
+        stream = model_llama_run_block(llama, &blocks[i], false, stream);
+    }
+    if (is_last) {
+        uint32_t logits = run_head(llama, &norm, &head, stream, targets);
+        model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
+        return;
+    }
+    graph->leaves = stream.a;
+    plan_graph_leave(graph, &stream.a, 1);
+    plan_graph_finish(graph, stream.a);
+}
+
+static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
+    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
+    ModelLayer embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
+    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, 0, network->layers);
+    ModelLayer norm = model_rmsnorm(w, root, "norm");
+    ModelLayer head = declare_head(llama, network, root, &embed);
+    share_out_table(llama, &embed);
+    declare_table(llama, network, positions_of(llama, network));
+    if (llama->has_local_rotary) {
+        plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
+    }
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+
+    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    uint32_t x = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
+    make_mask(llama);
+    model_cast_tables(w, &llama->rotary, 0);
+    if (llama->has_local_rotary) {
+        model_cast_tables(w, &llama->local_rotary, 1);
+    }
+    ModelStream stream = {x, PLAN_NONE};
+    for (uint64_t i = 0; i < network->layers; i++) {
+        stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
+    }
+    uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets));
+    if (llama->logits_scale) { /* the last sum of the blocks goes after what it became */
+        plan_graph_let_go_after(graph, stream.a, logits);
+    }
+    if (llama->is_masked) {
+        plan_graph_let_go_after(graph, llama->mask, logits);
+    }
+    model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
+}
+
+/* LlamaForCausalLM, in whose module "model" is all but the head. */
+static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
+    const ModelWalk *w = &llama->walk;
+    PlanGraph *graph = w->graph;
+    model_transformers_begin(graph);
+    uint32_t root = model_llama_declare_module(llama, PLAN_NONE, "", "ForCausalLM", NULL);
+    uint32_t model = model_llama_declare_module(llama, root, "model", "Model", NULL);
+    ModelLayer embed = model_embedding(w, model, llama->names->embed, llama->vocab, w->width);
+    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, model, 0, network->layers);
+    ModelLayer norm = model_rmsnorm(w, model, "norm");
+    uint32_t rotary = model_transformers_rotary(w, model, llama->head_dim, network->rope_base);
+    ModelLayer head = declare_head(llama, network, root, &embed);
+    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+
+    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    plan_graph_enter(graph, model, &tokens, 1);
+    uint32_t embedded = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
+    ModelStream stream = {embedded, PLAN_NONE};
+    plan_graph_hold(graph, embedded);
+    llama->positions = model_transformers_positions(w);
+    make_mask(llama);
+    model_transformers_tables(w, rotary, stream.a, llama->positions, &llama->rotary);
+    for (uint64_t i = 0; i < network->layers; i++) {
+        stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
+    }
+    uint32_t x, normed = model_run_last_norm(w, &norm, stream, llama->norm_eps, &x);
+    bool is_dense_qwen =
+        !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
+    if (is_dense_qwen || network->unturned_every) {
+        /* These and SmolLM3 have both in a dictionary, too. */
+        plan_graph_let_go_after(graph, llama->positions, embedded);
+    }
+    if (llama->is_masked) {
+        plan_graph_let_go_after(graph, llama->mask, embedded);
+    }
+    plan_graph_leave(graph, &normed, 1);
+    plan_graph_hold(graph, normed);
+    uint32_t logits =
+        scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width));
+    (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
+                                                                            targets, llama->vocab);
+}
+
+/* Mistral's modules do as Llama's. */
+static const char *transformers_prefix(const ModelNetwork *network) {
+    bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
+    return network->code != MODEL_CODE_TRANSFORMERS ? NULL
+           : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
+           : network->unturned_every                ? "SmolLM3"
+           : network->gate_up_joined                ? "Phi3"
+           : network->residual_scale                ? "Granite"
+           : network->qkv_bias                      ? "Qwen2"
+           : normed                                 ? "Qwen3"
+                                                    : "Llama";
+}
+
+/* As transformers has it, a sequence as long as the window has a mask already. */
+static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_masked) {
+    return seq > network->window || (is_masked && seq == network->window) ? network->window : 0;
+}
+
+static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    uint64_t parts = graph->tensor;
+    bool is_masked = network->window_by == MODEL_WINDOW_BY_MASK && !graph->fused;
+    bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
+    ModelLlama shape = {
+        .walk = model_walk(network, batch, seq, graph),
+        .heads = network->heads / parts,
+        .kv_heads = (network->kv_heads ? network->kv_heads : network->heads) / parts,
+        .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
+        .ffn = network->ffn / parts,
+        .latent = {network->q_lora_rank, network->kv_lora_rank, network->qk_nope_head_dim,
+                   network->qk_rope_head_dim, network->v_head_dim},
+        .experts = model_experts_of(network),
+        .dense_layers = network->dense_layers,
+        .vocab = graph->whole_head ? network->vocab : network->vocab / parts,
+        .vocab_of_table = graph->whole_ends ? network->vocab : network->vocab / parts,
+        .in_memory = network->scores_in_memory && !graph->fused,
+        .wide_softmax = network->wide_softmax,
+        .qkv_bias = network->qkv_bias,
+        .qk_norm = network->qk_norm,
+        .kv_repeated = network->kv_repeated && network->kv_heads &&
+                       network->kv_heads < network->heads && (!graph->fused || graph->context > 1),
+        .norm_at = network->norm_at,
+        .norm_eps = network->norm_eps,
+        .gate = network->gate,
+        .gate_up_joined = network->gate_up_joined,
+        .embed_scale = network->embed_scale,
+        .attention_scale = network->attention_scale,
+        .residual_scale = network->residual_scale,
+        .logits_scale = network->logits_scale,
+        .positions = PLAN_NONE,
+        .has_local_rotary = network->local_rope_base > 0,
+        .window = window_of(network, seq, is_masked),
+        .mask = PLAN_NONE,
+        .qkv = network->qkv,
+        .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
+        .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
+    shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
+    shape.experts.transformers = shape.transformers;
+    shape.names = shape.transformers ? &transformers_names : &own_names;
+    ModelLlama *llama = &shape;
+    shape.is_masked = shape.window && is_masked;
+    if (!shape.attention_scale) {
+        uint64_t of_latent = shape.latent.nope + shape.latent.rope;
+        shape.attention_scale = 1 / sqrt((double)(of_latent ? of_latent : shape.head_dim));
+    }
+    shape.between = shape.walk;
+    shape.between.rows /= graph->whole_tokens ? 1 : parts;
+    llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : model_llama_joined_width(llama);
+    graph->joins_blocks &= network->norm_at == MODEL_NORM_BEFORE;
+    if (graph->n_stages > 1) {
+        walk_stage(llama, network);
+    } else if (shape.transformers) {
+        walk_transformers(llama, network);
+    } else {
+        walk_own(llama, network);
+    }
+}
+
+const ModelFamily model_llama = {
+    "llama",
+    "layers width heads vocab seq|ffn experts experts_per_token expert_ffn "
+    "shared_ffn dense_layers score expert_groups groups_per_token route_scale route_bias "
+    "route_norm routing kv_heads head_dim q_lora_rank kv_lora_rank qk_nope_head_dim "
+    "qk_rope_head_dim v_head_dim tied "
+    "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
+    "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
+    "global_every local_rope_base window window_by loss loss_at rope",
+    emit};

@@ -1,0 +1,79 @@
+/* models/families/llama.h - a network of the Llama shape while it is walked: llama.c walks it,
+ * llama-block.c its blocks. Inside these two only.
+ */
+#pragma once
+
+#include "models/layers/experts.h"
+#include "models/layers/layers.h"
+
+/* What modules are called. */
+typedef struct {
+    const char *embed, *attn, *q, *k, *v, *o, *qkv, *mlp, *gate, *up, *gate_up, *down;
+    const char *norm_1, *norm_2, *head;
+} ModelLlamaNames;
+
+/* Of latent attention (latent.h): the short rows, and what of a head is turned or not. */
+typedef struct {
+    uint64_t q_rank, kv_rank; /* q_rank 0: q comes straight; kv_rank 0: there is none such */
+    uint64_t nope, rope, v;
+} ModelLatent;
+
+typedef struct {
+    ModelWalk walk;    /* inside of layers */
+    ModelWalk between; /* the layers: this rank's part of the tokens */
+    const ModelLlamaNames *names;
+    const char
+        *transformers;  /* the class prefix of transformers' modules; NULL: they are our own */
+    uint32_t positions; /* of transformers', which each block is given; PLAN_NONE */
+    uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
+    uint64_t vocab_of_table;                        /* likewise, of the embedding */
+    bool in_memory, wide_softmax, qkv_bias, kv_repeated, gate_up_joined;
+    ModelNormAt norm_at;
+    ModelGate gate;
+    double norm_eps;
+    double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
+    ModelQkv qkv;
+    ModelQkNorm qk_norm;
+    ModelLatent latent;
+    ModelExperts experts;             /* n 0: each block has one hidden layer */
+    uint64_t dense_layers;            /* the first so many blocks have one all the same */
+    ModelRotary rotary, local_rotary; /* of blocks that look back all the way, and of others */
+    bool has_local_rotary;
+    uint64_t window; /* of these others, where a sequence reaches it; 0: none */
+    bool is_masked;  /* attention is told of it by a mask ... */
+    uint32_t mask;   /* ... which is this, once it is made; PLAN_NONE */
+} ModelLlama;
+
+typedef struct {
+    bool turns;                      /* q and k by their places */
+    bool is_local;                   /* not of those that look back all the way */
+    uint32_t module, attn, mlp, act; /* act PLAN_NONE: what opens the hidden layer is no module */
+    ModelLayer after_1, after_2;     /* norms of their results, beside norms of what they get */
+    ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate_up, gate, up, down;
+    ModelLayer q_a, kv_a, kv_norm, kv_b; /* latent attention's */
+    ModelExpertLayer experts;
+    bool has_experts;
+} ModelLlamaBlock;
+
+/* A module, whose class has transformers' name where its modules are walked. */
+uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, const char *name,
+                                    const char *transformers_class, const char *own_class);
+ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t parent, uint64_t index);
+ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock *block,
+                                  bool is_first, ModelStream stream);
+
+/* What is in a row of the one layer of q, k and v. */
+uint64_t model_llama_joined_width(const ModelLlama *llama);
+
+/* ---- layers that ranks share ---------------------------------------------------------------- */
+
+/* Its weight is one rank's part. */
+void model_llama_share_out(const ModelLlama *llama, const ModelLayer *layer, PlanShare share);
+PlanGraphTokens model_llama_tokens_between(const ModelLlama *llama);
+/* Of all ranks that share, where there are several: the argument of the module being walked, which
+ * its call holds, and lets go before x. */
+uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x);
+/* What a layer that ranks share by columns reads, where each rank has all tokens. */
+uint32_t model_llama_read_by_columns(const ModelLlama *llama, uint32_t x);
+/* What ranks have each a term of: its sums, of a rank's tokens or, where each has all, of these. */
+uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x);

@@ -1,0 +1,108 @@
+#include "models/families/transformers.h"
+
+void model_transformers_begin(PlanGraph *graph) {
+    graph->rms_norm_of_ops = true;
+    graph->weight_first = true;
+}
+
+/* ---- positions and rotary tables ------------------------------------------------------------ */
+
+uint32_t model_transformers_rotary(const ModelWalk *w, uint32_t parent, uint64_t dim, double base) {
+    uint32_t module = plan_graph_module(w->graph, parent, "rotary_emb", "RotaryEmbedding", false);
+    plan_graph_rope_frequencies(w->graph, dim, base);
+    plan_graph_buffer_between(w->graph, PLAN_FP32,
+                              dim / 2); /* the same, as they were before any scaling */
+    return module;
+}
+
+uint32_t model_transformers_positions(const ModelWalk *w) {
+    PlanDtype int64 = PLAN_INT64;
+    int64_t seq = (int64_t)w->seq;
+    uint32_t from_zero =
+        plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1, &seq, NULL);
+    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_SHIFT, &from_zero, 1, &int64, &w->seq, 1,
+                                       (int64_t[]){seq, 0}, NULL);
+    plan_graph_hold(w->graph, positions);
+    return positions;
+}
+
+static uint32_t run_fp32(const ModelWalk *w, PlanOpKind kind, const uint32_t *inputs,
+                         unsigned n_inputs, uint64_t elements, const int64_t *dims,
+                         const double *attr) {
+    PlanDtype fp32 = PLAN_FP32;
+    return plan_graph_op(w->graph, kind, inputs, n_inputs, &fp32, &elements, 1, dims, attr);
+}
+
+/* kind(angles) * 1, in the dtype of compute. */
+static uint32_t run_table(const ModelWalk *w, PlanOpKind kind, uint32_t angles, uint64_t n) {
+    double scaling = 1;
+    int64_t dims[] = {(int64_t)n};
+    uint32_t table = run_fp32(w, kind, &angles, 1, n, dims, NULL);
+    table = run_fp32(w, PLAN_OP_TIMES_NUMBER, &table, 1, n, dims, &scaling);
+    plan_graph_hold(w->graph, table);
+    return table;
+}
+
+void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, uint32_t positions,
+                               ModelRotary *rotary) {
+    PlanGraph *graph = w->graph;
+    int64_t seq = (int64_t)w->seq, half = (int64_t)graph->rope_dim / 2;
+    uint64_t n = w->seq * graph->rope_dim;
+    plan_graph_enter(graph, module, (uint32_t[]){x, positions}, 2);
+    uint32_t numbers = run_fp32(w, PLAN_OP_AS_NUMBER, &positions, 1, w->seq, &seq, NULL);
+    uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, graph->rope_frequencies}, 2,
+                               n / 2, (int64_t[]){seq, half}, NULL);
+    uint32_t twice = run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, 2, n,
+                              (int64_t[]){seq, half, half, half, 0}, NULL);
+    plan_graph_hold(graph, angles);
+    plan_graph_hold(graph, twice);
+    uint32_t cosines = run_table(w, PLAN_OP_COS, twice, n);
+    uint32_t sines = run_table(w, PLAN_OP_SIN, twice, n);
+    uint32_t tables[] = {plan_graph_cast(graph, cosines, graph->dtype),
+                         plan_graph_cast(graph, sines, graph->dtype)};
+    plan_graph_leave(graph, tables, G_N_ELEMENTS(tables));
+    plan_graph_hold(graph, tables[0]);
+    plan_graph_hold(graph, tables[1]);
+    rotary->cosines = tables[0];
+    rotary->sines = tables[1];
+    rotary->is_together = true;
+}
+
+/* ---- the loss ------------------------------------------------------------------------------- */
+
+/* ForCausalLMLoss(), whose variables go in the order in which it names them. */
+static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t vocab) {
+    PlanGraph *graph = w->graph;
+    PlanDtype int64 = PLAN_INT64, fp32[] = {PLAN_FP32, PLAN_FP32};
+    int64_t of_labels[] = {(int64_t)w->batch, (int64_t)w->seq};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    uint64_t n_padded = w->batch * (w->seq + 1), scalars[] = {1, 1};
+    uint32_t wide = model_run_widen(w, logits);
+    uint32_t padded = plan_graph_op(graph, PLAN_OP_PAD_TARGETS, &targets, 1, &int64, &n_padded, 1,
+                                    of_labels, NULL);
+    uint32_t shifted = w->batch == 1 ? plan_graph_slice(graph, padded, 1, w->seq + 1, 1, w->seq)
+                                     : plan_graph_op(graph, PLAN_OP_DROP_FIRST, &padded, 1, &int64,
+                                                     &w->rows, 1, of_labels, NULL);
+    uint32_t logp = run_fp32(w, PLAN_OP_LOG_SOFTMAX, &wide, 1, w->rows * vocab, dims, NULL);
+    uint32_t loss = plan_graph_op(graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, shifted}, 2, fp32,
+                                  scalars, 2, dims, NULL);
+    plan_graph_keep(graph, wide);
+    plan_graph_keep(graph, padded);
+    plan_graph_let_go_after(graph, padded, wide);
+    return loss;
+}
+
+bool model_transformers_makes_loss(const ModelWalk *w) {
+    return w->loss == MODEL_LOSS_MODEL && w->loss_at == MODEL_LOSS_IN_MODEL && !w->graph->fused &&
+           !w->graph->compiled_loss;
+}
+
+void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+                            uint64_t vocab) {
+    PlanGraph *graph = w->graph;
+    plan_graph_hold(graph, logits);
+    uint32_t results[] = {run_loss(w, logits, targets, vocab), logits};
+    plan_graph_leave(graph, results, G_N_ELEMENTS(results));
+    plan_graph_leave_autocast(graph, root);
+    plan_graph_finish(graph, results[0]);
+}

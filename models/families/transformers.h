@@ -1,0 +1,26 @@
+/* models/families/transformers.h - what Hugging Face's modules (transformers 5.23) do in their own
+ * way, whatever the network: positions and rotary tables made in every pass, RMSNorm written out,
+ * and the loss.
+ *
+ * Read from src/transformers/models/llama/modeling_llama.py and loss/loss_utils.py; recorded by
+ * tests/oracle/recorder/transformers_network.py. Inside models/ only.
+ */
+#pragma once
+
+#include "models/layers/layers.h"
+
+/* How norms are written there, for the whole walk. */
+void model_transformers_begin(PlanGraph *graph);
+/* Declares what tables are made of, and the module that makes them. */
+uint32_t model_transformers_rotary(const ModelWalk *w, uint32_t parent, uint64_t dim, double base);
+/* A pass's positions, which the current module's variable holds. */
+uint32_t model_transformers_positions(const ModelWalk *w);
+/* Its tables, by the module; x: the embedding, whose dtype they get. */
+void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, uint32_t positions,
+                               ModelRotary *rotary);
+/* Whether the loss is theirs: a file may ask for another, and a tuned stack has its own. */
+bool model_transformers_makes_loss(const ModelWalk *w);
+/* The end of every walk that has it: the loss is made in fp32 of labels that the network shifts
+ * itself, and what is returned holds the logits. */
+void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+                            uint64_t vocab);

@@ -1,0 +1,123 @@
+#include "models/layers/chunked-loss.h"
+
+#include "plan/plan.h"
+
+/* What PyTorch's allocator gives is rounded up to so much. */
+enum {
+    GRAIN = 512
+};
+
+static uint64_t divide_up(uint64_t a, uint64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* chunking_method "aspect_ratio:2", the default on a GPU: a chunk has about as many logits as x has
+ * numbers, rounded up to a power of two of rows; and half of that. */
+uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab) {
+    uint64_t target = divide_up(rows, divide_up(vocab, width)), power = 1;
+    while (power < target) {
+        power *= 2;
+    }
+    return MAX(power / 2, 1);
+}
+
+static uint64_t block(uint64_t elements, uint64_t bytes) {
+    return divide_up(elements * bytes, GRAIN) * GRAIN;
+}
+
+/* What lives at most inside of the call beside its results. All along: a chunk's logits in fp32 and
+ * the largest of each row; of all rows which do not count, targets that may be looked up, and each
+ * row's share of the mean, which takes a few numbers to make. Then, of each chunk, sums of its
+ * rows, and in fp32 the rows of w that the targets name. In 16 bits instead the logits' gradient in
+ * 16 bits, this chunk's and the last one's, for a variable holds that until the next is made; and,
+ * for the gradient of a weight that has one, x in fp32. Where blocks are smaller than a grain,
+ * others are the most. */
+static uint64_t room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab, bool trains_w) {
+    uint64_t row = block(chunk, 4), numbers = 5 * GRAIN;
+    uint64_t all_along =
+        block(chunk * vocab, 4) + row + block(w->rows, 1) + block(w->rows, 8) + block(w->rows, 4);
+    if (w->graph->dtype == PLAN_FP32) {
+        uint64_t of_chunk = row + MAX(block(chunk * w->width, 4), row + GRAIN);
+        return all_along + MAX(numbers, of_chunk);
+    }
+    uint64_t lower = block(chunk * vocab, 2), x = trains_w ? block(chunk * w->width, 4) : 0;
+    uint64_t named = block(chunk * w->width, 2) + block(chunk, 2);
+    return all_along + MAX(numbers, row + x + lower + MAX(lower, named));
+}
+
+uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
+                                uint32_t targets, uint64_t vocab) {
+    PlanGraph *graph = w->graph;
+    uint64_t chunk = model_loss_chunk(w->rows, w->width, vocab), n = w->rows * w->width;
+    bool trains_w = plan_graph_wants_gradient(graph, head->weight);
+    bool is_function = head->module == PLAN_NONE;
+    PlanDtype dtypes[] = {graph->dtype, graph->dtype, graph->dtype, PLAN_FP32};
+    uint64_t elements[] = {1, n, trains_w ? vocab * w->width : 0,
+                           room_bytes(w, chunk, vocab, trains_w) / sizeof(float)};
+    if (!is_function) {
+        plan_graph_enter(graph, head->module, (uint32_t[]){x, targets}, 2);
+    }
+    uint32_t loss = plan_graph_op(
+        graph, PLAN_OP_CHUNKED_LOSS, (uint32_t[]){x, head->weight, targets}, 3, dtypes, elements, 4,
+        (int64_t[]){(int64_t)w->rows, (int64_t)vocab, (int64_t)w->width, (int64_t)chunk}, NULL);
+    uint32_t room = loss + 3;
+    plan_graph_let_go_after(graph, x, room); /* an argument goes when the call has returned */
+    if (!is_function) {
+        plan_graph_leave(graph, &loss, 1);
+    }
+    return loss;
+}
+
+bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, bool known_family,
+                               GError **error) {
+    uint64_t rows = s->micro_batch * (s->seq ? s->seq : n->seq);
+    PlanDtype dtype = plan_strategy_param_dtype(s);
+    const char *why = NULL;
+    if (!known_family) {
+        why = "of families gpt, mpt and llama alone";
+    } else if (n->loss_at != MODEL_LOSS_IN_MODEL) {
+        why = "in the network's forward, behind which FSDP lets go of the head's weight; set "
+              "loss_at = model";
+    } else if (n->code != MODEL_CODE_OWN) {
+        why = "with code = own; set that";
+    } else if (n->logits_scale) {
+        why = "of logits as the head gives them; leave logits_scale out";
+    } else if (n->vocab <= n->width) {
+        why = "of a vocab that is larger than width: else chunks save nothing";
+    } else if (rows < 2) {
+        why = "of two tokens at least";
+    } else if (dtype == PLAN_FP16) {
+        why = "in fp32 and bf16, for in fp16 PyTorch keeps other sums; set param_dtype = bf16";
+    } else if (s->autocast != PLAN_AUTOCAST_NONE) {
+        why = "without autocast, which has no rule for it; set autocast = none and param_dtype = "
+              "bf16";
+    } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
+        why = "since PyTorch 2.13; set pytorch = current";
+    } else if (plan_strategy_is_one_program(s)) {
+        why = "outside of a compiled program, where it keeps copies; set compile = block";
+    } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
+        why = "without deterministic algorithms, which add up rows by another kernel; set "
+              "deterministic = no";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: loss = chunked is known %s, or set another loss", n->name, why);
+    }
+    return !why;
+}
+
+/* A head that alone is trained keeps less than room has. */
+bool model_loss_is_chunked_as_known(const PlanGraph *graph, const char *name, GError **error) {
+    for (guint i = 0; i < graph->ops->len; i++) {
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        if (op->kind == PLAN_OP_CHUNKED_LOSS &&
+            !plan_graph_wants_gradient(graph, plan_graph_ref(graph, op->values))) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s: loss = chunked is known where something before the head is trained; "
+                        "freeze less, or set another loss",
+                        name);
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,23 @@
+/* models/layers/chunked-loss.h - head and loss in one, so many rows at a time: no pass has all its
+ * logits.
+ *
+ * As PyTorch 2.13's torch.nn.functional.linear_cross_entropy does it on a GPU with
+ * LinearCrossEntropyOptions() (torch/nn/modules/linear_cross_entropy.py, recorded): forward makes
+ * the logits of a chunk of rows, their part of the loss, and of both gradients; backward only
+ * scales those. Inside models/ only.
+ */
+#pragma once
+
+#include "models/layers/layers.h"
+
+/* The head is called with the targets, too; its result is the loss. */
+uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
+                                uint32_t targets, uint64_t vocab);
+
+/* Rows of a chunk. */
+uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab);
+
+/* Whether the network's loss may be made so, by such a strategy; and of such a graph. */
+bool model_loss_can_be_chunked(const ModelNetwork *network, const PlanStrategy *strategy,
+                               bool known_family, GError **error);
+bool model_loss_is_chunked_as_known(const PlanGraph *graph, const char *name, GError **error);

@@ -1,0 +1,497 @@
+/* models/layers/experts.c - a mixture of experts, op by op as torchtitan's MoE calls PyTorch.
+ *
+ * torchtitan/models/common/moe.py (71213cf1) and token_dispatcher.py (e04d67ef), 2026, without
+ * expert parallelism: the router's scores in fp32 and their softmax, top-k, a token's scores by
+ * their sum; (token, expert) pairs sorted by expert, the tokens' rows gathered in that order,
+ * SwiGLU by three products grouped by expert, rows scored in fp32 and added to their tokens' rows
+ * of the shared expert's output, or of zeros. The router counts tokens by expert, to watch the
+ * balance; what then adds that to a buffer, in place, is left out. A bias that balances is added
+ * where experts are chosen; what moves it is left out: once a step, an all-reduce of these counts
+ * and a few kernels of as many numbers as there are experts (register_moe_load_balancing_hook). Of
+ * groups of experts those whose two best scores are the largest are kept
+ * (_get_node_limited_routing_scores).
+ * In fp32 the products stay in fp32, where torchtitan casts.
+ *
+ * Where ranks share the experts (graph->expert), rows go to the ranks that have them and back
+ * (plan/autograd/shared/exchange.h says in whose way).
+ */
+#include <math.h>
+
+#include "models/layers/experts.h"
+
+#include "models/layers/transformers-experts.h"
+
+static const double INIT_STD = 0.02; /* torchtitan's, of a truncated normal distribution */
+
+ModelExperts model_experts_of(const ModelNetwork *network) {
+    return (ModelExperts){.n = network->experts,
+                          .per_token = network->experts_per_token,
+                          .ffn = network->expert_ffn,
+                          .shared_ffn = network->shared_ffn,
+                          .keeps_scores = network->keeps_scores,
+                          .in_turn = network->routes_in_turn,
+                          .apart = network->scores_apart,
+                          .has_bias = network->route_bias,
+                          .scale = network->route_scale ? network->route_scale : 1,
+                          .groups = network->expert_groups,
+                          .groups_per_token = network->groups_per_token};
+}
+
+static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
+                                const char *name, uint64_t out, uint64_t in) {
+    int64_t dims[] = {(int64_t)(experts->n / w->graph->expert), (int64_t)out, (int64_t)in};
+    uint32_t weights =
+        plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
+    if (w->graph->expert > 1) {
+        plan_graph_share_out(w->graph, weights,
+                             w->graph->cuts_experts ? PLAN_SHARE_CUT_EXPERTS : PLAN_SHARE_EXPERTS);
+    }
+    return weights;
+}
+
+ModelExpertLayer model_experts_declare(const ModelWalk *w, const ModelExperts *experts,
+                                       uint32_t parent, const char *name) {
+    if (experts->transformers) {
+        return model_transformers_experts_declare(w, experts, parent, name);
+    }
+    ModelExpertLayer layer = {.module =
+                                  plan_graph_module(w->graph, parent, name, "Experts", false)};
+    uint32_t grouped =
+        plan_graph_module(w->graph, layer.module, "experts", "GroupedExperts", false);
+    layer.experts = grouped;
+    layer.gate = declare_weights(w, experts, grouped, "gate", experts->ffn, w->width);
+    layer.down = declare_weights(w, experts, grouped, "down", w->width, experts->ffn);
+    layer.up = declare_weights(w, experts, grouped, "up", experts->ffn, w->width);
+    layer.router = plan_graph_module(w->graph, layer.module, "router", "Router", false);
+    layer.score = model_linear(w, layer.router, "gate", experts->n, w->width, false);
+    if (experts->shared_ffn) {
+        uint64_t ffn = experts->shared_ffn;
+        layer.shared = plan_graph_module(w->graph, layer.module, "shared", "SwiGlu", false);
+        layer.shared_gate = model_linear(w, layer.shared, "gate", ffn, w->width, false);
+        layer.shared_up = model_linear(w, layer.shared, "up", ffn, w->width, false);
+        layer.shared_down = model_linear(w, layer.shared, "down", w->width, ffn, false);
+    }
+    if (experts->has_bias) {
+        layer.bias = plan_graph_buffer_between(w->graph, PLAN_FP32, experts->n);
+    }
+    plan_graph_buffer_between(w->graph, PLAN_FP32, experts->n); /* tokens by expert */
+    return layer;
+}
+
+/* ---- routing -------------------------------------------------------------------------------- */
+
+/* What goes from step to step of a walk; pairs: of a token and one of its experts. */
+typedef struct {
+    const ModelWalk *w;
+    const ModelExperts *experts;
+    uint64_t pairs;
+} Walk;
+
+static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
+                    uint64_t elements, const int64_t *dims, const double *attrs) {
+    unsigned n = (a != PLAN_NONE) + (b != PLAN_NONE);
+    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, n, &dtype, &elements, 1, dims,
+                         attrs);
+}
+
+/* In a variable of a function's, until that returns; what a compiler makes has no names. */
+static void hold_by_name(const Walk *walk, uint32_t tensor) {
+    if (!walk->w->graph->compiled_parts) {
+        plan_graph_hold(walk->w->graph, tensor);
+    }
+}
+
+/* In fp32: copies of the weight and of x, in that order. */
+static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanDtype fp32 = PLAN_FP32;
+    uint64_t n = walk->experts->n, elements = w->rows * n;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
+    hold_by_name(walk, weight);
+    uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, 3,
+                               &fp32, &elements, 1,
+                               (int64_t[]){(int64_t)w->rows, (int64_t)n, (int64_t)w->width}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static uint32_t run_count(const Walk *walk, uint32_t chosen) {
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->experts->n};
+    return run(walk, PLAN_OP_COUNT, chosen, PLAN_NONE, PLAN_INT64, walk->experts->n, dims, NULL);
+}
+
+/* Each token's scores by their sum. */
+static uint32_t run_normalize(const Walk *walk, uint32_t top) {
+    const ModelWalk *w = walk->w;
+    int64_t shape[] = {(int64_t)w->rows, (int64_t)walk->experts->per_token}, rows = shape[0];
+    double least = 1e-20;
+    uint32_t sum =
+        run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, w->rows, shape, NULL);
+    uint32_t total =
+        run(walk, PLAN_OP_ADD_NUMBER, sum, PLAN_NONE, PLAN_FP32, w->rows, &rows, &least);
+    hold_by_name(walk, total);
+    return run(walk, PLAN_OP_DIVIDE_COLUMN, top, total, PLAN_FP32, walk->pairs, shape, NULL);
+}
+
+/* chosen: each token's experts, by number; top: their scores. */
+typedef struct {
+    uint32_t top, chosen;
+} Choice;
+
+/* The k best scores of each row; behind them whose they are. */
+static uint32_t run_top_k(const Walk *walk, uint32_t scores, uint64_t rows, uint64_t cols,
+                          uint64_t k) {
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
+    uint64_t elements[] = {rows * k, rows * k};
+    int64_t dims[] = {(int64_t)rows, (int64_t)cols, (int64_t)k};
+    return plan_graph_op(walk->w->graph, PLAN_OP_TOP_K, &scores, 1, dtypes, elements, 2, dims,
+                         NULL);
+}
+
+/* Scores with their bias. */
+static uint32_t run_bias(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
+    uint64_t n = walk->w->rows * walk->experts->n;
+    int64_t dims[] = {(int64_t)n, (int64_t)walk->experts->n};
+    return run(walk, PLAN_OP_ADD, scores, layer->bias, PLAN_FP32, n, dims, NULL);
+}
+
+/* Only the scores of each token's best groups; in *ret_hidden, the mask of the others, as autograd
+ * keeps it. given: by the name of whoever called; it goes where this returns, behind what has a
+ * name here, and a sum's node of autograd first lets go of what is before it. */
+static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
+                                uint32_t *ret_hidden) {
+    PlanGraph *graph = walk->w->graph;
+    uint64_t rows = walk->w->rows, groups = walk->experts->groups, n = rows * groups;
+    uint64_t each = walk->experts->n / groups, k = walk->experts->groups_per_token;
+    int64_t n_groups = (int64_t)n, best_two[] = {n_groups, 2},
+            fill[] = {1, n_groups, (int64_t)each};
+    int64_t of_rows[] = {(int64_t)rows, (int64_t)groups, (int64_t)k};
+    double nothing = -INFINITY;
+    uint32_t best = run_top_k(walk, scores, n, each, 2), whose = best + 1;
+    uint32_t first = plan_graph_latent_kept(graph, whose);
+    uint32_t sums = run(walk, PLAN_OP_TOTAL_COLUMNS, best, PLAN_NONE, PLAN_FP32, n, best_two, NULL);
+    uint32_t unused = run_top_k(walk, sums, rows, groups, k), which = unused + 1;
+    plan_graph_keep(graph, whose); /* until the name that it has takes the others */
+    uint32_t hidden =
+        run(walk, PLAN_OP_ONES_MASK, PLAN_NONE, PLAN_NONE, PLAN_UINT8, n, &n_groups, NULL);
+    plan_graph_op(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, 2, NULL, NULL, 0,
+                  of_rows, NULL);
+    *ret_hidden = plan_graph_latent_kept(graph, hidden);
+    uint32_t of_best =
+        run(walk, PLAN_OP_MASKED_FILL, scores, hidden, PLAN_FP32, n * each, fill, &nothing);
+    uint32_t held[] = {best, unused, first, sums, which, hidden, scores};
+    for (unsigned i = 0; i < G_N_ELEMENTS(held) - !given; i++) {
+        plan_graph_keep(graph, held[i]);
+        if (i > 0) {
+            plan_graph_let_go_after(graph, held[i], held[i - 1]);
+        }
+    }
+    plan_graph_let_go_after(graph, *ret_hidden, of_best);
+    return of_best;
+}
+
+/* What experts are chosen by, which has a name of its own where it is not the scores; in
+ * *ret_hidden the mask that hides the other groups, PLAN_NONE without groups. */
+static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores,
+                                   uint32_t *ret_hidden) {
+    bool has_bias = walk->experts->has_bias;
+    uint32_t chosen_by = has_bias ? run_bias(walk, layer, scores) : scores;
+    *ret_hidden = PLAN_NONE;
+    if (walk->experts->groups) {
+        chosen_by = run_best_groups(walk, chosen_by, has_bias, ret_hidden);
+        plan_graph_hold(walk->w->graph, *ret_hidden);
+    }
+    if (chosen_by != scores) {
+        plan_graph_hold(walk->w->graph, chosen_by);
+    }
+    return chosen_by;
+}
+
+static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
+    int64_t dims[] = {(int64_t)walk->w->rows, (int64_t)walk->experts->n,
+                      (int64_t)walk->experts->per_token};
+    return run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+}
+
+/* The first token's experts are the first, the next one's those behind them, around all: what
+ * torchtitan's _debug_force_load_balance makes, when experts have been chosen by their scores. */
+static uint32_t run_turns(const Walk *walk) {
+    int64_t n = (int64_t)walk->pairs, dims[] = {n, (int64_t)walk->experts->n};
+    uint32_t places =
+        run(walk, PLAN_OP_ARANGE, PLAN_NONE, PLAN_NONE, PLAN_INT64, walk->pairs, &n, NULL);
+    return run(walk, PLAN_OP_REMAINDER, places, PLAN_NONE, PLAN_INT64, walk->pairs, dims, NULL);
+}
+
+static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
+    PlanGraph *graph = walk->w->graph;
+    uint32_t seen = plan_graph_detached(graph, scores);
+    bool in_turn = walk->experts->in_turn;
+    if (in_turn && graph->compiled_parts) { /* a compiler drops what nobody asks for */
+        uint32_t by_turns = run_turns(walk);
+        return (Choice){run_pick(walk, scores, by_turns), by_turns};
+    }
+    uint32_t hidden, by = run_what_to_choose(walk, layer, seen, &hidden);
+    uint32_t unused =
+                 run_top_k(walk, by, walk->w->rows, walk->experts->n, walk->experts->per_token),
+             chosen = unused + 1;
+    hold_by_name(walk, unused);
+    if (!in_turn) {
+        return (Choice){run_pick(walk, scores, chosen), chosen};
+    }
+    uint32_t top = run_pick(walk, seen, chosen); /* nobody wants a gradient of it */
+    uint32_t kept = plan_graph_latent_kept(graph, chosen);
+    uint32_t by_turns = run_turns(walk);
+    uint32_t of_turns = run_pick(walk, scores, by_turns);
+    plan_graph_keep(graph, chosen); /* until the names that they have take the others */
+    plan_graph_keep(graph, top);
+    plan_graph_let_go_after(graph, top, chosen);
+    plan_graph_hold(graph, kept); /* by what made it, whose other result has a name */
+    if (hidden != PLAN_NONE) {    /* and which holds what made the scores that it was given */
+        plan_graph_let_go_after(graph, kept, by);
+        plan_graph_let_go_after(graph, hidden, kept);
+    }
+    plan_graph_let_go_after(graph, unused, hidden != PLAN_NONE ? hidden : kept);
+    return (Choice){of_turns, by_turns};
+}
+
+/* counts: of tokens by expert. */
+typedef struct {
+    uint32_t top, chosen, counts;
+} Routed;
+
+static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    uint64_t n = walk->experts->n;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)n}, pairs = (int64_t)walk->pairs;
+    PlanOpKind kind = walk->experts->apart ? PLAN_OP_SIGMOID : PLAN_OP_SOFTMAX;
+    int64_t all = (int64_t)(w->rows * n);
+    model_begin_part(w);
+    plan_graph_enter(graph, layer->router, &x, 1);
+    uint32_t raw = run_scores(walk, &layer->score, x);
+    uint32_t scores = run(walk, kind, raw, PLAN_NONE, PLAN_FP32, w->rows * n,
+                          walk->experts->apart ? &all : dims, NULL);
+    if (!graph->compiled_parts) {
+        plan_graph_keep(graph, raw); /* until the name that it has takes the scores */
+    }
+    hold_by_name(walk, scores);
+    Choice choice = run_choice(walk, layer, scores);
+    uint32_t top = choice.top;
+    if (!walk->experts->keeps_scores) {
+        top = run_normalize(walk, top);
+    }
+    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs,
+              &walk->experts->scale);
+    uint32_t counts = run_count(walk, choice.chosen);
+    plan_graph_leave(graph, (uint32_t[]){top, choice.chosen, counts}, 3);
+    model_end_part(w);
+    return (Routed){top, choice.chosen, counts};
+}
+
+/* Pairs in order of their experts: their scores, their tokens, and how many each expert has. */
+typedef struct {
+    uint32_t scores, tokens, counts;
+} Sorted;
+
+static Sorted run_sort(const Walk *walk, const Routed *routed) {
+    PlanGraph *graph = walk->w->graph;
+    int64_t n = (int64_t)walk->pairs, groups = (int64_t)walk->experts->n;
+    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
+    uint64_t elements[] = {walk->pairs, walk->pairs};
+    uint32_t counts = run_count(walk, routed->chosen);
+    uint32_t sorted = plan_graph_op(graph, PLAN_OP_SORT, &routed->chosen, 1, dtypes, elements, 2,
+                                    (int64_t[]){n, groups}, NULL);
+    uint32_t order = sorted + 1;
+    uint32_t scores = run(walk, PLAN_OP_ROWS_OF, routed->top, order, PLAN_FP32, walk->pairs,
+                          (int64_t[]){n, 1, n}, NULL);
+    uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, order, PLAN_NONE, PLAN_INT64, walk->pairs,
+                          (int64_t[]){n, (int64_t)walk->experts->per_token}, NULL);
+    plan_graph_keep(graph, routed->counts); /* until the name that it has takes the others */
+    plan_graph_let_go_after(graph, routed->counts, order);
+    return (Sorted){scores, tokens, counts};
+}
+
+/* ---- the experts ---------------------------------------------------------------------------- */
+
+static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint32_t ends,
+                            uint64_t out, uint64_t in) {
+    uint64_t elements = walk->pairs * out;
+    PlanGraph *graph = walk->w->graph;
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in,
+                      (int64_t)(walk->experts->n / graph->expert)};
+    return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, 3,
+                         &graph->dtype, &elements, 1, dims, NULL);
+}
+
+/* Rows in order of experts; how many each has. */
+typedef struct {
+    uint32_t rows, counts;
+} ByExpert;
+
+/* What goes into the last product: SwiGLU, whose two factors eager code makes one by one. */
+static uint32_t run_opened(const Walk *walk, const ModelExpertLayer *layer, uint32_t x,
+                           uint32_t gate, uint32_t ends) {
+    const ModelWalk *w = walk->w;
+    uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
+    if (w->graph->compiled_parts) {
+        uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
+        return model_run_elementwise(w, PLAN_OP_SWIGLU, gate, up, n);
+    }
+    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, n);
+    uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
+    plan_graph_let_go_after(w->graph, open, up); /* it has the name that hidden takes */
+    plan_graph_hold(w->graph, hidden);
+    return hidden;
+}
+
+static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+    const ModelWalk *w = walk->w;
+    uint64_t ffn = walk->experts->ffn, own = walk->experts->n / w->graph->expert;
+    int64_t groups = (int64_t)own;
+    model_begin_part(w);
+    uint32_t ends =
+        run(walk, PLAN_OP_ENDS, given.counts, PLAN_NONE, PLAN_INT32, own, &groups, NULL);
+    hold_by_name(walk, ends);
+    uint32_t gate = run_grouped(walk, given.rows, layer->gate, ends, ffn, w->width);
+    uint32_t hidden = run_opened(walk, layer, given.rows, gate, ends);
+    uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
+    model_end_part(w);
+    return y;
+}
+
+/* To the ranks that have the experts; *ret_order: where each row was, of those that came. */
+static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, ByExpert given,
+                             uint32_t *ret_order) {
+    PlanGraph *graph = walk->w->graph;
+    uint64_t n = walk->experts->n, pairs = walk->pairs, width = walk->w->width;
+    int64_t dims[] = {(int64_t)pairs, (int64_t)width, (int64_t)pairs};
+    ByExpert made;
+    plan_graph_call(graph, layer->experts);
+    uint32_t splits = plan_graph_exchange_splits(graph, given.counts, n);
+    plan_graph_hold(graph, splits);
+    uint32_t taken = plan_graph_exchange_send(graph, given.rows);
+    plan_graph_hold(graph, taken);
+    plan_graph_let_go_after(graph, splits, taken);
+    made.counts = plan_graph_exchange_order(graph, splits, n, pairs, ret_order);
+    plan_graph_exchange_await(graph, taken);
+    made.rows =
+        run(walk, PLAN_OP_ROWS_OF, taken, *ret_order, graph->dtype, pairs * width, dims, NULL);
+    plan_graph_return(graph);
+    return made;
+}
+
+/* And back, in the order in which they came. */
+static uint32_t run_return(const Walk *walk, uint32_t made, uint32_t order) {
+    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->w->width};
+    PlanGraph *graph = walk->w->graph;
+    uint32_t placed = run(walk, PLAN_OP_PLACE_ROWS, made, order, graph->dtype,
+                          walk->pairs * walk->w->width, dims, NULL);
+    return plan_graph_exchange_send(graph, placed);
+}
+
+static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+    PlanGraph *graph = walk->w->graph;
+    uint32_t order, y;
+    plan_graph_enter(graph, layer->experts, (uint32_t[]){given.rows, given.counts}, 2);
+    if (graph->expert == 1) {
+        y = run_products(walk, layer, given);
+    } else {
+        ByExpert own = run_dispatch(walk, layer, given, &order);
+        plan_graph_hold(graph, own.rows);
+        plan_graph_hold(graph, own.counts);
+        plan_graph_hold(graph, order);
+        plan_graph_let_go_after(graph, own.counts, own.rows);
+        plan_graph_let_go_after(graph, order, own.counts);
+        plan_graph_call(graph, layer->experts);
+        uint32_t made = run_products(walk, layer, own);
+        plan_graph_return(graph);
+        plan_graph_hold(graph, made);
+        y = run_return(walk, made, order);
+    }
+    plan_graph_leave(graph, &y, 1);
+    return y;
+}
+
+/* Every token's; or zeros. */
+static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    uint64_t ffn = walk->experts->shared_ffn, elements = w->rows * w->width;
+    int64_t n = (int64_t)elements;
+    double zero = 0;
+    if (!ffn) {
+        return run(walk, PLAN_OP_FILL, PLAN_NONE, PLAN_NONE, w->graph->dtype, elements, &n, &zero);
+    }
+    bool fused = w->graph->compiled_parts;
+    model_begin_part(w);
+    plan_graph_enter(w->graph, layer->shared, &x, 1);
+    uint32_t gate = model_run_linear(w, &layer->shared_gate, x, ffn, w->width);
+    uint32_t open =
+        fused ? gate : model_run_elementwise(w, PLAN_OP_SILU, gate, PLAN_NONE, w->rows * ffn);
+    uint32_t up = model_run_linear(w, &layer->shared_up, x, ffn, w->width);
+    uint32_t hidden =
+        model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, w->rows * ffn);
+    uint32_t y = model_run_linear(w, &layer->shared_down, hidden, w->width, ffn);
+    plan_graph_leave(w->graph, &y, 1);
+    model_end_part(w);
+    return y;
+}
+
+/* Rows times their scores, in fp32. */
+static uint32_t run_scored(const Walk *walk, uint32_t rows, uint32_t scores) {
+    const ModelWalk *w = walk->w;
+    int64_t shape[] = {(int64_t)walk->pairs, (int64_t)w->width};
+    uint32_t wide = model_run_widen(w, rows);
+    uint32_t product =
+        run(walk, PLAN_OP_MUL_COLUMN, wide, scores, PLAN_FP32, walk->pairs * w->width, shape, NULL);
+    uint32_t scored = model_run_like(w, product, rows);
+    plan_graph_keep(w->graph, rows); /* until the name that it has takes the scored ones */
+    plan_graph_let_go_after(w->graph, rows, product);
+    return scored;
+}
+
+uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
+                           const ModelExpertLayer *layer, uint32_t x) {
+    if (experts->transformers) {
+        return model_transformers_experts_run(w, experts, layer, x);
+    }
+    Walk walk = {w, experts, w->rows * experts->per_token};
+    PlanGraph *graph = w->graph;
+    int64_t dims[] = {(int64_t)walk.pairs, (int64_t)w->width, (int64_t)w->rows};
+    uint64_t n = w->rows * w->width;
+    plan_graph_enter(graph, layer->module, &x, 1);
+    /* x.view(), where the gradients of all its uses here meet, before those of others are added. */
+    x = plan_graph_heads(graph, x, 1, w->rows, 1, w->width, PLAN_HEADS_AS_THEY_ARE);
+    Routed routed = run_router(&walk, layer, x);
+    plan_graph_hold(graph, routed.top);
+    plan_graph_hold(graph, routed.chosen);
+    plan_graph_let_go_after(graph, routed.chosen, routed.top);
+    Sorted sorted = run_sort(&walk, &routed);
+    plan_graph_hold(graph, sorted.counts);
+    plan_graph_hold(graph, sorted.scores);
+    plan_graph_hold(graph, sorted.tokens);
+    uint32_t rows = run(&walk, PLAN_OP_ROWS_OF, x, sorted.tokens, graph->dtype,
+                        walk.pairs * w->width, dims, NULL);
+    uint32_t made = run_experts(&walk, layer, (ByExpert){rows, sorted.counts});
+    uint32_t out = run_shared(&walk, layer, x);
+    if (graph->expert > 1) {
+        plan_graph_exchange_await(graph, made);
+        plan_graph_hold(graph, rows); /* they have a name of their own */
+    }
+    uint32_t scored = run_scored(&walk, made, sorted.scores);
+    plan_graph_hold(graph, scored);
+    plan_graph_hold(graph, out);
+    /* In the order of the names that hold them. */
+    if (graph->expert > 1) {
+        plan_graph_let_go_after(graph, rows, scored);
+        plan_graph_let_go_after(graph, out, rows);
+    } else {
+        plan_graph_let_go_after(graph, out, scored);
+    }
+    uint32_t y = plan_graph_op(graph, PLAN_OP_ADD_TO_ROWS, (uint32_t[]){out, scored, sorted.tokens},
+                               3, &graph->dtype, &n, 1, dims, NULL);
+    plan_graph_leave(graph, &y, 1);
+    return y;
+}

@@ -1,0 +1,583 @@
+#include "models/layers/layers.h"
+
+#include "models/layers/chunked-loss.h"
+#include "models/layers/lora.h"
+
+ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    return (ModelWalk){.graph = graph,
+                       .batch = batch,
+                       .seq = seq,
+                       .rows = batch * seq,
+                       .width = network->width,
+                       .dropout = network->dropout,
+                       .loss = network->loss,
+                       .loss_at = network->loss_at,
+                       .no_bias = network->no_bias,
+                       .norms_from_one = network->norms_from_one};
+}
+
+/* ---- declaring ------------------------------------------------------------------------------ */
+
+static const double LAYERNORM_EPS = 1e-5; /* nn.LayerNorm's default */
+static const double INIT_STD = 0.02;      /* GPT-2's; Radford et al. 2019 */
+
+static ModelLayer linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
+                         uint64_t in, bool has_bias) {
+    int64_t dims[] = {(int64_t)out, (int64_t)in};
+    ModelLayer layer = {.module = plan_graph_module(w->graph, parent, name, "Linear", false),
+                        .bias = PLAN_NONE};
+    layer.weight =
+        plan_graph_parameter(w->graph, layer.module, "weight", 2, dims, PLAN_INIT_NORMAL, INIT_STD);
+    if (has_bias && !w->no_bias) {
+        layer.bias =
+            plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
+    }
+    return layer;
+}
+
+ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
+                        uint64_t in, bool has_bias) {
+    if (!model_lora_adapts(w->graph, parent, name)) {
+        return linear(w, parent, name, out, in, has_bias);
+    }
+    uint32_t holder = plan_graph_module(w->graph, parent, name, "LoraLinear", false);
+    ModelLayer layer = linear(w, holder, "base_layer", out, in, has_bias);
+    layer.adapter = model_lora_declare(w, holder, out, in);
+    return layer;
+}
+
+static ModelLayer norm(const ModelWalk *w, uint32_t parent, const char *name,
+                       const char *class_name, uint64_t width, double start) {
+    int64_t dims[] = {(int64_t)width};
+    ModelLayer layer = {.module = plan_graph_module(w->graph, parent, name, class_name, false),
+                        .bias = PLAN_NONE};
+    layer.weight =
+        plan_graph_parameter(w->graph, layer.module, "weight", 1, dims, PLAN_INIT_FILL, start);
+    return layer;
+}
+
+ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name) {
+    int64_t dims[] = {(int64_t)w->width};
+    ModelLayer layer = norm(w, parent, name, "LayerNorm", w->width, 1);
+    if (!w->no_bias) {
+        layer.bias =
+            plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
+    }
+    return layer;
+}
+
+ModelLayer model_rmsnorm_of(const ModelWalk *w, uint32_t parent, const char *name, uint64_t width) {
+    return norm(w, parent, name, "RMSNorm", width, w->norms_from_one ? 0 : 1);
+}
+
+ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name) {
+    return model_rmsnorm_of(w, parent, name, w->width);
+}
+
+uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name) {
+    return w->dropout > 0 ? plan_graph_module(w->graph, parent, name, "Dropout", false) : PLAN_NONE;
+}
+
+ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name, uint64_t rows,
+                           uint64_t width) {
+    int64_t dims[] = {(int64_t)rows, (int64_t)width};
+    ModelLayer layer = {.module = plan_graph_module(w->graph, parent, name, "Embedding", false),
+                        .bias = PLAN_NONE};
+    layer.weight =
+        plan_graph_parameter(w->graph, layer.module, "weight", 2, dims, PLAN_INIT_NORMAL, INIT_STD);
+    return layer;
+}
+
+/* ---- walking -------------------------------------------------------------------------------- */
+
+void model_begin_block(const ModelWalk *w) {
+    w->graph->fused |= w->graph->compiled && !w->graph->compiled_parts;
+}
+
+void model_end_block(const ModelWalk *w) {
+    w->graph->fused &= !w->graph->compiled;
+}
+
+void model_begin_part(const ModelWalk *w) {
+    w->graph->fused |= w->graph->compiled_parts;
+}
+
+void model_end_part(const ModelWalk *w) {
+    w->graph->fused &= !w->graph->compiled_parts;
+}
+
+/* As torchtitan chooses: of blocks, and only where 16 divides both sides. */
+static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t out, uint64_t in) {
+    return w->graph->float8 && layer->module != PLAN_NONE && out % 16 == 0 && in % 16 == 0 &&
+           plan_graph_is_in_block(w->graph, layer->module);
+}
+
+static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                           uint64_t in) {
+    uint64_t elements = w->rows * out;
+    bool is_function = layer->module == PLAN_NONE;
+    if (!is_function) {
+        plan_graph_enter(w->graph, layer->module, &x, 1);
+    }
+    uint32_t y =
+        is_in_float8(w, layer, out, in)
+            ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
+            : plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, layer->weight, layer->bias},
+                            3, &w->graph->dtype, &elements, 1,
+                            (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
+    if (!is_function) {
+        plan_graph_leave(w->graph, &y, 1);
+    }
+    return y;
+}
+
+uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                uint64_t out, uint64_t in, uint64_t parts) {
+    uint64_t elements = w->rows * out;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = plan_graph_op(
+        w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias}, 3,
+        &w->graph->dtype, &elements, 1,
+        (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in, (int64_t)parts}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                          uint64_t in) {
+    const ModelAdapter *adapter = &layer->adapter;
+    if (!adapter->rank) {
+        return run_linear(w, layer, x, out, in);
+    }
+    plan_graph_enter(w->graph, adapter->module, &x, 1);
+    uint32_t y = run_linear(w, layer, x, out, in);
+    y = model_lora_run(w, adapter, x, y, out, in, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_linear_behind(const ModelWalk *w, const ModelAttention *a,
+                                 const ModelLayer *layer, uint32_t x, uint64_t out) {
+    uint64_t in = a->heads * a->head_dim;
+    if (!model_layer_merges(w, a)) {
+        return model_run_linear(w, layer, x, out, in);
+    }
+    if (layer->adapter.rank) {
+        return model_run_linear(w, layer, model_merge_heads(w, a, x), out, in);
+    }
+    ModelLayer product = *layer;
+    product.module = PLAN_NONE;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = run_linear(w, &product, model_merge_heads(w, a, x), out, in);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
+                            uint32_t x, uint64_t out, uint64_t in, char which) {
+    const ModelAdapter *adapter = &layer->adapter;
+    if (!adapter->rank || !model_each_layer_copies(w, a, which)) {
+        return model_run_heads(w, a, model_run_linear(w, layer, x, out, in), which);
+    }
+    plan_graph_enter(w->graph, adapter->module, &x, 1);
+    uint32_t y = model_run_heads(w, a, run_linear(w, layer, x, out, in), which);
+    y = model_lora_run(w, adapter, x, y, out, in, a);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x) {
+    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_FP32};
+    uint64_t elements[] = {w->rows * w->width, w->rows, w->rows};
+    double eps = LAYERNORM_EPS;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y =
+        plan_graph_op(w->graph, PLAN_OP_LAYERNORM, (uint32_t[]){x, layer->weight, layer->bias}, 3,
+                      dtypes, elements, 3, (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &eps);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* An op of one input and one output in fp32. */
+static uint32_t run_wide(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t elements,
+                         const int64_t *dims, double attr) {
+    PlanDtype dtype = PLAN_FP32;
+    return plan_graph_op(w->graph, kind, &x, 1, &dtype, &elements, 1, dims, &attr);
+}
+
+uint32_t model_run_widen(const ModelWalk *w, uint32_t x) {
+    return plan_graph_cast(w->graph, x, PLAN_FP32);
+}
+
+uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other) {
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, other)->dtype;
+    return plan_graph_cast(w->graph, x, dtype);
+}
+
+/* x over its root mean square, in fp32: a copy of x, unless it is that. */
+static uint32_t run_normed_of_ops(const ModelWalk *w, uint32_t x, uint64_t rows, uint64_t width,
+                                  double eps, uint32_t *ret_mean) {
+    uint64_t n = rows * width;
+    int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
+    int64_t shape[] = {(int64_t)rows, (int64_t)width};
+    PlanDtype fp32 = PLAN_FP32;
+    uint32_t wide = model_run_widen(w, x);
+    uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
+    uint32_t mean = *ret_mean =
+        run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, 1 / (double)width);
+    uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, rows, few, eps);
+    uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, rows, few, -0.5);
+    uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
+                                    &fp32, &n, 1, shape, NULL);
+    if (wide != x) {
+        plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
+    }
+    return normed;
+}
+
+static uint32_t times_row(const ModelWalk *w, uint32_t x, uint32_t row, uint64_t rows,
+                          uint64_t width, PlanDtype dtype) {
+    uint64_t n = rows * width;
+    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, row}, 2, &dtype, &n, 1,
+                         (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
+}
+
+/* Where ranks share layers a node of its own makes a DTensor of what a norm is given: gradients of
+ * all its uses meet there. */
+static uint32_t as_dtensor(const ModelWalk *w, uint32_t x, uint64_t rows, uint64_t width) {
+    return plan_graph_cuts_tokens(w->graph)
+               ? plan_graph_heads(w->graph, x, 1, rows, 1, width, PLAN_HEADS_AS_THEY_ARE)
+               : x;
+}
+
+/* As Llama's code wrote it and PyTorch did it: rounded before it is scaled. */
+static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                   uint64_t rows, uint64_t width, double eps) {
+    x = as_dtensor(w, x, rows, width);
+    uint32_t mean, normed = run_normed_of_ops(w, x, rows, width, eps, &mean);
+    uint32_t rounded = model_run_like(w, normed, x);
+    uint32_t y = times_row(w, rounded, layer->weight, rows, width, w->graph->dtype);
+    if (w->graph->weight_first) { /* and what is rounded has a name, as the mean has */
+        plan_graph_keep(w->graph, normed);
+        plan_graph_let_go_after(w->graph, normed, rounded);
+        plan_graph_keep(w->graph, mean);
+        plan_graph_let_go_after(w->graph, mean, normed);
+    }
+    return y;
+}
+
+/* As Gemma has it: scaled by one more than its weights, in fp32, and then rounded. */
+static uint32_t run_rmsnorm_from_one(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                     uint64_t rows, uint64_t width, double eps) {
+    uint32_t mean, normed = run_normed_of_ops(w, x, rows, width, eps, &mean);
+    uint32_t wide = model_run_widen(w, layer->weight);
+    uint32_t scale = run_wide(w, PLAN_OP_ADD_NUMBER, wide, width, (int64_t[]){(int64_t)width}, 1);
+    uint32_t y = times_row(w, normed, scale, rows, width, PLAN_FP32);
+    plan_graph_let_go_after(w->graph, normed, scale); /* a variable goes after a temporary */
+    return model_run_like(w, y, x);
+}
+
+uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                              uint64_t rows, uint64_t width, double eps) {
+    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
+    uint64_t elements[] = {rows * width, rows};
+    int64_t shape[] = {(int64_t)rows, (int64_t)width};
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
+                 : !w->graph->fused && w->graph->rms_norm_of_ops
+                     ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)
+                     : plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2,
+                                     dtypes, elements, 2, shape, &eps);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x, double eps) {
+    return model_run_rmsnorm_of(w, layer, x, w->rows, w->width, eps);
+}
+
+uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
+                             uint64_t n, uint64_t vocab) {
+    uint64_t elements = n * w->width;
+    plan_graph_enter(w->graph, layer->module, &index, 1);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index}, 2,
+                               &w->graph->dtype, &elements, 1,
+                               (int64_t[]){(int64_t)n, (int64_t)w->width, (int64_t)vocab}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+static uint32_t make_positions(const ModelWalk *w) {
+    PlanDtype int64 = PLAN_INT64;
+    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1,
+                                       (int64_t[]){(int64_t)w->seq}, NULL);
+    plan_graph_hold(w->graph, positions);
+    return positions;
+}
+
+uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
+                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first,
+                              uint32_t *ret_positions) {
+    uint32_t positions = tokens_first ? PLAN_NONE : make_positions(w);
+    uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, vocab);
+    if (positions == PLAN_NONE) {
+        positions = make_positions(w);
+    }
+    uint32_t position_part = model_run_embedding(w, wpe, positions, w->seq, most);
+    if (tokens_first) {
+        plan_graph_let_go_after(w->graph, token_part, position_part); /* it has a name */
+    }
+    *ret_positions = positions;
+    return model_run_add(w, token_part, position_part, w->seq * w->width);
+}
+
+uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b) {
+    uint64_t elements = w->rows * w->width;
+    return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &w->graph->dtype, &elements,
+                         1, (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
+}
+
+uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
+                               uint64_t n) {
+    return plan_graph_op(w->graph, kind, (uint32_t[]){a, b}, b == PLAN_NONE ? 1 : 2,
+                         &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
+}
+
+uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term) {
+    uint32_t y = model_run_add(w, x, term, w->rows * w->width);
+    plan_graph_let_go_after(w->graph, x, term);
+    return y;
+}
+
+/* By one kernel, or as an addition of the current module and the norm; eps of RMSNorm, 0 of
+ * LayerNorm. */
+uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
+                            double eps, uint32_t *ret_sum) {
+    bool centred = eps == 0;
+    uint64_t n = w->rows * w->width;
+    if (!w->graph->fused) {
+        *ret_sum = model_run_residual(w, a, r);
+        return centred ? model_run_layernorm(w, layer, *ret_sum)
+                       : model_run_rmsnorm(w, layer, *ret_sum, eps);
+    }
+    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32, PLAN_FP32};
+    uint64_t elements[] = {n, n, w->rows, w->rows};
+    double epsilon = centred ? LAYERNORM_EPS : eps;
+    plan_graph_enter(w->graph, layer->module, (uint32_t[]){a, r}, 2);
+    *ret_sum = plan_graph_op(w->graph, centred ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
+                             (uint32_t[]){a, r, layer->weight, layer->bias}, centred ? 4 : 3,
+                             dtypes, elements, centred ? 4 : 3,
+                             (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &epsilon);
+    uint32_t results[] = {*ret_sum, *ret_sum + 1};
+    plan_graph_leave(w->graph, results, 2);
+    return results[1];
+}
+
+void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
+                       const uint32_t *others, unsigned n_others) {
+    uint32_t arguments[2 + MODEL_MOST_OTHERS] = {stream.a, stream.r};
+    bool is_joined = stream.r != PLAN_NONE;
+    unsigned n = is_joined ? 2 : 1;
+    g_assert(n_others <= MODEL_MOST_OTHERS);
+    for (unsigned i = 0; i < n_others; i++) {
+        arguments[n + i] = others[i];
+    }
+    (is_joined ? plan_graph_enter_with : plan_graph_enter)(w->graph, module, arguments,
+                                                           n + n_others);
+}
+
+ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term) {
+    ModelStream stream = {x, term};
+    if (!w->graph->joins_blocks) {
+        stream = (ModelStream){model_run_residual(w, x, term), PLAN_NONE};
+    }
+    uint32_t results[] = {stream.a, stream.r};
+    plan_graph_leave(w->graph, results, stream.r == PLAN_NONE ? 1 : 2);
+    return stream;
+}
+
+uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, ModelStream stream,
+                               double eps, uint32_t *ret_sum) {
+    if (stream.r != PLAN_NONE) {
+        return model_run_add_norm(w, layer, stream.a, stream.r, eps, ret_sum);
+    }
+    *ret_sum = stream.a;
+    return eps == 0 ? model_run_layernorm(w, layer, stream.a)
+                    : model_run_rmsnorm(w, layer, stream.a, eps);
+}
+
+uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
+                             double eps, uint32_t *ret_sum) {
+    bool before = w->graph->fused;
+    w->graph->fused |= w->graph->compiled_norm;
+    uint32_t normed = model_run_stream_norm(w, norm, stream, eps, ret_sum);
+    w->graph->fused = before;
+    return normed;
+}
+
+/* What a function was given by an expression goes after autocast's copy of it. */
+static void let_go_after_its_copy(PlanGraph *graph, uint32_t x) {
+    const PlanGraphOp *product = plan_graph_at(graph->ops, PlanGraphOp, graph->ops->len - 1);
+    uint32_t used = plan_graph_ref(graph, product->values);
+    if (used != x) {
+        plan_graph_let_go_after(graph, x, used);
+    }
+}
+
+uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
+                        ModelStream stream, double eps, uint32_t targets, uint64_t vocab) {
+    bool is_sum = stream.r == PLAN_NONE;
+    uint32_t x;
+    if (is_sum) {
+        plan_graph_hold(w->graph, stream.a);
+    }
+    uint32_t normed = model_run_last_norm(w, norm, stream, eps, &x);
+    uint32_t result = w->loss == MODEL_LOSS_CHUNKED
+                          ? model_run_chunked_loss(w, head, normed, targets, vocab)
+                          : model_run_linear(w, head, normed, vocab, w->width);
+    if (head->module == PLAN_NONE && w->loss != MODEL_LOSS_CHUNKED) {
+        let_go_after_its_copy(w->graph, normed);
+    }
+    if (is_sum) {
+        plan_graph_let_go_after(w->graph, stream.a, result);
+    }
+    return result;
+}
+
+uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                               uint64_t out, uint64_t in, bool erf) {
+    uint64_t elements[] = {w->rows * out, w->rows * out};
+    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
+    double is_erf = erf;
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR_GELU,
+                               (uint32_t[]){x, layer->weight, layer->bias}, 3, dtypes, elements, 2,
+                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, &is_erf);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* Each place draws from a stream of its own: its number among the network's dropouts, which no
+ * strategy changes. */
+static int64_t dropouts_so_far(const PlanGraph *graph) {
+    int64_t n = 0;
+    for (guint i = 0; i < graph->ops->len; i++) {
+        n += plan_graph_at(graph->ops, PlanGraphOp, i)->kind == PLAN_OP_DROPOUT;
+    }
+    return n;
+}
+
+uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n) {
+    if (w->dropout == 0) {
+        return x;
+    }
+    PlanDtype dtypes[] = {w->graph->dtype, PLAN_UINT8};
+    if (module != PLAN_NONE) {
+        plan_graph_enter(w->graph, module, &x, 1);
+    }
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_DROPOUT, &x, 1, dtypes, (uint64_t[]){n, n}, 2,
+                               (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &w->dropout);
+    uint32_t mask = y + 1;
+    plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
+    if (module != PLAN_NONE) {
+        plan_graph_leave(w->graph, &y, 1);
+    }
+    return y;
+}
+
+/* Cross entropy and perplexity, as what watches the training works them out: each anew, under
+ * autocast, which widens the logarithms. */
+static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+                  uint64_t vocab) {
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32};
+    uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    plan_graph_after_backward(w->graph, root);
+    uint32_t seen = plan_graph_detached(w->graph, logits);
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, &w->graph->dtype,
+                                      &elements, 1, dims, NULL);
+        logp = model_run_widen(w, logp);
+        plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes, scalars,
+                      2, dims, NULL);
+    }
+}
+
+static bool loss_is_wide(const ModelWalk *w) {
+    return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
+}
+
+static bool loss_is_one_kernel(const ModelWalk *w) {
+    bool compiled = w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
+                    w->loss != MODEL_LOSS_FP32_LOGITS;
+    return w->loss == MODEL_LOSS_METERED || w->loss == MODEL_LOSS_KERNEL || compiled ||
+           (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
+}
+
+static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
+                                  uint64_t vocab) {
+    if (w->loss == MODEL_LOSS_CHUNKED) {
+        return logits; /* the head has made it */
+    }
+    PlanDtype dtype = loss_is_wide(w) ? PLAN_FP32 : w->graph->dtype;
+    PlanDtype dtypes[] = {dtype, dtype};
+    uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    bool is_shared = w->graph->tensor > 1 && !w->graph->whole_ends;
+    if (is_shared && w->loss == MODEL_LOSS_KERNEL) {
+        plan_graph_hold(w->graph, logits);
+        uint32_t shared =
+            plan_graph_shared_compiled_loss(w->graph, logits, targets, w->rows, vocab);
+        plan_graph_keep(w->graph, logits);
+        return shared;
+    }
+    if (loss_is_one_kernel(w)) {
+        w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
+        PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
+        return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
+                             fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);
+    }
+    plan_graph_hold(w->graph, logits);
+    if (loss_is_wide(w)) {
+        logits = model_run_widen(w, logits);
+    }
+    if (is_shared) {
+        uint32_t shared = plan_graph_shared_loss(w->graph, logits, targets, w->rows, vocab);
+        plan_graph_keep(w->graph, logits);
+        return shared;
+    }
+    uint32_t logp =
+        plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
+    uint32_t loss = plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2,
+                                  dtypes, scalars, 2, dims, NULL);
+    plan_graph_keep(w->graph, logits); /* the call's argument */
+    return loss;
+}
+
+void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
+               uint64_t vocab) {
+    PlanGraph *graph = w->graph;
+    /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
+    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
+    graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
+    if (w->loss == MODEL_LOSS_FP32_LOGITS) {
+        logits = model_run_widen(w, logits);
+    }
+    if (!in_model) {
+        plan_graph_leave(graph, &logits, 1);
+        plan_graph_call(graph, root);
+    }
+    uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
+    if (in_model) {
+        plan_graph_leave(graph, &loss, 1);
+    } else {
+        plan_graph_return(graph);
+    }
+    plan_graph_leave_autocast(graph, root);
+    if (w->loss == MODEL_LOSS_METERED) {
+        meter(w, root, logits, targets, vocab);
+    } else if (w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING && graph->n_stages == 1) {
+        plan_graph_hold_past_backward(graph, root, logits);
+    }
+    plan_graph_finish(graph, loss);
+}

@@ -1,0 +1,73 @@
+#include "models/layers/lora.h"
+
+#include <math.h>
+
+bool model_lora_adapts(const PlanGraph *graph, uint32_t parent, const char *name) {
+    const PlanGraphTrained *t = &graph->trained;
+    if (!t->lora_rank || !plan_graph_is_in_block(graph, parent)) {
+        return false;
+    }
+    const char *inside = plan_graph_at(graph->modules, PlanGraphModule, parent)->name;
+    g_autofree char *whole = g_strconcat(inside, ".", name, NULL);
+    return g_regex_match(t->lora_on, whole, 0, NULL);
+}
+
+static ModelProduct declare_product(const ModelWalk *w, uint32_t module, const char *name,
+                                    uint64_t out, uint64_t in, PlanInit init, double value) {
+    int64_t dims[] = {(int64_t)out, (int64_t)in};
+    ModelProduct product = {.module = plan_graph_module(w->graph, module, name, "Linear", false)};
+    product.weight = plan_graph_parameter(w->graph, product.module, "weight", 2, dims, init, value);
+    return product;
+}
+
+/* A begins at random, B with zeros. PEFT and torchtune draw A evenly from +-1 / sqrt(in), whose
+ * standard deviation this has. */
+ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t out, uint64_t in) {
+    uint64_t rank = w->graph->trained.lora_rank;
+    ModelAdapter adapter = {.rank = rank, .module = module};
+    w->graph->declares_adapter = true;
+    adapter.a =
+        declare_product(w, module, "lora_A", rank, in, PLAN_INIT_NORMAL, 1 / sqrt(3 * (double)in));
+    adapter.b = declare_product(w, module, "lora_B", out, rank, PLAN_INIT_FILL, 0);
+    w->graph->declares_adapter = false;
+    return adapter;
+}
+
+static PlanDtype dtype_of(const ModelWalk *w, uint32_t value) {
+    return (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, value)->dtype;
+}
+
+static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uint32_t x,
+                            uint64_t out, uint64_t in) {
+    uint64_t elements = w->rows * out;
+    PlanDtype dtype = dtype_of(w, product->weight);
+    plan_graph_enter(w->graph, product->module, &x, 1);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR,
+                               (uint32_t[]){x, product->weight, PLAN_NONE}, 3, &dtype, &elements, 1,
+                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* The adapter's dtype is the sum's, for it is the network's or a wider one. */
+uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
+                        uint64_t out, uint64_t in, const ModelAttention *of_k) {
+    PlanGraph *graph = w->graph;
+    uint64_t n = w->rows * out;
+    int64_t dims[] = {(int64_t)n, (int64_t)n};
+    PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
+    uint32_t given = plan_graph_cast(graph, x, dtype);
+    if (given != x) {
+        plan_graph_hold(graph, given);           /* the function's variable now ... */
+        plan_graph_goes_behind(graph, y, given); /* ... as y is, its second one */
+    }
+    uint32_t low = run_product(w, &adapter->a, given, adapter->rank, in);
+    uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
+    product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
+    uint32_t scaled = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, 1, &dtype, &n, 1, dims,
+                                    &graph->trained.lora_scale);
+    uint32_t sum =
+        plan_graph_op(graph, PLAN_OP_ADD, (uint32_t[]){y, scaled}, 2, &dtype, &n, 1, dims, NULL);
+    plan_graph_let_go_after(graph, y, scaled); /* a variable, which is set anew */
+    return plan_graph_cast(graph, sum, own);
+}

@@ -1,0 +1,331 @@
+/* models/layers/rotary.c - rotary embedding: queries and keys, turned by angles that grow with
+ * positions.
+ */
+#include "models/layers/layers.h"
+
+uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim) {
+    return (uint64_t)((double)head_dim * network->rotary_share);
+}
+
+/* From a token's heads, as they are given, to the next token's. */
+static uint64_t stride_of(const ModelRotary *rotary, uint64_t heads, uint64_t head_dim) {
+    return rotary->row ? rotary->row : heads * head_dim;
+}
+
+static uint64_t heads_of(const ModelAttention *a, char which) {
+    return which == 'q' ? a->heads : a->kv_heads;
+}
+
+static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,
+                            char which, uint64_t stride) {
+    uint64_t heads = heads_of(a, which), elements = w->rows * heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->rows,
+                      (int64_t)heads,
+                      (int64_t)a->head_dim,
+                      (int64_t)w->seq,
+                      model_gradient_is_apart(w, a, which),
+                      (int64_t)stride};
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, 2, &w->graph->dtype,
+                         &elements, 1, dims, NULL);
+}
+
+/* x, of which nothing has been turned yet, and what has been, whose rows are its own. */
+static uint32_t times_cosines(const ModelWalk *w, const ModelRotary *rotary,
+                              const ModelAttention *a, uint32_t x, char which) {
+    uint64_t stride = stride_of(rotary, heads_of(a, which), a->head_dim);
+    return times_table(w, a, x, rotary->cosines, which, stride);
+}
+
+static uint32_t times_sines(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t turned, char which) {
+    return times_table(w, a, turned, rotary->sines, which, heads_of(a, which) * a->head_dim);
+}
+
+/* join(-upper half of x, lower half); the views are made in the order of that, or before it. */
+static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t x, char which) {
+    uint64_t heads = heads_of(a, which), rows = w->rows * heads, half = a->head_dim / 2;
+    uint64_t n = rows * a->head_dim, n_half = rows * half;
+    int64_t stride = (int64_t)stride_of(rotary, heads, a->head_dim);
+    int64_t of_upper[] = {(int64_t)rows, (int64_t)half, (int64_t)half, (int64_t)heads, stride};
+    int64_t of_lower[] = {(int64_t)rows, (int64_t)half, (int64_t)heads, stride};
+    bool views_first = rotary->is_together;
+    uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
+    uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
+    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
+                                      &n_half, 1, of_upper, NULL);
+    lower = views_first ? lower : plan_graph_half(w->graph, x, rows, half, false);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
+                         &w->graph->dtype, &n, 1, of_lower, NULL);
+}
+
+static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
+                       char which) {
+    return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads_of(a, which) * a->head_dim);
+}
+
+/* What of x is not turned, which is nothing. */
+static uint32_t rest_of(const ModelWalk *w, uint32_t x) {
+    uint32_t rest = plan_graph_rest(w->graph, x);
+    plan_graph_let_go_after(w->graph, rest, x);
+    return rest;
+}
+
+/* A copy. */
+static uint32_t join_rest(const ModelWalk *w, const ModelAttention *a, uint32_t turned,
+                          uint32_t rest, char which) {
+    uint64_t n = w->rows * heads_of(a, which) * a->head_dim;
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){turned, rest}, 2,
+                         &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n}, NULL);
+}
+
+/* Also returns what is let go of last, in *ret_last. */
+static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                       uint32_t x, char which, uint32_t *ret_last) {
+    uint64_t heads = heads_of(a, which);
+    uint32_t whole = x;
+    if (rotary->ends_joined) { /* what is turned of it is all, by a view */
+        x = plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim,
+                             PLAN_HEADS_AS_THEY_ARE);
+    }
+    uint32_t turned = half_turned(w, rotary, a, x, which);
+    uint32_t product = times_cosines(w, rotary, a, x, which);
+    uint32_t other = times_sines(w, rotary, a, turned, which);
+    uint32_t y = sum_of(w, a, product, other, which);
+    plan_graph_keep(w->graph, turned);
+    plan_graph_let_go_after(w->graph, turned, other);
+    *ret_last = rotary->ends_joined ? y : turned;
+    return rotary->ends_joined ? join_rest(w, a, y, rest_of(w, whole), which) : y;
+}
+
+/* x * cos + half_turned(x) * sin, from left to right. */
+static uint32_t rotate_in_order(const ModelWalk *w, const ModelRotary *rotary,
+                                const ModelAttention *a, uint32_t x, char which) {
+    uint32_t product = times_cosines(w, rotary, a, x, which);
+    uint32_t turned = half_turned(w, rotary, a, x, which);
+    uint32_t other = times_sines(w, rotary, a, turned, which);
+    return sum_of(w, a, product, other, which);
+}
+
+static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
+                     uint64_t head_dim) {
+    uint64_t n = w->rows * heads * head_dim, stride = stride_of(rotary, heads, head_dim);
+    return plan_graph_op(w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3,
+                         &w->graph->dtype, &n, 1,
+                         (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim,
+                                     (int64_t)w->seq, 0, (int64_t)stride},
+                         NULL);
+}
+
+/* x in fp32, its pairs multiplied; the gradient of what comes out is seen as complex numbers, for
+ * which it has to lie head by head. */
+static uint32_t turn_pairs(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                           uint32_t x, char which) {
+    uint64_t heads = heads_of(a, which), n = w->rows * heads * a->head_dim;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)a->head_dim, (int64_t)w->seq,
+                      (int64_t)stride_of(rotary, heads, a->head_dim)};
+    PlanDtype wide = PLAN_FP32;
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_TURN, (uint32_t[]){x, rotary->cosines}, 2, &wide,
+                               &n, 1, dims, NULL);
+    bool lies = heads == 1 || w->seq == 1 || model_gradient_is_summed(w, a, which);
+    return plan_graph_heads(w->graph, y, w->batch, w->seq, heads, a->head_dim,
+                            lies ? PLAN_HEADS_AS_THEY_ARE : PLAN_HEADS_COPIED);
+}
+
+static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                          uint32_t x, char which) {
+    return model_run_like(w, turn_pairs(w, rotary, a, model_run_widen(w, x), which), x);
+}
+
+/* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
+ * own; no compiler joins it with what is before and behind. Python's function holds what it made
+ * until it returns, a compiler nothing. */
+static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                           uint32_t *q, uint32_t *k, uint32_t v) {
+    PlanGraph *graph = w->graph;
+    if (graph->compiled) {
+        *q = turn_wide(w, rotary, a, *q, 'q');
+        *k = turn_wide(w, rotary, a, *k, 'k');
+        return;
+    }
+    uint32_t made[] = {model_run_widen(w, *q), model_run_widen(w, *k), 0, 0};
+    made[2] = turn_pairs(w, rotary, a, made[0], 'q');
+    made[3] = turn_pairs(w, rotary, a, made[1], 'k');
+    uint32_t turned_q = model_run_like(w, made[2], *q);
+    uint32_t turned_k = model_run_like(w, made[3], *k);
+    for (unsigned i = 0; i < G_N_ELEMENTS(made); i++) {
+        plan_graph_keep(graph, made[i]);
+    }
+    plan_graph_keep(graph, *q);
+    plan_graph_keep(graph, *k);
+    plan_graph_let_go_after(graph, *q, made[3]);
+    plan_graph_let_go_after(graph, *k, *q);
+    plan_graph_let_go_after(graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+/* ---- a part of each head -------------------------------------------------------------------- */
+
+/* What of a head's numbers is turned, and what is not. */
+typedef struct {
+    uint64_t heads, rows;
+    uint32_t part, rest;
+} Parts;
+
+static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                      uint32_t x, char which) {
+    uint64_t n = rotary->part, all = a->head_dim;
+    Parts parts = {.heads = which == 'q' ? a->heads : a->kv_heads};
+    parts.rows = w->rows * parts.heads;
+    parts.part = plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, n, 0, all, n, 0});
+    PlanGraphColumns rest = {parts.rows, all - n, n, all, all, n};
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    if (dtype != w->graph->dtype) { /* autocast: it gets its gradient in a tensor of its own */
+        rest.dy_width = rest.cols;
+        rest.dy_from = 0;
+    }
+    parts.rest = plan_graph_columns(w->graph, x, &rest);
+    return parts;
+}
+
+static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t n_x, uint32_t y,
+                     uint64_t n_y, uint64_t width_y, uint64_t from_y) {
+    uint64_t elements = rows * (n_x + n_y);
+    int64_t dims[] = {(int64_t)rows, (int64_t)n_x, (int64_t)n_y, (int64_t)width_y, (int64_t)from_y};
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y}, 2, &w->graph->dtype,
+                         &elements, 1, dims, NULL);
+}
+
+static uint32_t times_table_of_part(const ModelWalk *w, const ModelRotary *rotary,
+                                    const ModelAttention *a, const Parts *parts, uint32_t x,
+                                    uint64_t width, uint32_t table) {
+    uint64_t elements = parts->rows * rotary->part;
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)parts->heads, (int64_t)rotary->part,
+                      (int64_t)w->seq,  (int64_t)width,        (int64_t)a->head_dim};
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_COLUMNS, (uint32_t[]){x, table}, 2,
+                         &w->graph->dtype, &elements, 1, dims, NULL);
+}
+
+static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                          const Parts *parts) {
+    uint64_t n = rotary->part, half = n / 2, all = a->head_dim, rows = parts->rows;
+    uint64_t n_half = rows * half;
+    uint32_t x = parts->part;
+    uint32_t product = times_table_of_part(w, rotary, a, parts, x, all, rotary->cosines);
+    uint32_t lower =
+        plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, 0, n, n, half});
+    uint32_t upper =
+        plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, half, n, half, 0});
+    uint32_t negative =
+        plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, 1, &w->graph->dtype, &n_half, 1,
+                      (int64_t[]){(int64_t)rows, (int64_t)half, (int64_t)all, (int64_t)half}, NULL);
+    uint32_t turned = join(w, rows, negative, half, lower, half, all, 0);
+    uint32_t other = times_table_of_part(w, rotary, a, parts, turned, n, rotary->sines);
+    return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);
+}
+
+/* q, k = turn(q, k): what is not turned is joined to what is, and that lies head by head. */
+static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                         uint32_t *q, uint32_t *k, uint32_t v) {
+    uint64_t n = rotary->part, all = a->head_dim;
+    Parts of_q = parts_of(w, rotary, a, *q, 'q'), of_k = parts_of(w, rotary, a, *k, 'k');
+    uint32_t turned_q = turn_part(w, rotary, a, &of_q);
+    uint32_t turned_k = turn_part(w, rotary, a, &of_k);
+    turned_q = join(w, of_q.rows, turned_q, n, of_q.rest, all - n, all, n);
+    turned_k = join(w, of_k.rows, turned_k, n, of_k.rest, all - n, all, n);
+    plan_graph_keep(w->graph, *q);
+    plan_graph_keep(w->graph, *k);
+    plan_graph_let_go_after(w->graph, *q, turned_k);
+    plan_graph_let_go_after(w->graph, *k, *q);
+    plan_graph_let_go_after(w->graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+/* What is turned of x, which is all, and what is joined to it, which is nothing; PLAN_NONE: nobody
+ * joins. */
+typedef struct {
+    uint32_t part, rest;
+} Ends;
+
+static Ends ends_of(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                    uint32_t x, char which) {
+    if (!rotary->ends_joined) {
+        return (Ends){x, PLAN_NONE};
+    }
+    uint32_t part = plan_graph_heads(w->graph, x, w->batch, w->seq, heads_of(a, which), a->head_dim,
+                                     PLAN_HEADS_AS_THEY_ARE);
+    return (Ends){part, rest_of(w, x)};
+}
+
+static uint32_t rotate_ends(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            const Ends *ends, char which) {
+    uint32_t turned = rotate_in_order(w, rotary, a, ends->part, which);
+    return ends->rest == PLAN_NONE ? turned : join_rest(w, a, turned, ends->rest, which);
+}
+
+/* As one function for both, whose caller names what it returns as it named what it gave. */
+static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t *q, uint32_t *k, uint32_t v) {
+    Ends of_q = ends_of(w, rotary, a, *q, 'q'), of_k = ends_of(w, rotary, a, *k, 'k');
+    uint32_t turned_q = rotate_ends(w, rotary, a, &of_q, 'q');
+    uint32_t turned_k = rotate_ends(w, rotary, a, &of_k, 'k');
+    plan_graph_keep(w->graph, *q);
+    plan_graph_keep(w->graph, *k);
+    plan_graph_let_go_after(w->graph, *q, turned_k);
+    plan_graph_let_go_after(w->graph, *k, *q);
+    plan_graph_let_go_after(w->graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+/* As transformers has it: in the dtype of compute, halves of a head for pairs. */
+static void rotate_real(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                        uint32_t *q, uint32_t *k, uint32_t v) {
+    PlanGraph *graph = w->graph;
+    uint32_t last, turned_q = rotate(w, rotary, a, *q, 'q', &last);
+    uint32_t turned_k = rotate(w, rotary, a, *k, 'k', &last);
+    plan_graph_keep(graph, *k);
+    plan_graph_keep(graph, *q);
+    plan_graph_let_go_after(graph, *k, last);
+    plan_graph_let_go_after(graph, *q, *k);
+    plan_graph_let_go_after(graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
+void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                  uint32_t *q, uint32_t *k, uint32_t v) {
+    if (rotary->is_complex) {
+        rotate_complex(w, rotary, a, q, k, v);
+    } else if (rotary->part) {
+        rotate_parts(w, rotary, a, q, k, v);
+    } else if (w->graph->fused) {
+        *q = turn(w, rotary, *q, a->heads, a->head_dim);
+        *k = turn(w, rotary, *k, a->kv_heads, a->head_dim);
+    } else if (rotary->is_together) {
+        rotate_together(w, rotary, a, q, k, v);
+    } else {
+        rotate_real(w, rotary, a, q, k, v);
+    }
+}
+
+static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t table) {
+    if (w->graph->dtype == PLAN_FP32 || rotary->is_complex) {
+        return table;
+    }
+    uint64_t elements = w->seq * w->graph->ropes[0].dim;
+    int64_t n = (int64_t)elements;
+    uint32_t cast =
+        plan_graph_op(w->graph, PLAN_OP_CAST, &table, 1, &w->graph->dtype, &elements, 1, &n, NULL);
+    plan_graph_hold(w->graph, cast);
+    return cast;
+}
+
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables) {
+    rotary->cosines = table_of(w, rotary, w->graph->ropes[tables].cosines);
+    rotary->sines = table_of(w, rotary, w->graph->ropes[tables].sines);
+}

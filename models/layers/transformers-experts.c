@@ -1,0 +1,241 @@
+/* models/layers/transformers-experts.c - routing and experts, op by op as transformers calls
+ * PyTorch.
+ *
+ * A token's scores are a softmax in fp32 of the router's product in the dtype of compute; top-k of
+ * them, divided by their sum in place. Pairs (of a token and an expert) are sorted by expert, their
+ * tokens' rows gathered, gate and up made by one grouped product, down by another; rows are
+ * scored, put back in the order of the pairs, and those of each token added up. Where scores stay
+ * in fp32, as Mixtral's do, the rows are in fp32 from there on. What balances the experts,
+ * output_router_logits, is off, as it is unless told otherwise.
+ */
+#include "models/layers/transformers-experts.h"
+
+static const double INIT_STD = 0.02; /* initializer_range of both configurations */
+
+/* ---- declaring ------------------------------------------------------------------------------ */
+
+static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
+                                const char *name, uint64_t out, uint64_t in) {
+    int64_t dims[] = {(int64_t)experts->n, (int64_t)out, (int64_t)in};
+    return plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
+}
+
+static uint32_t declare_module(const ModelWalk *w, const ModelExperts *experts, uint32_t parent,
+                               const char *name, const char *class_name) {
+    g_autofree char *whole = g_strconcat(experts->transformers, class_name, NULL);
+    return plan_graph_module(w->graph, parent, name, whole, false);
+}
+
+static void declare_router(const ModelWalk *w, const ModelExperts *experts,
+                           ModelExpertLayer *layer) {
+    int64_t dims[] = {(int64_t)experts->n, (int64_t)w->width};
+    layer->router = declare_module(w, experts, layer->module, "gate", "TopKRouter");
+    layer->score = (ModelLayer){.module = PLAN_NONE, /* a function's */
+                                .bias = PLAN_NONE,
+                                .weight = plan_graph_parameter(w->graph, layer->router, "weight", 2,
+                                                               dims, PLAN_INIT_NORMAL, INIT_STD)};
+}
+
+static void declare_experts(const ModelWalk *w, const ModelExperts *experts,
+                            ModelExpertLayer *layer) {
+    layer->experts = declare_module(w, experts, layer->module, "experts", "Experts");
+    layer->gate_up =
+        declare_weights(w, experts, layer->experts, "gate_up_proj", 2 * experts->ffn, w->width);
+    layer->down = declare_weights(w, experts, layer->experts, "down_proj", w->width, experts->ffn);
+    layer->act = plan_graph_module(w->graph, layer->experts, "act_fn", "SiLUActivation", false);
+}
+
+ModelExpertLayer model_transformers_experts_declare(const ModelWalk *w, const ModelExperts *experts,
+                                                    uint32_t parent, const char *name) {
+    bool is_mixtral = g_str_equal(experts->transformers, "Mixtral");
+    ModelExpertLayer layer = {.module = declare_module(w, experts, parent, name, "SparseMoeBlock"),
+                              .narrow_scores = !is_mixtral};
+    if (is_mixtral) {
+        declare_router(w, experts, &layer);
+    }
+    declare_experts(w, experts, &layer);
+    if (!is_mixtral) {
+        declare_router(w, experts, &layer);
+    }
+    return layer;
+}
+
+/* ---- routing -------------------------------------------------------------------------------- */
+
+/* What goes from step to step of a walk; pairs: of a token and one of its experts. */
+typedef struct {
+    const ModelWalk *w;
+    const ModelExperts *experts;
+    const ModelExpertLayer *layer;
+    int64_t rows, pairs, n, per_token;
+} Walk;
+
+static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
+                    int64_t elements, const int64_t *dims) {
+    uint64_t made = (uint64_t)elements;
+    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, b == PLAN_NONE ? 1 : 2, &dtype,
+                         &made, 1, dims, NULL);
+}
+
+/* By their sum, where they lie; backward reads a copy of them. */
+static uint32_t run_normalize(const Walk *walk, uint32_t top) {
+    PlanGraph *graph = walk->w->graph;
+    int64_t shape[] = {walk->rows, walk->per_token};
+    uint32_t sum = run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, walk->rows, shape);
+    uint32_t copy = run(walk, PLAN_OP_COPY, top, PLAN_NONE, PLAN_FP32, walk->pairs, &walk->pairs);
+    uint32_t y =
+        plan_graph_op_into(graph, top, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){copy, sum}, 2, shape);
+    plan_graph_let_go_after(graph, sum, copy);
+    return y;
+}
+
+/* raw: the product; chosen: each token's experts, by number; top: their scores. */
+typedef struct {
+    uint32_t raw, top, chosen;
+} Routed;
+
+static Routed run_router(const Walk *walk, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    int64_t dims[] = {walk->rows, walk->n, walk->per_token};
+    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
+    uint64_t elements[] = {(uint64_t)walk->pairs, (uint64_t)walk->pairs};
+    plan_graph_enter(graph, walk->layer->router, &x, 1);
+    uint32_t raw = model_run_linear(w, &walk->layer->score, x, walk->experts->n, w->width);
+    uint32_t scores = run(walk, PLAN_OP_SOFTMAX, model_run_widen(w, raw), PLAN_NONE, PLAN_FP32,
+                          walk->rows * walk->n, dims);
+    plan_graph_hold(graph, scores);
+    uint32_t top = plan_graph_op(graph, PLAN_OP_TOP_K, &scores, 1, dtypes, elements, 2, dims, NULL);
+    Routed routed = {raw, top, top + 1};
+    if (!walk->experts->keeps_scores) {
+        routed.top = run_normalize(walk, top);
+    }
+    if (walk->layer->narrow_scores) {
+        routed.top = plan_graph_cast(graph, routed.top, graph->dtype);
+    }
+    plan_graph_leave(graph, (uint32_t[]){raw, routed.top, routed.chosen}, 3);
+    return routed;
+}
+
+/* ---- the experts ---------------------------------------------------------------------------- */
+
+/* Pairs in order of their experts: where they stood, the rows of their tokens, their scores, and
+ * where each expert's end. */
+typedef struct {
+    uint32_t order, rows, scores, ends;
+} Sorted;
+
+/* Python's variables hold all but the pairs' tokens. */
+static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    int64_t pairs = walk->pairs, n = walk->n, width = (int64_t)w->width;
+    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
+    PlanDtype scored = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
+    uint64_t elements[] = {(uint64_t)pairs, (uint64_t)pairs};
+    uint32_t sorted = plan_graph_op(graph, PLAN_OP_SORT, &routed->chosen, 1, dtypes, elements, 2,
+                                    (int64_t[]){pairs, n}, NULL);
+    Sorted s = {.order = sorted + 1};
+    uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, s.order, PLAN_NONE, PLAN_INT64, pairs,
+                          (int64_t[]){pairs, walk->per_token});
+    s.rows = run(walk, PLAN_OP_ROWS_OF, x, tokens, graph->dtype, pairs * width,
+                 (int64_t[]){pairs, width, walk->rows});
+    s.scores = run(walk, PLAN_OP_ROWS_OF, routed->top, s.order, scored, pairs,
+                   (int64_t[]){pairs, 1, pairs});
+    uint32_t narrow = run(walk, PLAN_OP_NARROW, sorted, PLAN_NONE, PLAN_INT32, pairs, &pairs);
+    uint32_t tally =
+        run(walk, PLAN_OP_TALLY, narrow, PLAN_NONE, PLAN_INT32, n, (int64_t[]){pairs, n});
+    s.ends = run(walk, PLAN_OP_TALLY_ENDS, tally, PLAN_NONE, PLAN_INT32, n, &n);
+    uint32_t held[] = {sorted, s.order, s.rows, s.scores, narrow, tally, s.ends};
+    for (unsigned i = 0; i < G_N_ELEMENTS(held); i++) {
+        plan_graph_hold(graph, held[i]);
+    }
+    return s;
+}
+
+static uint32_t run_grouped(const Walk *walk, PlanOpKind kind, uint32_t x, uint32_t weight,
+                            uint32_t ends, uint64_t out, uint64_t in) {
+    PlanGraph *graph = walk->w->graph;
+    uint64_t elements = (uint64_t)walk->pairs * out;
+    int64_t dims[] = {walk->pairs, (int64_t)out, (int64_t)in, walk->n, 2};
+    return plan_graph_op(graph, kind, (uint32_t[]){x, weight, ends}, 3, &graph->dtype, &elements, 1,
+                         dims, NULL);
+}
+
+/* As run_joined_hidden() of families/llama.c has gate and up: one matrix behind the other. */
+static uint32_t run_swiglu(const Walk *walk, const Sorted *s) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    uint64_t ffn = walk->experts->ffn, n = (uint64_t)walk->pairs * ffn;
+    uint32_t parts[2];
+    uint32_t both = run_grouped(walk, PLAN_OP_GROUPED_PARTS, s->rows, walk->layer->gate_up, s->ends,
+                                2 * ffn, w->width);
+    plan_graph_parts(graph, both, (uint64_t)walk->pairs, (uint64_t[]){ffn, ffn}, 2, parts);
+    plan_graph_enter(graph, walk->layer->act, parts, 1);
+    uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, parts[0], PLAN_NONE, n);
+    plan_graph_leave(graph, &open, 1);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, open, parts[1], n);
+    plan_graph_keep(graph, both); /* until the name that it has takes hidden */
+    plan_graph_let_go_after(graph, both, open);
+    return hidden;
+}
+
+/* Rows in order of their experts, scored and put back in the order of the pairs, those of each
+ * token added up. */
+static uint32_t run_back(const Walk *walk, const Sorted *s, uint32_t made) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    int64_t pairs = walk->pairs, width = (int64_t)w->width;
+    PlanDtype dtype = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
+    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
+    uint64_t elements[] = {(uint64_t)pairs, (uint64_t)pairs};
+    uint32_t scored = run(walk, PLAN_OP_MUL_COLUMN, made, s->scores, dtype, pairs * width,
+                          (int64_t[]){pairs, width});
+    uint32_t places =
+        plan_graph_op(graph, PLAN_OP_INVERT, &s->order, 1, dtypes, elements, 2, &pairs, NULL);
+    plan_graph_hold(graph, places);
+    uint32_t back = run(walk, PLAN_OP_ROWS_OF, scored, places, dtype, pairs * width,
+                        (int64_t[]){pairs, width, pairs});
+    plan_graph_give_name(graph, scored, back);
+    plan_graph_hold(graph, back);
+    plan_graph_let_go_after(graph, places, back); /* in the order of the names that hold them */
+    uint32_t sums = run(walk, PLAN_OP_SUM_EACH, back, PLAN_NONE, dtype, walk->rows * width,
+                        (int64_t[]){walk->rows, walk->per_token, width});
+    plan_graph_hold(graph, sums);
+    return plan_graph_cast(graph, sums, graph->dtype);
+}
+
+static uint32_t run_experts(const Walk *walk, const Routed *routed, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    plan_graph_enter(w->graph, walk->layer->experts, (uint32_t[]){x, routed->chosen, routed->top},
+                     3);
+    Sorted s = run_sort(walk, routed, x);
+    uint32_t hidden = run_swiglu(walk, &s);
+    uint32_t made = run_grouped(walk, PLAN_OP_GROUPED_LINEAR, hidden, walk->layer->down, s.ends,
+                                w->width, walk->experts->ffn);
+    plan_graph_hold(w->graph, made);
+    uint32_t y = run_back(walk, &s, made);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_transformers_experts_run(const ModelWalk *w, const ModelExperts *experts,
+                                        const ModelExpertLayer *layer, uint32_t x) {
+    Walk walk = {.w = w,
+                 .experts = experts,
+                 .layer = layer,
+                 .rows = (int64_t)w->rows,
+                 .pairs = (int64_t)(w->rows * experts->per_token),
+                 .n = (int64_t)experts->n,
+                 .per_token = (int64_t)experts->per_token};
+    PlanGraph *graph = w->graph;
+    plan_graph_enter(graph, layer->module, &x, 1);
+    Routed routed = run_router(&walk, x);
+    plan_graph_hold(graph, routed.raw);
+    plan_graph_hold(graph, routed.top);
+    plan_graph_hold(graph, routed.chosen);
+    plan_graph_let_go_after(graph, routed.chosen, routed.top);
+    uint32_t y = run_experts(&walk, &routed, x);
+    plan_graph_leave(graph, &y, 1);
+    return y;
+}
