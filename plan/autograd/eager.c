@@ -266,7 +266,9 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
 static void run_op(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
     plan_run_at(run, run->builder.phase, op->module);
-    if (plan_shared_is(op->kind)) {
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
+        plan_float8_gather_tokens(run, op);
+    } else if (plan_shared_is(op->kind)) {
         plan_shared_forward(run, op);
     } else if (plan_async_linear(run, op)) {
         return;

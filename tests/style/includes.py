@@ -28,7 +28,29 @@ TABLE = {
     'tests': (ANY, r''),
 }
 
+# folder: (other folders of its room it may include). Files beside the folders are for all of them,
+# and may include all; so may a folder that has no row.
+FOLDERS = {
+    'models/config': (),
+    'models/families': ('models/layers',),
+    'models/layers': (),
+    'models/traced': (),
+    'plan/autograd/differentiate': ('plan/autograd', 'plan/autograd/float8', 'plan/autograd/shared'),
+    'plan/autograd/float8': ('plan/autograd', 'plan/autograd/shared'),
+    'plan/autograd/shared': ('plan/autograd',),
+    'plan/text': (),
+    'sim/costs': (),
+    'sim/device': ('sim/costs', 'sim/device/repeat'),
+    'sim/device/repeat': ('sim/costs', 'sim/device'),
+    'sim/links': (),
+    'sim/ranks': ('sim/costs', 'sim/device', 'sim/device/repeat', 'sim/links'),
+}
+
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>)', re.MULTILINE)
+
+
+def _may_see(folder, other):
+    return other in (folder, room_of(other + '/')) or other in FOLDERS.get(folder, (other,))
 
 
 def check_includes(tree):
@@ -52,6 +74,9 @@ def check_includes(tree):
                 complaints.append(where + '"' + quoted + '" is not written from the root')
             elif allowed is not ANY and target != room and target not in allowed:
                 complaints.append(where + room + '/ may not include ' + target + '/')
+            elif target == room and not _may_see(os.path.dirname(path), os.path.dirname(quoted)):
+                complaints.append(where + os.path.dirname(path) + '/ may not include '
+                                  + os.path.dirname(quoted) + '/')
             elif not os.path.exists(tree.full(quoted)):
                 complaints.append(where + '"' + quoted + '" does not exist')
     return complaints

@@ -32,6 +32,14 @@ PLANTED = [
         'cli/main.c': '#include "sim/a.h"\n#include "kernels/k.h"\n',
         'tests/sim/t.c': '#include "sim/a.h"\n#include "exec/c.h"\n',
     }, ['cli/main.c:2', 'exec/c.h:1', 'kernels/k.c:1', 'memory/m.c:1', 'plan/b.h:2', 'sim/a.c:2']),
+    ('includes/folders', check_includes, {
+        'sim/t.h': '\n',
+        'sim/p.c': '#include "sim/costs/c.h"\n#include "sim/ranks/r.h"\n',
+        'sim/costs/c.h': '#include "sim/t.h"\n#include "sim/ranks/r.h"\n#include "plan/text/t.h"\n',
+        'sim/costs/c.c': '#include "sim/costs/c.h"\n',
+        'sim/ranks/r.h': '#include "sim/costs/c.h"\n',
+        'plan/text/t.h': '\n',
+    }, ['sim/costs/c.h:2']),
     ('includes/from-the-root', check_includes, {
         'plan/a.c': '#include "b.h"\n#include "plan/b.h"\n#include "../sim/x.h"\n'
                     '#include "plan/gone.h"\n',

@@ -374,10 +374,12 @@ static void view(const PlanBackward *b) {
     case PLAN_GRAPH_SHARED_WHOLE:
     case PLAN_GRAPH_SHARED_ROWS:
     case PLAN_GRAPH_SHARED_GATHER_FLOAT8:
-    case PLAN_GRAPH_SHARED_SCATTER_FLOAT8:
     case PLAN_GRAPH_SHARED_LOSS:
     case PLAN_GRAPH_SHARED_COMPILED_LOSS:
         plan_shared_backward(b);
+        return;
+    case PLAN_GRAPH_SHARED_SCATTER_FLOAT8:
+        plan_float8_gather_gradient(b);
         return;
     case PLAN_GRAPH_FLOAT8_LINEAR:
         plan_float8_backward(b);

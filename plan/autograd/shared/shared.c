@@ -1,4 +1,3 @@
-#include "plan/autograd/float8/float8.h"
 #include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/words.h"
 
@@ -172,8 +171,6 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
         plan_run_give(run, op, 0, plan_async_scatter(run));
     } else if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
         plan_run_give(run, op, 0, gathered(run, &tokens, plan_run_given(run, op, 0)));
-    } else if (kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
-        plan_float8_gather_tokens(run, op);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
         plan_run_give(run, op, 0, scattered(run, &tokens, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_SUM) {
@@ -210,8 +207,6 @@ void plan_shared_backward(const PlanBackward *b) {
         b->dx[0] = summed(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_SUM) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    } else if (kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
-        plan_float8_gather_gradient(b);
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
         b->dx[0] = gathered_and_cut(b->run, &tokens, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_WHOLE) {

@@ -28,5 +28,6 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
 
 /* What was scattered was kept, and a block that is computed again copies in vain. */
 void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op);
+/* But for what is cast before it is gathered: float8/ does that. */
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_shared_backward(const PlanBackward *b);
