@@ -53,9 +53,29 @@ GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntr
     return context;
 }
 
+/* An empty word is a shell's variable that is not set; no option takes one. */
+static bool words_are_full(char **argv) {
+    for (char **word = argv + 1; *word; word++) {
+        const char *value = g_str_has_prefix(*word, "--") ? strchr(*word, '=') : NULL;
+        if (**word == '\0') {
+            cli_complain(CLI_BAD_INPUT, "the word behind '%s' is empty; give one, or leave it out",
+                         word == argv + 1 ? g_get_prgname() : word[-1]);
+            return false;
+        }
+        if (value && value[1] == '\0') {
+            cli_complain(CLI_BAD_INPUT, "%s has no value; give one, or leave it out", *word);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv) {
     g_autoptr(GError) error = NULL;
     cli_help_begin();
+    if (!words_are_full(*argv)) {
+        return false;
+    }
     if (!g_option_context_parse(context, argc, argv, &error)) {
         complain_of_option(context, error);
         return false;

@@ -44,7 +44,8 @@ void cli_failures_add(GArray *failures, const char *what, GError *error, FILE *s
  * that fails too. Says there what it does. How many were measured. */
 unsigned cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
                             CliSamples *samples, GArray *failures);
-/* What foreshard-exec --costs says on n ranks. Transfer full. */
+/* What foreshard-exec --costs says on n ranks; G_OPTION_ERROR_BAD_VALUE: it refuses the device.
+ * Transfer full. */
 char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
 
 /* The numbers that were measured; those that a failed play was to measure are not a number, and all

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/calibrate/calibrate.h"
+#include "cli/command.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
 #include "models/network.h"
@@ -124,6 +125,18 @@ static bool run_copies(const char *device, unsigned n, const char *plan_path, ch
     return ok;
 }
 
+/* Whether it refused what it was given, as a build without CUDA does a GPU, and why. */
+static bool is_refused(GSubprocess *ranks, const char *said, GError **error) {
+    const char *why = cli_ranks_own_words(said);
+    if (!why || !g_subprocess_get_if_exited(ranks) ||
+        g_subprocess_get_exit_status(ranks) != CLI_BAD_INPUT) {
+        return false;
+    }
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%.*s", (int)strcspn(why, "\n"),
+                why);
+    return true;
+}
+
 char *cli_calibrate_costs(const char *device, unsigned n, GError **error) {
     g_autoptr(GPtrArray) argv = cli_ranks_command(n, device, error);
     if (!argv) {
@@ -131,16 +144,17 @@ char *cli_calibrate_costs(const char *device, unsigned n, GError **error) {
     }
     cli_ranks_add(argv, "--costs");
     g_ptr_array_add(argv, NULL);
-    g_autoptr(GSubprocessLauncher) launcher = cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDOUT_PIPE);
+    g_autoptr(GSubprocessLauncher) launcher =
+        cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_autoptr(GSubprocess) ranks =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
-    char *lines = NULL;
-    if (!ranks || !g_subprocess_communicate_utf8(ranks, NULL, NULL, &lines, NULL, error) ||
-        !g_subprocess_wait_check(ranks, NULL, error)) {
-        g_free(lines);
+    g_autofree char *lines = NULL, *said = NULL;
+    if (!ranks || !g_subprocess_communicate_utf8(ranks, NULL, NULL, &lines, &said, error) ||
+        is_refused(ranks, said, error)) {
         return NULL;
     }
-    return lines;
+    fputs(said, stderr);
+    return g_subprocess_wait_check(ranks, NULL, error) ? g_steal_pointer(&lines) : NULL;
 }
 
 /* ---- from traces to samples ----------------------------------------------------------------- */

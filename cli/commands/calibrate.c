@@ -50,6 +50,11 @@ static void fail(const GArray *failures, GError **error) {
                 first->what, first->why);
 }
 
+/* A device that this build does not have. */
+static bool is_refused(const GError *error) {
+    return g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE);
+}
+
 static GString *measure(const char *device, unsigned n, const char *folder, FILE *say,
                         GError **error) {
     g_autofree char *program = cli_ranks_program(error);
@@ -64,6 +69,11 @@ static GString *measure(const char *device, unsigned n, const char *folder, FILE
     cli_samples_init(&samples);
     samples.dtype = gpu ? PLAN_N_DTYPES : PLAN_FP32;
     g_autofree char *costs = cli_calibrate_costs(device, n, &why);
+    if (is_refused(why)) {
+        g_propagate_error(error, why);
+        cli_samples_clear(&samples);
+        return NULL;
+    }
     if (!costs) {
         cli_failures_add(failures, "costs", why, say);
     }
@@ -97,7 +107,7 @@ static int calibrate(const Options *options) {
         plan_leftover_remove_folder(folder);
     }
     if (!ok) {
-        return cli_complain(CLI_FAILED, "%s", error->message);
+        return cli_complain(is_refused(error) ? CLI_BAD_INPUT : CLI_FAILED, "%s", error->message);
     }
     if (!cli_output_is_standard(options->output)) {
         printf("cluster    %s\n", options->output);

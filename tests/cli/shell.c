@@ -21,7 +21,7 @@ Result run(const char *words) {
         if (**word == '<' && !input) {
             input = g_build_filename(shell.folder, *word + 1, NULL);
         } else if (**word) {
-            g_ptr_array_add(argv, g_strdup(*word));
+            g_ptr_array_add(argv, g_strdup(g_str_equal(*word, "''") ? "" : *word));
         }
     }
     g_ptr_array_add(argv, NULL);

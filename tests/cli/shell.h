@@ -23,7 +23,8 @@ void shell_init(int *argc, char ***argv);
 /* Removes the folder; returns the status. */
 int shell_finish(int status);
 
-Result run(const char *words); /* apart by spaces; <FILE is what it reads from standard input */
+/* Words apart by spaces, '' an empty one; <FILE is what it reads from standard input. */
+Result run(const char *words);
 /* Sentences that were broken to fit (cli/prose.h) are one line again. Transfer full. */
 char *unbroken(const char *text);
 /* Fails the test unless it ends so, and says so on each side, on one line or more. */

@@ -166,6 +166,27 @@ static void numbers_below_zero(void) {
            ": --device takes a number from 0, not -2");
 }
 
+/* A shell's variable that is not set. */
+static void empty_words(void) {
+    expect("plan ''", 2, "",
+           ": the word behind 'foreshard plan' is empty; give one, or leave it out");
+    expect("plan gpt-toy -o ''", 2, "", ": the word behind '-o' is empty; ");
+    expect("run gpt-toy --steps 1 --trace= -n 2", 2, "", ": --trace= has no value; give one, or ");
+}
+
+/* A build without CUDA refuses it, as run does. */
+static void no_gpu(void) {
+    g_auto(Result) run_says = run("run gpt-toy --device cuda"),
+                   says = run("calibrate --device cuda -o gpu.ini");
+    if (strstr(run_says.err, "-Dcuda=enabled")) {
+        g_assert_cmpint(run_says.status, ==, 2);
+        g_assert_cmpint(says.status, ==, 2);
+        g_assert_cmpstr(strchr(says.err, ':'), ==, strchr(run_says.err, ':'));
+    } else {
+        g_test_skip("built with CUDA");
+    }
+}
+
 /* A file of one kind where another belongs. */
 static void wrong_kinds(void) {
     write_file("of-a-network", "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 4\n");
@@ -414,6 +435,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/bad networks", bad_networks);
     g_test_add_func("/cli/refusals/endless files", endless_files);
     g_test_add_func("/cli/refusals/numbers below zero", numbers_below_zero);
+    g_test_add_func("/cli/refusals/empty words", empty_words);
+    g_test_add_func("/cli/refusals/no gpu", no_gpu);
     g_test_add_func("/cli/refusals/wrong kinds", wrong_kinds);
     g_test_add_func("/cli/refusals/bad strategies", bad_strategies);
     g_test_add_func("/cli/refusals/bad clusters", bad_clusters);
