@@ -22,16 +22,11 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
     return !is_old || !asks;
 }
 
-const char *model_eager_alone(const ModelNetwork *network) {
+/* What no compiler was recorded with. */
+static const char *never_compiled(const ModelNetwork *network) {
     bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
                      network->logits_scale;
-    return is_scaled               ? "embed_scale, attention_scale, residual_scale and logits_scale"
-           : network->kv_lora_rank ? "latent attention (kv_lora_rank)"
-           : network->dense_layers ? "dense_layers"
-           : network->scores_apart ? "score = sigmoid"
-           : network->route_bias   ? "route_bias"
-           : network->route_scale  ? "route_scale"
-           : network->expert_groups              ? "expert_groups"
+    return is_scaled ? "embed_scale, attention_scale, residual_scale and logits_scale"
            : network->unturned_every             ? "unturned_every"
            : network->gate_up_joined             ? "gate_up = joined"
            : network->norms_from_one             ? "norm_weight = from-one"
@@ -41,13 +36,27 @@ const char *model_eager_alone(const ModelNetwork *network) {
                                                  : NULL;
 }
 
+const char *model_eager_alone(const ModelNetwork *network) {
+    const char *never = never_compiled(network);
+    return never                    ? never
+           : network->kv_lora_rank  ? "latent attention (kv_lora_rank)"
+           : network->dense_layers  ? "dense_layers"
+           : network->scores_apart  ? "score = sigmoid"
+           : network->route_bias    ? "route_bias"
+           : network->route_scale   ? "route_scale"
+           : network->expert_groups ? "expert_groups"
+                                    : NULL;
+}
+
 /* Between what is not known and the setting that does without: some say another way out already. */
 static const char *or_set(const char *why) {
     return strstr(why, "; ") ? ", or" : "; set";
 }
 
+/* DeepSeek's blocks were recorded as torchtitan compiles them. */
 static bool is_eager_alone(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
-    const char *why = model_eager_alone(network);
+    bool is_deepseeks = network->kv_lora_rank && s->kernels == PLAN_KERNELS_COMPILED;
+    const char *why = is_deepseeks ? never_compiled(network) : model_eager_alone(network);
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: only eager kernels are known of a network with %s; set kernels = eager%s",
@@ -80,7 +89,7 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
-/* Around experts: as torchtitan does it, module by module. */
+/* Around experts: as torchtitan does it, module by module. Latent attention is recorded so. */
 static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     const char *why =
         s->flavour != PLAN_FLAVOUR_FSDP2 && s->flavour != PLAN_FLAVOUR_PLAIN
@@ -93,8 +102,8 @@ static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *
             : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = compiled does not know experts beside %s, or kernels=eager",
-                    n->name, why);
+                    "%s: kernels = compiled does not know %s beside %s, or kernels=eager", n->name,
+                    n->experts ? "experts" : "latent attention", why);
     }
     return !why;
 }
@@ -396,9 +405,6 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
         why = "a head that is the embedding, which would be on two stages; set tied = no";
     } else if (n->window) {
         why = "a window of attention; set window = 0";
-    } else if (n->kv_lora_rank || n->dense_layers) {
-        why = "latent attention (kv_lora_rank), nor blocks without experts beside others "
-              "(dense_layers)";
     } else if (n->code != MODEL_CODE_OWN) {
         why = "transformers' modules; set code = own";
     } else if (n->embed_scale > 0 || n->logits_scale > 0 || n->local_rope_base > 0 ||
@@ -426,7 +432,8 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            can_be_latent(network, strategy, error) && loss_is_known(network, strategy, error) &&
            (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
-           (strategy->kernels != PLAN_KERNELS_COMPILED || !network->experts ||
+           (strategy->kernels != PLAN_KERNELS_COMPILED ||
+            !(network->experts || network->kv_lora_rank) ||
             can_be_compiled_in_parts(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
            (!strategy->float8 || can_be_in_float8(network, error)) &&

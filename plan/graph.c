@@ -116,6 +116,12 @@ bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
     return m != PLAN_NONE;
 }
 
+bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module) {
+    uint32_t block = plan_graph_block_of(graph, module);
+    return graph->compiled && (!graph->compiled_parts ||
+                               plan_graph_at(graph->modules, PlanGraphModule, block)->is_program);
+}
+
 uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
     const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
     while (!m->is_block && m->parent != PLAN_NONE) {

@@ -115,7 +115,8 @@ typedef enum {
 typedef struct {
     const char *name, *class_name;
     uint32_t parent;
-    bool is_block; /* what wrap=block makes a unit */
+    bool is_block;   /* what wrap=block makes a unit */
+    bool is_program; /* a block that is one, where others are compiled in parts */
 } PlanGraphModule;
 
 typedef struct {
@@ -304,6 +305,8 @@ bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
+/* Whether a module's block is a compiler's program as a whole. */
+bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module);
 /* The block that a module is of; of none: the root. */
 uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module);
 /* A regex of whole names. */

@@ -105,6 +105,8 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     g_autofree char *class_name = class_of(llama, "DecoderLayer", "LlamaBlock");
     ModelLlamaBlock block = {.module = plan_graph_module(w->graph, parent, name, class_name, true),
                              .has_experts = llama->experts.n && index >= llama->dense_layers};
+    plan_graph_at(w->graph->modules, PlanGraphModule, block.module)->is_program =
+        !block.has_experts;
     if (llama->transformers) {
         declare_attention(llama, &block);
         declare_hidden_layer(llama, &block);
@@ -509,6 +511,8 @@ static unsigned block_arguments(const ModelLlama *llama, const ModelLlamaBlock *
 ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock *block,
                                   bool is_first, ModelStream stream) {
     const ModelWalk *w = &llama->between;
+    bool in_parts = w->graph->compiled_parts;
+    w->graph->compiled_parts = in_parts && block->has_experts;
     model_begin_block(w);
     uint32_t others[MODEL_MOST_OTHERS];
     unsigned n = block_arguments(llama, block, others);
@@ -519,5 +523,6 @@ ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock
     }
     stream = run_in_order(llama, block, stream);
     model_end_block(w);
+    w->graph->compiled_parts = in_parts;
     return stream;
 }

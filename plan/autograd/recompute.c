@@ -408,9 +408,9 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         plan_run_begin_frame(run); /* the block itself is called again */
     }
     /* In a compiled block what nobody asks for is no part of the program. */
-    bool early = run->strategy->checkpoint_early_stop == PLAN_YES ||
-                 (graph->compiled && !graph->compiled_parts);
     const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
+    bool early = run->strategy->checkpoint_early_stop == PLAN_YES ||
+                 plan_graph_is_in_program(graph, entered->index);
     for (uint32_t i = c->enter_step + 1;; i++) {
         const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
         bool is_op = step->kind == PLAN_STEP_OP;

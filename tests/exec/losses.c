@@ -271,6 +271,9 @@ static const char *const with_latent_attention[] = {
     "-n 4 --flavour fsdp1 --micro-batch 3",
     "-n 4 --expert 2 --micro-batch 3 --checkpointing selective-op",
     "-n 2 --micro-batch 6 --offload params",
+    "-n 4 --pipeline 2 --expert 2 --micro-batch 1 --accumulate 6",
+    "-n 4 --expert 2 --micro-batch 3 --kernels compiled",
+    "-n 4 --pipeline 2 --expert 2 --micro-batch 1 --accumulate 6 --kernels compiled",
     NULL,
 };
 

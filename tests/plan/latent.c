@@ -80,12 +80,10 @@ static void strategies_refused(void) {
         {DENSE, "freeze=module=embed", "latent attention is not known with parameters"},
         {DENSE, "rms_norm=ops", "latent attention is not known with norms written out"},
         {DENSE, "ranks=2 deterministic=yes", "without deterministic algorithms"},
-        {DENSE, "kernels=compiled", "only eager kernels are known"},
+        {DENSE, "kernels=compiled compile=network", "does not know latent attention beside"},
         {DENSE, "kernels=fused", "only eager kernels are known"},
         {DENSE, "ranks=2 context=2", "does not know latent attention"},
         {DENSE, "ranks=2 tensor=2", "does not know latent attention"},
-        {DENSE, "ranks=2 pipeline=2 accumulate=2", "does not know latent attention"},
-        {GROUPS, "ranks=2 kernels=compiled", "only eager kernels are known"},
         {GROUPS, "ranks=2 param_dtype=fp16", "experts are not known in fp16"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -93,6 +91,20 @@ static void strategies_refused(void) {
         g_test_message("%s", error->message);
         g_assert_nonnull(strstr(error->message, cases[i].expected));
     }
+}
+
+/* The dense blocks are the network's first, not each stage's. */
+static void stages_have_their_blocks(void) {
+    g_autoptr(Plan) plan = test_plan(EXPERTS, "ranks=2 pipeline=2 pipeline_split=even accumulate=2 "
+                                              "param_dtype=bf16");
+    unsigned n_groups[2] = {0};
+    g_assert_cmpuint(plan->n_roles, ==, 2);
+    for (uint32_t role = 0; role < 2; role++) {
+        for (uint32_t i = 0; i < plan->roles[role].n_ops; i++) {
+            n_groups[role] += plan->roles[role].ops[i].kind == PLAN_OP_GROUPED_LINEAR;
+        }
+    }
+    g_assert_cmpuint(n_groups[0], ==, n_groups[1]); /* the first stage has a block more */
 }
 
 /* Of 2 sequences of 8 tokens, 2 heads of q 16 long and of v 8: 36 pairs each are seen. */
@@ -122,6 +134,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/latent/files that are refused", files_refused);
     g_test_add_func("/plan/latent/strategies that were not recorded", strategies_refused);
+    g_test_add_func("/plan/latent/stages", stages_have_their_blocks);
     g_test_add_func("/plan/latent/arithmetic of heads of two lengths", counts_both_lengths);
     return g_test_run();
 }

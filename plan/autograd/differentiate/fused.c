@@ -27,7 +27,7 @@ void plan_swiglu_backward(const PlanBackward *b) {
         return;
     }
     const PlanGraph *graph = b->run->graph;
-    bool again = graph->compiled && !graph->compiled_parts && !graph->float8 &&
+    bool again = plan_graph_is_in_program(graph, b->op->module) && !graph->float8 &&
                  b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
     b->dx[0] = like_input(b, 0, "dgate");

@@ -189,7 +189,7 @@ def compile_blocks(network, programs, whole):
         return
     for module in network.modules():
         if isinstance(module, network.block_classes):
-            if network.shape.experts:
+            if hasattr(module.mlp, "experts"):
                 compile_around_experts(module, backend)
             else:
                 module.compile(backend=backend, fullgraph=True)

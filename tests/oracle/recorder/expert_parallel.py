@@ -33,7 +33,8 @@ def prepare(recorder, options, device_type):
     recorder.host_waits = lambda op, more: (op is torch.ops.aten._to_copy.default and str(more.get("device")) == "cpu"
                                             and not more.get("non_blocking"))
     tensor_parallel.prepare(recorder)
-    keep_fsdp_out_of_selective_checkpoints()
+    if options.selective:  # whoever compiles a block traces the wrapped hooks
+        keep_fsdp_out_of_selective_checkpoints()
     recorder.joins_flat_gradients = False
     context_parallel.hold_until_waited_for(recorder)
 
