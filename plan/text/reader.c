@@ -113,7 +113,7 @@ bool plan_reader_id(PlanReader *r, const char *w, char letter, uint32_t limit, b
 
 /* The number a table row begins with must be its own. */
 bool plan_reader_row_id(PlanReader *r, char letter, uint32_t id) {
-    uint32_t found;
+    uint32_t found = 0;
     if (!plan_reader_need_line(r, "a row of a table")) {
         return false;
     }
