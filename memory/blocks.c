@@ -1,14 +1,12 @@
 /* Records of segments and blocks, and the one way in which pieces become whole again. */
 #include "memory/caching-private.h"
 
-#define BLOCKS_PER_PAGE 256
-
 static MemoryBlock *new_block(MemoryCaching *caching) {
     if (!caching->spares) {
-        MemoryBlock *page = g_new(MemoryBlock, BLOCKS_PER_PAGE);
+        MemoryBlock *page = g_new(MemoryBlock, MEMORY_BLOCKS_PER_PAGE);
         g_ptr_array_add(caching->pages, page);
-        for (uint32_t i = 0; i < BLOCKS_PER_PAGE; i++) {
-            page[i].next = i + 1 < BLOCKS_PER_PAGE ? &page[i + 1] : NULL;
+        for (uint32_t i = 0; i < MEMORY_BLOCKS_PER_PAGE; i++) {
+            page[i].next = i + 1 < MEMORY_BLOCKS_PER_PAGE ? &page[i + 1] : NULL;
         }
         caching->spares = page;
     }

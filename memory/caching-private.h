@@ -38,6 +38,9 @@ struct _MemoryBlock {
     MemoryBlockState state;
 };
 
+/* Records are taken so many at a time. */
+#define MEMORY_BLOCKS_PER_PAGE 256
+
 typedef struct {
     MemoryFreeList free[MEMORY_N_STREAMS];     /* by (bytes, address) */
     MemoryFreeList unmapped[MEMORY_N_STREAMS]; /* by address */

@@ -27,14 +27,17 @@ static bool same_operands(const PlanRole *r, const PlanRef *a, const PlanRole *s
     return true;
 }
 
-static bool is_like(const PlanRole *r, const PlanOp *a, const PlanRole *s, const PlanOp *b) {
+static bool is_like(const PlanAlike *alike, PlanAlikeOp known, const PlanRole *s, const PlanOp *b) {
+    const PlanRole *r = known.role;
+    const PlanOp *a = known.op;
     if (a->kind != b->kind || a->n_operands != b->n_operands || a->axis != b->axis ||
         a->dtype != b->dtype) {
         return false;
     }
     const int64_t *x = plan_op_dims(r, a), *y = plan_op_dims(s, b);
     unsigned n_dims = plan_op_info((PlanOpKind)a->kind)->n_dims;
-    for (unsigned i = 0; i < n_dims; i++) {
+    unsigned first = alike->of_any_parameter && plan_op_is_init((PlanOpKind)a->kind); /* or 0 */
+    for (unsigned i = first; i < n_dims; i++) {
         if (x[i] != y[i]) {
             return false;
         }
@@ -53,7 +56,7 @@ static PlanAlikeOp after(PlanAlikeOp at) {
 static PlanAlikeOp find_of_kind(const PlanAlike *alike, const PlanRole *role, const PlanOp *op) {
     const PlanAlikeOp *ops = alike->of[op->kind].ops;
     for (unsigned i = 0; i < G_N_ELEMENTS(alike->of[0].ops) && ops[i].op; i++) {
-        if (is_like(ops[i].role, ops[i].op, role, op)) {
+        if (is_like(alike, ops[i], role, op)) {
             return ops[i];
         }
     }
@@ -66,7 +69,7 @@ const PlanOp *plan_alike_find(PlanAlike *alike, const PlanRole *role, const Plan
         alike->begins = (PlanAlikeOp){role, op};
     }
     PlanAlikeOp found = alike->guess;
-    if (!found.op || !is_like(found.role, found.op, role, op)) {
+    if (!found.op || !is_like(alike, found, role, op)) {
         found = find_of_kind(alike, role, op);
     }
     if (found.op) { /* else it may have been put in between */

@@ -21,8 +21,9 @@ typedef struct {
         PlanAlikeOp ops[8];
         unsigned next;
     } of[PLAN_N_OP_KINDS];
-    PlanAlikeOp guess;  /* what the next op asked about may well be like */
-    PlanAlikeOp begins; /* the first op of the role asked about */
+    PlanAlikeOp guess;     /* what the next op asked about may well be like */
+    PlanAlikeOp begins;    /* the first op of the role asked about */
+    bool of_any_parameter; /* first values are alike whichever parameter they are of */
 } PlanAlike;
 
 /* The op asked about earlier that is like it; NULL when none is known. A role's ops are asked about

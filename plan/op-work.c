@@ -137,7 +137,15 @@ static double pairs_for_one_seen(const PlanRole *role, const PlanOp *op) {
     return seq * seq / pairs_seen(dims);
 }
 
+static bool multiplies(PlanOpKind kind) {
+    PlanOpClass op_class = plan_op_info(kind)->op_class;
+    return op_class == PLAN_CLASS_MATMUL || op_class == PLAN_CLASS_ATTENTION;
+}
+
 double plan_op_flops(const PlanRole *role, const PlanOp *op) {
+    if (!multiplies((PlanOpKind)op->kind)) {
+        return 0;
+    }
     double flops = flops_of((PlanOpKind)op->kind, plan_op_dims(role, op));
     if (op->kind == PLAN_OP_CHUNKED_LOSS) { /* forward, dx, and where it is wanted dw */
         flops *= plan_op_buffer(role, op, 5) == PLAN_NONE ? 2 : 3;
@@ -146,6 +154,9 @@ double plan_op_flops(const PlanRole *role, const PlanOp *op) {
 }
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
+    if (!multiplies((PlanOpKind)op->kind)) {
+        return 0;
+    }
     bool is_latent = op->kind == PLAN_OP_LATENT_ATTENTION;
     if (is_latent || op->kind == PLAN_OP_LATENT_ATTENTION_BACKWARD) { /* which makes scores again */
         double passes = is_latent ? 1 : 2;

@@ -27,8 +27,6 @@ static const struct {
 };
 
 PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];
-gint plan_op_infos_are_ready;
-static GHashTable *kinds_by_name;
 
 /* The next word of what is left of a text, which is cut there; NULL: there is none. */
 static char *next_word(char **rest) {
@@ -97,10 +95,11 @@ static bool may_be_zero(const char *dim) {
     return is_among(dim, names) || g_str_has_suffix(dim, "_layout");
 }
 
-static gpointer parse_rows(gpointer unused) {
-    kinds_by_name = g_hash_table_new(g_str_hash, g_str_equal);
-    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        PlanOpInfo *info = &plan_op_infos[kind];
+void plan_op_parse_row(PlanOpKind kind) {
+    static GMutex one_at_a_time;
+    g_mutex_lock(&one_at_a_time);
+    PlanOpInfo *info = &plan_op_infos[kind];
+    if (!info->is_ready) {
         info->name = rows[kind].name;
         info->op_class = rows[kind].op_class;
         info->ring_steps = rows[kind].ring_steps;
@@ -111,19 +110,22 @@ static gpointer parse_rows(gpointer unused) {
             info->dims_may_be_zero |= (uint16_t)(may_be_zero(info->dims[i]) << i);
         }
         info->n_attrs = split_names(rows[kind].attrs, info->attrs, PLAN_MAX_ATTRS);
-        g_hash_table_insert(kinds_by_name, (gpointer)info->name, GUINT_TO_POINTER(kind));
+        g_atomic_int_set(&info->is_ready, 1);
     }
-    return NULL;
+    g_mutex_unlock(&one_at_a_time);
 }
 
-void plan_op_parse_rows(void) {
-    static GOnce once = G_ONCE_INIT;
-    g_once(&once, parse_rows, NULL);
-    g_atomic_int_set(&plan_op_infos_are_ready, 1);
+static gpointer number_names(gpointer unused) {
+    GHashTable *kinds_by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
+        g_hash_table_insert(kinds_by_name, (gpointer)rows[kind].name, GUINT_TO_POINTER(kind));
+    }
+    return kinds_by_name;
 }
 
 bool plan_op_kind_parse(const char *name, PlanOpKind *ret_kind) {
-    plan_op_info(0);
+    static GOnce once = G_ONCE_INIT;
+    GHashTable *kinds_by_name = g_once(&once, number_names, NULL);
     gpointer kind;
     if (!g_hash_table_lookup_extended(kinds_by_name, name, NULL, &kind)) {
         return false;

@@ -67,9 +67,10 @@ typedef struct {
     PlanSlotFlags flags;
 } PlanSlot;
 
-/* A row of the table, parsed once. */
+/* A row of the table, parsed when it is first asked for: a plan has forty kinds of so many. */
 typedef struct {
     const char *name;
+    gint is_ready;
     PlanOpClass op_class;
     unsigned n_slots;
     PlanSlot slots[PLAN_MAX_SLOTS];
@@ -84,13 +85,12 @@ typedef struct {
 } PlanOpInfo;
 
 extern PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];
-extern gint plan_op_infos_are_ready;
-void plan_op_parse_rows(void);
+void plan_op_parse_row(PlanOpKind kind);
 
 static inline const PlanOpInfo *plan_op_info(PlanOpKind kind) {
     g_assert(kind < PLAN_N_OP_KINDS);
-    if (G_UNLIKELY(!g_atomic_int_get(&plan_op_infos_are_ready))) {
-        plan_op_parse_rows();
+    if (G_UNLIKELY(!g_atomic_int_get(&plan_op_infos[kind].is_ready))) {
+        plan_op_parse_row(kind);
     }
     return &plan_op_infos[kind];
 }

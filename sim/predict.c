@@ -35,9 +35,8 @@ static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **
 
 /* Symmetric memory is of GPUs that can read each other's. */
 static bool check_peers(const Plan *plan, const ModelCluster *cluster, GError **error) {
-    bool asks = plan_workspace_bytes(&plan->roles[0]) > 0;
     SimNetworkPath path = sim_network_path(cluster, plan, PLAN_AXIS_TENSOR);
-    if (asks && path.nodes > 1) {
+    if (path.nodes > 1 && plan_workspace_bytes(&plan->roles[0]) > 0) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
                     "async_tensor=yes copies within a node, and the %u ranks that share layers lie "
                     "on %u nodes of cluster %s; set tensor to what divides %" G_GUINT64_FORMAT
@@ -125,10 +124,13 @@ static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *pr
 
 /* ---- a prediction --------------------------------------------------------------------------- */
 
-uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster) {
+static uint64_t left_beside(uint64_t shared_bytes, const ModelCluster *cluster) {
     uint64_t left = model_cluster_allocator_bytes(cluster);
-    uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
-    return left > shared ? left - shared : 0;
+    return left > shared_bytes ? left - shared_bytes : 0;
+}
+
+uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster) {
+    return left_beside(plan_workspace_bytes(&plan->roles[0]), cluster);
 }
 
 static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *cluster,
@@ -138,7 +140,7 @@ static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *clust
     prediction->memory_bytes = cluster->device_memory_bytes;
     uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
     prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes + shared;
-    prediction->allocator_bytes = sim_allocator_bytes(plan, cluster);
+    prediction->allocator_bytes = left_beside(shared, cluster);
     prediction->workspace_bytes = model_cluster_workspace_bytes(cluster);
     prediction->unsupported_on = cluster->model;
     prediction->n_steps = prediction->n_played = steps;

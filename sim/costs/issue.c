@@ -4,16 +4,8 @@
 
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
  * where ranks share layers. */
-static bool has_dtensors(const Plan *plan, const PlanRole *role) {
-    if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
-        return true;
-    }
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        if (role->ops[i].kind == PLAN_OP_GATHER_COPY_OUT) {
-            return true;
-        }
-    }
-    return false;
+static bool has_dtensors(const Plan *plan, const bool *is_there) {
+    return plan->axes[PLAN_AXIS_TENSOR] > 1 || is_there[PLAN_OP_GATHER_COPY_OUT];
 }
 
 static double *costs_of_units(const Plan *plan, const ModelCluster *cluster) {
@@ -44,6 +36,10 @@ static bool is_plain(PlanOpKind kind) {
 SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
                                    const ModelCluster *cluster) {
     SimIssueCosts *costs = g_new(SimIssueCosts, 1);
+    bool is_there[PLAN_N_OP_KINDS] = {false};
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        is_there[role->ops[i].kind] = true;
+    }
     double factor = cluster->host_cpu_factor;
     *costs = (SimIssueCosts){
         .role = role,
@@ -51,7 +47,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         .launch_us = factor * cluster->host_launch_us,
         .collective_us = factor * cluster->host_collective_us,
         .list_us = factor * cluster->host_list_us,
-        .dtensor_us = has_dtensors(plan, role) ? factor * cluster->host_dtensor_us : 0,
+        .dtensor_us = has_dtensors(plan, is_there) ? factor * cluster->host_dtensor_us : 0,
         .unit_us = costs_of_units(plan, cluster),
     };
     const double us[PLAN_N_INSTRS] = {
@@ -64,7 +60,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         costs->ns[kind] = sim_time_from_us(factor * us[kind]);
     }
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        costs->is_plain[kind] = is_plain((PlanOpKind)kind);
+        costs->is_plain[kind] = is_there[kind] && is_plain((PlanOpKind)kind);
     }
     return costs;
 }

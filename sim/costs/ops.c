@@ -50,7 +50,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     }
     costs->row_of_op = g_new(uint32_t, ops_of->n_ops);
     costs->rows = g_array_sized_new(FALSE, FALSE, sizeof(SimOpCost), 2048);
-    PlanAlike known = {0};
+    PlanAlike known = {.of_any_parameter = true};
     for (uint32_t i = 0; i < ops_of->n_ops; i++) {
         if (i == ops_of->copies && ops_of->n_copied > 0) {
             memcpy(costs->row_of_op + i, costs->row_of_op + ops_of->copied,

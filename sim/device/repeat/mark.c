@@ -1,5 +1,9 @@
 #include "sim/device/repeat/mark.h"
 
+enum {
+    ROOM = 64 << 10 /* words, of a large network: what nobody touches costs less than copying */
+};
+
 static void append_op(gpointer self, uint32_t tag, bool runs, MemoryWords *state) {
     const SimParts *parts = self;
     const SimOpRow *row = sim_op_row(parts->ops, tag);
@@ -16,6 +20,7 @@ void sim_mark_take(SimMark *mark, const SimParts *parts, int32_t step, const boo
     MemoryWords *state = &mark->state;
     SimTime now = sim_engine_now(engine);
     state->n = 0;
+    memory_words_reserve(state, ROOM);
     memory_words_add(state, (uint64_t)(parts->host->now_ns - now));
     sim_engine_append_state(engine, state, append_op, (gpointer)parts);
     sim_account_append_state(parts->account, now, state);
