@@ -417,17 +417,35 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         uint64_t elements = plan_fsdp2_chunk(f, p) * unit->ranks / f->part_ranks;
-        f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
-                                          PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+        if (f->parts[p] == PLAN_NONE) {
+            f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
+                                              PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+        }
         plan_builder_alloc_empty(&run->builder, f->parts[p]);
         plan_builder_begin_op(&run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
                               (int64_t[]){(int64_t)elements, (int64_t)f->part_ranks}, NULL);
         plan_builder_whole(&run->builder, f->whole[p]);
         plan_builder_whole(&run->builder, f->parts[p]);
         plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+        if (unit->leaves_parts) {
+            plan_builder_free(&run->builder, f->left_parts[p]);
+        }
         drop_whole(run, p);
     }
-    unit->unsharded = false;
+    unit->unsharded = unit->leaves_parts = false;
     unit->in_parts = true;
     unit->parted_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+}
+
+/* to_sharded() does not let go of them (_fsdp_param.py); the two buffers take turns. */
+void plan_fsdp2_leave_parts(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    for (uint32_t i = 0; i < run->units[u].parameters->len && unit->in_parts; i++) {
+        uint32_t p = plan_fsdp2_parameter_of(run, u, i), living = f->parts[p];
+        f->parts[p] = f->left_parts[p];
+        f->left_parts[p] = living;
+        unit->leaves_parts = true;
+    }
+    unit->in_parts = false;
 }

@@ -74,7 +74,8 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
             unit->slice += plan_fsdp2_chunk(f, p);
             unit->plain += f->in_float8[p] ? 0 : plan_fsdp2_chunk(f, p);
             unit->trained += plan_run_is_frozen(run, p) ? 0 : plan_fsdp2_chunk(f, p);
-            f->whole[p] = f->parts[p] = f->staged[p] = f->offload_events[p] = PLAN_NONE;
+            f->whole[p] = f->parts[p] = f->left_parts[p] = PLAN_NONE;
+            f->staged[p] = f->offload_events[p] = PLAN_NONE;
             f->accumulated[p] = PLAN_NO_TENSOR;
         }
         unit->gathers = f->param;
@@ -231,6 +232,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->staged = g_new0(uint32_t, n);
     f->whole = g_new0(uint32_t, n);
     f->parts = g_new0(uint32_t, n);
+    f->left_parts = g_new0(uint32_t, n);
     f->has_storage = g_new0(bool, n);
     f->first_shards = g_new0(uint32_t, n);
     f->offload_events = g_new0(uint32_t, n);
@@ -301,6 +303,7 @@ void plan_fsdp2_clear(PlanRun *run) {
         g_free(f->staged);
         g_free(f->whole);
         g_free(f->parts);
+        g_free(f->left_parts);
         g_free(f->has_storage);
         g_free(f->first_shards);
         g_free(f->offload_events);

@@ -411,6 +411,7 @@ void plan_fsdp2_end_backward(PlanRun *run) {
         unit->all_reduced = PLAN_NONE;
         wait_for_host(run, u);
         let_go_of_unused(run, u);
+        plan_fsdp2_leave_parts(run, u);
     }
     for (uint32_t u = 0; u < run->n_units; u++) {
         f->units[u].reduced = false;

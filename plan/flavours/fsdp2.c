@@ -31,6 +31,7 @@
 #include "plan/flavours/fsdp2.h"
 #include "plan/autograd/offload.h"
 #include "plan/optimizer/optimizer.h"
+#include "plan/units.h"
 
 static bool has_parameters(const PlanRun *run, uint32_t unit) {
     return run->units[unit].parameters->len > 0;
@@ -288,13 +289,32 @@ static void drop_gradients(PlanRun *run) {
     }
 }
 
+static bool leaves_parts(const PlanRun *run) {
+    const PlanFsdp2 *f = run->state;
+    uint32_t u = 0;
+    while (u < run->n_units && !f->units[u].leaves_parts) {
+        u++;
+    }
+    return u < run->n_units;
+}
+
 /* In the second step float8's scales take the place of those that the first one found; and of
- * weights that are gathered once a step two steps take turns. */
+ * weights that are gathered once a step two steps take turns. So do parts that backward leaves. */
 static bool is_steady(const PlanRun *run) {
-    return run->strategy->float8_gather == PLAN_FLOAT8_GATHER_NO;
+    return run->strategy->float8_gather == PLAN_FLOAT8_GATHER_NO && !leaves_parts(run);
 }
 
 /* ---- the passes of another role -------------------------------------------------------------- */
+
+/* Of a unit that backward does not come to, the first pass has no parts to free. */
+static bool may_leave_parts(const PlanRun *run) {
+    const PlanFsdp2 *f = run->state;
+    uint32_t u = 0;
+    while (u < run->n_units && !plan_unit_is_frozen(run, u)) {
+        u++;
+    }
+    return f->part_ranks > 0 && u < run->n_units;
+}
 
 /* Where a pass touches what the rank owns, it does so rows by rows; and the first pass may fill
  * what later ones do not. */
@@ -305,7 +325,7 @@ static bool replays(const PlanRun *run) {
     bool scales = plan_strategy_first_scale(s) > 0;         /* the first pass makes the scale */
     bool casts = s->float8_gather != PLAN_FLOAT8_GATHER_NO; /* the first pass makes scales, too */
     return !adds_shards && !scales && !casts && !plan_offload_has_params(run) &&
-           !run->builder.fills;
+           !may_leave_parts(run) && !run->builder.fills;
 }
 
 static void renumber(PlanRun *run, uint32_t *buffers) {

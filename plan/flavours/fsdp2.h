@@ -30,6 +30,7 @@ typedef struct {
     bool pending;          /* one rank: unshard has been called, copy-out has not */
     bool reduced;          /* post-backward has run in this pass */
     bool in_parts;         /* after forward this rank keeps its part of each parameter */
+    bool leaves_parts;     /* left_parts live, until there are others */
     uint32_t parted_event; /* the parts are there */
     uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
     bool on_host;          /* offloaded: the host has gradients, to which new ones are added */
@@ -55,6 +56,7 @@ typedef struct {
     uint32_t *offload_events; /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
     uint32_t *whole;          /* buffers of the gathered parameters, PLAN_NONE while sharded */
     uint32_t *parts;          /* buffers of their parts, PLAN_NONE */
+    uint32_t *left_parts;     /* likewise, of a backward that did not come to them */
     bool *has_storage;        /* it has been gathered before: its storage is there, and grows */
     PlanTensor *accumulated;  /* gradients of earlier passes in what is reduced in */
     bool *in_float8;          /* of each parameter: it is gathered so */
@@ -116,6 +118,8 @@ void plan_fsdp2_free_gathered(PlanRun *run, uint32_t unit);
 void plan_fsdp2_free_held(PlanRun *run); /* of the unit before, in forward */
 void plan_fsdp2_reshard(PlanRun *run, uint32_t unit);
 void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t unit);
+/* Backward has ended, and what is in parts was not asked for: the next gather is of shards. */
+void plan_fsdp2_leave_parts(PlanRun *run, uint32_t unit);
 
 /* Gathering in float8. */
 void plan_fsdp2_find_float8(PlanRun *run);
