@@ -51,7 +51,8 @@ GArray *cli_chosen_shown(const CliChosen *chosen, guint top) {
 typedef struct {
     GPtrArray *cells; /* rows of n_columns; the first two are the head */
     guint n_columns;
-    bool left[32]; /* a column of words */
+    bool left[32];    /* a column of words */
+    bool notes_below; /* of every row */
 } Table;
 
 enum {
@@ -92,17 +93,18 @@ static guint width_of(const Table *table, guint column) {
     return (guint)width;
 }
 
-/* Between columns: less where the table would be too wide; a note may go below its row. */
-static guint gap_of(const Table *table) {
-    guint width = 0;
+/* Without notes, which may go below their rows. */
+static bool is_too_wide(const Table *table, guint gap) {
+    guint width = 2;
     for (guint column = 0; column + 1 < table->n_columns; column++) {
-        width += 2 + width_of(table, column);
+        width += (column > 0 ? gap : 0) + width_of(table, column);
     }
-    return width > CLI_COLUMNS ? 1 : 2;
+    return width > CLI_COLUMNS;
 }
 
-static void append_note(GString *text, gsize row, const char *note, guint gap) {
-    if (text->len - row + gap + strlen(note) > CLI_COLUMNS) {
+static void append_note(GString *text, gsize row, const char *note, guint gap, bool below) {
+    bool has_room = text->len - row + gap + strlen(note) <= CLI_COLUMNS;
+    if (*note != '\0' && (below || !has_room)) {
         g_string_append_printf(text, "\n%*s%s", NOTE_BELOW, "", note);
     } else if (*note != '\0') {
         g_string_append_printf(text, "%*s%s", (int)gap, "", note);
@@ -115,13 +117,13 @@ static void append_note(GString *text, gsize row, const char *note, guint gap) {
 
 /* The last column is the note. */
 static void append_table(GString *text, const Table *table) {
-    guint n = table->n_columns, gap = gap_of(table);
+    guint n = table->n_columns, gap = is_too_wide(table, 2) ? 1 : 2;
     gsize row = text->len;
     for (guint i = 0; i < table->cells->len; i++) {
         guint column = i % n;
         const char *cell = table->cells->pdata[i];
         if (column + 1 == n) {
-            append_note(text, row, cell, gap);
+            append_note(text, row, cell, gap, table->notes_below);
             row = text->len;
             continue;
         }
@@ -134,6 +136,7 @@ static void append_table(GString *text, const Table *table) {
 typedef struct {
     bool cluster, accumulate, energy, price;
     bool training; /* energy and price are of all of it, else of a billion tokens */
+    bool below;    /* keys have no columns: each row's are said below it, as options */
     uint32_t said; /* a bit for each key that has one value in all rows: it is said above them */
 } Columns;
 
@@ -154,6 +157,11 @@ static uint32_t same_in_all(const CliChosen *chosen, const GArray *shown) {
 
 static bool is_said(const Columns *columns, guint key) {
     return key < 32 && (columns->said >> key & 1) != 0;
+}
+
+/* Numbers of GPUs are a column in any case. */
+static bool is_column(const Columns *columns, const CliChosen *chosen, guint key) {
+    return !is_said(columns, key) && (!columns->below || g_str_equal(chosen->keys[key], "ranks"));
 }
 
 static Columns columns_of(const CliChosen *chosen, const GArray *shown, const CliChooseView *view) {
@@ -177,7 +185,7 @@ static void add_heads(Table *table, const CliChosen *chosen, const Columns *colu
         add_head(table, "cluster", true);
     }
     for (guint i = 0; chosen->keys[i] != NULL; i++) {
-        if (!is_said(columns, i)) {
+        if (is_column(columns, chosen, i)) {
             add_head_of_key(table, chosen->keys[i]);
         }
     }
@@ -239,15 +247,29 @@ static char *note_on(const CliChoice *choice, const CliChooseView *view) {
                : g_strdup_printf("does not train well: bound by %s", choice->bound_by);
 }
 
-static void add_row(Table *table, const CliChoice *choice, guint place, const Columns *columns,
-                    const CliChooseView *view) {
+/* Transfer full. */
+static char *settings_text(const CliChoice *choice, const CliChosen *chosen, const Columns *columns,
+                           const char *note) {
+    g_autoptr(GString) changes = g_string_new(NULL);
+    for (guint i = 0; choice->settings[i] != NULL; i++) {
+        if (!is_said(columns, i) && !is_column(columns, chosen, i)) {
+            g_string_append_printf(changes, "%s%s", changes->len > 0 ? " " : "",
+                                   choice->settings[i]);
+        }
+    }
+    g_autofree char *options = cli_changes_as_options(changes->str);
+    return g_strconcat(options, *note != '\0' ? "; " : "", note, NULL);
+}
+
+static void add_row(Table *table, const CliChosen *chosen, const CliChoice *choice, guint place,
+                    const Columns *columns, const CliChooseView *view) {
     double tokens = view->tokens;
     add_cell(table, g_strdup_printf("%u", place));
     if (columns->cluster) {
         add_cell(table, g_strdup(choice->cluster->name));
     }
     for (guint i = 0; choice->settings[i] != NULL; i++) {
-        if (!is_said(columns, i)) {
+        if (is_column(columns, chosen, i)) {
             add_cell(table, g_strdup(strchr(choice->settings[i], '=') + 1));
         }
     }
@@ -272,7 +294,9 @@ static void add_row(Table *table, const CliChoice *choice, guint place, const Co
     if (columns->training) {
         add_cell(table, amount(cli_choice_days(choice, tokens)));
     }
-    add_cell(table, note_on(choice, view));
+    g_autofree char *note = note_on(choice, view);
+    add_cell(table, columns->below ? settings_text(choice, chosen, columns, note)
+                                   : g_steal_pointer(&note));
 }
 
 static void append_rank(GString *text, const CliChosen *chosen, const CliChooseView *view) {
@@ -339,6 +363,18 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
     }
 }
 
+static void fill(Table *table, const CliChosen *chosen, const GArray *shown, const Columns *columns,
+                 const CliChooseView *view) {
+    g_ptr_array_set_size(table->cells, 0);
+    table->n_columns = 0;
+    table->notes_below = columns->below;
+    add_heads(table, chosen, columns);
+    for (guint i = 0; i < shown->len; i++) {
+        add_row(table, chosen, choice_at(chosen, g_array_index(shown, guint, i)), i + 1, columns,
+                view);
+    }
+}
+
 static void append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
     g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
@@ -349,10 +385,10 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
     }
     append_rank(text, chosen, view);
     append_said(text, chosen, &columns);
-    add_heads(&table, chosen, &columns);
-    for (guint i = 0; i < shown->len; i++) {
-        guint place = g_array_index(shown, guint, i);
-        add_row(&table, choice_at(chosen, place), i + 1, &columns, view);
+    fill(&table, chosen, shown, &columns, view);
+    if (is_too_wide(&table, 1)) {
+        columns.below = true;
+        fill(&table, chosen, shown, &columns, view);
     }
     append_table(text, &table);
     append_legend(text, &columns, chosen, shown, view);

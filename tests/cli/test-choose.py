@@ -307,6 +307,26 @@ def check_same_twice(run):
     return [] if run(*words) == run(*words) else ['two runs differ']
 
 
+def check_wide(run):
+    """A table that is too wide says each row's settings below it, as options, and every row is one line."""
+    words = ['gpt2', '--cluster', 'a100-node', '--cluster', 'dgx-h100:1', '--price', '2', '--tokens', '1e12', '-n', '8',
+             '--flavour', 'fsdp2', '--param-dtype', 'bf16', '--micro-batch', '4', '--knob', 'sharding=full,grad-op', '--knob',
+             'checkpointing=full,none', '--knob', 'optimizer_kernel=foreach,fused', '--knob',
+             'backward_prefetch=pre,none', '--knob', 'kernels=eager,fused', '--top', '99']
+    status, out, err = run('choose', *words)
+    if status:
+        return ['status %d, %s' % (status, err)]
+    lines = out.split('\n')
+    rows = [i for i, line in enumerate(lines) if re.match(r' +\d+ +(a100-node|dgx-h100:1) +\d', line)]
+    chosen = run.json('choose', *words)['choices']
+    said = [] if len(rows) == len(chosen) == 64 else ['%d rows of %d' % (len(rows), len(chosen))]
+    for i, end, row in zip(rows, rows[1:], chosen):
+        below, options = ' '.join(lines[i + 1:end]).split(';')[0].split(), options_of(row['settings'])
+        if below != options or len(lines[i].split()) != len(lines[rows[0]].split()):
+            said.append('%s / %s, not %s' % (lines[i], below, options))
+    return said
+
+
 def main(program, source):
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
@@ -322,6 +342,7 @@ def main(program, source):
         tap.case('ranks that share, to fit', check_sharers(run))
         tap.case('memory kept free', check_spare(run))
         tap.case('said once', check_said_once(run))
+        tap.case('a wide table', check_wide(run))
         tap.case('few predictions', check_few_predictions(run))
         tap.case('a cluster with other nodes', check_nodes(run, source))
         tap.case('refusals', check_refusals(run))
