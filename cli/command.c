@@ -25,22 +25,29 @@ static GPtrArray *known_options(GOptionContext *context) {
     return names;
 }
 
-/* GLib's words for it end with the option, in whatever language. */
-static const char *unknown_option(const GError *error) {
-    const char *dash = strstr(error->message, "--");
-    return g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION) ? dash : NULL;
+/* GLib's words for it end with the option, in whatever language. With one dash only ("-cluster")
+ * two are meant. Transfer full. */
+static char *unknown_option(const GError *error) {
+    if (!g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)) {
+        return NULL;
+    }
+    const char *two = strstr(error->message, "--"), *one = strrchr(error->message, ' ');
+    const char *from = two ? two : one && one[1] == '-' ? one + 1 : "";
+    g_autofree char *word = g_strndup(from, strcspn(from, "= "));
+    return two ? g_steal_pointer(&word) : g_strconcat("-", word, NULL);
 }
 
 static int complain_of_option(GOptionContext *context, const GError *error) {
-    const char *unknown = unknown_option(error);
-    if (unknown == NULL) {
+    g_autofree char *word = unknown_option(error);
+    if (word == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autofree char *word = g_strndup(unknown, strcspn(unknown, "= "));
     g_autoptr(GPtrArray) names = known_options(context);
     const char *const *known = (const char *const *)names->pdata;
     g_autofree char *other = cli_other_word(word, known);
-    g_autofree char *near = *other != '\0' ? g_strdup(other) : plan_did_you_mean(word, known);
+    bool is_letter = strlen(word) == strlen("--k"); /* which many names begin with */
+    g_autofree char *near =
+        *other != '\0' || is_letter ? g_strdup(other) : plan_did_you_mean(word, known);
     return cli_complain(CLI_BAD_INPUT, "%s%s", error->message,
                         *near != '\0' ? near : "; --help lists those there are");
 }

@@ -395,6 +395,9 @@ static void slips(void) {
     expect("choose gpt2 --cluster dgx-h100 --tokens 2 trillion", 2, "",
            "'trillion' is one word too many; give one NETWORK");
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
+    expect("predict gpt2 -micro-batch 3", 2, "",
+           "Unknown option -micro-batch; did you mean --micro");
+    expect("predict gpt2 -k wrap=block", 2, "", "Unknown option -k; --help lists those there are");
     expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
     expect("predict gpt2 --gradient_checkpointing", 2, "", "here it is --checkpointing full");
     expect("choose gpt2 --budget 9", 2, "", "here it is --price, of a GPU and hour; with --tokens");
