@@ -238,7 +238,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->offload_events = g_new0(uint32_t, n);
     f->accumulated = g_new0(PlanTensor, n);
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    f->held = f->reducing = f->post_reduce_event = PLAN_NONE;
+    f->held = f->again = f->reducing = f->post_reduce_event = PLAN_NONE;
     plan_fsdp2_find_float8(run);
     lay_out(run, f);
     PlanConstruct construct;

@@ -414,8 +414,9 @@ void plan_fsdp2_end_backward(PlanRun *run) {
         plan_fsdp2_leave_parts(run, u);
     }
     for (uint32_t u = 0; u < run->n_units; u++) {
-        f->units[u].reduced = false;
+        f->units[u].reduced = f->units[u].in_backward = false;
     }
+    f->again = PLAN_NONE;
     plan_run_at_unit(run, 0);
     let_go_of_reduced(run);
 }

@@ -94,16 +94,42 @@ static void prefetch_forward(PlanRun *run, uint32_t u) {
     }
 }
 
-/* Experts in a block that is computed again: nobody is in forward, so they are the root of what
- * runs, and what is whole by then stays so for their backward. */
-static void pre_forward_again(PlanRun *run, uint32_t u) {
+/* In backward what was gathered goes at once. */
+static void make_whole_now(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    uint32_t event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
-    plan_fsdp2_gather_lanes_wait(run, event);
     plan_fsdp2_unshard(run, u);
     if (!f->units[u].unsharded) {
         plan_fsdp2_copy_out(run, u);
-        f->held = f->units[u].communicates ? u : PLAN_NONE;
+        if (f->units[u].communicates) {
+            plan_fsdp2_gather_lanes_wait(run, f->units[u].copied_event);
+            plan_fsdp2_free_gathered(run, u);
+        }
+    }
+}
+
+/* In forward it waits for the next. */
+static void take_turns(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (f->held != PLAN_NONE) {
+        plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
+    }
+    plan_fsdp2_copy_out(run, u);
+    plan_fsdp2_free_held(run);
+    f->held = f->units[u].communicates ? u : PLAN_NONE;
+}
+
+/* In a block that is computed again nobody is in forward, so a unit is the root of what runs until
+ * it is left, and what is whole by then stays so for its backward. */
+static void pre_forward_again(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    if (f->again == PLAN_NONE) {
+        uint32_t event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+        plan_fsdp2_gather_lanes_wait(run, event);
+        f->again = u;
+    }
+    plan_fsdp2_unshard(run, u);
+    if (!f->units[u].unsharded) {
+        take_turns(run, u);
     }
 }
 
@@ -113,7 +139,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         return;
     }
     if (run->builder.phase == PLAN_PHASE_RECOMPUTE) {
-        pre_forward_again(run, u);
+        f->units[u].in_backward ? make_whole_now(run, u) : pre_forward_again(run, u);
         return;
     }
     if (f->units[u].unsharded) { /* since another microbatch */
@@ -121,12 +147,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         return;
     }
     plan_fsdp2_unshard(run, u);
-    if (f->held != PLAN_NONE) {
-        plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
-    }
-    plan_fsdp2_copy_out(run, u);
-    plan_fsdp2_free_held(run);
-    f->held = f->units[u].communicates ? u : PLAN_NONE;
+    take_turns(run, u);
     prefetch_forward(run, u);
 }
 
@@ -173,10 +194,12 @@ static void post_forward(PlanRun *run, uint32_t u) {
         g_array_append_val(f->post_forward_order, u);
         after_forward(run, u);
     }
-    if ((u == 0 || again) && f->held != PLAN_NONE) {
+    bool ends = again ? u == f->again : u == 0;
+    if (ends && f->held != PLAN_NONE) {
         plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
         plan_fsdp2_free_held(run);
     }
+    f->again = ends ? PLAN_NONE : f->again;
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */
@@ -206,14 +229,8 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     if (!has_parameters(run, u)) {
         return;
     }
-    plan_fsdp2_unshard(run, u);
-    if (!f->units[u].unsharded) {
-        plan_fsdp2_copy_out(run, u);
-        if (f->units[u].communicates) {
-            plan_fsdp2_gather_lanes_wait(run, f->units[u].copied_event);
-            plan_fsdp2_free_gathered(run, u);
-        }
-    }
+    f->units[u].in_backward = true;
+    make_whole_now(run, u);
     prefetch(run, u);
 }
 

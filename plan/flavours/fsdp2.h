@@ -29,6 +29,7 @@ typedef struct {
     bool unsharded;
     bool pending;          /* one rank: unshard has been called, copy-out has not */
     bool reduced;          /* post-backward has run in this pass */
+    bool in_backward;      /* and pre-backward, since the last backward ended */
     bool in_parts;         /* after forward this rank keeps its part of each parameter */
     bool leaves_parts;     /* left_parts live, until there are others */
     uint32_t parted_event; /* the parts are there */
@@ -66,6 +67,7 @@ typedef struct {
     uint32_t old_scales;      /* buffer, of the step before, and whether it lives */
     bool names_old_scales;
     uint32_t held;              /* unit whose gather buffer forward keeps; PLAN_NONE */
+    uint32_t again;             /* outermost unit that is computed again; PLAN_NONE */
     GArray *post_forward_order; /* uint32_t */
     uint32_t reducing;          /* buffer of the input of the last reduce-scatter; PLAN_NONE */
     uint32_t reduce_event;      /* that reduce-scatter has run */
