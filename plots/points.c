@@ -93,6 +93,48 @@ GArray *plot_points_front(const GArray *points) {
     return order;
 }
 
+enum {
+    NUMBERED_MOST = 16 /* lines of the key that have place below one another */
+};
+
+static const double LIMIT_SHOWN = 2.5; /* times the highest point: plots/scripts/points.gp */
+
+/* As a share of the picture, along the axis on which it is more. */
+static double apart(const PlotPoint *a, const PlotPoint *b, double most_ns, double top_bytes) {
+    return fmax(fabs(a->cost_ns - b->cost_ns) / most_ns,
+                fabs(a->reserved_bytes - b->reserved_bytes) / top_bytes);
+}
+
+/* How many got one. */
+static guint number_those_apart(const GArray *points, const GArray *front, double most_ns,
+                                double top_bytes, double least, guint *numbers) {
+    guint n = 0, last = 0;
+    for (guint i = 0; i < front->len; i++) {
+        const PlotPoint *point = point_at(points, g_array_index(front, guint, i));
+        const PlotPoint *before = point_at(points, g_array_index(front, guint, last));
+        bool is_far = i == 0 || apart(point, before, most_ns, top_bytes) >= least;
+        bool is_end = i + 1 == front->len;
+        if (!is_far && is_end && last > 0) { /* instead of its neighbour */
+            numbers[last] = 0;
+            n--;
+        }
+        numbers[i] = is_far || is_end ? ++n : 0;
+        last = numbers[i] > 0 ? i : last;
+    }
+    return n;
+}
+
+guint *plot_points_numbers(const GArray *points, const GArray *front, double most_ns,
+                           double top_bytes) {
+    static const double nearest = 0.03, wider = 1.25; /* a number is as high as that */
+    guint *numbers = g_new0(guint, MAX(1, front->len));
+    for (double least = nearest;
+         number_those_apart(points, front, most_ns, top_bytes, least, numbers) > NUMBERED_MOST;
+         least *= wider) {
+    }
+    return numbers;
+}
+
 static void append_number(GString *table, double value) {
     if (isnan(value)) {
         g_string_append(table, "\t?");
@@ -285,15 +327,25 @@ static void append_settings(GString *settings, const GArray *points, const GPtrA
     }
 }
 
-/* The front's labels, for a key. */
-static void append_front(GString *settings, const GArray *points) {
+/* The number of each point of the front, or 0, and the labels of those that have one, for a key. */
+static void append_front(GString *settings, const GArray *points, double limit_bytes) {
     g_autoptr(GArray) front = plot_points_front(points);
-    g_string_append_printf(settings, "n_front = %u\narray front[%u]\n", front->len,
-                           MAX(1, front->len));
+    Extent extent = find_extent(points);
+    bool is_shown = limit_bytes > extent.bytes && limit_bytes < LIMIT_SHOWN * extent.bytes;
+    g_autofree guint *numbers =
+        plot_points_numbers(points, front, extent.cost_ns, is_shown ? limit_bytes : extent.bytes);
+    guint n_numbered = 0;
+    g_string_append_printf(settings, "n_front = %u\narray number[%u]\narray front[%u]\n",
+                           front->len, MAX(1, front->len), MAX(1, front->len));
     for (guint i = 0; i < front->len; i++) {
-        g_autofree char *key = g_strdup_printf("front[%u]", i + 1);
-        plot_set_text(settings, key, point_at(points, g_array_index(front, guint, i))->label);
+        g_string_append_printf(settings, "number[%u] = %u\n", i + 1, numbers[i]);
+        if (numbers[i] > 0) {
+            n_numbered = numbers[i];
+            g_autofree char *key = g_strdup_printf("front[%u]", n_numbered);
+            plot_set_text(settings, key, point_at(points, g_array_index(front, guint, i))->label);
+        }
     }
+    g_string_append_printf(settings, "n_numbered = %u\n", n_numbered);
 }
 
 static bool write_tables(const GArray *points, const GPtrArray *series, const char *folder,
@@ -331,7 +383,7 @@ bool plot_points(PlotPointsPicture picture, const GArray *all, const PlotPointsO
     append_settings(settings, points, series, options);
     g_autofree char *lesson = plot_points_lesson(picture, points, options);
     plot_set_text(settings, "lesson", lesson);
-    append_front(settings, points);
+    append_front(settings, points, options->limit_bytes);
     g_autofree char *name = plot_points_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
     bool drawn =

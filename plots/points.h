@@ -55,6 +55,11 @@ bool plot_points(PlotPointsPicture picture, const GArray *points, const PlotPoin
 /* The points that no other beats in both cost and peak reserved memory, cheapest first; those
  * that do not fit are left out. Elements are indices (guint). */
 GArray *plot_points_front(const GArray *points);
+/* Of a front, the number that each point bears in the picture, from 1; 0: none, for it lies too
+ * near to one that does, or there are too many for the key. The ends bear one. The picture goes to
+ * most_ns of cost and top_bytes. Transfer full. */
+guint *plot_points_numbers(const GArray *points, const GArray *front, double most_ns,
+                           double top_bytes);
 /* The points as rows of a table for people: what a text picture shows, in numbers. */
 GString *plot_points_rows(const GArray *points, const PlotPointsOptions *options);
 /* What the picture shows of the points, in a line: the least and the most, what scaling loses, how

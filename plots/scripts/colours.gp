@@ -3,7 +3,7 @@
 # The colours of Okabe and Ito, which stay apart for colour-blind readers
 # (https://jfly.uni-koeln.de/color/), ordered so that neighbours differ in lightness too; the
 # patterns, drawn over them in a darker shade, tell them apart in black and white. The ninth entry
-# begins again.
+# begins again, with other patterns.
 
 array okabe[8] = [0x0072B2, 0xE69F00, 0x009E73, 0x56B4E9, 0xF0E442, 0xCC79A7, \
                   0xD55E00, 0x999999]
@@ -14,12 +14,13 @@ array hatch[8] = [0, 4, 1, 5, 2, 6, 4, 1]
 colour(k) = okabe[(k - 1) % 8 + 1]
 pale(k) = paler[(k - 1) % 8 + 1]
 dark(k) = darker[(k - 1) % 8 + 1]
-pattern(k) = hatch[(k - 1) % 8 + 1]
+pattern(k) = hatch[(k - 1 + 3 * ((k - 1) / 8)) % 8 + 1]
 SOLID = 3
 
 # A long title is set smaller, so that it ends before the picture does.
 title_y = 0.965
-title_font = strlen(plan_title) > 95 ? ",12" : ",17"
+title_font = strlen(plan_title) > 115 ? ",12" : strlen(plan_title) > 95 ? ",14" : ",17"
+panel_font(text) = strlen(text) > 150 ? ",11" : strlen(text) > 125 ? ",12" : ",14"
 if (strlen(plan_title) > 140) { # and a very long one in two lines
     title_y = 0.985
     title_cut = 110 + strstrt(plan_title[110:*], ", ")

@@ -53,7 +53,8 @@ set label "exposed" at screen key_x + 0.036, screen key_y(n_classes + 0.5)
 do for [p = 1:n_panels] {
     set tmargin at screen top - (p - 1) * (height + gap)
     set bmargin at screen top - (p - 1) * (height + gap) - height
-    set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 font ",14" noenhanced
+    set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 \
+        font panel_font(panel[p].lesson[p]) noenhanced
     if (p == n_panels) {
         set xlabel sprintf("time since the start of %s (%s)", first_name, time_unit)
     } else {

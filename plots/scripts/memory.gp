@@ -93,7 +93,8 @@ do for [p = 1:n_panels] {
     n_rows = STATS_records
     set tmargin at screen top - (p - 1) * (height + gap)
     set bmargin at screen top - (p - 1) * (height + gap) - height
-    set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 font ",14" noenhanced
+    set label 1002 panel[p].": ".lesson[p] at graph 0, graph 1.05 \
+        font panel_font(panel[p].lesson[p]) noenhanced
     if (p == n_panels) {
         set xlabel sprintf("host time since the start of %s (%s)", first_name, time_unit)
     } else {

@@ -12,7 +12,7 @@ unset logscale
 set xtics autofreq
 left = 0.075
 right = 0.66
-do for [i = 1:n_front] { # a letter of the key takes some 0.0049 of the width
+do for [i = 1:n_numbered] { # a letter of the key takes some 0.0049 of the width
     narrower = 0.66 - 0.0049 * (strlen(front[i]) - 58)
     right = narrower < right ? narrower : right
 }
@@ -34,9 +34,13 @@ row = row + 2
 set arrow from screen key_x, screen key_y(row) to screen key_x + 0.03, screen key_y(row) \
     nohead lc rgb "#D55E00" lw 3
 set label "front: beaten by none in both" at screen key_x + 0.038, screen key_y(row) font ",12"
-do for [i = 1:n_front] {
+do for [i = 1:n_numbered] {
     set label sprintf("%d  %s", i, front[i]) at screen key_x, screen key_y(row + 0.3 + 0.8 * i) \
         font ",10" noenhanced
+}
+if (n_front > n_numbered) {
+    set label sprintf("and %d between them", n_front - n_numbered) \
+        at screen key_x, screen key_y(row + 0.3 + 0.8 * (n_numbered + 1)) font ",10" tc rgb "#555555"
 }
 set xlabel sprintf("%s (%s)", cost_name, cost_unit)
 set ylabel sprintf("peak reserved (%s)", size_unit)
@@ -52,6 +56,6 @@ plot "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
          with points pt hollow(1) ps 1.5 lc rgb dark(1), \
      "marks-1.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
          with points pt MEASURED ps 2 lw 2 lc rgb "black", \
-     "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit):(sprintf("%d", $0 + 1)) \
+     "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit):(number[int($0) + 1] ? sprintf("%d", number[int($0) + 1]) : "") \
          with labels right offset -0.9, -0.7 font ",12", \
      limit_shown ? limit_bytes / bytes_per_unit : 1 / 0 with lines lc rgb "black" lw 1.2 dt (2, 3)

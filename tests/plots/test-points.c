@@ -96,6 +96,36 @@ static void front(void) {
     }
 }
 
+/* The ends are numbered, in order, no two too near, and no more than a key has place for. */
+static void numbers_of_a_front(void) {
+    static const double most_ns = 100, top_bytes = 100;
+    for (guint n = 1; n < 60; n++) {
+        g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+        for (guint i = 0; i < n; i++) {
+            PlotPoint point = planted[0];
+            point.fits = true;
+            point.cost_ns = 40 + 0.9 * i;
+            point.reserved_bytes = 90 - 1.5 * i;
+            g_array_append_val(points, point);
+        }
+        g_autoptr(GArray) front = plot_points_front(points);
+        g_autofree guint *numbers = plot_points_numbers(points, front, most_ns, top_bytes);
+        guint last = 0;
+        g_assert_cmpuint(front->len, ==, n);
+        for (guint i = 0, k = 1; i < n; i++) {
+            if (numbers[i] > 0) {
+                g_assert_cmpuint(numbers[i], ==, k++);
+                g_assert_true(i == 0 || n == 2 || i - last >= 2); /* 3 of 100 bytes */
+                last = i;
+            }
+        }
+        g_assert_cmpuint(numbers[0], ==, 1);
+        g_assert_cmpuint(last, ==, n - 1);
+        g_assert_cmpuint(numbers[last], <=, 16);
+        g_assert_cmpuint(numbers[last], >=, MIN((n + 1) / 2, 10));
+    }
+}
+
 static PlotPointsOptions toy_options(void) {
     return (PlotPointsOptions){.title = "toy \"title\"",
                                .x_name = "micro_batch",
@@ -351,6 +381,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plots/points/tables", tables);
     g_test_add_func("/plots/points/rows", rows);
     g_test_add_func("/plots/points/front", front);
+    g_test_add_func("/plots/points/numbers of a front", numbers_of_a_front);
     g_test_add_func("/plots/points/pictures", pictures);
     g_test_add_func("/plots/points/words are words", words_are_words);
     g_test_add_func("/plots/points/lessons", lessons);
