@@ -1,5 +1,4 @@
 /* cli/commands/plot.c - foreshard plot: pictures of one trace, or of two on the same axes. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
@@ -85,9 +84,7 @@ static int draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
     if (!plot_panels(picture, panels, n_panels, &plot, &text, &error)) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    if (text != NULL) {
-        fputs(text, stdout);
-    }
+    cli_print_picture(text);
     return CLI_OK;
 }
 

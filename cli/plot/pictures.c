@@ -1,11 +1,13 @@
 #include "cli/plot/pictures.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/data-dir.h"
+#include "cli/prose.h"
 #include "trace/import/to-trace.h"
 #include "trace/text.h"
 
@@ -15,6 +17,16 @@ guint cli_terminal_columns(void) {
         return size.ws_col;
     }
     return 100;
+}
+
+void cli_print_picture(const char *text) {
+    gsize most = MAX(cli_terminal_columns(), CLI_COLUMNS);
+    g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        bool is_wide = cli_prose_width(*line, strlen(*line)) > most;
+        g_autofree char *fit = is_wide ? cli_prose_fit(*line) : NULL;
+        printf("%s%s", fit != NULL ? fit : *line, line[1] != NULL ? "\n" : "");
+    }
 }
 
 PlotCharacters cli_terminal_characters(void) {

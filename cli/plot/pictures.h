@@ -6,6 +6,9 @@
 
 /* How wide a picture of text may be. */
 guint cli_terminal_columns(void);
+/* A picture of text, and the sentences around it: those that are wider are broken (cli/prose.h).
+ * NULL is nothing. */
+void cli_print_picture(const char *text);
 /* Blocks on a terminal that shows UTF-8; a pipe gets ASCII, the same everywhere. */
 PlotCharacters cli_terminal_characters(void);
 

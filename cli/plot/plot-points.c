@@ -1,7 +1,6 @@
 #include "cli/plot/plot-points.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/cluster.h"
@@ -147,13 +146,6 @@ static GArray *validation_points(const CliValidation *validation) {
     return points;
 }
 
-static int print_text(const char *text) {
-    if (text != NULL) {
-        fputs(text, stdout);
-    }
-    return CLI_OK;
-}
-
 int cli_plot_validation(int n_words, char **words, const char *output) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
@@ -171,7 +163,8 @@ int cli_plot_validation(int n_words, char **words, const char *output) {
     if (!draw_validation(points, output, &text, &error)) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    return print_text(text);
+    cli_print_picture(text);
+    return CLI_OK;
 }
 
 /* "wrap=block: why", of which "why". */
@@ -211,5 +204,6 @@ int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
     if (!draw(picture, points, options, &text, &error)) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    return print_text(text);
+    cli_print_picture(text);
+    return CLI_OK;
 }
