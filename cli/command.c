@@ -39,8 +39,13 @@ static char *unknown_option(const GError *error) {
 
 static int complain_of_option(GOptionContext *context, const GError *error) {
     g_autofree char *word = unknown_option(error);
-    if (word == NULL) {
-        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    if (word == NULL) { /* of numbers GLib says what they are not */
+        bool is_number = g_str_has_prefix(error->message, "Cannot parse ");
+        bool is_whole = is_number && strstr(error->message, " integer ") != NULL;
+        return cli_complain(CLI_BAD_INPUT, "%s%s", error->message,
+                            is_whole    ? "; give a whole number"
+                            : is_number ? "; give a number without a unit"
+                                        : "");
     }
     g_autoptr(GPtrArray) names = known_options(context);
     const char *const *known = (const char *const *)names->pdata;

@@ -15,6 +15,7 @@ bool cli_scratch_make(CliScratch *ret_scratch, const Plan *plan, const ModelClus
     scratch.pace = pace ? g_build_filename(scratch.folder, "run.pace", NULL) : NULL;
     if (!plan_write_file(plan, scratch.plan, error) ||
         (pace && !cli_pace_write(plan, pace, scratch.pace, error))) {
+        g_prefix_error(error, "a temporary file (TMPDIR names their folder): ");
         return false;
     }
     *ret_scratch = scratch;

@@ -1,6 +1,9 @@
 #include "cli/trace-source.h"
 
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cluster.h"
 #include "cli/predict/predict.h"
@@ -27,7 +30,12 @@ Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *clust
         return predict(source, name, cluster, error);
     }
     bool is_path = strchr(name, '/') || g_str_has_suffix(name, ".trace");
-    bool is_missing = is_path && !g_file_test(name, G_FILE_TEST_EXISTS);
+    bool exists = g_file_test(name, G_FILE_TEST_EXISTS), is_missing = is_path && !exists;
+    if (exists && g_access(name, R_OK) != 0) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be read: %s", name,
+                    g_strerror(errno));
+        return NULL;
+    }
     g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
                 "%s %s; give one, or a plan or network and the cluster to predict it on, "
                 "as in: gpt2 -n 8 --cluster a100-node",

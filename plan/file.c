@@ -40,8 +40,9 @@ char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
         return NULL;
     }
     if (!g_file_get_contents(path, &text, ret_length, &cause)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read: %s", path,
-                    cause->message);
+        const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read%s", path,
+                    why ? why : "");
     }
     return text;
 }

@@ -10,7 +10,8 @@ bool plot_write(const char *folder, const char *name, const GString *text, GErro
     g_autofree char *path = g_build_filename(folder, name, NULL);
     g_autoptr(GError) cause = NULL;
     if (!g_file_set_contents(path, text->str, (gssize)text->len, &cause)) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
+                    "a temporary file (TMPDIR names their folder): %s", cause->message);
         return false;
     }
     return true;

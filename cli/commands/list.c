@@ -11,6 +11,7 @@
 #include "models/cluster.h"
 #include "models/network.h"
 #include "plan/file.h"
+#include "plan/nearest.h"
 
 static const CliCommand command = {
     .words = "[networks | clusters | NAME]",
@@ -104,11 +105,18 @@ static int list_all(const char *what, bool names_alone) {
             return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
     }
-    return any ? CLI_OK
-               : cli_complain(CLI_BAD_INPUT,
-                              "there is no list of '%s', nor a network or cluster of that name; "
-                              "give %s",
-                              what, command.give);
+    if (any) {
+        return CLI_OK;
+    }
+    g_auto(GStrv) networks = cli_data_names(CLI_DATA_NETWORKS);
+    g_auto(GStrv) clusters = cli_data_names(CLI_DATA_CLUSTERS);
+    g_autofree char *network = plan_did_you_mean(what, (const char *const *)networks);
+    g_autofree char *near = *network != '\0'
+                                ? g_steal_pointer(&network)
+                                : plan_did_you_mean(what, (const char *const *)clusters);
+    return cli_complain(CLI_BAD_INPUT,
+                        "there is no list of '%s', nor a network or cluster of that name%s%s", what,
+                        *near != '\0' ? near : "; give ", *near != '\0' ? "" : command.give);
 }
 
 /* The path of a name's file; NULL: nothing has that name. */

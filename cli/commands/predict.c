@@ -48,10 +48,11 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     if (!prediction) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    int status = CLI_OK; /* a trace that finds no room does not take the prediction with it */
     if (trace && prediction->unsupported_dtype) {
         cli_complain(CLI_OK, "nothing was played, so %s was not written", options->trace);
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
-        return cli_complain(CLI_FAILED, "%s", error->message);
+        status = cli_complain(CLI_FAILED, "%s", error->message);
     }
     CliPredictReport report = {plan, cluster, prediction, options->cluster, &sim_options};
     if (options->json) {
@@ -59,7 +60,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     } else {
         cli_predict_print_text(&report);
     }
-    return CLI_OK;
+    return status;
 }
 
 /* Rank 0 stands for all, and neither trace nor JSON object names the plan by its digest. */

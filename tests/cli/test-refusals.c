@@ -225,7 +225,7 @@ static void bad_strategies(void) {
     expect("plan deepseek-v3 -n 8 --context 2", 2, "", "(kv_lora_rank); set context=1\n");
     expect("plan deepseek-v3 -n 8 --document 8 --param-dtype bf16", 2, "", "; set document=0\n");
     expect("plan deepseek-v3 -n 8 --float8 tensorwise --kernels compiled --param-dtype bf16", 2, "",
-           "set kernels = eager and float8 = none\n");
+           "layers in float8; set float8=none, or kernels=eager\n");
     expect("plan t5-11b -n 8 --document 64", 2, "", "this network's family; set document=0\n");
     expect("plan llama3-8b -n 8 --document 64", 2, "", "set param_dtype=bf16, or document=0\n");
     expect("plan deepseek-v3 -n 8 --network-key code=transformers", 2, "",
@@ -397,6 +397,13 @@ static void slips(void) {
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
     expect("predict gpt2 -micro-batch 3", 2, "",
            "Unknown option -micro-batch; did you mean --micro");
+    expect("list gpt9", 2, "", "nor a network or cluster of that name; did you mean gpt2?");
+    expect("list dgx", 2, "", "; did you mean dgx-h100 or v100-dgx?");
+    expect("predict gpt2 --steps 4k", 2, "", " for --steps; give a whole number");
+    expect("collectives --bytes 64MiB", 2, "", " for --bytes; give a number without a unit");
+    write_file("cut.json", "{\"model_type\": \"llama\",\n");
+    expect("plan cut.json", 2, "",
+           "cut.json: not JSON: it is cut short, for it does not end with }");
     expect("predict gpt2 -k wrap=block", 2, "", "Unknown option -k; --help lists those there are");
     expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
     expect("predict gpt2 --gradient_checkpointing", 2, "", "here it is --checkpointing full");
