@@ -15,17 +15,23 @@ _foreshard_choices() { # of an option of a command, as its help has them: "(none
 _foreshard() {
     local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]}
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
-    if ((COMP_CWORD == 1)); then
-        words=$("$program" --help 2>/dev/null | sed -n 's/^  \([a-z]\{1,\}\)  .*/\1/p')
+    [[ $word == = ]] && word='' # of "--sharding=" bash makes two words, of "--sharding=h" three
+    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}
+    if ((COMP_CWORD == 1)) || [[ $command == help ]]; then
+        words=$("$program" --help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')
     elif [[ $word == -* ]]; then
         words=$("$program" "$command" --help-all 2>/dev/null |
             grep -o -E '^  (-[a-zA-Z], )?--[a-z0-9-]+' | grep -o -E -e '--[a-z0-9-]+')
     elif [[ $before == --cluster || $before == -c || $before == --pace ]]; then
         words=$("$program" list clusters --names 2>/dev/null)
+    elif [[ $before == --picture || ($command == plot && $before == -p) ]]; then
+        words='memory lanes jitter sweep pareto scale validation'
+    elif [[ $before == --device && $command =~ ^(run|rehearse|calibrate)$ ]]; then
+        words='host cuda'
     elif [[ $before == --* ]]; then
         words=$(_foreshard_choices "$program" "$command" "$before")
     elif [[ $command == list ]]; then
-        words='networks clusters'
+        words="networks clusters $("$program" list networks --names; "$program" list clusters --names)"
     elif [[ $command =~ ^(plan|units|predict|choose|run|rehearse|plot|diagnose|explain)$ ]]; then
         words=$("$program" list networks --names 2>/dev/null)
     fi

@@ -11,14 +11,20 @@ from tap import Tap
 # Words, the last of them unfinished; what must be offered, and what must not.
 CASES = {
     'a command': (['pre'], ['predict'], ['plot']),
-    'all commands': ([''], ['plan', 'list', 'predict', 'diagnose', 'export'], ['Usage']),
+    'all commands': ([''], ['plan', 'list', 'predict', 'collectives', 'diagnose', 'export'], ['Usage', 'foreshard']),
+    'help of a command': (['help', 'col'], ['collectives'], ['compare']),
     'a network': (['predict', 'llama3-'], ['llama3-8b', 'llama3-70b', 'llama3-405b'], ['gpt2']),
     'an option': (['predict', 'gpt2', '--clu'], ['--cluster'], ['--checkpointing']),
     'a strategy option': (['run', 'gpt-toy', '--checkp'], ['--checkpointing', '--checkpoint-place'], []),
     'a cluster': (['predict', 'gpt2', '--cluster', 'dgx'], ['dgx-h100'], ['a100-node']),
     'a cluster, in short': (['plot', 'gpt2', '-c', 'b2'], ['b200-node', 'b200-p6'], []),
     'a choice': (['plan', 'gpt2', '--sharding', 'hy'], ['hybrid', 'hybrid-grad-op'], ['full']),
+    'a choice behind =': (['plan', 'gpt2', '--sharding', '=', 'hy'], ['hybrid', 'hybrid-grad-op'], ['full']),
+    'every choice behind =': (['plan', 'gpt2', '--sharding', '='], ['full', 'none'], ['=']),
+    'a picture': (['plot', 'a.trace', '-p', 'l'], ['lanes'], ['memory']),
+    'a device': (['run', 'gpt-toy', '--device', ''], ['host', 'cuda'], []),
     'a list': (['list', 'n'], ['networks'], ['clusters']),
+    'a name': (['list', 'a100-p4'], ['a100-p4d', 'a100-p4de'], ['networks']),
 }
 
 
