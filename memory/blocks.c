@@ -1,12 +1,14 @@
 /* Records of segments and blocks, and the one way in which pieces become whole again. */
 #include "memory/caching-private.h"
 
+#define BLOCKS_PER_PAGE 256
+
 static MemoryBlock *new_block(MemoryCaching *caching) {
     if (!caching->spares) {
-        MemoryBlock *page = g_new(MemoryBlock, MEMORY_BLOCKS_PER_PAGE);
+        MemoryBlock *page = g_new(MemoryBlock, BLOCKS_PER_PAGE);
         g_ptr_array_add(caching->pages, page);
-        for (uint32_t i = 0; i < MEMORY_BLOCKS_PER_PAGE; i++) {
-            page[i].next = i + 1 < MEMORY_BLOCKS_PER_PAGE ? &page[i + 1] : NULL;
+        for (uint32_t i = 0; i < BLOCKS_PER_PAGE; i++) {
+            page[i].next = i + 1 < BLOCKS_PER_PAGE ? &page[i + 1] : NULL;
         }
         caching->spares = page;
     }
@@ -91,13 +93,6 @@ void memory_block_file(MemoryCaching *caching, MemoryBlock *block) {
     } else {
         memory_free_list_insert(&cache->unmapped[stream], 0, block->address, block);
     }
-}
-
-void memory_block_refile(MemoryCaching *caching, MemoryBlock *block, MemoryFreeCursor cursor) {
-    MemoryCache *cache = &caching->caches[block->segment->pool];
-    block->searches_before = cache->n_searches;
-    memory_free_list_move(&cache->free[block->segment->stream], cursor, block->bytes,
-                          block->address);
 }
 
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block) {

@@ -38,9 +38,6 @@ struct _MemoryBlock {
     MemoryBlockState state;
 };
 
-/* Records are taken so many at a time. */
-#define MEMORY_BLOCKS_PER_PAGE 256
-
 typedef struct {
     MemoryFreeList free[MEMORY_N_STREAMS];     /* by (bytes, address) */
     MemoryFreeList unmapped[MEMORY_N_STREAMS]; /* by address */
@@ -101,7 +98,6 @@ static inline void memory_stat_add(MemoryStat *stat, uint64_t amount) {
 
 static inline void memory_stat_sub(MemoryStat *stat, uint64_t amount) {
     stat->current -= amount;
-    stat->freed += amount;
 }
 
 /* The statistics of a pool, and of both together. */
@@ -130,8 +126,14 @@ void memory_segment_remove(MemoryCaching *caching, MemorySegment *segment);
 MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64_t bytes);
 /* Into the list of its state, free or unmapped; and out of it. */
 void memory_block_file(MemoryCaching *caching, MemoryBlock *block);
-/* Of a free one that stands there already, cut smaller. */
-void memory_block_refile(MemoryCaching *caching, MemoryBlock *block, MemoryFreeCursor cursor);
+/* Of a free one that stands there already, cut smaller or grown. */
+static inline void memory_block_refile(MemoryCaching *caching, MemoryBlock *block,
+                                       MemoryFreeCursor cursor) {
+    MemoryCache *cache = &caching->caches[block->segment->pool];
+    block->searches_before = cache->n_searches;
+    memory_free_list_move(&cache->free[block->segment->stream], cursor, block->bytes,
+                          block->address);
+}
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block);
 /* Swallows a neighbour of equal state, which stands in a list; block itself does not. Bytes
  * gained. */

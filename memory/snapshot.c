@@ -59,19 +59,20 @@ GArray *memory_caching_ranges(const MemoryCaching *caching) {
 }
 
 enum {
-    WORDS_OF_BLOCK = 4 /* at most */
+    WORDS_OF_BLOCK = 3 /* at most */
 };
 
 /* Where it lies say the blocks before it. Of the rest of the record only what counts in its state:
  * the others keep what was there. */
-static uint64_t *write_block(uint64_t *words, const MemoryBlock *block) {
-    *words++ = block->bytes;
-    *words++ = block->state;
+static void append_block(MemoryWords *state, const MemoryBlock *block) {
+    memory_words_reserve(state, WORDS_OF_BLOCK);
+    uint64_t *word = state->words + state->n;
+    *word++ = block->bytes << 2 | block->state; /* there are four; bytes are below 2^60 */
     if (block->state == MEMORY_BLOCK_USED || block->state == MEMORY_BLOCK_WAITING) {
-        *words++ = block->requested_bytes;
-        *words++ = block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events;
+        *word++ = block->requested_bytes;
+        *word++ = block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events;
     }
-    return words;
+    state->n = (gsize)(word - state->words);
 }
 
 void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,
@@ -88,15 +89,11 @@ void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newes
 }
 
 bool memory_caching_append_state(const MemoryCaching *caching, MemoryWords *state) {
-    gsize n_records = (gsize)caching->pages->len * MEMORY_BLOCKS_PER_PAGE;
-    memory_words_reserve(state, WORDS_OF_BLOCK * n_records + caching->n_segments);
-    uint64_t *words = state->words + state->n;
     for (const MemorySegment *segment = caching->first_segment; segment; segment = segment->next) {
-        *words++ = segment->number;
+        memory_words_add(state, segment->number);
         for (const MemoryBlock *block = segment->first; block; block = block->next) {
-            words = write_block(words, block);
+            append_block(state, block);
         }
     }
-    state->n = (gsize)(words - state->words);
     return !caching->collects;
 }

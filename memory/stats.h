@@ -1,7 +1,7 @@
 /* memory/stats.h - what PyTorch's memory_stats() says: amounts with their peaks, and counters.
  *
- * Each amount has its own maximum, reached at its own time. current = allocated - freed at all
- * times.
+ * Each amount has its own maximum, reached at its own time. What was freed of it is allocated -
+ * current.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ typedef enum {
 #define MEMORY_N_POOLS 3
 
 typedef struct {
-    uint64_t current, peak, allocated, freed;
+    uint64_t current, peak, allocated;
 } MemoryStat;
 
 typedef struct {

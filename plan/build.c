@@ -188,13 +188,8 @@ static void play_passes(PlanRun *run) {
 /* torch.cuda.synchronize(): every lane that this step has given work. */
 static void wait_for_device(PlanRun *run) {
     PlanBuilder *builder = &run->builder;
-    unsigned works = 0; /* bits */
-    const PlanInstr *instrs = builder->sections[builder->section].items;
-    for (uint32_t i = 0; i < builder->sections[builder->section].len; i++) {
-        works |= (unsigned)(instrs[i].kind == PLAN_LAUNCH) << instrs[i].lane;
-    }
     for (uint8_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
-        if (works >> lane & 1) {
+        if (builder->works >> lane & 1) {
             plan_builder_host_wait_lane(builder, lane);
         }
     }

@@ -56,6 +56,7 @@ void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
         plan_vector_reserve(&builder->sections[section], builder->sections[section - 1].len);
     }
     builder->section = section;
+    builder->works = 0;
     builder->n_events = builder->reserved_events;
 }
 
@@ -240,6 +241,7 @@ void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane) {
     g_assert(op->n_operands == info->n_slots - info->n_lists +
                                    info->n_lists * plan_op_list_length(info, op->n_operands));
     op->dtype = dtype_written(builder, op, info);
+    builder->works |= 1u << lane;
     emit(builder, PLAN_LAUNCH, lane, id);
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
+    unsigned works; /* bits: lanes on which the section launches something */
     /* Of a role with several stages: where this one's begin behind those of its first one. */
     uint32_t first_unit, first_module;
     uint32_t n_events, max_events, reserved_events;

@@ -105,6 +105,8 @@ static void copy_instrs(const Replay *r, PlanBuilder *builder) {
             instr->arg = buffer_here(r, instr->arg);
             break;
         case PLAN_LAUNCH:
+            builder->works |= 1u << instr->lane;
+            G_GNUC_FALLTHROUGH;
         case PLAN_HOST_OP:
             instr->arg = op_here(r, instr->arg);
             break;

@@ -49,8 +49,9 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         costs->paths[i] = paths[i];
     }
     costs->row_of_op = g_new(uint32_t, ops_of->n_ops);
-    costs->rows = g_array_sized_new(FALSE, FALSE, sizeof(SimOpCost), 2048);
-    PlanAlike known = {.of_any_parameter = true};
+    g_autoptr(GArray) rows = g_array_sized_new(FALSE, FALSE, sizeof(SimOpCost), 512);
+    g_autofree PlanAlike *known = g_new0(PlanAlike, 1); /* large for a stack */
+    known->of_any_parameter = true;
     for (uint32_t i = 0; i < ops_of->n_ops; i++) {
         if (i == ops_of->copies && ops_of->n_copied > 0) {
             memcpy(costs->row_of_op + i, costs->row_of_op + ops_of->copied,
@@ -59,12 +60,12 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
             continue;
         }
         const PlanOp *op = &ops_of->ops[i];
-        const PlanOp *alike = plan_alike_find(&known, ops_of, op);
+        const PlanOp *alike = plan_alike_find(known, ops_of, op);
         if (alike) {
             costs->row_of_op[i] = costs->row_of_op[alike - ops_of->ops];
             continue;
         }
-        plan_alike_note(&known, ops_of, op);
+        plan_alike_note(known, ops_of, op);
         SimOpCost cost = {0};
         if (plan_op_is_collective(op->kind)) {
             set_collective(&cost, costs, plan, ops_of, op);
@@ -76,9 +77,10 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
             *ret_unsupported = plan_dtype_name(sim_compute_dtype(op));
             return NULL;
         }
-        costs->row_of_op[i] = costs->rows->len;
-        g_array_append_val(costs->rows, cost);
+        costs->row_of_op[i] = rows->len;
+        g_array_append_val(rows, cost);
     }
+    costs->rows = (SimOpCost *)(gpointer)g_array_steal(rows, NULL);
     return g_steal_pointer(&costs);
 }
 
@@ -124,7 +126,7 @@ bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t step
 void sim_op_costs_free(SimOpCosts *costs) {
     if (costs) {
         g_free(costs->row_of_op);
-        g_clear_pointer(&costs->rows, g_array_unref);
+        g_free(costs->rows);
         g_free(costs);
     }
 }

@@ -33,12 +33,12 @@ typedef struct {
     uint32_t role;
     const ModelCluster *cluster;
     SimNetworkPath paths[SIM_N_PATHS];
-    uint32_t *row_of_op; /* by op of the role: ops that are alike share a row of: */
-    GArray *rows;        /* SimOpCost */
+    uint32_t *row_of_op; /* by op of the role: ops that are alike share one of: */
+    SimOpCost *rows;
 } SimOpCosts;
 
 static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op) {
-    return &g_array_index(costs->rows, SimOpCost, costs->row_of_op[op]);
+    return &costs->rows[costs->row_of_op[op]];
 }
 
 /* paths: SIM_N_PATHS of them. NULL and *ret_unsupported set to a dtype's name when the device

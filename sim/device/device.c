@@ -103,21 +103,26 @@ static void share(gpointer self, const SimCommand *const *running, uint32_t n_ru
                   double *speeds) {
     const SimDevice *device = self;
     double cores = device->cluster->device_cores;
-    const SimUse *uses[PLAN_MAX_LANES];
+    const SimUse *uses[PLAN_MAX_LANES] = {NULL};
     SimUse waiting[PLAN_MAX_LANES];
-    for (uint32_t lane = 0; lane < device->plan->n_lanes; lane++) {
-        uses[lane] = NULL;
+    uint32_t lanes[PLAN_MAX_LANES], n = 0; /* that run something */
+    for (uint32_t lane = 0; n < n_running; lane++) {
         if (running[lane]) {
             const SimOpRow *row = sim_op_row(&device->ops, running[lane]->tag);
-            uses[lane] = &cost_of(device, row->op)->use;
-        }
-        if (uses[lane] && device->waits[lane]) {
-            waiting[lane] = *uses[lane];
-            waiting[lane].memory_share = 0;
-            uses[lane] = &waiting[lane];
+            uses[n] = &cost_of(device, row->op)->use;
+            if (device->waits[lane]) {
+                waiting[n] = *uses[n];
+                waiting[n].memory_share = 0;
+                uses[n] = &waiting[n];
+            }
+            lanes[n++] = lane;
         }
     }
-    sim_share(uses, device->plan->n_lanes, cores, speeds);
+    double speeds_of_uses[PLAN_MAX_LANES];
+    sim_share(uses, n, cores, speeds_of_uses);
+    for (uint32_t i = 0; i < n; i++) {
+        speeds[lanes[i]] = speeds_of_uses[i];
+    }
 }
 
 static bool hold(gpointer self, SimTime at, SimActs who) {
@@ -154,7 +159,7 @@ static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
 /* Of what is asked of the allocator alone: the lanes stay behind until somebody looks at them.
  * Other ranks look at any time. */
 static void charge_memory(SimDevice *device, const PlanPosition *at) {
-    pay_instr(device, at, sim_issue_cost(device->issue, at->instr));
+    pay_instr(device, at, device->issue->ns[at->instr->kind]);
     if (device->setup.peers) {
         sim_host_let_pass(&device->host);
     }
@@ -265,7 +270,9 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     charge(device, at, sim_issue_cost(device->issue, at->instr));
     /* A full launch queue holds the host: it can run ahead of a lane by only so many ops. */
     sim_host_wait_for_room(&device->host, lane, device->cluster->host_queue_depth);
-    SimOpRow row = {
+    uint32_t tag;
+    SimOpRow *row = sim_op_rows_add(&device->ops, &tag);
+    *row = (SimOpRow){
         .step = at->step,
         .op = number,
         .instruction = number_of(device, at),
@@ -273,11 +280,10 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
         .issue_ns = device->host.now_ns,
         .end_ns = SIM_NEVER,
     };
-    row.alone_ns = duration_of(device, cost, op, &row);
-    uint32_t tag = sim_op_rows_add(&device->ops, &row);
+    row->alone_ns = duration_of(device, cost, op, row);
     /* Stages have a communicator for each of their lanes. */
     bool has_axis = collective && !plan_op_is_of_stages((PlanOpKind)op->kind);
-    sim_engine_launch(device->engine, lane, row.alone_ns, has_axis ? op->axis : SIM_NO_AXIS, tag);
+    sim_engine_launch(device->engine, lane, row->alone_ns, has_axis ? op->axis : SIM_NO_AXIS, tag);
     SimTime further = sim_issue_further_cost(device->issue, op);
     if (further > 0) {
         pay_instr(device, at, further);

@@ -29,9 +29,12 @@ void sim_host_wait_until_idle(SimHostClock *host) {
 }
 
 void sim_host_wait_for_room(SimHostClock *host, uint32_t lane, uint64_t most) {
-    while (sim_engine_queued_ops(host->engine, lane) >= most) {
+    if (sim_engine_queued_ops(host->engine, lane) < most) {
+        return;
+    }
+    do {
         bool more = sim_engine_step(host->engine);
         g_assert(more);
-    }
+    } while (sim_engine_queued_ops(host->engine, lane) >= most);
     catch_up(host);
 }

@@ -57,12 +57,9 @@ static uint64_t reserved(const SimMemory *memory) {
     return memory->caching ? memory->pools->reserved_bytes.current : memory->arena_bytes;
 }
 
-/* What a buffer that is allocated takes of the memory. */
-static uint64_t held_by(const SimMemory *memory, uint32_t buffer) {
-    if (!memory->caching) {
-        return rounded(memory->role->buffers[buffer].bytes);
-    }
-    return memory->blocks[buffer] ? memory_block_bytes(memory->blocks[buffer]) : 0;
+/* What is allocated of the memory, in whole blocks. */
+static uint64_t allocated(const SimMemory *memory) {
+    return memory->caching ? memory->pools->allocated_bytes.current : memory->arena_used;
 }
 
 SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error) {
@@ -111,7 +108,7 @@ static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, SimMemoryPl
 }
 
 bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place) {
-    uint64_t asked = memory->role->buffers[buffer].bytes;
+    uint64_t asked = memory->role->buffers[buffer].bytes, before = allocated(memory);
     if (!memory->caching) {
         if (memory->arena_bytes > memory->capacity_bytes) {
             return false;
@@ -120,19 +117,19 @@ bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemo
     } else if (!memory_caching_alloc(memory->caching, lane, asked, &memory->blocks[buffer])) {
         return false;
     }
-    book(memory, buffer, held_by(memory, buffer), place, memory_ledger_add);
+    book(memory, buffer, allocated(memory) - before, place, memory_ledger_add);
     return true;
 }
 
 void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place) {
-    uint64_t bytes = held_by(memory, buffer);
+    uint64_t before = allocated(memory);
     if (memory->caching) {
         memory_caching_drop(memory->caching, memory->blocks[buffer]);
         memory->blocks[buffer] = NULL;
     } else {
-        memory->arena_used -= bytes;
+        memory->arena_used -= rounded(memory->role->buffers[buffer].bytes);
     }
-    book(memory, buffer, bytes, place, memory_ledger_sub);
+    book(memory, buffer, before - allocated(memory), place, memory_ledger_sub);
 }
 
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane) {

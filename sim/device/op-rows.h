@@ -30,13 +30,13 @@ typedef struct {
 void sim_op_rows_init(SimOpRows *rows);
 void sim_op_rows_clear(SimOpRows *rows);
 void sim_op_rows_make_room(SimOpRows *rows); /* for one more */
-/* Returns its number. The row is there until it and all before it have ended. */
-static inline uint32_t sim_op_rows_add(SimOpRows *rows, const SimOpRow *row) {
+/* One more, for the caller to fill in. It is there until it and all before it have ended. */
+static inline SimOpRow *sim_op_rows_add(SimOpRows *rows, uint32_t *ret_number) {
     if (rows->n == rows->room) {
         sim_op_rows_make_room(rows);
     }
-    rows->rows[rows->n++] = *row;
-    return rows->base + rows->n - 1;
+    *ret_number = rows->base + rows->n;
+    return &rows->rows[rows->n++];
 }
 
 /* Those that have not ended were issued, and began, so much later. */

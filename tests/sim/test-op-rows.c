@@ -12,8 +12,9 @@ enum {
 static void play(SimOpRows *rows, guint *ret_most) {
     *ret_most = 0;
     for (uint32_t i = 0; i < ROWS; i++) {
-        SimOpRow row = {.op = i, .end_ns = SIM_NEVER};
-        g_assert_cmpuint(sim_op_rows_add(rows, &row), ==, i);
+        uint32_t number;
+        *sim_op_rows_add(rows, &number) = (SimOpRow){.op = i, .end_ns = SIM_NEVER};
+        g_assert_cmpuint(number, ==, i);
         if (i >= QUEUED) {
             g_assert_cmpuint(sim_op_row(rows, i - QUEUED)->op, ==, i - QUEUED);
             sim_op_row(rows, i - QUEUED)->end_ns = i;

@@ -1,7 +1,7 @@
 #include "sim/device/repeat/mark.h"
 
 enum {
-    ROOM = 64 << 10 /* words, of a large network: what nobody touches costs less than copying */
+    ROOM = 48 << 10 /* words, of a large network: what nobody touches costs less than copying */
 };
 
 static void append_op(gpointer self, uint32_t tag, bool runs, MemoryWords *state) {
