@@ -12,12 +12,13 @@ struct Block {
 
 struct _PlanArena {
     Block *last;
+    gsize bytes; /* of all blocks */
 };
 
 enum {
     ALIGNMENT = 16,
-    FIRST_BLOCK = 64 << 10,
-    LARGE_FROM = 256 << 10, /* bytes; a block that would be as large as this is */
+    LEAST_BLOCK = 64 << 10,
+    LARGE_FROM = 4 << 20,   /* bytes of an arena; what is more of it is in a large block */
     LARGE_BLOCK = 64 << 20, /* addresses; five plans of GPT-175B on 512 ranks */
     LARGE_PAGE = 2 << 20,   /* x86-64 and arm64 with pages of 4 KiB */
 };
@@ -60,8 +61,8 @@ static Block *map_large(gsize bytes) {
     return (Block *)(gpointer)block;
 }
 
-static Block *new_block(gsize *bytes) {
-    if (PLAN_ARENA_EACH_ALONE || *bytes < LARGE_FROM) {
+static Block *new_block(const PlanArena *arena, gsize *bytes) {
+    if (PLAN_ARENA_EACH_ALONE || arena->bytes + *bytes <= LARGE_FROM) {
         return g_malloc(*bytes);
     }
     *bytes = rounded(MAX(*bytes, LARGE_BLOCK), LARGE_PAGE);
@@ -80,9 +81,10 @@ static void free_block(Block *block) {
 static void add_block(PlanArena *arena, gsize piece) {
     gsize head = rounded(sizeof(Block), ALIGNMENT), bytes = head + piece;
     if (!PLAN_ARENA_EACH_ALONE) {
-        bytes = MAX(bytes, arena->last ? 2 * arena->last->bytes : FIRST_BLOCK);
+        bytes = MAX(bytes, LEAST_BLOCK);
     }
-    Block *block = new_block(&bytes);
+    Block *block = new_block(arena, &bytes);
+    arena->bytes += bytes;
     *block = (Block){.before = arena->last, .bytes = bytes, .used = head};
     arena->last = block;
 }

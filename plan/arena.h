@@ -1,10 +1,11 @@
 /* plan/arena.h - the memory a plan lies in: pieces of one block, handed out one after the other.
  *
  * A plan is written once and dies at once, so none of its pieces is given back by itself. A block
- * that is full is followed by another, twice as large; a large one is a stretch of addresses, of
- * which only what is written costs memory. That comes in large pages: the first touch of each small
- * one is a fault, and for a large plan the kernel took a third of the time for them. One large
- * block that a plan has left is kept for the next plan, whose pages are then there already.
+ * that is full is followed by another. Those of a small plan lie on the heap, where they fill pages
+ * that are there already. What a larger one has beyond lies in a large block, a stretch of
+ * addresses of which only what is written costs memory. That comes in large pages: the first touch
+ * of each small one is a fault, and for a large plan the kernel took a third of the time for them.
+ * One large block that a plan has left is kept for the next plan, whose pages are then there.
  *
  * Owns: all pieces. Threads: one an arena; what is kept is for all. Cost: an addition a piece.
  */

@@ -7,7 +7,7 @@
 
 enum {
     PIECES = 100,
-    LARGE = 1 << 20 /* bytes; a piece that makes its block a large one */
+    LARGE = 5 << 20 /* bytes; a piece that makes its block a large one */
 };
 
 static gsize size_of(unsigned i) {
