@@ -9,27 +9,11 @@
 #include "kernels/host/elementwise.h"
 #include "kernels/host/reduce.h"
 
-enum {
-    ADAM_SLOTS = 4,
-    MOMENTUM_SLOTS = 3,
-    SGD_SLOTS = 2
-};
-
 static bool is_on_gradients(const PlanOp *op) {
     return op->kind == PLAN_OP_HOST_ADD || op->kind == PLAN_OP_HOST_ZERO ||
            op->kind == PLAN_OP_HOST_ROUND || op->kind == PLAN_OP_HOST_NORM ||
            op->kind == PLAN_OP_HOST_POWER || op->kind == PLAN_OP_HOST_CLIP ||
            op->kind == PLAN_OP_HOST_ALL_REDUCE;
-}
-
-unsigned exec_host_optimizer_slots(const PlanRole *role, const PlanOp *op) {
-    if (op->kind == PLAN_OP_HOST_ADAM) {
-        return ADAM_SLOTS;
-    }
-    if (op->kind == PLAN_OP_HOST_SGD) {
-        return plan_op_attrs(role, op)[1] != 0 ? MOMENTUM_SLOTS : SGD_SLOTS;
-    }
-    return 0;
 }
 
 /* Where in its slot the op begins. */
@@ -42,7 +26,7 @@ static uint64_t offset_of(const PlanRole *role, const PlanOp *op) {
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error) {
     const int64_t *dims = plan_op_dims(role, op);
     bool inits = plan_op_is_host_init((PlanOpKind)op->kind);
-    if (!inits && !exec_host_optimizer_slots(role, op) && !is_on_gradients(op)) {
+    if (!inits && !exec_slots_of_optimizer(role, op) && !is_on_gradients(op)) {
         return true;
     }
     uint64_t n = (uint64_t)dims[inits], offset = inits ? 0 : offset_of(role, op);
@@ -184,22 +168,22 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
 /* Gradient, parameter and moments are slots of their own, so that none grows under another. */
 static bool step_optimizer(const ExecTask *t, View *views, GError **error) {
     size_t offset = offset_of(t->context->role, t->op), n = dim(t, 0);
-    unsigned n_slots = exec_host_optimizer_slots(t->context->role, t->op);
+    unsigned n_slots = exec_slots_of_optimizer(t->context->role, t->op);
     for (unsigned i = 0; i < n_slots; i++) {
         if (!view_open(&views[i], t, dim(t, 1) + i, offset, n, error)) {
             return false;
         }
     }
-    float *gradient = views[EXEC_HOST_GRADIENT].at, *parameter = views[EXEC_HOST_PARAMETER].at;
-    float *moment = n_slots > EXEC_HOST_MOMENTS ? views[EXEC_HOST_MOMENTS].at : NULL;
+    float *gradient = views[EXEC_SLOT_GRADIENT].at, *parameter = views[EXEC_SLOT_PARAMETER].at;
+    float *moment = n_slots > EXEC_SLOT_MOMENTS ? views[EXEC_SLOT_MOMENTS].at : NULL;
     if (t->op->kind == PLAN_OP_HOST_ADAM) {
         KernelAdam adam = exec_adam_of(t, t->step + 1);
-        kernel_adam_f32(parameter, moment, views[EXEC_HOST_MOMENTS + 1].at, gradient, n, &adam);
+        kernel_adam_f32(parameter, moment, views[EXEC_SLOT_MOMENTS + 1].at, gradient, n, &adam);
     } else {
         KernelSgd sgd = sgd_of(t);
         kernel_sgd_f32(parameter, moment, gradient, n, &sgd);
     }
-    for (unsigned i = EXEC_HOST_PARAMETER; i < n_slots; i++) {
+    for (unsigned i = EXEC_SLOT_PARAMETER; i < n_slots; i++) {
         view_store(&views[i]);
     }
     return true;
@@ -225,9 +209,9 @@ bool exec_host_step(const ExecTask *t, GError **error) {
     if (is_on_gradients(t->op)) {
         return work_on_gradients(t, error);
     }
-    View views[ADAM_SLOTS] = {0};
+    View views[EXEC_MOST_OPTIMIZER_SLOTS] = {0};
     bool done = step_optimizer(t, views, error);
-    for (unsigned i = 0; i < ADAM_SLOTS; i++) {
+    for (unsigned i = 0; i < EXEC_MOST_OPTIMIZER_SLOTS; i++) {
         view_close(&views[i]);
     }
     return done;

@@ -17,13 +17,5 @@
 bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error);
 bool exec_host_step(const ExecTask *task, GError **error);
 
-/* Of the optimizer's slots, from the op's on; 0: it is another op. */
-enum {
-    EXEC_HOST_GRADIENT,
-    EXEC_HOST_PARAMETER,
-    EXEC_HOST_MOMENTS
-};
-unsigned exec_host_optimizer_slots(const PlanRole *role, const PlanOp *op);
-
 /* What an Adam op's attributes say. */
 KernelAdam exec_adam_of(const ExecTask *task, int64_t step);

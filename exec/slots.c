@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "exec/host-step.h"
-
 typedef struct {
     gpointer data;
     gsize bytes;
@@ -15,6 +13,19 @@ struct _ExecSlots {
     const ExecSlotMemory *memory;
     GHashTable *dtypes; /* by slot; of those in which something moves or steps */
 };
+
+/* ---- an optimizer's ------------------------------------------------------------------------- */
+
+unsigned exec_slots_of_optimizer(const PlanRole *role, const PlanOp *op) {
+    if (op->kind == PLAN_OP_HOST_ADAM) {
+        return EXEC_MOST_OPTIMIZER_SLOTS;
+    }
+    if (op->kind == PLAN_OP_HOST_SGD) {
+        bool has_momentum = plan_op_attrs(role, op)[1] != 0;
+        return has_momentum ? EXEC_SLOT_MOMENTS + 1 : EXEC_SLOT_MOMENTS;
+    }
+    return 0;
+}
 
 /* ---- dtypes --------------------------------------------------------------------------------- */
 
@@ -34,7 +45,7 @@ static uint32_t slot_of(const PlanRole *role, const PlanOp *op) {
 }
 
 /* What moves says it of its slot; the optimizer's other slots follow the parameter's, which always
- * moves (exec/host-step.h). */
+ * moves. */
 static void find_dtypes(ExecSlots *slots, const PlanRole *role) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
@@ -45,10 +56,10 @@ static void find_dtypes(ExecSlots *slots, const PlanRole *role) {
     }
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
-        unsigned n = exec_host_optimizer_slots(role, op);
+        unsigned n = exec_slots_of_optimizer(role, op);
         for (unsigned k = 0; k < n; k++) {
             uint32_t first = slot_of(role, op);
-            PlanDtype dtype = exec_slots_dtype(slots, first + EXEC_HOST_PARAMETER);
+            PlanDtype dtype = exec_slots_dtype(slots, first + EXEC_SLOT_PARAMETER);
             set_dtype(slots, first + k, dtype);
         }
     }

@@ -31,3 +31,13 @@ PlanDtype exec_slots_dtype(const ExecSlots *slots, uint32_t slot);
 gpointer exec_slots_at(ExecSlots *slots, uint32_t slot, gsize numbers, GError **error);
 /* Of all slots together. */
 uint64_t exec_slots_bytes(ExecSlots *slots);
+
+/* What an optimizer's step has in slots, from its op's on, and how many of them; 0: it is another
+ * op. */
+enum {
+    EXEC_SLOT_GRADIENT,
+    EXEC_SLOT_PARAMETER,
+    EXEC_SLOT_MOMENTS,
+    EXEC_MOST_OPTIMIZER_SLOTS = EXEC_SLOT_MOMENTS + 2 /* Adam's */
+};
+unsigned exec_slots_of_optimizer(const PlanRole *role, const PlanOp *op);

@@ -100,7 +100,7 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
 /* Copies between GPU and host leave numbers as they are, so what moves has to be of its slot's
  * dtype, which is the parameter's (exec/slots.h). */
 static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
-    int64_t first = plan_op_dims(role, step)[1], n = exec_host_optimizer_slots(role, step);
+    int64_t first = plan_op_dims(role, step)[1], n = exec_slots_of_optimizer(role, step);
     int type = -1;
     for (uint32_t i = 0; i < role->n_ops && n; i++) {
         const PlanOp *op = &role->ops[i];
