@@ -2,16 +2,6 @@
 
 #include "exec/error.h"
 
-uint64_t exec_cuda_call_in_bytes(const ExecCudaCall *call, uint32_t ranks) {
-    uint64_t bytes = call->elements * plan_dtype_bytes(call->dtype);
-    return call->kind == PLAN_OP_ALL_GATHER ? bytes / ranks : bytes;
-}
-
-uint64_t exec_cuda_call_out_bytes(const ExecCudaCall *call, uint32_t ranks) {
-    uint64_t bytes = call->elements * plan_dtype_bytes(call->dtype);
-    return call->kind == PLAN_OP_REDUCE_SCATTER ? bytes / ranks : bytes;
-}
-
 uint64_t exec_cuda_comm_largest(const Plan *plan, uint32_t rank) {
     const PlanRole *role = &plan->roles[plan_role_of_rank(plan, rank)];
     uint64_t bytes = 0;

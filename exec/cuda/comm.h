@@ -63,5 +63,11 @@ bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const Exec
                             GError **error);
 
 /* What the call reads and writes on this rank. */
-uint64_t exec_cuda_call_in_bytes(const ExecCudaCall *call, uint32_t ranks);
-uint64_t exec_cuda_call_out_bytes(const ExecCudaCall *call, uint32_t ranks);
+static inline uint64_t exec_cuda_call_in_bytes(const ExecCudaCall *call, uint32_t ranks) {
+    uint64_t bytes = call->elements * plan_dtype_bytes(call->dtype);
+    return call->kind == PLAN_OP_ALL_GATHER ? bytes / ranks : bytes;
+}
+static inline uint64_t exec_cuda_call_out_bytes(const ExecCudaCall *call, uint32_t ranks) {
+    uint64_t bytes = call->elements * plan_dtype_bytes(call->dtype);
+    return call->kind == PLAN_OP_REDUCE_SCATTER ? bytes / ranks : bytes;
+}
