@@ -27,6 +27,19 @@ typedef enum {
     WRITE_FOLDED   /* it alone, of a step some of its passes */
 } Written;
 
+bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
+    uint32_t n = graph->parameters->len;
+    bool *joined = g_new0(bool, n), any = false;
+    PlanRun run = {.graph = graph, .strategy = strategy};
+    plan_assign_units(&run);
+    for (uint32_t p = 0; p < n; p++) {
+        joined[p] = plan_unit_is_mixed(&run, run.unit_of_parameter[p]);
+        any |= joined[p];
+    }
+    plan_clear_units(&run);
+    return any ? joined : (g_free(joined), NULL);
+}
+
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {
     switch ((PlanFlavourId)strategy->flavour) {
     case PLAN_FLAVOUR_PLAIN:

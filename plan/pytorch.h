@@ -2,9 +2,15 @@
  * plan/ only. */
 #pragma once
 
+#include <glib.h>
 #include <stdbool.h>
 
-#include "plan/strategy.h"
+typedef enum {
+    PLAN_PYTORCH_CURRENT,
+    PLAN_PYTORCH_2_4,
+    PLAN_PYTORCH_2_0,
+    PLAN_PYTORCH_1_13
+} PlanPytorch;
 
 typedef struct {
     PlanPytorch like;

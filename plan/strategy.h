@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "plan/dtype.h"
+#include "plan/pytorch.h"
 
 typedef enum {
     PLAN_SHARDING_NONE,
@@ -85,12 +86,6 @@ typedef enum {
     PLAN_ALLOCATOR_CONF,
     PLAN_ALLOCATOR_ARENA
 } PlanAllocator;
-typedef enum {
-    PLAN_PYTORCH_CURRENT,
-    PLAN_PYTORCH_2_4,
-    PLAN_PYTORCH_2_0,
-    PLAN_PYTORCH_1_13
-} PlanPytorch;
 typedef enum {
     PLAN_KERNELS_EAGER,
     PLAN_KERNELS_FUSED,

@@ -7,8 +7,6 @@
  */
 #include "plan/units.h"
 
-#include "plan/build.h"
-
 #include <string.h>
 
 static const PlanGraphModule *module_at(const PlanGraph *graph, uint32_t m) {
@@ -373,8 +371,7 @@ bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit) {
     return run->units[unit].parameters->len > 0 && n_trained(run, unit) == 0;
 }
 
-/* Some of its parameters are trained, and some are not. */
-static bool is_mixed(const PlanRun *run, uint32_t unit) {
+bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit) {
     uint32_t n = n_trained(run, unit);
     return n > 0 && n < run->units[unit].parameters->len;
 }
@@ -388,19 +385,6 @@ void plan_clear_units(PlanRun *run) {
     g_free(run->unit_opened_by);
     g_free(run->unit_closed_by);
     g_free(run->unit_of_parameter);
-}
-
-bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
-    uint32_t n = graph->parameters->len;
-    bool *joined = g_new0(bool, n), any = false;
-    PlanRun run = {.graph = graph, .strategy = strategy};
-    plan_assign_units(&run);
-    for (uint32_t p = 0; p < n; p++) {
-        joined[p] = is_mixed(&run, run.unit_of_parameter[p]);
-        any |= joined[p];
-    }
-    plan_clear_units(&run);
-    return any ? joined : (g_free(joined), NULL);
 }
 
 /* ---- what FSDP could not run ---------------------------------------------------------------- */
@@ -592,7 +576,7 @@ static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
     const PlanStrategy *s = run->strategy;
     bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
     for (uint32_t u = 0; u < run->n_units && is_flat; u++) {
-        if (is_mixed(run, u)) {
+        if (plan_unit_is_mixed(run, u)) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
                         "set use_orig_params=yes, or flavour=fsdp2",

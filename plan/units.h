@@ -12,4 +12,6 @@ uint32_t *plan_units_inner_first(const PlanRun *run);
 bool plan_units_split_blocks(const PlanRun *run);
 /* Whether it has parameters, of which none is trained. */
 bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit);
+/* Some of its parameters are trained, and some are not. */
+bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit);
 bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy);
