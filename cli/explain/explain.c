@@ -69,13 +69,6 @@ static const struct {
     {"published_errors", explain_published},
 };
 
-char *explain_place(const CliSubject *subject, uint32_t instruction) {
-    const Trace *trace = subject->trace;
-    const TraceInstruction *row = trace_instruction(trace, subject->summary->role, instruction);
-    g_autofree char *place = trace_place_name(trace, row->phase, row->unit);
-    return g_strdup_printf("in %s (instruction %u)", place, instruction);
-}
-
 static uint32_t find_name(const GPtrArray *table, const char *name) {
     for (guint i = 0; i < table->len; i++) {
         if (g_str_equal(table->pdata[i], name)) {

@@ -1,6 +1,5 @@
 #include "cli/report/report.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "cli/diagnose/diagnose.h"
@@ -27,24 +26,6 @@ static const char head[] =
     ".verdict { border-left: 4px solid #0072B2; padding-left: 1em; }\n"
     "@media print { body { max-width: none; } }\n"
     "</style>\n</head>\n<body>\n<h1>foreshard report</h1>\n";
-
-void report_append_text(GString *page, const char *text) {
-    g_autofree char *escaped = g_markup_escape_text(text, -1);
-    g_string_append(page, escaped);
-}
-
-void report_append_row(GString *page, const char *cell, ...) {
-    va_list cells;
-    va_start(cells, cell);
-    g_string_append(page, "<tr>");
-    for (; cell != NULL; cell = va_arg(cells, const char *)) {
-        g_string_append(page, "<td>");
-        report_append_text(page, cell);
-        g_string_append(page, "</td>");
-    }
-    g_string_append(page, "</tr>\n");
-    va_end(cells);
-}
 
 static void append_verdicts(GString *page, const TraceComparison *comparison,
                             const CliDiagnosis *diagnosis) {
