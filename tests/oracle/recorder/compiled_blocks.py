@@ -141,6 +141,20 @@ def report_strides(graph):
             else None for out in graph.graph_outputs)
 
 
+def name_what_leaves(graph_module, is_backward):
+    """What leaves a program lies as without a compiler (torch/_inductor/config.py: keep_output_stride, bw_outputs_user_visible);
+    rows of what forward keeps for backward may be padded."""
+    output = next(iter(graph_module.graph.find_nodes(op="output")))
+    made = output.args[0]
+    first, end = 0, len(made)
+    if not is_backward:
+        context = TracingContext.try_get()
+        first = context.fw_metadata.num_mutated_inp_runtime_indices
+        end = first + context.fw_metadata.num_outputs
+    output.meta["user_visible_output_idxs"] = [i for i in range(first, end) if isinstance(made[i], torch.fx.Node)]
+    inductor.record_original_output_strides(graph_module)
+
+
 def lower(is_backward, programs):
     def compile_graph(graph_module, given):
         inputs = list(given) if is_backward else values_of(graph_module)
@@ -148,6 +162,7 @@ def lower(is_backward, programs):
         with unset_fake_temporarily(), V.set_fake_mode(mode), DebugContext():
             if config._micro_pipeline_tp:  # its patterns are of reshapes, which a whole compilation makes of views
                 inductor.view_to_reshape(graph_module)
+            name_what_leaves(graph_module, is_backward)
             inductor._recursive_post_grad_passes(graph_module, is_inference=False)
             graph = GraphLowering(graph_module, example_inputs=inputs, shape_env=None, is_backward=is_backward)
             with V.set_graph_handler(graph):
