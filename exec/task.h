@@ -92,14 +92,19 @@ static inline unsigned list_length(const ExecTask *t) {
     return plan_op_list_length(plan_op_info((PlanOpKind)t->op->kind), t->op->n_operands);
 }
 
-/* The operand that holds the op's result (a loss): the first that it writes. */
-static inline unsigned first_output(const ExecTask *t) {
+/* The operand that holds the loss which the op makes: y, or else the first that it writes. */
+static inline unsigned loss_operand(const ExecTask *t) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)t->op->kind);
-    for (uint32_t i = 0; i < t->op->n_operands; i++) {
-        unsigned slot = plan_op_slot_of(info, t->op->n_operands, i);
-        if ((info->slots[slot].flags & PLAN_SLOT_WRITE) && t->pointers[i]) {
-            return i;
+    uint32_t n = t->op->n_operands, first = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const PlanSlot *slot = &info->slots[plan_op_slot_of(info, n, i)];
+        if ((slot->flags & PLAN_SLOT_WRITE) && t->pointers[i]) {
+            if (g_str_equal(slot->name, "y")) {
+                return i;
+            }
+            first = MIN(first, i);
         }
     }
-    g_assert_not_reached();
+    g_assert(first < n);
+    return first;
 }

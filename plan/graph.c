@@ -422,9 +422,17 @@ void plan_graph_add_written(PlanGraph *graph, PlanGraphView kind, const uint32_t
     plan_graph_add_op(graph, op, values);
 }
 
-/* Outputs from this one on are for backward alone. */
-static unsigned n_results(PlanOpKind kind) {
-    return kind == PLAN_OP_ADD_RMSNORM || kind == PLAN_OP_ADD_LAYERNORM ? 2 : 1;
+/* Other outputs are for backward alone. */
+static bool is_result(PlanOpKind kind, unsigned output) {
+    switch (kind) {
+    case PLAN_OP_ADD_RMSNORM:
+    case PLAN_OP_ADD_LAYERNORM:
+        return output < 2;
+    case PLAN_OP_COMPILED_LOSS:
+        return output == 2; /* behind what its first kernel leaves of each row */
+    default:
+        return output == 0;
+    }
 }
 
 bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy) {
@@ -481,7 +489,7 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
                                     .base = PLAN_NONE,
                                     .elements = elements[i],
                                     .dtype = (uint8_t)dtype,
-                                    .requires_grad = differentiable && i < n_results(kind)});
+                                    .requires_grad = differentiable && is_result(kind, i)});
     }
     PlanGraphOp op = {.kind = kind,
                       .n_inputs = n_inputs,

@@ -148,6 +148,11 @@ static uint64_t elements_wanted(PlanOpKind kind, unsigned slot, const char *name
         return g_str_has_suffix(name, "logits")                          ? times(d[0], d[1])
                : g_str_equal(name, "target") || g_str_equal(name, "lse") ? d[0]
                                                                          : 1;
+    case PLAN_OP_COMPILED_LOSS:
+    case PLAN_OP_COMPILED_LOSS_BACKWARD:
+        return g_str_has_suffix(name, "logits")                      ? times(d[0], d[1])
+               : strchr("yd", name[0]) || g_str_equal(name, "total") ? 1
+                                                                     : d[0];
     case PLAN_OP_CHUNKED_LOSS:
         return g_str_equal(name, "room")                           ? times(d[3], plus(d[1], 1))
                : g_str_equal(name, "target")                       ? d[0]

@@ -343,6 +343,13 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CROSS_ENTROPY_BACKWARD: /* dy target total lse logits > dlogits */
         return kernel_cuda_cross_entropy_backward(k, p[5], p[4], p[0], p[1], p[2], p[3], dim(t, 0),
                                                   dim(t, 1), type);
+    case PLAN_OP_COMPILED_LOSS: /* logits target > most log_sum y total */
+        return kernel_cuda_compiled_loss_forward(k, p[4], p[5], type_at(t, 4), p[2], p[3], p[0],
+                                                 p[1], dim(t, 0), dim(t, 1), type);
+    case PLAN_OP_COMPILED_LOSS_BACKWARD: /* dy target logits most log_sum total > dlogits */
+        return kernel_cuda_compiled_loss_backward(k, p[6], p[2], p[1], p[3], p[4], p[0], p[5],
+                                                  type_at(t, 0), dim(t, 0), dim(t, 1),
+                                                  type_at(t, 2));
     case PLAN_OP_ROPE_TABLES:
         return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);
     case PLAN_OP_TURN_TABLE:

@@ -134,7 +134,7 @@ static bool found_broken(ExecCuda *cuda, GError **error) {
 static bool send_loss(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, double share,
                       cudaStream_t stream, GError **error) {
     Loss *loss = g_new(Loss, 1);
-    unsigned i = first_output(task);
+    unsigned i = loss_operand(task);
     PlanDtype dtype = operand_dtype(task, i);
     char *to = cuda->pinned_losses + (gsize)(cuda->next_pinned++ % cuda->n_pinned) * LOSS_BYTES;
     *loss = (Loss){at->step, share, task->op, at->instr->unit, dtype, to};

@@ -40,7 +40,15 @@ static bool mixes_types(PlanOpKind kind) {
 
 /* Always fp32, whatever the others are. */
 static bool is_statistic(const char *slot) {
-    return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") || g_str_equal(slot, "lse");
+    return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") || g_str_equal(slot, "lse") ||
+           g_str_equal(slot, "most") || g_str_equal(slot, "log_sum");
+}
+
+/* A compiled loss and its gradient may be stored otherwise than the logits. */
+static bool is_of_loss(PlanOpKind kind, const char *slot) {
+    bool has_loss = kind == PLAN_OP_COMPILED_LOSS || kind == PLAN_OP_COMPILED_LOSS_BACKWARD;
+    return has_loss &&
+           (g_str_equal(slot, "y") || g_str_equal(slot, "dy") || g_str_equal(slot, "total"));
 }
 
 /* The angles of a rotation may be stored otherwise than what they turn. */
@@ -83,7 +91,7 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
                           error);
         }
         if (is_statistic(slot->name) || is_table((PlanOpKind)op->kind, slot->name) ||
-            mine == PLAN_INT64) {
+            is_of_loss((PlanOpKind)op->kind, slot->name) || mine == PLAN_INT64) {
             continue;
         }
         if (type >= 0 && mine != type) {

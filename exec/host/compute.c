@@ -227,6 +227,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return exec_fused_cross_entropy(t) || bad_index(error, "a target");
     case PLAN_OP_CROSS_ENTROPY_BACKWARD:
         return exec_fused_cross_entropy_backward(t) || bad_index(error, "a target");
+    case PLAN_OP_COMPILED_LOSS:
+        return exec_fused_compiled_loss(t) || bad_index(error, "a target");
+    case PLAN_OP_COMPILED_LOSS_BACKWARD:
+        return exec_fused_compiled_loss_backward(t) || bad_index(error, "a target");
     case PLAN_OP_CHUNKED_LOSS:
         return exec_fused_chunked_loss(t) || bad_index(error, "a target");
     case PLAN_OP_DROPOUT:

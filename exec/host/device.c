@@ -55,7 +55,7 @@ typedef struct {
 
 static bool note_loss(const Work *work, GError **error) {
     const ExecTask *t = &work->task;
-    unsigned i = first_output(t);
+    unsigned i = loss_operand(t);
     float loss;
     exec_convert(&loss, PLAN_FP32, t->pointers[i], operand_dtype(t, i), 1);
     return exec_play_note_loss(&work->host->play, t->step, (double)loss, work->loss_share, error);

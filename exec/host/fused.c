@@ -10,7 +10,8 @@
 #include "kernels/host/rope.h"
 
 enum {
-    CHUNK = 2048 /* elements of a scratch array on the stack */
+    CHUNK = 2048,    /* elements of a scratch array on the stack */
+    NO_TARGET = -100 /* PyTorch's ignore_index */
 };
 
 /* ---- rotary embedding, SwiGLU --------------------------------------------------------------- */
@@ -114,6 +115,16 @@ bool exec_fused_cross_entropy_backward(const ExecTask *t) {
     }
     return kernel_cross_entropy_backward_f32(f32(t, 5), f32(t, 0), i64(t, 1), f32(t, 2), f32(t, 3),
                                              rows, cols);
+}
+
+bool exec_fused_compiled_loss(const ExecTask *t) {
+    return kernel_compiled_loss_forward_f32(f32(t, 4), f32(t, 5), f32(t, 2), f32(t, 3), f32(t, 0),
+                                            i64(t, 1), dim(t, 0), dim(t, 1), NO_TARGET);
+}
+
+bool exec_fused_compiled_loss_backward(const ExecTask *t) {
+    return kernel_compiled_loss_backward_f32(f32(t, 6), f32(t, 2), f32(t, 0), i64(t, 1), f32(t, 5),
+                                             f32(t, 3), f32(t, 4), dim(t, 0), dim(t, 1), NO_TARGET);
 }
 
 /* Logits and a number a row lie in room. The mean is of all rows, so each chunk's is weighed. */

@@ -18,4 +18,6 @@ void exec_fused_linear_dw_db(const ExecTask *task);
 /* False: a target outside the classes. */
 bool exec_fused_cross_entropy(const ExecTask *task);
 bool exec_fused_cross_entropy_backward(const ExecTask *task);
+bool exec_fused_compiled_loss(const ExecTask *task);
+bool exec_fused_compiled_loss_backward(const ExecTask *task);
 bool exec_fused_chunked_loss(const ExecTask *task);

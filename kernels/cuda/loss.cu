@@ -262,6 +262,48 @@ __global__ void __launch_bounds__(ROW_THREADS)
     }
 }
 
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    compiled_loss_kernel(float *most, float *log_sum, float *row_loss, const T *logits,
+                         const int64_t *target, size_t classes, unsigned *flag, unsigned tag) {
+    size_t row = blockIdx.x;
+    const T *at = logits + row * classes;
+    Fold all = fold_row(at, classes);
+    if (threadIdx.x == 0) {
+        float sum = logf(all.sum);
+        bool good = is_inside(target[row], classes);
+        most[row] = all.max;
+        log_sum[row] = sum;
+        row_loss[row] = good ? all.max + sum - widen(at[target[row]]) : 0.0f;
+        if (!good && target[row] != NO_TARGET) {
+            tell_bad_index(flag, tag);
+        }
+    }
+}
+
+/* factor: of one number, of the mean's gradient by how many rows count. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    compiled_loss_backward_kernel(T *dlogits, const T *logits, const int64_t *target,
+                                  const float *most, const float *log_sum, const float *factor,
+                                  size_t classes, unsigned *flag, unsigned tag) {
+    size_t row = blockIdx.x;
+    int64_t class_of_row = target[row];
+    bool counts = class_of_row != NO_TARGET;
+    float share = counts ? factor[0] : 0.0f, largest = most[row], sum = log_sum[row];
+    map_row(dlogits + row * classes, logits + row * classes, classes, [&](size_t i, float x) {
+        return (exp_of<T>(x - largest - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * share;
+    });
+    if (threadIdx.x == 0 && counts && !is_inside(class_of_row, classes)) {
+        tell_bad_index(flag, tag);
+    }
+}
+
+template <typename T>
+__global__ void quotient_kernel(float *quotient, const T *dividend, const T *divisor) {
+    quotient[0] = widen(dividend[0]) / widen(divisor[0]);
+}
+
 unsigned threads_for(size_t cols) {
     size_t threads = divide_up(divide_up(cols, 8), LANES) * LANES;
     return (unsigned)(threads < ROW_THREADS ? threads : ROW_THREADS);
@@ -384,6 +426,51 @@ KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *dlogi
         return launch(lane, "cross_entropy_backward", cross_entropy_backward_kernel<T>,
                       dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)dlogits,
                       (const T *)logits, (const T *)dloss, target, (const T *)total, lse, classes,
+                      lane->flag, lane->tag);
+    });
+}
+
+KernelCudaFault kernel_cuda_compiled_loss_forward(KernelCuda *lane, void *loss, void *total,
+                                                  KernelCudaType of_loss, float *most,
+                                                  float *log_sum, const void *logits,
+                                                  const int64_t *target, size_t rows,
+                                                  size_t classes, KernelCudaType type) {
+    void *row_loss;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (rows + 1) * sizeof(float), &row_loss));
+    if (rows && classes) {
+        KERNEL_CUDA_TRY(with_type(type, [&](auto t) {
+            using T = decltype(t);
+            return launch(lane, "compiled_loss", compiled_loss_kernel<T>, dim3((unsigned)rows),
+                          dim3(threads_for(classes)), 0, most, log_sum, (float *)row_loss,
+                          (const T *)logits, target, classes, lane->flag, lane->tag);
+        }));
+    }
+    return with_type(of_loss, [&](auto t) {
+        return mean_loss(lane, loss, total, (const float *)row_loss, target, rows, t);
+    });
+}
+
+KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogits,
+                                                   const void *logits, const int64_t *target,
+                                                   const float *most, const float *log_sum,
+                                                   const void *dloss, const void *total,
+                                                   KernelCudaType of_loss, size_t rows,
+                                                   size_t classes, KernelCudaType type) {
+    if (!rows || !classes) {
+        return NULL;
+    }
+    void *factor;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, sizeof(float), &factor));
+    KERNEL_CUDA_TRY(with_type(of_loss, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "quotient", quotient_kernel<T>, dim3(1), dim3(1), 0, (float *)factor,
+                      (const T *)dloss, (const T *)total);
+    }));
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch(lane, "compiled_loss_backward", compiled_loss_backward_kernel<T>,
+                      dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)dlogits,
+                      (const T *)logits, target, most, log_sum, (const float *)factor, classes,
                       lane->flag, lane->tag);
     });
 }

@@ -49,6 +49,23 @@ KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *dlogi
                                                    const float *lse, size_t rows, size_t classes,
                                                    KernelCudaType type);
 
+/* The same with two numbers kept a row, as a compiler has it: most[r] = the largest of the row,
+ * log_sum[r] = log(sum of exp(logits[r, c] - most[r])), both in float. Rows whose target is -100 do
+ * not count: not in total, and their gradient is 0. loss, total and dloss may have another type
+ * (of_loss) than the logits. */
+KernelCudaFault kernel_cuda_compiled_loss_forward(KernelCuda *lane, void *loss, void *total,
+                                                  KernelCudaType of_loss, float *most,
+                                                  float *log_sum, const void *logits,
+                                                  const int64_t *target, size_t rows,
+                                                  size_t classes, KernelCudaType type);
+/* dlogits = (exp(logits - most - log_sum) - [c = target]) dloss / total; may be the logits. */
+KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogits,
+                                                   const void *logits, const int64_t *target,
+                                                   const float *most, const float *log_sum,
+                                                   const void *dloss, const void *total,
+                                                   KernelCudaType of_loss, size_t rows,
+                                                   size_t classes, KernelCudaType type);
+
 #ifdef __cplusplus
 }
 #endif

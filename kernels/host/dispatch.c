@@ -122,6 +122,8 @@ DISPATCH(kernel_nll_loss_forward_f32);
 DISPATCH(kernel_nll_loss_backward_f32);
 DISPATCH(kernel_cross_entropy_forward_f32);
 DISPATCH(kernel_cross_entropy_backward_f32);
+DISPATCH(kernel_compiled_loss_forward_f32);
+DISPATCH(kernel_compiled_loss_backward_f32);
 DISPATCH(kernel_largest_f32);
 DISPATCH(kernel_sum_of_exps_f32);
 DISPATCH(kernel_pick_targets_f32);

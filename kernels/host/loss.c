@@ -182,6 +182,65 @@ KERNEL(bool, kernel_cross_entropy_backward_f32)
     return true;
 }
 
+static bool is_class(int64_t target, size_t classes) {
+    return target >= 0 && (uint64_t)target < classes;
+}
+
+KERNEL(bool, kernel_compiled_loss_forward_f32)
+(float *loss, float *total_weight, float *most, float *log_sum, const float *logits,
+ const int64_t *target, size_t rows, size_t classes, int64_t ignore_index) {
+    double total = 0.0;
+    size_t count = 0;
+
+    for (size_t r = 0; r < rows; r++) {
+        const float *row = logits + r * classes;
+        float largest = max_f32(row, classes, -INFINITY);
+        double sum = 0.0;
+
+        KERNEL_SUM(sum)
+        for (size_t i = 0; i < classes; i++) {
+            sum += (double)exp_f32(row[i] - largest);
+        }
+        most[r] = largest;
+        log_sum[r] = (float)log(sum);
+        if (target[r] == ignore_index) {
+            continue;
+        }
+        if (!is_class(target[r], classes)) {
+            return false;
+        }
+        total += (double)largest + log(sum) - (double)row[target[r]];
+        count++;
+    }
+    loss[0] = count > 0 ? (float)(total / (double)count) : NAN;
+    total_weight[0] = (float)count;
+    return true;
+}
+
+KERNEL(bool, kernel_compiled_loss_backward_f32)
+(float *dlogits, const float *logits, const float *dloss, const int64_t *target,
+ const float *total_weight, const float *most, const float *log_sum, size_t rows, size_t classes,
+ int64_t ignore_index) {
+    for (size_t r = 0; r < rows; r++) {
+        const float *x = logits + r * classes;
+        float *dx = dlogits + r * classes, largest = most[r], below = log_sum[r];
+        bool counts = target[r] != ignore_index;
+        float share = counts ? dloss[0] / total_weight[0] : 0.0f;
+
+        if (counts && !is_class(target[r], classes)) {
+            return false;
+        }
+        KERNEL_LOOP
+        for (size_t i = 0; i < classes; i++) {
+            dx[i] = exp_f32(x[i] - largest - below) * share;
+        }
+        if (counts) {
+            dx[target[r]] -= share;
+        }
+    }
+    return true;
+}
+
 /* ---- of some columns ------------------------------------------------------------------------ */
 
 KERNEL(void, kernel_largest_f32)(float *most, const float *x, size_t rows, size_t width) {

@@ -47,6 +47,20 @@ bool kernel_cross_entropy_backward_f32(float *logits, const float *dloss, const 
                                        const float *total_weight, const float *lse, size_t rows,
                                        size_t classes);
 
+/* The same with two numbers kept a row, as a compiler has it: most[r] = the largest of the row,
+ * log_sum[r] = log(sum of exp(logits[r, c] - most[r])); rows whose target is ignore_index do not
+ * count. False, with outputs undefined, if another target is no class. */
+bool kernel_compiled_loss_forward_f32(float *loss, float *total_weight, float *most, float *log_sum,
+                                      const float *logits, const int64_t *target, size_t rows,
+                                      size_t classes, int64_t ignore_index);
+
+/* dlogits = (exp(logits - most - log_sum) - [c = target]) dloss / total_weight, 0 in rows that do
+ * not count; may be the logits themselves. */
+bool kernel_compiled_loss_backward_f32(float *dlogits, const float *logits, const float *dloss,
+                                       const int64_t *target, const float *total_weight,
+                                       const float *most, const float *log_sum, size_t rows,
+                                       size_t classes, int64_t ignore_index);
+
 /* The same of logits of which each of several callers has some columns, [rows, width] from column
  * `first` on of `all`; a target below 0 does not count. Between the steps they settle on the
  * largest number and the sum of each row (maximum, sum) and on what is picked (sum).

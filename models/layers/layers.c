@@ -507,11 +507,25 @@ static bool loss_is_wide(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
 }
 
+static bool loss_is_compiled(const ModelWalk *w) {
+    bool with_network = w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
+                        w->loss != MODEL_LOSS_FP32_LOGITS && w->loss != MODEL_LOSS_METERED;
+    return w->loss == MODEL_LOSS_KERNEL || with_network;
+}
+
 static bool loss_is_one_kernel(const ModelWalk *w) {
-    bool compiled = w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
-                    w->loss != MODEL_LOSS_FP32_LOGITS;
-    return w->loss == MODEL_LOSS_METERED || w->loss == MODEL_LOSS_KERNEL || compiled ||
-           (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
+    return w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
+}
+
+/* A program of the loss alone widens the logits as it reads them, so its loss is fp32. */
+static uint32_t run_compiled_loss(const ModelWalk *w, const uint32_t *logits_and_targets,
+                                  const int64_t *dims) {
+    PlanDtype dtype = loss_is_wide(w) || w->loss == MODEL_LOSS_KERNEL ? PLAN_FP32 : w->graph->dtype;
+    uint64_t elements[] = {w->rows, w->rows, 1, 1};
+    w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
+    return 2 + plan_graph_op(w->graph, PLAN_OP_COMPILED_LOSS, logits_and_targets, 2,
+                             (PlanDtype[]){PLAN_FP32, PLAN_FP32, dtype, dtype}, elements, 4, dims,
+                             NULL);
 }
 
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
@@ -531,8 +545,10 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
         plan_graph_keep(w->graph, logits);
         return shared;
     }
+    if (loss_is_compiled(w)) {
+        return run_compiled_loss(w, (uint32_t[]){logits, targets}, dims);
+    }
     if (loss_is_one_kernel(w)) {
-        w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
         PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
         return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
                              fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);

@@ -113,6 +113,7 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b);
 /* Where q, k and v are the parts of one array's rows: their gradients in one. False likewise. */
 bool plan_attention_backward_qkv(const PlanBackward *b);
 void plan_cross_entropy_backward(const PlanBackward *b);
+void plan_compiled_loss_backward(const PlanBackward *b);
 void plan_chunked_loss_backward(const PlanBackward *b);
 /* differentiate/heads.c */
 void plan_negate_half_backward(const PlanBackward *b);

@@ -148,10 +148,10 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
     plan_run_launch(run);
-    bool has_loss = plan_graph_is_last_stage(graph);
-    if (has_loss && op->n_outputs &&
-        plan_graph_ref(run->graph, op->values + op->n_inputs) == graph->loss) {
-        plan_vector_push(&run->builder.loss_ops, id);
+    for (unsigned i = 0; i < op->n_outputs && plan_graph_is_last_stage(graph); i++) {
+        if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss) {
+            plan_vector_push(&run->builder.loss_ops, id);
+        }
     }
 }
 

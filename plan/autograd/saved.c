@@ -79,6 +79,7 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
         [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
         [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
         [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+        [PLAN_OP_COMPILED_LOSS] = {5, {2, 5, 3, 0, 1}},
         [PLAN_OP_CHUNKED_LOSS] = {2, {4, 5}},
         [PLAN_OP_MUL_ROW] = {2, {1, 0}},
         [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},

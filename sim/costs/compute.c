@@ -186,6 +186,7 @@ static const struct {
     [PLAN_OP_LOG_SOFTMAX] = {true, 2},
     [PLAN_OP_LOG_SOFTMAX_BACKWARD] = {true, 1},
     [PLAN_OP_CROSS_ENTROPY] = {false, 1},
+    [PLAN_OP_COMPILED_LOSS] = {false, 1}, /* Inductor's own kernel: the largest, then the sum */
     [PLAN_OP_NLL_LOSS] = {true, 0},
     [PLAN_OP_NLL_LOSS_BACKWARD] = {true, 0},
     [PLAN_OP_EMBEDDING] = {true, 0},

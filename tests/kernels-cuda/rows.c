@@ -357,6 +357,42 @@ static void test_cross_entropy(const DeviceCase *c) {
     }
 }
 
+/* Two numbers a row; loss and its gradient in the logits' type or in fp32. The first row does not
+ * count. */
+static void test_compiled_loss(const DeviceCase *c) {
+    DeviceCase cases[] = {*c, {.type = KERNEL_CUDA_F32}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes) * G_N_ELEMENTS(cases); s++) {
+        const DeviceCase *of_loss = &cases[s % G_N_ELEMENTS(cases)];
+        const size_t *shape = shapes[s / G_N_ELEMENTS(cases)];
+        size_t rows = shape[0], classes = shape[1], n = rows * classes;
+        g_autofree float *x = device_random(c, n, -9, 9, 1), *dx = g_new(float, n);
+        g_autofree float *most = g_new(float, rows), *below = g_new(float, rows);
+        g_autofree gint64 *target = new_targets(rows, classes);
+        target[0] = rows > 1 ? -100 : target[0];
+        float loss, total, dloss = 0.5f;
+        gint64 *t = device_put_i64(target, rows);
+        void *y = device_new(of_loss, 1), *w = device_new(of_loss, 1);
+        void *logits = device_put(c, x, n), *apart = device_new(c, n), *outputs[] = {apart, logits};
+        float *got_most = device_new_floats(rows), *got_below = device_new_floats(rows);
+        g_assert_true(kernel_compiled_loss_forward_f32(&loss, &total, most, below, x, target, rows,
+                                                       classes, -100));
+        DEVICE_OK(kernel_cuda_compiled_loss_forward(device_lane, y, w, of_loss->type, got_most,
+                                                    got_below, logits, t, rows, classes, c->type));
+        device_close_floats("largest", got_most, most, rows, 0, 0);
+        device_close_floats("logarithms", got_below, below, rows, 1e-6, 1e-6);
+        device_close("loss", of_loss, y, &loss, 1, 2e-6, 2e-6);
+        device_equal("total", of_loss, w, &total, 1);
+        g_assert_true(kernel_compiled_loss_backward_f32(dx, x, &dloss, target, &total, most, below,
+                                                        rows, classes, -100));
+        for (size_t i = 0; i < G_N_ELEMENTS(outputs); i++) { /* apart and in place */
+            DEVICE_OK(kernel_cuda_compiled_loss_backward(
+                device_lane, outputs[i], logits, t, got_most, got_below,
+                device_put(of_loss, &dloss, 1), w, of_loss->type, rows, classes, c->type));
+            device_close("dlogits", c, outputs[i], dx, n, 1e-5, 1e-6);
+        }
+    }
+}
+
 /* The op that met it first is named, and only once. */
 static void test_bad_target(void) {
     gint64 target[] = {1, 7, -100, -1};
@@ -372,6 +408,8 @@ static void test_bad_target(void) {
     kernel_cuda_tag(device_lane, 42);
     DEVICE_OK(kernel_cuda_cross_entropy_forward(device_lane, loss, total, lse, x, t, 4, 5,
                                                 KERNEL_CUDA_F32));
+    DEVICE_OK(kernel_cuda_compiled_loss_forward(device_lane, loss, total, KERNEL_CUDA_F32, lse, lse,
+                                                x, t, 4, 5, KERNEL_CUDA_F32));
     kernel_cuda_tag(device_lane, 43);
     DEVICE_OK(kernel_cuda_nll_loss_forward(device_lane, loss, total, x, t, 4, 5, KERNEL_CUDA_F32));
     g_free(device_get_bytes(loss, 1));
@@ -391,6 +429,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/loss/softmax", test_softmax);
     DEVICE_TEST("/kernels-cuda/loss/nll", test_nll_loss);
     DEVICE_TEST("/kernels-cuda/loss/cross-entropy", test_cross_entropy);
+    DEVICE_TEST("/kernels-cuda/loss/compiled", test_compiled_loss);
     DEVICE_TEST_ONCE("/kernels-cuda/loss/bad-target", test_bad_target);
 }
 

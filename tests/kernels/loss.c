@@ -155,11 +155,20 @@ static void test_maximum(void) {
     }
 }
 
+/* The second row does not count. */
+static gint64 *new_targets(const Size *size) {
+    gint64 *target = g_new(gint64, size->rows);
+    for (size_t r = 0; r < size->rows; r++) {
+        target[r] = r == 1 ? IGNORE : (gint64)((r * 5 + size->width - 1) % size->width);
+    }
+    return target;
+}
+
 static void test_cross_entropy(void) {
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
         Size size = sizes[s];
         size_t n = size.rows * size.width;
-        g_autofree gint64 *target = g_new(gint64, size.rows);
+        g_autofree gint64 *target = new_targets(&size);
         g_autofree float *x = check_random(n, -5, 5, 1);
         g_autofree float *logp = check_poisoned(n);
         g_autofree float *loss = check_poisoned(1);
@@ -169,12 +178,8 @@ static void test_cross_entropy(void) {
         g_autofree float *dx = check_poisoned(n);
         g_autofree double *wide = check_doubles(x, n);
         g_autofree double *wide_logp = NULL;
-        double want, count = 0.0;
+        double want, count = (double)size.rows - (size.rows > 1);
 
-        for (size_t r = 0; r < size.rows; r++) {
-            target[r] = r == 1 ? IGNORE : (gint64)((r * 5 + size.width - 1) % size.width);
-            count += r == 1 ? 0.0 : 1.0;
-        }
         size.target = target;
         cross_entropy(wide, &want, &size);
         kernel_log_softmax_forward_f32(logp, x, size.rows, size.width);
@@ -243,6 +248,43 @@ static void test_fused(void) {
     float logits[] = {0, 1, 2}, loss, total, lse;
     gint64 outside = 3;
     g_assert_false(kernel_cross_entropy_forward_f32(&loss, &total, &lse, logits, &outside, 1, 3));
+}
+
+/* As a compiler has it: two numbers a row, and the gradient beside the logits or over them. */
+static void test_compiled(void) {
+    for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        Size size = sizes[s];
+        size_t n = size.rows * size.width;
+        g_autofree gint64 *target = new_targets(&size);
+        g_autofree float *x = check_random(n, -5, 5, 1), *beside = check_poisoned(n);
+        g_autofree double *wide = check_doubles(x, n);
+        g_autofree float *most = check_poisoned(size.rows), *below = check_poisoned(size.rows);
+        g_autofree float *loss = check_poisoned(1), *total = check_poisoned(1);
+        float dloss = 0.7f, *gradients[] = {beside, x};
+        double want, count = (double)size.rows - (size.rows > 1);
+
+        size.target = target;
+        cross_entropy(wide, &want, &size);
+        g_assert_true(kernel_compiled_loss_forward_f32(loss, total, most, below, x, target,
+                                                       size.rows, size.width, IGNORE));
+        check_close("compiled loss", loss, &want, 1, 5e-7, 5e-7);
+        check_close("compiled loss total", total, &count, 1, 0.0, 0.0);
+        check_guard("compiled loss, largest", most, size.rows);
+        check_guard("compiled loss, logarithms", below, size.rows);
+        for (unsigned i = 0; i < G_N_ELEMENTS(gradients); i++) {
+            g_assert_true(kernel_compiled_loss_backward_f32(gradients[i], x, &dloss, target, total,
+                                                            most, below, size.rows, size.width,
+                                                            IGNORE));
+            check_gradient("compiled loss backward", gradients[i], cross_entropy, &size, wide, n,
+                           &dloss, 1, 2e-6, 1e-6);
+        }
+    }
+    float x[] = {0, 1, 2}, loss, total = 1, most, below;
+    gint64 outside = 3;
+    g_assert_false(
+        kernel_compiled_loss_forward_f32(&loss, &total, &most, &below, x, &outside, 1, 3, IGNORE));
+    g_assert_false(kernel_compiled_loss_backward_f32(x, x, &total, &outside, &total, &most, &below,
+                                                     1, 3, IGNORE));
 }
 
 /* Of columns that several have, as many each. */
@@ -363,6 +405,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/loss/maximum", test_maximum);
     g_test_add_func("/kernels/loss/cross-entropy", test_cross_entropy);
     g_test_add_func("/kernels/loss/cross-entropy in one kernel", test_fused);
+    g_test_add_func("/kernels/loss/cross-entropy as a compiler has it", test_compiled);
     g_test_add_func("/kernels/loss/targets", test_targets);
     g_test_add_func("/kernels/loss/cross-entropy of columns that several have", test_shared);
     return g_test_run();

@@ -523,7 +523,7 @@ static void metered(void) {
     g_assert_cmpuint(count_ops(graph, trained, all, PLAN_OP_CAST), ==, 2);
 }
 
-/* A loss compiled by itself: its copy of the logits in fp32 is never there. */
+/* A loss compiled by itself: its copy of the logits in fp32 is never there, and it is in fp32. */
 static void loss_in_one_kernel(void) {
     const char *text = "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=12\nvocab=4\n"
                        "seq=4\nloss=kernel\nloss_at=loop\n";
@@ -534,7 +534,10 @@ static void loss_in_one_kernel(void) {
                           .kernels = is_fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
         uint32_t all = graph->steps->len, tables = 2;
-        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CROSS_ENTROPY), ==, 1);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_COMPILED_LOSS), ==, 1);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CROSS_ENTROPY), ==, 0);
+        g_assert_cmpint(plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype, ==,
+                        PLAN_FP32);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_LOG_SOFTMAX), ==, 0);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==, tables);
     }

@@ -90,7 +90,7 @@ static void around_blocks(void) {
         g_autoptr(Plan) plan = test_plan(LLAMA_TOY, cases[i].words);
         TestCounts counts = test_count_steady(plan);
         g_assert_cmpuint(counts.n[PLAN_OP_MUL_ROW], ==, cases[i].products);
-        g_assert_cmpuint(counts.n[PLAN_OP_CROSS_ENTROPY], ==, cases[i].losses);
+        g_assert_cmpuint(counts.n[PLAN_OP_COMPILED_LOSS], ==, cases[i].losses);
     }
 }
 

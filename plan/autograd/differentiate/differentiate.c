@@ -580,6 +580,9 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_CROSS_ENTROPY:
         plan_cross_entropy_backward(b);
         return;
+    case PLAN_OP_COMPILED_LOSS:
+        plan_compiled_loss_backward(b);
+        return;
     case PLAN_OP_CHUNKED_LOSS:
         plan_chunked_loss_backward(b);
         return;

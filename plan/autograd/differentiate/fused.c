@@ -224,13 +224,16 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
     return true;
 }
 
-/* The logits' gradient is written over the logits, unless metrics read them later or they are what
- * a compiled program was given, which it may not write over: then there are two of their size. */
+/* Written over the logits or beside them: then there are two of their size. */
+static PlanTensor gradient_of_logits(const PlanBackward *b, bool in_place) {
+    return in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
+                    : like_input(b, 0, "dlogits");
+}
+
+/* In place, unless metrics read the logits later. */
 void plan_cross_entropy_backward(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
-    bool in_place = graph->n_train_steps == graph->steps->len && !graph->loss_apart;
-    b->dx[0] = in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
-                        : like_input(b, 0, "dlogits");
+    b->dx[0] = gradient_of_logits(b, graph->n_train_steps == graph->steps->len);
     begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
@@ -239,6 +242,22 @@ void plan_cross_entropy_backward(const PlanBackward *b) {
     value_operand(b, 0);
     operand(b, b->dx[0]);
     launch(b);
+}
+
+/* In place, unless the logits are what the program was given, which it may not write over. It lets
+ * go of what forward kept before it does of the gradient that it is called with. */
+void plan_compiled_loss_backward(const PlanBackward *b) {
+    b->dx[0] = gradient_of_logits(b, !b->run->graph->loss_apart);
+    begin(b, PLAN_OP_COMPILED_LOSS_BACKWARD, dims(b), NULL);
+    operand(b, b->dy[2]); /* of the loss */
+    value_operand(b, 1);
+    value_operand(b, 0);
+    value_operand(b, 2);
+    value_operand(b, 3);
+    value_operand(b, 5);
+    operand(b, b->dx[0]);
+    launch(b);
+    plan_run_drop_saved(b->run, b->node);
 }
 
 static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
