@@ -88,10 +88,10 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
 
 /* Every other dim counts something. */
 static bool may_be_zero(const char *dim) {
-    static const char *const names[] = {"causal", "parameter", "bound", "rank_stride", "offset",
-                                        "pass",   "back",      "apart", "from",        "stream",
-                                        "slot",   "to",        "place", "norm",        "peer",
-                                        "ahead",  "backward",  "call",  NULL};
+    static const char *const names[] = {"causal", "parameter", "bound",    "rank_stride", "offset",
+                                        "pass",   "back",      "apart",    "from",        "stream",
+                                        "scaled", "slot",      "to",       "place",       "norm",
+                                        "peer",   "ahead",     "backward", "call",        NULL};
     return is_among(dim, names) || g_str_has_suffix(dim, "_layout");
 }
 

@@ -164,6 +164,33 @@ static double attention_ns(const ModelCluster *cluster, const PlanRole *role, co
     return sim_attention_ns(cluster, &attention);
 }
 
+/* By rows dx comes without its scales, and the kernel that reads it works out both of each number:
+ * a quotient in fp64, its logarithm rounded down, a power of two and two more quotients. That is 76
+ * instructions a number, and 95 for each of the ranks that a kernel works it out for before it
+ * takes one: what Triton 3.7 makes for compute capability 9.0 of Inductor's kernels (PyTorch 2.13,
+ * torchao 0.18; Llama 3 8B shared by 8), without the quotients' slow branches. */
+#define SCALE_INSTRUCTIONS        76
+#define JOINED_SCALE_INSTRUCTIONS 95
+/* What such a kernel moves meanwhile, in bytes a number: half of a sum of two; its sum with another
+ * and the copy behind that. */
+#define SCALED_BYTES        3
+#define JOINED_SCALED_BYTES 10
+
+/* A core does an instruction where it could multiply and add; how much of that they reach is what
+ * products in fp32 do, which are nothing else. */
+static double scales_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
+    if (op->kind != PLAN_OP_FLOAT8_LINEAR_DX || dims[3] == 0) {
+        return 0;
+    }
+    double n = (double)dims[0] * (double)dims[2], times = (double)dims[3];
+    bool is_joined = times > 1;
+    double reached = cluster->matmul_fp32_efficiency > 0 ? cluster->matmul_fp32_efficiency : 1;
+    double instructions_a_ns = model_cluster_peak_flops(cluster, PLAN_FP32) / 2e9 * reached;
+    double each = is_joined ? JOINED_SCALE_INSTRUCTIONS : SCALE_INSTRUCTIONS;
+    double bytes = n * (is_joined ? JOINED_SCALED_BYTES : SCALED_BYTES);
+    return fmax(0, n * times * each / instructions_a_ns - sim_traffic_ns(cluster, bytes));
+}
+
 /* ---- kernels that move bytes ---------------------------------------------------------------- */
 
 /* Kinds that do more than move their operands once; a kind without a row does just that. */
@@ -296,7 +323,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     }
     double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (op_class == PLAN_CLASS_MATMUL) {
-        flops_ns += apart_ns(cluster, op, dims, element_bytes);
+        flops_ns += apart_ns(cluster, op, dims, element_bytes) + scales_ns(cluster, op, dims);
     }
     double bytes = work.bytes + reread_bytes(cluster, op->kind, dims, element_bytes);
     *ret_cost = (SimComputeCost){

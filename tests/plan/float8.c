@@ -58,6 +58,30 @@ static void how_often(void) {
     assert_counts(rows, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_UNSCALE, LAYERS);
 }
 
+/* How often kernels work out the scales of numbers of dx, which products by rows leave to them. */
+static int64_t n_scaled(const char *words) {
+    g_autoptr(Plan) plan = test_plan(TOY(96), words);
+    const PlanRole *role = &plan->roles[0];
+    int64_t n = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
+        bool is_op = instr->kind == PLAN_LAUNCH;
+        const PlanOp *op = is_op ? &role->ops[instr->arg] : NULL;
+        n += is_op && op->kind == PLAN_OP_FLOAT8_LINEAR_DX ? plan_op_dims(role, op)[3] : 0;
+    }
+    return n;
+}
+
+/* Once, but for the gradients of tokens that two ranks shared: of several sequences the kernel that
+ * puts them in order adds q's to the sum of k's and v's, and works it out for either rank. */
+static void scaled_behind(void) {
+    g_assert_cmpint(n_scaled(WORDS "tensorwise micro_batch=2"), ==, 0);
+    g_assert_cmpint(n_scaled(WORDS "rowwise micro_batch=2"), ==, BLOCKS * LAYERS);
+    g_assert_cmpint(n_scaled(WORDS "tensorwise tensor=2 micro_batch=2"), ==, 0);
+    g_assert_cmpint(n_scaled(WORDS "rowwise tensor=2 micro_batch=1"), ==, BLOCKS * LAYERS);
+    g_assert_cmpint(n_scaled(WORDS "rowwise tensor=2 micro_batch=2"), ==, BLOCKS * (LAYERS + 1));
+}
+
 /* What is recomputed stops short of the last layer, and casts weights for backward. */
 static void computed_again(void) {
     g_autoptr(Plan) plan = test_plan(TOY(96), WORDS "tensorwise checkpointing=full");
@@ -335,6 +359,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/float8/which layers", which);
     g_test_add_func("/plan/float8/how often is cast", how_often);
+    g_test_add_func("/plan/float8/scaled behind a product", scaled_behind);
     g_test_add_func("/plan/float8/computed again", computed_again);
     g_test_add_func("/plan/float8/no cast is kept", no_cast_is_kept);
     g_test_add_func("/plan/float8/gathered", gathered);

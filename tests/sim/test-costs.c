@@ -275,6 +275,35 @@ static void test_products_in_float8(void) {
     g_assert_cmpint(time_of(low, buffers, &cluster), ==, 2 * 2097152 + 8388608 + 2 * 4);
 }
 
+/* Behind a gradient's product by rows a kernel works out scales, 76 instructions a number at half a
+ * TFLOP/s' worth of cores, or 95 for each of two ranks, as far as that outlasts what it moves. */
+static void test_scales_behind_products(void) {
+    static const char buffers[] = "b4 2097152 e4m3 temporary/op compute - cfst dy\n"
+                                  "b5 2097152 e4m3 temporary/op compute - cfst w\n"
+                                  "b6 4 fp32 temporary/op compute - cfst scale\n"
+                                  "b7 4194304 bf16 temporary/op compute - cfst dx\n";
+#define SCALED(times)                                                                              \
+    "launch compute float8_linear_dx m=2048 n=1024 k=1024 scaled=" #times                          \
+    " dy8=b4 dy_scale=b6 w8=b5 w_scale=b6 dx=b7\n"
+    const double numbers = 2048 * 1024;
+    ModelCluster cluster = toy_cluster;
+    cluster.device_memory_gb_per_s = 1e9;
+    cluster.device_matmul_fp8_tflops = 1e9;
+    cluster.device_matmul_fp32_tflops = 1;
+    g_assert_cmpint(time_of(SCALED(0), buffers, &cluster), <=, 1);
+    SimTime once = time_of(SCALED(1), buffers, &cluster);
+    g_assert_cmpfloat_with_epsilon((double)once, numbers * 76 / 500, 2);
+    SimTime twice = time_of(SCALED(2), buffers, &cluster);
+    g_assert_cmpfloat_with_epsilon((double)twice, numbers * 2 * 95 / 500, 2);
+    cluster.matmul_fp32_efficiency = 0.5;
+    g_assert_cmpfloat_with_epsilon((double)time_of(SCALED(1), buffers, &cluster), 2 * (double)once,
+                                   4);
+    cluster.matmul_fp32_efficiency = 0;
+    cluster.device_memory_gb_per_s = 1; /* bytes decide, and hide what is worked out */
+    g_assert_cmpint(time_of(SCALED(1), buffers, &cluster), ==,
+                    time_of(SCALED(0), buffers, &cluster));
+}
+
 static SimOpCosts *costs_of(const Plan *plan, const ModelCluster *cluster) {
     SimNetworkPath paths[SIM_N_PATHS] = {0};
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
@@ -324,6 +353,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/norms", test_norms_as_published);
     g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
     g_test_add_func("/sim/costs/float8", test_products_in_float8);
+    g_test_add_func("/sim/costs/scales behind float8", test_scales_behind_products);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     g_test_add_func("/sim/costs/copies", test_copies_cost_the_same);
     return g_test_run();

@@ -51,7 +51,7 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8
                                             plan_graph_ref(run->graph, op->values + op->n_inputs));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
     plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), run->float8.cast,
-                         run->float8.scale, w8, w_scale, made);
+                         run->float8.scale, w8, w_scale, made, 0);
     return made;
 }
 
@@ -178,8 +178,9 @@ static Weight weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *
 static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Gradient *g) {
     Weight w = weight_for_dx(b, d);
     b->dx[0] = like_input(b, 0, "dx");
+    int64_t scaled = plan_float8_by_rows(b->run);
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, g->as_is, g->as_is_scale,
-                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0]);
+                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0], scaled);
     plan_run_unref(b->run, w.numbers);
     plan_run_unref(b->run, w.scale);
 }
@@ -265,7 +266,7 @@ void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor tu
     PlanTensor x8 = b->run->float8.cast, x_scale = b->run->float8.scale;
     b->dx[1] = like_input(b, 1, "dw");
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, turned, turned_scale,
-                         plan_run_operand_of(b->run, x8), x_scale, b->dx[1]);
+                         plan_run_operand_of(b->run, x8), x_scale, b->dx[1], 0);
     if (plan_float8_by_rows(b->run)) {
         plan_float8_begin(b->run, PLAN_OP_FLOAT8_UNSCALE, (int64_t[]){d->n, d->k});
         plan_run_operand(b->run, turned_scale);

@@ -174,7 +174,7 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x,
                                             plan_graph_ref(run->graph, op->values + RESULT));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
     plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->numbers, x->scale,
-                         plan_run_operand_of(run, w->numbers), w->scale, made);
+                         plan_run_operand_of(run, w->numbers), w->scale, made, 0);
     return made;
 }
 
@@ -432,11 +432,48 @@ static Cast weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d)
     return w;
 }
 
+/* Of the gather before it. */
+static int64_t sequences_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    while (op-- > plan_graph_at(graph->ops, PlanGraphOp, 0)) {
+        if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_GATHER) {
+            return plan_graph_at(graph->dims, int64_t, op->dims)[0];
+        }
+    }
+    return 1;
+}
+
+/* How many layers take the input that this one takes first. */
+static unsigned n_of_input(const PlanGraph *graph, const PlanGraphOp *op) {
+    unsigned n = 1;
+    for (; plan_graph_float8_linear_of(graph, op)->again; n++) {
+        do {
+            op++;
+        } while ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR);
+    }
+    return n;
+}
+
+/* A compiler makes a sum of dx in the kernel that reads it unless it would load more than four
+ * numbers for each (realize_reads_threshold; a product and its two scales are three, two such
+ * products six). So of an odd number of layers the last is multiplied by its scales in the kernel
+ * that puts the tokens in the order of ranks, where there are several sequences; and that one works
+ * out what it gives to each of the ranks, up to eight (max_pointwise_cat_inputs), and takes one. */
+static int64_t times_scaled(const PlanBackward *b) {
+    const PlanGraph *graph = b->run->graph;
+    if (!plan_float8_by_rows(b->run)) {
+        return 0;
+    }
+    bool is_last = takes_gathered(graph, b->op) && plan_float8_is_first_of_input(b->run, b->op);
+    bool is_joined = is_last && n_of_input(graph, b->op) % 2 == 1 && graph->tensor <= 8;
+    return is_joined && sequences_of(graph, b->op) > 1 ? (int64_t)graph->tensor : 1;
+}
+
 static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Cast *dy) {
     Cast w = weight_for_dx(b, d);
     b->dx[0] = plan_run_new_tensor(b->run, input(b, INPUT)->elements, b->run->graph->dtype, "dx");
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, dy->numbers, dy->scale,
-                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0]);
+                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0],
+                         times_scaled(b));
     drop(b->run, &w);
 }
 

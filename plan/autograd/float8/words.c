@@ -156,8 +156,8 @@ PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, u
 
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
                           PlanTensor a, PlanTensor a_scale, PlanOperand b, PlanTensor b_scale,
-                          PlanTensor made) {
-    plan_float8_begin(run, kind, (int64_t[]){d->m, d->n, d->k});
+                          PlanTensor made, int64_t scaled) {
+    plan_float8_begin(run, kind, (int64_t[]){d->m, d->n, d->k, scaled});
     plan_run_operand(run, a);
     plan_run_operand(run, a_scale);
     plan_float8_operand(run, b);

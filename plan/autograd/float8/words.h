@@ -58,9 +58,11 @@ PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, u
 PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype);
 /* What a product divides by is found of the n scales. */
 PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand scale, uint64_t n);
+/* Of dx, how often the kernel that reads it works out the scales of each of its numbers: by rows
+ * it has them all behind it. */
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
                           PlanTensor a, PlanTensor a_scale, PlanOperand b, PlanTensor b_scale,
-                          PlanTensor made);
+                          PlanTensor made, int64_t scaled);
 
 bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned);
 void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,

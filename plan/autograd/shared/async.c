@@ -86,7 +86,7 @@ static void operand_at(PlanRun *run, PlanOperand at) {
 
 static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, PlanTensor made,
                      uint8_t lane) {
-    int64_t dims[] = {p->m / (int64_t)run->graph->tensor, p->n, p->k};
+    int64_t dims[] = {p->m / (int64_t)run->graph->tensor, p->n, p->k, 0};
     plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_NONE, dims, NULL);
     plan_run_operand(run, a);
     if (plan_op_is_float8_product(p->kind)) {
