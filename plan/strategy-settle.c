@@ -613,7 +613,10 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
         return "is planned without layers that ranks share; set tensor=1";
     }
     if (plan_strategy_shard_ranks(s) % s->expert) {
-        return "needs ranks, of each copy, that it divides; change one of them";
+        return s->pipeline > 1 ? "does not divide the ranks that a stage has for each copy of its "
+                                 "layers (ranks by pipeline); set a lower one, more ranks or a "
+                                 "lower pipeline"
+                               : "needs ranks, of each copy, that it divides; change one of them";
     }
     if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
         return "is planned with a unit for each block, one for its experts and one for the rest; "

@@ -195,6 +195,20 @@ static void print_spending(const CliPredictReport *report) {
     }
 }
 
+/* Of several axes that go over the same links at once: with the first of them. */
+static SimTime share_ns(const SimPrediction *prediction, unsigned share) {
+    SimTime ns = 0;
+    for (unsigned other = 0; other < SIM_N_SHARES; other++) {
+        bool is_same = prediction->shares_ns[other] &&
+                       g_str_equal(prediction->share_names[other], prediction->share_names[share]);
+        if (is_same && other < share) {
+            return 0;
+        }
+        ns += is_same ? prediction->shares_ns[other] : 0;
+    }
+    return ns;
+}
+
 static void print_time(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = (SimTime)cli_mean_step_ns(prediction);
@@ -227,14 +241,15 @@ static void print_time(const CliPredictReport *report) {
             gives_back ? ", which gives memory back and asks for it again (retries)" : "");
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        if (prediction->shares_ns[share]) {
+        SimTime ns = prediction->shares_ns[share] ? share_ns(prediction, share) : 0;
+        if (ns) {
             bool in_bubbles =
                 share == SIM_SHARE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;
             const char *idle = in_bubbles                   ? "idle, in "
                                : share >= SIM_SHARE_NETWORK ? "idle, waits for "
                                                             : "";
             g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
-            print_time_row(name, prediction->shares_ns[share], mean);
+            print_time_row(name, ns, mean);
             if (in_bubbles) {
                 print_time_row("  the schedule's own, were stages even",
                                (SimTime)cli_predict_schedule_bubble_ns(report), mean);

@@ -246,6 +246,9 @@ static bool read_named_network(Case *c, const char *name, const char *program, G
         c->network = model_network_read_file(path, error);
         say(c, "network", "its file alone");
     }
+    if (c->network && c->network->family == &model_llama) { /* angles, for as many as there are */
+        c->network->seq = MAX(c->network->seq, c->strategy.seq);
+    }
     return c->network != NULL;
 }
 

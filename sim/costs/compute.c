@@ -76,7 +76,10 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
 
 /* Heads of v are not as long as those of q: no flash kernel takes them. In 16 bits GPUs of compute
  * capability 9.0, and DeepSeek's own lengths those of 10, have cuDNN's (models/families/latent.c),
- * whose rate is taken to be the flash kernel's; others have the memory-efficient one. */
+ * whose rate is the cluster's; others have the memory-efficient one, at the same half, which
+ * nobody measured for such heads: on an A100-80GB NVIDIA's own kernels reach 118 TFLOP/s forward
+ * (cuDNN 9.27) and 69 backward (cudnn-frontend 1.31's open one; of DeepSeek's, 4096 tokens, causal:
+ * NVIDIA/cudnn-frontend@a0312ccb, benchmark/attention_training), for 99 and 82 here. */
 static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
     double capability = cluster->device_compute_capability;
     bool is_deepseeks = dims[4] == 192 && dims[5] == 128;
@@ -152,6 +155,14 @@ double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
     return sim_attention_rows(&attention);
 }
 
+/* 0: the flash kernel's. */
+static double latent_share(const ModelCluster *cluster, PlanOpKind kind) {
+    return kind == PLAN_OP_LATENT_ATTENTION ? cluster->attention_latent_efficiency
+           : kind == PLAN_OP_LATENT_ATTENTION_BACKWARD
+               ? cluster->attention_latent_backward_efficiency
+               : 0;
+}
+
 static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                            const PlanOpWork *work, double peak) {
     SimAttention attention = attention_of(role, op);
@@ -160,6 +171,7 @@ static double attention_ns(const ModelCluster *cluster, const PlanRole *role, co
     set_order(&attention, role, op);
     attention.flops = work->flops;
     attention.bytes = work->bytes;
+    attention.share = is_slow ? 0 : latent_share(cluster, (PlanOpKind)op->kind);
     attention.peak_flops = is_slow && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
     return sim_attention_ns(cluster, &attention);
 }

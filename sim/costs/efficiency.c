@@ -104,7 +104,8 @@ double sim_attention_rows(const SimAttention *attention) {
 }
 
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention) {
-    double share = model_cluster_attention_efficiency(cluster, attention->backward);
+    double of_flash = model_cluster_attention_efficiency(cluster, attention->backward);
+    double share = attention->share > 0 ? attention->share : of_flash;
     double ns = attention->flops / (attention->peak_flops * share) * 1e9;
     if (cluster->device_sms > 0 && attention->ordered) {
         ns = cluster->attention_start_us * 1e3 + sim_attention_ordered_ns(cluster, attention, ns);

@@ -33,6 +33,7 @@ typedef struct {
     bool causal, backward;
     double flops, bytes; /* in all */
     double peak_flops;
+    double share; /* of that, which its kernel reaches; 0: as flash of the cluster */
     bool ordered; /* backward by the flash kernel, dq added up in one order */
     bool fills;   /* and what it adds up in is filled before it is set to zero */
     double head_dim;

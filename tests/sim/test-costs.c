@@ -304,6 +304,43 @@ static void test_scales_behind_products(void) {
                     time_of(SCALED(0), buffers, &cluster));
 }
 
+/* DeepSeek's heads, 128 of them, 2 sequences of 4096 tokens, causal: what the numbers of
+ * dgx-h100.ini were taken from, in milliseconds; half of flash's rate where cuDNN has no kernel. */
+static void test_latent_attention_as_published(void) {
+    static const char buffers[] = "b4 402653184 bf16 temporary/op compute - cfst q\n"
+                                  "b5 402653184 bf16 temporary/op compute - cfst k\n"
+                                  "b6 268435456 bf16 temporary/op compute - cfst v\n"
+                                  "b7 268435456 bf16 temporary/op compute - cfst o\n"
+                                  "b8 4194304 fp32 temporary/op compute - cfst lse\n"
+                                  "b9 402653184 bf16 temporary/op compute - cfst dq\n"
+                                  "b10 402653184 bf16 temporary/op compute - cfst dk\n"
+                                  "b11 268435456 bf16 temporary/op compute - cfst dv\n"
+                                  "b12 268435456 bf16 temporary/op compute - cfst dy\n"
+                                  "b13 8 int64 temporary/op compute - cfst seed\n"
+                                  "b14 8 int64 temporary/op compute - cfst offset\n";
+#define DIMS                                                                                       \
+    "batch=2 heads=128 kv_heads=128 seq=4096 head_dim=192 v_dim=128 v_row=128 lse_stride=4096 "    \
+    "causal=1 from=0 scale=0.1 "
+    static const char forward[] =
+        "launch compute latent_attention " DIMS "q=b4 k=b5 v=b6 o=b7 lse=b8 seed=b13 offset=b14\n";
+    static const char backward[] = "launch compute latent_attention_backward " DIMS
+                                   "dy=b12 q=b4 k=b5 v=b6 o=b7 lse=b8 dq=b9 dk=b10 dv=b11\n";
+#undef DIMS
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path =
+        g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), "dgx-h100.ini", NULL);
+    g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
+    g_assert_no_error(error);
+    double ms = (double)time_of(forward, buffers, cluster) / 1e6;
+    double back = (double)time_of(backward, buffers, cluster) / 1e6;
+    g_test_message("forward %.3f ms of 2.248, backward %.3f ms of 7.293", ms, back);
+    g_assert_cmpfloat(fabs(ms / 2.248 - 1), <, 0.03);
+    g_assert_cmpfloat(fabs(back / 7.293 - 1), <, 0.03);
+    cluster->device_compute_capability = 80;
+    double slow = (double)time_of(forward, buffers, cluster) / 1e6;
+    g_assert_cmpfloat(slow, >, 3 * ms); /* 0.62 and half of 0.4 */
+}
+
 static SimOpCosts *costs_of(const Plan *plan, const ModelCluster *cluster) {
     SimNetworkPath paths[SIM_N_PATHS] = {0};
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
@@ -354,6 +391,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
     g_test_add_func("/sim/costs/float8", test_products_in_float8);
     g_test_add_func("/sim/costs/scales behind float8", test_scales_behind_products);
+    g_test_add_func("/sim/costs/latent attention", test_latent_attention_as_published);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     g_test_add_func("/sim/costs/copies", test_copies_cost_the_same);
     return g_test_run();
