@@ -191,7 +191,9 @@ static PlanTracedTarget target_of(const PlanRun *run, PlanEdge edge) {
                            : PLAN_NONE};
 }
 
-static void pass_to_nodes(PlanRun *run, const PlanNode *node, const PlanTensor *gradients,
+/* held: the list holds them to the end, but for a slot's first, which is moved there; what is added
+ * to that is not. */
+static void pass_to_nodes(PlanRun *run, const PlanNode *node, PlanTensor *gradients, bool held,
                           GArray *heap) {
     for (uint32_t i = 0; i < node->n_edges; i++) {
         PlanEdge edge = run->tape.edges.items[node->edges + i];
@@ -199,8 +201,13 @@ static void pass_to_nodes(PlanRun *run, const PlanNode *node, const PlanTensor *
             continue;
         }
         PlanNode *next = &run->tape.nodes.items[edge.node];
-        add_into(run, target_of(run, edge), &run->tape.slots.items[next->slots + edge.slot],
-                 gradients[i]);
+        PlanTensor *slot = &run->tape.slots.items[next->slots + edge.slot];
+        bool is_moved = held && slot->storage == PLAN_NONE;
+        add_into(run, target_of(run, edge), slot, gradients[i]);
+        if (is_moved) {
+            plan_run_unref(run, gradients[i]);
+            gradients[i] = PLAN_NO_TENSOR;
+        }
         if (--next->n_dependencies == 0) {
             heap_push(heap, edge.node);
         }
@@ -228,7 +235,7 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
 /* A linear layer's weight is transposed by a node of its own, so its bias comes first; and with a
  * bias its input is reshaped by a node of its own too, which comes after both. So does a norm's
  * input where ranks share layers, which a node of its own makes a DTensor of. */
-static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradients, GArray *heap) {
+static void pass_on(PlanRun *run, const PlanNode *node, PlanTensor *gradients, GArray *heap) {
     const PlanGraphOp *op = op_of(run, node);
     bool is_linear = op && op->kind < PLAN_N_OP_KINDS && plan_op_is_linear((PlanOpKind)op->kind);
     bool has_bias = is_linear && plan_graph_ref(run->graph, op->values + 2) != PLAN_NONE;
@@ -239,7 +246,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
     bool input_is_last =
         has_bias || (op && op->kind == PLAN_OP_RMSNORM && plan_graph_cuts_tokens(run->graph));
     if (!input_is_last) {
-        pass_to_nodes(run, node, gradients, heap);
+        pass_to_nodes(run, node, gradients, true, heap);
     }
     uint32_t n_complete = pass_to_parameters(run, node, gradients, complete);
     for (uint32_t i = 0; i < node->n_edges; i++) {
@@ -249,7 +256,7 @@ static void pass_on(PlanRun *run, const PlanNode *node, const PlanTensor *gradie
         take(run, complete[is_linear ? n_complete - 1 - i : i]);
     }
     if (input_is_last) {
-        pass_to_nodes(run, node, gradients, heap);
+        pass_to_nodes(run, node, gradients, false, heap);
     }
 }
 

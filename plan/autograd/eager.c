@@ -165,10 +165,23 @@ static bool wants_gradient(const PlanRun *run, uint32_t value) {
     return plan_graph_wants_gradient(run->graph, value);
 }
 
+/* Of a value that a unit was given twice who reads it first has the first, others the next. */
+static void turn_to_next(PlanRun *run, uint32_t value) {
+    for (uint32_t i = run->aliases.len; i-- > 0;) {
+        PlanAlias *alias = &run->aliases.items[i];
+        if (alias->value == value && alias->next.node != PLAN_NONE) {
+            run->tape.producer_of_value[value] = alias->next;
+            alias->next = (PlanEdge){PLAN_NONE, PLAN_NONE};
+            return;
+        }
+    }
+}
+
 static void add_edge(PlanRun *run, PlanNode *node, uint32_t value) {
     PlanEdge edge = {PLAN_NONE, PLAN_NONE};
     if (wants_gradient(run, value)) {
         edge = producer_of(run, value);
+        turn_to_next(run, value);
         if (edge.node == PLAN_NONE) {
             run->tape.n_contributions[edge.slot]++;
         } else {
@@ -314,17 +327,18 @@ void plan_run_split_flat(PlanRun *run, uint32_t unit) {
 }
 
 /* A unit's arguments pass through an identity whose backward is the unit's post_backward: it runs
- * when their gradients are complete. Inside the unit, they are the identity's outputs. */
+ * when their gradients are complete. Inside the unit, they are the identity's outputs. A unit that
+ * leaves all its parameters to those inside of it has none. */
 static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     PlanNode node = {
         .op = PLAN_NONE, .unit = unit, .edges = run->tape.edges.len, .checkpoint = PLAN_NONE};
     uint32_t n_aliases = run->aliases.len;
-    for (uint32_t i = 0; i < step->n_values; i++) {
+    for (uint32_t i = 0; i < step->n_values && run->units[unit].parameters->len; i++) {
         uint32_t value = plan_graph_ref(run->graph, step->values + i);
         if (wants_gradient(run, value)) {
-            PlanAlias alias = {value, run->tape.producer_of_value[value]};
+            PlanAlias alias = {.value = value, .next = {PLAN_NONE, PLAN_NONE}};
+            add_edge(run, &node, value); /* which a unit around this one may have twice, too */
             plan_vector_push(&run->aliases, alias);
-            add_edge(run, &node, value);
             node.n_slots++;
         }
     }
@@ -333,8 +347,14 @@ static void enter_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit) {
     }
     uint32_t id = add_node(run, node);
     for (uint32_t i = 0; i < node.n_slots; i++) {
-        const PlanAlias *alias = &run->aliases.items[n_aliases + i];
-        run->tape.producer_of_value[alias->value] = (PlanEdge){id, i};
+        PlanAlias *alias = &run->aliases.items[n_aliases + i];
+        alias->producer = run->tape.producer_of_value[alias->value];
+    }
+    for (uint32_t i = node.n_slots; i-- > 0;) {
+        PlanAlias *alias = &run->aliases.items[n_aliases + i];
+        PlanEdge *producer = &run->tape.producer_of_value[alias->value];
+        alias->next = producer->node == id ? *producer : alias->next;
+        *producer = (PlanEdge){id, i};
     }
 }
 

@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
     uint32_t value;
     PlanEdge producer;
+    PlanEdge next; /* the same value, given once more; node PLAN_NONE: not, or no longer */
 } PlanAlias;
 
 enum {

@@ -97,6 +97,9 @@ static void prefetch_forward(PlanRun *run, uint32_t u) {
 /* In backward what was gathered goes at once. */
 static void make_whole_now(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
+    if (!has_parameters(run, u)) {
+        return;
+    }
     plan_fsdp2_unshard(run, u);
     if (!f->units[u].unsharded) {
         plan_fsdp2_copy_out(run, u);
@@ -127,6 +130,9 @@ static void pre_forward_again(PlanRun *run, uint32_t u) {
         plan_fsdp2_gather_lanes_wait(run, event);
         f->again = u;
     }
+    if (!has_parameters(run, u)) {
+        return;
+    }
     plan_fsdp2_unshard(run, u);
     if (!f->units[u].unsharded) {
         take_turns(run, u);
@@ -135,11 +141,11 @@ static void pre_forward_again(PlanRun *run, uint32_t u) {
 
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (!has_parameters(run, u)) {
-        return;
-    }
     if (run->builder.phase == PLAN_PHASE_RECOMPUTE) {
         f->units[u].in_backward ? make_whole_now(run, u) : pre_forward_again(run, u);
+        return;
+    }
+    if (!has_parameters(run, u)) {
         return;
     }
     if (f->units[u].unsharded) { /* since another microbatch */
@@ -226,12 +232,11 @@ static void prefetch(PlanRun *run, uint32_t u) {
 
 static void pre_backward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (!has_parameters(run, u)) {
-        return;
-    }
     f->units[u].in_backward = true;
     make_whole_now(run, u);
-    prefetch(run, u);
+    if (has_parameters(run, u)) {
+        prefetch(run, u);
+    }
 }
 
 static void gradient_ready(PlanRun *run, uint32_t p) {
