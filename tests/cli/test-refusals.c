@@ -87,6 +87,12 @@ static void full_disk(void) {
     }
 }
 
+/* A trace that finds no room does not take the prediction with it. */
+static void full_disk_for_a_trace(void) {
+    expect("predict gpt-toy --cluster this-machine --trace /dev/full", 1,
+           "trains well: ", "/dev/full: cannot be written: No space left on device");
+}
+
 /* "-o -" is standard output, which then has the file alone; elsewhere it is refused, and no file
  * gets that name. */
 static void standard_output(void) {
@@ -441,6 +447,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/messages are one line", messages_are_one_line);
     g_test_add_func("/cli/refusals/inputs are spared", inputs_are_spared);
     g_test_add_func("/cli/refusals/full disk", full_disk);
+    g_test_add_func("/cli/refusals/full disk for a trace", full_disk_for_a_trace);
     g_test_add_func("/cli/refusals/standard output", standard_output);
     g_test_add_func("/cli/refusals/bad networks", bad_networks);
     g_test_add_func("/cli/refusals/endless files", endless_files);
