@@ -36,6 +36,9 @@ struct _ExecDevice {
     void (*explain)(const ExecPlay *play, GString *text);
     /* What carries its collectives. NULL: the ExecComm itself. */
     const char *(*between)(const ExecPlay *play);
+    /* Why attention was computed more slowly than it can be there. NULL, also of the hook: it was
+     * not. */
+    const char *(*attention_refused)(const ExecPlay *play);
 };
 
 extern const ExecDevice exec_host; /* CPU cores: exec/host/device.c */

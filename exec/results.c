@@ -140,6 +140,10 @@ static const char *between(const ExecResults *results, const ExecPlay *play) {
     return play->device->between ? play->device->between(play) : results->comm->name;
 }
 
+static const char *attention_refused(const ExecPlay *play) {
+    return play->device->attention_refused ? play->device->attention_refused(play) : NULL;
+}
+
 static void add_of_steps(JsonBuilder *json, const ExecResults *results, const char *key,
                          const double *values) {
     trace_json_begin_array(json, key);
@@ -193,6 +197,9 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     }
     if (results->comm->world > 1 && !results->comm->rehearsed) {
         printf("between    %s\n", between(results, play));
+    }
+    if (attention_refused(play)) {
+        printf("attention  by own kernels, without tensor cores: %s\n", attention_refused(play));
     }
     printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
            (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);

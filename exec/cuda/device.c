@@ -520,7 +520,8 @@ static const char *attention_by(const ExecCuda *cuda) {
 }
 
 /* Why one of a lane's shapes was not cuDNN's, which has tensor cores; NULL: none was refused. */
-static const char *attention_refused(const ExecCuda *cuda) {
+static const char *attention_refused(const ExecPlay *play) {
+    const ExecCuda *cuda = (const ExecCuda *)play;
     const char *why = NULL;
     for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
         why = why ? why : kernel_cuda_attention_refusal(cuda->kernels[lane]);
@@ -539,8 +540,8 @@ static void describe(const ExecPlay *play, Trace *trace) {
     if (attention_by(cuda)) {
         trace_set(trace, "gpu_attention", attention_by(cuda));
     }
-    if (attention_refused(cuda)) {
-        trace_set(trace, "gpu_attention_refused", attention_refused(cuda));
+    if (attention_refused(play)) {
+        trace_set(trace, "gpu_attention_refused", attention_refused(play));
     }
     trace_set_uint(trace, "gpu_ranks_sharing", cuda->sharers);
     trace_set(trace, "op_times", play->options.no_op_times ? "no" : "cuda events");
@@ -585,4 +586,5 @@ const ExecDevice exec_cuda = {
     .costs = exec_cuda_costs,
     .explain = explain,
     .between = between,
+    .attention_refused = attention_refused,
 };
