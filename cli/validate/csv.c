@@ -200,10 +200,22 @@ const char *cli_csv_text(const CliCsv *csv, const CliCsvRow *row, const char *co
     return "";
 }
 
+/* Also where it stands in words. */
+static bool is_unsaid(const char *text) {
+    static const char *const words[] = {"",    "-",    "?",    "n/a",    "na",
+                                        "nan", "null", "none", "unknown"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_ascii_strcasecmp(text, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column, double *ret_value,
                     GError **error) {
     const char *text = cli_csv_text(csv, row, column);
-    if (!*text) {
+    if (is_unsaid(text)) {
         *ret_value = NAN;
         return true;
     }

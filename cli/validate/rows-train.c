@@ -219,9 +219,21 @@ static bool apply(Case *c, GString *network, GError **error) {
     return check_cluster(c, error);
 }
 
+/* Its own length is the file's, but for a rule that says another. */
+static GString *without_length(const char *shape, const char *program) {
+    GString *all = g_string_new(shape);
+    const char *length = strstr(shape, "\nseq ="), *end = length ? strchr(length + 1, '\n') : NULL;
+    bool is_said = g_str_has_prefix(program, "seq =") || strstr(program, "\nseq =");
+    if (is_said && end) {
+        g_string_erase(all, length - shape, end - length);
+    }
+    return all;
+}
+
 /* A file's shape, and of the lines of a program those whose key it does not have. */
-static char *join_network(const char *shape, const char *program) {
-    g_autoptr(GString) all = g_string_new(shape);
+static char *join_network(const char *file, const char *program) {
+    g_autoptr(GString) all = without_length(file, program);
+    g_autofree char *shape = g_strdup(all->str);
     g_auto(GStrv) lines = g_strsplit(program, "\n", -1);
     for (char **line = lines; *line; line++) {
         const char *end = strstr(*line, " = ");
@@ -280,6 +292,13 @@ static void set_topology(Case *c) {
             g_strdup_printf("gpus_per_node must be a whole number from 1 to %d, not '%s'",
                             GPUS_A_NODE_MOST, cli_csv_text(c->csv, &c->row, "gpus_per_node"));
         skip(c, why);
+        return;
+    }
+    uint32_t used = (uint32_t)fmin(a_node, isnan(gpus) ? a_node : fmax(gpus, 1));
+    uint32_t among = used < 32 ? (1u << used) - 1 : UINT32_MAX;
+    if (model_cluster_links_share(c->cluster, among) == 0) {
+        skip(c,
+             "its GPU's links are known of nodes that have fewer, by no cluster file of so many");
         return;
     }
     c->cluster->topology_gpus_per_node = (uint64_t)a_node;

@@ -178,6 +178,51 @@ static void unknown_programs(void) {
     }
 }
 
+/* A row's settings have these words, or the row is left out for a reason with the word. */
+static void others_words(void) {
+    static const struct {
+        const char *row, *word;
+    } cases[] = {
+        /* hardware, gpus a node, framework, sharding, model, layers, precision, compile, tp, seq */
+        {"A100 (80GB),8,HF Accelerate,FSDP2,x,2,bf16,,,512", "flavour=fsdp2"},
+        {"H100 SXM5 80GB,8,axolotl,fully_shard,x,2,bf16,,None,512", "flavour=fsdp2"},
+        {"8xH100,N/A,Hugging Face Trainer,FSDP,x,2,bf16,n/a,1,512", "host_reads=loss"},
+        {"H100,8,PyTorch,Full Shard,x,2,bf16,,,512", "flavour=fsdp1"},
+        {"H100,8,PyTorch,ZeRO-2,x,2,bf16,,,512", "sharding=grad-op"},
+        {"H100,8,PyTorch FSDP2,FSDP2,x,2,\"fp32 master, bf16 compute\",,,512", "param_dtype=bf16"},
+        {"H100,8,torchtitan,FSDP2,x,2,FP8 (rowwise),,,512", "float8=rowwise"},
+        {"H100,8,torchtitan,FSDP2 + async TP,x,2,bf16,yes,2,512", "async_tensor=yes"},
+        {"H100,8,PyTorch FSDP2,FSDP2,x,2,bf16,regional,,512", "kernels=compiled"},
+        {"H100,8,PyTorch FSDP2,FSDP2,Qwen/Qwen3-32B,2,bf16,,,512", "network.qk_norm=head"},
+        {"H100,8,PyTorch FSDP2,FSDP2,meta-llama/Llama-2-7b-hf,,bf16,,,8192", "network.seq=8192"},
+        {"AWS p5.48xlarge,8,PyTorch FSDP2,FSDP2,x,2,bf16,,,512", "h100-p5"},
+        {"GH200,8,PyTorch FSDP2,FSDP2,x,2,bf16,,,512", "known of nodes that have fewer"},
+        {"H100,8,PyTorch FSDP2,FSDP2,falcon-7b,2,bf16,,,512,gelu", "none of our families'"},
+        {"H100,8,SimpleFSDP,FSDP2,x,2,bf16,,,512", "fused kernels"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        bool says_mlp = g_str_has_suffix(cases[i].row, "gelu");
+        g_autofree char *table = g_strdup_printf(
+            "hardware,gpus_per_node,framework,sharding_strategy,model,layers,precision,compile,tp,"
+            "seq_len,mlp_type,gpus,d_model,heads,kv_heads,d_ff,vocab,micro_batch,"
+            "tokens_per_s_per_gpu\n%s%s,8,1024,8,8,2816,1000,1,1000\n",
+            cases[i].row, says_mlp ? "" : ",swiglu");
+        g_autofree char *path = written(table);
+        g_autofree char *listed = g_strconcat(path, ".settings", NULL);
+        FILE *to = g_fopen(listed, "w");
+        cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
+        g_assert_no_error(error);
+        fclose(to);
+        g_autofree char *text = NULL;
+        g_assert_true(g_file_get_contents(listed, &text, NULL, NULL));
+        if (!strstr(text, cases[i].word)) {
+            g_test_message("'%s' is not in: %s", cases[i].word, text);
+            g_test_fail();
+        }
+    }
+}
+
 /* ---- what follows from other fields --------------------------------------------------------- */
 
 static void filled(void) {
@@ -672,6 +717,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: a version comes first", version_comes_first);
     g_test_add_func("/strangers/runs: what is missing", what_is_missing);
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
+    g_test_add_func("/strangers/others' words", others_words);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
     g_test_add_func("/strangers/runs: few columns", few_columns);
     g_test_add_func("/strangers/runs: experts", experts);
