@@ -32,14 +32,22 @@ static void wrap(Wrap *w, uint32_t module, uint32_t last) {
     w->closes[module] = last;
 }
 
+/* Of one list of modules: a family's have no module for it, but its name. */
+static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
+    const PlanGraphModule *m = module_at(graph, a), *n = module_at(graph, b);
+    const char *end_m = strrchr(m->name, '.'), *end_n = strrchr(n->name, '.');
+    gsize len_m = end_m ? (gsize)(end_m - m->name) : 0,
+          len_n = end_n ? (gsize)(end_n - n->name) : 0;
+    return m->parent == n->parent && len_m == len_n && !memcmp(m->name, n->name, len_m);
+}
+
 static void wrap_blocks(Wrap *w, uint32_t every) {
     uint32_t first = PLAN_NONE, n = 0;
     for (uint32_t m = 1; m < w->graph->modules->len; m++) {
         if (!module_at(w->graph, m)->is_block) {
             continue;
         }
-        bool goes_on = first != PLAN_NONE && n % every &&
-                       module_at(w->graph, first)->parent == module_at(w->graph, m)->parent;
+        bool goes_on = first != PLAN_NONE && n % every && are_of_one_list(w->graph, first, m);
         if (goes_on) {
             w->closes[first] = m;
         } else {
