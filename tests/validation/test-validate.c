@@ -176,6 +176,7 @@ static const char *const runs[] = {"train_context.csv",
                                    "train_fresh_sixth.csv",
                                    "train_fresh_tenth.csv",
                                    "train_fresh_third.csv",
+                                   "train_fresh_twelfth.csv",
                                    "train_fsdp_paper.csv",
                                    "train_kempnerforge.csv",
                                    "train_kempnerforge_more.csv",
@@ -244,6 +245,7 @@ static const struct {
               {"train_fresh_ninth.csv", 0.08, 0.39, 0.09, 0.39},
               {"train_fresh_seventh.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_sixth.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_fresh_twelfth.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fsdp_paper.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_kempnerforge.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_kempnerforge_more.csv", 0.06, 0.15, 0.09, 0.20},
@@ -258,7 +260,7 @@ static const struct {
     const char *table;
     unsigned lines[3];
     double median, p90;
-} missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.1, 0.23},
+} missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.065, 0.15},
               {"train_fresh_seventh.csv", {8, 9, 10}, 0.06, 0.19}};
 
 /* Their memory is off by more than the others' together: held to what is reached. */
@@ -269,7 +271,8 @@ static const struct {
                 {"train_fresh_fifth.csv", 0.095, 0.21},
                 {"train_fresh_ninth.csv", 0.03, 0.21},
                 {"train_fresh_tenth.csv", 0.015, 0.04},
-                {"train_fresh_eleventh.csv", 0.03, 0.085}};
+                {"train_fresh_eleventh.csv", 0.03, 0.085},
+                {"train_fresh_twelfth.csv", 0.045, 0.26}};
 
 static int unmended_at(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(unmended); i++) {
