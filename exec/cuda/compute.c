@@ -16,10 +16,13 @@
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rope.h"
+#include "plan/op-work.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
 static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
+    bool masked = plan_op_has_mask(t->context->role, t->op); /* which hides what comes later, too */
+    int64_t causal = masked ? 0 : dims(t)[8];
     return (KernelCudaAttention){.batch = dim(t, 0),
                                  .heads = dim(t, 1),
                                  .kv_heads = dim(t, 2),
@@ -30,7 +33,9 @@ static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
                                  .v_stride = dim(t, 10),
                                  .lse_stride = dim(t, 7),
                                  .scale = (float)attr(t, 0),
-                                 .causal = dims(t)[8] != 0,
+                                 .causal = causal != 0,
+                                 .window = causal > 1 ? (size_t)causal : 0,
+                                 .masked = masked,
                                  .alibi = (float)attr(t, 2),
                                  .ordered = t->op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED,
                                  .type = type_at(t, q)};
@@ -147,6 +152,39 @@ static KernelCudaFault linear_parts(const ExecTask *t, KernelCuda *k) {
     return fault;
 }
 
+/* ---- the loss, a part of the rows at a time -------------------------------------------------- */
+
+/* In room lie a part's logits, a number a row, and, where the loss is stored in fewer bits, the
+ * mean so far: logits are then stored so too, and leave half of their place. */
+static KernelCudaFault chunked_loss(const ExecTask *t, KernelCuda *k) {
+    size_t rows = dim(t, 0), cols = dim(t, 1), width = dim(t, 2), chunk = dim(t, 3);
+    KernelCudaType type = type_at(t, 0);
+    size_t bytes = kernel_cuda_type_bytes(type);
+    const char *x = t->pointers[0], *w = t->pointers[1];
+    char *logits = t->pointers[6], *dx = t->pointers[4];
+    float *row_loss = (float *)(logits + (chunk * cols * bytes + 3) / 4 * 4);
+    float *sum = type == KERNEL_CUDA_F32 ? t->pointers[3] : row_loss + chunk;
+    KernelCudaFault fault = NULL;
+    for (size_t row = 0; row < rows && !fault; row += chunk) {
+        size_t m = MIN(chunk, rows - row);
+        const char *x_rows = x + row * width * bytes;
+        fault = kernel_cuda_linear_forward(k, logits, x_rows, w, NULL, m, cols, width, type);
+        fault = fault ? fault
+                      : kernel_cuda_cross_entropy_part(k, t->pointers[3], sum, row_loss, logits,
+                                                       (const int64_t *)t->pointers[2] + row, m,
+                                                       cols, rows, row == 0, type);
+        fault = fault ? fault
+                      : kernel_cuda_linear_backward_input(k, dx + row * width * bytes, logits, w, m,
+                                                          cols, width, type);
+        if (t->pointers[5] && !fault) {
+            fault =
+                (row ? kernel_cuda_linear_backward_weight_add : kernel_cuda_linear_backward_weight)(
+                    k, t->pointers[5], logits, x_rows, m, cols, width, type);
+        }
+    }
+    return fault;
+}
+
 /* ---- norms ---------------------------------------------------------------------------------- */
 
 static KernelCudaNorm norm_of(const ExecTask *t, unsigned stored) {
@@ -209,18 +247,49 @@ static KernelCudaFault number(const ExecTask *t, KernelCuda *k, KernelCudaNumber
                               type_at(t, 0));
 }
 
-/* In two types: one is copied into the sum's, and the other added to it. */
+/* Of two operands in two types the result is in the wider: the other is copied into it first. */
+static bool widens(const ExecTask *t, unsigned *ret_narrow) {
+    *ret_narrow = type_at(t, 0) == type_at(t, 2) ? 1 : 0;
+    return type_at(t, 0) != type_at(t, 1);
+}
+
+static KernelCudaFault copy_wide(const ExecTask *t, KernelCuda *k, unsigned narrow) {
+    return kernel_cuda_cast(k, t->pointers[2], type_at(t, 2), t->pointers[narrow],
+                            type_at(t, narrow), dim(t, 0));
+}
+
 static KernelCudaFault add(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    size_t n = dim(t, 0);
-    unsigned same = type_at(t, 0) == type_at(t, 2) ? 0 : 1;
+    unsigned narrow;
+    if (!widens(t, &narrow)) {
+        return kernel_cuda_add(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type_at(t, 0));
+    }
+    KernelCudaFault fault = copy_wide(t, k, narrow);
+    return fault ? fault
+                 : kernel_cuda_accumulate(k, p[2], type_at(t, 2), p[1 - narrow],
+                                          type_at(t, 1 - narrow), dim(t, 0));
+}
+
+static KernelCudaFault mul(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    unsigned narrow;
+    if (!widens(t, &narrow)) {
+        return kernel_cuda_mul(k, p[2], p[0], p[1], dim(t, 0), type_at(t, 0));
+    }
+    KernelCudaFault fault = copy_wide(t, k, narrow);
+    return fault ? fault : kernel_cuda_mul(k, p[2], p[2], p[1 - narrow], dim(t, 0), type_at(t, 2));
+}
+
+/* Of the two only the matrix may be in the narrower type (knows.c). */
+static KernelCudaFault mul_column(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    size_t rows = dim(t, 0), cols = dim(t, 1);
     if (type_at(t, 0) == type_at(t, 1)) {
-        return kernel_cuda_add(k, p[2], p[0], p[1], n, dim(t, 1), type_at(t, 0));
+        return kernel_cuda_mul_column(k, p[2], p[0], p[1], rows, cols, type_at(t, 0));
     }
     KernelCudaFault fault =
-        kernel_cuda_cast(k, p[2], type_at(t, 2), p[1 - same], type_at(t, 1 - same), n);
-    return fault ? fault
-                 : kernel_cuda_accumulate(k, p[2], type_at(t, 2), p[same], type_at(t, same), n);
+        kernel_cuda_cast(k, p[2], type_at(t, 2), p[0], type_at(t, 0), rows * cols);
+    return fault ? fault : kernel_cuda_mul_column(k, p[2], p[2], p[1], rows, cols, type_at(t, 2));
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -244,7 +313,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ADD:
         return add(t, k);
     case PLAN_OP_MUL:
-        return kernel_cuda_mul(k, p[2], p[0], p[1], dim(t, 0), type);
+        return mul(t, k);
     case PLAN_OP_LAYERNORM:
     case PLAN_OP_ADD_LAYERNORM:
     case PLAN_OP_RMSNORM:
@@ -318,7 +387,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_MUL_ROW:
         return kernel_cuda_mul_row(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
     case PLAN_OP_MUL_COLUMN:
-        return kernel_cuda_mul_column(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type);
+        return mul_column(t, k);
     case PLAN_OP_SUM_COLUMNS:
         return kernel_cuda_row_sum(k, p[1], p[0], dim(t, 0), dim(t, 1), attr(t, 0), type);
     case PLAN_OP_SPREAD:
@@ -350,6 +419,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_compiled_loss_backward(k, p[6], p[2], p[1], p[3], p[4], p[0], p[5],
                                                   type_at(t, 0), dim(t, 0), dim(t, 1),
                                                   type_at(t, 2));
+    case PLAN_OP_CHUNKED_LOSS:
+        return chunked_loss(t, k);
     case PLAN_OP_ROPE_TABLES:
         return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);
     case PLAN_OP_TURN_TABLE:
@@ -386,8 +457,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_negate_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
                                           type);
     case PLAN_OP_COPY_COLUMNS:
-        return kernel_cuda_copy_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
-                                        type);
+        return kernel_cuda_copy_columns(k, p[1], type_at(t, 1), p[0], type, dim(t, 0), dim(t, 1),
+                                        dim(t, 2), dim(t, 3));
     case PLAN_OP_JOIN_COLUMNS:
         return kernel_cuda_join_columns(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
                                         dim(t, 3), dim(t, 4), type);
@@ -415,6 +486,17 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_MASKED_FILL:
         return kernel_cuda_masked_fill(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
                                        attr(t, 0), type);
+    case PLAN_OP_BACK:
+        return kernel_cuda_shift_i64(k, p[1], p[0], dim(t, 0), -dims(t)[1]);
+    case PLAN_OP_LATER_MASK:
+    case PLAN_OP_UPTO_MASK:
+        return kernel_cuda_compare_mask(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1),
+                                        t->op->kind == PLAN_OP_LATER_MASK);
+    case PLAN_OP_BOTH_MASK:
+        return kernel_cuda_both_mask(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1));
+    case PLAN_OP_MASK_TO_BIAS: /* mask shown hidden > y */
+        return kernel_cuda_mask_to_bias(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1),
+                                        type_at(t, 3));
     case PLAN_OP_DISTANCES:
         return kernel_cuda_distances(k, p[1], p[0], dim(t, 0));
     case PLAN_OP_ABSOLUTE:
@@ -477,15 +559,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ROWS_OF:
     case PLAN_OP_ADD_TO_ROWS:
     case PLAN_OP_TOTAL_COLUMNS:
-        return exec_cuda_experts(t, k);
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, FLOAT8_OP, RING_OP and
-                               * TRACED_OP */
-    case PLAN_OP_CHUNKED_LOSS:
-    case PLAN_OP_BACK:
-    case PLAN_OP_LATER_MASK:
-    case PLAN_OP_UPTO_MASK:
-    case PLAN_OP_BOTH_MASK:
-    case PLAN_OP_MASK_TO_BIAS:
+    case PLAN_OP_REMAINDER:
     case PLAN_OP_NARROW:
     case PLAN_OP_TALLY:
     case PLAN_OP_TALLY_ENDS:
@@ -493,12 +567,16 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_SUM_EACH:
     case PLAN_OP_REPEAT_EACH:
     case PLAN_OP_GROUPED_PARTS:
+        return exec_cuda_experts(t, k);
+#define LATENT_OP(id, ...) case PLAN_OP_##id:
+#include "plan/ops.def"
+        return exec_cuda_latent(t, k);
+    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, FLOAT8_OP, RING_OP and
+                               * TRACED_OP */
     case PLAN_OP_PLACE_ROWS:
-    case PLAN_OP_REMAINDER:
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #define RING_OP            FLOAT8_OP
 #define EXCHANGE_OP        FLOAT8_OP
-#define LATENT_OP          FLOAT8_OP
 #define TRACED_OP          FLOAT8_OP
 #include "plan/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

@@ -50,6 +50,24 @@ KernelCudaFault exec_cuda_experts(const ExecTask *t, KernelCuda *k) {
         return grouped(t, k, kernel_cuda_grouped_linear_backward_input);
     case PLAN_OP_GROUPED_LINEAR_DW:
         return grouped(t, k, kernel_cuda_grouped_linear_backward_weight);
+    case PLAN_OP_GROUPED_PARTS:
+        return kernel_cuda_grouped_parts_forward(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1),
+                                                 dim(t, 2), dim(t, 3), dim(t, 4), type_at(t, 0));
+    case PLAN_OP_REMAINDER:
+        return kernel_cuda_remainder_i64(k, p[1], p[0], dim(t, 0), dims(t)[1]);
+    case PLAN_OP_NARROW:
+        return kernel_cuda_narrow_i64(k, p[1], p[0], dim(t, 0));
+    case PLAN_OP_TALLY:
+        return kernel_cuda_tally(k, p[1], p[0], dim(t, 0), dim(t, 1));
+    case PLAN_OP_TALLY_ENDS:
+        return kernel_cuda_tally_ends(k, p[1], p[0], dim(t, 0));
+    case PLAN_OP_INVERT: /* order > index position */
+        return kernel_cuda_invert(k, p[1], p[2], p[0], dim(t, 0));
+    case PLAN_OP_SUM_EACH:
+        return kernel_cuda_sum_each(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), type_at(t, 0));
+    case PLAN_OP_REPEAT_EACH:
+        return kernel_cuda_repeat_each(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2),
+                                       type_at(t, 0));
     case PLAN_OP_ROWS_OF: /* x index > y; n width rows */
         return kernel_cuda_embedding_forward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
                                              type_at(t, 0));

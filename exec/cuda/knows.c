@@ -16,6 +16,13 @@ static bool refuse(const PlanOp *op, const char *why, GError **error) {
 
 /* ---- types ---------------------------------------------------------------------------------- */
 
+/* Its logits are in any type, all else in fp32. */
+static bool is_of_compiled_loss(PlanOpKind kind) {
+    return kind == PLAN_OP_LARGEST || kind == PLAN_OP_SUM_OF_EXPS || kind == PLAN_OP_PICK_TARGETS ||
+           kind == PLAN_OP_MEAN_PICKED || kind == PLAN_OP_ADD_SOFTMAX ||
+           kind == PLAN_OP_SCALE_COUNTED;
+}
+
 /* Ops whose kernels convert between their operands, or never look at what they move. */
 static bool mixes_types(PlanOpKind kind) {
     PlanOpClass op_class = plan_op_info(kind)->op_class;
@@ -30,18 +37,19 @@ static bool mixes_types(PlanOpKind kind) {
     case PLAN_OP_BUCKET_COPY_IN:
     case PLAN_OP_BUCKET_COPY_OUT:
     case PLAN_OP_CONCAT_COLUMNS:
+    case PLAN_OP_COPY_COLUMNS:
     case PLAN_OP_ACCUMULATE:
         return true;
     default: /* over lists, each tensor has its own */
         return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
-               plan_op_info(kind)->n_lists > 0;
+               plan_op_info(kind)->n_lists > 0 || is_of_compiled_loss(kind);
     }
 }
 
 /* Always fp32, whatever the others are. */
 static bool is_statistic(const char *slot) {
     return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") || g_str_equal(slot, "lse") ||
-           g_str_equal(slot, "most") || g_str_equal(slot, "log_sum");
+           g_str_equal(slot, "most") || g_str_equal(slot, "log_sum") || g_str_equal(slot, "room");
 }
 
 /* A compiled loss and its gradient may be stored otherwise than the logits. */
@@ -61,14 +69,21 @@ static bool is_table(PlanOpKind kind, const char *slot) {
 static bool makes_angles(PlanOpKind kind) {
     return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_OUTER || kind == PLAN_OP_COS ||
            kind == PLAN_OP_SIN || kind == PLAN_OP_TURN_TABLE || kind == PLAN_OP_TURN ||
-           kind == PLAN_OP_CONJUGATE;
+           kind == PLAN_OP_TURN_COLUMNS || kind == PLAN_OP_CONJUGATE;
 }
 
-/* Autocast adds what a product made in 16 bits to hidden states in fp32. */
-static bool adds_into_wider(const PlanRole *role, const PlanOp *op) {
+/* What was made in 16 bits meets fp32: a product under autocast hidden states, rows of experts
+ * their weights. */
+static bool widens(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
-    return op->kind == PLAN_OP_ADD && d[0] == d[1] &&
-           role->buffers[plan_op_buffer(role, op, 2)].dtype == PLAN_FP32;
+    bool is_mixed = (op->kind == PLAN_OP_ADD && d[0] == d[1]) || op->kind == PLAN_OP_MUL ||
+                    op->kind == PLAN_OP_MUL_COLUMN;
+    PlanDtype dtype[3];
+    for (unsigned i = 0; is_mixed && i < G_N_ELEMENTS(dtype); i++) {
+        dtype[i] = role->buffers[plan_op_buffer(role, op, i)].dtype;
+    }
+    return is_mixed && dtype[2] == PLAN_FP32 &&
+           (dtype[1] == PLAN_FP32 || (dtype[0] == PLAN_FP32 && op->kind != PLAN_OP_MUL_COLUMN));
 }
 
 static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
@@ -135,35 +150,6 @@ static bool scales_loss(PlanOpKind kind) {
            kind == PLAN_OP_STEP_IF_FINITE || kind == PLAN_OP_ADAM_FUSED_SCALED;
 }
 
-static bool takes_chunks(PlanOpKind kind) {
-    return kind == PLAN_OP_CHUNKED_LOSS;
-}
-
-static bool is_of_compiled_loss(PlanOpKind kind) {
-    return kind == PLAN_OP_LARGEST || kind == PLAN_OP_SUM_OF_EXPS || kind == PLAN_OP_PICK_TARGETS ||
-           kind == PLAN_OP_MEAN_PICKED || kind == PLAN_OP_ADD_SOFTMAX ||
-           kind == PLAN_OP_SCALE_COUNTED;
-}
-
-static bool is_of_transformers_experts(PlanOpKind kind) {
-    return kind == PLAN_OP_NARROW || kind == PLAN_OP_TALLY || kind == PLAN_OP_TALLY_ENDS ||
-           kind == PLAN_OP_INVERT || kind == PLAN_OP_SUM_EACH || kind == PLAN_OP_REPEAT_EACH ||
-           kind == PLAN_OP_GROUPED_PARTS;
-}
-
-static bool takes_turns(PlanOpKind kind) {
-    return kind == PLAN_OP_REMAINDER;
-}
-
-static bool makes_window_mask(PlanOpKind kind) {
-    return kind == PLAN_OP_BACK || kind == PLAN_OP_LATER_MASK || kind == PLAN_OP_UPTO_MASK ||
-           kind == PLAN_OP_BOTH_MASK || kind == PLAN_OP_MASK_TO_BIAS;
-}
-
-#define NO_WINDOWS                                                                                 \
-    "its attention knows no windows; lower seq below the network's window, or run on CPU ranks "   \
-    "(--device host)"
-
 /* Of these kinds it can do none. What is said of an op is the first that it is of. */
 static const struct {
     bool (*has)(PlanOpKind kind);
@@ -171,47 +157,26 @@ static const struct {
 } kinds_refused[] = {
     {scales_loss, "it has no kernels for a scaled loss; set loss_scale=none with autocast=bf16, or "
                   "run on CPU ranks (--device host)"},
-    {takes_chunks, "it has no product that adds up what chunks leave; set loss = model in the "
-                   "network, or run on CPU ranks (--device host)"},
-    {is_of_compiled_loss,
-     "it has no kernels for a compiled loss of logits that ranks share; set loss = fp32 in the "
-     "network (--network-key loss=fp32), or run on CPU ranks (--device host)"},
-    {is_of_transformers_experts,
-     "it has no kernels for experts as transformers runs them; set code = own in the network "
-     "(--network-key code=own), or run on CPU ranks (--device host)"},
     {plan_op_is_traced, "it has no kernels for traced networks; run it on CPU ranks (--device "
                         "host)"},
-    {plan_op_is_latent,
-     "it has no kernels for latent attention, nor for scores and groups of experts "
-     "as DeepSeek has them; run on CPU ranks (--device host)"},
     {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
                            "float8=none"},
     {plan_op_is_of_ring, "it has no kernels for sequences that ranks share; set context=1, or run "
                          "on CPU ranks (--device host)"},
-    {takes_turns, "it has no kernel for experts that take turns; set routing = scores in the "
-                  "network, or run on CPU ranks (--device host)"},
     {plan_op_is_exchange, "it has no kernels for experts that ranks share; set expert=1, or run on "
                           "CPU ranks (--device host)"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},
-    {makes_window_mask, NO_WINDOWS},
 };
 
-static bool has_window(const PlanRole *role, const PlanOp *op) {
-    return plan_op_dims(role, op)[8] > 1;
-}
-
 static bool drops(const PlanRole *role, const PlanOp *op) {
-    return plan_op_attrs(role, op)[1] > 0;
-}
-
-static bool keeps_no_sums(const PlanRole *role, const PlanOp *op) {
-    return op->kind == PLAN_OP_ATTENTION && plan_op_operands(role, op)[5] == PLAN_NONE;
+    return plan_op_info((PlanOpKind)op->kind)->n_attrs > 1 && plan_op_attrs(role, op)[1] > 0;
 }
 
 static bool is_wide(const PlanRole *role, const PlanOp *op) {
-    return plan_op_dims(role, op)[4] > 256;
+    const int64_t *d = plan_op_dims(role, op);
+    return d[4] > 256 || (plan_op_is_latent((PlanOpKind)op->kind) && d[5] > 256);
 }
 
 /* What attention is refused for, likewise. */
@@ -219,10 +184,7 @@ static const struct {
     bool (*is)(const PlanRole *role, const PlanOp *op);
     const char *why;
 } attention_refused[] = {
-    {has_window, NO_WINDOWS},
     {drops, "its kernel drops nothing; set attention = math (or dropout = 0) in the network"},
-    {keeps_no_sums, "its kernel leaves sums of rows, which frozen blocks in fp32 have no place "
-                    "for; set attention = math in the network, or a 16-bit dtype"},
     {is_wide, "heads are at most 256 wide; set attention = math in the network"},
 };
 
@@ -256,6 +218,5 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     return kind_is_known(op, error) && attention_is_known(role, op, error) &&
            exec_host_step_is_bounded(role, op, error) && host_step_fits(role, op, error) &&
            data_fits(context, op, error) &&
-           (mixes_types((PlanOpKind)op->kind) || adds_into_wider(role, op) ||
-            types_fit(role, op, error));
+           (mixes_types((PlanOpKind)op->kind) || widens(role, op) || types_fit(role, op, error));
 }

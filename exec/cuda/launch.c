@@ -139,7 +139,8 @@ static bool between(const ExecTask *t, const ExecCudaLane *lane, bool to_host, G
 
 /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
 static bool zero_random_state(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    for (unsigned i = 6; i < 8; i++) {
+    unsigned n = t->op->n_operands; /* its last two */
+    for (unsigned i = n - 2; i < n; i++) {
         if (!exec_cuda_ok(cudaMemsetAsync(t->pointers[i], 0,
                                           operand(t, i).elements * sizeof(int64_t), lane->stream),
                           "cudaMemsetAsync", error)) {
@@ -201,6 +202,7 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_INIT_FILL:
         return init(t, lane, error);
     case PLAN_OP_ATTENTION:
+    case PLAN_OP_LATENT_ATTENTION:
         return attention(t, lane, error);
     case PLAN_OP_FILL_EMPTY:
         return fill_empty(t, lane, error);

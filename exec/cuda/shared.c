@@ -4,10 +4,15 @@
 #include "kernels/cuda/columns.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/shared-loss.h"
 
 /* Where this rank's part of the table begins. */
 static int64_t first_of_rank(const ExecTask *t) {
     return (int64_t)axis_rank(t) * dims(t)[1];
+}
+
+static int64_t all_of_ranks(const ExecTask *t) {
+    return dims(t)[1] * (int64_t)t->context->plan->axes[t->op->axis];
 }
 
 KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
@@ -49,18 +54,28 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
                                       type_at(t, 0));
     case PLAN_OP_SPREAD_COUNTED: /* dy target > mask y */
         return kernel_cuda_keep_counted(k, p[2], p[3], p[0], p[1], dim(t, 0), true, type_at(t, 0));
+    case PLAN_OP_LARGEST:
+        return kernel_cuda_largest(k, p[1], p[0], dim(t, 0), dim(t, 1), type_at(t, 0));
+    case PLAN_OP_SUM_OF_EXPS: /* logits most > sum */
+        return kernel_cuda_sum_of_exps(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), type_at(t, 0));
+    case PLAN_OP_PICK_TARGETS: /* target logits most sum & x > picked mask */
+        return kernel_cuda_pick_targets(k, p[5], p[6], p[4], p[0], p[1], p[2], p[3], dim(t, 0),
+                                        dim(t, 1), first_of_rank(t), all_of_ranks(t),
+                                        type_at(t, 1));
+    case PLAN_OP_MEAN_PICKED: /* target picked > y total */
+        return kernel_cuda_mean_picked(k, p[2], p[3], p[0], p[1], dim(t, 0));
+    case PLAN_OP_ADD_SOFTMAX: /* x logits most sum > y */
+        return kernel_cuda_add_softmax(k, p[4], p[0], p[1], p[2], p[3], dim(t, 0), dim(t, 1),
+                                       type_at(t, 1));
+    case PLAN_OP_SCALE_COUNTED: /* x mask dy total > dlogits */
+        return kernel_cuda_scale_counted(k, p[4], p[0], p[1], p[2], p[3], dim(t, 0), dim(t, 1),
+                                         type_at(t, 4));
 #define OP(id, ...)       case PLAN_OP_##id:
 #define SHARE_OP(id, ...) /* those above */
 #include "plan/ops.def"
 #define COLLECTIVE(id, ...) case PLAN_OP_##id:
 #include "plan/collectives.def"
 #undef COLLECTIVE
-    case PLAN_OP_LARGEST: /* a compiled loss, which knows.c has refused */
-    case PLAN_OP_SUM_OF_EXPS:
-    case PLAN_OP_PICK_TARGETS:
-    case PLAN_OP_MEAN_PICKED:
-    case PLAN_OP_ADD_SOFTMAX:
-    case PLAN_OP_SCALE_COUNTED:
     case PLAN_N_OP_KINDS:
         break;
     }

@@ -30,22 +30,34 @@ template <int DIM> struct Layout {
     static constexpr size_t SHARED = (2 * TILE * DIM + 2 * TILE) * sizeof(float);
 };
 
-/* One head of q, k, v, o, d_o, dq, dk or dv: rows `stride` elements apart. */
+/* One head of q, k, v, o, d_o, dq, dk or dv: rows of `dim` elements, `stride` apart. */
 struct Rows {
     const void *data;
-    size_t first, stride; /* elements */
+    size_t first, stride, dim; /* elements */
 };
 
 struct Shape {
-    KernelCudaAttention a;
-    const void *bias;             /* nullptr: none */
-    size_t dq_stride, dkv_stride; /* rows of gradients apart */
-    bool by_four;                 /* all rows begin where four elements may be loaded at once */
+    KernelCudaAttention a;                  /* its v_dim and v_head are set */
+    const void *bias;                       /* nullptr: none */
+    size_t bias_of_batch, bias_of_key;      /* elements apart; and heads, unless it is a mask */
+    size_t dq_stride, dk_stride, dv_stride; /* rows of gradients apart */
+    bool by_four; /* all rows begin where four elements may be loaded at once */
 };
 
-__device__ Rows rows_of(const void *data, size_t heads_stride, size_t batch, size_t head,
+__device__ Rows rows_of(const void *data, size_t stride, size_t batch, size_t head,
                         const Shape &s) {
-    return Rows{data, batch * s.a.seq * heads_stride + head * s.a.head_dim, heads_stride};
+    return Rows{data, batch * s.a.seq * stride + head * s.a.head_dim, stride, s.a.head_dim};
+}
+
+__device__ Rows values_of(const void *v, size_t batch, size_t kv_head, const Shape &s) {
+    size_t first = batch * s.a.seq * s.a.v_stride + kv_head * s.a.v_head;
+    return Rows{v, first, s.a.v_stride, s.a.v_dim};
+}
+
+/* o or d_o. */
+__device__ Rows outputs_of(const void *o, size_t batch, size_t head, const Shape &s) {
+    size_t stride = s.a.heads * s.a.v_dim;
+    return Rows{o, batch * s.a.seq * stride + head * s.a.v_dim, stride, s.a.v_dim};
 }
 
 /* Elements d .. d + 3 of a row; 0 beyond the head, or if the row is not there. */
@@ -56,14 +68,14 @@ __device__ void get_four(float (&x)[4], const Rows &r, size_t row, int d, bool i
     for (int v = 0; v < 4; v++) {
         x[v] = 0;
     }
-    if (!is_there || (size_t)d >= s.a.head_dim) {
+    if (!is_there || (size_t)d >= r.dim) {
         return;
     }
     if (s.by_four) {
         widen4(x, load_raw(r.data, s.a.type, at), s.a.type);
         return;
     }
-    for (int v = 0; v < 4 && (size_t)(d + v) < s.a.head_dim; v++) {
+    for (int v = 0; v < 4 && (size_t)(d + v) < r.dim; v++) {
         x[v] = load1(r.data, s.a.type, at + v);
     }
 }
@@ -89,14 +101,14 @@ __device__ void get_mine(float (&x)[Layout<DIM>::MINE], const Rows &r, size_t ro
 }
 
 template <int DIM>
-__device__ void put_mine(void *out, size_t first, const float (&x)[Layout<DIM>::MINE], float factor,
-                         const Shape &s) {
+__device__ void put_mine(void *out, size_t first, size_t dim, const float (&x)[Layout<DIM>::MINE],
+                         float factor, const Shape &s) {
 #pragma unroll
     for (int c = 0; c < Layout<DIM>::MINE / 4; c++) {
 #pragma unroll
         for (int v = 0; v < 4; v++) {
             size_t d = (size_t)element_of<DIM>(c) + v;
-            if (d < s.a.head_dim) {
+            if (d < dim) {
                 store1(out, s.a.type, first + d, x[4 * c + v] * factor);
             }
         }
@@ -127,11 +139,25 @@ template <int DIM> __device__ float add_parts(float x) {
 }
 
 /* What is added to a score: slope times the way from query to key, and the bias. */
-__device__ float added(float slope, size_t head, size_t query, size_t key, const Shape &s) {
+__device__ float added(float slope, size_t batch, size_t head, size_t query, size_t key,
+                       const Shape &s) {
     float lean = slope * ((float)key - (float)query);
-    bool biased = s.bias && query < s.a.seq && key < s.a.seq;
-    return biased ? lean + load1(s.bias, s.a.type, (query * s.a.seq + key) * s.a.heads + head)
-                  : lean;
+    if (!s.bias || query >= s.a.seq || key >= s.a.seq) {
+        return lean;
+    }
+    size_t at = batch * s.bias_of_batch + (query * s.a.seq + key) * s.bias_of_key;
+    return lean + load1(s.bias, s.a.type, at + (s.a.masked ? 0 : head));
+}
+
+__device__ bool sees(size_t query, size_t key, const Shape &s) {
+    return key < s.a.seq && (!s.a.causal || key <= query) &&
+           (!s.a.window || key + s.a.window > query);
+}
+
+/* The tile in which the first key lies that a query sees, or any of those behind it. */
+__device__ size_t first_seen(size_t query, int tile, const Shape &s) {
+    size_t first = s.a.window && query >= s.a.window ? query + 1 - s.a.window : 0;
+    return first / (size_t)tile * (size_t)tile;
 }
 
 template <int DIM>
@@ -169,11 +195,12 @@ __global__ void __launch_bounds__(BLOCK)
     size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
     size_t end = s.a.causal ? block_end : s.a.seq;
     Rows k_rows = rows_of(k, s.a.k_stride, batch, kv_head, s);
-    Rows v_rows = rows_of(v, s.a.v_stride, batch, kv_head, s);
+    Rows v_rows = values_of(v, batch, kv_head, s);
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     float mine[L::MINE], out[L::MINE] = {}, most = -FLT_MAX, sum = 0;
     get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, query < s.a.seq, s);
-    for (size_t first = 0; first < end; first += L::TILE) {
+    size_t begin = first_seen((size_t)blockIdx.x * L::ROWS, L::TILE, s);
+    for (size_t first = begin; first < end; first += L::TILE) {
         __syncthreads();
         get_tile<DIM>(keys, k_rows, first, s);
         get_tile<DIM>(values, v_rows, first, s);
@@ -183,10 +210,9 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
             for (int u = 0; u < AT_ONCE; u++) {
                 size_t key = first + (size_t)(j + u);
-                bool seen = key < s.a.seq && (!s.a.causal || key <= query);
                 float score = dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale +
-                              added(slope, head, query, key, s);
-                p[u] = seen ? score : -INFINITY;
+                              added(slope, batch, head, query, key, s);
+                p[u] = sees(query, key, s) ? score : -INFINITY;
                 high = fmaxf(high, p[u]);
             }
             float shrink = expf(most - high);
@@ -206,8 +232,8 @@ __global__ void __launch_bounds__(BLOCK)
     }
     if (query < s.a.seq) {
         size_t row = (batch * s.a.seq + query) * s.a.heads + head;
-        put_mine<DIM>(o, row * s.a.head_dim, out, 1.0f / sum, s);
-        if (threadIdx.x % L::PARTS == 0) {
+        put_mine<DIM>(o, row * s.a.v_dim, s.a.v_dim, out, 1.0f / sum, s);
+        if (lse && threadIdx.x % L::PARTS == 0) {
             lse[(batch * s.a.heads + head) * s.a.lse_stride + query] = most + logf(sum);
         }
     }
@@ -222,8 +248,8 @@ __global__ void __launch_bounds__(THREADS)
     size_t rows = s.a.batch * s.a.seq * s.a.heads;
     float sum = 0;
     if (row < rows) {
-        for (size_t d = threadIdx.x; d < s.a.head_dim; d += LANES) {
-            size_t at = row * s.a.head_dim + d;
+        for (size_t d = threadIdx.x; d < s.a.v_dim; d += LANES) {
+            size_t at = row * s.a.v_dim + d;
             sum += load1(d_o, s.a.type, at) * load1(o, s.a.type, at);
         }
     }
@@ -247,25 +273,24 @@ __global__ void __launch_bounds__(BLOCK)
     bool is_there = query < s.a.seq, writes = is_there && threadIdx.x % L::PARTS == 0;
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     Rows k_rows = rows_of(k, s.a.k_stride, batch, kv_head, s);
-    Rows v_rows = rows_of(v, s.a.v_stride, batch, kv_head, s);
+    Rows v_rows = values_of(v, batch, kv_head, s);
     float mine[L::MINE], d_mine[L::MINE], sum[L::MINE] = {};
     get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, is_there, s);
-    get_mine<DIM>(d_mine, rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s), query, is_there,
-                  s);
+    get_mine<DIM>(d_mine, outputs_of(d_o, batch, head, s), query, is_there, s);
     float my_lse = is_there ? lse[number * s.a.lse_stride + query] : INFINITY;
     float my_dot = is_there ? dots[number * s.a.seq + query] : 0.0f;
-    for (size_t first = 0; first < end; first += L::TILE) {
+    size_t begin = d_bias ? 0 : first_seen((size_t)blockIdx.x * L::ROWS, L::TILE, s);
+    for (size_t first = begin; first < end; first += L::TILE) {
         __syncthreads();
         get_tile<DIM>(keys, k_rows, first, s);
         get_tile<DIM>(values, v_rows, first, s);
         __syncthreads();
         for (int j = 0; j < L::TILE; j++) {
             size_t key = first + (size_t)j;
-            bool seen = key < s.a.seq && (!s.a.causal || key <= query);
-            float score =
-                dot<DIM>(mine, keys + j * DIM) * s.a.scale + added(slope, head, query, key, s);
+            float score = dot<DIM>(mine, keys + j * DIM) * s.a.scale +
+                          added(slope, batch, head, query, key, s);
             float dp = dot<DIM>(d_mine, values + j * DIM);
-            float ds = seen ? expf(score - my_lse) * (dp - my_dot) : 0.0f;
+            float ds = sees(query, key, s) ? expf(score - my_lse) * (dp - my_dot) : 0.0f;
             if (d_bias && writes && key < s.a.seq) {
                 store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, ds);
             }
@@ -277,7 +302,7 @@ __global__ void __launch_bounds__(BLOCK)
     }
     if (is_there) {
         size_t at = (batch * s.a.seq + query) * s.dq_stride + head * s.a.head_dim;
-        put_mine<DIM>(dq, at, sum, s.a.scale, s);
+        put_mine<DIM>(dq, at, s.a.head_dim, sum, s.a.scale, s);
     }
 }
 
@@ -291,16 +316,19 @@ __global__ void __launch_bounds__(BLOCK)
     size_t kv_head = blockIdx.y, batch = blockIdx.z, group = s.a.heads / s.a.kv_heads;
     size_t first_key = (size_t)blockIdx.x * L::ROWS, key = first_key + threadIdx.x / L::PARTS;
     size_t begin = s.a.causal ? first_key / L::TILE * L::TILE : 0;
+    size_t last_seen_by =
+        first_key + L::ROWS - 1 + s.a.window; /* a window's, from the last key on */
+    size_t end = s.a.window ? min(s.a.seq, last_seen_by) : s.a.seq;
     bool is_there = key < s.a.seq;
     float my_k[L::MINE], my_v[L::MINE], sum_k[L::MINE] = {}, sum_v[L::MINE] = {};
     get_mine<DIM>(my_k, rows_of(k, s.a.k_stride, batch, kv_head, s), key, is_there, s);
-    get_mine<DIM>(my_v, rows_of(v, s.a.v_stride, batch, kv_head, s), key, is_there, s);
+    get_mine<DIM>(my_v, values_of(v, batch, kv_head, s), key, is_there, s);
     for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
         Rows q_rows = rows_of(q, s.a.q_stride, batch, head, s);
-        Rows d_rows = rows_of(d_o, s.a.heads * s.a.head_dim, batch, head, s);
+        Rows d_rows = outputs_of(d_o, batch, head, s);
         size_t number = batch * s.a.heads + head;
         float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
-        for (size_t first = begin; first < s.a.seq; first += L::TILE) {
+        for (size_t first = begin; first < end; first += L::TILE) {
             __syncthreads();
             get_tile<DIM>(queries, q_rows, first, s);
             get_tile<DIM>(d_outs, d_rows, first, s);
@@ -313,20 +341,20 @@ __global__ void __launch_bounds__(BLOCK)
             __syncthreads();
             for (int j = 0; j < L::TILE; j++) {
                 size_t query = first + (size_t)j;
-                bool seen = query < s.a.seq && (!s.a.causal || key <= query);
                 float score = dot<DIM>(my_k, queries + j * DIM) * s.a.scale +
-                              added(slope, head, query, key, s);
+                              added(slope, batch, head, query, key, s);
                 float dp = dot<DIM>(my_v, d_outs + j * DIM);
-                float p = seen ? expf(score - tile_lse[j]) : 0.0f;
+                float p = query < s.a.seq && sees(query, key, s) ? expf(score - tile_lse[j]) : 0.0f;
                 add_scaled<DIM>(sum_v, p, d_outs + j * DIM);
                 add_scaled<DIM>(sum_k, p * (dp - tile_dots[j]), queries + j * DIM);
             }
         }
     }
     if (is_there) {
-        size_t at = (batch * s.a.seq + key) * s.dkv_stride + kv_head * s.a.head_dim;
-        put_mine<DIM>(dk, at, sum_k, s.a.scale, s);
-        put_mine<DIM>(dv, at, sum_v, 1.0f, s);
+        size_t row = batch * s.a.seq + key;
+        put_mine<DIM>(dk, row * s.dk_stride + kv_head * s.a.head_dim, s.a.head_dim, sum_k,
+                      s.a.scale, s);
+        put_mine<DIM>(dv, row * s.dv_stride + kv_head * s.a.v_dim, s.a.v_dim, sum_v, 1.0f, s);
     }
 }
 
@@ -345,15 +373,29 @@ template <typename F> KernelCudaFault with_dim(size_t head_dim, F f) {
 
 bool by_four(const void *data, size_t stride, const KernelCudaAttention *a) {
     return (uintptr_t)data % (4 * kernel_cuda_type_bytes(a->type)) == 0 && stride % 4 == 0 &&
-           a->head_dim % 4 == 0;
+           a->head_dim % 4 == 0 && a->v_dim % 4 == 0 && a->v_head % 4 == 0;
 }
 
-Shape shape_of(const KernelCudaAttention *a, const void *q, const void *k, const void *v,
+Shape shape_of(const KernelCudaAttention *asked, const void *q, const void *k, const void *v,
                const void *bias) {
-    return Shape{*a, bias, kernel_cuda_gradient_stride(a, a->heads),
-                 kernel_cuda_gradient_stride(a, a->kv_heads),
-                 by_four(q, a->q_stride, a) && by_four(k, a->k_stride, a) &&
-                     by_four(v, a->v_stride, a)};
+    Shape s = {};
+    KernelCudaAttention *a = &s.a;
+    *a = *asked;
+    a->v_dim = a->v_dim ? a->v_dim : a->head_dim;
+    a->v_head = a->v_head ? a->v_head : a->v_dim;
+    s.bias = bias;
+    s.bias_of_batch = a->masked ? a->seq * a->seq : 0;
+    s.bias_of_key = a->masked ? 1 : a->heads;
+    s.dq_stride = kernel_cuda_gradient_stride(a, a->heads);
+    s.dk_stride = kernel_cuda_gradient_stride(a, a->kv_heads);
+    s.dv_stride = a->gradient_stride ? a->gradient_stride : a->kv_heads * a->v_dim;
+    s.by_four =
+        by_four(q, a->q_stride, a) && by_four(k, a->k_stride, a) && by_four(v, a->v_stride, a);
+    return s;
+}
+
+size_t widest(const KernelCudaAttention *a) {
+    return a->v_dim > a->head_dim ? a->v_dim : a->head_dim;
 }
 
 template <typename L> dim3 grid_of(const KernelCudaAttention *a, size_t heads) {
@@ -366,7 +408,7 @@ KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, flo
                                                   const void *q, const void *k, const void *v,
                                                   const void *bias,
                                                   const KernelCudaAttention *shape) {
-    return with_dim(shape->head_dim, [&](auto dim) {
+    return with_dim(widest(shape), [&](auto dim) {
         constexpr int DIM = decltype(dim)::value;
         using L = Layout<DIM>;
         return launch(lane, "attention", forward_kernel<DIM>, grid_of<L>(shape, shape->heads),
@@ -382,13 +424,13 @@ KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, v
     size_t rows = shape->batch * shape->heads * shape->seq, rows_a_block = THREADS / LANES;
     Shape s = shape_of(shape, q, k, v, bias);
     void *scratch;
-    s.by_four = s.by_four && by_four(d_o, shape->heads * shape->head_dim, shape);
+    s.by_four = s.by_four && by_four(d_o, s.a.heads * s.a.v_dim, &s.a);
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, rows * sizeof(float), &scratch));
     const float *dots = (const float *)scratch;
     KERNEL_CUDA_TRY(launch(lane, "attention_backward (dots)", row_dots_kernel,
                            dim3((unsigned)divide_up(rows, rows_a_block)),
                            dim3(LANES, (unsigned)rows_a_block), 0, (float *)scratch, d_o, o, s));
-    return with_dim(shape->head_dim, [&](auto dim) -> KernelCudaFault {
+    return with_dim(widest(shape), [&](auto dim) -> KernelCudaFault {
         constexpr int DIM = decltype(dim)::value;
         using L = Layout<DIM>;
         KERNEL_CUDA_TRY(launch(lane, "attention_backward (dq)", dq_kernel<DIM>,

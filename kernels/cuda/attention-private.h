@@ -8,7 +8,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/lane.h"
 
-/* From row to row of what has so many heads: dq, or dk and dv. */
+/* From row to row of what has so many heads: dq, or dk and dv (of heads as long as q's). */
 static inline size_t kernel_cuda_gradient_stride(const KernelCudaAttention *a, size_t heads) {
     return a->gradient_stride ? a->gradient_stride : heads * a->head_dim;
 }

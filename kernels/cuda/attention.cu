@@ -16,8 +16,8 @@ void kernel_cuda_cudnn_free(KernelCuda *) {
 
 #ifdef KERNEL_CUDA_CUDNN
 static bool is_cudnns(KernelCuda *lane, const KernelCudaAttention *shape, bool backward) {
-    return !lane->own_attention && !shape->ordered && shape->alibi == 0 &&
-           kernel_cuda_cudnn_takes(lane, shape, backward);
+    return !lane->own_attention && !shape->ordered && shape->alibi == 0 && !shape->window &&
+           !shape->v_dim && kernel_cuda_cudnn_takes(lane, shape, backward);
 }
 #endif
 
@@ -74,7 +74,7 @@ KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *
         return NULL;
     }
 #ifdef KERNEL_CUDA_CUDNN
-    if (!bias && goes_to_cudnn(lane, shape, false, {o, lse, q, k, v})) {
+    if (!bias && lse && goes_to_cudnn(lane, shape, false, {o, lse, q, k, v})) {
         KernelCudaFault fault = kernel_cuda_cudnn_forward(lane, o, lse, q, k, v, shape);
         if (is_done(lane, shape, false, fault)) {
             return fault;

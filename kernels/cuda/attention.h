@@ -10,9 +10,11 @@
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,
  * kv_heads, head_dim] with rows k_stride and v_stride apart; o and d_o are dense, and so are dq,
  * dk, dv unless gradient_stride says how far their rows are apart, as in one array of all three.
- * Query head h reads key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i. A bias
- * [seq, seq, heads] (NULL: none), the same for every sequence, is added to the scores; its
- * gradient is [batch, heads, seq, seq] (NULL: not wanted). This room's backward is the same bits
+ * Query head h reads key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i, with a
+ * window of w of these the last w. A bias [seq, seq, heads] (NULL: none), the same for every
+ * sequence, is added to the scores; its gradient is [batch, heads, seq, seq] (NULL: not wanted). As
+ * a mask it is [batch, seq, seq], the same for every head, and has no gradient; -inf hides a key,
+ * not all keys of a query. This room's backward is the same bits
  * in every run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq array). Bound:
  * arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq * head_dim of a head,
  * half of that if causal. Dropout is refused: set attention = math.
@@ -34,6 +36,11 @@ typedef struct {
     float alibi;            /* most of kernel_alibi_slope(), ../alibi.h; 0: none */
     size_t gradient_stride; /* rows of dq, dk and dv, elements apart; 0: each is dense */
     bool ordered;           /* sums in one order: by this room's own kernels, which have no other */
+    /* By those alone, too: */
+    size_t window; /* of causal attention; 0: none */
+    bool masked;   /* the bias is a mask */
+    size_t v_dim;  /* of the heads of v, o, d_o and dv; 0: head_dim */
+    size_t v_head; /* elements from a head of v to the next; 0: v_dim */
 } KernelCudaAttention;
 
 typedef enum {
@@ -51,7 +58,7 @@ const char *kernel_cuda_attention_refusal(const KernelCuda *lane);
 /* From now on only this room's own kernels (to compare them), or both again. */
 void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only);
 
-/* lse entries past seq are left alone. */
+/* lse entries past seq are left alone; lse may be NULL where no backward comes. */
 KernelCudaFault kernel_cuda_attention_forward(KernelCuda *lane, void *o, float *lse, const void *q,
                                               const void *k, const void *v, const void *bias,
                                               const KernelCudaAttention *shape);

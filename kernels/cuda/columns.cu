@@ -7,8 +7,8 @@ using namespace cu;
 
 namespace {
 
-template <typename T>
-__global__ void __launch_bounds__(THREADS) times_kernel(T *y, const T *x, size_t rows, size_t cols,
+template <typename Y, typename X>
+__global__ void __launch_bounds__(THREADS) times_kernel(Y *y, const X *x, size_t rows, size_t cols,
                                                         size_t width, size_t from, float factor) {
     FOR_WORK(size_t, i, rows * cols) {
         narrow(&y[i], factor * widen(x[i / cols * width + from + i % cols]));
@@ -79,27 +79,31 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-KernelCudaFault times(KernelCuda *lane, const char *name, void *y, const void *x, size_t rows,
-                      size_t cols, size_t width, size_t from, float factor, KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch(lane, name, times_kernel<T>, dim3(grid_for(lane, rows * cols)), dim3(THREADS),
-                      0, (T *)y, (const T *)x, rows, cols, width, from, factor);
+KernelCudaFault times(KernelCuda *lane, const char *name, void *y, KernelCudaType y_type,
+                      const void *x, KernelCudaType x_type, size_t rows, size_t cols, size_t width,
+                      size_t from, float factor) {
+    return with_type(y_type, [&](auto to) {
+        return with_type(x_type, [&](auto t) {
+            using Y = decltype(to);
+            using X = decltype(t);
+            return launch(lane, name, times_kernel<Y, X>, dim3(grid_for(lane, rows * cols)),
+                          dim3(THREADS), 0, (Y *)y, (const X *)x, rows, cols, width, from, factor);
+        });
     });
 }
 
 } // namespace
 
-KernelCudaFault kernel_cuda_copy_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                         size_t cols, size_t width, size_t from,
-                                         KernelCudaType type) {
-    return times(lane, "copy_columns", y, x, rows, cols, width, from, 1, type);
+KernelCudaFault kernel_cuda_copy_columns(KernelCuda *lane, void *y, KernelCudaType y_type,
+                                         const void *x, KernelCudaType x_type, size_t rows,
+                                         size_t cols, size_t width, size_t from) {
+    return times(lane, "copy_columns", y, y_type, x, x_type, rows, cols, width, from, 1);
 }
 
 KernelCudaFault kernel_cuda_negate_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
                                            size_t cols, size_t width, size_t from,
                                            KernelCudaType type) {
-    return times(lane, "negate_columns", y, x, rows, cols, width, from, -1, type);
+    return times(lane, "negate_columns", y, type, x, type, rows, cols, width, from, -1);
 }
 
 KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x, size_t rows,

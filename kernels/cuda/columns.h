@@ -9,9 +9,9 @@ extern "C" {
 #endif
 
 /* y[rows, cols] = x's columns; negate: minus those. */
-KernelCudaFault kernel_cuda_copy_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                         size_t cols, size_t width, size_t from,
-                                         KernelCudaType type);
+KernelCudaFault kernel_cuda_copy_columns(KernelCuda *lane, void *y, KernelCudaType y_type,
+                                         const void *x, KernelCudaType x_type, size_t rows,
+                                         size_t cols, size_t width, size_t from);
 KernelCudaFault kernel_cuda_negate_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
                                            size_t cols, size_t width, size_t from,
                                            KernelCudaType type);

@@ -67,11 +67,18 @@ __global__ void __launch_bounds__(LANES *BLOCK_ROWS)
 
 /* ---- sorting -------------------------------------------------------------------------------- */
 
+__device__ void add_whole(int64_t *to, unsigned n) {
+    atomicAdd((unsigned long long *)to, (unsigned long long)n);
+}
+__device__ void add_whole(int32_t *to, unsigned n) {
+    atomicAdd((unsigned *)to, n);
+}
+
 /* A block counts its share of the numbers, of the groups from `first` on; whole numbers can be
  * added in any order. */
+template <typename C>
 __global__ void __launch_bounds__(THREADS)
-    count_kernel(int64_t *counts, const int64_t *index, size_t n, size_t groups, unsigned *flag,
-                 unsigned tag) {
+    count_kernel(C *counts, const C *index, size_t n, size_t groups, unsigned *flag, unsigned tag) {
     BLOCK_SHARED(unsigned[GROUPS_AT_ONCE], count);
     size_t first = (size_t)blockIdx.y * GROUPS_AT_ONCE;
     size_t here = min(groups - first, (size_t)GROUPS_AT_ONCE);
@@ -90,7 +97,7 @@ __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     for (size_t g = threadIdx.x; g < here; g += blockDim.x) {
         if (count[g]) {
-            atomicAdd((unsigned long long *)&counts[first + g], (unsigned long long)count[g]);
+            add_whole(&counts[first + g], count[g]);
         }
     }
 }
@@ -104,8 +111,9 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /* One warp, each lane a run of the groups. */
+template <typename C>
 __global__ void __launch_bounds__(LANES)
-    ends_kernel(int32_t *ends, const int64_t *counts, size_t groups, unsigned *flag, unsigned tag) {
+    ends_kernel(int32_t *ends, const C *counts, size_t groups, unsigned *flag, unsigned tag) {
     BLOCK_SHARED(int64_t[LANES], sums);
     size_t run = (groups + LANES - 1) / LANES, first = min(groups, threadIdx.x * run);
     size_t last = min(groups, first + run);
@@ -132,10 +140,80 @@ __global__ void __launch_bounds__(LANES)
 }
 
 __global__ void __launch_bounds__(THREADS)
-    divide_kernel(int64_t *y, const int64_t *x, size_t n, int64_t by) {
+    divide_kernel(int64_t *y, const int64_t *x, size_t n, int64_t by, bool rest) {
     FOR_WORK(size_t, i, n) {
-        y[i] = x[i] / by;
+        y[i] = rest ? x[i] % by : x[i] / by;
     }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    narrow_kernel(int32_t *y, const int64_t *x, size_t n, unsigned *flag, unsigned tag) {
+    FOR_WORK(size_t, i, n) {
+        y[i] = (int32_t)x[i];
+        if (y[i] != x[i]) {
+            tell_bad_index(flag, tag);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    invert_kernel(int64_t *index, int64_t *position, const int64_t *order, size_t n, unsigned *flag,
+                  unsigned tag) {
+    FOR_WORK(size_t, i, n) {
+        position[i] = (int64_t)i;
+        if (is_inside(order[i], n)) {
+            index[order[i]] = (int64_t)i;
+        } else {
+            tell_bad_index(flag, tag);
+        }
+    }
+}
+
+/* ---- rows of several terms ------------------------------------------------------------------ */
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    sum_each_kernel(T *y, const T *x, size_t n, size_t each, size_t width) {
+    FOR_WORK(size_t, i, n) {
+        const T *terms = x + i / width * each * width + i % width;
+        float sum = 0;
+        for (size_t e = 0; e < each; e++) {
+            sum += widen(terms[e * width]);
+        }
+        narrow(&y[i], sum);
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    repeat_each_kernel(T *y, const T *x, size_t n, size_t each, size_t width) {
+    FOR_WORK(size_t, i, n) {
+        y[i] = x[i / width / each * width + i % width];
+    }
+}
+
+template <typename C>
+KernelCudaFault count(KernelCuda *lane, const char *name, C *counts, const C *index, size_t n,
+                      size_t groups) {
+    if (!groups) {
+        return NULL;
+    }
+    KERNEL_CUDA_TRY(kernel_cuda_check(
+        "cudaMemsetAsync", cudaMemsetAsync(counts, 0, groups * sizeof *counts, lane->stream)));
+    if (!n) {
+        return NULL;
+    }
+    return launch(lane, name, count_kernel<C>,
+                  dim3(grid_for(lane, n), (unsigned)divide_up(groups, GROUPS_AT_ONCE)),
+                  dim3(THREADS), 0, counts, index, n, groups, lane->flag, lane->tag);
+}
+
+template <typename C>
+KernelCudaFault ends_of(KernelCuda *lane, const char *name, int32_t *ends, const C *counts,
+                        size_t groups) {
+    return groups ? launch(lane, name, ends_kernel<C>, dim3(1), dim3(LANES), 0, ends, counts,
+                           groups, lane->flag, lane->tag)
+                  : NULL;
 }
 
 } // namespace
@@ -158,17 +236,12 @@ KernelCudaFault kernel_cuda_top_k(KernelCuda *lane, void *y, int64_t *index, con
 
 KernelCudaFault kernel_cuda_count(KernelCuda *lane, int64_t *counts, const int64_t *index, size_t n,
                                   size_t groups) {
-    if (!groups) {
-        return NULL;
-    }
-    KERNEL_CUDA_TRY(kernel_cuda_check(
-        "cudaMemsetAsync", cudaMemsetAsync(counts, 0, groups * sizeof *counts, lane->stream)));
-    if (!n) {
-        return NULL;
-    }
-    return launch(lane, "count", count_kernel,
-                  dim3(grid_for(lane, n), (unsigned)divide_up(groups, GROUPS_AT_ONCE)),
-                  dim3(THREADS), 0, counts, index, n, groups, lane->flag, lane->tag);
+    return count(lane, "count", counts, index, n, groups);
+}
+
+KernelCudaFault kernel_cuda_tally(KernelCuda *lane, int32_t *tally, const int32_t *index, size_t n,
+                                  size_t groups) {
+    return count(lane, "tally", tally, index, n, groups);
 }
 
 KernelCudaFault kernel_cuda_sort(KernelCuda *lane, int64_t *sorted, int64_t *order,
@@ -183,12 +256,49 @@ KernelCudaFault kernel_cuda_sort(KernelCuda *lane, int64_t *sorted, int64_t *ord
 
 KernelCudaFault kernel_cuda_ends(KernelCuda *lane, int32_t *ends, const int64_t *counts,
                                  size_t groups) {
-    return groups ? launch(lane, "ends", ends_kernel, dim3(1), dim3(LANES), 0, ends, counts, groups,
-                           lane->flag, lane->tag)
-                  : NULL;
+    return ends_of(lane, "ends", ends, counts, groups);
+}
+
+KernelCudaFault kernel_cuda_tally_ends(KernelCuda *lane, int32_t *ends, const int32_t *tally,
+                                       size_t groups) {
+    return ends_of(lane, "tally_ends", ends, tally, groups);
 }
 
 KernelCudaFault kernel_cuda_divide_down_i64(KernelCuda *lane, int64_t *y, const int64_t *x,
                                             size_t n, int64_t by) {
-    return launch_for(lane, "divide_down", n, divide_kernel, y, x, n, by);
+    return launch_for(lane, "divide_down", n, divide_kernel, y, x, n, by, false);
+}
+
+KernelCudaFault kernel_cuda_remainder_i64(KernelCuda *lane, int64_t *y, const int64_t *x, size_t n,
+                                          int64_t by) {
+    return launch_for(lane, "remainder", n, divide_kernel, y, x, n, by, true);
+}
+
+KernelCudaFault kernel_cuda_narrow_i64(KernelCuda *lane, int32_t *y, const int64_t *x, size_t n) {
+    return launch_for(lane, "narrow", n, narrow_kernel, y, x, n, lane->flag, lane->tag);
+}
+
+KernelCudaFault kernel_cuda_invert(KernelCuda *lane, int64_t *index, int64_t *position,
+                                   const int64_t *order, size_t n) {
+    return launch_for(lane, "invert", n, invert_kernel, index, position, order, n, lane->flag,
+                      lane->tag);
+}
+
+KernelCudaFault kernel_cuda_sum_each(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                     size_t each, size_t width, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "sum_each", rows * width, sum_each_kernel<T>, (T *)y, (const T *)x,
+                          rows * width, each, width);
+    });
+}
+
+KernelCudaFault kernel_cuda_repeat_each(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                        size_t each, size_t width, KernelCudaType type) {
+    size_t n = rows * each * width;
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "repeat_each", n, repeat_each_kernel<T>, (T *)y, (const T *)x, n,
+                          each, width);
+    });
 }

@@ -29,6 +29,24 @@ KernelCudaFault kernel_cuda_ends(KernelCuda *lane, int32_t *ends, const int64_t 
 /* y = x / by, rounded towards zero. */
 KernelCudaFault kernel_cuda_divide_down_i64(KernelCuda *lane, int64_t *y, const int64_t *x,
                                             size_t n, int64_t by);
+/* y = what that leaves. */
+KernelCudaFault kernel_cuda_remainder_i64(KernelCuda *lane, int64_t *y, const int64_t *x, size_t n,
+                                          int64_t by);
+
+/* The same in 32 bits: numbers that must fit, how many are each, where each group ends. */
+KernelCudaFault kernel_cuda_narrow_i64(KernelCuda *lane, int32_t *y, const int64_t *x, size_t n);
+KernelCudaFault kernel_cuda_tally(KernelCuda *lane, int32_t *tally, const int32_t *index, size_t n,
+                                  size_t groups);
+KernelCudaFault kernel_cuda_tally_ends(KernelCuda *lane, int32_t *ends, const int32_t *tally,
+                                       size_t groups);
+/* position[i] = i, and index[order[i]] too, of an order that names each of n places once. */
+KernelCudaFault kernel_cuda_invert(KernelCuda *lane, int64_t *index, int64_t *position,
+                                   const int64_t *order, size_t n);
+/* y[r, .] = the sum of x[r, e, .] over e; and y[r, e, .] = x[r, .]. */
+KernelCudaFault kernel_cuda_sum_each(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                     size_t each, size_t width, KernelCudaType type);
+KernelCudaFault kernel_cuda_repeat_each(KernelCuda *lane, void *y, const void *x, size_t rows,
+                                        size_t each, size_t width, KernelCudaType type);
 
 #ifdef __cplusplus
 }

@@ -360,18 +360,19 @@ template <typename T> __device__ bool is_whole(const T *at, size_t cols) {
 }
 
 /* Rows of `from` columns times their group's matrix, as rows of `to`: matrices are [to, from], or
- * [from, to] if W_DEEP. */
+ * [from, to] if W_DEEP, and begin w_apart elements behind each other. */
 template <typename T, bool W_DEEP>
-__global__ void __launch_bounds__(BLOCK) rows_kernel(T *out, const T *in, const T *w, Ends ends,
-                                                     size_t to, size_t from, unsigned across) {
+__global__ void __launch_bounds__(BLOCK)
+    rows_kernel(T *out, const T *in, const T *w, Ends ends, size_t to, size_t from, size_t w_apart,
+                unsigned across) {
     check(ends);
     Tile tile = tile_of_rows<Size<T>::TILE>(ends, across);
     if (tile.is_there) {
         Rows rows = rows_of(ends, tile.group);
-        bool w_is_whole = is_whole(w, W_DEEP ? to : from);
+        bool w_is_whole = is_whole(w, W_DEEP ? to : from) && w_apart % VECTOR<T> == 0;
         multiply<T, false, W_DEEP>(
             Task<T>{{in + rows.begin * from, rows.n, from, is_whole(in, from)},
-                    {w + tile.group * to * from, to, from, w_is_whole},
+                    {w + tile.group * w_apart, to, from, w_is_whole},
                     out + rows.begin * to,
                     tile.row,
                     tile.column});
@@ -406,8 +407,8 @@ KernelCudaFault check_grid(const char *name, size_t blocks) {
 
 template <typename T, bool W_DEEP>
 KernelCudaFault launch_rows(KernelCuda *lane, const char *name, void *out, const void *in,
-                            const void *w, const int32_t *ends, size_t m, size_t to, size_t from,
-                            size_t groups) {
+                            const void *w, size_t w_apart, const int32_t *ends, size_t m, size_t to,
+                            size_t from, size_t groups) {
     size_t across = divide_up(to, Size<T>::TILE);
     size_t blocks = across * most_down(m, groups, Size<T>::TILE);
     if (!blocks) {
@@ -416,7 +417,8 @@ KernelCudaFault launch_rows(KernelCuda *lane, const char *name, void *out, const
     KERNEL_CUDA_TRY(check_grid(name, blocks));
     return launch(lane, name, rows_kernel<T, W_DEEP>, dim3((unsigned)blocks), dim3(BLOCK), 0,
                   (T *)out, (const T *)in, (const T *)w,
-                  Ends{ends, m, groups, lane->flag, lane->tag}, to, from, (unsigned)across);
+                  Ends{ends, m, groups, lane->flag, lane->tag}, to, from, w_apart,
+                  (unsigned)across);
 }
 
 } // namespace
@@ -427,7 +429,23 @@ KernelCudaFault kernel_cuda_grouped_linear_forward(KernelCuda *lane, void *y, co
                                                    KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch_rows<T, false>(lane, "grouped_linear", y, x, w, ends, m, n, k, groups);
+        return launch_rows<T, false>(lane, "grouped_linear", y, x, w, n * k, ends, m, n, k, groups);
+    });
+}
+
+KernelCudaFault kernel_cuda_grouped_parts_forward(KernelCuda *lane, void *y, const void *x,
+                                                  const void *w, const int32_t *ends, size_t m,
+                                                  size_t n, size_t k, size_t groups, size_t parts,
+                                                  KernelCudaType type) {
+    size_t cols = n / parts;
+    return with_type(type, [&](auto t) -> KernelCudaFault {
+        using T = decltype(t);
+        for (size_t part = 0; part < parts; part++) {
+            KERNEL_CUDA_TRY((launch_rows<T, false>(lane, "grouped_parts", (T *)y + part * m * cols,
+                                                   x, (const T *)w + part * cols * k, n * k, ends,
+                                                   m, cols, k, groups)));
+        }
+        return NULL;
     });
 }
 
@@ -438,7 +456,8 @@ KernelCudaFault kernel_cuda_grouped_linear_backward_input(KernelCuda *lane, void
                                                           KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch_rows<T, true>(lane, "grouped_linear_dx", dx, dy, w, ends, m, k, n, groups);
+        return launch_rows<T, true>(lane, "grouped_linear_dx", dx, dy, w, n * k, ends, m, k, n,
+                                    groups);
     });
 }
 

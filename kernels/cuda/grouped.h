@@ -18,6 +18,11 @@ KernelCudaFault kernel_cuda_grouped_linear_forward(KernelCuda *lane, void *y, co
                                                    const void *w, const int32_t *ends, size_t m,
                                                    size_t n, size_t k, size_t groups,
                                                    KernelCudaType type);
+/* The same; y is so many matrices, one behind the other, each of as many of its columns. */
+KernelCudaFault kernel_cuda_grouped_parts_forward(KernelCuda *lane, void *y, const void *x,
+                                                  const void *w, const int32_t *ends, size_t m,
+                                                  size_t n, size_t k, size_t groups, size_t parts,
+                                                  KernelCudaType type);
 /* dx[m, k] = dy[m, n] times its group's w. */
 KernelCudaFault kernel_cuda_grouped_linear_backward_input(KernelCuda *lane, void *dx,
                                                           const void *dy, const void *w,

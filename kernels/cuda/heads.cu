@@ -107,6 +107,29 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+__global__ void __launch_bounds__(THREADS)
+    compare_kernel(uint8_t *mask, const int64_t *position, const int64_t *index, size_t n,
+                   size_t cols, bool later) {
+    FOR_WORK(size_t, i, n) {
+        mask[i] = (position[i % cols] > index[i / cols]) == later;
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    both_kernel(uint8_t *mask, const uint8_t *one, const uint8_t *other, size_t n, size_t n_one) {
+    FOR_WORK(size_t, i, n) {
+        mask[i] = one[i % n_one] & other[i];
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS) to_bias_kernel(T *y, const uint8_t *mask, const T *shown,
+                                                          const T *hidden, size_t all, size_t n) {
+    FOR_WORK(size_t, i, all) {
+        y[i] = mask[i % n] ? *shown : *hidden;
+    }
+}
+
 template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
     bias_add_kernel(T *y, const T *x, const T *bias, I all, I heads, I n) {
@@ -187,6 +210,28 @@ KernelCudaFault kernel_cuda_masked_fill(KernelCuda *lane, void *y, const void *x
             return launch_for(lane, "masked_fill", all, masked_fill_kernel<T, I>, (T *)y,
                               (const T *)x, mask, (I)all, (I)n, (I)inner, (float)value);
         });
+    });
+}
+
+KernelCudaFault kernel_cuda_compare_mask(KernelCuda *lane, uint8_t *mask, const int64_t *position,
+                                         const int64_t *index, size_t rows, size_t cols,
+                                         bool later) {
+    return launch_for(lane, later ? "later_mask" : "upto_mask", rows * cols, compare_kernel, mask,
+                      position, index, rows * cols, cols, later);
+}
+
+KernelCudaFault kernel_cuda_both_mask(KernelCuda *lane, uint8_t *mask, const uint8_t *one,
+                                      const uint8_t *other, size_t n, size_t n_one) {
+    return launch_for(lane, "both_mask", n, both_kernel, mask, one, other, n, n_one);
+}
+
+KernelCudaFault kernel_cuda_mask_to_bias(KernelCuda *lane, void *y, const uint8_t *mask,
+                                         const void *shown, const void *hidden, size_t n,
+                                         size_t batch, KernelCudaType type) {
+    return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        return launch_for(lane, "mask_to_bias", n * batch, to_bias_kernel<T>, (T *)y, mask,
+                          (const T *)shown, (const T *)hidden, n * batch, n);
     });
 }
 

@@ -38,6 +38,18 @@ KernelCudaFault kernel_cuda_masked_fill(KernelCuda *lane, void *y, const void *x
                                         const uint8_t *mask, size_t outer, size_t n, size_t inner,
                                         double value, KernelCudaType type);
 
+/* Of a window: mask[i, j] = position[j] > index[i], or not later: position[j] <= index[i]; mask[i]
+ * = one[i mod n_one] and other[i], for n; and y[b, i] = one number where the mask is set, else the
+ * other, for y[batch, n]. */
+KernelCudaFault kernel_cuda_compare_mask(KernelCuda *lane, uint8_t *mask, const int64_t *position,
+                                         const int64_t *index, size_t rows, size_t cols,
+                                         bool later);
+KernelCudaFault kernel_cuda_both_mask(KernelCuda *lane, uint8_t *mask, const uint8_t *one,
+                                      const uint8_t *other, size_t n, size_t n_one);
+KernelCudaFault kernel_cuda_mask_to_bias(KernelCuda *lane, void *y, const uint8_t *mask,
+                                         const void *shown, const void *hidden, size_t n,
+                                         size_t batch, KernelCudaType type);
+
 /* Relative positions, int64. distance[i, j] = position[j] - position[i] */
 KernelCudaFault kernel_cuda_distances(KernelCuda *lane, int64_t *distance, const int64_t *position,
                                       size_t n);

@@ -304,6 +304,46 @@ __global__ void quotient_kernel(float *quotient, const T *dividend, const T *div
     quotient[0] = widen(dividend[0]) / widen(divisor[0]);
 }
 
+/* Forward and backward: what is read the second time comes from the cache. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    cross_entropy_part_kernel(float *row_loss, T *logits, const int64_t *target, size_t classes,
+                              float factor, unsigned *flag, unsigned tag) {
+    size_t row = blockIdx.x;
+    int64_t class_of_row = target[row];
+    T *at = logits + row * classes;
+    Fold all = fold_row(at, classes);
+    float sum = all.max + logf(all.sum);
+    if (threadIdx.x == 0) {
+        bool good = is_inside(class_of_row, classes);
+        row_loss[row] = good ? sum - widen(at[class_of_row]) : 0.0f;
+        if (!good) {
+            tell_bad_index(flag, tag);
+        }
+    }
+    __syncthreads(); /* before that logit is written over */
+    map_row(at, at, classes, [&](size_t i, float x) {
+        return (exp_of<T>(x - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * factor;
+    });
+}
+
+/* One block. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS)
+    add_loss_kernel(T *loss, float *sum, const float *row_loss, size_t rows, float factor,
+                    bool is_first) {
+    float mine = 0;
+    for (size_t r = threadIdx.x; r < rows; r += blockDim.x) {
+        mine += row_loss[r];
+    }
+    mine = row_sum(mine);
+    if (threadIdx.x == 0) {
+        float so_far = (is_first ? 0.0f : *sum) + mine * factor;
+        *sum = so_far;
+        narrow(loss, so_far);
+    }
+}
+
 unsigned threads_for(size_t cols) {
     size_t threads = divide_up(divide_up(cols, 8), LANES) * LANES;
     return (unsigned)(threads < ROW_THREADS ? threads : ROW_THREADS);
@@ -472,5 +512,23 @@ KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogi
                       dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)dlogits,
                       (const T *)logits, target, most, log_sum, (const float *)factor, classes,
                       lane->flag, lane->tag);
+    });
+}
+
+KernelCudaFault kernel_cuda_cross_entropy_part(KernelCuda *lane, void *loss, float *sum,
+                                               float *row_loss, void *logits, const int64_t *target,
+                                               size_t rows, size_t classes, size_t all_rows,
+                                               bool is_first, KernelCudaType type) {
+    float factor = 1.0f / (float)all_rows;
+    if (!rows || !classes) {
+        return NULL;
+    }
+    return with_type(type, [&](auto t) -> KernelCudaFault {
+        using T = decltype(t);
+        KERNEL_CUDA_TRY(launch(lane, "cross_entropy_part", cross_entropy_part_kernel<T>,
+                               dim3((unsigned)rows), dim3(threads_for(classes)), 0, row_loss,
+                               (T *)logits, target, classes, factor, lane->flag, lane->tag));
+        return launch(lane, "add_loss", add_loss_kernel<T>, dim3(1), dim3(ROW_THREADS), 0,
+                      (T *)loss, sum, (const float *)row_loss, rows, factor, is_first);
     });
 }

@@ -66,6 +66,14 @@ KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogi
                                                    KernelCudaType of_loss, size_t rows,
                                                    size_t classes, KernelCudaType type);
 
+/* A part of the rows of a loss that is the mean of all_rows: its logits become their
+ * gradients, in place; row_loss[rows] is room; *sum is what parts so far add to the mean (the first
+ * one sets it), and loss[0] that number, which may be *sum itself. */
+KernelCudaFault kernel_cuda_cross_entropy_part(KernelCuda *lane, void *loss, float *sum,
+                                               float *row_loss, void *logits, const int64_t *target,
+                                               size_t rows, size_t classes, size_t all_rows,
+                                               bool is_first, KernelCudaType type);
+
 #ifdef __cplusplus
 }
 #endif

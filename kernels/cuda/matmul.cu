@@ -66,9 +66,10 @@ struct End {
     Ending ending;
     const void *bias;   /* or its gradient, which is written */
     const void *before; /* what goes into GELU: written forward, read backward */
+    bool adds;          /* to what the output holds; plans are the same */
 };
 
-constexpr End NO_END = {PLAIN, NULL, NULL};
+constexpr End NO_END = {PLAIN, NULL, NULL, false}, ADDED = {PLAIN, NULL, NULL, true};
 
 cudaDataType_t data_type(KernelCudaType type) {
     return type == KERNEL_CUDA_F32    ? CUDA_R_32F
@@ -284,10 +285,10 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
                                                 z.m, z.n, z.k);
     }
     KERNEL_CUDA_TRY(set_pointers(p, end));
-    const float one = 1, zero = 0;
-    cublasStatus_t status = cublasLtMatmul(lane->blas, p->desc, &one, b.data, p->b, a.data, p->a,
-                                           &zero, y, p->y, y, p->y, &p->algo, lane->blas_workspace,
-                                           KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+    const float one = 1, before = end.adds ? 1 : 0;
+    cublasStatus_t status = cublasLtMatmul(
+        lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &before, y, p->y, y, p->y, &p->algo,
+        lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
     if (ret_possible && cannot(status)) { /* it tells only now; a device that broke tells again */
         *ret_possible = p->is_possible = false;
         return NULL;
@@ -504,6 +505,14 @@ KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, c
     return is_odd(lane, &odd, {dw, x}, 0)
                ? backward_weight_odd(lane, odd, dw, dy, x)
                : multiply_one(lane, dw, {dy, n, 0, true}, {x, k, 0, false}, {n, k, m, 1, type});
+}
+
+KernelCudaFault kernel_cuda_linear_backward_weight_add(KernelCuda *lane, void *dw, const void *dy,
+                                                       const void *x, size_t m, size_t n, size_t k,
+                                                       KernelCudaType type) {
+    return !m || !n || !k ? NULL
+                          : multiply(lane, dw, k, 0, {dy, n, 0, true}, {x, k, 0, false},
+                                     {n, k, m, 1, type}, ADDED, NULL);
 }
 
 KernelCudaFault kernel_cuda_linear_gelu_backward_input(KernelCuda *lane, void *dx, void *db,

@@ -34,6 +34,10 @@ KernelCudaFault kernel_cuda_linear_backward_input(KernelCuda *lane, void *dx, co
 KernelCudaFault kernel_cuda_linear_backward_weight(KernelCuda *lane, void *dw, const void *dy,
                                                    const void *x, size_t m, size_t n, size_t k,
                                                    KernelCudaType type);
+/* dw += dy^T x, rounded each time. */
+KernelCudaFault kernel_cuda_linear_backward_weight_add(KernelCuda *lane, void *dw, const void *dy,
+                                                       const void *x, size_t m, size_t n, size_t k,
+                                                       KernelCudaType type);
 /* dx[m, k] = gelu'(before[m, k]) (dy w), gelu with tanh; db[k], the sum of dx's rows (NULL: not
  * wanted). In one product where cuBLASLt has that; else rows are added up by a kernel of their own,
  * after they were rounded; else GELU's gradient is another's, and what goes into it was rounded. */

@@ -110,7 +110,7 @@ struct Call {
     EmulatorLayout a_layout, b_layout, d_layout;
     const void *a, *b;
     void *d;
-    float alpha;
+    float alpha, beta; /* 0 or 1: d is written, or added to */
 };
 
 uint32_t alignment(const void *at) {
@@ -190,13 +190,14 @@ void finish(const Call &call, std::vector<float> *y, size_t batch) {
     }
     for (size_t c = 0; c < l.cols; c++) {
         for (size_t r = 0; r < l.rows; r++) {
-            float x = (*y)[c * l.rows + r];
+            size_t at = batch * (size_t)l.stride + c * (size_t)l.ld + r;
+            float x = (*y)[c * l.rows + r] + (call.beta != 0 ? get(call.d, l.type, at) : 0);
             x += has_bias(p) ? get(p.bias, l.type, r) : 0;
             if (keeps(p)) {
                 put(p.aux, l.type, c * (size_t)p.aux_ld + r, x);
                 x = gelu(x);
             }
-            put(call.d, l.type, batch * (size_t)l.stride + c * (size_t)l.ld + r, x);
+            put(call.d, l.type, at, x);
         }
     }
 }
@@ -397,18 +398,20 @@ static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *al
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
-                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *,
-                              cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *algo, void *, size_t,
-                              cudaStream_t stream) {
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
+                              void *, size_t, cudaStream_t stream) {
     EmulatorEntry entry;
     uint64_t m = product->a == CUBLAS_OP_T ? a_layout->cols : a_layout->rows;
     uint64_t k = product->a == CUBLAS_OP_T ? a_layout->rows : a_layout->cols;
     uint64_t kb = product->b == CUBLAS_OP_T ? b_layout->cols : b_layout->rows;
     uint64_t n = product->b == CUBLAS_OP_T ? b_layout->rows : b_layout->cols;
-    if (*(const float *)beta != 0 || k != kb || m != d_layout->rows || n != d_layout->cols ||
-        a_layout->batch != d_layout->batch || b_layout->batch != d_layout->batch ||
-        !is_complete(*product, *d_layout) || !are_aligned(*product, algo, a, b, d)) {
+    float adds = *(const float *)beta; /* to what is there, where that is what it adds to */
+    if ((adds != 0 && (adds != 1 || c != d || c_layout != d_layout)) || k != kb ||
+        m != d_layout->rows || n != d_layout->cols || a_layout->batch != d_layout->batch ||
+        b_layout->batch != d_layout->batch || !is_complete(*product, *d_layout) ||
+        !are_aligned(*product, algo, a, b, d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     bool uses_bias = has_bias(*product) || has_gradient(*product);
@@ -418,7 +421,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     if (emulator_state() != cudaSuccess) {
         return CUBLAS_STATUS_EXECUTION_FAILED;
     }
-    Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha};
+    Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha, adds};
     emulator_push(stream, [=] { multiply(call); });
     return CUBLAS_STATUS_SUCCESS;
 }

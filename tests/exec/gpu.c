@@ -191,6 +191,16 @@ static const Case cases[] = {
     {"moe-toy -n 2", FP32},
     {"moe-toy -n 3 --checkpointing full --accumulate 2 --clip 1", FP32},
     {"moe-shared -n 1 --sharding none", FP32},
+    {"moe-toy -n 2 --network-key code=transformers", FP32},
+    {"moe-shared -n 2 --network-key routing=in-turn --checkpointing full", FP32},
+    {"deepseek-toy -n 2", FP32},
+    {"deepseek-toy -n 3 --micro-batch 2 --accumulate 2 --checkpointing full --flavour fsdp1", FP32},
+    {"gpt-toy -n 2 --network-key loss=chunked --micro-batch 3", FP32},
+    {"llama-toy -n 2 --network-key loss=chunked --accumulate 2 --checkpointing full", FP32},
+    {"llama-toy -n 2 --network-key window=7", FP32},
+    {"llama-toy -n 2 --network-key window=7 --network-key window_by=kernel --kernels fused", FP32},
+    {"llama-toy -n 2 --network-key window=9 --network-key code=transformers", FP32},
+    {"llama-toy -n 2 --tensor 2 --network-key loss=kernel", FP32},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
@@ -204,6 +214,11 @@ static const Case cases[] = {
     {"joined-toy -n 2 --param-dtype bf16 --kernels fused", BF16},
     {"llama-toy -n 4 --tensor 2 --kernels compiled --checkpointing full --param-dtype bf16", BF16},
     {"moe-shared -n 2 --param-dtype bf16", BF16},
+    {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16", BF16},
+    {"deepseek-toy -n 2 --param-dtype bf16", BF16},
+    {"gpt-toy -n 2 --network-key loss=chunked --param-dtype bf16 --micro-batch 3", BF16},
+    {"llama-toy -n 2 --network-key window=7 --param-dtype bf16", BF16},
+    {"llama-toy -n 2 --tensor 2 --network-key loss=kernel --param-dtype bf16", BF16},
     {"moe-toy -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     {"t5-kernel -n 2 --flavour fsdp1 --param-dtype bf16 --checkpointing full", BF16},
@@ -505,14 +520,10 @@ static void failures_say_why(void) {
         plan("gpt-toy -n 1 --allocator expandable");
         fails_on_gpu("", 2, "expandable");
     }
-    plan("llama-toy -n 1 --network-key window=8");
-    fails_on_gpu("", 2, "its attention knows no windows");
-    plan("llama-toy -n 1 --network-key window=8 --network-key window_by=kernel");
-    fails_on_gpu("", 2, "its attention knows no windows");
-    plan("deepseek-toy -n 1");
-    fails_on_gpu("", 2, "it has no kernels for latent attention, nor for scores and groups");
-    plan("llama-toy -n 2 --tensor 2 --network-key loss=kernel");
-    fails_on_gpu("--local-ranks 2", 2, "it has no kernels for a compiled loss of logits that");
+    plan("moe-toy -n 2 --network-key routing=in-turn --expert 2 --micro-batch 2");
+    fails_on_gpu("--local-ranks 2", 2, "it has no kernels for experts that ranks share");
+    plan("gpt-toy -n 1 --sharding none --autocast fp16 --loss-scale dynamic");
+    fails_on_gpu("", 2, "it has no kernels for a scaled loss");
 }
 
 /* A kernel that touches what it may not: the error comes later, with whatever is asked then: a

@@ -78,6 +78,60 @@ static void test_sort(void) {
     }
 }
 
+/* The same in 32 bits, and an order turned round. */
+static void test_tally(void) {
+    static const size_t shapes[][2] = {{1, 1}, {74, 5}, {3000, 128}, {900, 3000}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t n = shapes[s][0], groups = shapes[s][1];
+        g_autofree gint64 *index = new_indices(n, groups), *order = g_new(gint64, n);
+        g_autofree gint64 *sorted = g_new(gint64, n), *turned = g_new(gint64, n);
+        g_autofree gint64 *position = g_new(gint64, n), *rest = g_new(gint64, n);
+        g_autofree gint32 *narrow = g_new(gint32, n), *tally = g_new(gint32, groups);
+        g_autofree gint32 *ends = g_new(gint32, groups);
+        g_assert_true(kernel_narrow_i64(narrow, index, n));
+        g_assert_true(kernel_tally_i32(tally, narrow, n, groups));
+        g_assert_true(kernel_tally_ends_i32(ends, tally, groups));
+        g_assert_true(kernel_sort_i64(sorted, order, index, n, groups));
+        g_assert_true(kernel_invert_i64(turned, position, order, n));
+        for (size_t i = 0; i < n; i++) {
+            rest[i] = order[i] % 3;
+        }
+        gint64 *on_index = device_put_i64(index, n), *on_order = device_put_i64(order, n);
+        gint32 *got_narrow = device_new_bytes(n * 4), *got_tally = device_new_bytes(groups * 4);
+        gint32 *got_ends = device_new_bytes(groups * 4);
+        gint64 *got_turned = device_new_bytes(n * 8), *got_position = device_new_bytes(n * 8);
+        gint64 *got_rest = device_new_bytes(n * 8);
+        DEVICE_OK(kernel_cuda_narrow_i64(device_lane, got_narrow, on_index, n));
+        DEVICE_OK(kernel_cuda_tally(device_lane, got_tally, got_narrow, n, groups));
+        DEVICE_OK(kernel_cuda_tally_ends(device_lane, got_ends, got_tally, groups));
+        DEVICE_OK(kernel_cuda_invert(device_lane, got_turned, got_position, on_order, n));
+        DEVICE_OK(kernel_cuda_remainder_i64(device_lane, got_rest, on_order, n, 3));
+        device_equal_bytes("narrow", got_narrow, narrow, n * 4);
+        device_equal_bytes("tally", got_tally, tally, groups * 4);
+        device_equal_bytes("ends", got_ends, ends, groups * 4);
+        device_equal_bytes("turned round", got_turned, turned, n * 8);
+        device_equal_bytes("positions", got_position, position, n * 8);
+        device_equal_bytes("rest", got_rest, rest, n * 8);
+    }
+}
+
+static void test_numbers_outside_32_bits(void) {
+    gint64 wide[] = {1, G_MAXINT32, (gint64)G_MAXINT32 + 1}, order[] = {1, 0, 3};
+    gint32 index[] = {0, 2, -1}, want[] = {1, 0};
+    uint32_t op;
+    gint32 *narrow = device_new_bytes(sizeof index), *tally = device_new_bytes(sizeof want);
+    gint64 *turned = device_new_bytes(sizeof order), *position = device_new_bytes(sizeof order);
+    DEVICE_OK(kernel_cuda_narrow_i64(device_lane, narrow, device_put_i64(wide, 2), 2));
+    g_assert_false(is_bad(&op));
+    DEVICE_OK(kernel_cuda_narrow_i64(device_lane, narrow, device_put_i64(wide, 3), 3));
+    g_assert_true(is_bad(&op));
+    DEVICE_OK(kernel_cuda_tally(device_lane, tally, device_put_bytes(index, sizeof index), 3, 2));
+    device_equal_bytes("tally", tally, want, sizeof want);
+    g_assert_true(is_bad(&op));
+    DEVICE_OK(kernel_cuda_invert(device_lane, turned, position, device_put_i64(order, 3), 3));
+    g_assert_true(is_bad(&op));
+}
+
 static void test_numbers_outside(void) {
     enum {
         GROUPS = 4
@@ -130,6 +184,24 @@ static void test_rows(const DeviceCase *c) {
         DEVICE_OK(kernel_cuda_add_to_rows(device_lane, y, on_device, device_put(c, x, n * width),
                                           at, n, rows, width, c->type));
         device_close("added to rows", c, y, want, rows * width, 1e-6, 1e-5);
+    }
+}
+
+static void test_each(const DeviceCase *c) {
+    static const size_t shapes[][3] = {{1, 1, 1}, {37, 2, 48}, {19, 8, 7}, {3, 1, 130}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], each = shapes[s][1], width = shapes[s][2];
+        size_t few = rows * width, many = few * each;
+        g_autofree float *x = device_random(c, many, -1, 1, 1), *want = g_new(float, many);
+        void *y = device_new(c, few), *again = device_new(c, many);
+        kernel_sum_each_f32(want, x, rows, each, width);
+        DEVICE_OK(kernel_cuda_sum_each(device_lane, y, device_put(c, x, many), rows, each, width,
+                                       c->type));
+        device_close("sums", c, y, want, few, 1e-6, 1e-6);
+        kernel_repeat_each_f32(want, x, rows, each, width);
+        DEVICE_OK(kernel_cuda_repeat_each(device_lane, again, device_put(c, x, few), rows, each,
+                                          width, c->type));
+        device_equal("repeated", c, again, want, many);
     }
 }
 
@@ -196,6 +268,12 @@ static void test_products(const DeviceCase *c) {
         DEVICE_OK(kernel_cuda_grouped_linear_forward(device_lane, y, p.on_x, p.on_w, p.on_ends, m,
                                                      n, k, groups, c->type));
         device_close("grouped product", c, y, want, m * n, 1e-6, 2e-5);
+        size_t parts = n % 2 ? 1 : 2;
+        void *apart = device_new(c, m * n);
+        g_assert_true(kernel_grouped_parts_f32(want, p.x, p.w, p.ends, m, n, k, groups, parts));
+        DEVICE_OK(kernel_cuda_grouped_parts_forward(device_lane, apart, p.on_x, p.on_w, p.on_ends,
+                                                    m, n, k, groups, parts, c->type));
+        device_close("its parts", c, apart, want, m * n, 1e-6, 2e-5);
         g_assert_true(kernel_grouped_linear_dx_f32(want, p.dy, p.w, p.ends, m, n, k, groups));
         DEVICE_OK(kernel_cuda_grouped_linear_backward_input(device_lane, dx, p.on_dy, p.on_w,
                                                             p.on_ends, m, n, k, groups, c->type));
@@ -254,7 +332,10 @@ static void test_bad_ends(void) {
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/experts/top-k", test_top_k);
     DEVICE_TEST_ONCE("/kernels-cuda/experts/sort", test_sort);
+    DEVICE_TEST_ONCE("/kernels-cuda/experts/tally", test_tally);
     DEVICE_TEST_ONCE("/kernels-cuda/experts/numbers-outside", test_numbers_outside);
+    DEVICE_TEST_ONCE("/kernels-cuda/experts/numbers-outside-32-bits", test_numbers_outside_32_bits);
+    DEVICE_TEST("/kernels-cuda/experts/each", test_each);
     DEVICE_TEST("/kernels-cuda/experts/rows", test_rows);
     DEVICE_TEST("/kernels-cuda/experts/products", test_products);
     DEVICE_TEST_ONCE("/kernels-cuda/experts/products-repeat", test_products_repeat);

@@ -284,7 +284,8 @@ static void test_columns(const DeviceCase *c) {
     }
     void *in = device_put(c, x, ROWS * WIDTH), *some = device_new(c, ROWS * COLS);
     void *all = device_new(c, ROWS * WIDTH);
-    DEVICE_OK(kernel_cuda_copy_columns(device_lane, some, in, ROWS, COLS, WIDTH, FROM, c->type));
+    DEVICE_OK(
+        kernel_cuda_copy_columns(device_lane, some, c->type, in, c->type, ROWS, COLS, WIDTH, FROM));
     device_equal("copy columns", c, some, copied, ROWS * COLS);
     DEVICE_OK(kernel_cuda_negate_columns(device_lane, some, in, ROWS, COLS, WIDTH, FROM, c->type));
     device_equal("negate columns", c, some, negated, ROWS * COLS);

@@ -52,6 +52,12 @@ static void test_linear(const DeviceCase *c) {
         kernel_linear_backward_weight_f32(want, dy, x, m, n, k);
         DEVICE_OK(kernel_cuda_linear_backward_weight(device_lane, gw, d, dx, m, n, k, c->type));
         device_close("dw", c, gw, want, n * k, 1e-6, 1e-5);
+        g_autofree float *before = device_get(c, gw, n * k);
+        for (size_t i = 0; i < n * k; i++) {
+            want[i] += before[i];
+        }
+        DEVICE_OK(kernel_cuda_linear_backward_weight_add(device_lane, gw, d, dx, m, n, k, c->type));
+        device_close("dw added to", c, gw, want, n * k, 2e-6, 2e-5);
     }
 }
 

@@ -393,6 +393,35 @@ static void test_compiled_loss(const DeviceCase *c) {
     }
 }
 
+/* Cut into parts, of which the last has fewer rows, it is the same loss and gradient; of fp32 the
+ * sum so far is the loss itself. */
+static void test_cross_entropy_in_parts(const DeviceCase *c) {
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], classes = shapes[s][1], n = rows * classes;
+        size_t most = (rows + 2) / 3;
+        g_autofree float *x = device_random(c, n, -9, 9, 1), *lse = g_new(float, rows);
+        g_autofree gint64 *target = new_targets(rows, classes);
+        float loss, total, one = 1;
+        gint64 *t = device_put_i64(target, rows);
+        float *row_loss = device_new_floats(most), *sum = device_new_floats(1);
+        char *logits = device_put(c, x, n);
+        void *y = c->type == KERNEL_CUDA_F32 ? sum : device_new(c, 1);
+        g_assert_true(
+            kernel_cross_entropy_forward_f32(&loss, &total, lse, x, target, rows, classes));
+        g_assert_true(
+            kernel_cross_entropy_backward_f32(x, &one, target, &total, lse, rows, classes));
+        for (size_t row = 0; row < rows; row += most) {
+            char *part = logits + row * classes * kernel_cuda_type_bytes(c->type);
+            DEVICE_OK(kernel_cuda_cross_entropy_part(device_lane, y, sum, row_loss, part, t + row,
+                                                     MIN(most, rows - row), classes, rows, row == 0,
+                                                     c->type));
+        }
+        device_close("loss of parts", c, y, &loss, 1, 2e-6, 2e-6);
+        device_close_floats("their sum", sum, &loss, 1, 2e-6, 2e-6);
+        device_close("dlogits of parts", c, logits, x, n, 1e-5, 1e-6);
+    }
+}
+
 /* The op that met it first is named, and only once. */
 static void test_bad_target(void) {
     gint64 target[] = {1, 7, -100, -1};
@@ -416,6 +445,12 @@ static void test_bad_target(void) {
     g_assert_true(kernel_cuda_bad_index(device_lane, &op));
     g_assert_cmpuint(op, ==, 42);
     g_assert_false(kernel_cuda_bad_index(device_lane, &op));
+    kernel_cuda_tag(device_lane, 44);
+    DEVICE_OK(kernel_cuda_cross_entropy_part(device_lane, loss, total, lse, x, t, 4, 5, 4, true,
+                                             KERNEL_CUDA_F32));
+    g_free(device_get_bytes(loss, 1));
+    g_assert_true(kernel_cuda_bad_index(device_lane, &op));
+    g_assert_cmpuint(op, ==, 44);
 }
 
 static void add_tests(void) {
@@ -430,6 +465,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/loss/nll", test_nll_loss);
     DEVICE_TEST("/kernels-cuda/loss/cross-entropy", test_cross_entropy);
     DEVICE_TEST("/kernels-cuda/loss/compiled", test_compiled_loss);
+    DEVICE_TEST("/kernels-cuda/loss/cross-entropy-in-parts", test_cross_entropy_in_parts);
     DEVICE_TEST_ONCE("/kernels-cuda/loss/bad-target", test_bad_target);
 }
 

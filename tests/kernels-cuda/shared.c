@@ -6,7 +6,9 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/positions.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/shared-loss.h"
 #include "kernels/cuda/shared.h"
+#include "kernels/host/loss.h"
 #include "tests/kernels-cuda/device.h"
 
 static const size_t sizes[] = {1, 7, 300, 2500};
@@ -226,6 +228,57 @@ static void test_gradient(const DeviceCase *c) {
     }
 }
 
+/* The second of three parts of the columns; some targets are in others, some do not count. */
+static void test_loss_of_a_part(const DeviceCase *c) {
+    static const size_t shapes[][2] = {{1, 3}, {5, 48}, {70, 7}, {9, 1030}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], width = shapes[s][1], n = rows * width;
+        gint64 first = (gint64)width, all = 3 * (gint64)width;
+        g_autofree float *x = device_random(c, n, -5, 5, 1), *less = g_new0(float, n);
+        g_autofree gint64 *target = new_numbers(rows, 2, all);
+        g_autofree float *most = g_new(float, rows), *sum = g_new(float, rows);
+        g_autofree float *picked = g_new(float, rows), *y = g_new(float, n), *dx = g_new(float, n);
+        g_autofree guint8 *counted = g_new(guint8, rows);
+        float loss, total, dloss = 0.7f;
+        target[0] = first + (gint64)width - 1;
+        kernel_largest_f32(most, x, rows, width);
+        kernel_sum_of_exps_f32(sum, x, most, rows, width);
+        gint64 *on_target = device_put_i64(target, rows);
+        void *logits = device_put(c, x, n), *got_dx = device_new(c, n);
+        float *got_most = device_new_floats(rows), *got_sum = device_new_floats(rows);
+        float *got_picked = device_new_floats(rows), *got_less = device_put_floats(less, n);
+        float *got_loss = device_new_floats(1), *got_total = device_new_floats(1);
+        guint8 *got_counted = device_new_bytes(rows);
+        DEVICE_OK(kernel_cuda_largest(device_lane, got_most, logits, rows, width, c->type));
+        device_close_floats("largest", got_most, most, rows, 0, 0);
+        DEVICE_OK(
+            kernel_cuda_sum_of_exps(device_lane, got_sum, logits, got_most, rows, width, c->type));
+        device_close_floats("sums", got_sum, sum, rows, 2e-6, 0);
+        g_assert_true(kernel_pick_targets_f32(picked, counted, less, target, x, most, sum, rows,
+                                              width, first, all));
+        DEVICE_OK(kernel_cuda_pick_targets(device_lane, got_picked, got_counted, got_less,
+                                           on_target, logits, got_most, got_sum, rows, width, first,
+                                           all, c->type));
+        device_close_floats("picked", got_picked, picked, rows, 2e-6, 2e-6);
+        device_equal_bytes("counted", got_counted, counted, rows);
+        device_close_floats("less", got_less, less, n, 0, 0);
+        kernel_mean_picked_f32(&loss, &total, target, picked, rows);
+        DEVICE_OK(
+            kernel_cuda_mean_picked(device_lane, got_loss, got_total, on_target, got_picked, rows));
+        device_close_floats("loss", got_loss, &loss, 1, 2e-6, 2e-6);
+        device_close_floats("total", got_total, &total, 1, 0, 0);
+        kernel_add_softmax_f32(y, less, x, most, sum, rows, width);
+        DEVICE_OK(kernel_cuda_add_softmax(device_lane, got_less, got_less, logits, got_most,
+                                          got_sum, rows, width, c->type));
+        device_close_floats("less and the softmax", got_less, y, n, 2e-6, 2e-6);
+        kernel_scale_counted_f32(dx, y, counted, &dloss, &total, rows, width);
+        DEVICE_OK(kernel_cuda_scale_counted(device_lane, got_dx, got_less, got_counted,
+                                            device_put_floats(&dloss, 1), got_total, rows, width,
+                                            c->type));
+        device_close("dlogits", c, got_dx, dx, n, 2e-6, 2e-6);
+    }
+}
+
 static bool is_bad(uint32_t *ret_op) {
     cudaStreamSynchronize(kernel_cuda_stream(device_lane));
     return kernel_cuda_bad_index(device_lane, ret_op);
@@ -251,6 +304,17 @@ static void test_bad_index(void) {
     DEVICE_OK(kernel_cuda_put_column(device_lane, in, d, at, rows, 3, 4, KERNEL_CUDA_F32));
     device_close_floats("put", in, want_put, 12, 0, 0);
     g_assert_true(is_bad(&op));
+    gint64 target[] = {-1, 7, 8}; /* of 8 columns */
+    float numbers[] = {1, 2, 3}, less[12] = {0};
+    float *most = device_put_floats(numbers, 3), *sum = device_put_floats(numbers, 3);
+    float *on_less = device_put_floats(less, 12);
+    for (size_t n = 2; n <= 3; n++) {
+        DEVICE_OK(kernel_cuda_pick_targets(device_lane, y, device_new_bytes(3), on_less,
+                                           device_put_i64(target, 3), in, most, sum, n, 4, 0, 8,
+                                           KERNEL_CUDA_F32));
+        g_assert_true(is_bad(&op) == (n == 3));
+    }
+    device_close_floats("less", on_less, less, 12, 0, 0);
 }
 
 static void add_tests(void) {
@@ -262,6 +326,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/shared/exp-and-log", test_exp_and_log);
     DEVICE_TEST("/kernels-cuda/shared/columns-by-index", test_columns_by_index);
     DEVICE_TEST("/kernels-cuda/shared/gradient", test_gradient);
+    DEVICE_TEST("/kernels-cuda/shared/loss-of-a-part", test_loss_of_a_part);
     DEVICE_TEST_ONCE("/kernels-cuda/shared/bad-index", test_bad_index);
 }
 
