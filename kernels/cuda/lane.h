@@ -24,7 +24,7 @@ struct _KernelCuda {
     int block_shared_bytes; /* that a block may be given of shared memory */
     char *scratch;          /* device memory */
     size_t scratch_bytes;
-    void *blas_workspace; /* device memory */
+    void *blas_workspace; /* device memory; NULL before the lane's first product */
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
     unsigned tag;
     cublasLtHandle_t blas;

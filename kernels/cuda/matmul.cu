@@ -252,6 +252,14 @@ struct Sizes {
     KernelCudaType type;
 };
 
+/* A lane that multiplies has one: of a rank's lanes that is the one that computes. */
+KernelCudaFault take_workspace(KernelCuda *lane) {
+    return lane->blas_workspace
+               ? NULL
+               : kernel_cuda_check("cudaMalloc (for cuBLAS)",
+                                   cudaMalloc(&lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE));
+}
+
 /* y = op(a) op(b), ended as asked; *ret_possible says whether cuBLASLt could, and NULL that it
  * must. */
 KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_batch,
@@ -285,6 +293,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
                                                 z.m, z.n, z.k);
     }
     KERNEL_CUDA_TRY(set_pointers(p, end));
+    KERNEL_CUDA_TRY(take_workspace(lane));
     const float one = 1, before = end.adds ? 1 : 0;
     cublasStatus_t status = cublasLtMatmul(
         lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &before, y, p->y, y, p->y, &p->algo,

@@ -65,9 +65,7 @@ static KernelCudaFault set_up(KernelCuda *lane) {
                                       cudaHostAlloc((void **)&lane->flag, sizeof *lane->flag,
                                                     cudaHostAllocPortable | cudaHostAllocMapped)));
     *lane->flag = 0;
-    KERNEL_CUDA_TRY(kernel_cuda_check_blas("cublasLtCreate", cublasLtCreate(&lane->blas)));
-    return kernel_cuda_check("cudaMalloc (for cuBLAS)",
-                             cudaMalloc(&lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE));
+    return kernel_cuda_check_blas("cublasLtCreate", cublasLtCreate(&lane->blas));
 }
 
 KernelCudaFault kernel_cuda_new(KernelCuda **ret_lane, cudaStream_t stream, KernelCudaMath math) {

@@ -61,8 +61,9 @@ void kernel_cuda_free(KernelCuda *lane);
 
 cudaStream_t kernel_cuda_stream(const KernelCuda *lane);
 
-/* Device memory that the lane holds for itself: cuBLAS's workspace, the stages of reductions. Grown
- * when an op needs more than any did before (the stream is then waited for), never given back. */
+/* Device memory that the lane holds for itself: cuBLAS's workspace, from the first product on; the
+ * stages of reductions. Grown when an op needs more than any did before (the stream is then waited
+ * for), never given back. */
 size_t kernel_cuda_scratch_bytes(const KernelCuda *lane);
 
 /* What follows belongs to this op; 0 at first. */
