@@ -117,6 +117,8 @@ def bundle_cases(tap, folder):
                              'memory-gpt-toy-fsdp2-w8.jsonl'), 0, 'allocated holds')
     with tarfile.open(bundle) as archive:
         manifest = json.load(archive.extractfile('gpu-bundle/manifest.json'))
+    complaints += ['programs do not begin without ' + name for name in manifest['expects']
+                   if re.match('lib(cudnn|nccl)', name)]
     execute = (*inside, '/gpu-bundle/bin/foreshard-exec')
     complaints += unlike(run(*execute, '/toy.plan', '--local-ranks', '2', '--steps', '2'), 0, 'step time')
     no_cuda = 'cannot be loaded: libcu' if 'bin/foreshard-cuda.so' in manifest['programs'] else '-Dcuda=enabled'

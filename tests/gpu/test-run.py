@@ -2,6 +2,8 @@
 
     test-run.py SOURCE-ROOT BUILD-FOLDER
 """
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
@@ -626,6 +628,20 @@ def later_case(tap, folder):
     tap.case('/gpu/run/what is loaded later is looked for', complaints)
 
 
+def missing_case(tap):
+    """What keeps the GPU's part from being loaded is told of beforehand; what another program lacks is no reason to skip all."""
+    loader = importlib.machinery.SourceFileLoader('run', RUN)
+    command = importlib.util.module_from_spec(importlib.util.spec_from_loader('run', loader))
+    loader.exec_module(command)
+    machine = types.SimpleNamespace(needs_cuda=lambda: 13, lacks=lambda: ['check-memory lacks libx.so'])
+    complaints = ['skips all: ' + command.missing(machine, False)] if command.missing(machine, False) else []
+    machine.lacks = lambda: ['check-memory lacks libx.so', 'foreshard-cuda.so lacks libcublasLt.so.13']
+    told = command.missing(machine, False)
+    complaints += [] if told.startswith('foreshard-cuda.so lacks libcublasLt.so.13, which comes with CUDA 13') else [told]
+    complaints += ['a dry run is refused'] if command.missing(machine, True) else []
+    tap.case('/gpu/run/a library that is missing is told of', complaints)
+
+
 def gpu_cases():
     """(name, network, options, seq, ranks that are played, 0 for one that is rehearsed) of all that a GPU is to play."""
     cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK]
@@ -698,6 +714,7 @@ def main():
         holder_case(tap)
         fork_case(tap, folder)
         later_case(tap, folder)
+        missing_case(tap)
         command_cases(tap, folder)
         plans_case(tap, folder)
     return tap.finish()
