@@ -1,5 +1,6 @@
-/* Why foreshard's reductions go round a ring of their own (exec/ring.h): the ring against MPI's
- * nonblocking reduce-scatter, with an operation of our own, which 16 bits need, and with MPI_SUM.
+/* Why foreshard's reductions go round a ring of their own (exec/comm/ring.h): the ring against
+ * MPI's nonblocking reduce-scatter, with an operation of our own, which 16 bits need, and with
+ * MPI_SUM.
  *
  *   mpirun -n 2 build/bench/bench-reductions
  *
@@ -10,8 +11,8 @@
 #include <mpi.h>
 #include <stdio.h>
 
-#include "exec/mpi-call.h"
-#include "exec/ring.h"
+#include "exec/comm/mpi-call.h"
+#include "exec/comm/ring.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
 #include "trace/quantile.h"

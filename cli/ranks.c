@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/machine.h"
-#include "exec/fork.h"
+#include "exec/comm/fork.h"
 #include "plan/player.h"
 #include "trace/scale.h"
 

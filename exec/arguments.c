@@ -1,7 +1,7 @@
 #include "exec/arguments.h"
 
+#include "exec/comm/fork.h"
 #include "exec/error.h"
-#include "exec/fork.h"
 #include "exec/shared-options.h"
 
 bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GError **error) {

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 #include "memory/source.h"
 
 /* Appends "name us", the mean over ranks. */

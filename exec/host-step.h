@@ -5,7 +5,7 @@
  * on; an op may be of a part of them. Before it, gradients are added up, clipped over all ranks, or
  * set to zero; before all steps parameters get their first values. Of a scaled loss it is asked
  * whether to step at all, and what the optimizer is given until it is asked again it leaves out.
- * Threads: any, but see exec/comm.h for ranks that add up.
+ * Threads: any, but see exec/comm/comm.h for ranks that add up.
  */
 #pragma once
 

@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 #include "exec/arguments.h"
+#include "exec/comm/fork.h"
+#include "exec/comm/mpi.h"
+#include "exec/comm/rehearse.h"
 #include "exec/device.h"
 #include "exec/error.h"
-#include "exec/fork.h"
 #include "exec/gpu.h"
-#include "exec/mpi.h"
-#include "exec/patience.h"
-#include "exec/rehearse.h"
 #include "exec/results.h"
-#include "exec/watchdog.h"
+#include "exec/watch/patience.h"
+#include "exec/watch/watchdog.h"
 #include "kernels/host/runtime.h"
 #include "plan/text/text.h"
 

@@ -13,7 +13,7 @@
 
 #include "exec/pace.h"
 #include "exec/task.h"
-#include "exec/watchdog.h"
+#include "exec/watch/watchdog.h"
 #include "memory/caching.h"
 #include "memory/ledger.h"
 #include "plan/player.h"

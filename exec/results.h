@@ -5,7 +5,7 @@
 #pragma once
 
 #include "exec/device.h"
-#include "exec/watchdog.h"
+#include "exec/watch/watchdog.h"
 
 typedef struct {
     const Plan *plan;

@@ -5,10 +5,10 @@
  */
 #pragma once
 
-#include "exec/comm.h"
-#include "exec/data.h"
+#include "exec/comm/comm.h"
+#include "exec/files/data.h"
+#include "exec/files/weights.h"
 #include "exec/slots.h"
-#include "exec/weights.h"
 #include "plan/plan.h"
 
 /* Of a run whose loss is scaled: whether the optimizer leaves out the step at hand, and how many it

@@ -10,7 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/ranks.h"
-#include "exec/fork.h"
+#include "exec/comm/fork.h"
 #include "plan/leftovers.h"
 #include "trace/text.h"
 

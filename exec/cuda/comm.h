@@ -11,7 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 #include "exec/pace.h"
 #include "kernels/cuda/runtime.h"
 

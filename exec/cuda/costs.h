@@ -8,6 +8,6 @@
  */
 #pragma once
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 
 GString *exec_cuda_costs(const ExecComm *comm, const char *between, GError **error);

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 #include "trace/trace.h"
 
 /* Makes a GPU this process's own: ranks of one machine are dealt out to the GPUs that it

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 
 /* Ranks on the GPU of this machine that has most. All ranks call it, each with its GPU current. */
 bool exec_cuda_sharers(const ExecComm *comm, unsigned *ret_most, GError **error);

@@ -2,15 +2,15 @@
  *
  * Each is one kernel (kernels/cuda/standin.h) of as many blocks as the prediction says that NCCL
  * has channels, and lasts as long as the network model says (the table of exec/pace.h). What the
- * others would send is taken from a table of random numbers, as exec/rehearse.h has it. What it
- * does not do: a ring reads again what it passes on, and NCCL's kernels hold more registers.
+ * others would send is taken from a table of random numbers, as exec/comm/rehearse.h has it. What
+ * it does not do: a ring reads again what it passes on, and NCCL's kernels hold more registers.
  *
  * Owns: the table, 2 MiB of the GPU's memory. Borrows: the plan. Threads: the host's.
  */
 #include "kernels/cuda/standin.h"
+#include "exec/comm/rehearse.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm.h"
-#include "exec/rehearse.h"
 
 G_STATIC_ASSERT(EXEC_REHEARSE_NUMBERS == KERNEL_CUDA_STAND_IN_NUMBERS);
 
@@ -47,7 +47,7 @@ static uint64_t slice_of(const ExecCudaCall *call, uint32_t ranks) {
                                              : 0;
 }
 
-/* As exec/rehearse.c counts. */
+/* As exec/comm/rehearse.c counts. */
 static uint64_t number_of(Standin *standin, const ExecCudaCall *call) {
     uint32_t place = plan_rank_on_axis(standin->plan, standin->rank, call->axis);
     return plan_op_is_of_stages(call->kind)

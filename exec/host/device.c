@@ -14,8 +14,8 @@
 #include "exec/host/lanes.h"
 #include "exec/host/launch.h"
 #include "exec/host/segments.h"
-#include "exec/patience.h"
 #include "exec/results.h"
+#include "exec/watch/patience.h"
 #include "kernels/host/runtime.h"
 
 enum {
@@ -44,7 +44,7 @@ typedef struct {
     ExecHost *host;
     ExecTask task;
     uint32_t unit;
-    unsigned place; /* lane or host, and what it is about meanwhile (exec/black-box.h) */
+    unsigned place; /* lane or host, and what it is about meanwhile (exec/watch/black-box.h) */
     uint64_t doing;
     TraceOpRow *row;  /* owned by the play; NULL: no rows are kept */
     ExecTurns *turns; /* collectives */

@@ -8,8 +8,8 @@
 
 #include "exec/batch.h"
 #include "exec/convert.h"
-#include "exec/data.h"
 #include "exec/error.h"
+#include "exec/files/data.h"
 #include "exec/first-values.h"
 #include "exec/host-step.h"
 #include "exec/host/half.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/mpi.h"
+#include "exec/comm/mpi.h"
 #include "tests/exec/runs.h"
 
 enum {

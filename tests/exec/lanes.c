@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "exec/patience.h"
+#include "exec/watch/patience.h"
 
 typedef struct {
     pthread_mutex_t mutex;

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/comm/rehearse.h"
 #include "exec/convert.h"
-#include "exec/rehearse.h"
 #include "tests/plan/plans.h"
 
 enum {

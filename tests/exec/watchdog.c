@@ -3,7 +3,7 @@
  */
 #include <glib.h>
 
-#include "exec/watchdog.h"
+#include "exec/watch/watchdog.h"
 
 enum {
     SECONDS = 1,

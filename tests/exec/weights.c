@@ -1,12 +1,12 @@
 /* Weight files: what is written is read again, in every dtype; whatever else is refused, with the
  * file and the tensor named, and never read beyond its end. */
-#include "exec/weights.h"
+#include "exec/files/weights.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "exec/data.h"
 #include "exec/error.h"
+#include "exec/files/data.h"
 #include "tests/plan/plans.h"
 
 #define NETWORK "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=5\nseq=4\n"

@@ -31,6 +31,9 @@ TABLE = {
 # folder: (other folders of its room it may include). Files beside the folders are for all of them,
 # and may include all; so may a folder that has no row.
 FOLDERS = {
+    'exec/comm': ('exec/watch',),
+    'exec/files': (),
+    'exec/watch': (),
     'models/config': (),
     'models/families': ('models/layers',),
     'models/layers': (),

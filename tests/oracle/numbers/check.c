@@ -9,7 +9,7 @@
 #include <json-glib/json-glib.h>
 #include <math.h>
 
-#include "exec/weights.h"
+#include "exec/files/weights.h"
 #include "tests/exec/runs.h"
 #include "tests/plan/plans.h"
 

@@ -1,4 +1,4 @@
-/* exec/map-file.h - a file of the user's as memory, and why it cannot be. */
+/* exec/files/map-file.h - a file of the user's as memory, and why it cannot be. */
 #pragma once
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-#include "exec/rehearse.h"
+#include "exec/comm/rehearse.h"
 
 #include <string.h>
 

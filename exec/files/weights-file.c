@@ -1,4 +1,4 @@
-/* exec/weights-file.c - the writing half of weights.h. */
+/* exec/files/weights-file.c - the writing half of weights.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -8,7 +8,7 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
-#include "exec/weights.h"
+#include "exec/files/weights.h"
 
 struct _ExecWeightsFile {
     const Plan *plan;

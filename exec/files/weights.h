@@ -1,4 +1,4 @@
-/* exec/weights.h - a model's weights in a safetensors file, read and written shard by shard.
+/* exec/files/weights.h - a model's weights in a safetensors file, read and written shard by shard.
  *
  * The file is eight bytes of a length, that many of JSON (name, dtype, shape and place of each
  * tensor), then the tensors, row-major and little-endian. Names are the plan's, which are

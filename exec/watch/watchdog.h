@@ -1,8 +1,8 @@
-/* exec/watchdog.h - ends a process that does not get on.
+/* exec/watch/watchdog.h - ends a process that does not get on.
  *
  * Whoever drives a play beats; a thread looks on. When no beat has come for so many seconds, the
  * process says what it was doing and ends with status 1, and whoever started the ranks (mpirun, or
- * exec/fork.h) ends the others. So a collective that one rank never enters ends all of them.
+ * exec/comm/fork.h) ends the others. So a collective that one rank never enters ends all of them.
  *
  * Threads: one beats.
  */

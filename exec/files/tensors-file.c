@@ -1,10 +1,10 @@
-#include "exec/tensors-file.h"
+#include "exec/files/tensors-file.h"
 
 #include <json-glib/json-glib.h>
 #include <string.h>
 
 #include "exec/error.h"
-#include "exec/map-file.h"
+#include "exec/files/map-file.h"
 
 enum {
     MAX_HEADER = 100000000 /* bytes; the limit that the form itself sets */

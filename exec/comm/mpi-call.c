@@ -1,9 +1,9 @@
-#include "exec/mpi-call.h"
+#include "exec/comm/mpi-call.h"
 
 #include <stdatomic.h>
 
 #include "exec/error.h"
-#include "exec/patience.h"
+#include "exec/watch/patience.h"
 
 static atomic_bool given_up; /* MPI, too, is one a process */
 

@@ -1,4 +1,4 @@
-#include "exec/fork.h"
+#include "exec/comm/fork.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,8 +12,8 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
-#include "exec/patience.h"
-#include "exec/warden.h"
+#include "exec/watch/patience.h"
+#include "exec/watch/warden.h"
 #include "kernels/host/elementwise.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* exec/patience.h - waiting for another rank without spinning.
+/* exec/watch/patience.h - waiting for another rank without spinning.
  *
  * Ranks share cores, and one that spins slows the very one it waits for. Between looks the core is
  * given away: at first to whoever wants it, since most waits are short, then by sleeping, longer

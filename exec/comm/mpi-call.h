@@ -1,4 +1,5 @@
-/* exec/mpi-call.h - what every call of MPI shares: its errors, and waiting (exec/patience.h).
+/* exec/comm/mpi-call.h - what every call of MPI shares: its errors, and waiting
+ * (exec/watch/patience.h).
  *
  * Threads: any.
  */

@@ -1,8 +1,8 @@
-#include "exec/ring.h"
+#include "exec/comm/ring.h"
 
 #include <string.h>
 
-#include "exec/mpi-call.h"
+#include "exec/comm/mpi-call.h"
 
 typedef struct {
     const ExecRing *ring;

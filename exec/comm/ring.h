@@ -1,4 +1,4 @@
-/* exec/ring.h - reductions of large buffers around a ring of ranks, as NCCL's ring does them.
+/* exec/comm/ring.h - reductions of large buffers around a ring of ranks, as NCCL's ring does them.
  *
  * MPI's own nonblocking reductions keep copies as large as the whole buffer, which would make the
  * process larger than the device that it models, and Open MPI's adds all of a reduce-scatter up on

@@ -1,4 +1,4 @@
-#include "exec/watchdog.h"
+#include "exec/watch/watchdog.h"
 
 #include <stdio.h>
 #include <unistd.h>

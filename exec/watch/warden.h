@@ -1,11 +1,11 @@
-/* exec/warden.h - a process beside a rank, which speaks for it when it is killed.
+/* exec/watch/warden.h - a process beside a rank, which speaks for it when it is killed.
  *
  * A rank that is killed can say nothing, and under a bare mpirun or srun nobody who starts one
  * knows its plan. So the process that was started forks before it knows MPI: the child becomes the
  * rank, the parent does nothing but wait. When a signal ends the child, the parent says which rank
- * that was and where it stood (exec/black-box.h), and ends with status 1, whereupon mpirun or srun
- * ends the other ranks. When the parent is asked to end (SIGTERM, SIGINT, SIGHUP), so is the child,
- * without a word.
+ * that was and where it stood (exec/watch/black-box.h), and ends with status 1, whereupon mpirun or
+ * srun ends the other ranks. When the parent is asked to end (SIGTERM, SIGINT, SIGHUP), so is the
+ * child, without a word.
  *
  * Owns: a page that both share. Threads: none but the first is there yet.
  */
@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-#include "exec/black-box.h"
+#include "exec/watch/black-box.h"
 
 typedef struct _ExecWarden ExecWarden;
 

@@ -1,4 +1,4 @@
-#include "exec/warden.h"
+#include "exec/watch/warden.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
-#include "exec/data.h"
+#include "exec/files/data.h"
 
 #include "exec/error.h"
-#include "exec/map-file.h"
+#include "exec/files/map-file.h"
 #include "kernels/host/random.h"
 
 /* Streams of random numbers: parameters take theirs from 0 up (plan order), data from here. */

@@ -1,4 +1,4 @@
-#include "exec/patience.h"
+#include "exec/watch/patience.h"
 
 #include <stdint.h>
 #include <sys/prctl.h>

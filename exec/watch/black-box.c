@@ -1,4 +1,4 @@
-#include "exec/black-box.h"
+#include "exec/watch/black-box.h"
 
 #include <errno.h>
 #include <fcntl.h>

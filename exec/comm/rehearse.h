@@ -1,4 +1,4 @@
-/* exec/rehearse.h - one process that plays rank R of W: stand-ins for the other ranks.
+/* exec/comm/rehearse.h - one process that plays rank R of W: stand-ins for the other ranks.
  *
  * Compute and memory are real; what the other ranks would send is made up. From a table of small
  * random numbers a gather takes the other ranks' slices, a reduce-scatter the slice it leaves, a
@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 
 #define EXEC_REHEARSE_NUMBERS ((uint64_t)1 << 18)
 

@@ -1,4 +1,4 @@
-/* exec/black-box.h - what each rank is doing, kept outside of it, for whoever outlives it.
+/* exec/watch/black-box.h - what each rank is doing, kept outside of it, for whoever outlives it.
  *
  * A rank that the system kills (out of memory, say) can tell nothing. So each notes what its host
  * and its lanes are about, one plain store an instruction, in memory that it shares with whoever

@@ -1,5 +1,5 @@
-/* exec/alone.c - one rank: every collective finds its result in place or copies it. */
-#include "exec/comm.h"
+/* exec/comm/alone.c - one rank: every collective finds its result in place or copies it. */
+#include "exec/comm/comm.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-#include "exec/weights.h"
+#include "exec/files/weights.h"
 
 #include <string.h>
 
 #include "exec/convert.h"
-#include "exec/tensors-file.h"
+#include "exec/files/tensors-file.h"
 
 typedef struct {
     const char *data; /* in the mapped file */

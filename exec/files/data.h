@@ -1,4 +1,4 @@
-/* exec/data.h - training data: tokens of a file or synthetic ones, vectors to be fitted.
+/* exec/files/data.h - training data: tokens of a file or synthetic ones, vectors to be fitted.
  *
  * Sample s is the same whoever asks for it: samples are dealt out by their number in the global
  * batch, so a global batch is the same on any number of ranks.
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "exec/tensors-file.h"
+#include "exec/files/tensors-file.h"
 
 enum {
     EXEC_DATA_SAMPLES = 64

@@ -1,5 +1,5 @@
-/* exec/fork.h - ranks on one machine without MPI: this program forks them, and they meet in shared
- * memory.
+/* exec/comm/fork.h - ranks on one machine without MPI: this program forks them, and they meet in
+ * shared memory.
  *
  * Every collective goes by blocks through memory that all ranks see; sums are formed in fp32, in
  * the order of the ranks, and rounded once. Whoever waits yields its core, then sleeps. The process
@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 
 enum {
     EXEC_FORK_MOST = 1024 /* ranks on one machine, where each takes 0.1 GB; mpirun's, too */

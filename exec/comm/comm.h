@@ -1,14 +1,15 @@
-/* exec/comm.h - what binds ranks together: collectives as a device asks for them, and start-up.
+/* exec/comm/comm.h - what binds ranks together: collectives as a device asks for them, and
+ * start-up.
  *
- * One table of functions: exec/mpi.c fills it for ranks under MPI, exec/fork.c for ranks that this
- * program itself has forked, exec/alone.c for one rank, exec/rehearse.c for one of many.
- * Collectives are in the host's memory; those between GPUs (exec/cuda/comm.h) use this table to
- * find each other. Calls on one axis come one at a time and in the same order on every rank; the
- * caller sees to it.
+ * One table of functions: exec/comm/mpi.c fills it for ranks under MPI, exec/comm/fork.c for ranks
+ * that this program itself has forked, exec/comm/alone.c for one rank, exec/comm/rehearse.c for one
+ * of many. Collectives are in the host's memory; those between GPUs (exec/cuda/comm.h) use this
+ * table to find each other. Calls on one axis come one at a time and in the same order on every
+ * rank; the caller sees to it.
  */
 #pragma once
 
-#include "exec/black-box.h"
+#include "exec/watch/black-box.h"
 
 /* What a rank has with the one before it or behind it in the pipeline: given goes there, taken
  * comes from there, each so many elements; NULL: nothing does. An exchange meets an exchange, what
@@ -27,7 +28,7 @@ typedef struct {
     const char *name;
     uint32_t rank, world;
     uint32_t local_rank, local_world; /* among the ranks of this machine */
-    bool rehearsed;   /* the other ranks are made up (exec/rehearse.h): losses mean nothing */
+    bool rehearsed;   /* the other ranks are made up (exec/comm/rehearse.h): losses mean nothing */
     ExecDoing *doing; /* where this rank notes what it is about; NULL: nobody reads it */
     gpointer self;
 

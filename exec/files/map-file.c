@@ -1,4 +1,4 @@
-#include "exec/map-file.h"
+#include "exec/files/map-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

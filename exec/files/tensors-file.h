@@ -1,5 +1,6 @@
-/* exec/tensors-file.h - a safetensors file that is read: eight bytes of a length, that many of JSON
- * (name, dtype, shape and place of each tensor), then the tensors, row-major and little-endian.
+/* exec/files/tensors-file.h - a safetensors file that is read: eight bytes of a length, that many
+ * of JSON (name, dtype, shape and place of each tensor), then the tensors, row-major and
+ * little-endian.
  *
  * Owns: the mapped file. Threads: any number may read.
  */

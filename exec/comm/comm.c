@@ -1,4 +1,4 @@
-#include "exec/comm.h"
+#include "exec/comm/comm.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "exec/mpi.h"
+#include "exec/comm/mpi.h"
 
 #include <mpi.h>
 #include <stdlib.h>
@@ -6,11 +6,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "exec/comm/mpi-call.h"
+#include "exec/comm/ring.h"
 #include "exec/convert.h"
 #include "exec/error.h"
-#include "exec/mpi-call.h"
-#include "exec/ring.h"
-#include "exec/warden.h"
+#include "exec/watch/warden.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/half.h"
 
