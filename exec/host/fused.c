@@ -33,13 +33,13 @@ void exec_fused_swiglu(const ExecTask *t) {
 
 void exec_fused_swiglu_backward(const ExecTask *t) {
     const float *dy = f32(t, 0), *gate = f32(t, 1), *up = f32(t, 2);
-    float *dgate = f32(t, 3), *dup = f32(t, 4), open[CHUNK];
+    float *dgate = f32(t, 3), *dup = f32(t, 4), open[CHUNK], through[CHUNK];
     for (size_t at = 0, n; at < dim(t, 0); at += n) {
         n = MIN(CHUNK, dim(t, 0) - at);
         kernel_silu_forward_f32(open, gate + at, n);
+        kernel_mul_f32(through, dy + at, up + at, n); /* dgate may be written over up */
         kernel_mul_f32(dup + at, dy + at, open, n);
-        kernel_mul_f32(open, dy + at, up + at, n);
-        kernel_silu_backward_f32(dgate + at, open, gate + at, n);
+        kernel_silu_backward_f32(dgate + at, through, gate + at, n);
     }
 }
 

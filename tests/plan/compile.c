@@ -94,6 +94,30 @@ static void around_blocks(void) {
     }
 }
 
+/* Gate's gradient is written over up, but where the same kernel makes the hidden layer of that. */
+static void over_up(void) {
+    static const struct {
+        const char *words;
+        bool over;
+    } cases[] = {{"ranks=2 kernels=fused", false},
+                 {"ranks=2 kernels=compiled", true},
+                 {"ranks=2 kernels=compiled checkpointing=full", false}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Plan) plan = test_plan(LLAMA_TOY, cases[i].words);
+        const PlanRole *role = &plan->roles[0];
+        unsigned found = 0;
+        for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
+            const PlanOp *op = op_at(role, &role->sections[PLAN_SECTION_STEADY][j]);
+            if (op && op->kind == PLAN_OP_SWIGLU_BACKWARD) {
+                bool over = plan_op_buffer(role, op, 3) == plan_op_buffer(role, op, 2);
+                g_assert_cmpint(over, ==, cases[i].over);
+                found++;
+            }
+        }
+        g_assert_cmpuint(found, >, 0);
+    }
+}
+
 /* In 16 bits the embedding's gradient is added up in fp32. */
 static void embedding(void) {
     const char *words = "ranks=1 sharding=none kernels=compiled model_dtype=bf16 compile=";
@@ -119,6 +143,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/compile/all gradients at once", at_once);
     g_test_add_func("/plan/compile/the gradient given is held", given);
     g_test_add_func("/plan/compile/around blocks", around_blocks);
+    g_test_add_func("/plan/compile/gate's gradient over up", over_up);
     g_test_add_func("/plan/compile/the embedding's gradient", embedding);
     return g_test_run();
 }

@@ -18,8 +18,17 @@ void plan_rope_backward(const PlanBackward *b) {
     launch(b);
 }
 
+/* Not a part of what a layer made for gate and up at once. */
+static bool is_alone(const PlanBackward *b, unsigned i) {
+    const PlanGraphValue *base =
+        plan_graph_at(b->run->graph->values, PlanGraphValue, input(b, i)->base);
+    return base->elements == input(b, i)->elements;
+}
+
 /* Of a checkpointed block a compiler makes the hidden layer again in the same kernel, so that both
- * gradients and it are there at once. */
+ * gradients and it are there at once. Elsewhere nothing but dgate is made of up, which it then
+ * writes over: Inductor does so with what a single op of a kernel reads, and nobody later
+ * (torch/_inductor/scheduler.py, decide_inplace_update). */
 void plan_swiglu_backward(const PlanBackward *b) {
     if (b->dy[PLAN_SWIGLU_GIVEN_GATE].storage != PLAN_NONE) {
         b->dx[0] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_GATE]);
@@ -30,7 +39,9 @@ void plan_swiglu_backward(const PlanBackward *b) {
     bool again = plan_graph_is_in_program(graph, b->op->module) && !graph->float8 &&
                  b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
-    b->dx[0] = like_input(b, 0, "dgate");
+    bool over_up = graph->compiled && !again && !graph->float8 && is_alone(b, 1);
+    b->dx[0] = over_up ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 1)))
+                       : like_input(b, 0, "dgate");
     b->dx[1] = like_input(b, 1, "dup");
     begin(b, PLAN_OP_SWIGLU_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
