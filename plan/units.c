@@ -580,6 +580,26 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
     return false;
 }
 
+/* PEFT casts to the dtype that lora_A's weight has before lora_A is called, which of a unit by
+ * itself is not gathered by then: what is cast so, and kept, is not planned. */
+static bool adapters_are_gathered_in_time(const PlanRun *run, GError **error) {
+    const PlanStrategy *s = run->strategy;
+    bool casts = plan_strategy_param_dtype(s) != plan_strategy_model_dtype(s);
+    for (uint32_t u = 1; u < run->n_units && s->lora_rank && casts; u++) {
+        const char *name = module_at(run->graph, run->units[u].module)->name;
+        if (g_str_has_suffix(name, ".lora_A")) {
+            g_set_error(
+                error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "unit %s is gathered in another dtype than its adapter is made in, and x is "
+                "cast for it before it is gathered; set a wrap that leaves adapters in "
+                "larger units (wrap=block), or no param_dtype",
+                name);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
     const PlanStrategy *s = run->strategy;
     bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
@@ -620,7 +640,8 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
 
 bool plan_check_units(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
-        !float8_shards_are_even(run, error) || !parameters_are_there(run, error)) {
+        !adapters_are_gathered_in_time(run, error) || !float8_shards_are_even(run, error) ||
+        !parameters_are_there(run, error)) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&

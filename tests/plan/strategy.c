@@ -531,6 +531,16 @@ static void units_that_cannot_be(void) {
     }
 }
 
+/* Where nothing is cast for them they may be. */
+static void adapters_that_are_units(void) {
+    static const char llama[] =
+        "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nvocab=16\nseq=4\nffn=8\n";
+    g_autoptr(GError) error =
+        test_plan_error(llama, "ranks=2 lora_rank=2 wrap=linear param_dtype=bf16");
+    g_assert_true(g_str_has_prefix(error->message, "unit layers.0.attn.q.lora_A is gathered in"));
+    plan_free(test_plan(llama, "ranks=2 lora_rank=2 wrap=linear"));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/strategy/text reads back", text_reads_back);
@@ -541,6 +551,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/versions between", versions_between);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
     g_test_add_func("/plan/strategy/units that cannot be", units_that_cannot_be);
+    g_test_add_func("/plan/strategy/adapters that are units", adapters_that_are_units);
     g_test_add_func("/plan/strategy/adapters of one layer", adapters_of_one_layer);
     g_test_add_func("/plan/strategy/kernels that were not", kernels_that_were_not);
     g_test_add_func("/plan/strategy/allocators", allocators);
