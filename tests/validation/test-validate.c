@@ -331,7 +331,9 @@ static void check_goals(const CliValidatedTable *t) {
 static void check_missed(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(missed); i++) {
         if (g_str_equal(missed[i].table, t->name)) {
-            g_assert_cmpfloat(cli_score_quantile(&t->scores.time, 0.9), >, 0.15);
+            bool meets = cli_score_quantile(&t->scores.time, 0.5) <= 0.06 &&
+                         cli_score_quantile(&t->scores.time, 0.9) <= 0.15;
+            g_assert_false(meets); /* else it is held to the goals without exceptions */
             check_within(&t->scores.time, missed[i].median, missed[i].p90);
         }
     }
