@@ -192,6 +192,19 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     return done ? g_steal_pointer(&prediction) : NULL;
 }
 
+SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share) {
+    SimTime ns = 0;
+    for (unsigned other = 0; prediction->shares_ns[share] > 0 && other < SIM_N_SHARES; other++) {
+        bool is_same = prediction->shares_ns[other] > 0 &&
+                       g_str_equal(prediction->share_names[other], prediction->share_names[share]);
+        if (is_same && other < share) {
+            return 0;
+        }
+        ns += is_same ? prediction->shares_ns[other] : 0;
+    }
+    return ns;
+}
+
 void sim_prediction_free(SimPrediction *prediction) {
     if (prediction) {
         g_free(prediction->step_ns);

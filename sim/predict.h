@@ -158,4 +158,7 @@ uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
+/* Of all shares that have this one's name, as axes have that go over the same links: told of the
+ * first of them, and 0 of the others. */
+SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)

@@ -50,7 +50,8 @@ typedef struct {
     double tokens;         /* of all ranks, a step */
     double step_ns, flops; /* flops: of a rank, a step */
     double mfu, works;     /* works: the compute lane's working share */
-    const char *bound_by;
+    const char *bound_by;  /* the largest share of a step */
+    const char *lost_to;   /* and of what is not work */
     bool fits, trains_well;
     uint64_t reserved_bytes, allocator_bytes, retries;
     double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */

@@ -244,7 +244,7 @@ static char *note_on(const CliChoice *choice, const CliChooseView *view) {
     }
     return choice->trains_well
                ? g_strdup("")
-               : g_strdup_printf("does not train well: bound by %s", choice->bound_by);
+               : g_strdup_printf("does not train well: most is lost to %s", choice->lost_to);
 }
 
 /* Transfer full. */

@@ -195,20 +195,6 @@ static void print_spending(const CliPredictReport *report) {
     }
 }
 
-/* Of several axes that go over the same links at once: with the first of them. */
-static SimTime share_ns(const SimPrediction *prediction, unsigned share) {
-    SimTime ns = 0;
-    for (unsigned other = 0; other < SIM_N_SHARES; other++) {
-        bool is_same = prediction->shares_ns[other] &&
-                       g_str_equal(prediction->share_names[other], prediction->share_names[share]);
-        if (is_same && other < share) {
-            return 0;
-        }
-        ns += is_same ? prediction->shares_ns[other] : 0;
-    }
-    return ns;
-}
-
 static void print_time(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = (SimTime)cli_mean_step_ns(prediction);
@@ -241,7 +227,7 @@ static void print_time(const CliPredictReport *report) {
             gives_back ? ", which gives memory back and asks for it again (retries)" : "");
     printf("where the compute lane's time goes (mean of a step)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        SimTime ns = prediction->shares_ns[share] ? share_ns(prediction, share) : 0;
+        SimTime ns = sim_prediction_share_ns(prediction, share);
         if (ns) {
             bool in_bubbles =
                 share == SIM_SHARE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;

@@ -149,7 +149,9 @@ static void name_shares(SimPrediction *prediction, SimDevice *device) {
     prediction->share_names[SIM_SHARE_HOST] = "host";
     unsigned largest = 0;
     for (unsigned share = 1; share < SIM_N_SHARES; share++) {
-        largest = prediction->shares_ns[share] > prediction->shares_ns[largest] ? share : largest;
+        bool is_larger = sim_prediction_share_ns(prediction, share) >
+                         sim_prediction_share_ns(prediction, largest);
+        largest = is_larger ? share : largest;
     }
     prediction->bound_by = prediction->share_names[largest];
 }

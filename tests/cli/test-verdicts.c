@@ -13,6 +13,9 @@ static void two_verdicts(void) {
            "trains well: yes", "");
     expect("predict gpt2-xl -n 16 --param-dtype bf16 --cluster two-nodes-ethernet", 0,
            "most is lost to inter-node network", "");
+    expect(
+        "choose gpt2-xl -n 16 --micro-batch 1 --sharding full --cluster two-nodes-ethernet --top 1",
+        0, "does not train well: most is lost to inter-node network", "");
     expect("predict gpt-175b -n 128 --micro-batch 2 --flavour fsdp1 --param-dtype bf16 "
            "--checkpointing full --pytorch 2.0 --cluster a100-roce",
            0, "trains well: NO, the allocator gave memory back", "");

@@ -571,6 +571,23 @@ static void test_names_of_built_and_read(void) {
     g_assert_cmpstr(trace_get(of_built, "network"), ==, trace_get(of_read, "network"));
 }
 
+/* Two axes over the same links are one thing that a step waits for. */
+static void test_shares_of_one_name(void) {
+    SimPrediction prediction = {0};
+    unsigned first = SIM_SHARE_NETWORK + PLAN_AXIS_SHARD,
+             other = SIM_SHARE_NETWORK + PLAN_AXIS_PART;
+    prediction.shares_ns[SIM_SHARE_ARITHMETIC] = 5;
+    prediction.share_names[SIM_SHARE_ARITHMETIC] = "arithmetic";
+    prediction.shares_ns[first] = 4;
+    prediction.share_names[first] = "a network";
+    prediction.shares_ns[other] = 3;
+    prediction.share_names[other] = "a network";
+    g_assert_cmpint(sim_prediction_share_ns(&prediction, SIM_SHARE_ARITHMETIC), ==, 5);
+    g_assert_cmpint(sim_prediction_share_ns(&prediction, MIN(first, other)), ==, 7);
+    g_assert_cmpint(sim_prediction_share_ns(&prediction, MAX(first, other)), ==, 0);
+    g_assert_cmpint(sim_prediction_share_ns(&prediction, SIM_SHARE_HOST), ==, 0);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/predict/same_bytes_of_trace", test_same_bytes_of_trace);
@@ -594,5 +611,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/predict/arena", test_arena);
     g_test_add_func("/sim/predict/few_steps", test_few_steps);
     g_test_add_func("/sim/predict/names", test_names_of_built_and_read);
+    g_test_add_func("/sim/predict/shares_of_one_name", test_shares_of_one_name);
     return g_test_run();
 }
