@@ -1,11 +1,10 @@
 /* plan/strategy-settle.c - what follows from a strategy's keys, and which do not go together. */
 #include <string.h>
 
-#include "plan/autograd/stages/schedule.h"
 #include "plan/plan.h"
-#include "plan/strategy.h"
+#include "plan/strategy-private.h"
 
-static bool refuse(GError **error, const char *message) {
+bool plan_strategy_refuse(GError **error, const char *message) {
     g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
     return false;
 }
@@ -113,21 +112,24 @@ PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
 static bool settle_groups(PlanStrategy *strategy, GError **error) {
     if (!is_hybrid(strategy)) {
         return strategy->replicate <= 1 ||
-               refuse(error, "replicate belongs to hybrid sharding; set sharding=hybrid or "
-                             "hybrid-grad-op, or replicate=0");
+               plan_strategy_refuse(error,
+                                    "replicate belongs to hybrid sharding; set sharding=hybrid or "
+                                    "hybrid-grad-op, or replicate=0");
     }
     if (strategy->replicate == 0) {
         uint64_t ranks = strategy->ranks / strategy->pipeline;
         if (ranks % 8 || 8 % strategy->tensor) {
-            return refuse(error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks, of "
-                                 "each stage, and a tensor that divides 8; set replicate to the "
-                                 "number of groups");
+            return plan_strategy_refuse(
+                error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks, of "
+                       "each stage, and a tensor that divides 8; set replicate to the "
+                       "number of groups");
         }
         strategy->replicate = ranks / 8;
     }
     return ranks_of_part(strategy) % strategy->replicate == 0 ||
-           refuse(error, "replicate (the number of groups that shard) must divide ranks, by tensor "
-                         "and by pipeline; change one of them");
+           plan_strategy_refuse(
+               error, "replicate (the number of groups that shard) must divide ranks, by tensor "
+                      "and by pipeline; change one of them");
 }
 
 static bool settle_reshard(PlanStrategy *strategy, GError **error) {
@@ -137,17 +139,19 @@ static bool settle_reshard(PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
-        return refuse(error, "reshard_after_forward is FSDP2's; elsewhere sharding says it "
-                             "(full or grad-op)");
+        return plan_strategy_refuse(error,
+                                    "reshard_after_forward is FSDP2's; elsewhere sharding says it "
+                                    "(full or grad-op)");
     }
     if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
-        return refuse(error, "sharding grad-op keeps parameters after forward; set "
-                             "sharding=full (or hybrid) with reshard_after_forward");
+        return plan_strategy_refuse(error, "sharding grad-op keeps parameters after forward; set "
+                                           "sharding=full (or hybrid) with reshard_after_forward");
     }
     if (n && ranks % n) {
-        return refuse(error, "reshard_after_forward=N needs an N that divides the ranks that "
-                             "share the model");
+        return plan_strategy_refuse(
+            error, "reshard_after_forward=N needs an N that divides the ranks that "
+                   "share the model");
     }
     if (n == 1) {
         *reshard = (PlanVariant){.choice = PLAN_RESHARD_NO};
@@ -163,8 +167,9 @@ static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
     if (!is_fsdp(strategy) && !is_zero1 &&
         (plan_strategy_param_dtype(strategy) != model ||
          plan_strategy_reduce_dtype(strategy) != model)) {
-        return refuse(error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
-                             "set autocast or model_dtype, or flavour=fsdp1 or fsdp2");
+        return plan_strategy_refuse(
+            error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
+                   "set autocast or model_dtype, or flavour=fsdp1 or fsdp2");
     }
     return true;
 }
@@ -175,18 +180,21 @@ static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->kernels == PLAN_KERNELS_FUSED) {
-        return refuse(error, "what autocast casts inside of fused kernels is not known; set "
-                             "kernels=eager or compiled, or autocast=none");
+        return plan_strategy_refuse(error,
+                                    "what autocast casts inside of fused kernels is not known; set "
+                                    "kernels=eager or compiled, or autocast=none");
     }
     PlanDtype other = strategy->autocast == PLAN_AUTOCAST_BF16 ? PLAN_FP16 : PLAN_BF16;
     if (strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->param_dtype != PLAN_PARAM_MODEL &&
         plan_strategy_param_dtype(strategy) == other) {
-        return refuse(error, "FSDP2 casts what autocast widens back to another 16-bit dtype at "
-                             "each unit, which no plan does; set autocast and param_dtype alike");
+        return plan_strategy_refuse(
+            error, "FSDP2 casts what autocast widens back to another 16-bit dtype at "
+                   "each unit, which no plan does; set autocast and param_dtype alike");
     }
     return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
-           refuse(error, "sharding=optimizer-only keeps 16-bit weights of its own; set "
-                         "param_dtype=bf16 and autocast=none");
+           plan_strategy_refuse(error,
+                                "sharding=optimizer-only keeps 16-bit weights of its own; set "
+                                "param_dtype=bf16 and autocast=none");
 }
 
 /* What is recorded of scalers. ShardedGradScaler asks all ranks of the world at once, which is no
@@ -197,21 +205,24 @@ static bool scale_is_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->flavour == PLAN_FLAVOUR_ZERO1 || (s->flavour == PLAN_FLAVOUR_FSDP1 && is_hybrid(s))) {
-        return refuse(error, "loss_scale is planned of one rank, DDP, FSDP1 without groups, and "
-                             "FSDP2; set sharding=full or none, or loss_scale=none");
+        return plan_strategy_refuse(
+            error, "loss_scale is planned of one rank, DDP, FSDP1 without groups, and "
+                   "FSDP2; set sharding=full or none, or loss_scale=none");
     }
     if (s->offload == PLAN_OFFLOAD_PARAMS || s->offload == PLAN_OFFLOAD_OPTIMIZER) {
-        return refuse(error, "loss_scale is planned of gradients and optimizers on the device; "
-                             "set offload=none or activations, or loss_scale=none");
+        return plan_strategy_refuse(
+            error, "loss_scale is planned of gradients and optimizers on the device; "
+                   "set offload=none or activations, or loss_scale=none");
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP1 && plan_strategy_model_dtype(s) == PLAN_FP16) {
-        return refuse(error, "GradScaler refuses gradients in fp16, which model_dtype=fp16 makes; "
-                             "set model_dtype=fp32 with autocast=fp16 or param_dtype=fp16, or "
-                             "loss_scale=none");
+        return plan_strategy_refuse(
+            error, "GradScaler refuses gradients in fp16, which model_dtype=fp16 makes; "
+                   "set model_dtype=fp32 with autocast=fp16 or param_dtype=fp16, or "
+                   "loss_scale=none");
     }
     return !sgd || s->optimizer_kernel != PLAN_KERNEL_FUSED ||
-           refuse(error, "loss_scale with fused SGD is not planned; set "
-                         "optimizer_kernel=foreach or loop, or loss_scale=none");
+           plan_strategy_refuse(error, "loss_scale with fused SGD is not planned; set "
+                                       "optimizer_kernel=foreach or loop, or loss_scale=none");
 }
 
 /* Keys that only FSDP1 has. */
@@ -220,8 +231,8 @@ static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->backward_prefetch == PLAN_PREFETCH_POST) {
-        return refuse(error,
-                      "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
+        return plan_strategy_refuse(
+            error, "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
     }
     return true;
 }
@@ -230,21 +241,25 @@ static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
 static bool keys_are_fsdp2s(PlanStrategy *strategy, GError **error) {
     PlanVariant *ahead = &strategy->forward_prefetch;
     if (ahead->choice != PLAN_FORWARD_PREFETCH_NO && !is_fsdp(strategy)) {
-        return refuse(error, "forward_prefetch is FSDP's; set flavour=fsdp1 or fsdp2, or "
-                             "forward_prefetch=no");
+        return plan_strategy_refuse(error,
+                                    "forward_prefetch is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                                    "forward_prefetch=no");
     }
     if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
         bool one = ahead->choice == PLAN_FORWARD_PREFETCH_UNITS && ahead->number == 1;
         *ahead = one ? (PlanVariant){.choice = PLAN_FORWARD_PREFETCH_YES} : *ahead;
         if (ahead->choice == PLAN_FORWARD_PREFETCH_UNITS) {
-            return refuse(error, "forward_prefetch=N is FSDP2's; FSDP1 knows no and yes");
+            return plan_strategy_refuse(error,
+                                        "forward_prefetch=N is FSDP2's; FSDP1 knows no and yes");
         }
     }
     if (strategy->wrap_ends == PLAN_ENDS_TAIL && strategy->flavour != PLAN_FLAVOUR_FSDP2) {
-        return refuse(error, "wrap_ends=tail is FSDP2's; set flavour=fsdp2, or wrap_ends=root");
+        return plan_strategy_refuse(
+            error, "wrap_ends=tail is FSDP2's; set flavour=fsdp2, or wrap_ends=root");
     }
     return strategy->reshard_last == PLAN_YES || (strategy->flavour == PLAN_FLAVOUR_FSDP2) ||
-           refuse(error, "reshard_last=no is FSDP2's; set flavour=fsdp2, or reshard_last=yes");
+           plan_strategy_refuse(
+               error, "reshard_last=no is FSDP2's; set flavour=fsdp2, or reshard_last=yes");
 }
 
 /* Its gradients are whole only until they are reduced, once a step. */
@@ -253,30 +268,34 @@ static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->accumulate > 1 && strategy->accumulate_sync == PLAN_SYNC_EVERY) {
-        return refuse(error, "sharding=optimizer-only reduces gradients once a step; set "
-                             "accumulate_sync=last");
+        return plan_strategy_refuse(error,
+                                    "sharding=optimizer-only reduces gradients once a step; set "
+                                    "accumulate_sync=last");
     }
     return strategy->zero_grad == PLAN_ZERO_DROP ||
-           refuse(error, "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
+           plan_strategy_refuse(error,
+                                "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
 }
 
 static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
     return s->offload != PLAN_OFFLOAD_PARAMS || is_fsdp(s) ||
-           refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
-                         "offload=optimizer");
+           plan_strategy_refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                                       "offload=optimizer");
 }
 
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
     return strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
            strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
-           refuse(error, "offload=activations moves what checkpointed blocks keep; set "
-                         "checkpointing=full too");
+           plan_strategy_refuse(error,
+                                "offload=activations moves what checkpointed blocks keep; set "
+                                "checkpointing=full too");
 }
 
 static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
     return strategy->compile == PLAN_COMPILE_BLOCK || strategy->kernels == PLAN_KERNELS_COMPILED ||
-           refuse(error, "compile says what a compiler is asked to compile, and none is; set "
-                         "kernels=compiled, or compile=block");
+           plan_strategy_refuse(
+               error, "compile says what a compiler is asked to compile, and none is; set "
+                      "kernels=compiled, or compile=block");
 }
 
 static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
@@ -347,13 +366,15 @@ static bool reads_are_there(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->clip == 0) {
-        return refuse(error, "host_reads=norm and both read what clipping returns, and nothing "
-                             "is clipped; set clip, or host_reads=loss or none");
+        return plan_strategy_refuse(
+            error, "host_reads=norm and both read what clipping returns, and nothing "
+                   "is clipped; set clip, or host_reads=loss or none");
     }
     return s->flavour != PLAN_FLAVOUR_FSDP1 || s->pytorch != PLAN_PYTORCH_1_13 ||
-           refuse(error, "host_reads=norm and both read what clipping returns, and "
-                         "clip_grad_norm_ of FSDP1 in PyTorch 1.13 returns nothing; set "
-                         "host_reads=loss or none, or pytorch=2.0");
+           plan_strategy_refuse(error,
+                                "host_reads=norm and both read what clipping returns, and "
+                                "clip_grad_norm_ of FSDP1 in PyTorch 1.13 returns nothing; set "
+                                "host_reads=loss or none, or pytorch=2.0");
 }
 
 /* What is known of frozen parameters is recorded of these. */
@@ -362,289 +383,29 @@ static bool freezes_as_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->kernels != PLAN_KERNELS_EAGER) {
-        return refuse(error, "what fused or compiled kernels keep of frozen parameters is not "
-                             "known; set kernels=eager, or lora_rank=0 and freeze=none");
+        return plan_strategy_refuse(
+            error, "what fused or compiled kernels keep of frozen parameters is not "
+                   "known; set kernels=eager, or lora_rank=0 and freeze=none");
     }
     if (s->flavour == PLAN_FLAVOUR_ZERO1) {
-        return refuse(error, "sharding=optimizer-only has one bucket for all of a unit; with "
-                             "frozen parameters set sharding=full, or none");
+        return plan_strategy_refuse(
+            error, "sharding=optimizer-only has one bucket for all of a unit; with "
+                   "frozen parameters set sharding=full, or none");
     }
     if (is_fsdp(s) && s->pytorch != PLAN_PYTORCH_CURRENT) {
-        return refuse(error, "frozen parameters are known of FSDP in current PyTorch; set "
-                             "pytorch=current, or flavour=ddp");
+        return plan_strategy_refuse(error,
+                                    "frozen parameters are known of FSDP in current PyTorch; set "
+                                    "pytorch=current, or flavour=ddp");
     }
     return s->lora_dtype == PLAN_LORA_MODEL || !is_fsdp(s) || s->model_dtype == PLAN_FP32 ||
-           refuse(error, "lora_dtype=fp32 would gather a unit of two dtypes, which no plan of "
-                         "FSDP does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
-}
-
-/* Where every rank shares them and nothing is sharded, gradients are DTensors that operators
- * settle (optimizer/shared.c): what those of other optimizers do was not recorded. */
-static bool settles_gradients(const PlanStrategy *s) {
-    return (s->optimizer == PLAN_OPTIMIZER_ADAMW ||
-            (s->optimizer == PLAN_OPTIMIZER_ADAM && s->weight_decay <= 0)) &&
-           s->optimizer_kernel != PLAN_KERNEL_LOOP && s->state_dtype == PLAN_STATE_PARAM;
-}
-
-/* Layers that ranks share are recorded of FSDP2 over the others, and of nothing beside them. */
-static const char *why_not_in_flavour(const PlanStrategy *s) {
-    if (s->ranks % s->tensor) {
-        return "needs ranks that it divides; change one of them";
-    }
-    if (s->flavour == PLAN_FLAVOUR_PLAIN && s->sequence_parallel == PLAN_NO &&
-        s->zero_grad == PLAN_ZERO_KEEP) {
-        return "without FSDP and sequence_parallel has gradients of two kinds, which PyTorch does "
-               "not set to zero at once; set zero_grad=drop";
-    }
-    if (s->flavour == PLAN_FLAVOUR_PLAIN) {
-        return settles_gradients(s) ? NULL
-                                    : "is planned without FSDP for Adam and AdamW; set "
-                                      "optimizer=adamw with optimizer_kernel=foreach or fused";
-    }
-    return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL : "is planned beside FSDP2; set flavour=fsdp2";
-}
-
-/* With eager kernels or compiled blocks, and none of the other keys. */
-static const char *why_not_with(const PlanStrategy *s) {
-    if (s->pytorch != PLAN_PYTORCH_CURRENT) {
-        return "is known of current PyTorch; set pytorch=current";
-    }
-    if (s->kernels == PLAN_KERNELS_FUSED) {
-        return "is planned with PyTorch's ops, or compiled blocks; set kernels=eager or compiled";
-    }
-    if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
-        return "is planned with units resharded after forward to all ranks or not at all; set "
-               "reshard_after_forward=yes or no";
-    }
-    if (s->autocast != PLAN_AUTOCAST_NONE) {
-        return "is planned without autocast; set autocast=none, with param_dtype=bf16";
-    }
-    if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
-        return "is planned of a loss that is not scaled; set loss_scale=none";
-    }
-    if (s->freeze.choice != PLAN_FREEZE_NONE || s->lora_rank) {
-        return "is planned of runs that train everything; set freeze=none and lora_rank=0";
-    }
-    if (s->offload != PLAN_OFFLOAD_NONE) {
-        return "is planned without offload; set offload=none";
-    }
-    return s->deterministic == PLAN_DETERMINISTIC_NO
-               ? NULL
-               : "is planned without deterministic algorithms; set deterministic=no";
-}
-
-/* Asynchronously, as it was recorded. */
-static bool async_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
-    if (s->async_tensor == PLAN_NO) {
-        return true;
-    }
-    if (s->tensor == 1) {
-        why = "says how ranks share layers, and none do; set tensor";
-    } else if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is what a compiler makes of blocks; set kernels=compiled with compile=block";
-    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan with "
-              "sequence_parallel=yes";
-    } else if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "is planned beside FSDP2; set flavour=fsdp2";
-    } else if (plan_strategy_param_dtype(s) != PLAN_BF16) {
-        why = "is planned in bf16, or float8 over it; set param_dtype=bf16";
-    }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "async_tensor=yes %s, or async_tensor=no",
-                    why);
-    }
-    return !why;
-}
-
-static bool tensor_plan_is_known(const PlanStrategy *s, GError **error) {
-    bool cuts_tokens = s->sequence_parallel == PLAN_YES;
-    if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && cuts_tokens &&
-        s->kernels != PLAN_KERNELS_COMPILED) {
-        return refuse(error, "tensor_plan=kempnerforge is known of compiled blocks; set "
-                             "kernels=compiled, or tensor_plan=torchtitan, or "
-                             "sequence_parallel=no");
-    }
-    if (s->tensor_plan == PLAN_TENSOR_TRANSFORMERS && cuts_tokens) {
-        return refuse(error, "tensor_plan=transformers leaves sequences whole; set "
-                             "sequence_parallel=no, or tensor_plan=torchtitan");
-    }
-    bool is_known = s->compile == PLAN_COMPILE_BLOCK &&
-                    s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP;
-    return cuts_tokens || s->kernels != PLAN_KERNELS_COMPILED || is_known ||
-           refuse(error, "sequence_parallel=no is planned with compiled blocks that are "
-                         "checkpointed whole or not; set checkpointing=full or none with "
-                         "compile=block, or kernels=eager, or sequence_parallel=yes");
-}
-
-static bool tensor_is_known(const PlanStrategy *s, GError **error) {
-    if (!async_is_known(s, error)) {
-        return false;
-    }
-    if (s->tensor == 1) {
-        return (s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
-                refuse(error, "tensor_plan says how ranks share layers, and none do; set tensor, "
-                              "or tensor_plan=torchtitan")) &&
-               (s->sequence_parallel == PLAN_YES ||
-                refuse(error, "sequence_parallel=no says what ranks that share layers have between "
-                              "them, and none do; set tensor, or sequence_parallel=yes"));
-    }
-    if (!tensor_plan_is_known(s, error)) {
-        return false;
-    }
-    const char *why = why_not_in_flavour(s);
-    why = why ? why : why_not_with(s);
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "tensor=%" G_GUINT64_FORMAT " %s, or tensor=1", s->tensor, why);
-    }
-    return !why;
-}
-
-/* Sequences that ranks share are recorded of FSDP2, whose group they are part of. */
-static bool context_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
-    if (s->context == 1) {
-        return true;
-    }
-    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "is planned beside FSDP2; set flavour=fsdp2";
-    } else if (plan_strategy_shard_ranks(s) % s->context) {
-        why = "needs ranks that it divides; change one of them";
-    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        why = "is planned beside layers shared as torchtitan does; set tensor_plan=torchtitan with "
-              "sequence_parallel=yes";
-    } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
-              "with compile=block";
-    } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&
-               s->kernels == PLAN_KERNELS_COMPILED) {
-        why = "is planned with compiled blocks that are checkpointed whole or not; set "
-              "checkpointing=full or none, or kernels=eager";
-    } else {
-        why = why_not_with(s);
-    }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "context=%" G_GUINT64_FORMAT " %s, or context=1", s->context, why);
-    }
-    return !why;
-}
-
-/* Stages are recorded of FSDP2, a group of which each has for itself. */
-static const char *why_not_in_stages(const PlanStrategy *s) {
-    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned beside FSDP2; set flavour=fsdp2";
-    }
-    if (s->ranks % s->pipeline) {
-        return "needs ranks that it divides; change one of them";
-    }
-    if (s->ranks / s->pipeline % s->tensor) {
-        return "needs ranks of a stage that tensor divides; change one of them";
-    }
-    if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN && s->sequence_parallel == PLAN_YES) {
-        return "is planned of layers shared as torchtitan does; set tensor_plan=torchtitan, or "
-               "sequence_parallel=no";
-    }
-    if (s->compile != PLAN_COMPILE_BLOCK) {
-        return "is planned with blocks that are compiled by themselves; set compile=block";
-    }
-    if (s->reshard_after_forward.choice == PLAN_RESHARD_YES && s->pipeline_stages > 1) {
-        return "of several stages a rank is planned with units that stay whole from forward to "
-               "backward; set reshard_after_forward=no";
-    }
-    if (s->accumulate_sync == PLAN_SYNC_EVERY) {
-        return "reduces gradients behind the last microbatch; set accumulate_sync=last";
-    }
-    if (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->accumulate < s->pipeline) {
-        return "needs as many microbatches to a step at least, as Schedule1F1B does; raise "
-               "accumulate, set pipeline_schedule=gpipe";
-    }
-    bool is_interleaved = s->pipeline_schedule == PLAN_PIPELINE_INTERLEAVED;
-    bool of_several = is_interleaved || s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS;
-    if (of_several != (s->pipeline_stages > 1)) {
-        return "has several stages a rank with pipeline_schedule=interleaved-1f1b or looped-bfs, "
-               "and one with others; set pipeline_stages and pipeline_schedule so";
-    }
-    if (is_interleaved && s->accumulate % plan_schedule_rounds(s->pipeline, s->accumulate)) {
-        return "needs microbatches that make rounds of one length, as ScheduleInterleaved1F1B "
-               "does; make accumulate a multiple of it";
-    }
-    if (s->zero_grad == PLAN_ZERO_KEEP) {
-        return "is planned with gradients that are dropped; set zero_grad=drop";
-    }
-    if (s->host_reads != PLAN_READS_NONE) {
-        return "is planned with nothing read within a step; set host_reads=none";
-    }
-    if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
-        return "is planned with a unit for each block and one for the rest of a stage; set "
-               "wrap=block and wrap_ends=root";
-    }
-    return why_not_with(s);
-}
-
-static bool pipeline_is_known(PlanStrategy *s, GError **error) {
-    if (s->pipeline == 1) {
-        return (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->pipeline_stages == 1) ||
-               refuse(error, "pipeline_schedule says how stages take turns, and there is one; set "
-                             "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
-    }
-    const char *why = why_not_in_stages(s);
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "pipeline=%" G_GUINT64_FORMAT " %s, or pipeline=1", s->pipeline, why);
-        return false;
-    }
-    if (s->reshard_after_forward.choice == PLAN_RESHARD_DEFAULT &&
-        (s->sharding == PLAN_SHARDING_FULL ||
-         s->sharding == PLAN_SHARDING_HYBRID)) { /* torchtitan's default with stages */
-        s->reshard_after_forward.choice = PLAN_RESHARD_NO;
-    }
-    return true;
-}
-
-/* Experts that ranks share are recorded of FSDP2. */
-static const char *why_not_beside_experts(const PlanStrategy *s) {
-    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned beside FSDP2; set flavour=fsdp2";
-    }
-    if (s->tensor > 1) {
-        return "is planned without layers that ranks share; set tensor=1";
-    }
-    if (plan_strategy_shard_ranks(s) % s->expert) {
-        return s->pipeline > 1 ? "does not divide the ranks that a stage has for each copy of its "
-                                 "layers (ranks by pipeline); set a lower one, more ranks or a "
-                                 "lower pipeline"
-                               : "needs ranks, of each copy, that it divides; change one of them";
-    }
-    if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
-        return "is planned with a unit for each block, one for its experts and one for the rest; "
-               "set wrap=block and wrap_ends=root";
-    }
-    if (s->backward_prefetch != PLAN_PREFETCH_PRE ||
-        s->forward_prefetch.choice != PLAN_FORWARD_PREFETCH_NO) {
-        return "lists what is gathered ahead by itself, as torchtitan does; set "
-               "backward_prefetch=pre and forward_prefetch=no";
-    }
-    if (plan_strategy_reduce_dtype(s) == PLAN_FP16) {
-        return "is planned with gradients that are reduced in bf16 or fp32; set reduce_dtype=fp32";
-    }
-    return why_not_with(s);
-}
-
-static bool experts_are_known(const PlanStrategy *s, GError **error) {
-    const char *why = s->expert > 1 ? why_not_beside_experts(s) : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "expert=%" G_GUINT64_FORMAT " %s, or expert=1", s->expert, why);
-    }
-    return !why;
+           plan_strategy_refuse(
+               error, "lora_dtype=fp32 would gather a unit of two dtypes, which no plan of "
+                      "FSDP does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
 }
 
 static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
     return strategy->flavour == PLAN_FLAVOUR_DDP || strategy->bucket_view == PLAN_NO ||
-           refuse(error, "bucket_view is DDP's; set flavour=ddp, or bucket_view=no");
+           plan_strategy_refuse(error, "bucket_view is DDP's; set flavour=ddp, or bucket_view=no");
 }
 
 static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
@@ -656,17 +417,18 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     if (strategy->optimizer_count == PLAN_COUNT_DEVICE &&
         (sgd || strategy->optimizer_kernel != PLAN_KERNEL_LOOP ||
          strategy->offload == PLAN_OFFLOAD_OPTIMIZER || strategy->offload == PLAN_OFFLOAD_PARAMS)) {
-        return refuse(error, "optimizer_count=device is for Adam's loop on the device; set "
-                             "optimizer=adamw or adam and optimizer_kernel=loop, or "
-                             "optimizer_count=host");
+        return plan_strategy_refuse(error,
+                                    "optimizer_count=device is for Adam's loop on the device; set "
+                                    "optimizer=adamw or adam and optimizer_kernel=loop, or "
+                                    "optimizer_count=host");
     }
     if (strategy->weight_decay < 0) {
-        return refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
+        return plan_strategy_refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
     }
     if (sgd && strategy->flavour == PLAN_FLAVOUR_FSDP2 &&
         strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
-        return refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
-                             "set optimizer_kernel=foreach or loop");
+        return plan_strategy_refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
+                                           "set optimizer_kernel=foreach or loop");
     }
     return true;
 }
@@ -680,31 +442,36 @@ static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP1) {
-        return refuse(error, "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or no");
+        return plan_strategy_refuse(
+            error, "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or no");
     }
     return (sgd && s->optimizer_kernel != PLAN_KERNEL_FUSED) ||
-           refuse(error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
-                         "the parameters', which PyTorch's Adam and fused kernels refuse; set "
-                         "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
+           plan_strategy_refuse(
+               error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
+                      "the parameters', which PyTorch's Adam and fused kernels refuse; set "
+                      "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
 }
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
     if (strategy->pytorch == PLAN_PYTORCH_1_13 && strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
         (is_hybrid(strategy) || strategy->use_orig_params == PLAN_YES)) {
-        return refuse(error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
-                             "pytorch=2.0, or sharding=full and use_orig_params=no");
+        return plan_strategy_refuse(
+            error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
+                   "pytorch=2.0, or sharding=full and use_orig_params=no");
     }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch == PLAN_PYTORCH_CURRENT) {
         return true;
     }
     if (plan_strategy_is_of_2_0(strategy)) {
-        return refuse(error, "flavour=fsdp2 came with PyTorch 2.4; set pytorch=2.4 or current, or "
-                             "flavour=fsdp1");
+        return plan_strategy_refuse(
+            error, "flavour=fsdp2 came with PyTorch 2.4; set pytorch=2.4 or current, or "
+                   "flavour=fsdp1");
     }
     return (strategy->backward_prefetch == PLAN_PREFETCH_PRE &&
             strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO) ||
-           refuse(error, "flavour=fsdp2 of PyTorch 2.4 takes no lists of what to prefetch; set "
-                         "backward_prefetch=pre and forward_prefetch=no, or pytorch=current");
+           plan_strategy_refuse(
+               error, "flavour=fsdp2 of PyTorch 2.4 takes no lists of what to prefetch; set "
+                      "backward_prefetch=pre and forward_prefetch=no, or pytorch=current");
 }
 
 /* What a compiler makes of deterministic algorithms was not recorded; older versions had no ordered
@@ -714,17 +481,20 @@ static bool determinism_is_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->kernels != PLAN_KERNELS_EAGER) {
-        return refuse(error, "deterministic is known of eager kernels alone; set kernels=eager, or "
-                             "deterministic=no");
+        return plan_strategy_refuse(
+            error, "deterministic is known of eager kernels alone; set kernels=eager, or "
+                   "deterministic=no");
     }
     if (plan_strategy_is_of_2_0(s)) {
-        return refuse(error, "deterministic is known from PyTorch 2.4 on; set pytorch=2.4 or "
-                             "current, or deterministic=no");
+        return plan_strategy_refuse(
+            error, "deterministic is known from PyTorch 2.4 on; set pytorch=2.4 or "
+                   "current, or deterministic=no");
     }
     return s->flavour != PLAN_FLAVOUR_ZERO1 && s->offload == PLAN_OFFLOAD_NONE
                ? true
-               : refuse(error, "deterministic is known of PyTorch's DDP and FSDP, without offload; "
-                               "set sharding=full and offload=none, or deterministic=no");
+               : plan_strategy_refuse(
+                     error, "deterministic is known of PyTorch's DDP and FSDP, without offload; "
+                            "set sharding=full and offload=none, or deterministic=no");
 }
 
 static bool settle_flavour(PlanStrategy *strategy, GError **error) {
@@ -737,30 +507,35 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
         return true;
     case PLAN_FLAVOUR_PLAIN:
         if (strategy->ranks > strategy->tensor) {
-            return refuse(error, "flavour=plain has nothing that joins ranks; set ranks=1, or "
-                                 "tensor as many as ranks, or flavour=ddp or fsdp2");
+            return plan_strategy_refuse(
+                error, "flavour=plain has nothing that joins ranks; set ranks=1, or "
+                       "tensor as many as ranks, or flavour=ddp or fsdp2");
         }
         return strategy->sharding == PLAN_SHARDING_NONE ||
-               refuse(error, "flavour=plain shards nothing; set sharding=none");
+               plan_strategy_refuse(error, "flavour=plain shards nothing; set sharding=none");
     case PLAN_FLAVOUR_DDP:
         return strategy->sharding == PLAN_SHARDING_NONE ||
-               refuse(error, "flavour=ddp shards nothing; set sharding=none, or flavour=fsdp2");
+               plan_strategy_refuse(
+                   error, "flavour=ddp shards nothing; set sharding=none, or flavour=fsdp2");
     case PLAN_FLAVOUR_FSDP1:
         return strategy->sharding != PLAN_SHARDING_OPTIMIZER_ONLY ||
-               refuse(error, "flavour=fsdp1 shards gradients too; set sharding=grad-op, or "
-                             "flavour=zero1");
+               plan_strategy_refuse(error,
+                                    "flavour=fsdp1 shards gradients too; set sharding=grad-op, or "
+                                    "flavour=zero1");
     case PLAN_FLAVOUR_ZERO1:
         return strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ||
-               refuse(error, "flavour=zero1 shards the optimizer alone; set "
-                             "sharding=optimizer-only, or flavour=fsdp2");
+               plan_strategy_refuse(error, "flavour=zero1 shards the optimizer alone; set "
+                                           "sharding=optimizer-only, or flavour=fsdp2");
     case PLAN_FLAVOUR_FSDP2:
         if (strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY) {
-            return refuse(error, "flavour=fsdp2 shards gradients too; set sharding=grad-op, or "
-                                 "flavour=zero1");
+            return plan_strategy_refuse(
+                error, "flavour=fsdp2 shards gradients too; set sharding=grad-op, or "
+                       "flavour=zero1");
         }
         return strategy->sharding != PLAN_SHARDING_NONE ||
-               refuse(error, "flavour=fsdp2 shards; set sharding=full, grad-op, hybrid or "
-                             "hybrid-grad-op, or flavour=ddp");
+               plan_strategy_refuse(error,
+                                    "flavour=fsdp2 shards; set sharding=full, grad-op, hybrid or "
+                                    "hybrid-grad-op, or flavour=ddp");
     case PLAN_N_FLAVOURS:
         break;
     }
@@ -768,10 +543,11 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
 }
 
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
-    return settle_flavour(strategy, error) && tensor_is_known(strategy, error) &&
+    return settle_flavour(strategy, error) && plan_strategy_tensor_is_known(strategy, error) &&
            versions_are_known(strategy, error) && settle_groups(strategy, error) &&
-           context_is_known(strategy, error) && pipeline_is_known(strategy, error) &&
-           experts_are_known(strategy, error) && settle_reshard(strategy, error) &&
+           plan_strategy_context_is_known(strategy, error) &&
+           plan_strategy_pipeline_is_known(strategy, error) &&
+           plan_strategy_experts_are_known(strategy, error) && settle_reshard(strategy, error) &&
            precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
            scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
            keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
