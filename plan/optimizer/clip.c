@@ -342,7 +342,11 @@ static Clip part_of_clip(const Clip *all, bool has_more) {
     return part;
 }
 
+/* PLAN_NO_TENSOR of nothing, as of a stage without experts: PyTorch's is a zero of the host's. */
 static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
+    if (c->n == 0) {
+        return PLAN_NO_TENSOR;
+    }
     g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
     uint64_t tensor = c->knows_no_tensor ? 1 : c->run->graph->tensor;
     PlanAxis axis = ranks > 1 ? PLAN_AXIS_SHARD : tensor > 1 ? PLAN_AXIS_TENSOR : PLAN_AXIS_NONE;
@@ -352,14 +356,22 @@ static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
 }
 
 static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
-    PlanTensor squares[] = {apply(c, PLAN_OP_POWER, norms[0], 2, "square"),
-                            apply(c, PLAN_OP_POWER, norms[1], 2, "square")};
-    PlanTensor norm = new_numbers(c, 1, "norm");
-    plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, (int64_t[]){1, 1}, NULL);
-    plan_run_operand(c->run, squares[0]);
-    plan_run_operand(c->run, squares[1]);
-    plan_run_operand(c->run, norm);
-    plan_run_launch(c->run);
+    PlanTensor squares[2], norm;
+    for (unsigned i = 0; i < 2; i++) {
+        squares[i] = norms[i].storage == PLAN_NONE ? PLAN_NO_TENSOR
+                                                   : apply(c, PLAN_OP_POWER, norms[i], 2, "square");
+    }
+    if (squares[0].storage == PLAN_NONE || squares[1].storage == PLAN_NONE) {
+        norm = apply(c, PLAN_OP_ADD_NUMBER, squares[squares[0].storage == PLAN_NONE], 0, "norm");
+    } else {
+        norm = new_numbers(c, 1, "norm");
+        plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, (int64_t[]){1, 1},
+                              NULL);
+        plan_run_operand(c->run, squares[0]);
+        plan_run_operand(c->run, squares[1]);
+        plan_run_operand(c->run, norm);
+        plan_run_launch(c->run);
+    }
     plan_run_unref(c->run, squares[0]);
     plan_run_unref(c->run, squares[1]);
     apply_in_place(c, PLAN_OP_POWER, norm, 0.5);
@@ -377,15 +389,19 @@ void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks) {
     PlanTensor norm = joined_norm(&all, norms);
     over_stages(&all, norm);
     for (unsigned i = 0; i < 2; i++) {
+        if (parts[i].n == 0) {
+            continue;
+        }
         PlanTensor ratio = ratio_of(&parts[i], norm);
         PlanTensor factor = apply(&parts[i], PLAN_OP_AT_MOST, ratio, 1, "coefficient");
         plan_run_unref(run, ratio);
         scale(&parts[i], factor, 0, parts[i].n);
         plan_run_unref(run, factor);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        plan_run_unref(run, norms[i]);
         g_free(parts[i].clipped);
     }
-    plan_run_unref(run, norms[0]);
-    plan_run_unref(run, norms[1]);
     plan_run_read_norm(run, norm);
     plan_run_unref(run, norm);
     g_free(all.clipped);

@@ -277,6 +277,14 @@ static const char *const with_latent_attention[] = {
     NULL,
 };
 
+/* The first stage has no experts whose norm could be joined with that of the rest. */
+static const char *const with_latent_attention_clipped[] = {
+    "-n 1 --micro-batch 12 --sharding none --clip 0.05",
+    "-n 4 --expert 2 --micro-batch 3 --clip 0.05",
+    "-n 4 --pipeline 2 --expert 2 --micro-batch 1 --accumulate 6 --clip 0.05",
+    NULL,
+};
+
 /* More ranks than experts: those that have the same ones share their rows. */
 static const char *const with_experts_cut[] = {
     "-n 1 --micro-batch 8 --sharding none",
@@ -629,6 +637,7 @@ int main(int argc, char **argv) {
                      {LONG_LLAMA " --network-key qk_norm=head", with_sequences_and_norms}},
                     {"of shared experts", {IN_TURN, with_experts_shared}},
                     {"of latent attention", {LATENT, with_latent_attention}},
+                    {"of latent attention, clipped,", {LATENT, with_latent_attention_clipped}},
                     {"of shared experts, cut,", {TEST_RUN_FEW_EXPERTS, with_experts_cut}},
                     {"of shared experts, beside others,", {BESIDE, with_experts_beside}},
                     {"of shared experts, clipped,", {TEST_RUN_FEW_EXPERTS, with_experts_clipped}},
