@@ -64,7 +64,8 @@ KernelCudaFault exec_cuda_experts(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_INVERT: /* order > index position */
         return kernel_cuda_invert(k, p[1], p[2], p[0], dim(t, 0));
     case PLAN_OP_SUM_EACH:
-        return kernel_cuda_sum_each(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), type_at(t, 0));
+        return kernel_cuda_sum_each(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 2),
+                                    type_at(t, 0));
     case PLAN_OP_REPEAT_EACH:
         return kernel_cuda_repeat_each(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2),
                                        type_at(t, 0));

@@ -3,6 +3,7 @@
 #include "kernels/cuda/latent.h"
 #include "exec/cuda/operands.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/experts.h"
 
 /* From element `from` of an operand on. */
 static gpointer from(const ExecTask *t, unsigned i, size_t elements) {
@@ -67,8 +68,8 @@ KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_join_heads(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
                                       dim(t, 3), dim(t, 4), type_at(t, 0));
     case PLAN_OP_SUM_HEAD_COLUMNS:
-        return kernel_cuda_sum_head_columns(k, p[1], from(t, 0, dim(t, 4)), dim(t, 0), dim(t, 1),
-                                            dim(t, 2), dim(t, 3), type_at(t, 0));
+        return kernel_cuda_sum_each(k, p[1], from(t, 0, dim(t, 4)), dim(t, 0), dim(t, 1), dim(t, 2),
+                                    dim(t, 3), type_at(t, 0));
     case PLAN_OP_SIGMOID:
         return kernel_cuda_sigmoid(k, p[1], p[0], dim(t, 0), type_at(t, 0));
     case PLAN_OP_SIGMOID_BACKWARD:

@@ -62,7 +62,7 @@ static bool run(const ExecTask *t) {
     case PLAN_OP_INVERT:
         return kernel_invert_i64(p[1], p[2], p[0], dim(t, 0));
     case PLAN_OP_SUM_EACH:
-        kernel_sum_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
+        kernel_sum_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 2));
         return true;
     case PLAN_OP_REPEAT_EACH:
         kernel_repeat_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));

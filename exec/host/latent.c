@@ -8,6 +8,7 @@
 #include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
+#include "kernels/host/experts.h"
 #include "kernels/host/norm.h"
 #include "kernels/host/rope.h"
 
@@ -92,14 +93,6 @@ static void join_heads(const ExecTask *t) {
     }
 }
 
-static void sum_head_columns(const ExecTask *t) {
-    size_t each = dim(t, 1), n = dim(t, 2), row = dim(t, 3);
-    kernel_zero_f32(f32(t, 1), dim(t, 0) * n);
-    for (size_t r = 0; r < dim(t, 0) * each; r++) {
-        kernel_add_inplace_f32(f32(t, 1) + r / each * n, f32(t, 0) + r * row + dim(t, 4), n);
-    }
-}
-
 /* ---- routing -------------------------------------------------------------------------------- */
 
 static void sigmoid(const ExecTask *t) {
@@ -153,7 +146,8 @@ bool exec_latent_compute(const ExecTask *t, GError **error) {
         join_heads(t);
         return true;
     case PLAN_OP_SUM_HEAD_COLUMNS:
-        sum_head_columns(t);
+        kernel_sum_each_f32(f32(t, 1), f32(t, 0) + dim(t, 4), dim(t, 0), dim(t, 1), dim(t, 2),
+                            dim(t, 3));
         return true;
     case PLAN_OP_SIGMOID:
         sigmoid(t);

@@ -173,12 +173,12 @@ __global__ void __launch_bounds__(THREADS)
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    sum_each_kernel(T *y, const T *x, size_t n, size_t each, size_t width) {
+    sum_each_kernel(T *y, const T *x, size_t n, size_t each, size_t width, size_t row) {
     FOR_WORK(size_t, i, n) {
-        const T *terms = x + i / width * each * width + i % width;
+        const T *terms = x + i / width * each * row + i % width;
         float sum = 0;
         for (size_t e = 0; e < each; e++) {
-            sum += widen(terms[e * width]);
+            sum += widen(terms[e * row]);
         }
         narrow(&y[i], sum);
     }
@@ -285,11 +285,11 @@ KernelCudaFault kernel_cuda_invert(KernelCuda *lane, int64_t *index, int64_t *po
 }
 
 KernelCudaFault kernel_cuda_sum_each(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                     size_t each, size_t width, KernelCudaType type) {
+                                     size_t each, size_t width, size_t row, KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch_for(lane, "sum_each", rows * width, sum_each_kernel<T>, (T *)y, (const T *)x,
-                          rows * width, each, width);
+                          rows * width, each, width, row);
     });
 }
 

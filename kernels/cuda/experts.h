@@ -42,9 +42,11 @@ KernelCudaFault kernel_cuda_tally_ends(KernelCuda *lane, int32_t *ends, const in
 /* position[i] = i, and index[order[i]] too, of an order that names each of n places once. */
 KernelCudaFault kernel_cuda_invert(KernelCuda *lane, int64_t *index, int64_t *position,
                                    const int64_t *order, size_t n);
-/* y[r, .] = the sum of x[r, e, .] over e; and y[r, e, .] = x[r, .]. */
+/* y[rows, width] = the sum of `each` rows of x, one behind the other, which begin `row` elements
+ * apart. */
 KernelCudaFault kernel_cuda_sum_each(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                     size_t each, size_t width, KernelCudaType type);
+                                     size_t each, size_t width, size_t row, KernelCudaType type);
+/* y[r, e, .] = x[r, .]. */
 KernelCudaFault kernel_cuda_repeat_each(KernelCuda *lane, void *y, const void *x, size_t rows,
                                         size_t each, size_t width, KernelCudaType type);
 

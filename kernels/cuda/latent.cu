@@ -100,19 +100,6 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T>
-__global__ void __launch_bounds__(THREADS)
-    sum_kernel(T *y, const T *x, size_t n, size_t each, size_t cols, size_t stride) {
-    FOR_WORK(size_t, i, n) {
-        const T *terms = x + i / cols * each * stride + i % cols;
-        float sum = 0;
-        for (size_t e = 0; e < each; e++) {
-            sum += widen(terms[e * stride]);
-        }
-        narrow(&y[i], sum);
-    }
-}
-
 /* ---- routing -------------------------------------------------------------------------------- */
 
 struct Sigmoid {
@@ -197,16 +184,6 @@ KernelCudaFault kernel_cuda_join_heads(KernelCuda *lane, void *y, const void *a,
         using T = decltype(t);
         return launch_for(lane, "join_heads", n, join_kernel<T>, (T *)y, (const T *)a, (const T *)b,
                           n, a_cols, b_cols, row, each);
-    });
-}
-
-KernelCudaFault kernel_cuda_sum_head_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                             size_t each, size_t cols, size_t row,
-                                             KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "sum_head_columns", rows * cols, sum_kernel<T>, (T *)y,
-                          (const T *)x, rows * cols, each, cols, row);
     });
 }
 

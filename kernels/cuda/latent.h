@@ -31,10 +31,6 @@ KernelCudaFault kernel_cuda_turn_columns(KernelCuda *lane, float *y, const float
 KernelCudaFault kernel_cuda_join_heads(KernelCuda *lane, void *y, const void *a, const void *b,
                                        size_t rows, size_t a_cols, size_t b_cols, size_t row,
                                        size_t each, KernelCudaType type);
-/* y[rows, cols] = the sum of `each` rows of x, one behind the other. */
-KernelCudaFault kernel_cuda_sum_head_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
-                                             size_t each, size_t cols, size_t row,
-                                             KernelCudaType type);
 
 /* y = 1 / (1 + exp(-x)), and dx = dy y (1 - y) from that. */
 KernelCudaFault kernel_cuda_sigmoid(KernelCuda *lane, void *y, const void *x, size_t n,

@@ -168,12 +168,13 @@ bool kernel_invert_i64(int64_t *index, int64_t *position, const int64_t *order, 
     return true;
 }
 
-void kernel_sum_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width) {
+void kernel_sum_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width,
+                         size_t row) {
     for (size_t r = 0; r < rows; r++) {
-        const float *terms = x + r * each * width;
+        const float *terms = x + r * each * row;
         kernel_copy_f32(y + r * width, terms, width);
         for (size_t e = 1; e < each; e++) {
-            kernel_add_inplace_f32(y + r * width, terms + e * width, width);
+            kernel_add_inplace_f32(y + r * width, terms + e * row, width);
         }
     }
 }

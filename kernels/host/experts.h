@@ -44,8 +44,11 @@ bool kernel_tally_ends_i32(int32_t *ends, const int32_t *tally, size_t groups);
 /* position[i] = i, and index[order[i]] too, of an order that names each of n places once. */
 bool kernel_invert_i64(int64_t *index, int64_t *position, const int64_t *order, size_t n);
 
-/* y[r, .] = the sum of x[r, e, .] over e; and y[r, e, .] = x[r, .]. */
-void kernel_sum_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width);
+/* y[rows, width] = the sum of `each` rows of x, one behind the other, which begin `row` elements
+ * apart. */
+void kernel_sum_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width,
+                         size_t row);
+/* y[r, e, .] = x[r, .]. */
 void kernel_repeat_each_f32(float *y, const float *x, size_t rows, size_t each, size_t width);
 
 /* Rows ends[g - 1] to ends[g] of x[m, k] (the last end is m) times w[g, n, k], transposed; its

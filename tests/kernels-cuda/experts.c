@@ -194,9 +194,9 @@ static void test_each(const DeviceCase *c) {
         size_t few = rows * width, many = few * each;
         g_autofree float *x = device_random(c, many, -1, 1, 1), *want = g_new(float, many);
         void *y = device_new(c, few), *again = device_new(c, many);
-        kernel_sum_each_f32(want, x, rows, each, width);
+        kernel_sum_each_f32(want, x, rows, each, width, width);
         DEVICE_OK(kernel_cuda_sum_each(device_lane, y, device_put(c, x, many), rows, each, width,
-                                       c->type));
+                                       width, c->type));
         device_close("sums", c, y, want, few, 1e-6, 1e-6);
         kernel_repeat_each_f32(want, x, rows, each, width);
         DEVICE_OK(kernel_cuda_repeat_each(device_lane, again, device_put(c, x, few), rows, each,

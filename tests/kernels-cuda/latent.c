@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/experts.h"
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/latent.h"
 #include "kernels/host/attention.h"
@@ -224,9 +225,8 @@ static void test_heads(const DeviceCase *c) {
     DEVICE_OK(kernel_cuda_join_heads(device_lane, all, in, device_put(c, b, TOKENS * B), ROWS, A, B,
                                      ROW, HEADS, c->type));
     device_equal("joined", c, all, joined, ROWS * (A + B));
-    DEVICE_OK(kernel_cuda_sum_head_columns(device_lane, added,
-                                           in + AT * kernel_cuda_type_bytes(c->type), TOKENS, HEADS,
-                                           B, ROW, c->type));
+    DEVICE_OK(kernel_cuda_sum_each(device_lane, added, in + AT * kernel_cuda_type_bytes(c->type),
+                                   TOKENS, HEADS, B, ROW, c->type));
     device_close("added up", c, added, sums, TOKENS * B, 1e-6, 1e-6);
 }
 

@@ -201,7 +201,7 @@ static void test_each(void) {
     const float x[12] = {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60};
     const double twice[8] = {9, 12, 9, 12, 90, 120, 90, 120};
     g_autofree float *sums = check_poisoned(4), *repeated = check_poisoned(8);
-    kernel_sum_each_f32(sums, x, 2, 3, 2);
+    kernel_sum_each_f32(sums, x, 2, 3, 2, 2);
     check_close("sum_each", sums, (double[]){9, 12, 90, 120}, 4, 0, 0);
     check_guard("sum_each", sums, 4);
     kernel_repeat_each_f32(repeated, sums, 2, 2, 2);
