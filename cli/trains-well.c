@@ -23,11 +23,5 @@ bool cli_trains_well(const SimPrediction *prediction) {
 }
 
 unsigned cli_worst_share(const SimPrediction *prediction) {
-    unsigned worst = SIM_SHARE_OVERHEAD;
-    for (unsigned share = SIM_SHARE_OVERHEAD; share < SIM_N_SHARES; share++) {
-        bool is_worse =
-            sim_prediction_share_ns(prediction, share) > sim_prediction_share_ns(prediction, worst);
-        worst = is_worse ? share : worst;
-    }
-    return worst;
+    return sim_prediction_largest_share(prediction, SIM_SHARE_OVERHEAD);
 }

@@ -205,6 +205,19 @@ SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share)
     return ns;
 }
 
+unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from) {
+    unsigned largest = from;
+    SimTime most = 0;
+    for (unsigned share = from; share < SIM_N_SHARES; share++) {
+        SimTime ns = sim_prediction_share_ns(prediction, share);
+        if (ns > most) {
+            largest = share;
+            most = ns;
+        }
+    }
+    return largest;
+}
+
 void sim_prediction_free(SimPrediction *prediction) {
     if (prediction) {
         g_free(prediction->step_ns);

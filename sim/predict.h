@@ -161,4 +161,6 @@ void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
 /* Of all shares that have this one's name, as axes have that go over the same links: told of the
  * first of them, and 0 of the others. */
 SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share);
+/* By that the largest of the shares from FROM on; of equals the first. */
+unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)

@@ -147,13 +147,7 @@ static void name_shares(SimPrediction *prediction, SimDevice *device) {
         sim_device_has_stages(device) ? "pipeline bubbles" : "other ranks";
     prediction->share_names[SIM_SHARE_BESIDE] = "kernels of other lanes";
     prediction->share_names[SIM_SHARE_HOST] = "host";
-    unsigned largest = 0;
-    for (unsigned share = 1; share < SIM_N_SHARES; share++) {
-        bool is_larger = sim_prediction_share_ns(prediction, share) >
-                         sim_prediction_share_ns(prediction, largest);
-        largest = is_larger ? share : largest;
-    }
-    prediction->bound_by = prediction->share_names[largest];
+    prediction->bound_by = prediction->share_names[sim_prediction_largest_share(prediction, 0)];
 }
 
 void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
