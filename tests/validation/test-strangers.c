@@ -19,6 +19,21 @@ static char *written(const char *text) {
     return path;
 }
 
+/* What rules make of each row, a line each. */
+static char *settings_of(const char *table) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = written(table), *listed = g_strconcat(path, ".settings", NULL);
+    FILE *to = g_fopen(listed, "w");
+    cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
+    g_assert_no_error(error);
+    fclose(to);
+    char *said = NULL;
+    g_assert_true(g_file_get_contents(listed, &said, NULL, NULL));
+    char *rows = g_strdup(strchr(said, '\n') + 1);
+    g_free(said);
+    return rows;
+}
+
 /* One table; row i is to be skipped with expected[i] in its reason, or predicted (NULL). */
 static void expect(const char *table, const char *const *expected, unsigned n) {
     g_autoptr(GError) error = NULL;
@@ -153,19 +168,11 @@ static void unknown_programs(void) {
     } cases[] = {{"SwiGLU", {"rms_norm=ops", "network.loss=fp32", "network.family=llama"}},
                  {"gelu", {"network.family=gpt"}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(GError) error = NULL;
         g_autofree char *row =
             g_strdup_printf("%sH100,8,,Some lab's trainer,FSDP2,x,,2,256,512,2,,bf16,,9e4,,,,,,,%s"
                             ",4,4,688,1000,1,\n",
                             RUNS, cases[i].mlp);
-        g_autofree char *path = written(row);
-        g_autofree char *listed = g_strconcat(path, ".settings", NULL);
-        FILE *to = g_fopen(listed, "w");
-        cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
-        g_assert_no_error(error);
-        fclose(to);
-        g_autofree char *text = NULL;
-        g_assert_true(g_file_get_contents(listed, &text, NULL, NULL));
+        g_autofree char *text = settings_of(row);
         const char *rest = strstr(text, ",in,");
         g_assert_nonnull(rest);
         for (const char *const *s = cases[i].settings; *s; s++) {
@@ -201,21 +208,13 @@ static void others_words(void) {
         {"H100,8,SimpleFSDP,FSDP2,x,2,bf16,,,512", "fused kernels"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(GError) error = NULL;
         bool says_mlp = g_str_has_suffix(cases[i].row, "gelu");
         g_autofree char *table = g_strdup_printf(
             "hardware,gpus_per_node,framework,sharding_strategy,model,layers,precision,compile,tp,"
             "seq_len,mlp_type,gpus,d_model,heads,kv_heads,d_ff,vocab,micro_batch,"
             "tokens_per_s_per_gpu\n%s%s,8,1024,8,8,2816,1000,1,1000\n",
             cases[i].row, says_mlp ? "" : ",swiglu");
-        g_autofree char *path = written(table);
-        g_autofree char *listed = g_strconcat(path, ".settings", NULL);
-        FILE *to = g_fopen(listed, "w");
-        cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
-        g_assert_no_error(error);
-        fclose(to);
-        g_autofree char *text = NULL;
-        g_assert_true(g_file_get_contents(listed, &text, NULL, NULL));
+        g_autofree char *text = settings_of(table);
         if (!strstr(text, cases[i].word)) {
             g_test_message("'%s' is not in: %s", cases[i].word, text);
             g_test_fail();
@@ -331,21 +330,6 @@ static void few_columns(void) {
            "A100,8,NVIDIA NeMo AutoModel,FSDP2,x,2,256,512,2,11\n",
            "no rule knows this framework", NULL, "no rule knows this framework", NULL);
     refuse("framework,model,gpus,seq_len,micro_batch,step_ms\n", "column 'hardware' is missing");
-}
-
-/* What rules make of each row, a line each. */
-static char *settings_of(const char *table) {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = written(table), *listed = g_strconcat(path, ".settings", NULL);
-    FILE *to = g_fopen(listed, "w");
-    cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
-    g_assert_no_error(error);
-    fclose(to);
-    char *said = NULL;
-    g_assert_true(g_file_get_contents(listed, &said, NULL, NULL));
-    char *rows = g_strdup(strchr(said, '\n') + 1);
-    g_free(said);
-    return rows;
 }
 
 /* The setting that rules give the first row of a table, of those listed; NULL: none. */
