@@ -20,6 +20,7 @@ enum {
     LEAST_BLOCK = 64 << 10,
     LARGE_FROM = 4 << 20,   /* bytes of an arena; what is more of it is in a large block */
     LARGE_BLOCK = 64 << 20, /* addresses; five plans of GPT-175B on 512 ranks */
+    MOST_KEPT = 8,          /* 512 MiB; Llama 3 405B in 8 stages of 32 microbatches takes 7 */
     LARGE_PAGE = 2 << 20,   /* x86-64 and arm64 with pages of 4 KiB */
 };
 
@@ -27,17 +28,33 @@ static gsize rounded(gsize bytes, gsize to) {
     return (bytes + to - 1) / to * to;
 }
 
-/* ---- the large block that is kept ----------------------------------------------------------- */
+/* ---- large blocks that are kept -------------------------------------------------------------- */
 
+static GMutex of_kept; /* of the two below */
 static Block *kept;
+static guint n_kept;
 
 static Block *take_kept(void) {
-    Block *block = g_atomic_pointer_get(&kept);
-    return g_atomic_pointer_compare_and_exchange(&kept, block, NULL) ? block : NULL;
+    g_mutex_lock(&of_kept);
+    Block *block = kept;
+    if (block) {
+        kept = block->before;
+        n_kept--;
+    }
+    g_mutex_unlock(&of_kept);
+    return block;
 }
 
 static bool keep(Block *block) {
-    return block->bytes == LARGE_BLOCK && g_atomic_pointer_compare_and_exchange(&kept, NULL, block);
+    g_mutex_lock(&of_kept);
+    bool is_kept = block->bytes == LARGE_BLOCK && n_kept < MOST_KEPT;
+    if (is_kept) {
+        block->before = kept;
+        kept = block;
+        n_kept++;
+    }
+    g_mutex_unlock(&of_kept);
+    return is_kept;
 }
 
 /* ---- blocks --------------------------------------------------------------------------------- */

@@ -23,8 +23,8 @@ enum {
 /* What of a plan is written. */
 typedef enum {
     WRITE_ALL,
-    WRITE_FOR_ONE, /* the first role's program */
-    WRITE_FOLDED   /* it alone, of a step some of its passes */
+    WRITE_FOR_ONE, /* the programs of rank 0 and of the ranks that it shares the layers with */
+    WRITE_FOLDED   /* the same, and without stages of a step some of its passes */
 } Written;
 
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
@@ -461,9 +461,16 @@ static void find_roles(Plan *plan, const PlanRun *run) {
     }
 }
 
-/* A static layout has a place for each buffer of each pass. */
+/* The ranks that share the layers with rank 0 are the first of each stage. */
+static bool is_written(const Plan *plan, const PlanRole *role, Written written) {
+    return written == WRITE_ALL || role->ranks[0] % plan_ranks_of_stage(plan) == 0;
+}
+
+/* A static layout has a place for each buffer of each pass; microbatches fill stages and drain
+ * them, so that none stands for the others. */
 static uint32_t count_folded(const PlanStrategy *strategy, Written written) {
-    bool folds = written == WRITE_FOLDED && strategy->accumulate > FOLDED_TO &&
+    bool folds = written == WRITE_FOLDED && strategy->pipeline == 1 &&
+                 strategy->accumulate > FOLDED_TO &&
                  strategy->allocator.choice != PLAN_ALLOCATOR_ARENA;
     return folds ? (uint32_t)(strategy->accumulate - FOLDED_TO) : 0;
 }
@@ -507,8 +514,7 @@ static PlanRun *runs_of_rank(PlanRun *run, const PlanGraph *graph, Plan *plan,
 }
 
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                   const char *network_text, Written asked, GError **error) {
-    Written written = graph->n_stages > 1 ? WRITE_ALL : asked; /* no rank stands for all */
+                   const char *network_text, Written written, GError **error) {
     g_autoptr(Plan) plan = plan_new();
     g_autofree char *strategy_text = plan_strategy_text(strategy);
     plan->network = plan_arena_text(plan->arena, network_text);
@@ -544,9 +550,12 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     run.n_folded = count_folded(strategy, written);
     uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run.n_folded, MOST_FORESEEN);
     plan_builder_expect(&run.builder, graph->ops->len * passes_foreseen + graph->parameters->len);
-    uint32_t n_programs = written == WRITE_ALL ? plan->n_roles : 1;
-    plan->for_one = n_programs < plan->n_roles || run.n_folded > 0;
-    for (uint32_t i = 0; i < n_programs; i++) {
+    plan->for_one = run.n_folded > 0;
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        if (!is_written(plan, &plan->roles[i], written)) {
+            plan->for_one = true;
+            continue;
+        }
         if (i > 0) {
             uint32_t rank = plan->roles[i].ranks[0], stage = rank / plan_ranks_of_stage(plan);
             run_init(&run, plan_graph_of_stage(graph, stage), strategy, plan->arena, rank);
@@ -565,7 +574,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     }
     plan->calls = plan_calls_take(&calls, &plan->n_calls);
     plan_calls_clear(&calls);
-    for (uint32_t i = 0; i < n_programs; i++) {
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
         uint32_t stage = plan->roles[i].ranks[0] / plan_ranks_of_stage(plan);
         number_as_in_tables(&plan->roles[i], &begins[stage]);
     }

@@ -16,9 +16,9 @@ bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy);
  * is in every test. Who hands one on, to a file or to real ranks, asks plan_check() first. */
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                  const char *network_text, GError **error);
-/* For a prediction in which rank 0 stands for all: its role alone gets a program, the one that
- * plan_build() would give it. Of the others only the ranks are known. Such a plan has no digest, is
- * not handed on, and no other rank can play it. */
+/* For a prediction in which rank 0 stands for all, or in stages those of its pipeline do: their
+ * roles alone get programs, those that plan_build() would give them. Of the others only the ranks
+ * are known. Such a plan has no digest, is not handed on, and no other rank can play it. */
 Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
                          const char *network_name, const char *network_text, GError **error);
 /* The same for a prediction's figures alone: of a step of many passes some are written, and one of

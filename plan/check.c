@@ -590,11 +590,15 @@ bool plan_check(const Plan *plan, GError **error) {
     Check check = {.plan = plan, .error = error};
     make_room(&check);
     bool sound = true;
-    for (uint32_t i = 0; sound && i < (plan->for_one ? 1 : plan->n_roles); i++) {
-        check.first_id = begins_stage(plan, i) ? i : check.first_id;
+    for (uint32_t i = 0; sound && i < plan->n_roles; i++) {
+        if (begins_stage(plan, i)) {
+            check.first_id = i;
+        } else if (plan->for_one) {
+            continue; /* has no program */
+        }
         sound = check_role(&check, i) && check_shapes(&check) &&
                 (i == check.first_id || check_collectives(&check));
     }
     clear(&check);
-    return sound && (plan->for_one || plan_check_stages(plan, error));
+    return sound && plan_check_stages(plan, error);
 }

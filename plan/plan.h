@@ -211,7 +211,7 @@ struct _Plan {
     uint32_t n_calls;
     PlanRole *roles;
     uint32_t n_roles;
-    bool for_one;     /* only the first role has a program, or not all of it (plan/build.h) */
+    bool for_one;     /* not all roles have programs, or the first not all of it (plan/build.h) */
     bool is_read;     /* from a text, which another version may have written */
     PlanArena *arena; /* all of the above, texts too */
     char *digest;     /* made when first asked for */

@@ -8,8 +8,9 @@
 #include "tests/sim/toy.h"
 
 /* A head so narrow that all stages have as much to do, but for some thousandths. */
-static const char network[] = "[network]\nfamily = llama\nlayers = 8\nwidth = 128\nheads = 4\n"
-                              "ffn = 512\nvocab = 8\nseq = 64\n";
+#define NETWORK                                                                                    \
+    "[network]\nfamily = llama\nlayers = 8\nwidth = 128\nheads = 4\nffn = 512\nvocab = 8\n"
+static const char network[] = NETWORK "seq = 64\n", longer[] = NETWORK "seq = 128\n";
 
 /* No link takes any time. */
 static ModelCluster without_links(void) {
@@ -147,6 +148,36 @@ static void test_law(void) {
     }
 }
 
+/* A plan of one pipeline's programs, as it is built for a prediction. */
+static void test_for_one(void) {
+    static const char *const more[] = {
+        "ranks=16 pipeline=2 context=2 accumulate=4 param_dtype=bf16",
+        "ranks=16 pipeline=4 context=2 accumulate=8 param_dtype=bf16 pipeline_split=even "
+        "pipeline_schedule=interleaved-1f1b pipeline_stages=2",
+    };
+    unsigned fewer = 0;
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-roce");
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies) + G_N_ELEMENTS(more); i++) {
+        const char *strategy =
+            i < G_N_ELEMENTS(strategies) ? strategies[i] : more[i - G_N_ELEMENTS(strategies)];
+        g_test_message("%s", strategy);
+        g_autoptr(Plan) whole = toy_written_plan(longer, strategy);
+        g_autoptr(Plan) for_one = toy_written_plan_for_one(longer, strategy);
+        uint32_t n_written = 0;
+        g_assert_cmpuint(for_one->n_roles, ==, whole->n_roles);
+        for (uint32_t r = 0; r < whole->n_roles; r++) {
+            n_written += for_one->roles[r].n_instrs[PLAN_SECTION_FIRST] > 0;
+        }
+        g_assert_cmpuint(n_written, ==, whole->axes[PLAN_AXIS_PIPELINE]);
+        fewer += n_written < whole->n_roles;
+        SimOptions options = {.steps = 4};
+        g_autoptr(SimPrediction) of_whole = plays_predict(whole, cluster, &options, NULL);
+        g_autoptr(SimPrediction) of_one = plays_predict(for_one, cluster, &options, NULL);
+        assert_equal(of_one, of_whole);
+    }
+    g_assert_cmpuint(fewer, >=, G_N_ELEMENTS(more));
+}
+
 /* Stages that lie in one node send over its links, others over the network. */
 static void test_links(void) {
     g_autoptr(ModelCluster) cluster = plays_cluster("a100-roce");
@@ -170,6 +201,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/stages/interleaved: its bubbles", test_interleaved);
     g_test_add_func("/sim/stages/what is held", test_memory);
     g_test_add_func("/sim/stages/one of each: as all ranks", test_law);
+    g_test_add_func("/sim/stages/one pipeline's programs alone", test_for_one);
     g_test_add_func("/sim/stages/near and far", test_links);
     return g_test_run();
 }

@@ -129,11 +129,19 @@ Plan *toy_folded_plan(const char *network, const char *settings) {
     return known_plan(read, settings, plan_build_folded);
 }
 
-Plan *toy_written_plan(const char *ini, const char *settings) {
+static Plan *written_plan(const char *ini, const char *settings, Build *build) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);
     g_assert_no_error(error);
-    return known_plan(read, settings, plan_build);
+    return known_plan(read, settings, build);
+}
+
+Plan *toy_written_plan(const char *ini, const char *settings) {
+    return written_plan(ini, settings, plan_build);
+}
+
+Plan *toy_written_plan_for_one(const char *ini, const char *settings) {
+    return written_plan(ini, settings, plan_build_for_one);
 }
 
 char *toy_timeline(const Trace *trace, int32_t step) {

@@ -33,6 +33,8 @@ Plan *toy_plan_if_known(const char *network, const char *strategy);
 Plan *toy_folded_plan(const char *network, const char *strategy);
 /* Of a network file's text. */
 Plan *toy_written_plan(const char *ini, const char *strategy);
+/* The same by plan_build_for_one(). */
+Plan *toy_written_plan_for_one(const char *ini, const char *strategy);
 
 /* The ops of a step in the order of issue, "fill:0-400 all_gather:0-700"; times from when the step
  * before ended its compute lane (0 for the first). */
