@@ -65,8 +65,8 @@ static char *changing(const CliWhatIf *what_if, const char *changes) {
 }
 
 static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_way) {
-    g_autoptr(SimPrediction) with = cli_what_if(what_if, changes, NULL, NULL);
-    if (with == NULL || !with->fits || with->unsupported_dtype != NULL) {
+    g_autoptr(SimPrediction) with = cli_what_if_fits(what_if, changes);
+    if (with == NULL) {
         return false;
     }
     *ret_way = (CliWay){.changes = changing(what_if, changes),

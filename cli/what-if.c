@@ -246,8 +246,9 @@ static SimPrediction *play(Build *build, const ModelNetwork *network, const Plan
     return plan != NULL ? sim_predict(plan, cluster, options, NULL, error) : NULL;
 }
 
-SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
-                           const ModelCluster *cluster, GError **error) {
+static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
+                              const ModelCluster *cluster, const SimOptions *options,
+                              GError **error) {
     PlanStrategy strategy = what_if->strategy;
     g_auto(GStrv) words = g_strsplit(changes, " ", -1);
     GError *refusal = NULL;
@@ -260,7 +261,6 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
         return NULL;
     }
     const ModelNetwork *network = other != NULL ? other : what_if->network;
-    const SimOptions *options = &what_if->asked->options;
     const ModelCluster *on = cluster != NULL ? cluster : what_if->cluster;
     if (options->every_rank || options->rank != 0) {
         return play(cli_plan_build, network, &strategy, on, options, error);
@@ -275,4 +275,17 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
         g_propagate_error(error, refusal);
     }
     return prediction;
+}
+
+SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
+                           const ModelCluster *cluster, GError **error) {
+    return predict(what_if, changes, cluster, &what_if->asked->options, error);
+}
+
+SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes) {
+    SimOptions options = what_if->asked->options;
+    options.no_time_of_misfits = true;
+    g_autoptr(SimPrediction) prediction = predict(what_if, changes, NULL, &options, NULL);
+    bool fits = prediction != NULL && prediction->fits && !prediction->unsupported_dtype;
+    return fits ? g_steal_pointer(&prediction) : NULL;
 }

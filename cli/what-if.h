@@ -48,3 +48,6 @@ bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes);
  * place. */
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error);
+
+/* The same on the trace's cluster where that fits; else NULL. */
+SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes);

@@ -154,12 +154,6 @@ static bool check_knob(const GArray *knobs, const CliKnob *knob, const PlanStrat
                     "%s is given as a setting and as a knob; leave one of them away", knob->key);
         return false;
     }
-    if (g_str_equal(knob->key, "pipeline")) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "choose leaves stages out; ask foreshard predict, or foreshard plot --knob "
-                    "pipeline");
-        return false;
-    }
     if (global_batch > 0 && g_str_equal(knob->key, "accumulate")) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--global-batch settles accumulate; leave --knob accumulate away");
@@ -185,11 +179,6 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
     g_autoptr(CliPlanSource) trial = cli_plan_source_copy(source);
     PlanStrategy given;
     if (!cli_plan_source_strategy(source, &given, error)) {
-        return NULL;
-    }
-    if (given.pipeline > 1) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "choose leaves stages out; leave --pipeline away, or ask foreshard predict");
         return NULL;
     }
     for (guint i = 0; options->knobs != NULL && options->knobs[i] != NULL; i++) {

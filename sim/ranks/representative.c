@@ -172,7 +172,8 @@ bool sim_play_representative(const Plan *plan, const ModelCluster *cluster,
     prediction->oom.rank = options->rank;
     prediction->memory_rank = prediction->time_rank = options->rank;
     PlanAnswer answer = play_once(&task, prediction->allocator_bytes, trace, error);
-    if (answer == PLAN_STOPPED && !prediction->unsupported_dtype) {
+    bool again = !prediction->unsupported_dtype && !options->no_time_of_misfits;
+    if (answer == PLAN_STOPPED && again) {
         answer = play_once(&task, UINT64_MAX, NULL, error);
         if (answer == PLAN_STOPPED) {
             return sim_verdict_refuse_oom(prediction, error);
