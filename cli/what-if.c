@@ -284,7 +284,7 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
 
 SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes) {
     SimOptions options = what_if->asked->options;
-    options.no_time_of_misfits = true;
+    options.fit_only = true;
     g_autoptr(SimPrediction) prediction = predict(what_if, changes, NULL, &options, NULL);
     bool fits = prediction != NULL && prediction->fits && !prediction->unsupported_dtype;
     return fits ? g_steal_pointer(&prediction) : NULL;

@@ -5,8 +5,8 @@
  * that are there already. What a larger one has beyond lies in a large block, a stretch of
  * addresses of which only what is written costs memory. That comes in large pages: the first touch
  * of each small one is a fault, and for a large plan the kernel took a third of the time for them.
- * The large blocks that a plan has left are kept for the next plan, up to some, whose pages are then
- * there.
+ * The large blocks that a plan has left are kept, up to some, for the next plan, whose pages are
+ * then there.
  *
  * Owns: all pieces. Threads: one an arena; what is kept is for all. Cost: an addition a piece.
  */

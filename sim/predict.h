@@ -56,8 +56,8 @@ typedef struct {
     MemoryAnswers *answers; /* NULL; representative play: gets what the traced one's allocator was
                                told */
     uint32_t rank;          /* representative play: the one that stands for all */
-    bool no_time_of_misfits; /* what does not fit is not played again without a limit: of its
-                              * prediction stand the memory and where it ran out of it, no more */
+    bool fit_only;          /* what does not fit is not played again without a limit: its
+                             * prediction says where it ran out of memory, no more */
 
     bool memory_of_first; /* of several that are played, whose memory is shown: the first's, not
                            * the fullest's */

@@ -5,7 +5,9 @@
  * micro_batch, and where no number of ranks was given either, ranks: one node, two, four and so on.
  * Experts of a network, as torchtitan has them, are gathered by each GPU or shared by eight.
  * A batch is doubled for as long as that gains 2 % tokens a second, unless its values were given;
- * of a global batch it begins with what makes 16 passes or fewer, and is halved until it fits.
+ * of a global batch it begins with what makes 16 passes or fewer (16 a stage), and is halved until
+ * it fits. Stages want a global batch. They are tried with shards of all ranks or in copies, and
+ * reduce behind the last microbatch; other shardings are the same there, or unknown.
  * What was given as an option or in a strategy's file is as it was given in all of them.
  *
  * Left out is what holds no less than something that did not fit: a larger batch, less sharding or
@@ -17,7 +19,8 @@
  * deadline only those that are done by then (deadline.c).
  *
  * Beside them stands the simplest strategy that fits on the first one's GPUs, tuned in batch and
- * checkpointing: DDP, or where that does not fit FSDP2 with all defaults.
+ * checkpointing: DDP, or where that does not fit FSDP2 with all defaults, and no layers, sequences
+ * or stages shared unless neither fits without.
  *
  * Where nothing fits, more is asked of what lacks least (cli/ways-to-fit.h).
  *

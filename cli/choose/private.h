@@ -1,7 +1,14 @@
-/* cli/choose/private.h - one choice: predicted, described, cleared; those in time. */
+/* cli/choose/private.h - the search, the simplest beside it; one choice: predicted, described,
+ * cleared; those in time. */
 #pragma once
 
 #include "cli/choose/choose.h"
+#include "cli/progress.h"
+
+/* All settings tried and ranked, without a baseline. progress: NULL: none is shown. */
+CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress, GError **error);
+/* Finds chosen->baseline, if there is one. */
+bool cli_choose_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError **error);
 
 /* Predicts what the source says; settings stay NULL. Fails where that is refused. */
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,

@@ -431,11 +431,12 @@ static bool try_listed(Search *search, const ModelCluster *cluster, char **value
     return true;
 }
 
-/* Small batches are the slow ones: a global batch is begun with few passes. */
+/* Small batches are the slow ones: a global batch is begun with few passes. Stages need more of
+ * them, or stand still. */
 static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
     Misfit place = place_of(search, cluster, values);
-    uint64_t size = 1;
-    for (place.micro_batch = 1; passes(search, &place) > FEW_PASSES; place.micro_batch *= 2) {
+    uint64_t size = 1, few = FEW_PASSES * number_of(search, values, "pipeline");
+    for (place.micro_batch = 1; passes(search, &place) > few; place.micro_batch *= 2) {
         size = place.micro_batch;
     }
     size = passes(search, &place) > 0 ? place.micro_batch : size;
@@ -486,9 +487,20 @@ static guint place_of_knob(const Search *search, const char *key) {
 }
 
 /* Groups of eight ranks are all there are. */
-static bool is_full_again(const Search *search, const Misfit *place) {
+static bool is_full_again(const Search *search, const Misfit *place, char **values) {
+    uint64_t others = number_of(search, values, "tensor") * number_of(search, values, "pipeline");
     return !search->shardings_given && is_open(search, "replicate") &&
-           g_str_equal(place->sharding, "hybrid") && place->ranks <= HYBRID_RANKS;
+           g_str_equal(place->sharding, "hybrid") && place->ranks <= HYBRID_RANKS * MAX(others, 1);
+}
+
+/* Stages reduce behind the last microbatch, are sharded, and keep what they have gathered. */
+static bool is_not_for_stages(const Search *search, const Misfit *place, char **values) {
+    g_autofree char *sync = value_of(search, values, "accumulate_sync");
+    bool sharded_so =
+        g_str_equal(place->sharding, "full") || g_str_equal(place->sharding, "hybrid");
+    return number_of(search, values, "pipeline") > 1 &&
+           ((!search->shardings_given && !sharded_so) ||
+            (search->took_sync && g_str_equal(sync, "every")));
 }
 
 static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t ranks) {
@@ -507,7 +519,8 @@ static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t 
 static bool is_worth(Search *search, const ModelCluster *cluster, char **values) {
     Misfit place = place_of(search, cluster, values);
     bool has_place = place.ranks <= model_cluster_ranks(cluster);
-    bool worth = has_place && !is_full_again(search, &place);
+    bool worth = has_place && !is_full_again(search, &place, values) &&
+                 !is_not_for_stages(search, &place, values);
     if (!has_place) {
         note_no_place(search, cluster, place.ranks);
     }
@@ -575,7 +588,7 @@ static CliChosen *chosen_new(void) {
     return chosen;
 }
 
-static CliChosen *search_all(const CliChooseAsked *asked, CliProgress *progress, GError **error) {
+CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress, GError **error) {
     g_autoptr(CliChosen) chosen = chosen_new();
     g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
     g_autoptr(GArray) knobs = cli_knobs_new();
@@ -599,123 +612,4 @@ static CliChosen *search_all(const CliChooseAsked *asked, CliProgress *progress,
     }
     rank(chosen);
     return g_steal_pointer(&chosen);
-}
-
-/* ---- the simplest ---- */
-
-static bool is_tuned(const char *setting) {
-    return g_str_has_prefix(setting, "sharding=") || g_str_has_prefix(setting, "checkpointing=") ||
-           g_str_has_prefix(setting, "micro_batch=");
-}
-
-/* As the best one, but for what makes that more than simple. */
-static CliPlanSource *simple_source(const CliChooseAsked *asked, const CliChoice *best,
-                                    GError **error) {
-    g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
-    g_autofree char *own = g_strjoinv(" ", best->settings);
-    g_autofree char *all = g_strconcat(own, " ", CLI_PLAIN_SETTINGS, NULL);
-    g_auto(GStrv) words = g_strsplit(all, " ", -1);
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
-        if (!is_tuned(words[i]) && !cli_plan_source_set(source, pair[0], pair[1], error)) {
-            return NULL;
-        }
-    }
-    return g_steal_pointer(&source);
-}
-
-static GArray *simple_knobs(const CliChooseAsked *asked, const char *sharding) {
-    GArray *knobs = cli_knobs_new();
-    CliKnob tuned[] = {{g_strdup("sharding"), g_strsplit(sharding, ",", -1)},
-                       {g_strdup("checkpointing"), g_strsplit("full,none", ",", -1)}};
-    g_array_append_vals(knobs, tuned, G_N_ELEMENTS(tuned));
-    for (guint i = 0; i < asked->knobs->len; i++) {
-        const CliKnob *knob = &g_array_index(asked->knobs, CliKnob, i);
-        if (g_str_equal(knob->key, "micro_batch")) {
-            CliKnob batches = {g_strdup(knob->key), g_strdupv(knob->values)};
-            g_array_append_val(knobs, batches);
-        }
-    }
-    return knobs;
-}
-
-static bool find_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError **error) {
-    static const char *const shardings[] = {"none", "full"};
-    const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
-    g_autoptr(CliPlanSource) source = simple_source(asked, best, error);
-    g_autoptr(GPtrArray) clusters = g_ptr_array_new();
-    g_ptr_array_add(clusters, (gpointer)best->cluster);
-    for (guint i = 0; source != NULL && i < G_N_ELEMENTS(shardings); i++) {
-        g_autoptr(GArray) knobs = simple_knobs(asked, shardings[i]);
-        CliChooseAsked simple = {.source = source,
-                                 .network = asked->network,
-                                 .clusters = clusters,
-                                 .knobs = knobs,
-                                 .global_batch = asked->global_batch};
-        g_autoptr(CliChosen) found = search_all(&simple, NULL, error);
-        if (found == NULL) {
-            return false;
-        }
-        chosen->n_predicted += found->n_predicted;
-        chosen->n_not_fitting += found->n_not_fitting;
-        if (found->choices->len > 0) {
-            chosen->baseline = g_memdup2(found->choices->data, sizeof(CliChoice));
-            g_array_set_clear_func(found->choices, NULL); /* the first has moved */
-            for (guint k = 1; k < found->choices->len; k++) {
-                cli_choice_clear(&g_array_index(found->choices, CliChoice, k));
-            }
-            return true;
-        }
-    }
-    return source != NULL;
-}
-
-/* ---- nothing fits ---- */
-
-static void find_ways(CliChosen *chosen) {
-    const CliChoice *nearest = chosen->nearest;
-    g_autoptr(CliWhatIf) what_if = cli_what_if_on(nearest->header, nearest->cluster, NULL);
-    chosen->ways = what_if != NULL ? cli_ways_to_fit(what_if) : NULL;
-}
-
-/* ---- the whole ---- */
-
-CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
-    g_autoptr(CliProgress) progress = cli_progress_new("predicting settings");
-    g_autoptr(CliChosen) chosen = search_all(asked, progress, error);
-    if (chosen == NULL) {
-        return NULL;
-    }
-    if (asked->most_days > 0 && chosen->choices->len > 0) {
-        cli_chosen_keep_in_time(chosen, asked->tokens, asked->most_days);
-    }
-    if (chosen->choices->len > 0 && !find_baseline(asked, chosen, error)) {
-        return NULL;
-    }
-    if (chosen->n_predicted == 0) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s",
-                    chosen->refusal != NULL
-                        ? chosen->refusal
-                        : "no batch divides the global batch over these GPUs; choose one that is a "
-                          "multiple of --knob micro_batch=N times the GPUs");
-        return NULL;
-    }
-    if (chosen->choices->len + chosen->n_late == 0 && chosen->nearest != NULL) {
-        find_ways(chosen);
-    }
-    return g_steal_pointer(&chosen);
-}
-
-void cli_chosen_free(CliChosen *chosen) {
-    if (chosen == NULL) {
-        return;
-    }
-    g_array_unref(chosen->choices);
-    cli_choice_free(chosen->baseline);
-    cli_choice_free(chosen->nearest);
-    cli_choice_free(chosen->quickest);
-    g_clear_pointer(&chosen->ways, g_array_unref);
-    g_strfreev(chosen->keys);
-    g_free(chosen->refusal);
-    g_free(chosen);
 }

@@ -29,7 +29,9 @@ static const CliCommand command = {
         "Without -n\n"
         "and --knob ranks it tries one node's GPUs, then twice as many, as far as the cluster "
         "goes.\n"
-        "Experts it tries gathered by each GPU, and shared by eight.",
+        "Experts it tries gathered by each GPU, and shared by eight; layers, sequences and stages "
+        "where a knob\n"
+        "says so.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"
@@ -37,6 +39,8 @@ static const CliCommand command = {
         "      --cluster dgx-h100 --price dgx-h100=4.20 --tokens 2T --days 60\n"
         "  foreshard choose llama3-70b --cluster dgx-h100:64 --knob ranks=64,128,256,512 \\\n"
         "      --global-batch 512 --knob checkpointing=full,selective-op\n"
+        "  foreshard choose llama3-405b -n 512 --cluster dgx-h100:64 --seq 8192 \\\n"
+        "      --global-batch 512 --knob tensor=1,8 --knob pipeline=1,4,8\n"
         "  foreshard choose llama3-70b -n 32 --cluster h200-p5e --spare 5\n"
         "\n"
         "Exit status: 0 chosen, or nothing fits, which is said; 1 FILE cannot be written; 2 the "
@@ -174,6 +178,17 @@ static bool check_machine_knob(const CliKnob *knob, GError **error) {
     return false;
 }
 
+static bool has_stages(const PlanStrategy *given, const GArray *knobs) {
+    bool any = given->pipeline > 1;
+    for (guint i = 0; i < knobs->len && !any; i++) {
+        const CliKnob *knob = &g_array_index(knobs, CliKnob, i);
+        for (guint k = 0; g_str_equal(knob->key, "pipeline") && knob->values[k] != NULL; k++) {
+            any |= g_ascii_strtoull(knob->values[k], NULL, 10) > 1;
+        }
+    }
+    return any;
+}
+
 static GArray *read_knobs(const Options *options, CliPlanSource *source, GError **error) {
     g_autoptr(GArray) knobs = cli_knobs_new();
     g_autoptr(CliPlanSource) trial = cli_plan_source_copy(source);
@@ -199,6 +214,14 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
     if (options->global_batch > 0 && plan_strategy_is_given(&given, "accumulate")) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--global-batch settles accumulate; leave --accumulate away");
+        return NULL;
+    }
+    if (options->global_batch < 1 && has_stages(&given, knobs)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "stages work on a step's batch in microbatches, and are to be held against "
+                    "others of the same batch: give --global-batch N, the sequences of a step%s",
+                    plan_strategy_is_given(&given, "accumulate") ? ", instead of --accumulate"
+                                                                 : "");
         return NULL;
     }
     return g_steal_pointer(&knobs);

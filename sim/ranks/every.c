@@ -455,7 +455,7 @@ static PlanAnswer play_once(const SimEvery *asked, bool limited, Trace *trace, G
 
 static bool play_asked(const SimEvery *asked, Trace *trace, GError **error) {
     PlanAnswer answer = play_once(asked, true, trace, error);
-    bool again = !asked->prediction->unsupported_dtype && !asked->options->no_time_of_misfits;
+    bool again = !asked->prediction->unsupported_dtype && !asked->options->fit_only;
     if (answer == PLAN_STOPPED && again) {
         answer = play_once(asked, false, NULL, error);
         if (answer == PLAN_STOPPED) {

@@ -172,7 +172,7 @@ bool sim_play_representative(const Plan *plan, const ModelCluster *cluster,
     prediction->oom.rank = options->rank;
     prediction->memory_rank = prediction->time_rank = options->rank;
     PlanAnswer answer = play_once(&task, prediction->allocator_bytes, trace, error);
-    bool again = !prediction->unsupported_dtype && !options->no_time_of_misfits;
+    bool again = !prediction->unsupported_dtype && !options->fit_only;
     if (answer == PLAN_STOPPED && again) {
         answer = play_once(&task, UINT64_MAX, NULL, error);
         if (answer == PLAN_STOPPED) {

@@ -37,6 +37,9 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '-n', '8', '--global-batch', '7'], 'no batch divides'),
     (['gpt-toy', '--cluster', 'a100-node', '--global-batch', '8', '--accumulate', '2'],
      'leave --accumulate away'),
+    (['llama-toy', '--cluster', 'a100-node', '--knob', 'pipeline=1,2'], 'give --global-batch N'),
+    (['llama-toy', '--cluster', 'a100-node', '--pipeline', '2', '--accumulate', '4'],
+     'instead of --accumulate'),
     (['gpt-toy', '--cluster', 'a100-node', '-n', '16'], 'has place for 8 GPUs, not 16'),
     (['gpt-toy', '--cluster', 'a100-node:2'], 'no network between nodes'),
     (['gpt-toy', '--cluster', 'dgx-h100:0'], 'give a number of nodes'),
@@ -177,6 +180,25 @@ def check_shared_batch(run):
         said += ['%s: %s makes %s' % (words, row['title'], row['tokens_per_step']) for row in rows
                  if row['tokens_per_step'] != 8 * 32]
         said += [] if rows else ['%s: no rows' % words]
+    return said
+
+
+def check_stages(run):
+    """Stages are ranked among others of one batch, as predict has them; the baseline has none."""
+    words = ['llama-toy', '-n', '4', '--cluster', 'a100-roce', '--param-dtype', 'bf16']
+    chosen = run.json('choose', *words, '--global-batch', '32', '--knob', 'pipeline=1,2', '--top', '99')
+    rows = [row for row in chosen['choices'] if row['settings']['pipeline'] == '2']
+    said = ['%d of %d rows have stages' % (len(rows), len(chosen['choices']))] \
+        if not 0 < len(rows) < len(chosen['choices']) else []
+    for row in rows:
+        settings = dict(row['settings'], accumulate=str(row['accumulate']))
+        figures = run.json('predict', *words, *options_of(settings))
+        said += ['%s: %s' % (settings, key) for key in ('step_ms', 'mfu', 'peak_reserved_bytes')
+                 if row[key] != figures[key]]
+        said += ['%s sequences a step' % row['tokens_per_step']
+                 for _ in [0] if row['tokens_per_step'] != 32 * 32]
+    if 'pipeline' in chosen['baseline']['title']:
+        said.append('the simplest has stages: ' + chosen['baseline']['title'])
     return said
 
 
@@ -338,6 +360,7 @@ def main(program, source):
         tap.case('rows shown', check_rows_shown(run))
         tap.case('a global batch', check_global_batch(run))
         tap.case('a global batch of ranks that share', check_shared_batch(run))
+        tap.case('stages', check_stages(run))
         tap.case('nothing fits', check_nothing_fits(run))
         tap.case('ranks that share, to fit', check_sharers(run))
         tap.case('memory kept free', check_spare(run))

@@ -1,0 +1,52 @@
+#include "cli/choose/choose.h"
+
+#include "cli/choose/private.h"
+#include "cli/progress.h"
+#include "cli/ways-to-fit.h"
+#include "plan/plan.h"
+
+static void find_ways(CliChosen *chosen) {
+    const CliChoice *nearest = chosen->nearest;
+    g_autoptr(CliWhatIf) what_if = cli_what_if_on(nearest->header, nearest->cluster, NULL);
+    chosen->ways = what_if != NULL ? cli_ways_to_fit(what_if) : NULL;
+}
+
+CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
+    g_autoptr(CliProgress) progress = cli_progress_new("predicting settings");
+    g_autoptr(CliChosen) chosen = cli_choose_search(asked, progress, error);
+    if (chosen == NULL) {
+        return NULL;
+    }
+    if (asked->most_days > 0 && chosen->choices->len > 0) {
+        cli_chosen_keep_in_time(chosen, asked->tokens, asked->most_days);
+    }
+    if (chosen->choices->len > 0 && !cli_choose_baseline(asked, chosen, error)) {
+        return NULL;
+    }
+    if (chosen->n_predicted == 0) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s",
+                    chosen->refusal != NULL
+                        ? chosen->refusal
+                        : "no batch divides the global batch over these GPUs; choose one that is a "
+                          "multiple of --knob micro_batch=N times the GPUs");
+        return NULL;
+    }
+    if (chosen->choices->len + chosen->n_late == 0 && chosen->nearest != NULL) {
+        find_ways(chosen);
+    }
+    return g_steal_pointer(&chosen);
+}
+
+void cli_chosen_free(CliChosen *chosen) {
+    if (chosen == NULL) {
+        return;
+    }
+    g_array_unref(chosen->choices);
+    cli_choice_free(chosen->baseline);
+    cli_choice_free(chosen->nearest);
+    cli_choice_free(chosen->quickest);
+    g_clear_pointer(&chosen->ways, g_array_unref);
+    g_strfreev(chosen->keys);
+    g_free(chosen->refusal);
+    g_free(chosen);
+}
