@@ -7,6 +7,7 @@ network returns it, loss(model, *batch). It may define BLOCKS, names of classes 
 how many tokens a sample has. PyTorch 2.13 is what was recorded and compared; others from 2.9 on may work."""
 
 import argparse
+import logging
 import runpy
 import sys
 import traceback
@@ -181,9 +182,7 @@ def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=N
             passes[n] = network_text.lines_of_pass(watch, declared, key, inputs)
             del key, inputs
         text = network_text.text_of(network, declared, made, passes, block_classes(network, blocks), tokens, title)
-    aside = Path(str(path) + ".part")  # so that a file is there whole, or as it was
-    aside.write_text(text)
-    aside.replace(path)
+    values.write_whole(path, [text.encode()])
     del keep_alive
 
 
@@ -192,19 +191,34 @@ def refuse(why):
     sys.exit(2)
 
 
-def place_of(why, program):
-    """The program's own line that an exception came through last: its number and text; None: none."""
-    mine = [frame for frame in traceback.extract_tb(why.__traceback__) if Path(frame.filename).name == Path(program).name]
-    return (mine[-1].lineno, mine[-1].line or "") if mine else None
+def own_frames(why, program):
+    """Of the calls that an exception came through, the program's and those of modules of its own: from its first on, but
+    neither PyTorch's nor the tracer's."""
+    others = Path(torch.__file__).parent, *(Path(module.__file__) for module in (network_text, pretended_gpu, values)), \
+        Path(sys.modules[Watch.__module__].__file__), Path(__file__)
+    named = Path(program).resolve()
+    frames = [(frame, Path(frame.filename).resolve()) for frame in traceback.extract_tb(why.__traceback__)]
+    first = next((i for i, (_, path) in enumerate(frames) if path == named), len(frames))
+    return [frame for frame, path in frames[first:] if path.is_file() and not any(path.is_relative_to(o.resolve()) for o in others)]
 
 
-def refuse_device(why, program):
-    """A device that a program names is not the one that is watched; any other exception is the program's own."""
-    place = place_of(why, program)
-    if place is None or not any(word in place[1] for word in ("cuda", ".to(", "device")):
-        raise why
-    refuse(f"{program}:{place[0]}: {place[1]}: name no device (.cuda(), .to(...), device=...); the default one is "
-           f"watched, and has no memory ({type(why).__name__})")
+def refuse_program(why, program):
+    """What the program's own code raised. A device that it names is not the one that is watched."""
+    said = " ".join(traceback.format_exception_only(why)[-1].split())
+    frames = own_frames(why, program)
+    if isinstance(why, SyntaxError) and why.filename:
+        refuse(f"{why.filename}:{why.lineno}: {(why.text or '').strip()}: {said}")
+    if isinstance(why, OSError) and why.filename and not frames:
+        refuse(f"{why.filename} cannot be written: {why.strerror}")
+    if not frames:
+        raise why  # the tracer's own
+    last = frames[-1]
+    place = f"{last.filename}:{last.lineno}: {last.line}"
+    if isinstance(why, (RuntimeError, AssertionError)) and any(word in last.line for word in ("cuda", ".to(", "device")):
+        refuse(f"{place}: name no device (.cuda(), .to(...), device=...); the default one is watched, and has no memory "
+               f"({type(why).__name__})")
+    calls = [f"  {frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}" for frame in frames[:-1]]
+    refuse("\n".join([f"{place}: {said}", *(["called from"] if calls else []), *calls]))
 
 
 def say_what_is_next(path, dtype):
@@ -223,8 +237,21 @@ def write_values(user, options):
         values.write(options.data, values.of_batch(user["batch"], options.samples)[1])
 
 
+def trace(options):
+    sys.path.insert(0, str(Path(options.program).resolve().parent))
+    user = runpy.run_path(options.program)
+    for name in ("model", "batch"):
+        if not callable(user.get(name)):
+            raise Unsupported(f"{options.program} defines no {name}()")
+    blocks = options.blocks.split(",") if options.blocks else user.get("BLOCKS", ())
+    write_values(user, options)
+    write(options.output, user["model"], user["batch"], user.get("loss", default_loss), options.dtype, blocks,
+          options.tokens or user.get("TOKENS"), title=Path(options.program).name)
+
+
 def main():
     warnings.filterwarnings("ignore")
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # what it reports is raised, too
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("program", help="Python file with model(), batch(n) and loss(model, *batch)")
     p.add_argument("-o", "--output", required=True, help="network file to write")
@@ -240,25 +267,21 @@ def main():
     for path in (options.output, options.weights, options.data):
         if path and not Path(path).resolve().parent.is_dir():
             refuse(f"{path} cannot be written: there is no such folder")
+        if path and Path(path).is_dir():
+            refuse(f"{path} cannot be written: it is a folder; name a file in it")
     if options.samples < 1:
         refuse("--samples is a number from 1 on")
-    sys.path.insert(0, str(Path(options.program).resolve().parent))
-    user = runpy.run_path(options.program)
-    for name in ("model", "batch"):
-        if not callable(user.get(name)):
-            refuse(f"{options.program} defines no {name}()")
-    blocks = options.blocks.split(",") if options.blocks else user.get("BLOCKS", ())
     try:
-        write_values(user, options)
-        write(options.output, user["model"], user["batch"], user.get("loss", default_loss), options.dtype, blocks,
-              options.tokens or user.get("TOKENS"), title=Path(options.program).name)
+        trace(options)
     except Unsupported as why:
         refuse(why)
     except DataDependentOutputException as why:
         refuse(f"the network asks for a number that only a device could tell ({why.func}); take out what reads tensors' "
                "contents (.item(), if x.sum() > 0, x[mask])")
-    except (RuntimeError, AssertionError) as why:
-        refuse_device(why, options.program)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as why:
+        refuse_program(why, options.program)
     say_what_is_next(options.output, options.dtype)
 
 

@@ -3,6 +3,7 @@
 The file is eight bytes of a length, that much JSON, and the tensors, one behind the other."""
 
 import json
+import os
 import struct
 
 import torch
@@ -10,6 +11,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.float64: "F64", torch.int64: "I64",
           torch.int32: "I32", torch.uint8: "U8", torch.bool: "BOOL"}
+
+
+def write_whole(path, parts):
+    """So that a file is there whole, or as it was: written beside, under a name that no other process takes, and renamed."""
+    aside = f"{path}.tmp-{os.getpid()}"
+    try:
+        with open(aside, "wb") as file:
+            for part in parts:
+                file.write(part)
+        os.replace(aside, path)
+    except OSError as why:
+        why.filename = path
+        raise
+    finally:
+        if os.path.exists(aside):
+            os.unlink(aside)
 
 
 def write(path, tensors):
@@ -22,10 +39,7 @@ def write(path, tensors):
         at += len(part)
     text = json.dumps(header, separators=(",", ":"))
     text += " " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text.encode())
-        for part in parts:
-            file.write(part)
+    write_whole(path, [struct.pack("<Q", len(text)) + text.encode(), *parts])
 
 
 def of_network(network):

@@ -87,22 +87,39 @@ def loss(model, inputs, wanted):
 """
 
 
+NARROW = PROGRAM.replace('model(inputs)', 'called(model, inputs)') + """
+def called(model, inputs):
+    return model(inputs[:, :7])
+"""
+SAID = (  # the program, the tracer's status, what it says
+    (PROGRAM % '', 0, 'wrote mine.network; next: foreshard predict ./mine.network'),
+    (PROGRAM % '.cuda()', 2, 'mine.py:4: return torch.nn.Linear(8, 8).cuda(): name no device'),
+    (NARROW % '', 2, 'mine.py:13: return model(inputs[:, :7]): RuntimeError: '),
+    (NARROW % '', 2, 'called from\n  mine.py:10, in loss: return torch.nn.functional.mse_loss('),
+    (PROGRAM % '.wide', 2, "mine.py:4: return torch.nn.Linear(8, 8).wide: AttributeError: 'Linear' object"),
+    ('import of_nobody\n', 2, "mine.py:1: import of_nobody: ModuleNotFoundError: No module named 'of_nobody'"),
+    ('def model(:\n', 2, 'mine.py:1: def model(:: SyntaxError'),
+)
+LINES = 3  # at most, of one that two functions of the program's lead to
+
+
 def say(tap, source):
-    """What the tracer says of a program that names a device, and of one that it traced."""
+    """What the tracer says of a program that it traced, of one that names a device, and of those that fail: no call of
+    PyTorch's or of its own."""
     python = python_with_torch()
     if not python:
         tap.skip('what the tracer says', 'needs PyTorch 2.13')
         return
     said = []
     with tempfile.TemporaryDirectory() as folder:
-        for ending, status, wanted in (('', 0, 'wrote mine.network; next: foreshard predict ./mine.network'),
-                                       ('.cuda()', 2, 'mine.py:4: return torch.nn.Linear(8, 8).cuda(): name no device')):
+        for program, status, wanted in SAID:
             with open(os.path.join(folder, 'mine.py'), 'w', encoding='utf-8') as file:
-                file.write(PROGRAM % ending)
+                file.write(program)
             tracer = os.path.join(source, 'models', 'pytorch', 'trace.py')
             done = subprocess.run([python, '-B', tracer, 'mine.py', '-o', 'mine.network'], cwd=folder, capture_output=True,
                                   text=True, check=False)
-            if done.returncode != status or wanted not in done.stdout + done.stderr or 'Traceback' in done.stderr:
+            if (done.returncode != status or wanted not in done.stdout + done.stderr or 'Traceback' in done.stderr
+                    or done.stderr.count('\n') > LINES):
                 said.append('status %d: %s%s' % (done.returncode, done.stdout, done.stderr))
     tap.case('what the tracer says', said)
 
