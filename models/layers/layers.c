@@ -112,22 +112,35 @@ static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t o
            plan_graph_is_in_block(w->graph, layer->module);
 }
 
+static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                            uint64_t in) {
+    uint64_t elements = w->rows * out;
+    return is_in_float8(w, layer, out, in)
+               ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
+               : plan_graph_op(w->graph, PLAN_OP_LINEAR,
+                               (uint32_t[]){x, layer->weight, layer->bias}, 3, &w->graph->dtype,
+                               &elements, 1,
+                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
+}
+
 static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                            uint64_t in) {
-    uint64_t elements = w->rows * out;
-    bool is_function = layer->module == PLAN_NONE;
-    if (!is_function) {
-        plan_graph_enter(w->graph, layer->module, &x, 1);
+    if (layer->module == PLAN_NONE) { /* a function */
+        return run_product(w, layer, x, out, in);
     }
-    uint32_t y =
-        is_in_float8(w, layer, out, in)
-            ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
-            : plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, layer->weight, layer->bias},
-                            3, &w->graph->dtype, &elements, 1,
-                            (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
-    if (!is_function) {
-        plan_graph_leave(w->graph, &y, 1);
-    }
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = run_product(w, layer, x, out, in);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+/* A unit of its own is gathered before the layer copies the gradient. */
+static uint32_t run_copying_linear(const ModelWalk *w, const ModelAttention *a,
+                                   const ModelLayer *layer, uint32_t x, uint64_t out, uint64_t in,
+                                   char which) {
+    plan_graph_enter(w->graph, layer->module, &x, 1);
+    uint32_t y = model_run_heads(w, a, run_product(w, layer, x, out, in), which);
+    plan_graph_leave(w->graph, &y, 1);
     return y;
 }
 
@@ -176,11 +189,14 @@ uint32_t model_run_linear_behind(const ModelWalk *w, const ModelAttention *a,
 uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
                             uint32_t x, uint64_t out, uint64_t in, char which) {
     const ModelAdapter *adapter = &layer->adapter;
-    if (!adapter->rank || !model_each_layer_copies(w, a, which)) {
+    if (layer->module == PLAN_NONE || !model_each_layer_copies(w, a, which)) {
         return model_run_heads(w, a, model_run_linear(w, layer, x, out, in), which);
     }
+    if (!adapter->rank) {
+        return run_copying_linear(w, a, layer, x, out, in, which);
+    }
     plan_graph_enter(w->graph, adapter->module, &x, 1);
-    uint32_t y = model_run_heads(w, a, run_linear(w, layer, x, out, in), which);
+    uint32_t y = run_copying_linear(w, a, layer, x, out, in, which);
     y = model_lora_run(w, adapter, x, y, out, in, a);
     plan_graph_leave(w->graph, &y, 1);
     return y;
