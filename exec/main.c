@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +97,12 @@ static bool save_weights(const Run *run, ExecPlay *play, GError **error) {
     if (comm->rank == 0 && !(file = exec_weights_make(path, run->plan, error))) {
         return false;
     }
-    if (!comm->barrier(comm->self, error) ||
-        (comm->rank && !(file = exec_weights_join(path, run->plan, error)))) {
+    char aside[PATH_MAX] = "";
+    if (file) {
+        g_strlcpy(aside, exec_weights_aside(file), sizeof aside);
+    }
+    if (!comm->share(comm->self, aside, sizeof aside, error) ||
+        (comm->rank && !(file = exec_weights_join(aside, run->plan, error)))) {
         return false;
     }
     return exec_play_save(play, file, run->watchdog, error) &&

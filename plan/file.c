@@ -91,13 +91,22 @@ static int write_to(int fd, const char *bytes, gsize length) {
     return close(fd) != 0 && !failed ? errno : failed;
 }
 
-static int write_aside(const char *path, const char *bytes, gsize length) {
+char *plan_file_aside(const char *path, int *ret_fd) {
     g_autofree char *aside = g_strconcat(path, ASIDE "XXXXXX", NULL);
-    int fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* fills in the X */
-    if (fd < 0) {
-        return errno;
+    *ret_fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* fills in the X */
+    if (*ret_fd < 0) {
+        return NULL;
     }
     plan_leftover(aside);
+    return g_steal_pointer(&aside);
+}
+
+static int write_aside(const char *path, const char *bytes, gsize length) {
+    int fd;
+    g_autofree char *aside = plan_file_aside(path, &fd);
+    if (!aside) {
+        return errno;
+    }
     int failed = write_to(fd, bytes, length);
     if (!failed && g_rename(aside, path) != 0) {
         failed = errno;

@@ -23,5 +23,8 @@ bool plan_file_begins(const char *path, const char *word);
 void plan_file_clear(const char *path);
 /* 0, or the errno with which writing it would fail, as things stand; writes nothing. */
 int plan_file_may_write(const char *path);
+/* A new file beside it, open for writing (ret_fd), noted as a leftover: to be renamed or removed,
+ * then over. NULL: none could be made, as errno says. Transfer full. */
+char *plan_file_aside(const char *path, int *ret_fd);
 /* 0, or the errno of what failed. */
 int plan_file_write(const char *path, const char *bytes, gsize length);

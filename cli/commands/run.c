@@ -7,7 +7,6 @@
  */
 #include <gio/gio.h>
 #include <glib-unix.h>
-#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@
 #include "cli/prose.h"
 #include "cli/ranks.h"
 #include "cli/scratch.h"
-#include "exec/files/weights.h"
 #include "exec/shared-options.h"
 #include "exec/watch/black-box.h"
 #include "models/network.h"
@@ -282,8 +280,7 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
         cli_complain(status, "%s", error->message);
     }
     if (status && options->save) { /* of ranks that were ended while they wrote */
-        g_autofree char *aside = g_strconcat(options->save, EXEC_WEIGHTS_ASIDE, NULL);
-        g_unlink(aside);
+        plan_file_clear(options->save);
     }
     for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
         g_autofree char *oom = trace_oom_path(options->trace, rank);

@@ -9,6 +9,8 @@
 #include "exec/convert.h"
 #include "exec/error.h"
 #include "exec/files/weights.h"
+#include "plan/file.h"
+#include "plan/leftovers.h"
 
 struct _ExecWeightsFile {
     const Plan *plan;
@@ -73,43 +75,52 @@ static bool write_at(const ExecWeightsFile *file, gconstpointer from, uint64_t n
     return true;
 }
 
-static ExecWeightsFile *open_file(const char *path, const Plan *plan, int flags, const char *header,
-                                  GError **error) {
-    g_autoptr(ExecWeightsFile) file = g_new0(ExecWeightsFile, 1);
+/* Of which nothing is there yet. */
+static ExecWeightsFile *file_of(const Plan *plan, const char *header) {
+    ExecWeightsFile *file = g_new0(ExecWeightsFile, 1);
     file->plan = plan;
-    file->path = g_strdup(path);
-    file->aside = g_strconcat(path, EXEC_WEIGHTS_ASIDE, NULL);
+    file->fd = -1;
     file->starts = g_new(uint64_t, plan->n_parameters + 1);
     file->starts[0] = sizeof(uint64_t) + strlen(header);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         file->starts[p + 1] = file->starts[p] + bytes_of(&plan->parameters[p]);
     }
-    file->fd = open(file->aside, flags, 0666);
-    if (file->fd < 0) {
-        failed(file, "open", error);
-        return NULL;
-    }
-    return g_steal_pointer(&file);
+    return file;
 }
 
 ExecWeightsFile *exec_weights_make(const char *path, const Plan *plan, GError **error) {
     g_autofree char *header = header_text(plan);
-    g_autoptr(ExecWeightsFile) file =
-        open_file(path, plan, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, header, error);
+    g_autoptr(ExecWeightsFile) file = file_of(plan, header);
     uint64_t length = GUINT64_TO_LE(strlen(header));
-    if (file) {
-        file->unnamed = true;
+    file->path = g_strdup(path);
+    file->aside = plan_file_aside(path, &file->fd);
+    if (!file->aside) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "cannot open a file beside %s: %s", path,
+                    g_strerror(errno));
+        return NULL;
     }
-    if (!file || !write_at(file, &length, sizeof length, 0, error) ||
+    file->unnamed = true;
+    if (!write_at(file, &length, sizeof length, 0, error) ||
         !write_at(file, header, strlen(header), sizeof length, error)) {
         return NULL;
     }
     return g_steal_pointer(&file);
 }
 
-ExecWeightsFile *exec_weights_join(const char *path, const Plan *plan, GError **error) {
+const char *exec_weights_aside(const ExecWeightsFile *file) {
+    return file->aside;
+}
+
+ExecWeightsFile *exec_weights_join(const char *aside, const Plan *plan, GError **error) {
     g_autofree char *header = header_text(plan);
-    return open_file(path, plan, O_WRONLY | O_CLOEXEC, header, error);
+    g_autoptr(ExecWeightsFile) file = file_of(plan, header);
+    file->aside = g_strdup(aside);
+    file->fd = open(aside, O_WRONLY | O_CLOEXEC);
+    if (file->fd < 0) {
+        failed(file, "open", error);
+        return NULL;
+    }
+    return g_steal_pointer(&file);
 }
 
 bool exec_weights_put(ExecWeightsFile *file, uint32_t parameter, uint64_t first, uint64_t n,
@@ -133,6 +144,7 @@ bool exec_weights_name(ExecWeightsFile *file, GError **error) {
         return failed(file, "finish", error);
     }
     file->unnamed = false;
+    plan_leftover_over(file->aside);
     return true;
 }
 
@@ -145,6 +157,7 @@ void exec_weights_close(ExecWeightsFile *file) {
     }
     if (file->unnamed) {
         g_unlink(file->aside);
+        plan_leftover_over(file->aside);
     }
     g_free(file->path);
     g_free(file->aside);

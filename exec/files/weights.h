@@ -33,12 +33,11 @@ void exec_weights_get_buffer(const ExecWeights *weights, const char *name, gpoin
 
 typedef struct _ExecWeightsFile ExecWeightsFile;
 
-#define EXEC_WEIGHTS_ASIDE ".part" /* behind the file's name until it is whole */
-
-/* Writing: one rank makes the file (under another name), the others join it when it is there; all
- * put what they hold; one closes it last, which gives it its name. */
+/* Writing: one rank makes the file under another name, which no other run takes, and tells it to
+ * the others, who join; all put what they hold; the one gives it its name (plan/file.h). */
 ExecWeightsFile *exec_weights_make(const char *path, const Plan *plan, GError **error);
-ExecWeightsFile *exec_weights_join(const char *path, const Plan *plan, GError **error);
+const char *exec_weights_aside(const ExecWeightsFile *file); /* the other name */
+ExecWeightsFile *exec_weights_join(const char *aside, const Plan *plan, GError **error);
 bool exec_weights_put(ExecWeightsFile *file, uint32_t parameter, uint64_t first, uint64_t n,
                       gconstpointer from, PlanDtype dtype, GError **error);
 bool exec_weights_name(ExecWeightsFile *file, GError **error); /* after all have put */

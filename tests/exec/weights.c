@@ -39,7 +39,7 @@ static void write_file(const Plan *plan, const char *path) {
     g_unlink(path);
     g_autoptr(ExecWeightsFile) made = exec_weights_make(path, plan, &error);
     g_assert_no_error(error);
-    g_autoptr(ExecWeightsFile) joined = exec_weights_join(path, plan, &error);
+    g_autoptr(ExecWeightsFile) joined = exec_weights_join(exec_weights_aside(made), plan, &error);
     g_assert_no_error(error);
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         for (uint64_t e = 0; e < plan->parameters[p].elements; e++) {
@@ -81,6 +81,37 @@ static void half_written_files_go(void) {
     g_assert_no_error(error);
     g_assert_true(g_file_get_contents(place.path, &content, NULL, NULL));
     g_assert_cmpstr(content, ==, "a good one");
+    end(&place);
+}
+
+/* Two runs that save to one file at once: each writes its own, and what is there is one of them. */
+static void two_at_once(void) {
+    g_autoptr(Plan) plan = test_plan(NETWORK, "ranks=1");
+    g_autoptr(GError) error = NULL;
+    Place place = begin();
+    ExecWeightsFile *files[2];
+    for (unsigned f = 0; f < 2; f++) {
+        files[f] = exec_weights_make(place.path, plan, &error);
+        g_assert_no_error(error);
+    }
+    for (unsigned f = 0; f < 2; f++) {
+        float value = f ? 2 : 1;
+        for (uint32_t p = 0; p < plan->n_parameters; p++) {
+            for (uint64_t e = 0; e < plan->parameters[p].elements; e++) {
+                g_assert_true(exec_weights_put(files[f], p, e, 1, &value, PLAN_FP32, &error));
+            }
+        }
+    }
+    for (unsigned f = 0; f < 2; f++) {
+        float got[2];
+        g_assert_true(exec_weights_name(files[f], &error));
+        exec_weights_close(files[f]);
+        g_autoptr(ExecWeights) weights = exec_weights_open(place.path, plan, &error);
+        g_assert_no_error(error);
+        exec_weights_get(weights, 0, 0, 2, got);
+        g_assert_cmpfloat(got[0], ==, f ? 2 : 1);
+        g_assert_cmpfloat(got[1], ==, f ? 2 : 1);
+    }
     end(&place);
 }
 
@@ -193,6 +224,7 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/exec/weights/round trip in fp16", "ranks=2 model_dtype=fp16",
                          round_trip);
     g_test_add_func("/exec/weights/half-written files go", half_written_files_go);
+    g_test_add_func("/exec/weights/two at once", two_at_once);
     g_test_add_func("/exec/weights/others are refused", others_are_refused);
     g_test_add_func("/exec/weights/damaged headers are safe", damaged_headers_are_safe);
     g_test_add_data_func("/exec/data/bytes", GUINT_TO_POINTER(1), data_files);
