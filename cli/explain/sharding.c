@@ -68,7 +68,8 @@ static void append_step(GString *text, const char *sharding, const SimPrediction
 
 /* NULL with ret_refusal: PyTorch or the machine refuses it. NULL with error: it cannot be read. */
 static SimPrediction *predict(CliPlanSource *source, const char *network, const char *sharding,
-                              const ModelCluster *cluster, char **ret_refusal, GError **error) {
+                              const ModelCluster *cluster, Plan **ret_plan, char **ret_refusal,
+                              GError **error) {
     g_autoptr(GError) refusal = NULL;
     if (!cli_plan_source_set(source, "sharding", sharding, error)) {
         return NULL;
@@ -81,24 +82,60 @@ static SimPrediction *predict(CliPlanSource *source, const char *network, const 
     } else if (prediction == NULL) {
         *ret_refusal = g_strdup(refusal->message);
     }
+    *ret_plan = g_steal_pointer(&plan);
     return g_steal_pointer(&prediction);
 }
 
-/* A row of both tables, or the one line that says why there is none. */
-static bool append_strategy(GString *peaks, GString *steps, CliPlanSource *source,
-                            const char *network, const char *sharding, const ModelCluster *cluster,
-                            GError **error) {
+enum {
+    WHOLE_STAGES = 3 /* of a rank, at once: plan/autograd/stages/schedule.h */
+};
+
+/* Of full and grad-op (hybrids say that they are as these) where the table's words are not
+ * true; NULL where they are. */
+static const char *gathered_instead(const char *sharding, const Plan *plan) {
+    PlanStrategy strategy;
+    bool is_full = g_str_equal(sharding, "full");
+    if (plan == NULL || !(is_full || g_str_equal(sharding, "grad-op")) ||
+        !plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
+        return NULL;
+    }
+    PlanReshard reshard = (PlanReshard)strategy.reshard_after_forward.choice;
+    if (is_full && reshard == PLAN_RESHARD_RANKS) {
+        return "units, before forward and before backward; kept by fewer ranks between them";
+    }
+    if (is_full && reshard != PLAN_RESHARD_NO) {
+        return NULL;
+    }
+    return strategy.pipeline_stages > WHOLE_STAGES
+               ? "units of the three stages that are needed next; dropped where others are"
+           : strategy.pipeline > 1
+               ? "units, before a step's first forward; whole until its last backward is through"
+               : "units, before forward; they stay whole until their backward is through";
+}
+
+typedef struct {
+    GString *gathered, *peaks, *steps;
+} Tables;
+
+/* A row of each table, or in that of peaks the one line that says why there is none. */
+static bool append_strategy(Tables *tables, guint i, CliPlanSource *source, const char *network,
+                            const ModelCluster *cluster, GError **error) {
+    const char *sharding = strategies[i].sharding;
     g_autofree char *refusal = NULL;
+    g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        predict(source, network, sharding, cluster, &refusal, error);
+        predict(source, network, sharding, cluster, &plan, &refusal, error);
     if (prediction == NULL && refusal == NULL) {
         return false;
     }
+    const char *instead = gathered_instead(sharding, plan);
+    g_string_append_printf(tables->gathered, "%-15s %s\n", sharding,
+                           instead != NULL ? instead : strategies[i].gathered);
     if (prediction == NULL) {
-        g_string_append_printf(peaks, "%-15s not possible: %s\n", sharding, refusal);
+        g_string_append_printf(tables->peaks, "%-15s not possible: %s\n", sharding, refusal);
     } else {
-        append_peak(peaks, sharding, prediction);
-        append_step(steps, sharding, prediction);
+        append_peak(tables->peaks, sharding, prediction);
+        append_step(tables->steps, sharding, prediction);
     }
     return true;
 }
@@ -116,6 +153,12 @@ static bool append_what_is_sharded(GString *text, CliPlanSource *source, const c
     g_autofree char *trained = plan != NULL ? cli_trained_text(plan) : NULL;
     if (trained != NULL) {
         g_string_append_printf(text, "%s, and have no gradient and no state\n\n", trained);
+    }
+    if (plan != NULL && plan->axes[PLAN_AXIS_PIPELINE] > 1) {
+        g_string_append_printf(text,
+                               "%u stages share the blocks: what is kept and gathered below is of "
+                               "one rank's stage, or stages\n\n",
+                               plan->axes[PLAN_AXIS_PIPELINE]);
     }
     if (plan != NULL && plan->axes[PLAN_AXIS_TENSOR] > 1) {
         g_string_append_printf(text,
@@ -142,22 +185,20 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
                                strategies[i].parameters, strategies[i].gradients,
                                strategies[i].state);
     }
-    g_string_append(text, "\nwhat is gathered, and when\n");
-    for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
-        g_string_append_printf(text, "%-15s %s\n", strategies[i].sharding, strategies[i].gathered);
-    }
-    g_string_append(text, "\nat the peak of allocated\n"
-                          "                 parameters   gradients   optimizer        peak\n");
+    g_autoptr(GString) gathered = g_string_new("\nwhat is gathered, and when\n");
+    g_autoptr(GString) peaks =
+        g_string_new("\nat the peak of allocated\n"
+                     "                 parameters   gradients   optimizer        peak\n");
     g_autoptr(GString) steps =
         g_string_new("\nin a steady step\n"
                      "                 calls     tensors exposed ms    step ms\n");
+    Tables tables = {gathered, peaks, steps};
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
-        if (!append_strategy(text, steps, source, network, strategies[i].sharding, cluster,
-                             error)) {
+        if (!append_strategy(&tables, i, source, network, cluster, error)) {
             return NULL;
         }
     }
-    g_string_append(text, steps->str);
+    g_string_append_printf(text, "%s%s%s", gathered->str, peaks->str, steps->str);
     return g_steal_pointer(&text);
 }
 
@@ -186,8 +227,9 @@ char *cli_explain_sharding_json(CliPlanSource *source, const char *network,
     trace_json_begin_array(json, "shardings");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
         g_autofree char *refusal = NULL;
+        g_autoptr(Plan) plan = NULL;
         g_autoptr(SimPrediction) prediction =
-            predict(source, network, strategies[i].sharding, cluster, &refusal, error);
+            predict(source, network, strategies[i].sharding, cluster, &plan, &refusal, error);
         if (prediction == NULL && refusal == NULL) {
             return NULL;
         }

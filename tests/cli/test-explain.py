@@ -135,6 +135,31 @@ def check_sharding(run):
     return said
 
 
+# What a strategy says of its units after forward, and what `full` is then said to do.
+KEPT = (('', 'before backward; dropped after each'),
+        ('--reshard-after-forward no', 'they stay whole until their backward is through'),
+        ('--reshard-after-forward 2', 'kept by fewer ranks between them'),
+        ('--pipeline 2 --accumulate 2', 'whole until its last backward is through'),
+        ('--pipeline 2 --accumulate 2 --reshard-after-forward yes', 'before backward; dropped after each'),
+        ('--pipeline 2 --accumulate 2 --pipeline-stages 2 --pipeline-schedule interleaved-1f1b',
+         'whole until its last backward is through'),
+        ('--pipeline 2 --accumulate 2 --pipeline-stages 4 --pipeline-schedule interleaved-1f1b',
+         'that are needed next; dropped where others are'))
+
+
+def check_what_stays_whole(run):
+    said = []
+    for options, wanted in KEPT:
+        status, out, err = run('explain', '--sharding', 'llama-toy', '-n', '8', '--cluster', 'dgx-h100',
+                               '--network-key', 'layers=16', *options.split())
+        row = re.search(r'^full +units.*$', out, re.M)
+        if status or not row or not row.group(0).endswith(wanted):
+            said.append('%s: %s, not %s%s' % (options, row and row.group(0), wanted, err))
+        if status == 0 and ('stages share the blocks' in out) != ('--pipeline' in options):
+            said.append('%s: who shares blocks is not said' % options)
+    return said
+
+
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
@@ -161,6 +186,7 @@ def main():
             tap.case('every key, ' + name, check_every_key(run, words))
         tap.case('units and ops', check_things(run))
         tap.case('every sharding', check_sharding(run))
+        tap.case('what stays whole after forward', check_what_stays_whole(run))
         tap.case('refusals', check_refusals(run))
     return tap.finish()
 

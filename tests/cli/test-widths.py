@@ -49,6 +49,7 @@ COMMANDS = (
     ('a collective, explained', 'explain comm.all_gather.exposed_ms ' + XL),
     ('a unit, explained', 'explain layers.0 one.trace'),
     ('shardings', 'explain --sharding gpt2-xl -n 7 %s --cluster a100-node' % BF16),
+    ('shardings in stages', 'explain --sharding llama-toy -n 4 --pipeline 2 --accumulate 2 --cluster a100-node'),
     ('shardings of adapters', 'explain --sharding gpt2 -n 8 --cluster a100-node --lora-rank 16'),
     ('names', 'list'),
     ('settings, drawn', 'plot %s --knob sharding=full,grad-op --knob micro_batch=1,2' % XL),
