@@ -5,17 +5,9 @@
  * `size=N` follows size_based_auto_wrap_policy (torch/distributed/fsdp/wrap.py): a module becomes a
  * unit when at least N elements in it are in no unit yet, its children first.
  */
-#include "plan/units.h"
+#include "plan/units-private.h"
 
 #include <string.h>
-
-static const PlanGraphModule *module_at(const PlanGraph *graph, uint32_t m) {
-    return plan_graph_at(graph->modules, PlanGraphModule, m);
-}
-
-static const PlanGraphParameter *parameter_at(const PlanGraph *graph, uint32_t p) {
-    return plan_graph_at(graph->parameters, PlanGraphParameter, p);
-}
 
 /* ---- which modules open a unit -------------------------------------------------------------- */
 
@@ -34,7 +26,7 @@ static void wrap(Wrap *w, uint32_t module, uint32_t last) {
 
 /* Of one list of modules: a family's have no module for it, but its name. */
 static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
-    const PlanGraphModule *m = module_at(graph, a), *n = module_at(graph, b);
+    const PlanGraphModule *m = plan_module_at(graph, a), *n = plan_module_at(graph, b);
     const char *end_m = strrchr(m->name, '.'), *end_n = strrchr(n->name, '.');
     gsize len_m = end_m ? (gsize)(end_m - m->name) : 0,
           len_n = end_n ? (gsize)(end_n - n->name) : 0;
@@ -44,7 +36,7 @@ static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
 static void wrap_blocks(Wrap *w, uint32_t every) {
     uint32_t first = PLAN_NONE, n = 0;
     for (uint32_t m = 1; m < w->graph->modules->len; m++) {
-        if (!module_at(w->graph, m)->is_block) {
+        if (!plan_module_at(w->graph, m)->is_block) {
             continue;
         }
         bool goes_on = first != PLAN_NONE && n % every && are_of_one_list(w->graph, first, m);
@@ -60,7 +52,7 @@ static void wrap_blocks(Wrap *w, uint32_t every) {
 }
 
 static bool is_linear(const PlanGraph *graph, uint32_t module) {
-    return g_str_equal(module_at(graph, module)->class_name, "Linear");
+    return g_str_equal(plan_module_at(graph, module)->class_name, "Linear");
 }
 
 static void wrap_linear(Wrap *w) {
@@ -71,8 +63,7 @@ static void wrap_linear(Wrap *w) {
     }
 }
 
-/* The first module so named from number m on; else one beyond the last. */
-static uint32_t next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m) {
+uint32_t plan_next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m) {
     uint32_t n = graph->modules->len;
     while (m < n && !(whole && plan_graph_is_named(graph, m, whole))) {
         m++;
@@ -83,14 +74,13 @@ static uint32_t next_named(const PlanGraph *graph, const GRegex *whole, uint32_t
 static void wrap_named(Wrap *w, const char *pattern) {
     g_autoptr(GRegex) regex = plan_graph_whole_regex(pattern);
     uint32_t n = w->graph->modules->len;
-    for (uint32_t m = next_named(w->graph, regex, 1); m < n;
-         m = next_named(w->graph, regex, m + 1)) {
+    for (uint32_t m = plan_next_named(w->graph, regex, 1); m < n;
+         m = plan_next_named(w->graph, regex, m + 1)) {
         wrap(w, m, m);
     }
 }
 
-/* By module. A family's all are called; of a traced network lists of modules are not. */
-static bool *called(const PlanGraph *graph) {
+bool *plan_called_modules(const PlanGraph *graph) {
     bool *is_called = g_new0(bool, graph->modules->len);
     for (uint32_t m = 0; m < graph->modules->len; m++) {
         is_called[m] = !graph->traced;
@@ -107,16 +97,16 @@ static bool *called(const PlanGraph *graph) {
 /* Lists of modules are none (its EXCLUDE_WRAP_MODULES). */
 static void wrap_by_size(Wrap *w, uint64_t least) {
     uint32_t n = w->graph->modules->len;
-    g_autofree bool *is_called = called(w->graph);
+    g_autofree bool *is_called = plan_called_modules(w->graph);
     g_autofree uint64_t *loose = g_new0(uint64_t, n); /* elements of a module in no unit yet */
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
-        loose[parameter_at(w->graph, p)->module] += parameter_at(w->graph, p)->elements;
+        loose[plan_parameter_at(w->graph, p)->module] += plan_parameter_at(w->graph, p)->elements;
     }
     for (uint32_t m = n; m-- > 1;) { /* children come after their parents */
         if (loose[m] >= least && is_called[m]) {
             wrap(w, m, m);
         } else {
-            loose[module_at(w->graph, m)->parent] += loose[m];
+            loose[plan_module_at(w->graph, m)->parent] += loose[m];
         }
     }
 }
@@ -124,8 +114,9 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
 /* Tables and the head: modules outside blocks that have a matrix. */
 static void wrap_ends(Wrap *w) {
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
-        uint32_t m = parameter_at(w->graph, p)->module;
-        if (m && !plan_graph_is_in_block(w->graph, m) && parameter_at(w->graph, p)->n_dims > 1) {
+        uint32_t m = plan_parameter_at(w->graph, p)->module;
+        if (m && !plan_graph_is_in_block(w->graph, m) &&
+            plan_parameter_at(w->graph, p)->n_dims > 1) {
             wrap(w, m, m);
         }
     }
@@ -134,8 +125,8 @@ static void wrap_ends(Wrap *w) {
 /* The last norm. */
 static uint32_t norm_before_head(const PlanGraph *graph) {
     for (uint32_t p = graph->parameters->len; p-- > 0;) {
-        uint32_t m = parameter_at(graph, p)->module;
-        if (parameter_at(graph, p)->n_dims == 1 && !plan_graph_is_in_block(graph, m) &&
+        uint32_t m = plan_parameter_at(graph, p)->module;
+        if (plan_parameter_at(graph, p)->n_dims == 1 && !plan_graph_is_in_block(graph, m) &&
             !is_linear(graph, m)) {
             return m;
         }
@@ -160,7 +151,7 @@ static void wrap_tail(Wrap *w) {
     }
     uint32_t first = norm;
     if (!w->opens[head]) { /* tied */
-        first = parameter_at(w->graph, 0)->module;
+        first = plan_parameter_at(w->graph, 0)->module;
     }
     w->opens[head] = false;
     w->tail_norm = norm;
@@ -170,7 +161,8 @@ static void wrap_tail(Wrap *w) {
 
 /* Experts that ranks share are sharded among other ranks than what is around them. */
 static bool are_experts(const PlanGraph *graph, uint32_t module) {
-    return graph->expert > 1 && g_str_equal(module_at(graph, module)->class_name, "GroupedExperts");
+    return graph->expert > 1 &&
+           g_str_equal(plan_module_at(graph, module)->class_name, "GroupedExperts");
 }
 
 static void wrap_experts(Wrap *w) {
@@ -181,14 +173,14 @@ static void wrap_experts(Wrap *w) {
     }
 }
 
-static bool wraps(const PlanStrategy *strategy) {
+bool plan_strategy_wraps(const PlanStrategy *strategy) {
     return strategy->flavour != PLAN_FLAVOUR_PLAIN && strategy->flavour != PLAN_FLAVOUR_DDP;
 }
 
 static void choose(Wrap *w) {
     const PlanVariant *by = &w->strategy->wrap;
     wrap(w, 0, 0);
-    if (!wraps(w->strategy)) {
+    if (!plan_strategy_wraps(w->strategy)) {
         return;
     }
     switch ((PlanWrap)by->choice) {
@@ -230,7 +222,7 @@ static void make_units(const Wrap *w, PlanRun *run) {
     }
     for (uint32_t m = 0; m < n; m++) {
         run->unit_opened_by[m] = PLAN_NONE;
-        bool in_group = group != PLAN_NONE && m <= group_end && module_at(graph, m)->is_block;
+        bool in_group = group != PLAN_NONE && m <= group_end && plan_module_at(graph, m)->is_block;
         bool is_tail = w->tail_head && w->closes[m] == w->tail_head;
         if (w->opens[m]) {
             PlanRunUnit unit = {.module = m,
@@ -250,7 +242,7 @@ static void make_units(const Wrap *w, PlanRun *run) {
             run->unit_of_module[m] = tail;
         } else {
             run->unit_of_module[m] =
-                in_group ? group : run->unit_of_module[module_at(graph, m)->parent];
+                in_group ? group : run->unit_of_module[plan_module_at(graph, m)->parent];
         }
     }
     run->n_units = units->len;
@@ -283,8 +275,8 @@ typedef struct {
 static gint by_turn(gconstpointer a, gconstpointer b, gpointer data) {
     const Turns *t = data;
     uint32_t p = *(const uint32_t *)a, q = *(const uint32_t *)b;
-    uint32_t of_p = t->turns[parameter_at(t->graph, p)->module];
-    uint32_t of_q = t->turns[parameter_at(t->graph, q)->module];
+    uint32_t of_p = t->turns[plan_parameter_at(t->graph, p)->module];
+    uint32_t of_q = t->turns[plan_parameter_at(t->graph, q)->module];
     return of_p != of_q ? (of_p < of_q ? -1 : 1) : p < q ? -1 : p > q;
 }
 
@@ -299,10 +291,10 @@ static void order_by_modules(const PlanGraph *graph, PlanRun *run) {
 
 static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        uint32_t u = run->unit_of_module[parameter_at(graph, p)->module];
+        uint32_t u = run->unit_of_module[plan_parameter_at(graph, p)->module];
         run->unit_of_parameter[p] = u;
         g_array_append_val(run->units[u].parameters, p);
-        run->units[u].elements += parameter_at(graph, p)->elements;
+        run->units[u].elements += plan_parameter_at(graph, p)->elements;
     }
 }
 
@@ -311,7 +303,7 @@ static void put_tail_norm_first(const Wrap *w, PlanRun *run) {
     GArray *parameters = run->units[run->unit_of_module[w->tail_norm]].parameters;
     for (uint32_t i = 0, n = 0; i < parameters->len; i++) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
-        if (parameter_at(w->graph, p)->module == w->tail_norm) {
+        if (plan_parameter_at(w->graph, p)->module == w->tail_norm) {
             g_array_remove_index(parameters, i);
             g_array_insert_val(parameters, n++, p);
         }
@@ -359,14 +351,14 @@ static void put_behind_those_inside(InnerFirst *put, uint32_t unit) {
 uint32_t *plan_units_inner_first(const PlanRun *run) {
     g_autofree uint32_t *around = g_new0(uint32_t, run->n_units);
     for (uint32_t u = 1; u < run->n_units; u++) {
-        around[u] = run->unit_of_module[module_at(run->graph, run->units[u].module)->parent];
+        around[u] = run->unit_of_module[plan_module_at(run->graph, run->units[u].module)->parent];
     }
     InnerFirst put = {around, run->n_units, g_new(uint32_t, run->n_units), 0};
     put_behind_those_inside(&put, 0);
     return put.order;
 }
 
-static uint32_t n_trained(const PlanRun *run, uint32_t unit) {
+uint32_t plan_unit_n_trained(const PlanRun *run, uint32_t unit) {
     const GArray *parameters = run->units[unit].parameters;
     uint32_t n = 0;
     for (uint32_t i = 0; i < parameters->len; i++) {
@@ -376,11 +368,11 @@ static uint32_t n_trained(const PlanRun *run, uint32_t unit) {
 }
 
 bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit) {
-    return run->units[unit].parameters->len > 0 && n_trained(run, unit) == 0;
+    return run->units[unit].parameters->len > 0 && plan_unit_n_trained(run, unit) == 0;
 }
 
 bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit) {
-    uint32_t n = n_trained(run, unit);
+    uint32_t n = plan_unit_n_trained(run, unit);
     return n > 0 && n < run->units[unit].parameters->len;
 }
 
@@ -395,259 +387,6 @@ void plan_clear_units(PlanRun *run) {
     g_free(run->unit_of_parameter);
 }
 
-/* ---- what FSDP could not run ---------------------------------------------------------------- */
-
-static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
-    while (module != PLAN_NONE && run->unit_of_module[module] != unit) {
-        uint32_t owner = run->units[run->unit_of_module[module]].module;
-        module = module_at(run->graph, owner)->parent;
-    }
-    return module != PLAN_NONE;
-}
-
-static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
-    const PlanGraph *graph = run->graph;
-    for (uint32_t i = 0; i < graph->ops->len; i++) {
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
-        for (uint32_t j = 0; j < op->n_inputs; j++) {
-            uint32_t value = plan_graph_ref(graph, op->values + j);
-            uint32_t p = value == PLAN_NONE
-                             ? PLAN_NONE
-                             : plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
-            if (p != PLAN_NONE && !is_inside(run, op->module, run->unit_of_parameter[p])) {
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                            "module %s uses %s, which belongs to unit %s and is sharded there; "
-                            "wrap them together, or untie them",
-                            module_at(graph, op->module)->name, parameter_at(graph, p)->name,
-                            module_at(graph, run->units[run->unit_of_parameter[p]].module)->name);
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* The first parameter that an op reads, itself or by a view, whose unit is not open. */
-static uint32_t closed_parameter(const PlanRun *run, const PlanGraphOp *op, const bool *open) {
-    const PlanGraph *graph = run->graph;
-    for (uint32_t i = 0; i < op->n_inputs; i++) {
-        uint32_t value = plan_graph_ref(graph, op->values + i);
-        if (value == PLAN_NONE) {
-            continue;
-        }
-        uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
-        uint32_t p = plan_graph_at(graph->values, PlanGraphValue, base)->parameter;
-        if (p != PLAN_NONE && !open[run->unit_of_parameter[p]]) {
-            return p;
-        }
-    }
-    return PLAN_NONE;
-}
-
-/* What FSDP finds of a module's results; those within an object of its own it does not see. */
-static bool is_returned_to(const PlanRun *run, const PlanGraphStep *leave, uint32_t unit) {
-    bool wants = n_trained(run, unit) == 0;
-    for (uint32_t i = 0; i < leave->n_values; i++) {
-        wants |=
-            plan_graph_wants_gradient(run->graph, plan_graph_ref(run->graph, leave->values + i));
-    }
-    return wants;
-}
-
-/* A traced program may use a parameter anywhere, such as in its loss. */
-static bool parameters_are_there(const PlanRun *run, GError **error) {
-    const PlanGraph *graph = run->graph;
-    g_autofree bool *open = g_new0(bool, run->n_units);
-    for (uint32_t i = 0; i < graph->steps->len && graph->traced && wraps(run->strategy); i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        if (step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE) {
-            open[run->unit_opened_by[step->index]] = true;
-        } else if (step->kind == PLAN_STEP_LEAVE && run->unit_closed_by[step->index] != PLAN_NONE) {
-            uint32_t unit = run->unit_closed_by[step->index];
-            open[unit] = false;
-            if (!is_returned_to(run, step, unit)) {
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                            "module '%s' returns no tensor through which backward comes back to "
-                            "it, so that FSDP would not gather it again; have it return tensors, "
-                            "or lists or dictionaries of them, or wrap others",
-                            module_at(graph, step->index)->name);
-                return false;
-            }
-        } else if (step->kind == PLAN_STEP_OP) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
-            uint32_t p = closed_parameter(run, op, open);
-            if (p != PLAN_NONE) {
-                uint32_t unit = run->unit_of_parameter[p];
-                const char *name = unit ? module_at(graph, run->units[unit].module)->name : "root";
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                            "%s is used while its unit %s is not called, where it is sharded; use "
-                            "it within that module's forward, or wrap others",
-                            parameter_at(graph, p)->name, name);
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static bool units_run(const PlanRun *run, GError **error) {
-    g_autofree bool *is_called = called(run->graph);
-    for (uint32_t u = 1; u < run->n_units; u++) {
-        uint32_t m = run->units[u].module;
-        if (!is_called[m]) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "module %s is never called, so that nothing gathers it; wrap what it holds",
-                        module_at(run->graph, m)->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool units_run_once(const PlanRun *run, GError **error) {
-    g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
-    for (uint32_t i = 0; i < run->graph->steps->len; i++) {
-        const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
-        bool opens = step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE;
-        if (opens && entered[step->index]++) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "module %s runs twice a pass and cannot be a unit of its own here; leave "
-                        "it in the root",
-                        module_at(run->graph, step->index)->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What a unit inside of a checkpointed block does in that block's second forward is recorded of
- * these alone, and of experts that ranks share. */
-static bool splits_are_known(const PlanRun *run) {
-    const PlanStrategy *s = run->strategy;
-    return s->kernels == PLAN_KERNELS_EAGER && s->pytorch == PLAN_PYTORCH_CURRENT &&
-           s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
-           s->checkpoint_early_stop == PLAN_YES && s->offload == PLAN_OFFLOAD_NONE &&
-           s->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO;
-}
-
-/* The checkpointed module around a unit, experts apart; PLAN_NONE. */
-static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
-    uint32_t up = module_at(run->graph, run->units[unit].module)->parent;
-    while (up != PLAN_NONE && !run->is_checkpointed[up]) {
-        up = module_at(run->graph, up)->parent;
-    }
-    return run->units[unit].of_experts ? PLAN_NONE : up;
-}
-
-bool plan_units_split_blocks(const PlanRun *run) {
-    uint32_t u = 1;
-    while (u < run->n_units && checkpointed_around(run, u) == PLAN_NONE) {
-        u++;
-    }
-    return u < run->n_units;
-}
-
-static bool blocks_are_not_split(const PlanRun *run, GError **error) {
-    for (uint32_t u = 1; u < run->n_units && !splits_are_known(run); u++) {
-        uint32_t up = checkpointed_around(run, u);
-        if (up != PLAN_NONE) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "unit %s lies inside %s, which is checkpointed; that is known of eager "
-                        "kernels, full checkpointing with early stop, offload=none and "
-                        "forward_prefetch=no: set those, wrap=block, or checkpointing=none",
-                        module_at(run->graph, run->units[u].module)->name,
-                        module_at(run->graph, up)->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Else a slip of the pen would be planned as one unit. */
-static bool wrap_names_some(const PlanRun *run, GError **error) {
-    const PlanVariant *by = &run->strategy->wrap;
-    if (by->choice != PLAN_WRAP_MODULE || !wraps(run->strategy)) {
-        return true;
-    }
-    g_autoptr(GRegex) regex = plan_graph_whole_regex(by->text);
-    if (next_named(run->graph, regex, 1) < run->graph->modules->len) {
-        return true;
-    }
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                "wrap=module=%s is the whole name or class of no module; `foreshard units NETWORK "
-                "--tree` lists them (.*attn is for those that end so)",
-                by->text);
-    return false;
-}
-
-/* PEFT casts to the dtype that lora_A's weight has before lora_A is called, which of a unit by
- * itself is not gathered by then: what is cast so, and kept, is not planned. */
-static bool adapters_are_gathered_in_time(const PlanRun *run, GError **error) {
-    const PlanStrategy *s = run->strategy;
-    bool casts = plan_strategy_param_dtype(s) != plan_strategy_model_dtype(s);
-    for (uint32_t u = 1; u < run->n_units && s->lora_rank && casts; u++) {
-        const char *name = module_at(run->graph, run->units[u].module)->name;
-        if (g_str_has_suffix(name, ".lora_A")) {
-            g_set_error(
-                error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                "unit %s is gathered in another dtype than its adapter is made in, and x is "
-                "cast for it before it is gathered; set a wrap that leaves adapters in "
-                "larger units (wrap=block), or no param_dtype",
-                name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
-    const PlanStrategy *s = run->strategy;
-    bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
-    for (uint32_t u = 0; u < run->n_units && is_flat; u++) {
-        if (plan_unit_is_mixed(run, u)) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
-                        "set use_orig_params=yes, or flavour=fsdp2",
-                        u ? module_at(run->graph, run->units[u].module)->name : "root");
-            return false;
-        }
-    }
-    return true;
-}
-
-/* torchao casts what a rank has of a weight without its padding, so that ranks would not gather
- * alike; PyTorch does not look (_fsdp_param.py, all_gather_inputs). */
-static bool float8_shards_are_even(const PlanRun *run, GError **error) {
-    bool in_float8 = run->strategy->float8_gather != PLAN_FLOAT8_GATHER_NO;
-    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
-    for (uint32_t i = 0; in_float8 && i < run->graph->ops->len; i++) {
-        const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, i);
-        if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
-            continue;
-        }
-        int64_t rows = plan_graph_float8_linear_of(run->graph, op)->n;
-        if ((uint64_t)rows % ranks) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "float8_gather wants shards of one size, and a weight's %" G_GINT64_FORMAT
-                        " rows do not divide by %" G_GUINT64_FORMAT
-                        " ranks; set other ranks, sharding=hybrid, or float8_gather=no",
-                        rows, ranks);
-            return false;
-        }
-    }
-    return true;
-}
-
-bool plan_check_units(const PlanRun *run, GError **error) {
-    if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
-        !adapters_are_gathered_in_time(run, error) || !float8_shards_are_even(run, error) ||
-        !parameters_are_there(run, error)) {
-        return false;
-    }
-    return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&
-                                 units_run_once(run, error) && blocks_are_not_split(run, error));
-}
-
 /* ---- which blocks are checkpointed ---------------------------------------------------------- */
 
 /* ratio=P as in IBM's fms-fsdp: block number i (from 1) when i * P passes the next half. */
@@ -657,7 +396,7 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
     uint64_t n = 0;
     double next = 0.5;
     for (uint32_t m = 0; m < graph->modules->len; m++) {
-        if (!module_at(graph, m)->is_block) {
+        if (!plan_module_at(graph, m)->is_block) {
             continue;
         }
         n++;
