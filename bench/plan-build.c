@@ -11,8 +11,8 @@
 
 #include "bench/plans.h"
 #include "models/network.h"
-#include "plan/build.h"
-#include "plan/check.h"
+#include "plan/build/build.h"
+#include "plan/check/check.h"
 
 static const struct {
     const char *name, *text;

@@ -9,7 +9,7 @@
 #include "cli/data-dir.h"
 #include "cli/heap.h"
 #include "models/network.h"
-#include "plan/build.h"
+#include "plan/build/build.h"
 
 static void set_all(PlanStrategy *strategy, const char *words) {
     g_auto(GStrv) list = g_strsplit(words, " ", -1);

@@ -9,7 +9,7 @@
 #include "cli/help.h"
 #include "cli/other-words.h"
 #include "cli/prose.h"
-#include "plan/nearest.h"
+#include "plan/files/nearest.h"
 
 /* Every "--name" of the help: GLib tells an option's name in no other way. */
 static GPtrArray *known_options(GOptionContext *context) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/data-dir.h"
-#include "plan/nearest.h"
+#include "plan/files/nearest.h"
 
 G_DEFINE_QUARK(foreshard_cli_data_error, cli_data_error)
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/progress.h"
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 struct _CliEveryRank {
     gboolean asked;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/other-words.h"
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 
 /* A key by which other programs know one of ours. */
 static bool check_word(const char *text, const char *key, GError **error) {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 typedef struct {
-    char *key;     /* as strategy-keys.def has it: "micro_batch", of "micro-batch" too */
+    char *key;     /* as strategy/keys.def has it: "micro_batch", of "micro-batch" too */
     char **values; /* one at least */
 } CliKnob;
 

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/heap.h"
-#include "plan/nearest.h"
+#include "plan/files/nearest.h"
 
 static const struct {
     const char *name;

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "plan/file.h"
+#include "plan/files/file.h"
 #include "trace/text.h"
 
 bool cli_output_is_standard(const char *path) {

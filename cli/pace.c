@@ -2,7 +2,7 @@
 
 #include "cli/cluster.h"
 #include "exec/pace.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "sim/costs/network.h"
 #include "sim/costs/ops.h"
 #include "sim/costs/sharing.h"

@@ -8,7 +8,7 @@
 
 #include "models/network.h"
 #include "plan/plan.h"
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 
 typedef struct _CliPlanSource CliPlanSource;
 

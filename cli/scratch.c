@@ -1,7 +1,7 @@
 #include "cli/scratch.h"
 
 #include "cli/pace.h"
-#include "plan/leftovers.h"
+#include "plan/files/leftovers.h"
 #include "plan/text/text.h"
 
 bool cli_scratch_make(CliScratch *ret_scratch, const Plan *plan, const ModelCluster *pace,

@@ -9,7 +9,7 @@
 
 typedef struct {
     const char *title; /* behind "Strategy options, " */
-    const char *keys;  /* of plan/strategy-keys.def, a blank between two */
+    const char *keys;  /* of plan/strategy/keys.def, a blank between two */
 } CliStrategyTheme;
 
 /* Of the first theme, which begins the group. */

@@ -2,7 +2,7 @@
  * setting or the machine changed.
  *
  * That the rebuilt plan is the trace's is checked by its digest. A header without one is of a plan
- * that was built here for one rank (plan/build.h), from that very network and strategy.
+ * that was built here for one rank (plan/build/build.h), from that very network and strategy.
  *
  * Owns: what it is asked for belongs to the caller. Cost: a question builds and plays a plan.
  */
@@ -10,7 +10,7 @@
 
 #include "models/cluster.h"
 #include "models/network.h"
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 #include "sim/settings.h"
 #include "trace/trace.h"
 

@@ -6,8 +6,8 @@
 
 #include "exec/clock.h"
 #include "exec/error.h"
-#include "plan/file.h"
-#include "plan/ini.h"
+#include "plan/files/file.h"
+#include "plan/files/ini.h"
 
 enum {
     N_HEADER = 3, /* lines */

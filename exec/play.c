@@ -6,7 +6,7 @@
 #include "exec/device.h"
 #include "exec/error.h"
 #include "exec/places.h"
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 #include "trace/from-plan.h"
 
 /* ---- beginning and end ---------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "plan/file.h"
+#include "plan/files/file.h"
 
 #include "models/cluster-private.h"
 

@@ -3,8 +3,8 @@
 #include <float.h>
 #include <string.h>
 
-#include "plan/file.h"
-#include "plan/nearest.h"
+#include "plan/files/file.h"
+#include "plan/files/nearest.h"
 #include "plan/plan.h"
 
 #define REQUIRED (-DBL_MAX)
@@ -79,9 +79,9 @@ static bool read_kernel(ModelCluster *cluster, const PlanIni *ini, const PlanIni
     PlanOpKind kind;
     double rate;
     if (!plan_op_kind_parse(entry->key, &kind)) {
-        return plan_ini_refuse(ini, entry, error,
-                               "there is no op '%s'; the keys of [kernels] are ops of plan/ops.def",
-                               entry->key);
+        return plan_ini_refuse(
+            ini, entry, error,
+            "there is no op '%s'; the keys of [kernels] are ops of plan/op/ops.def", entry->key);
     }
     if (!plan_parse_double(entry->value, &rate) || rate < 1e-6 || rate > 1e6) {
         return plan_ini_refuse(ini, entry, error,

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "plan/dtype.h"
-#include "plan/ini.h"
-#include "plan/op.h"
+#include "plan/files/ini.h"
+#include "plan/op/op.h"
 
 typedef enum {
     MODEL_DEVICE_GPU,

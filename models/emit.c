@@ -2,7 +2,7 @@
 #include "models/layers/chunked-loss.h"
 #include "models/network.h"
 #include "models/traced/traced.h"
-#include "plan/build.h"
+#include "plan/build/build.h"
 
 /* The most elements that a tensor may have: a plan's file can say its bytes, and sums of many stay
  * inside 64 bits. */

@@ -3,7 +3,7 @@
 #include "models/config/json.h"
 #include "models/network.h"
 #include "models/traced/traced.h"
-#include "plan/file.h"
+#include "plan/files/file.h"
 
 static bool is_json(const char *text, const char *path) {
     return text[strspn(text, " \t\r\n")] == '{' || g_str_has_suffix(path, ".json");

@@ -5,8 +5,8 @@
 
 #include "models/sound.h"
 #include "models/traced/traced.h"
-#include "plan/ini.h"
-#include "plan/nearest.h"
+#include "plan/files/ini.h"
+#include "plan/files/nearest.h"
 
 static const ModelFamily *const families[] = {&model_gpt,        &model_mpt,  &model_llama,
                                               &model_starcoder2, &model_neox, &model_opt,

@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "plan/graph.h"
-#include "plan/strategy.h"
+#include "plan/graph/graph.h"
+#include "plan/strategy/strategy.h"
 
 /* How the loss is made of the logits; a file has these names in small. */
 typedef enum {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/network.h"
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 /* Else an error that names the line. */
 bool model_network_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error);

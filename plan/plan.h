@@ -22,7 +22,7 @@
 #include "plan/arena.h"
 #include "plan/category.h"
 #include "plan/dtype.h"
-#include "plan/op.h"
+#include "plan/op/op.h"
 
 #define PLAN_ERROR (plan_error_quark())
 GQuark plan_error_quark(void);
@@ -211,8 +211,8 @@ struct _Plan {
     uint32_t n_calls;
     PlanRole *roles;
     uint32_t n_roles;
-    bool for_one;     /* not all roles have programs, or the first not all of it (plan/build.h) */
-    bool is_read;     /* from a text, which another version may have written */
+    bool for_one; /* not all roles have programs, or the first not all of it (plan/build/build.h) */
+    bool is_read; /* from a text, which another version may have written */
     PlanArena *arena; /* all of the above, texts too */
     char *digest;     /* made when first asked for */
 };

@@ -1,7 +1,7 @@
 #include "sim/predict.h"
 
-#include "plan/op-work.h"
-#include "plan/strategy.h"
+#include "plan/op/work.h"
+#include "plan/strategy/strategy.h"
 #include "sim/costs/ops.h"
 #include "sim/error.h"
 #include "sim/ranks/every.h"

@@ -2,7 +2,7 @@
 
 #include "memory/answers.h"
 #include "plan/player.h"
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 #include "sim/device/memory.h"
 #include "sim/error.h"
 #include "trace/ended.h"

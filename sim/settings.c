@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 #include "sim/costs/nccl.h"
 
 static const char *const trouble_names[] = {

@@ -1,7 +1,7 @@
 #include "sim/work.h"
 
 #include "plan/fold.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 
 static void add(SimWork *work, const PlanRole *role, const ModelCluster *cluster, SimWorkKind kind,
                 uint32_t begin, uint32_t end) {

@@ -1,5 +1,5 @@
 /* sim/work.h - the arithmetic of a step: products and attention, by the published formulas of
- * plan/op-work.h.
+ * plan/op/work.h.
  */
 #pragma once
 

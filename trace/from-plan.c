@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 /* A trace's header holds lines, a plan holds whole files: "key=value" of each entry, in their
  * order, with the spaces inside values gone. A text that is no ini file (a plan made by hand) is

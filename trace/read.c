@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "plan/file.h"
+#include "plan/files/file.h"
 #include "trace/check-private.h"
 #include "trace/text-private.h"
 #include "trace/text.h"

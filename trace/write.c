@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "plan/file.h"
-#include "plan/leftovers.h"
+#include "plan/files/file.h"
+#include "plan/files/leftovers.h"
 #include "trace/text-private.h"
 
 static const char *const known_keys[] = {

@@ -61,7 +61,7 @@ static bool take_product(Gpu *gpu, const char *line) {
     return true;
 }
 
-/* Operations and bytes as plan/op-work.c counts them. */
+/* Operations and bytes as plan/op/work.c counts them. */
 static bool take_attention(Gpu *gpu, const char *line) {
     double batch, heads, kv_heads, seq, dim, us;
     int causal, backward;

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/ranks.h"
 #include "exec/comm/fork.h"
-#include "plan/leftovers.h"
+#include "plan/files/leftovers.h"
 #include "trace/text.h"
 
 typedef struct {

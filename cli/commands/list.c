@@ -10,8 +10,8 @@
 #include "cli/prose.h"
 #include "models/cluster.h"
 #include "models/network.h"
-#include "plan/file.h"
-#include "plan/nearest.h"
+#include "plan/files/file.h"
+#include "plan/files/nearest.h"
 
 static const CliCommand command = {
     .words = "[networks | clusters | NAME]",

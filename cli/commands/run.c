@@ -23,7 +23,7 @@
 #include "exec/shared-options.h"
 #include "exec/watch/black-box.h"
 #include "models/network.h"
-#include "plan/file.h"
+#include "plan/files/file.h"
 #include "trace/ended.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
-#include "plan/nearest.h"
+#include "plan/files/nearest.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
     explain_peak(text, subject, TRACE_ALLOCATED);

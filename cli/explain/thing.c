@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "sim/costs/compute.h"
 #include "sim/costs/network.h"
 #include "sim/costs/ops.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "cli/measured/measured.h"
-#include "plan/op.h"
+#include "plan/op/op.h"
 #include "trace/quantile.h"
 #include "trace/summary.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 #include "trace/quantile.h"
 
 double cli_predict_ms(SimTime ns) {

@@ -5,7 +5,7 @@
 #include "cli/data-dir.h"
 #include "cli/prose.h"
 #include "cli/validate/run-kind.h"
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 #include "trace/json.h"
 
 enum {

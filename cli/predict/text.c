@@ -11,7 +11,7 @@
 #include "cli/trained.h"
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 #include "sim/settings.h"
 #include "trace/from-plan.h"
 #include "trace/scale.h"

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "plan/file.h"
-#include "plan/ini.h"
+#include "plan/files/file.h"
+#include "plan/files/ini.h"
 
 G_DEFINE_QUARK(foreshard_cli_csv_error, cli_csv_error)
 

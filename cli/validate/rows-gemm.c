@@ -86,7 +86,7 @@ static double shape_number(const char *shape, const char *name) {
     return 0;
 }
 
-/* As plan/op-work.c counts: both products over the pairs that the mask leaves; backward has five
+/* As plan/op/work.c counts: both products over the pairs that the mask leaves; backward has five
  * products for two. */
 static bool read_attention(const Source *source, CliGemmRow *row) {
     SimAttention *attention = &row->attention;

@@ -7,8 +7,8 @@
 #include "cli/validate/train-row.h"
 #include "memory/options.h"
 #include "models/network.h"
-#include "plan/build.h"
-#include "plan/strategy.h"
+#include "plan/build/build.h"
+#include "plan/strategy/strategy.h"
 #include "sim/predict.h"
 #include "sim/work.h"
 

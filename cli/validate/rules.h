@@ -11,7 +11,7 @@
 #pragma once
 
 #include "cli/validate/csv.h"
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 typedef struct {
     PlanIni *ini;

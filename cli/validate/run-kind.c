@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 
 static const struct {
     const char *name, *words;

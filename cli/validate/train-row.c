@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 /* ---- filling -------------------------------------------------------------------------------- */
 

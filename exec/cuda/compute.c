@@ -16,7 +16,7 @@
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rope.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
@@ -68,7 +68,7 @@ static KernelCudaFault attention_backward_qkv(const ExecTask *t, KernelCuda *k) 
 
 /* ---- attention with its scores in memory ---------------------------------------------------- */
 
-/* Where the matrix of one head begins, and how its rows follow each other (plan/ops.def). */
+/* Where the matrix of one head begins, and how its rows follow each other (plan/op/ops.def). */
 static KernelCudaMatrices matrices(const ExecTask *t, unsigned i, size_t r, size_t c,
                                    unsigned layout, size_t stride) {
     size_t heads = dim(t, 1), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
@@ -529,7 +529,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CONCAT_COLUMNS:
         return exec_cuda_move(t, k);
 #define LIST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_cuda_optimize(t, k);
     case PLAN_OP_NORM:
         return kernel_cuda_norm(k, p[1], type_at(t, 1), p[0], dim(t, 0), type);
@@ -542,7 +542,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_AT_MOST:
         return number(t, k, KERNEL_CUDA_AT_MOST);
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_cuda_share(t, k);
     case PLAN_OP_TOP_K:
     case PLAN_OP_PICK_COLUMNS:
@@ -569,7 +569,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_GROUPED_PARTS:
         return exec_cuda_experts(t, k);
 #define LATENT_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_cuda_latent(t, k);
     case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, FLOAT8_OP, RING_OP and
                                * TRACED_OP */
@@ -578,7 +578,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define RING_OP            FLOAT8_OP
 #define EXCHANGE_OP        FLOAT8_OP
 #define TRACED_OP          FLOAT8_OP
-#include "plan/ops.def"
+#include "plan/op/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
@@ -586,7 +586,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_FILL_EMPTY:
 #define HOST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:

@@ -211,7 +211,7 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_FROM_HOST:
         return between(t, lane, false, error);
 #define HOST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_host_step(t, error);
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:

@@ -124,9 +124,9 @@ KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ADAM_FUSED_SCALED:
 #define OP(id, ...)      case PLAN_OP_##id:
 #define LIST_OP(id, ...) /* those above */
-#include "plan/ops.def"
+#include "plan/op/ops.def"
 #define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/collectives.def"
+#include "plan/op/collectives.def"
 #undef COLLECTIVE
     case PLAN_N_OP_KINDS:
         break;

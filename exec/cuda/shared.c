@@ -72,9 +72,9 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
                                          type_at(t, 4));
 #define OP(id, ...)       case PLAN_OP_##id:
 #define SHARE_OP(id, ...) /* those above */
-#include "plan/ops.def"
+#include "plan/op/ops.def"
 #define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/collectives.def"
+#include "plan/op/collectives.def"
 #undef COLLECTIVE
     case PLAN_N_OP_KINDS:
         break;

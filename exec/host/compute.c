@@ -31,7 +31,7 @@
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
 #include "kernels/host/rope.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 
 static bool bad_index(GError **error, const char *what) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table", what);
@@ -504,28 +504,28 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         exec_shard_bucket_copy_out(t);
         return true;
 #define LIST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         exec_host_optimize(t);
         return true;
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         break; /* launch.c refuses them */
 #define TRACED_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         break; /* launch.c's */
 #define RING_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         exec_ring_compute(t);
         return true;
 #define LATENT_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_latent_compute(t, error);
     case PLAN_OP_PLACE_ROWS:
 #define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_exchange_compute(t, error);
 #define SHARE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_shared_compute(t) || bad_index(error, "a shared table's index");
     case PLAN_OP_NORM:
         kernel_norm_f32(f32(t, 1), f32(t, 0), dim(t, 0));
@@ -548,7 +548,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_BATCH:
 #define HOST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_INIT_NORMAL:

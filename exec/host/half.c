@@ -4,7 +4,7 @@
 
 #include "exec/convert.h"
 #include "exec/task.h"
-#include "plan/op-shape.h"
+#include "plan/op/shape.h"
 
 static bool is_half(PlanDtype dtype) {
     return dtype == PLAN_BF16 || dtype == PLAN_FP16;

@@ -132,7 +132,7 @@ void exec_heads_copy(const ExecTask *t) {
     }
 }
 
-/* Where the matrix of one head begins, and how its rows follow each other (plan/ops.def). */
+/* Where the matrix of one head begins, and how its rows follow each other (plan/op/ops.def). */
 typedef struct {
     float *data;
     size_t batch_stride, head_stride, row_stride;

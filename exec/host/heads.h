@@ -1,5 +1,5 @@
 /* exec/host/heads.h - attention as it is written in Python, op by op: rotary embedding, scores in
- * memory, relative bias. Layouts are those of plan/ops.def.
+ * memory, relative bias. Layouts are those of plan/op/ops.def.
  */
 #pragma once
 

@@ -100,7 +100,7 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_BATCH:
         return exec_batch_fill(t, t->pointers[0], t->pointers[1], error);
 #define HOST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         return exec_host_step(t, error);
     case PLAN_OP_TO_HOST:
         return to_host(t, error);

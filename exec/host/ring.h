@@ -5,7 +5,7 @@
 
 #include "exec/host/launch.h"
 
-void exec_ring_compute(const ExecTask *task); /* one of the RING_OPs of plan/ops.def */
+void exec_ring_compute(const ExecTask *task); /* one of the RING_OPs of plan/op/ops.def */
 
 /* Rotary tables of the positions of the rank's tokens. */
 void exec_ring_tables(const ExecTask *task);

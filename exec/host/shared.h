@@ -5,5 +5,5 @@
 
 #include "exec/host/launch.h"
 
-/* One of the SHARE_OPs of plan/ops.def. False: an index outside its table. */
+/* One of the SHARE_OPs of plan/op/ops.def. False: an index outside its table. */
 bool exec_shared_compute(const ExecTask *task);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 static bool read_numbers(const char *text, size_t *ret_numbers, unsigned *ret_n) {
     *ret_n = 0;

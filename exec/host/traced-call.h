@@ -1,5 +1,5 @@
 /* exec/host/traced-call.h - what an op of a traced network computes, read from the plan's text
- * (plan/calls.h): a name of ATen's and its arguments.
+ * (plan/op/calls.h): a name of ATen's and its arguments.
  *
  * Owns: its arguments and name. Threads: each reads its own. Cost: some microseconds a call.
  */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 bool model_config_refuse(const ModelConfig *c, const char *format, ...) {
     va_list args;

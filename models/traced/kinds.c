@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "models/traced/read.h"
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 enum {
     MOST_OUTS = 1 << 12 /* of an op */

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "models/traced/read.h"
-#include "plan/file.h"
-#include "plan/ini.h"
+#include "plan/files/file.h"
+#include "plan/files/ini.h"
 
 #define MAGIC "traced-network 1"
 

@@ -1,6 +1,6 @@
 #include "models/traced/traced.h"
 
-#include "plan/build.h"
+#include "plan/build/build.h"
 
 /* ---- its graph ------------------------------------------------------------------------------ */
 

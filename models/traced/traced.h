@@ -8,7 +8,7 @@
 #pragma once
 
 #include "models/network.h"
-#include "plan/traced.h"
+#include "plan/graph/traced.h"
 
 /* The second line of its text in a plan, before the file's path. */
 #define MODEL_TRACED_FILE "# file "

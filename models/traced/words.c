@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "models/traced/read.h"
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 bool traced_refuse(const TracedReader *r, const char *format, ...) {
     va_list args;

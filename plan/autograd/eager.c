@@ -8,7 +8,7 @@
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 
-#include "plan/units.h"
+#include "plan/build/units.h"
 
 /* ---- context -------------------------------------------------------------------------------- */
 

@@ -14,9 +14,9 @@
 #pragma once
 
 #include "plan/builder.h"
-#include "plan/calls.h"
-#include "plan/graph.h"
-#include "plan/strategy.h"
+#include "plan/graph/graph.h"
+#include "plan/op/calls.h"
+#include "plan/strategy/strategy.h"
 
 typedef struct _PlanRun PlanRun;
 

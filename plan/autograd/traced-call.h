@@ -1,9 +1,9 @@
-/* plan/autograd/traced-call.h - calls of traced networks (plan/calls.h) as they are launched.
+/* plan/autograd/traced-call.h - calls of traced networks (plan/op/calls.h) as they are launched.
  * Inside plan/autograd/traced*.c only. */
 #pragma once
 
 #include "plan/autograd/traced.h"
-#include "plan/traced.h"
+#include "plan/graph/traced.h"
 
 /* The number of a tensor's operand in the op; PLAN_NONE: the plan knows none of it. */
 typedef uint32_t PlanTracedOperandOf(PlanTracedRef ref, gconstpointer data);

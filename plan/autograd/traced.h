@@ -1,4 +1,4 @@
-/* plan/autograd/traced.h - ops of a traced network (plan/traced.h). Inside plan/ only. */
+/* plan/autograd/traced.h - ops of a traced network (plan/graph/traced.h). Inside plan/ only. */
 #pragma once
 
 #include "plan/autograd/backward.h"

@@ -1,6 +1,6 @@
 #include "plan/flavours/construct.h"
 
-#include "plan/start.h"
+#include "plan/build/start.h"
 
 static bool is_whole_first(const PlanRun *run) {
     return run->strategy->init != PLAN_CONSTRUCTION_SHARD;

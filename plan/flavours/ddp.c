@@ -9,8 +9,8 @@
  * bucket_view gradients become views of their buckets instead, which saves a copy of them. A pass
  * that does not reduce leaves gradients alone.
  */
+#include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
-#include "plan/whole.h"
 
 enum {
     LANE_COMPUTE,

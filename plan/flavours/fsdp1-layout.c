@@ -3,9 +3,9 @@
 #include "plan/flavours/fsdp1.h"
 
 #include "plan/autograd/offload.h"
+#include "plan/build/units.h"
 #include "plan/flavours/construct.h"
-#include "plan/units.h"
-#include "plan/whole.h"
+#include "plan/flavours/whole.h"
 
 #include <string.h>
 

@@ -38,8 +38,8 @@
  */
 #include "plan/flavours/fsdp1.h"
 #include "plan/autograd/offload.h"
+#include "plan/build/units.h"
 #include "plan/optimizer/optimizer.h"
-#include "plan/units.h"
 
 static void begin_pass(PlanRun *run) {
     PlanFsdp1 *f = run->state;

@@ -10,9 +10,9 @@
 
 #include "plan/autograd/offload.h"
 #include "plan/autograd/shared/ring.h"
+#include "plan/build/units.h"
 #include "plan/flavours/construct.h"
-#include "plan/units.h"
-#include "plan/whole.h"
+#include "plan/flavours/whole.h"
 
 uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n) {
     const GArray *all = run->units[unit].parameters;

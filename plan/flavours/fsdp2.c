@@ -30,8 +30,8 @@
  */
 #include "plan/flavours/fsdp2.h"
 #include "plan/autograd/offload.h"
+#include "plan/build/units.h"
 #include "plan/optimizer/optimizer.h"
-#include "plan/units.h"
 
 static bool has_parameters(const PlanRun *run, uint32_t unit) {
     return run->units[unit].parameters->len > 0;

@@ -16,8 +16,8 @@
  * A GPU sends what DDP sends, 2 M (W-1)/W, and keeps 1/W of the optimizer's state. A pass that does
  * not reduce leaves gradients alone.
  */
+#include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
-#include "plan/whole.h"
 
 enum {
     LANE_COMPUTE,

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 #include "plan/text/reader-private.h"
 
 static bool parse_operand(PlanReader *r, char *text, PlanOperand *ret) {
@@ -172,8 +172,8 @@ static bool read_op(PlanReader *r, uint32_t *ret_id) {
     char *w = plan_reader_word(r);
     PlanOpKind kind;
     if (!w || !plan_op_kind_parse(w, &kind)) {
-        return plan_reader_fail(r, "'%s' is no op kind of plan/ops.def or plan/collectives.def",
-                                w ? w : "");
+        return plan_reader_fail(
+            r, "'%s' is no op kind of plan/op/ops.def or plan/op/collectives.def", w ? w : "");
     }
     const PlanOpInfo *info = plan_op_info(kind);
     PlanOp op = {.kind = (uint16_t)kind,

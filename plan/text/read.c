@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include "plan/check.h"
-#include "plan/file.h"
-#include "plan/ini.h"
+#include "plan/check/check.h"
+#include "plan/files/file.h"
+#include "plan/files/ini.h"
 #include "plan/text/reader-private.h"
 #include "plan/text/text.h"
 

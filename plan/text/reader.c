@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 
 bool plan_reader_fail(PlanReader *r, const char *format, ...) {
     va_list args;

@@ -1,8 +1,8 @@
 /* plan/text/write.c - a plan as text, of which its digest is taken. */
 #include <string.h>
 
-#include "plan/file.h"
-#include "plan/ini.h"
+#include "plan/files/file.h"
+#include "plan/files/ini.h"
 #include "plan/text/text.h"
 
 #define U64 "%" G_GUINT64_FORMAT

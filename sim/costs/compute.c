@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "sim/costs/chunked-loss.h"
 #include "sim/costs/efficiency.h"
 

@@ -2,7 +2,7 @@
  *
  * Products and attention by tiles and waves (efficiency.h); everything else by the bytes it moves
  * at the reachable share of memory bandwidth. Before it comes the gap between two kernels of a
- * lane. The work is counted by plan/op-work.h; the cluster names the speeds.
+ * lane. The work is counted by plan/op/work.h; the cluster names the speeds.
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/op.h"
+#include "plan/op/op.h"
 
 typedef enum {
     SIM_NCCL_RING,

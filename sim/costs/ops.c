@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "plan/alike.h"
 #include "plan/fold.h"
-#include "plan/op-work.h"
+#include "plan/op/alike.h"
+#include "plan/op/work.h"
 #include "sim/error.h"
 
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,

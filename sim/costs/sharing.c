@@ -1,6 +1,6 @@
 #include "sim/costs/sharing.h"
 
-#include "plan/op.h"
+#include "plan/op/op.h"
 
 /* What kernels keep at least, however many collectives run. */
 static const double LEAST_LEFT = 0.1;

@@ -1,6 +1,6 @@
 #include "sim/device/device.h"
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "sim/costs/issue.h"
 #include "sim/device/driver.h"
 #include "sim/device/op-rows.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "tests/oracle/events.h"
 #include "tests/oracle/fills.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 
 bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr) {
     return (instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP) &&

@@ -5,8 +5,8 @@
 
 #include "models/config/json.h"
 #include "models/network.h"
-#include "plan/build.h"
-#include "plan/ini.h"
+#include "plan/build/build.h"
+#include "plan/files/ini.h"
 
 static const char *other_network;
 

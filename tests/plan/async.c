@@ -2,8 +2,8 @@
  * lanes, and how a checker tells parts of a buffer apart. */
 #include <string.h>
 
-#include "plan/check-parts.h"
-#include "plan/op-work.h"
+#include "plan/check/parts.h"
+#include "plan/op/work.h"
 #include "tests/plan/plans.h"
 
 enum {

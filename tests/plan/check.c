@@ -1,6 +1,6 @@
 /* The checker: each rule refuses a plan with that rule broken, planted in the text of a sound
  * one. */
-#include "plan/check.h"
+#include "plan/check/check.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "models/layers/chunked-loss.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "tests/plan/plans.h"
 
 #define LLAMA   "[network]\nfamily=llama\nlayers=1\nwidth=64\nheads=4\nffn=96\nvocab=1000\nseq=32\n"

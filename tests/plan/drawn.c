@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build.h"
-#include "plan/check.h"
+#include "plan/build/build.h"
+#include "plan/check/check.h"
 #include "plan/text/text.h"
 
 /* Sizes that few numbers of ranks divide, so that ranks differ. */

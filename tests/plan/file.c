@@ -1,5 +1,5 @@
 /* plan/file: what was there stays whole until the new file is; what is no file keeps its place. */
-#include "plan/file.h"
+#include "plan/files/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

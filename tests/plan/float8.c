@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 

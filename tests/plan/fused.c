@@ -1,5 +1,5 @@
 /* What fused kernels join: gradients at the ends of products and in one array, blocks' sums. */
-#include "plan/op.h"
+#include "plan/op/op.h"
 #include "tests/plan/plans.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "tests/plan/plans.h"
 
 #define LATENT                                                                                     \

@@ -1,5 +1,5 @@
 /* What is noted is gone when a signal has ended the program, and only then. */
-#include "plan/leftovers.h"
+#include "plan/files/leftovers.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build.h"
-#include "plan/op-work.h"
+#include "plan/build/build.h"
+#include "plan/op/work.h"
 
 static Plan *make(const char *network_text, const char *words, GError **error) {
     PlanStrategy strategy;

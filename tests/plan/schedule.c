@@ -1,6 +1,6 @@
 /* Schedules: the counts and orders that PyTorch's own documentation and recordings promise. */
-#include "plan/check.h"
-#include "plan/op-work.h"
+#include "plan/check/check.h"
+#include "plan/op/work.h"
 #include "plan/player.h"
 #include "tests/plan/plans.h"
 

@@ -5,7 +5,7 @@
 
 #include "models/stages.h"
 #include "plan/autograd/stages/schedule.h"
-#include "plan/check.h"
+#include "plan/check/check.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 

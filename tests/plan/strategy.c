@@ -1,10 +1,10 @@
 /* Strategies and ini files: what is wrong is said with file, line and remedy. */
-#include "plan/strategy.h"
+#include "plan/strategy/strategy.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "plan/ini.h"
+#include "plan/files/ini.h"
 #include "tests/plan/plans.h"
 
 static void text_reads_back(void) {

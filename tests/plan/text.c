@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build.h"
+#include "plan/build/build.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 

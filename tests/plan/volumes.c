@@ -1,5 +1,5 @@
 /* How much is gathered and reduced, by sharding. */
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include <string.h>
 
 #include "plan/text/text.h"

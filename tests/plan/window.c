@@ -1,7 +1,7 @@
 /* Attention within a window: who is told how, what is computed, and where nothing differs. */
 #include <string.h>
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 

@@ -198,7 +198,7 @@ static KernelCudaMatrices heads_at(unsigned operand, size_t heads, size_t rows, 
 }
 
 /* Scores, and what is made of them, forward and backward; q, k, v in rows of their own or of three,
- * as plan/ops.def's heads_matmul has them. */
+ * as plan/op/ops.def's heads_matmul has them. */
 static void check_heads(unsigned gpu, size_t heads, size_t seq, size_t dim, KernelCudaType type) {
     size_t batch = 2, width = g_test_rand_bit() ? 3 * heads * dim : heads * dim;
     const struct {

@@ -6,7 +6,7 @@
 #include "sim/costs/chunked-loss.h"
 #include "tests/sim/toy.h"
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 
 /* Two sequences of four tokens; a bias of 2 heads x 4 x 4 numbers. */
 static const char t5[] = "[network]\nfamily=t5\nlayers=1\nwidth=8\nheads=2\nhead_dim=4\nffn=8\n"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build.h"
+#include "plan/build/build.h"
 #include "plan/text/text.h"
 
 const ModelCluster toy_cluster = {

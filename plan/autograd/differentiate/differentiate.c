@@ -587,7 +587,7 @@ static void differentiate(const PlanBackward *b) {
         plan_chunked_loss_backward(b);
         return;
 #define LATENT_OP(id, ...) case PLAN_OP_##id:
-#include "plan/ops.def"
+#include "plan/op/ops.def"
         plan_latent_backward(b);
         return;
 #define GRADIENT_OP(id, ...) case PLAN_OP_##id:
@@ -598,7 +598,7 @@ static void differentiate(const PlanBackward *b) {
 #define RING_OP              GRADIENT_OP
 #define EXCHANGE_OP          GRADIENT_OP
 #define TRACED_OP            GRADIENT_OP
-#include "plan/ops.def"
+#include "plan/op/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_ARANGE:
     case PLAN_OP_PAD_TARGETS:

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/op-work.h"
+#include "plan/op/work.h"
 
 enum {
     FEWEST = 4, /* passes: the first and the last differ, and of two the second is compared */

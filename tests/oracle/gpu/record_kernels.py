@@ -4,7 +4,7 @@
 
 Warm, medians, by CUDA events. products.csv: matrix products (forward TN, input gradients NN, weight
 gradients NT, as tests/validation/gemm.csv names them) and attention. kernels.jsonl: kernels that move
-bytes, by the names of plan/ops.def, with the bytes that plan/op-work.c counts for them.
+bytes, by the names of plan/op/ops.def, with the bytes that plan/op/work.c counts for them.
 """
 import itertools
 
@@ -152,7 +152,7 @@ def record_backends(rows, budget):
 # ---- kernels that move bytes ---------------------------------------------------------------------
 
 def byte_kinds(rows, width, vocab, dtype, device):
-    """(op of plan/ops.def, make, call, bytes moved): make() gives what call takes."""
+    """(op of plan/op/ops.def, make, call, bytes moved): make() gives what call takes."""
     aten = torch.ops.aten
     size, n = dtype.itemsize, rows * width
 
@@ -247,7 +247,7 @@ def optimizer_kinds(elements, tensors, device):
 
 
 def foreach_kinds(elements, tensors, device):
-    """The kernels of foreach AdamW one by one, by their names in plan/ops.def."""
+    """The kernels of foreach AdamW one by one, by their names in plan/op/ops.def."""
     def lists(count):
         return lambda: [[torch.rand(elements // tensors, device=device) + 0.1 for _ in range(tensors)]
                         for _ in range(count)]

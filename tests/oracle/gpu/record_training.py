@@ -31,7 +31,7 @@ def small(shape):
 
 
 def flops_of_step(shape, parameters, tokens):
-    """As plan/op-work.c counts: 6 a parameter and token of the products, and attention over the causal half."""
+    """As plan/op/work.c counts: 6 a parameter and token of the products, and attention over the causal half."""
     attention = 3.5 * 4 * shape.layers * tokens * (shape.seq + 1) / 2 * shape.heads * shape.head_dim
     in_products = parameters - shape.vocab * shape.width * (0 if shape.tied else 1)
     if shape.kind == 'gpt':

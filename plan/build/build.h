@@ -1,0 +1,27 @@
+/* plan/build/build.h - a network's graph and a strategy become a plan. */
+#pragma once
+
+#include "plan/graph/graph.h"
+#include "plan/plan.h"
+#include "plan/strategy/strategy.h"
+
+/* By parameter: it is of a unit of which a part is trained, and a part is not. NULL: none is.
+ * transfer full */
+bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy);
+
+/* strategy must be settled. network_name and network_text are carried along for people and tools.
+ *
+ * Checking a plan takes about as long as building it. That this builder makes sound plans is for
+ * tests to say, so a plan is checked here only where FORESHARD_CHECK is in the environment, as it
+ * is in every test. Who hands one on, to a file or to real ranks, asks plan_check() first. */
+Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
+                 const char *network_text, GError **error);
+/* For a prediction in which rank 0 stands for all, or in stages those of its pipeline do: their
+ * roles alone get programs, those that plan_build() would give them. Of the others only the ranks
+ * are known. Such a plan has no digest, is not handed on, and no other rank can play it. */
+Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
+                         const char *network_name, const char *network_text, GError **error);
+/* The same for a prediction's figures alone: of a step of many passes some are written, and one of
+ * them stands for those that are not (plan/fold.h). */
+Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
+                        const char *network_name, const char *network_text, GError **error);

@@ -1,0 +1,256 @@
+/* plan/build/units-check.c - units that FSDP could not run, or that nothing was recorded of. */
+#include "plan/build/units-private.h"
+
+static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
+    while (module != PLAN_NONE && run->unit_of_module[module] != unit) {
+        uint32_t owner = run->units[run->unit_of_module[module]].module;
+        module = plan_module_at(run->graph, owner)->parent;
+    }
+    return module != PLAN_NONE;
+}
+
+static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = 0; i < graph->ops->len; i++) {
+        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        for (uint32_t j = 0; j < op->n_inputs; j++) {
+            uint32_t value = plan_graph_ref(graph, op->values + j);
+            uint32_t p = value == PLAN_NONE
+                             ? PLAN_NONE
+                             : plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
+            if (p != PLAN_NONE && !is_inside(run, op->module, run->unit_of_parameter[p])) {
+                g_set_error(
+                    error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "module %s uses %s, which belongs to unit %s and is sharded there; "
+                    "wrap them together, or untie them",
+                    plan_module_at(graph, op->module)->name, plan_parameter_at(graph, p)->name,
+                    plan_module_at(graph, run->units[run->unit_of_parameter[p]].module)->name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The first parameter that an op reads, itself or by a view, whose unit is not open. */
+static uint32_t closed_parameter(const PlanRun *run, const PlanGraphOp *op, const bool *open) {
+    const PlanGraph *graph = run->graph;
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        uint32_t value = plan_graph_ref(graph, op->values + i);
+        if (value == PLAN_NONE) {
+            continue;
+        }
+        uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
+        uint32_t p = plan_graph_at(graph->values, PlanGraphValue, base)->parameter;
+        if (p != PLAN_NONE && !open[run->unit_of_parameter[p]]) {
+            return p;
+        }
+    }
+    return PLAN_NONE;
+}
+
+/* What FSDP finds of a module's results; those within an object of its own it does not see. */
+static bool is_returned_to(const PlanRun *run, const PlanGraphStep *leave, uint32_t unit) {
+    bool wants = plan_unit_n_trained(run, unit) == 0;
+    for (uint32_t i = 0; i < leave->n_values; i++) {
+        wants |=
+            plan_graph_wants_gradient(run->graph, plan_graph_ref(run->graph, leave->values + i));
+    }
+    return wants;
+}
+
+/* A traced program may use a parameter anywhere, such as in its loss. */
+static bool parameters_are_there(const PlanRun *run, GError **error) {
+    const PlanGraph *graph = run->graph;
+    g_autofree bool *open = g_new0(bool, run->n_units);
+    for (uint32_t i = 0;
+         i < graph->steps->len && graph->traced && plan_strategy_wraps(run->strategy); i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE) {
+            open[run->unit_opened_by[step->index]] = true;
+        } else if (step->kind == PLAN_STEP_LEAVE && run->unit_closed_by[step->index] != PLAN_NONE) {
+            uint32_t unit = run->unit_closed_by[step->index];
+            open[unit] = false;
+            if (!is_returned_to(run, step, unit)) {
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                            "module '%s' returns no tensor through which backward comes back to "
+                            "it, so that FSDP would not gather it again; have it return tensors, "
+                            "or lists or dictionaries of them, or wrap others",
+                            plan_module_at(graph, step->index)->name);
+                return false;
+            }
+        } else if (step->kind == PLAN_STEP_OP) {
+            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            uint32_t p = closed_parameter(run, op, open);
+            if (p != PLAN_NONE) {
+                uint32_t unit = run->unit_of_parameter[p];
+                const char *name =
+                    unit ? plan_module_at(graph, run->units[unit].module)->name : "root";
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                            "%s is used while its unit %s is not called, where it is sharded; use "
+                            "it within that module's forward, or wrap others",
+                            plan_parameter_at(graph, p)->name, name);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool units_run(const PlanRun *run, GError **error) {
+    g_autofree bool *is_called = plan_called_modules(run->graph);
+    for (uint32_t u = 1; u < run->n_units; u++) {
+        uint32_t m = run->units[u].module;
+        if (!is_called[m]) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "module %s is never called, so that nothing gathers it; wrap what it holds",
+                        plan_module_at(run->graph, m)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool units_run_once(const PlanRun *run, GError **error) {
+    g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
+    for (uint32_t i = 0; i < run->graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
+        bool opens = step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE;
+        if (opens && entered[step->index]++) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "module %s runs twice a pass and cannot be a unit of its own here; leave "
+                        "it in the root",
+                        plan_module_at(run->graph, step->index)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What a unit inside of a checkpointed block does in that block's second forward is recorded of
+ * these alone, and of experts that ranks share. */
+static bool splits_are_known(const PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    return s->kernels == PLAN_KERNELS_EAGER && s->pytorch == PLAN_PYTORCH_CURRENT &&
+           s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
+           s->checkpoint_early_stop == PLAN_YES && s->offload == PLAN_OFFLOAD_NONE &&
+           s->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO;
+}
+
+/* The checkpointed module around a unit, experts apart; PLAN_NONE. */
+static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
+    uint32_t up = plan_module_at(run->graph, run->units[unit].module)->parent;
+    while (up != PLAN_NONE && !run->is_checkpointed[up]) {
+        up = plan_module_at(run->graph, up)->parent;
+    }
+    return run->units[unit].of_experts ? PLAN_NONE : up;
+}
+
+bool plan_units_split_blocks(const PlanRun *run) {
+    uint32_t u = 1;
+    while (u < run->n_units && checkpointed_around(run, u) == PLAN_NONE) {
+        u++;
+    }
+    return u < run->n_units;
+}
+
+static bool blocks_are_not_split(const PlanRun *run, GError **error) {
+    for (uint32_t u = 1; u < run->n_units && !splits_are_known(run); u++) {
+        uint32_t up = checkpointed_around(run, u);
+        if (up != PLAN_NONE) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "unit %s lies inside %s, which is checkpointed; that is known of eager "
+                        "kernels, full checkpointing with early stop, offload=none and "
+                        "forward_prefetch=no: set those, wrap=block, or checkpointing=none",
+                        plan_module_at(run->graph, run->units[u].module)->name,
+                        plan_module_at(run->graph, up)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Else a slip of the pen would be planned as one unit. */
+static bool wrap_names_some(const PlanRun *run, GError **error) {
+    const PlanVariant *by = &run->strategy->wrap;
+    if (by->choice != PLAN_WRAP_MODULE || !plan_strategy_wraps(run->strategy)) {
+        return true;
+    }
+    g_autoptr(GRegex) regex = plan_graph_whole_regex(by->text);
+    if (plan_next_named(run->graph, regex, 1) < run->graph->modules->len) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "wrap=module=%s is the whole name or class of no module; `foreshard units NETWORK "
+                "--tree` lists them (.*attn is for those that end so)",
+                by->text);
+    return false;
+}
+
+/* PEFT casts to the dtype that lora_A's weight has before lora_A is called, which of a unit by
+ * itself is not gathered by then: what is cast so, and kept, is not planned. */
+static bool adapters_are_gathered_in_time(const PlanRun *run, GError **error) {
+    const PlanStrategy *s = run->strategy;
+    bool casts = plan_strategy_param_dtype(s) != plan_strategy_model_dtype(s);
+    for (uint32_t u = 1; u < run->n_units && s->lora_rank && casts; u++) {
+        const char *name = plan_module_at(run->graph, run->units[u].module)->name;
+        if (g_str_has_suffix(name, ".lora_A")) {
+            g_set_error(
+                error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "unit %s is gathered in another dtype than its adapter is made in, and x is "
+                "cast for it before it is gathered; set a wrap that leaves adapters in "
+                "larger units (wrap=block), or no param_dtype",
+                name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
+    const PlanStrategy *s = run->strategy;
+    bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
+    for (uint32_t u = 0; u < run->n_units && is_flat; u++) {
+        if (plan_unit_is_mixed(run, u)) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
+                        "set use_orig_params=yes, or flavour=fsdp2",
+                        u ? plan_module_at(run->graph, run->units[u].module)->name : "root");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* torchao casts what a rank has of a weight without its padding, so that ranks would not gather
+ * alike; PyTorch does not look (_fsdp_param.py, all_gather_inputs). */
+static bool float8_shards_are_even(const PlanRun *run, GError **error) {
+    bool in_float8 = run->strategy->float8_gather != PLAN_FLOAT8_GATHER_NO;
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    for (uint32_t i = 0; in_float8 && i < run->graph->ops->len; i++) {
+        const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, i);
+        if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+            continue;
+        }
+        int64_t rows = plan_graph_float8_linear_of(run->graph, op)->n;
+        if ((uint64_t)rows % ranks) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "float8_gather wants shards of one size, and a weight's %" G_GINT64_FORMAT
+                        " rows do not divide by %" G_GUINT64_FORMAT
+                        " ranks; set other ranks, sharding=hybrid, or float8_gather=no",
+                        rows, ranks);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool plan_check_units(const PlanRun *run, GError **error) {
+    if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
+        !adapters_are_gathered_in_time(run, error) || !float8_shards_are_even(run, error) ||
+        !parameters_are_there(run, error)) {
+        return false;
+    }
+    return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&
+                                 units_run_once(run, error) && blocks_are_not_split(run, error));
+}

@@ -1,0 +1,148 @@
+#include "plan/files/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "plan/files/leftovers.h"
+#include "plan/plan.h"
+
+enum {
+    MEMORY_DEVICES =
+        1, /* Linux, Documentation/admin-guide/devices.txt: "1 char", and its number 3 */
+    NULL_DEVICE = 3,
+    UNIQUE = 6 /* letters that mkstemp(3) chooses */
+};
+
+#define ASIDE ".tmp-" /* between the file's name and these letters, until it is whole */
+
+bool plan_file_ends(const char *path, GError **error) {
+    GStatBuf there;
+    if (g_stat(path, &there) != 0 || !S_ISCHR(there.st_mode) ||
+        major(there.st_rdev) != MEMORY_DEVICES || minor(there.st_rdev) == NULL_DEVICE) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
+                "%s: cannot be read: it is a device that never ends; name a file", path);
+    return false;
+}
+
+char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
+    char *text = NULL;
+    g_autoptr(GError) cause = NULL;
+    if (!plan_file_ends(path, error)) {
+        return NULL;
+    }
+    if (!g_file_get_contents(path, &text, ret_length, &cause)) {
+        const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read%s", path,
+                    why ? why : "");
+    }
+    return text;
+}
+
+bool plan_file_begins(const char *path, const char *word) {
+    gsize length = strlen(word);
+    g_autofree char *start = g_malloc(length);
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        return false;
+    }
+    gsize n = fread(start, 1, length, file);
+    fclose(file);
+    return n == length && memcmp(start, word, n) == 0;
+}
+
+void plan_file_clear(const char *path) {
+    g_autofree char *folder = g_path_get_dirname(path), *name = g_path_get_basename(path);
+    g_autofree char *prefix = g_strconcat(name, ASIDE, NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *entry; dir && (entry = g_dir_read_name(dir));) {
+        if (g_str_has_prefix(entry, prefix) && strlen(entry) == strlen(prefix) + UNIQUE) {
+            g_autofree char *aside = g_build_filename(folder, entry, NULL);
+            g_unlink(aside);
+        }
+    }
+}
+
+static int write_all(int fd, const char *bytes, gsize length) {
+    for (gsize done = 0; done < length;) {
+        ssize_t part = write(fd, bytes + done, length - done);
+        if (part < 0 && errno != EINTR) {
+            return errno;
+        }
+        done += part > 0 ? (gsize)part : 0;
+    }
+    return 0;
+}
+
+/* Closes it, too. */
+static int write_to(int fd, const char *bytes, gsize length) {
+    if (fd < 0) {
+        return errno;
+    }
+    int failed = write_all(fd, bytes, length);
+    return close(fd) != 0 && !failed ? errno : failed;
+}
+
+char *plan_file_aside(const char *path, int *ret_fd) {
+    g_autofree char *aside = g_strconcat(path, ASIDE "XXXXXX", NULL);
+    *ret_fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* fills in the X */
+    if (*ret_fd < 0) {
+        return NULL;
+    }
+    plan_leftover(aside);
+    return g_steal_pointer(&aside);
+}
+
+static int write_aside(const char *path, const char *bytes, gsize length) {
+    int fd;
+    g_autofree char *aside = plan_file_aside(path, &fd);
+    if (!aside) {
+        return errno;
+    }
+    int failed = write_to(fd, bytes, length);
+    if (!failed && g_rename(aside, path) != 0) {
+        failed = errno;
+    }
+    if (failed) {
+        g_unlink(aside);
+    }
+    plan_leftover_over(aside);
+    return failed;
+}
+
+/* Of what is there: a regular file is replaced, all else written where it is. */
+static bool is_replaced(const char *path, const GStatBuf *there) {
+    return S_ISREG(there->st_mode) && !g_str_has_prefix(path, "/dev/");
+}
+
+int plan_file_may_write(const char *path) {
+    GStatBuf there;
+    bool exists = g_stat(path, &there) == 0;
+    if (exists && S_ISDIR(there.st_mode)) {
+        return EISDIR;
+    }
+    if (exists && !is_replaced(path, &there)) {
+        return g_access(path, W_OK) == 0 ? 0 : errno;
+    }
+    g_autofree char *whole = exists ? realpath(path, NULL) : NULL;
+    g_autofree char *folder = g_path_get_dirname(whole ? whole : path);
+    return g_access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+int plan_file_write(const char *path, const char *bytes, gsize length) {
+    GStatBuf there;
+    bool exists = g_stat(path, &there) == 0;
+    if (exists && !is_replaced(path, &there)) {
+        return write_to(g_open(path, O_WRONLY | O_CLOEXEC | O_APPEND, 0), bytes, length);
+    }
+    g_autofree char *whole = exists ? realpath(path, NULL) : NULL;
+    return write_aside(whole ? whole : path, bytes, length);
+}

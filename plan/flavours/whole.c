@@ -1,0 +1,60 @@
+#include "plan/flavours/whole.h"
+
+#include "plan/build/start.h"
+#include "plan/optimizer/optimizer.h"
+
+void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
+                         uint64_t rank_stride, uint64_t offset) {
+    static const PlanOpKind kinds[] = {
+        [PLAN_INIT_NORMAL] = PLAN_OP_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_INIT_FILL};
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    uint64_t n = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
+    int64_t dims[] = {run->first_parameter + parameter, (int64_t)n, (int64_t)rank_stride,
+                      (int64_t)offset};
+    plan_builder_begin_op(&run->builder, kinds[p->init], axis, dims, &p->init_value);
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, 0);
+}
+
+static void make(PlanRun *run, uint32_t parameter, gpointer data) {
+    PlanWhole *whole = data;
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    plan_run_at(run, PLAN_PHASE_SETUP, p->module);
+    whole->buffers[parameter] = plan_builder_buffer(
+        &run->builder, p->elements, p->wide ? PLAN_FP32 : plan_strategy_param_dtype(run->strategy),
+        PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[parameter].name);
+    plan_builder_alloc(&run->builder, whole->buffers[parameter]);
+    plan_init_parameter(run, parameter, whole->buffers[parameter], PLAN_AXIS_NONE, 0, 0);
+}
+
+void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
+    whole->buffers = g_new(uint32_t, run->graph->parameters->len);
+    plan_start(run, make, whole);
+}
+
+PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter) {
+    return (PlanOperand){
+        .buffer = whole->buffers[parameter],
+        .elements = plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->elements};
+}
+
+PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {
+    PlanTensor gradient = run->gradients[parameter];
+    g_assert(gradient.storage != PLAN_NONE);
+    return plan_run_operand_of(run, gradient);
+}
+
+void plan_whole_drop_gradients(PlanRun *run) {
+    unsigned n = plan_n_groups(run);
+    for (unsigned group = 0; group < n; group++) {
+        for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
+            if (plan_group_of(run, i) == group) {
+                plan_run_unref(run, run->gradients[i]);
+                run->gradients[i] = PLAN_NO_TENSOR;
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+/* plan/flavours/whole.h - flavours in which every rank holds every parameter whole.
+ *
+ * What one rank alone and DDP have in common. Inside plan/ only.
+ */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+typedef struct {
+    uint32_t *buffers; /* of each parameter */
+} PlanWhole;
+
+void plan_whole_construct(PlanRun *run, PlanWhole *whole); /* and tables and batch (start.h) */
+PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter);
+PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter);
+void plan_whole_drop_gradients(PlanRun *run);
+/* Fills a buffer with a parameter's first values, as far as it holds them: element i of the buffer
+ * is element rank * rank_stride + i - offset of the parameter, rank being that on the axis. */
+void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
+                         uint64_t rank_stride, uint64_t offset);

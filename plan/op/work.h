@@ -1,0 +1,28 @@
+/* plan/op/work.h - how much work an op is: arithmetic and bytes moved.
+ *
+ * Counted from shapes alone. A multiply-add is two operations. Bytes are what the kernel must read
+ * from and write to memory at least once, taken from its operands' elements and dtypes; what
+ * attention adds to its scores, once a sequence.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+typedef struct {
+    double flops;
+    double bytes; /* memory traffic; for a collective, the whole tensor of collectives.def */
+} PlanOpWork;
+
+PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
+bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
+bool plan_op_has_mask(const PlanRole *role, const PlanOp *op); /* ... that is a window's mask */
+double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arithmetic alone */
+/* Of that, what the model asks for: not the scores that attention's backward makes again, one of
+ * its five products, and no pair of a query and a key that a window hides. */
+double plan_op_model_flops(const PlanRole *role, const PlanOp *op);
+/* The same with all pairs of attention, hidden or not: 12 L H Q T a token of L blocks, as published
+ * MFU counts (Chowdhery et al. 2022, PaLM, appendix B). */
+double plan_op_model_flops_of_all_pairs(const PlanRole *role, const PlanOp *op);
+/* Of a rank's symmetric memory, which is not the allocator's: as large as what it is used for at
+ * most. */
+uint64_t plan_workspace_bytes(const PlanRole *role);

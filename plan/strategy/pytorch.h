@@ -1,0 +1,22 @@
+/* plan/strategy/pytorch.h - which of the PyTorch versions that a plan knows another is like.
+ * Inside plan/ only. */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+typedef enum {
+    PLAN_PYTORCH_CURRENT,
+    PLAN_PYTORCH_2_4,
+    PLAN_PYTORCH_2_0,
+    PLAN_PYTORCH_1_13
+} PlanPytorch;
+
+typedef struct {
+    PlanPytorch like;
+    bool norms_are_kernels; /* RMSNorm has a CUDA kernel */
+    bool reshards_root;     /* FSDP2's, where it is asked to */
+} PlanPytorchVersion;
+
+/* Of "current", "2.6" or "2.6.1". Refuses a version older or newer than those recorded. */
+bool plan_pytorch_read(const char *text, PlanPytorchVersion *ret, GError **error);

@@ -1,0 +1,560 @@
+/* plan/strategy/settle.c - what follows from a strategy's keys, and which do not go together. */
+#include <string.h>
+
+#include "plan/plan.h"
+#include "plan/strategy/private.h"
+
+bool plan_strategy_refuse(GError **error, const char *message) {
+    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
+    return false;
+}
+
+/* ---- what follows --------------------------------------------------------------------------- */
+
+static bool is_hybrid(const PlanStrategy *strategy) {
+    return strategy->sharding == PLAN_SHARDING_HYBRID ||
+           strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;
+}
+
+static bool is_fsdp(const PlanStrategy *strategy) {
+    return strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+}
+
+/* Ranks with the same part of each layer, of the same layers. */
+static uint64_t ranks_of_part(const PlanStrategy *strategy) {
+    return strategy->ranks / strategy->tensor / strategy->pipeline;
+}
+
+uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
+    return strategy->sharding == PLAN_SHARDING_NONE ? 1
+           : is_hybrid(strategy)                    ? ranks_of_part(strategy) / strategy->replicate
+                                                    : ranks_of_part(strategy);
+}
+
+uint64_t plan_strategy_alike_ranks(const PlanStrategy *strategy) {
+    return strategy->expert > 1 ? plan_strategy_shard_ranks(strategy) / strategy->expert : 1;
+}
+
+uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
+    const PlanVariant *reshard = &strategy->reshard_after_forward;
+    return reshard->choice == PLAN_RESHARD_RANKS ? (uint64_t)reshard->number : 0;
+}
+
+uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy) {
+    const PlanVariant *ahead = &strategy->forward_prefetch;
+    return ahead->choice == PLAN_FORWARD_PREFETCH_UNITS
+               ? (uint64_t)ahead->number
+               : ahead->choice == PLAN_FORWARD_PREFETCH_YES;
+}
+
+bool plan_strategy_reads_norm(const PlanStrategy *strategy) {
+    return strategy->host_reads == PLAN_READS_NORM || strategy->host_reads == PLAN_READS_BOTH;
+}
+
+double plan_strategy_first_scale(const PlanStrategy *strategy) {
+    switch ((PlanLossScale)strategy->loss_scale.choice) {
+    case PLAN_LOSS_SCALE_NONE:
+        return 0;
+    case PLAN_LOSS_SCALE_DYNAMIC:
+        return 65536; /* torch/amp/grad_scaler.py, PyTorch 2.13 */
+    case PLAN_LOSS_SCALE_FROM:
+        return strategy->loss_scale.number;
+    }
+    g_assert_not_reached();
+}
+
+bool plan_strategy_is_one_program(const PlanStrategy *strategy) {
+    return strategy->compile != PLAN_COMPILE_BLOCK &&
+           (strategy->flavour == PLAN_FLAVOUR_PLAIN || strategy->flavour == PLAN_FLAVOUR_DDP);
+}
+
+static const char *conf_of(const PlanVariant *allocator) {
+    switch ((PlanAllocator)allocator->choice) {
+    case PLAN_ALLOCATOR_CACHING:
+        return "";
+    case PLAN_ALLOCATOR_EXPANDABLE:
+        return "expandable_segments:True";
+    case PLAN_ALLOCATOR_CONF:
+        return allocator->text;
+    case PLAN_ALLOCATOR_ARENA:
+        return NULL;
+    }
+    g_assert_not_reached();
+}
+
+bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GError **error) {
+    PlanStrategy strategy;
+    if (!plan_strategy_of_text(&strategy, strategy_text, error)) {
+        g_prefix_error_literal(error, "the plan says its strategy in other words than this version "
+                                      "has, so make it again: ");
+        return false;
+    }
+    *ret_conf = conf_of(&strategy.allocator);
+    return true;
+}
+
+PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {
+    return (PlanDtype)strategy->model_dtype;
+}
+
+PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
+    return strategy->param_dtype == PLAN_PARAM_MODEL ? plan_strategy_model_dtype(strategy)
+                                                     : (PlanDtype)(strategy->param_dtype - 1);
+}
+
+PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
+    return strategy->reduce_dtype == PLAN_REDUCE_PARAM ? plan_strategy_param_dtype(strategy)
+                                                       : (PlanDtype)(strategy->reduce_dtype - 1);
+}
+
+/* ---- what does not go together -------------------------------------------------------------- */
+
+static bool settle_groups(PlanStrategy *strategy, GError **error) {
+    if (!is_hybrid(strategy)) {
+        return strategy->replicate <= 1 ||
+               plan_strategy_refuse(error,
+                                    "replicate belongs to hybrid sharding; set sharding=hybrid or "
+                                    "hybrid-grad-op, or replicate=0");
+    }
+    if (strategy->replicate == 0) {
+        uint64_t ranks = strategy->ranks / strategy->pipeline;
+        if (ranks % 8 || 8 % strategy->tensor) {
+            return plan_strategy_refuse(
+                error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks, of "
+                       "each stage, and a tensor that divides 8; set replicate to the "
+                       "number of groups");
+        }
+        strategy->replicate = ranks / 8;
+    }
+    return ranks_of_part(strategy) % strategy->replicate == 0 ||
+           plan_strategy_refuse(
+               error, "replicate (the number of groups that shard) must divide ranks, by tensor "
+                      "and by pipeline; change one of them");
+}
+
+static bool settle_reshard(PlanStrategy *strategy, GError **error) {
+    PlanVariant *reshard = &strategy->reshard_after_forward;
+    uint64_t ranks = plan_strategy_shard_ranks(strategy), n = plan_strategy_part_ranks(strategy);
+    if (reshard->choice == PLAN_RESHARD_DEFAULT) {
+        return true;
+    }
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return plan_strategy_refuse(error,
+                                    "reshard_after_forward is FSDP2's; elsewhere sharding says it "
+                                    "(full or grad-op)");
+    }
+    if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
+        strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
+        return plan_strategy_refuse(error, "sharding grad-op keeps parameters after forward; set "
+                                           "sharding=full (or hybrid) with reshard_after_forward");
+    }
+    if (n && ranks % n) {
+        return plan_strategy_refuse(
+            error, "reshard_after_forward=N needs an N that divides the ranks that "
+                   "share the model");
+    }
+    if (n == 1) {
+        *reshard = (PlanVariant){.choice = PLAN_RESHARD_NO};
+    } else if (n == ranks) {
+        *reshard = (PlanVariant){.choice = PLAN_RESHARD_YES};
+    }
+    return true;
+}
+
+static bool precision_is_fsdp(const PlanStrategy *strategy, GError **error) {
+    PlanDtype model = plan_strategy_model_dtype(strategy);
+    bool is_zero1 = strategy->flavour == PLAN_FLAVOUR_ZERO1;
+    if (!is_fsdp(strategy) && !is_zero1 &&
+        (plan_strategy_param_dtype(strategy) != model ||
+         plan_strategy_reduce_dtype(strategy) != model)) {
+        return plan_strategy_refuse(
+            error, "param_dtype and reduce_dtype are FSDP's mixed precision; without it "
+                   "set autocast or model_dtype, or flavour=fsdp1 or fsdp2");
+    }
+    return true;
+}
+
+/* Fused kernels are not PyTorch's. */
+static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
+    if (strategy->autocast == PLAN_AUTOCAST_NONE) {
+        return true;
+    }
+    if (strategy->kernels == PLAN_KERNELS_FUSED) {
+        return plan_strategy_refuse(error,
+                                    "what autocast casts inside of fused kernels is not known; set "
+                                    "kernels=eager or compiled, or autocast=none");
+    }
+    PlanDtype other = strategy->autocast == PLAN_AUTOCAST_BF16 ? PLAN_FP16 : PLAN_BF16;
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->param_dtype != PLAN_PARAM_MODEL &&
+        plan_strategy_param_dtype(strategy) == other) {
+        return plan_strategy_refuse(
+            error, "FSDP2 casts what autocast widens back to another 16-bit dtype at "
+                   "each unit, which no plan does; set autocast and param_dtype alike");
+    }
+    return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
+           plan_strategy_refuse(error,
+                                "sharding=optimizer-only keeps 16-bit weights of its own; set "
+                                "param_dtype=bf16 and autocast=none");
+}
+
+/* What is recorded of scalers. ShardedGradScaler asks all ranks of the world at once, which is no
+ * axis of a mesh with groups. */
+static bool scale_is_known(const PlanStrategy *s, GError **error) {
+    bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    if (s->loss_scale.choice == PLAN_LOSS_SCALE_NONE) {
+        return true;
+    }
+    if (s->flavour == PLAN_FLAVOUR_ZERO1 || (s->flavour == PLAN_FLAVOUR_FSDP1 && is_hybrid(s))) {
+        return plan_strategy_refuse(
+            error, "loss_scale is planned of one rank, DDP, FSDP1 without groups, and "
+                   "FSDP2; set sharding=full or none, or loss_scale=none");
+    }
+    if (s->offload == PLAN_OFFLOAD_PARAMS || s->offload == PLAN_OFFLOAD_OPTIMIZER) {
+        return plan_strategy_refuse(
+            error, "loss_scale is planned of gradients and optimizers on the device; "
+                   "set offload=none or activations, or loss_scale=none");
+    }
+    if (s->flavour != PLAN_FLAVOUR_FSDP1 && plan_strategy_model_dtype(s) == PLAN_FP16) {
+        return plan_strategy_refuse(
+            error, "GradScaler refuses gradients in fp16, which model_dtype=fp16 makes; "
+                   "set model_dtype=fp32 with autocast=fp16 or param_dtype=fp16, or "
+                   "loss_scale=none");
+    }
+    return !sgd || s->optimizer_kernel != PLAN_KERNEL_FUSED ||
+           plan_strategy_refuse(error, "loss_scale with fused SGD is not planned; set "
+                                       "optimizer_kernel=foreach or loop, or loss_scale=none");
+}
+
+/* Keys that only FSDP1 has. */
+static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        return true;
+    }
+    if (strategy->backward_prefetch == PLAN_PREFETCH_POST) {
+        return plan_strategy_refuse(
+            error, "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
+    }
+    return true;
+}
+
+/* Keys that only FSDP2 has. */
+static bool keys_are_fsdp2s(PlanStrategy *strategy, GError **error) {
+    PlanVariant *ahead = &strategy->forward_prefetch;
+    if (ahead->choice != PLAN_FORWARD_PREFETCH_NO && !is_fsdp(strategy)) {
+        return plan_strategy_refuse(error,
+                                    "forward_prefetch is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                                    "forward_prefetch=no");
+    }
+    if (strategy->flavour == PLAN_FLAVOUR_FSDP1) {
+        bool one = ahead->choice == PLAN_FORWARD_PREFETCH_UNITS && ahead->number == 1;
+        *ahead = one ? (PlanVariant){.choice = PLAN_FORWARD_PREFETCH_YES} : *ahead;
+        if (ahead->choice == PLAN_FORWARD_PREFETCH_UNITS) {
+            return plan_strategy_refuse(error,
+                                        "forward_prefetch=N is FSDP2's; FSDP1 knows no and yes");
+        }
+    }
+    if (strategy->wrap_ends == PLAN_ENDS_TAIL && strategy->flavour != PLAN_FLAVOUR_FSDP2) {
+        return plan_strategy_refuse(
+            error, "wrap_ends=tail is FSDP2's; set flavour=fsdp2, or wrap_ends=root");
+    }
+    return strategy->reshard_last == PLAN_YES || (strategy->flavour == PLAN_FLAVOUR_FSDP2) ||
+           plan_strategy_refuse(
+               error, "reshard_last=no is FSDP2's; set flavour=fsdp2, or reshard_last=yes");
+}
+
+/* Its gradients are whole only until they are reduced, once a step. */
+static bool zero1_reduces_once(const PlanStrategy *strategy, GError **error) {
+    if (strategy->flavour != PLAN_FLAVOUR_ZERO1) {
+        return true;
+    }
+    if (strategy->accumulate > 1 && strategy->accumulate_sync == PLAN_SYNC_EVERY) {
+        return plan_strategy_refuse(error,
+                                    "sharding=optimizer-only reduces gradients once a step; set "
+                                    "accumulate_sync=last");
+    }
+    return strategy->zero_grad == PLAN_ZERO_DROP ||
+           plan_strategy_refuse(error,
+                                "sharding=optimizer-only keeps no gradients; set zero_grad=drop");
+}
+
+static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
+    return s->offload != PLAN_OFFLOAD_PARAMS || is_fsdp(s) ||
+           plan_strategy_refuse(error, "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or "
+                                       "offload=optimizer");
+}
+
+static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
+    return strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
+           strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
+           plan_strategy_refuse(error,
+                                "offload=activations moves what checkpointed blocks keep; set "
+                                "checkpointing=full too");
+}
+
+static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
+    return strategy->compile == PLAN_COMPILE_BLOCK || strategy->kernels == PLAN_KERNELS_COMPILED ||
+           plan_strategy_refuse(
+               error, "compile says what a compiler is asked to compile, and none is; set "
+                      "kernels=compiled, or compile=block");
+}
+
+static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
+    if (s->float8_gather == PLAN_FLOAT8_GATHER_NO) {
+        return true;
+    }
+    bool shards = s->flavour == PLAN_FLAVOUR_FSDP2 && plan_strategy_shard_ranks(s) > 1;
+    const char *why = NULL;
+    if (s->float8 != PLAN_FLOAT8_TENSORWISE) {
+        why = "has one scale a weight, which each rank knows before its rows are cast; set "
+              "float8=tensorwise";
+    } else if (s->tensor > 1) {
+        why = "is planned of layers that no ranks share; set tensor=1";
+    } else if (!shards) {
+        why = "is FSDP2's, among ranks that shard; set flavour=fsdp2 and more ranks";
+    } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
+        why = "is planned of weights that are whole or sharded; set reshard_after_forward=yes";
+    } else if (s->offload == PLAN_OFFLOAD_PARAMS) {
+        why = "is planned of shards that the device keeps; set offload=none";
+    } else if (plan_strategy_model_dtype(s) != PLAN_FP32) {
+        why = "is planned of shards in fp32; set model_dtype=fp32";
+    } else if (s->deterministic == PLAN_DETERMINISTIC_YES) {
+        why = "is planned without deterministic algorithms; set deterministic=no";
+    } else if (s->pytorch == PLAN_PYTORCH_2_4) {
+        why = "is planned of PyTorch's later versions; set pytorch=2.13";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8_gather %s, or float8_gather=no",
+                    why);
+    }
+    return !why;
+}
+
+/* What a compiler makes of float8 layers is recorded of these. */
+static bool float8_is_known(const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    if (s->float8 == PLAN_FLOAT8_NONE) {
+        return true;
+    }
+    if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
+        why = "is planned of compiled blocks, where casts are joined with what is around them; set "
+              "kernels=compiled with compile=block";
+    } else if (plan_strategy_param_dtype(s) != PLAN_BF16 || s->autocast != PLAN_AUTOCAST_NONE) {
+        why = "is planned of layers that compute in bf16 otherwise; set param_dtype=bf16 (or "
+              "model_dtype=bf16) and autocast=none";
+    } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        why = "is planned of PyTorch's FSDP, DDP and one rank; set sharding=full, or none";
+    } else if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
+        why = "beside tensor is planned of FSDP2; set flavour=fsdp2 with fewer ranks to share a "
+              "layer, or tensor=1";
+    } else if (s->tensor > 1 &&
+               (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO)) {
+        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan with "
+              "sequence_parallel=yes";
+    } else if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
+        why = "by rows is planned of FSDP2, DDP and one rank, for what the compiler keeps of "
+              "FSDP1's views is not known; set flavour=fsdp2, or float8=tensorwise";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8 %s, or float8=none", why);
+    }
+    return !why;
+}
+
+/* FSDP1's own clipping of 1.13 returns nothing; it asks the host by itself whether to scale. */
+static bool reads_are_there(const PlanStrategy *s, GError **error) {
+    if (!plan_strategy_reads_norm(s)) {
+        return true;
+    }
+    if (s->clip == 0) {
+        return plan_strategy_refuse(
+            error, "host_reads=norm and both read what clipping returns, and nothing "
+                   "is clipped; set clip, or host_reads=loss or none");
+    }
+    return s->flavour != PLAN_FLAVOUR_FSDP1 || s->pytorch != PLAN_PYTORCH_1_13 ||
+           plan_strategy_refuse(error,
+                                "host_reads=norm and both read what clipping returns, and "
+                                "clip_grad_norm_ of FSDP1 in PyTorch 1.13 returns nothing; set "
+                                "host_reads=loss or none, or pytorch=2.0");
+}
+
+/* What is known of frozen parameters is recorded of these. */
+static bool freezes_as_known(const PlanStrategy *s, GError **error) {
+    if (s->freeze.choice == PLAN_FREEZE_NONE && !s->lora_rank) {
+        return true;
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return plan_strategy_refuse(
+            error, "what fused or compiled kernels keep of frozen parameters is not "
+                   "known; set kernels=eager, or lora_rank=0 and freeze=none");
+    }
+    if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        return plan_strategy_refuse(
+            error, "sharding=optimizer-only has one bucket for all of a unit; with "
+                   "frozen parameters set sharding=full, or none");
+    }
+    if (is_fsdp(s) && s->pytorch != PLAN_PYTORCH_CURRENT) {
+        return plan_strategy_refuse(error,
+                                    "frozen parameters are known of FSDP in current PyTorch; set "
+                                    "pytorch=current, or flavour=ddp");
+    }
+    return s->lora_dtype == PLAN_LORA_MODEL || !is_fsdp(s) || s->model_dtype == PLAN_FP32 ||
+           plan_strategy_refuse(
+               error, "lora_dtype=fp32 would gather a unit of two dtypes, which no plan of "
+                      "FSDP does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
+}
+
+static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
+    return strategy->flavour == PLAN_FLAVOUR_DDP || strategy->bucket_view == PLAN_NO ||
+           plan_strategy_refuse(error, "bucket_view is DDP's; set flavour=ddp, or bucket_view=no");
+}
+
+static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
+    bool sgd =
+        strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    if (strategy->weight_decay == -1) {
+        strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
+    }
+    if (strategy->optimizer_count == PLAN_COUNT_DEVICE &&
+        (sgd || strategy->optimizer_kernel != PLAN_KERNEL_LOOP ||
+         strategy->offload == PLAN_OFFLOAD_OPTIMIZER || strategy->offload == PLAN_OFFLOAD_PARAMS)) {
+        return plan_strategy_refuse(error,
+                                    "optimizer_count=device is for Adam's loop on the device; set "
+                                    "optimizer=adamw or adam and optimizer_kernel=loop, or "
+                                    "optimizer_count=host");
+    }
+    if (strategy->weight_decay < 0) {
+        return plan_strategy_refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
+    }
+    if (sgd && strategy->flavour == PLAN_FLAVOUR_FSDP2 &&
+        strategy->optimizer_kernel == PLAN_KERNEL_FUSED) {
+        return plan_strategy_refuse(error, "fused SGD has no rule for FSDP2's DTensors in PyTorch; "
+                                           "set optimizer_kernel=foreach or loop");
+    }
+    return true;
+}
+
+/* Gradients of another dtype than their parameters': that of compute, or unsharded of reduction. */
+static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
+    bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    PlanDtype low = plan_strategy_shard_ranks(s) > 1 ? plan_strategy_param_dtype(s)
+                                                     : plan_strategy_reduce_dtype(s);
+    if (s->keep_low_precision_grads == PLAN_NO || low == plan_strategy_model_dtype(s)) {
+        return true;
+    }
+    if (s->flavour != PLAN_FLAVOUR_FSDP1) {
+        return plan_strategy_refuse(
+            error, "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or no");
+    }
+    return (sgd && s->optimizer_kernel != PLAN_KERNEL_FUSED) ||
+           plan_strategy_refuse(
+               error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
+                      "the parameters', which PyTorch's Adam and fused kernels refuse; set "
+                      "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
+}
+
+static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
+    if (strategy->pytorch == PLAN_PYTORCH_1_13 && strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
+        (is_hybrid(strategy) || strategy->use_orig_params == PLAN_YES)) {
+        return plan_strategy_refuse(
+            error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
+                   "pytorch=2.0, or sharding=full and use_orig_params=no");
+    }
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch == PLAN_PYTORCH_CURRENT) {
+        return true;
+    }
+    if (plan_strategy_is_of_2_0(strategy)) {
+        return plan_strategy_refuse(
+            error, "flavour=fsdp2 came with PyTorch 2.4; set pytorch=2.4 or current, or "
+                   "flavour=fsdp1");
+    }
+    return (strategy->backward_prefetch == PLAN_PREFETCH_PRE &&
+            strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO) ||
+           plan_strategy_refuse(
+               error, "flavour=fsdp2 of PyTorch 2.4 takes no lists of what to prefetch; set "
+                      "backward_prefetch=pre and forward_prefetch=no, or pytorch=current");
+}
+
+/* What a compiler makes of deterministic algorithms was not recorded; older versions had no ordered
+ * flash kernel, and 2.0 and 1.13 filled nothing. */
+static bool determinism_is_known(const PlanStrategy *s, GError **error) {
+    if (s->deterministic == PLAN_DETERMINISTIC_NO) {
+        return true;
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return plan_strategy_refuse(
+            error, "deterministic is known of eager kernels alone; set kernels=eager, or "
+                   "deterministic=no");
+    }
+    if (plan_strategy_is_of_2_0(s)) {
+        return plan_strategy_refuse(
+            error, "deterministic is known from PyTorch 2.4 on; set pytorch=2.4 or "
+                   "current, or deterministic=no");
+    }
+    return s->flavour != PLAN_FLAVOUR_ZERO1 && s->offload == PLAN_OFFLOAD_NONE
+               ? true
+               : plan_strategy_refuse(
+                     error, "deterministic is known of PyTorch's DDP and FSDP, without offload; "
+                            "set sharding=full and offload=none, or deterministic=no");
+}
+
+static bool settle_flavour(PlanStrategy *strategy, GError **error) {
+    switch ((PlanFlavourId)strategy->flavour) {
+    case PLAN_FLAVOUR_AUTO:
+        strategy->flavour = strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ? PLAN_FLAVOUR_ZERO1
+                            : strategy->sharding != PLAN_SHARDING_NONE         ? PLAN_FLAVOUR_FSDP2
+                            : strategy->ranks > strategy->tensor               ? PLAN_FLAVOUR_DDP
+                                                                               : PLAN_FLAVOUR_PLAIN;
+        return true;
+    case PLAN_FLAVOUR_PLAIN:
+        if (strategy->ranks > strategy->tensor) {
+            return plan_strategy_refuse(
+                error, "flavour=plain has nothing that joins ranks; set ranks=1, or "
+                       "tensor as many as ranks, or flavour=ddp or fsdp2");
+        }
+        return strategy->sharding == PLAN_SHARDING_NONE ||
+               plan_strategy_refuse(error, "flavour=plain shards nothing; set sharding=none");
+    case PLAN_FLAVOUR_DDP:
+        return strategy->sharding == PLAN_SHARDING_NONE ||
+               plan_strategy_refuse(
+                   error, "flavour=ddp shards nothing; set sharding=none, or flavour=fsdp2");
+    case PLAN_FLAVOUR_FSDP1:
+        return strategy->sharding != PLAN_SHARDING_OPTIMIZER_ONLY ||
+               plan_strategy_refuse(error,
+                                    "flavour=fsdp1 shards gradients too; set sharding=grad-op, or "
+                                    "flavour=zero1");
+    case PLAN_FLAVOUR_ZERO1:
+        return strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ||
+               plan_strategy_refuse(error, "flavour=zero1 shards the optimizer alone; set "
+                                           "sharding=optimizer-only, or flavour=fsdp2");
+    case PLAN_FLAVOUR_FSDP2:
+        if (strategy->sharding == PLAN_SHARDING_OPTIMIZER_ONLY) {
+            return plan_strategy_refuse(
+                error, "flavour=fsdp2 shards gradients too; set sharding=grad-op, or "
+                       "flavour=zero1");
+        }
+        return strategy->sharding != PLAN_SHARDING_NONE ||
+               plan_strategy_refuse(error,
+                                    "flavour=fsdp2 shards; set sharding=full, grad-op, hybrid or "
+                                    "hybrid-grad-op, or flavour=ddp");
+    case PLAN_N_FLAVOURS:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
+    return settle_flavour(strategy, error) && plan_strategy_tensor_is_known(strategy, error) &&
+           versions_are_known(strategy, error) && settle_groups(strategy, error) &&
+           plan_strategy_context_is_known(strategy, error) &&
+           plan_strategy_pipeline_is_known(strategy, error) &&
+           plan_strategy_experts_are_known(strategy, error) && settle_reshard(strategy, error) &&
+           precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
+           scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
+           keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
+           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
+           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
+           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
+           compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
+           float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
+           determinism_is_known(strategy, error);
+}
