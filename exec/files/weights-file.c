@@ -9,8 +9,8 @@
 #include "exec/convert.h"
 #include "exec/error.h"
 #include "exec/files/weights.h"
-#include "plan/file.h"
-#include "plan/leftovers.h"
+#include "plan/files/file.h"
+#include "plan/files/leftovers.h"
 
 struct _ExecWeightsFile {
     const Plan *plan;

@@ -1,9 +1,9 @@
 /* plan/files/leftovers.h - what lies on the disk only while work goes on.
  *
  * It is removed if a signal ends the program meanwhile (Ctrl-C, a closed terminal or pipe, a polite
- * kill). From the first leftover on SIGINT, SIGTERM, SIGHUP and SIGPIPE are caught, but for those that the
- * program was told to ignore: what is noted is removed, and then the signal ends the program as it
- * would have.
+ * kill). From the first leftover on SIGINT, SIGTERM, SIGHUP and SIGPIPE are caught, but for those
+ * that the program was told to ignore: what is noted is removed, and then the signal ends the
+ * program as it would have.
  *
  * A child that was forked leaves alone what its parent noted.
  *
