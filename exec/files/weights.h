@@ -34,7 +34,7 @@ void exec_weights_get_buffer(const ExecWeights *weights, const char *name, gpoin
 typedef struct _ExecWeightsFile ExecWeightsFile;
 
 /* Writing: one rank makes the file under another name, which no other run takes, and tells it to
- * the others, who join; all put what they hold; the one gives it its name (plan/file.h). */
+ * the others, who join; all put what they hold; the one gives it its name (plan/files/file.h). */
 ExecWeightsFile *exec_weights_make(const char *path, const Plan *plan, GError **error);
 const char *exec_weights_aside(const ExecWeightsFile *file); /* the other name */
 ExecWeightsFile *exec_weights_join(const char *aside, const Plan *plan, GError **error);
