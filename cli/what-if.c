@@ -4,6 +4,7 @@
 
 #include "cli/cluster.h"
 #include "cli/plan-source.h"
+#include "sim/predict.h"
 
 /* Of a key that is the network's, not the strategy's: "network.loss". */
 static const char OF_NETWORK[] = "network.";

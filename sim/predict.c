@@ -122,36 +122,7 @@ static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *pr
     trace_set_oom(trace, &oom);
 }
 
-/* ---- a prediction --------------------------------------------------------------------------- */
-
-static uint64_t left_beside(uint64_t shared_bytes, const ModelCluster *cluster) {
-    uint64_t left = model_cluster_allocator_bytes(cluster);
-    return left > shared_bytes ? left - shared_bytes : 0;
-}
-
-uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster) {
-    return left_beside(plan_workspace_bytes(&plan->roles[0]), cluster);
-}
-
-static SimPrediction *prediction_new(const Plan *plan, const ModelCluster *cluster,
-                                     uint32_t steps) {
-    SimPrediction *prediction = g_new0(SimPrediction, 1);
-    prediction->fits = true;
-    prediction->memory_bytes = cluster->device_memory_bytes;
-    uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
-    prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes + shared;
-    prediction->allocator_bytes = left_beside(shared, cluster);
-    prediction->workspace_bytes = model_cluster_workspace_bytes(cluster);
-    prediction->unsupported_on = cluster->model;
-    prediction->n_steps = prediction->n_played = steps;
-    prediction->n_steady = steps > 2 ? steps - 2 : steps;
-    prediction->step_ns = g_new0(SimTime, steps);
-    prediction->n_lanes = plan->n_lanes;
-    prediction->lane_busy_ns = g_new0(SimTime, plan->n_lanes);
-    prediction->n_units = plan->n_units;
-    prediction->peak.by_unit = g_new0(uint64_t, (gsize)plan->n_units + 1);
-    return prediction;
-}
+/* ---- the play ------------------------------------------------------------------------------- */
 
 typedef bool Play(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                   SimPrediction *prediction, Trace *trace, GError **error);
@@ -162,7 +133,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     g_assert(options->rank < plan->world);
     g_assert(!plan->for_one || (!options->every_rank && options->rank == 0));
     g_assert(plan->roles[0].n_folded == 0 || trace == NULL);
-    g_autoptr(SimPrediction) prediction = prediction_new(plan, cluster, options->steps);
+    g_autoptr(SimPrediction) prediction = sim_prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;
     if (!own.allocator) {
@@ -190,40 +161,4 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
         describe_oom(trace, plan, prediction);
     }
     return done ? g_steal_pointer(&prediction) : NULL;
-}
-
-SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share) {
-    SimTime ns = 0;
-    for (unsigned other = 0; prediction->shares_ns[share] > 0 && other < SIM_N_SHARES; other++) {
-        bool is_same = prediction->shares_ns[other] > 0 &&
-                       g_str_equal(prediction->share_names[other], prediction->share_names[share]);
-        if (is_same && other < share) {
-            return 0;
-        }
-        ns += is_same ? prediction->shares_ns[other] : 0;
-    }
-    return ns;
-}
-
-unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from) {
-    unsigned largest = from;
-    SimTime most = 0;
-    for (unsigned share = from; share < SIM_N_SHARES; share++) {
-        SimTime ns = sim_prediction_share_ns(prediction, share);
-        if (ns > most) {
-            largest = share;
-            most = ns;
-        }
-    }
-    return largest;
-}
-
-void sim_prediction_free(SimPrediction *prediction) {
-    if (prediction) {
-        g_free(prediction->step_ns);
-        g_free(prediction->lane_busy_ns);
-        g_free(prediction->peak.by_unit);
-        g_free(prediction->ranks);
-        g_free(prediction);
-    }
 }

@@ -15,7 +15,8 @@
  */
 #pragma once
 
-#include "sim/predict.h"
+#include "sim/prediction.h"
+#include "trace/trace.h"
 
 typedef struct {
     SimOptions options; /* troubles are the array's below */

@@ -13,7 +13,8 @@
  */
 #pragma once
 
-#include "sim/predict.h"
+#include "sim/prediction.h"
+#include "trace/trace.h"
 
 /* Fills in the prediction (and trace, unless NULL) as sim_predict() says. */
 bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,

@@ -7,7 +7,8 @@
  */
 #pragma once
 
-#include "sim/predict.h"
+#include "sim/prediction.h"
+#include "trace/trace.h"
 
 /* Fills in the prediction (and trace, unless NULL) as sim_predict() says: with the memory that
  * there is and, where that does not do, with no limit once more, for peak and times. */

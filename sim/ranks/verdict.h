@@ -6,7 +6,7 @@
 #pragma once
 
 #include "sim/device/device.h"
-#include "sim/predict.h"
+#include "sim/prediction.h"
 #include "sim/work.h"
 
 void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevice *device);

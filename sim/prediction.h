@@ -1,0 +1,152 @@
+/* sim/prediction.h - what may be asked of a play, and what it answers.
+ *
+ * Times are per step and means over the steady steps, unless said otherwise; "steady" are the steps
+ * after the first two, or all of a play that has no more than two.
+ *
+ * Owns: the result's arrays; its strings are the plan's. Threads: one a play.
+ */
+#pragma once
+
+#include "memory/answers.h"
+#include "memory/options.h"
+#include "models/cluster.h"
+#include "plan/plan.h"
+#include "sim/device/account.h"
+#include "sim/error.h"
+#include "sim/jitter.h"
+#include "sim/time.h"
+
+/* Something that some ranks have worse, or better, than their kind of node. */
+typedef enum {
+    SIM_TROUBLE_SLOW,   /* kernels take `factor` times as long */
+    SIM_TROUBLE_NVLINK, /* the links within the node carry `factor` times as much */
+    SIM_TROUBLE_NIC     /* the NIC does */
+} SimTroubleKind;
+
+typedef struct {
+    SimTroubleKind kind;
+    uint32_t first_rank, last_rank; /* both included */
+    double factor;                  /* within these bounds: */
+} SimTrouble;
+
+#define SIM_LEAST_SLOWDOWN 1e-3
+#define SIM_LEAST_SHARE    1e-6 /* of what a link carries */
+#define SIM_MOST_FACTOR    1e3
+#define SIM_MOST_PERCENT   1000 /* of a jitter */
+
+typedef struct {
+    uint32_t steps;                 /* 1 to SIM_MOST_STEPS */
+    bool no_sharing;                /* ops beside each other run as fast as alone */
+    bool arena;                     /* a static layout instead of the caching allocator */
+    const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
+    MemoryAnswers *answers; /* NULL; representative play: gets what the traced one's allocator was
+                               told */
+    uint32_t rank;          /* representative play: the one that stands for all */
+    bool fit_only;          /* what does not fit is not played again without a limit: its
+                             * prediction says where it ran out of memory, no more */
+
+    bool memory_of_first; /* of several that are played, whose memory is shown: the first's, not
+                           * the fullest's */
+    bool every_rank;      /* and for it: */
+    SimJitter jitter;
+    const SimTrouble *troubles;
+    uint32_t n_troubles;
+    const bool *traced; /* by rank: rows go to the trace; NULL: of all */
+    bool reversed;      /* of ranks that can go on the last first: changes nothing, and is tested */
+    void (*progress)(gpointer self, double share); /* NULL: none; share of the play that is done */
+    gpointer progress_self;
+} SimOptions;
+
+#define SIM_DEFAULT_STEPS 4
+#define SIM_MOST_STEPS    10000
+#define SIM_MOST_RANKS    32768 /* played each: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) a rank */
+
+/* A moment in a play, and the memory then. */
+typedef struct {
+    int32_t step; /* -1: construction */
+    PlanSection section;
+    uint32_t index; /* of the instruction within the section */
+    PlanPhase phase;
+    uint32_t unit;   /* PLAN_NONE when none */
+    SimTime host_ns; /* since the first step began */
+    uint64_t allocated_bytes, active_bytes, reserved_bytes;
+} SimMoment;
+
+typedef struct {
+    SimMoment at;
+    uint64_t by_sub[PLAN_N_SUBCATEGORIES]; /* rounded as the allocator rounds; sums to allocated */
+    uint64_t *by_unit;                     /* n_units + 1; the last is what serves no unit */
+} SimPeak;
+
+typedef struct {
+    uint32_t rank; /* the first in time whose allocation failed; of several the lowest */
+    SimMoment at;
+    const char *buffer; /* whose allocation failed */
+    uint64_t bytes;
+    PlanSubcategory sub;
+    uint64_t by_sub[PLAN_N_SUBCATEGORIES]; /* who held what */
+} SimOom;
+
+/* How a rank fared in every-rank play; times are means of a steady step. */
+typedef struct {
+    const char *node_kind; /* the cluster's */
+    SimTime step_ns;       /* between its own ends of steps */
+    SimTime compute_ns;    /* its compute lane works */
+    SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
+    SimTime lost_ns;       /* of that, what they waited for the last, each at most as long */
+    SimTime waited_ns;     /* what they waited, exposed or hidden */
+    SimTime held_ns;       /* it came later than the second last, where it was the last */
+    double n_last;         /* collectives to which it came last, a step */
+    uint64_t peak_reserved_bytes, alloc_retries; /* the latter over the whole play */
+} SimRankBook;
+
+typedef struct {
+    bool fits;
+    SimOom oom; /* when it does not fit */
+    /* Set when the device cannot compute in a dtype the plan uses: its name. No time is
+     * predicted. */
+    const char *unsupported_dtype;
+    const char *unsupported_on; /* that device's model */
+
+    /* Of memory_rank, or of oom.rank when it does not fit; the last is the difference. */
+    uint64_t memory_bytes, outside_allocator_bytes, allocator_bytes;
+    uint64_t workspace_bytes; /* PyTorch's products hold them too; in none of the peaks */
+    SimPeak peak; /* of allocated, memory_rank's as the three lines below; without limit if !fits */
+    uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
+    uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
+
+    uint32_t n_steps, n_steady;
+    uint32_t n_played;      /* steps, the last perhaps in part; the others repeat it */
+    uint32_t n_passed_over; /* of those steps: passes that repeat another */
+    SimTime *step_ns;       /* each step's */
+    SimTime median_step_ns, least_step_ns, most_step_ns; /* of the steady ones */
+    SimTime compute_ns;                                  /* the compute lane's busy time */
+    SimTime host_ns;                                     /* the host's busy time */
+    SimTime host_blocked_ns;                             /* waiting for the device */
+    SimTime *lane_busy_ns;                               /* n_lanes */
+    SimTime shares_ns[SIM_N_SHARES];                     /* sum to the step */
+    SimCollectiveSum collectives[PLAN_N_OP_KINDS];
+    const char *bound_by;                  /* the largest share, in words */
+    const char *share_names[SIM_N_SHARES]; /* NULL: nothing can be there */
+    double flops; /* of matrix products and attention, recomputed ones left out; a rank's, a step */
+    double mfu;   /* time those would take at peak, over the median step */
+    uint32_t n_lanes, n_units;
+
+    SimRankBook *ranks;   /* every-rank play: n_ranks */
+    uint32_t n_ranks;     /* 0: one rank stood for all */
+    uint32_t memory_rank; /* whose memory is shown: the fullest by what it has, unless asked */
+    uint32_t time_rank;   /* whose times are shown */
+} SimPrediction;
+
+/* What there is for the allocator: the cluster's, less what ranks share of their memory. */
+uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
+
+/* Of a play of so many steps, before it begins. */
+SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps);
+void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
+/* Of all shares that have this one's name, as axes have that go over the same links: told of the
+ * first of them, and 0 of the others. */
+SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share);
+/* By that the largest of the shares from FROM on; of equals the first. */
+unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)
