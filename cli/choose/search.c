@@ -503,6 +503,25 @@ static bool is_not_for_stages(const Search *search, const Misfit *place, char **
             (search->took_sync && g_str_equal(sync, "every")));
 }
 
+static const char NO_SCHEDULE[] = "pipeline_schedule interleaved-1f1b and looped-bfs are of "
+                                  "pipeline_stages above 1, others of 1; "
+                                  "give a knob values that go together";
+
+/* Of knobs of schedules and of stages a rank, what does not go together; without stages, all but
+ * the defaults. */
+static bool is_no_schedule(const Search *search, char **values) {
+    if (find_knob(search, "pipeline_schedule") == NULL &&
+        find_knob(search, "pipeline_stages") == NULL) {
+        return false;
+    }
+    g_autofree char *schedule = value_of(search, values, "pipeline_schedule");
+    bool of_several =
+        g_str_equal(schedule, "interleaved-1f1b") || g_str_equal(schedule, "looped-bfs");
+    bool has_several = number_of(search, values, "pipeline_stages") > 1;
+    return of_several != has_several || (number_of(search, values, "pipeline") == 1 &&
+                                         (has_several || !g_str_equal(schedule, "1f1b")));
+}
+
 static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t ranks) {
     search->chosen->n_refused += search->ranks_given;
     if (search->ranks_given && search->chosen->refusal == NULL) {
@@ -520,7 +539,7 @@ static bool is_worth(Search *search, const ModelCluster *cluster, char **values)
     Misfit place = place_of(search, cluster, values);
     bool has_place = place.ranks <= model_cluster_ranks(cluster);
     bool worth = has_place && !is_full_again(search, &place, values) &&
-                 !is_not_for_stages(search, &place, values);
+                 !is_not_for_stages(search, &place, values) && !is_no_schedule(search, values);
     if (!has_place) {
         note_no_place(search, cluster, place.ranks);
     }
@@ -609,6 +628,10 @@ CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress,
         if (!try_machine(&search, asked->clusters->pdata[i], error)) {
             return NULL;
         }
+    }
+    if (chosen->n_predicted + chosen->n_refused == 0 &&
+        (find_knob(&search, "pipeline_schedule") || find_knob(&search, "pipeline_stages"))) {
+        chosen->refusal = g_strdup(NO_SCHEDULE);
     }
     rank(chosen);
     return g_steal_pointer(&chosen);

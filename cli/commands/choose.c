@@ -30,8 +30,10 @@ static const CliCommand command = {
         "and --knob ranks it tries one node's GPUs, then twice as many, as far as the cluster "
         "goes.\n"
         "Experts it tries gathered by each GPU, and shared by eight; layers, sequences and stages "
-        "where a knob\n"
-        "says so.",
+        "where a\n"
+        "knob says so. Of pipeline_schedule and pipeline_stages it tries what goes together. What "
+        "does not\n"
+        "fit is not tried with larger batches, less sharding or less recomputation.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"
@@ -40,7 +42,8 @@ static const CliCommand command = {
         "  foreshard choose llama3-70b --cluster dgx-h100:64 --knob ranks=64,128,256,512 \\\n"
         "      --global-batch 512 --knob checkpointing=full,selective-op\n"
         "  foreshard choose llama3-405b -n 512 --cluster dgx-h100:64 --seq 8192 \\\n"
-        "      --global-batch 512 --knob tensor=1,8 --knob pipeline=1,4,8\n"
+        "      --global-batch 512 --knob tensor=1,8 --knob pipeline=1,4,8 \\\n"
+        "      --knob pipeline_schedule=1f1b,interleaved-1f1b --knob pipeline_stages=1,2\n"
         "  foreshard choose llama3-70b -n 32 --cluster h200-p5e --spare 5\n"
         "\n"
         "Exit status: 0 chosen, or nothing fits, which is said; 1 FILE cannot be written; 2 the "

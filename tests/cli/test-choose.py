@@ -38,6 +38,8 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '--global-batch', '8', '--accumulate', '2'],
      'leave --accumulate away'),
     (['llama-toy', '--cluster', 'a100-node', '--knob', 'pipeline=1,2'], 'give --global-batch N'),
+    (['llama-toy', '--cluster', 'a100-node', '--global-batch', '32', '--pipeline', '2', '--knob',
+      'pipeline_schedule=interleaved-1f1b,looped-bfs'], 'values that go together'),
     (['llama-toy', '--cluster', 'a100-node', '--pipeline', '2', '--accumulate', '4'],
      'instead of --accumulate'),
     (['gpt-toy', '--cluster', 'a100-node', '-n', '16'], 'has place for 8 GPUs, not 16'),
@@ -202,6 +204,18 @@ def check_stages(run):
     return said
 
 
+def check_schedules(run):
+    """Of schedules and stages a rank those are tried that go together, and the others not refused."""
+    words = ['llama-toy', '-n', '4', '--cluster', 'a100-roce', '--network-key', 'layers=8', '--global-batch', '32']
+    chosen = run.json('choose', *words, '--knob', 'pipeline=1,2', '--knob',
+                      'pipeline_schedule=1f1b,interleaved-1f1b', '--knob', 'pipeline_stages=1,2', '--top', '99')
+    keys = ('pipeline', 'pipeline_schedule', 'pipeline_stages')
+    tried = sorted({tuple(row['settings'][key] for key in keys) for row in chosen['choices']})
+    wanted = [('1', '1f1b', '1'), ('2', '1f1b', '1'), ('2', 'interleaved-1f1b', '2')]
+    return ['tried %s' % tried] * (tried != wanted) + \
+        ['%d refused: %s' % (chosen['n_refused'], chosen)] * (chosen['n_refused'] > 0)
+
+
 def check_nothing_fits(run):
     status, out, _ = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
     chosen = run.json('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
@@ -361,6 +375,7 @@ def main(program, source):
         tap.case('a global batch', check_global_batch(run))
         tap.case('a global batch of ranks that share', check_shared_batch(run))
         tap.case('stages', check_stages(run))
+        tap.case('schedules', check_schedules(run))
         tap.case('nothing fits', check_nothing_fits(run))
         tap.case('ranks that share, to fit', check_sharers(run))
         tap.case('memory kept free', check_spare(run))
