@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -104,9 +105,15 @@ static int show_help(const char *name) {
     return run_command(2, words);
 }
 
+/* Writing then fails, and that is told. Not SIG_IGN, which programs that are started inherit. */
+static void files_may_not_grow(int sig) {
+    (void)sig;
+}
+
 int main(int argc, char **argv) {
     cli_heap_in_large_pages();
     setlocale(LC_CTYPE, "");
+    signal(SIGXFSZ, files_may_not_grow);
     g_set_prgname("foreshard");
     atexit(check_output);
     if (argc < 2) {

@@ -224,6 +224,10 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     ModelConfig c = {.file_name = file_name, .ini = ini, .error = error};
     if (!json_parser_load_from_data(parser, json, (gssize)length, &cause)) {
         const char *what = strstr(cause->message, "<data>:");
+        if (!g_utf8_validate_len(json, length, NULL)) {
+            model_config_refuse(&c, "not JSON: not text in UTF-8; save it as such");
+            return NULL;
+        }
         g_autofree char *trimmed = g_strchomp(g_strndup(json, length));
         if (!g_str_has_suffix(trimmed, "}")) {
             model_config_refuse(&c, "not JSON: it is cut short, for it does not end with }");

@@ -126,7 +126,8 @@ PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GE
     if (is_another_kind(ini, copy, error)) {
         return NULL;
     }
-    g_auto(GStrv) lines = g_strsplit(copy, "\n", -1);
+    const char *mark = "\xEF\xBB\xBF"; /* that editors on Windows put before UTF-8 (U+FEFF) */
+    g_auto(GStrv) lines = g_strsplit(copy + (g_str_has_prefix(copy, mark) ? 3 : 0), "\n", -1);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     GArray *entries = g_array_new(FALSE, FALSE, sizeof(PlanIniEntry));
     const char *section = "";

@@ -400,6 +400,22 @@ static void append_wrap(const PlanStrategy *strategy, GString *title) {
     append_variant(&strategy->wrap, choices[strategy->wrap.choice], title);
 }
 
+/* What pictures of a class are held side by side for. */
+static void append_bargains(const PlanStrategy *strategy, GString *title) {
+    static const char *const offloads[] = {"", ", activations offloaded", ", optimizer offloaded",
+                                           ", parameters offloaded"};
+    if (strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE) {
+        g_string_append(title, ", checkpointed");
+    }
+    g_string_append(title, offloads[strategy->offload]);
+    if (strategy->flavour >= PLAN_FLAVOUR_FSDP1 &&
+        strategy->backward_prefetch != PLAN_PREFETCH_PRE) {
+        g_string_append(title, strategy->backward_prefetch == PLAN_PREFETCH_NONE
+                                   ? ", no prefetch in backward"
+                                   : ", late prefetch in backward");
+    }
+}
+
 char *plan_strategy_title(const PlanStrategy *strategy) {
     static const char *const flavours[PLAN_N_FLAVOURS] = {
         "auto", "one rank", "DDP", "FSDP1", "FSDP2", "optimizer sharded (ZeRO-1)"};
@@ -421,9 +437,7 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->freeze.choice != PLAN_FREEZE_NONE) {
         g_string_append(title, ", partly frozen");
     }
-    if (strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE) {
-        g_string_append(title, ", checkpointed");
-    }
+    append_bargains(strategy, title);
     if (strategy->tensor > 1) {
         g_string_append_printf(title, ", tensor %" G_GUINT64_FORMAT, strategy->tensor);
     }

@@ -17,6 +17,7 @@ typedef struct {
     char *line;   /* the current line, NUL-terminated in place; NULL at the end */
     char *cursor; /* next word of the line */
     unsigned number;
+    bool unended; /* the current line is the last, and has no end */
     Plan *plan;
     PlanRole *role;
     GHashTable *texts; /* of the plan, each held once */

@@ -9,8 +9,8 @@ bool plan_reader_fail(PlanReader *r, const char *format, ...) {
     va_start(args, format);
     g_autofree char *message = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(r->error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s:%u: %s", r->file_name, r->number,
-                message);
+    g_set_error(r->error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s:%u: %s%s", r->file_name, r->number,
+                message, r->unended ? " (the file ends in this line: it is cut short)" : "");
     return false;
 }
 
@@ -27,6 +27,7 @@ void plan_reader_next_line(PlanReader *r) {
         r->rest = end + 1;
     } else {
         r->rest += strlen(r->rest);
+        r->unended = true;
     }
 }
 

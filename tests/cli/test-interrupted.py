@@ -3,6 +3,7 @@
 Argument: the path of foreshard. gnuplot and the ranks are stand-ins that say that they have begun,
 and then sleep."""
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,9 @@ COMMANDS = [
     'rehearse gpt-toy -n 2 --rank 0 --cluster a100-node --trace out.trace',
     'calibrate -n 1 -o out.ini',
 ]
+FILES = ['predict gpt-toy -n 2 --cluster a100-node --trace out.trace', 'plan gpt-toy -n 2 -o out.plan',
+         'report some.trace -o out.html', 'export --chrome some.trace -o out.json']
+SMALL = 4096  # bytes that a file may have, less than any of these outputs
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
@@ -62,6 +66,18 @@ def interrupted(folder, words, sig):
     return None if now == before else 'the folder now holds %s' % now
 
 
+def limited(folder, words):
+    """What is wrong where no file may grow (ulimit -f), which a signal tells; None if nothing is."""
+    work = os.path.join(folder, 'work')
+    before = sorted(os.listdir(work))
+    result = subprocess.run([PROGRAM, *words.split()], cwd=work, capture_output=True, text=True, check=False,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL)))
+    if result.returncode != 1 or 'File too large' not in result.stderr:
+        return '%d %s' % (result.returncode, result.stderr.strip())
+    now = sorted(os.listdir(work))
+    return None if now == before else 'the folder now holds %s' % now
+
+
 def main():
     folder = tempfile.mkdtemp(prefix='foreshard-test-')
     for name in ('work', 'tmp'):
@@ -87,6 +103,12 @@ def main():
         print('%s %d - %s without a temporary folder' % ('ok' if good else 'not ok', n, words))
         if not good:
             print('# %d %s' % (result.returncode, result.stderr.strip()))
+    for words in FILES:
+        n += 1
+        wrong = limited(folder, words)
+        print('%s %d - %s where files may not grow' % ('not ok' if wrong else 'ok', n, words))
+        if wrong:
+            print('# ' + wrong)
     print('1..%d' % n)
     shutil.rmtree(folder)
 

@@ -580,6 +580,7 @@ static void bad_configs(void) {
          "a Phi-3 with a partial_rotary_factor other than 1 is not known"},
         {LLAMA(2, 64, 4, 160, LLAMA_2 ", \"hidden_act\": 1"),
          "the field 'hidden_act' must be a text"},
+        {"\xff\xfe{", "not text in UTF-8; save it as such"}, /* UTF-16 */
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
@@ -590,6 +591,8 @@ static void bad_configs(void) {
     }
 }
 
+#define MARK "\xEF\xBB\xBF" /* that editors on Windows put before UTF-8 */
+
 /* A file's keys may be changed as it is read: in their lines, or behind the last. */
 static void changed_keys(void) {
     static const struct {
@@ -599,6 +602,8 @@ static void changed_keys(void) {
          "# one\n[network]\nfamily = mlp\nseq = 8\nlayers = 2\nwidth = 8"},
         {"n.ini", "[network]\nfamily = mlp\nlayers = 2\nwidth = 8",
          "[network]\nfamily = mlp\nlayers = 2\nwidth = 8\nseq = 8\n"},
+        {"n.ini", MARK "[network]\nfamily = mlp\nseq = 4\nlayers = 2\nwidth = 8",
+         MARK "[network]\nfamily = mlp\nseq = 8\nlayers = 2\nwidth = 8"},
         {"config.json", GPT2(2, 8, 2), NULL},
     };
     const char *const changes[] = {"seq=8", NULL}, *const wrong[] = {"seq=x", NULL};

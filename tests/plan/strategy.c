@@ -24,6 +24,24 @@ static void text_reads_back(void) {
     g_assert_cmpstr(text, ==, again);
 }
 
+/* Two pictures side by side say in what they differ. */
+static void titles_tell_bargains(void) {
+    static const char *const cases[][3] = {
+        {"backward_prefetch", "none", "FSDP2, unit a block, no prefetch in backward, 8 ranks"},
+        {"backward_prefetch", "pre", "FSDP2, unit a block, 8 ranks"},
+        {"offload", "optimizer", "FSDP2, unit a block, optimizer offloaded, 8 ranks"},
+        {"offload", "params", "FSDP2, unit a block, parameters offloaded, 8 ranks"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        PlanStrategy s;
+        plan_strategy_init(&s);
+        g_assert_true(plan_strategy_set(&s, "ranks", "8", NULL));
+        g_assert_true(plan_strategy_set(&s, cases[i][0], cases[i][1], NULL));
+        g_assert_true(plan_strategy_settle(&s, NULL));
+        g_autofree char *title = plan_strategy_title(&s);
+        g_assert_true(g_str_has_prefix(title, cases[i][2]));
+    }
+}
+
 /* Each key's value is one that the key takes, and the same again. */
 static void values_read_back(void) {
     static const char *const set[][2] = {{"wrap", "every=3"},
@@ -544,6 +562,7 @@ static void adapters_that_are_units(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/strategy/text reads back", text_reads_back);
+    g_test_add_func("/plan/strategy/titles tell bargains", titles_tell_bargains);
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/versions set defaults", versions);

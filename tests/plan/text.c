@@ -94,6 +94,8 @@ static void cut_short(void) {
     for (gsize length = 0; length + 1 < text->len; length += 1 + length / 40) {
         g_autofree char *message = read_error(text->str, length);
         g_assert_nonnull(message);
+        g_test_message("%s", message);
+        g_assert_nonnull(strstr(message, "cut short"));
     }
 }
 
