@@ -247,7 +247,7 @@ static const struct {
     const char *table;
     unsigned lines[3];
     double median, p90;
-} missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.067, 0.15},
+} missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.065, 0.15},
               {"train_fresh_seventh.csv", {8, 9, 10}, 0.06, 0.19}};
 
 /* Their memory is off by more than the others' together: held to what is reached. */
