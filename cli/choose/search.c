@@ -1,13 +1,8 @@
 /* cli/choose/search.c - the settings that are tried: see choose.h. */
-#include <math.h>
-#include <string.h>
-
 #include "cli/choose/private.h"
 #include "cli/data-dir.h"
-#include "cli/diagnose/diagnose.h"
 #include "cli/knob.h"
 #include "cli/progress.h"
-#include "cli/ways-to-fit.h"
 #include "models/traced/traced.h"
 #include "plan/plan.h"
 
