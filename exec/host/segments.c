@@ -22,13 +22,21 @@ static bool segment_new(gpointer self, uint64_t bytes, gpointer *ret_handle) {
     return true;
 }
 
+/* Whether pages can go that were waited for. When a lane fails every wait ends at once, while other
+ * lanes are still at work: then pages stay until the process ends, which is about to say why. */
+static bool may_go(const ExecSegments *segments) {
+    return !segments->lanes || !exec_lanes_failed(segments->lanes);
+}
+
 static void segment_free(gpointer self, gpointer handle, uint64_t bytes) {
     ExecSegments *segments = self;
     /* cudaFree waits for the device; so must this, or a lane would write to unmapped pages. */
     if (segments->lanes) { /* at the end the lanes have gone before */
         exec_lanes_drain(segments->lanes);
     }
-    munmap(handle, bytes);
+    if (may_go(segments)) {
+        munmap(handle, bytes);
+    }
     segments->mapped_bytes -= bytes;
 }
 
@@ -40,7 +48,9 @@ static bool address_new(gpointer self, uint64_t bytes, gpointer *ret_handle) {
 }
 
 static void address_free(gpointer self, gpointer handle, uint64_t bytes) {
-    munmap(handle, bytes);
+    if (may_go(self)) {
+        munmap(handle, bytes);
+    }
 }
 
 static bool map(gpointer self, gpointer handle, uint64_t offset, uint64_t page_bytes,
@@ -58,9 +68,12 @@ static bool map(gpointer self, gpointer handle, uint64_t offset, uint64_t page_b
 
 static void unmap(gpointer self, gpointer handle, uint64_t offset, uint64_t page_bytes,
                   uint64_t n_pages) {
-    mmap((char *)handle + offset, page_bytes * n_pages, PROT_NONE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    ((ExecSegments *)self)->mapped_bytes -= page_bytes * n_pages;
+    ExecSegments *segments = self;
+    if (may_go(segments)) {
+        mmap((char *)handle + offset, page_bytes * n_pages, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
+    segments->mapped_bytes -= page_bytes * n_pages;
 }
 
 static MemoryEvent event_of(ExecMoment moment) {

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "exec/host/segments.h"
 #include "exec/watch/patience.h"
 
 typedef struct {
@@ -109,6 +110,63 @@ typedef struct {
     gulong sleep_us;
 } Turn;
 
+/* Work that still runs when another lane fails finds its memory where it was. */
+typedef struct {
+    gint has_begun;
+    GMutex mutex; /* held until the memory has been given back */
+    volatile char *memory;
+} Writer;
+
+static bool write_late(gpointer data, GError **error) {
+    Writer *writer = data;
+    g_atomic_int_set(&writer->has_begun, 1);
+    g_mutex_lock(&writer->mutex);
+    writer->memory[0] = 1;
+    g_mutex_unlock(&writer->mutex);
+    return true;
+}
+
+static void memory_outlives_a_failure(gconstpointer expandable) {
+    enum {
+        PAGE = 1 << 21 /* bytes */
+    };
+    const MemorySource *source = &exec_segments_source;
+    Diary diary;
+    Writer writer = {0};
+    gpointer handle;
+    begin(&diary);
+    ExecLanes *lanes = exec_lanes_new(2);
+    ExecSegments segments = {.lanes = lanes, .limit_bytes = 8 * PAGE};
+    if (expandable) {
+        g_assert_true(source->address_new(&segments, 4 * PAGE, &handle));
+        g_assert_true(source->map(&segments, handle, 0, PAGE, 1));
+    } else {
+        g_assert_true(source->segment_new(&segments, PAGE, &handle));
+    }
+    writer.memory = handle;
+    g_mutex_init(&writer.mutex);
+    g_mutex_lock(&writer.mutex);
+    exec_lanes_give(lanes, 0, write_late, &writer, NULL);
+    while (!g_atomic_int_get(&writer.has_begun)) {
+        g_usleep(100);
+    }
+    give(lanes, 1, &diary, 'a', 0, true);
+    g_assert_false(exec_lanes_host_wait(lanes, exec_lanes_moment(lanes, 1)));
+    if (expandable) {
+        source->stream_sync(&segments, 0);
+        source->unmap(&segments, handle, 0, PAGE, 1);
+        source->address_free(&segments, handle, 4 * PAGE);
+    } else {
+        source->segment_free(&segments, handle, PAGE);
+    }
+    g_assert_cmpuint(segments.mapped_bytes, ==, 0);
+    g_mutex_unlock(&writer.mutex);
+    exec_lanes_free(lanes);
+    g_assert_cmpint(writer.memory[0], ==, 1);
+    g_mutex_clear(&writer.mutex);
+    end(&diary);
+}
+
 static bool take_turn(gpointer data, GError **error) {
     Turn *turn = data;
     g_usleep(turn->sleep_us);
@@ -189,6 +247,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/lanes/work runs in order", in_order);
     g_test_add_func("/exec/lanes/lanes wait for moments", waits);
     g_test_add_func("/exec/lanes/an error stops all", an_error_stops_all);
+    g_test_add_data_func("/exec/lanes/memory outlives a failure", NULL, memory_outlives_a_failure);
+    g_test_add_data_func("/exec/lanes/memory outlives a failure, expandable", "yes",
+                         memory_outlives_a_failure);
     g_test_add_func("/exec/lanes/turns are the host's", turns_are_the_hosts);
     g_test_add_func("/exec/lanes/only those wake whose wait is over",
                     only_those_wake_whose_wait_is_over);
