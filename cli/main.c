@@ -114,6 +114,7 @@ int main(int argc, char **argv) {
     cli_heap_in_large_pages();
     setlocale(LC_CTYPE, "");
     signal(SIGXFSZ, files_may_not_grow);
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it, as it is inherited, hears of no child's end */
     g_set_prgname("foreshard");
     atexit(check_output);
     if (argc < 2) {

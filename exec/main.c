@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,6 +403,7 @@ int main(int argc, char **argv) {
     g_auto(ExecArguments) options = EXEC_ARGUMENTS_DEFAULT;
     g_autoptr(GError) error = NULL;
     Run run = {.options = &options, .about = "the device is opened, the ranks find each other"};
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it, as it is inherited, hears of no child's end */
     exec_patience_mind();
     if (!exec_arguments_read(&argc, &argv, &options, &error) || /* --help needs no MPI */
         !(run.device = find_device(options.device, &error))) {

@@ -239,6 +239,32 @@ static void options_are_refused(void) {
     g_assert_false(g_file_test("-", G_FILE_TEST_EXISTS));
 }
 
+static void ignore_children(gpointer self) {
+    signal(SIGCHLD, SIG_IGN);
+    alarm(30); /* s: one that hangs is killed, which is no exit */
+}
+
+/* A program inherits what its parent ignores. Ranks that it forks, or that a warden does, are heard
+ * of all the same when they end. */
+static void a_parent_that_ignores_children_does_not_matter(void) {
+    for (unsigned ranks = 1; ranks <= 2; ranks++) {
+        g_autofree char *words = g_strdup_printf("-n %u", ranks);
+        g_autofree char *wanted = g_strdup_printf("--local-ranks=%u", ranks);
+        const char *argv[] = {exec, plan_path, "--steps=2", ranks > 1 ? wanted : NULL, NULL};
+        g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+            G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+        g_autoptr(GError) error = NULL;
+        plan(words);
+        g_subprocess_launcher_set_child_setup(launcher, ignore_children, NULL, NULL);
+        GSubprocess *process = g_subprocess_launcher_spawnv(launcher, argv, &error);
+        g_assert_no_error(error);
+        TestRun run = test_run_finish(process);
+        g_assert_cmpint(run.status, ==, 0);
+        g_assert_nonnull(strstr(run.out, "step 1 "));
+        test_run_clear(&run);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 3);
@@ -254,6 +280,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
     g_test_add_func("/exec/local/what all find is said once", what_all_find_is_said_once);
     g_test_add_func("/exec/local/options are refused", options_are_refused);
+    g_test_add_func("/exec/local/a parent that ignores children does not matter",
+                    a_parent_that_ignores_children_does_not_matter);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);
