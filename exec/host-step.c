@@ -156,8 +156,8 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
             at[i] = (float)pow((double)at[i] + attr(t, 0), attr(t, 1));
         }
     } else if (kind == PLAN_OP_HOST_CLIP) {
-        double ratio = attr(t, 0) / ((double)*other.at + attr(t, 1));
-        kernel_mul_scalar_inplace_f32(at, (float)fmin(1, ratio), n);
+        double ratio = attr(t, 0) / ((double)*other.at + attr(t, 1)); /* NaN stays NaN */
+        kernel_mul_scalar_inplace_f32(at, (float)(ratio > 1 ? 1 : ratio), n);
     } else {
         done = comm->all_reduce(comm->self, (PlanAxis)t->op->axis, at, n, PLAN_FP32, false, error);
     }

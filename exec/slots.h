@@ -29,6 +29,7 @@ PlanDtype exec_slots_dtype(const ExecSlots *slots, uint32_t slot);
 /* So many numbers of it, zero where nothing was put; NULL with error. Valid until more of them are
  * asked for. */
 gpointer exec_slots_at(ExecSlots *slots, uint32_t slot, gsize numbers, GError **error);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecSlots, exec_slots_free)
 /* Of all slots together. */
 uint64_t exec_slots_bytes(ExecSlots *slots);
 

@@ -125,11 +125,12 @@ static void dropout(const ExecTask *t) {
                                (t->turn * comm->world + comm->rank) * n);
 }
 
-/* Ops on the few numbers of a norm: one by one, in double. */
+/* Ops on the few numbers of a norm: one by one, in double. NaN stays NaN, as in torch.clamp(), so
+ * that a norm that is none does not pass for one below the limit. */
 static void numbers(const ExecTask *t) {
     for (size_t i = 0; i < dim(t, 0); i++) {
-        double x = (double)f32(t, 0)[i], by = attr(t, 0);
-        f32(t, 1)[i] = (float)(t->op->kind == PLAN_OP_ADD_NUMBER ? x + by : fmin(x, by));
+        double x = (double)f32(t, 0)[i], by = attr(t, 0), least = x > by ? by : x;
+        f32(t, 1)[i] = (float)(t->op->kind == PLAN_OP_ADD_NUMBER ? x + by : least);
     }
 }
 

@@ -27,6 +27,7 @@ typedef struct {
     double attrs[PLAN_MAX_ATTRS];
     PlanOp op;
     PlanRole role;
+    ExecSlots *slots; /* NULL: the op uses none */
     GRand *rand;
 } Bench;
 
@@ -99,7 +100,7 @@ static void run(Bench *b) {
                          .dims = b->dims,
                          .attrs = b->attrs,
                          .ops = &b->op};
-    ExecContext context = {.role = &b->role, .comm = &exec_comm_alone};
+    ExecContext context = {.role = &b->role, .comm = &exec_comm_alone, .slots = b->slots};
     ExecTask task = {.context = &context, .op = &b->op, .pointers = b->pointers};
     g_autoptr(GError) error = NULL;
     g_assert_true(exec_host_run(&task, &error));
@@ -302,6 +303,39 @@ static void fill(PlanDtype dtype) {
     end(&b);
 }
 
+/* A norm that is no number is clipped to none, as PyTorch does, on the device and on the host. */
+static void clipping_keeps_nan(PlanDtype dtype) {
+    Bench b;
+    begin(&b, dtype, PLAN_OP_AT_MOST);
+    b.dims[0] = 3;
+    b.attrs[0] = 1;
+    unsigned x = input(&b, 3), y = output(&b, 3);
+    exec_convert(b.pointers[x], dtype, (const float[]){NAN, 2, 0.5f}, PLAN_FP32, 3);
+    run(&b);
+    g_assert_true(isnan(stored(&b, y, 0)));
+    g_assert_cmpfloat(stored(&b, y, 1), ==, 1);
+    g_assert_cmpfloat(stored(&b, y, 2), ==, 0.5f);
+    end(&b);
+    static const float norms[] = {NAN, 4, 0.5f}, wanted[] = {NAN, 0.5f, 2};
+    for (unsigned i = 0; i < G_N_ELEMENTS(norms); i++) {
+        enum {
+            GRADIENT,
+            NORM
+        };
+        g_autoptr(ExecSlots) slots = exec_slots_new(&(PlanRole){0}, NULL);
+        *(float *)exec_slots_at(slots, GRADIENT, 1, NULL) = 2;
+        *(float *)exec_slots_at(slots, NORM, 1, NULL) = norms[i];
+        begin(&b, PLAN_FP32, PLAN_OP_HOST_CLIP);
+        memcpy(b.dims, (int64_t[]){1, GRADIENT, 0, NORM}, 4 * sizeof *b.dims);
+        b.attrs[0] = 1;
+        b.slots = slots;
+        run(&b);
+        float clipped = *(float *)exec_slots_at(slots, GRADIENT, 1, NULL);
+        g_assert_true(isnan(wanted[i]) ? isnan(clipped) : clipped == wanted[i]);
+        end(&b);
+    }
+}
+
 static void in_both(gconstpointer test) {
     void (*run_test)(PlanDtype) = (void (*)(PlanDtype))test;
     run_test(PLAN_BF16);
@@ -315,6 +349,8 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/exec/half/attention", (gconstpointer)attention, in_both);
     g_test_add_data_func("/exec/half/lists", (gconstpointer)mixed_lists, in_both);
     g_test_add_data_func("/exec/half/fill", (gconstpointer)fill, in_both);
+    g_test_add_data_func("/exec/half/clipping keeps NaN", (gconstpointer)clipping_keeps_nan,
+                         in_both);
     g_test_add_data_func("/exec/half/casts", (gconstpointer)casts, in_both);
     return g_test_run();
 }
