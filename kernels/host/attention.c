@@ -99,13 +99,23 @@ KERNEL_INLINE void add_to_row(float *row, size_t seen, const Added *added, size_
     hide_row(row, seen, query, first, shape);
 }
 
+/* A maximum may pass NaN over (max_f32()). */
+KERNEL_INLINE bool has_nan(const float *row, size_t n) {
+    for (size_t j = 0; j < n; j++) {
+        if (isnan(row[j])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Turns a row of S (seen of count columns) into P in place; updates the running maximum and sum,
  * and returns what the output so far must be multiplied with. */
 KERNEL_INLINE float fold_row(float *row, size_t seen, size_t count, float *maximum, float *total) {
     float largest = max_f32(row, seen, *maximum);
     float sum = 0.0f;
 
-    if (largest == -INFINITY) { /* the bias hides all keys so far */
+    if (largest == -INFINITY && !has_nan(row, seen)) { /* the bias hides all keys so far */
         kernel_zero_f32(row, count);
         return 1.0f;
     }

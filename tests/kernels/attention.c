@@ -250,6 +250,37 @@ static void test_hidden_keys(void) {
     }
 }
 
+/* A query that sees a key of NaN gets NaN, also where all keys of a block are; no other does. */
+static void test_nan(void) {
+    enum {
+        SEQ = 300,
+        DIM = 8,
+        FROM = 128, /* the second block of keys */
+        END = 256
+    };
+    KernelAttentionShape shape = {1, 1, 1, SEQ, SEQ, DIM, 0.5f, true};
+    g_autofree float *in = check_random(3 * SEQ * DIM, -2, 2, 1);
+    g_autofree float *o = check_poisoned(SEQ * DIM), *lse = check_poisoned(SEQ);
+    KernelConstView q = kernel_const_view_bshd(in, SEQ, 1, DIM);
+    KernelConstView k = kernel_const_view_bshd(in + SEQ * DIM, SEQ, 1, DIM);
+    KernelConstView v = kernel_const_view_bshd(in + 2 * SEQ * DIM, SEQ, 1, DIM);
+
+    for (size_t first = 0; first <= FROM; first += FROM) {
+        g_autofree float *copy = g_memdup2(in, 3 * SEQ * DIM * sizeof *in);
+        size_t end = first ? END : FROM;
+
+        for (size_t i = first * DIM; i < end * DIM; i++) {
+            copy[SEQ * DIM + i] = NAN;
+        }
+        k.data = copy + SEQ * DIM;
+        kernel_attention_forward_f32(o, lse, SEQ, q, k, v, NULL, &shape);
+        for (size_t i = 0; i < SEQ; i++) {
+            g_assert_true(isnan(o[i * DIM]) == (i >= first));
+            g_assert_true(isnan(lse[i]) == (i >= first));
+        }
+    }
+}
+
 /* A mask that hides what a window does, another window in each sequence, gives what it gives. */
 static void test_masks(void) {
     enum {
@@ -478,6 +509,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/attention/forward", test_forward);
     g_test_add_func("/kernels/attention/hidden-keys", test_hidden_keys);
+    g_test_add_func("/kernels/attention/nan", test_nan);
     g_test_add_func("/kernels/attention/masks", test_masks);
     g_test_add_func("/kernels/attention/backward-differences", test_backward_differences);
     g_test_add_func("/kernels/attention/backward-blocks", test_backward_blocks);
