@@ -5,8 +5,9 @@
 
 static MemoryBlock *new_block(MemoryCaching *caching) {
     if (!caching->spares) {
-        MemoryBlock *page = g_new(MemoryBlock, BLOCKS_PER_PAGE);
-        g_ptr_array_add(caching->pages, page);
+        char *room = g_malloc((BLOCKS_PER_PAGE + 1) * sizeof(MemoryBlock));
+        g_ptr_array_add(caching->pages, room);
+        MemoryBlock *page = (MemoryBlock *)(gpointer)(room + -(guintptr)room % MEMORY_BLOCK_LINE);
         for (uint32_t i = 0; i < BLOCKS_PER_PAGE; i++) {
             page[i].next = i + 1 < BLOCKS_PER_PAGE ? &page[i + 1] : NULL;
         }
@@ -36,8 +37,14 @@ MemorySegment *memory_segment_add(MemoryCaching *caching, const MemoryRequest *r
         .stream = request->stream,
         .pool = request->pool,
     };
-    *block =
-        (MemoryBlock){.address = segment->base, .bytes = bytes, .segment = segment, .state = state};
+    *block = (MemoryBlock){
+        .address = segment->base,
+        .bytes = bytes,
+        .segment = segment,
+        .state = state,
+        .stream = (uint8_t)request->stream,
+        .pool = (uint8_t)request->pool,
+    };
     caching->next_base += bytes;
     if (segment->prev) {
         segment->prev->next = segment;
@@ -65,14 +72,9 @@ void memory_segment_remove(MemoryCaching *caching, MemorySegment *segment) {
 
 MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64_t bytes) {
     MemoryBlock *cut = new_block(caching);
-    *cut = (MemoryBlock){
-        .address = block->address,
-        .bytes = bytes,
-        .segment = block->segment,
-        .prev = block->prev,
-        .next = block,
-        .state = block->state,
-    };
+    *cut = *block;
+    cut->bytes = bytes;
+    cut->next = block;
     if (cut->prev) {
         cut->prev->next = cut;
     } else {
@@ -85,8 +87,8 @@ MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64
 }
 
 void memory_block_file(MemoryCaching *caching, MemoryBlock *block) {
-    MemoryCache *cache = &caching->caches[block->segment->pool];
-    uint32_t stream = block->segment->stream;
+    MemoryCache *cache = &caching->caches[block->pool];
+    uint32_t stream = block->stream;
     if (block->state == MEMORY_BLOCK_FREE) {
         block->searches_before = cache->n_searches;
         memory_free_list_insert(&cache->free[stream], block->bytes, block->address, block);
@@ -96,8 +98,8 @@ void memory_block_file(MemoryCaching *caching, MemoryBlock *block) {
 }
 
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block) {
-    MemoryCache *cache = &caching->caches[block->segment->pool];
-    uint32_t stream = block->segment->stream;
+    MemoryCache *cache = &caching->caches[block->pool];
+    uint32_t stream = block->stream;
     if (block->state == MEMORY_BLOCK_FREE) {
         memory_free_list_remove(&cache->free[stream], block->bytes, block->address);
     } else {
@@ -134,7 +136,7 @@ uint64_t memory_block_swallow(MemoryCaching *caching, MemoryBlock *block, Memory
  * As in PyTorch only the net change is booked, so that a merge leaves no peak behind. */
 static void book_inactive_split(MemoryCaching *caching, const MemoryBlock *block,
                                 uint64_t gained_bytes) {
-    MemoryPool pool = block->segment->pool;
+    MemoryPool pool = block->pool;
     uint64_t now = memory_block_is_split(block) ? block->bytes : 0;
     if (now > gained_bytes) {
         MEMORY_STAT_ADD(caching, pool, inactive_split_bytes, now - gained_bytes);
@@ -179,8 +181,7 @@ static MemoryBlock *join(MemoryCaching *caching, MemoryBlock *block, uint64_t *r
         memory_block_swallow(caching, block, high);
     }
     MemoryBlock *stays = low ? low : high;
-    MemoryCache *cache = &caching->caches[stays->segment->pool];
-    const MemoryFreeList *list = &cache->free[stays->segment->stream];
+    const MemoryFreeList *list = &caching->caches[stays->pool].free[stays->stream];
     MemoryFreeCursor cursor = memory_free_list_find(list, stays->bytes, stays->address);
     give_to(stays, block);
     recycle(caching, block);
@@ -192,7 +193,7 @@ void memory_block_release(MemoryCaching *caching, MemoryBlock *block) {
     if (block->state == MEMORY_BLOCK_WAITING && caching->done) {
         caching->done(caching->done_self, block);
     }
-    MemoryPool pool = block->segment->pool;
+    MemoryPool pool = block->pool;
     MEMORY_STAT_SUB(caching, pool, active_bytes, block->bytes);
     MEMORY_STAT_SUB(caching, pool, requested_bytes, block->requested_bytes);
     block->state = MEMORY_BLOCK_FREE;

@@ -26,17 +26,28 @@ struct _MemorySegment {
 };
 
 /* A segment is a chain of blocks without gaps. A free block never has a free neighbour, nor an
- * unmapped one an unmapped neighbour. */
+ * unmapped one an unmapped neighbour.
+ *
+ * One cache line: of thousands of blocks, which come and go in no order, each that is looked at is
+ * one to be fetched. So a block knows the stream and the pool of its segment by itself. */
 struct _MemoryBlock {
     uint64_t address, bytes;
-    uint64_t requested_bytes; /* while used or waiting */
-    uint64_t marks;           /* while used: bit s is set when stream s uses it too */
-    uint64_t searches_before; /* while free: the pool's searches when it became free */
+    union {
+        uint64_t requested_bytes; /* while used or waiting */
+        uint64_t searches_before; /* while free: the pool's searches when it became free */
+    };
+    union {
+        uint64_t marks;    /* while used: bit s is set when stream s uses it too */
+        uint64_t n_events; /* while waiting */
+    };
     MemorySegment *segment;
     MemoryBlock *prev, *next;
-    uint32_t n_events; /* while waiting */
-    MemoryBlockState state;
+    uint8_t state;        /* MemoryBlockState */
+    uint8_t stream, pool; /* the segment's */
 };
+
+#define MEMORY_BLOCK_LINE 64
+G_STATIC_ASSERT(sizeof(MemoryBlock) <= MEMORY_BLOCK_LINE);
 
 typedef struct {
     MemoryFreeList free[MEMORY_N_STREAMS];     /* by (bytes, address) */
@@ -129,10 +140,9 @@ void memory_block_file(MemoryCaching *caching, MemoryBlock *block);
 /* Of a free one that stands there already, cut smaller or grown. */
 static inline void memory_block_refile(MemoryCaching *caching, MemoryBlock *block,
                                        MemoryFreeCursor cursor) {
-    MemoryCache *cache = &caching->caches[block->segment->pool];
+    MemoryCache *cache = &caching->caches[block->pool];
     block->searches_before = cache->n_searches;
-    memory_free_list_move(&cache->free[block->segment->stream], cursor, block->bytes,
-                          block->address);
+    memory_free_list_move(&cache->free[block->stream], cursor, block->bytes, block->address);
 }
 void memory_block_unfile(MemoryCaching *caching, MemoryBlock *block);
 /* Swallows a neighbour of equal state, which stands in a list; block itself does not. Bytes

@@ -233,7 +233,7 @@ bool memory_caching_drop(MemoryCaching *caching, MemoryBlock *block) {
         return true;
     }
     g_assert(block->state == MEMORY_BLOCK_USED);
-    MEMORY_STAT_SUB(caching, block->segment->pool, allocated_bytes, block->bytes);
+    MEMORY_STAT_SUB(caching, block->pool, allocated_bytes, block->bytes);
     if (block->marks) {
         memory_events_record(caching, block);
         return false;
@@ -244,7 +244,7 @@ bool memory_caching_drop(MemoryCaching *caching, MemoryBlock *block) {
 
 void memory_caching_mark(MemoryCaching *caching, MemoryBlock *block, uint32_t stream) {
     g_assert(stream < MEMORY_N_STREAMS);
-    if (block && block->segment->stream != stream) {
+    if (block && block->stream != stream) {
         g_assert(block->state == MEMORY_BLOCK_USED);
         block->marks |= UINT64_C(1) << stream;
     }

@@ -35,16 +35,16 @@ static void one_passed(MemoryCaching *caching, MemoryBlock *block) {
 }
 
 void memory_events_record(MemoryCaching *caching, MemoryBlock *block) {
+    uint64_t marks = block->marks;
     block->state = MEMORY_BLOCK_WAITING;
     block->n_events = 0;
-    for (uint64_t marks = block->marks; marks; marks &= marks - 1) {
+    for (; marks; marks &= marks - 1) {
         uint32_t stream = (uint32_t)__builtin_ctzll(marks);
         MemoryEvent event = caching->source->event_record(caching->self, stream);
         push(&caching->pending[stream], (MemoryPending){event, block});
         caching->waits |= UINT64_C(1) << stream;
         block->n_events++;
     }
-    block->marks = 0;
 }
 
 static bool has_passed(MemoryCaching *caching, MemoryEvent event) {

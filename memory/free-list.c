@@ -4,8 +4,12 @@
 
 /* Of equal keys the lower address: then the key may as well be one less. Without branches, and so
  * are the searches: which way they go nobody can foretell. */
-static bool is_before(const MemoryFreeEntry *entry, uint64_t key, uint64_t address) {
-    return entry->key < key + (entry->address < address);
+static bool is_before(const MemoryFreePlace *place, uint64_t key, uint64_t address) {
+    return place->key < key + (place->address < address);
+}
+
+static bool entry_is_before(const MemoryFreeEntry *entry, uint64_t key, uint64_t address) {
+    return is_before(&entry->place, key, address);
 }
 
 void memory_free_list_clear(MemoryFreeList *list) {
@@ -13,7 +17,16 @@ void memory_free_list_clear(MemoryFreeList *list) {
         g_free(list->chunks[i]);
     }
     g_free(list->chunks);
+    g_free(list->lasts);
     *list = (MemoryFreeList){0};
+}
+
+/* The chunk's last entry may be another than it was. Nobody asks for that of an only one. */
+static void note_last(MemoryFreeList *list, uint32_t at) {
+    if (list->n > 1) {
+        const MemoryFreeChunk *chunk = list->chunks[at];
+        list->lasts[at] = chunk->entries[chunk->n - 1].place;
+    }
 }
 
 /* The first chunk whose last entry is not before; when there is none, the last. Not of an empty
@@ -22,8 +35,7 @@ static uint32_t find_chunk(const MemoryFreeList *list, uint64_t key, uint64_t ad
     uint32_t low = 0;
     for (uint32_t left = list->n - 1, half; left > 0; left -= half) {
         half = (left + 1) / 2;
-        const MemoryFreeChunk *chunk = list->chunks[low + half - 1];
-        low += is_before(&chunk->entries[chunk->n - 1], key, address) ? half : 0;
+        low += is_before(&list->lasts[low + half - 1], key, address) ? half : 0;
     }
     return low;
 }
@@ -33,7 +45,7 @@ static uint32_t find_entry(const MemoryFreeChunk *chunk, uint64_t key, uint64_t 
     uint32_t low = 0;
     for (uint32_t left = chunk->n, half; left > 0; left -= half) {
         half = (left + 1) / 2;
-        low += is_before(&chunk->entries[low + half - 1], key, address) ? half : 0;
+        low += entry_is_before(&chunk->entries[low + half - 1], key, address) ? half : 0;
     }
     return low;
 }
@@ -48,17 +60,25 @@ MemoryFreeCursor memory_free_list_find(const MemoryFreeList *list, uint64_t key,
     return behind_all ? (MemoryFreeCursor){list->n, 0} : (MemoryFreeCursor){chunk, entry};
 }
 
+/* Those behind it move up, or down over it. */
+static void move_chunks(MemoryFreeList *list, uint32_t to, uint32_t from) {
+    uint32_t n = list->n - from;
+    memmove(&list->chunks[to], &list->chunks[from], n * sizeof *list->chunks);
+    memmove(&list->lasts[to], &list->lasts[from], n * sizeof *list->lasts);
+}
+
 /* An empty chunk at that place among those in use. */
 static MemoryFreeChunk *add_chunk(MemoryFreeList *list, uint32_t at) {
     if (list->n == list->n_made) {
         if (list->n_made == list->room) {
             list->room = list->room ? 2 * list->room : 4;
             list->chunks = g_renew(MemoryFreeChunk *, list->chunks, list->room);
+            list->lasts = g_renew(MemoryFreePlace, list->lasts, list->room);
         }
         list->chunks[list->n_made++] = g_new(MemoryFreeChunk, 1);
     }
     MemoryFreeChunk *chunk = list->chunks[list->n];
-    memmove(&list->chunks[at + 1], &list->chunks[at], (list->n - at) * sizeof *list->chunks);
+    move_chunks(list, at + 1, at);
     list->chunks[at] = chunk;
     list->n++;
     chunk->n = 0;
@@ -72,6 +92,8 @@ static void split_chunk(MemoryFreeList *list, uint32_t at) {
     upper->n = MEMORY_CHUNK / 2;
     lower->n = MEMORY_CHUNK - upper->n;
     memcpy(upper->entries, &lower->entries[lower->n], upper->n * sizeof *upper->entries);
+    note_last(list, at);
+    note_last(list, at + 1);
 }
 
 void memory_free_list_insert(MemoryFreeList *list, uint64_t key, uint64_t address, gpointer block) {
@@ -81,17 +103,15 @@ void memory_free_list_insert(MemoryFreeList *list, uint64_t key, uint64_t addres
     uint32_t at = find_chunk(list, key, address);
     if (list->chunks[at]->n == MEMORY_CHUNK) {
         split_chunk(list, at);
-        const MemoryFreeChunk *lower = list->chunks[at];
-        if (is_before(&lower->entries[lower->n - 1], key, address)) {
-            at++;
-        }
+        at += is_before(&list->lasts[at], key, address);
     }
     MemoryFreeChunk *chunk = list->chunks[at];
     uint32_t entry = find_entry(chunk, key, address);
     memmove(&chunk->entries[entry + 1], &chunk->entries[entry],
             (chunk->n - entry) * sizeof *chunk->entries);
-    chunk->entries[entry] = (MemoryFreeEntry){key, address, block};
+    chunk->entries[entry] = (MemoryFreeEntry){{key, address}, block};
     chunk->n++;
+    note_last(list, at);
 }
 
 void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor) {
@@ -99,10 +119,11 @@ void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor) {
     chunk->n--;
     memmove(&chunk->entries[cursor.entry], &chunk->entries[cursor.entry + 1],
             (chunk->n - cursor.entry) * sizeof *chunk->entries);
-    if (chunk->n == 0) {
+    if (chunk->n > 0) {
+        note_last(list, cursor.chunk);
+    } else {
+        move_chunks(list, cursor.chunk, cursor.chunk + 1);
         list->n--;
-        memmove(&list->chunks[cursor.chunk], &list->chunks[cursor.chunk + 1],
-                (list->n - cursor.chunk) * sizeof *list->chunks);
         list->chunks[list->n] = chunk;
     }
 }
@@ -110,10 +131,8 @@ void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor) {
 /* Between its neighbours, were it there: the last entry of the chunk before, the first of the one
  * behind. */
 static bool belongs_to(const MemoryFreeList *list, uint32_t at, uint64_t key, uint64_t address) {
-    const MemoryFreeChunk *lower = at > 0 ? list->chunks[at - 1] : NULL;
-    const MemoryFreeChunk *upper = at + 1 < list->n ? list->chunks[at + 1] : NULL;
-    return (!lower || is_before(&lower->entries[lower->n - 1], key, address)) &&
-           (!upper || !is_before(&upper->entries[0], key, address));
+    return (at == 0 || is_before(&list->lasts[at - 1], key, address)) &&
+           (at + 1 >= list->n || !entry_is_before(&list->chunks[at + 1]->entries[0], key, address));
 }
 
 /* Most go a few places, within their chunk. */
@@ -128,20 +147,21 @@ void memory_free_list_move(MemoryFreeList *list, MemoryFreeCursor cursor, uint64
         memory_free_list_insert(list, key, address, block);
         return;
     }
-    for (; at > first && !is_before(at - 1, key, address); at--) {
+    for (; at > first && !entry_is_before(at - 1, key, address); at--) {
         *at = at[-1];
     }
-    for (; at < last && is_before(at + 1, key, address); at++) {
+    for (; at < last && entry_is_before(at + 1, key, address); at++) {
         *at = at[1];
     }
-    *at = (MemoryFreeEntry){key, address, block};
+    *at = (MemoryFreeEntry){{key, address}, block};
+    note_last(list, cursor.chunk);
 }
 
 void memory_free_list_remove(MemoryFreeList *list, uint64_t key, uint64_t address) {
     MemoryFreeCursor cursor = memory_free_list_find(list, key, address);
     g_assert(cursor.chunk < list->n);
-    const MemoryFreeEntry *entry = &list->chunks[cursor.chunk]->entries[cursor.entry];
-    g_assert(entry->key == key && entry->address == address);
+    MemoryFreePlace place = list->chunks[cursor.chunk]->entries[cursor.entry].place;
+    g_assert(place.key == key && place.address == address);
     memory_free_list_remove_at(list, cursor);
 }
 

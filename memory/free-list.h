@@ -3,7 +3,8 @@
  * The free blocks of one stream and pool by size; or unmapped ones, all of key 0, by address. No
  * two entries are equal. A list is an array of chunks, each a short sorted array: finding is two
  * binary searches, inserting moves at most one chunk's entries. Tens of blocks stand in one or
- * two cache-warm chunks; thousands cost no more than a few dozen entries moved.
+ * two cache-warm chunks; thousands cost no more than a few dozen entries moved. The last place of
+ * each chunk stands beside the chunks, so that only the one that is meant is fetched.
  * bench/memory-allocator.c measures it.
  *
  * A cursor is a place in the list; it is good until the list changes.
@@ -16,10 +17,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MEMORY_CHUNK 64
+#define MEMORY_CHUNK 32
 
 typedef struct {
     uint64_t key, address;
+} MemoryFreePlace;
+
+typedef struct {
+    MemoryFreePlace place;
     gpointer block;
 } MemoryFreeEntry;
 
@@ -30,6 +35,7 @@ typedef struct {
 
 typedef struct {
     MemoryFreeChunk **chunks; /* n in use, in order, none empty; then spare ones up to n_made */
+    MemoryFreePlace *lasts;   /* of each in use its last entry's, where there are several */
     uint32_t n, n_made, room;
 } MemoryFreeList;
 

@@ -33,7 +33,7 @@ static GPtrArray *releasable(MemoryCaching *caching, MemoryPool pool) {
 
 /* In searches of its pool since the block became free. */
 static uint64_t age_of(const MemoryCaching *caching, const MemoryBlock *block) {
-    return caching->caches[block->segment->pool].n_searches - block->searches_before;
+    return caching->caches[block->pool].n_searches - block->searches_before;
 }
 
 /* Large segments of at least the mean age go, then of what is left likewise, until reserved is

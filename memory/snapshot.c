@@ -22,7 +22,7 @@ uint64_t memory_block_bytes(const MemoryBlock *block) {
 }
 
 uint32_t memory_block_stream(const MemoryBlock *block) {
-    return block->segment->stream;
+    return block->stream;
 }
 
 MemoryBlockState memory_block_state(const MemoryBlock *block) {

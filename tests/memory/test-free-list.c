@@ -44,10 +44,10 @@ static void test_find(void) {
 
 static gint compare(gconstpointer a, gconstpointer b) {
     const MemoryFreeEntry *x = a, *y = b;
-    if (x->key != y->key) {
-        return x->key < y->key ? -1 : 1;
+    if (x->place.key != y->place.key) {
+        return x->place.key < y->place.key ? -1 : 1;
     }
-    return x->address < y->address ? -1 : x->address > y->address;
+    return x->place.address < y->place.address ? -1 : x->place.address > y->place.address;
 }
 
 static void assert_same(const MemoryFreeList *list, const GArray *model) {
@@ -64,9 +64,9 @@ static void assert_same(const MemoryFreeList *list, const GArray *model) {
 static void move_one(MemoryFreeList *list, GArray *model, GRand *random) {
     guint at = (guint)g_rand_int_range(random, 0, (gint)model->len);
     MemoryFreeEntry *entry = &g_array_index(model, MemoryFreeEntry, at);
-    MemoryFreeCursor cursor = memory_free_list_find(list, entry->key, entry->address);
-    entry->key = (uint64_t)g_rand_int_range(random, 0, 50);
-    memory_free_list_move(list, cursor, entry->key, entry->address);
+    MemoryFreeCursor cursor = memory_free_list_find(list, entry->place.key, entry->place.address);
+    entry->place.key = (uint64_t)g_rand_int_range(random, 0, 50);
+    memory_free_list_move(list, cursor, entry->place.key, entry->place.address);
     g_array_sort(model, compare);
 }
 
@@ -78,18 +78,19 @@ static void test_model(void) {
         /* Grows to some thousand, shrinks to nothing, and again. */
         bool grows = i / 3000 % 2 == 0;
         if (model->len == 0 || g_rand_int_range(random, 0, 10) < (grows ? 9 : 1)) {
-            MemoryFreeEntry entry = {(uint64_t)g_rand_int_range(random, 0, 50), i,
+            MemoryFreeEntry entry = {{(uint64_t)g_rand_int_range(random, 0, 50), i},
                                      GUINT_TO_POINTER(i + 1)};
-            memory_free_list_insert(&list, entry.key, entry.address, entry.block);
+            memory_free_list_insert(&list, entry.place.key, entry.place.address, entry.block);
             g_array_append_val(model, entry);
             g_array_sort(model, compare);
         } else {
             guint at = (guint)g_rand_int_range(random, 0, (gint)model->len);
             const MemoryFreeEntry *entry = &g_array_index(model, MemoryFreeEntry, at);
             if (i % 2) {
-                memory_free_list_remove(&list, entry->key, entry->address);
+                memory_free_list_remove(&list, entry->place.key, entry->place.address);
             } else {
-                MemoryFreeCursor cursor = memory_free_list_find(&list, entry->key, entry->address);
+                MemoryFreeCursor cursor =
+                    memory_free_list_find(&list, entry->place.key, entry->place.address);
                 g_assert_true(memory_free_list_at(&list, cursor) == entry->block);
                 memory_free_list_remove_at(&list, cursor);
             }
