@@ -14,7 +14,7 @@ LLAMA = ['llama3-8b', '-n', '8', '--param-dtype', 'bf16', '--checkpointing', 'fu
 FLOAT8 = LLAMA + ['--kernels', 'compiled', '--float8', 'tensorwise']
 LONG = LLAMA + ['--context', '2', '--seq', '16384', '--network-key', 'seq=16384']
 SLOW = ['gpt2-xl', '-n', '16', '--cluster', 'two-nodes-ethernet']
-# 512 GPUs without a limiter: the allocator gives memory back (docs/classroom.md, 6).
+# 512 GPUs without a limiter: the allocator gives memory back (docs/classroom.md, 4).
 RETRIES = ['gpt-175b', '-n', '512', '--cluster', 'a100-roce', '--flavour', 'fsdp1', '--param-dtype', 'bf16',
            '--checkpointing', 'full', '--limit-all-gathers', '0']
 TOO_LARGE = ['llama3-70b', '-n', '8', '--cluster', 'dgx-h100', '--param-dtype', 'bf16']
