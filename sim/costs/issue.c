@@ -1,5 +1,6 @@
 #include "sim/costs/issue.h"
 
+#include "plan/fold.h"
 #include "sim/costs/chunked-loss.h"
 
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
@@ -104,4 +105,53 @@ SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr
 
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {
     return (SimTime)(sim_kernels_of(costs->cluster, costs->role, op) - 1) * costs->ns[PLAN_LAUNCH];
+}
+
+/* ---- in all --------------------------------------------------------------------------------- */
+
+/* An instruction costs no more, whatever it is of. */
+static double most_ns(const Plan *plan, const ModelCluster *cluster) {
+    enum {
+        MOST_LISTS = 8
+    };
+    const double us[] = {
+        cluster->host_alloc_us,     cluster->host_free_us,    cluster->host_mark_us,
+        cluster->host_launch_us,    cluster->host_record_us,  cluster->host_wait_us,
+        cluster->host_host_wait_us, cluster->host_host_op_us, cluster->host_collective_us,
+    };
+    double most_us = 0, n = plan->n_parameters;
+    for (unsigned i = 0; i < G_N_ELEMENTS(us); i++) {
+        most_us = MAX(most_us, us[i]);
+    }
+    most_us += cluster->host_unit_us + n * (cluster->host_parameter_us + cluster->host_dtensor_us +
+                                            MOST_LISTS * cluster->host_list_us);
+    return cluster->host_cpu_factor * most_us * 1e3;
+}
+
+static double section_ns(const SimIssueCosts *costs, PlanSection section) {
+    const PlanRole *role = costs->role;
+    PlanFold fold = {0};
+    double sum_ns = 0;
+    plan_fold_find(role, section, &fold);
+    for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
+        double times = i >= fold.begin && i < fold.end ? 1.0 + role->n_folded : 1;
+        sum_ns += times * (double)sim_issue_cost(costs, &role->sections[section][i]);
+    }
+    return sum_ns;
+}
+
+double sim_issue_sum_ns(const Plan *plan, const PlanRole *role, const ModelCluster *cluster,
+                        uint32_t steps) {
+    double n = 0, sum_ns = 0;
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        n += plan_section_repeats(role, s) ? 0 : role->n_instrs[s];
+    }
+    if (n * (1.0 + role->n_folded) * steps * most_ns(plan, cluster) < (double)SIM_LONGEST) {
+        return 0;
+    }
+    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, cluster);
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        sum_ns += plan_section_repeats(role, s) ? 0 : section_ns(costs, s);
+    }
+    return sum_ns;
 }

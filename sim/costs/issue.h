@@ -34,3 +34,8 @@ static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr
         instr->kind != PLAN_LAUNCH || costs->is_plain[costs->role->ops[instr->arg].kind];
     return is_plain ? costs->ns[instr->kind] : sim_issue_launch_cost(costs, instr);
 }
+
+/* What a host pays for all programs of a role, of which a step has one; 0 where so many steps of
+ * them cannot come near SIM_LONGEST. */
+double sim_issue_sum_ns(const Plan *plan, const PlanRole *role, const ModelCluster *cluster,
+                        uint32_t steps);

@@ -5,6 +5,7 @@
 #include "plan/fold.h"
 #include "plan/op/alike.h"
 #include "plan/op/work.h"
+#include "sim/costs/issue.h"
 #include "sim/error.h"
 
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
@@ -103,7 +104,8 @@ static double folded_ns(const SimOpCosts *costs, const PlanRole *role) {
 
 bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error) {
     const PlanRole *role = &plan->roles[costs->role];
-    double sum_ns = folded_ns(costs, role);
+    double host_ns = sim_issue_sum_ns(plan, role, costs->cluster, steps);
+    double sum_ns = host_ns + folded_ns(costs, role);
     uint32_t slowest = 0;
     for (uint32_t op = 0; op < role->n_ops; op++) {
         SimTime ns = sim_op_cost(costs, op)->duration_ns;
@@ -113,13 +115,15 @@ bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t step
     if (sum_ns * steps < (double)SIM_LONGEST) {
         return true;
     }
-    g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
-                "%u steps would take %.0f days on cluster %s, one %s alone %.1f s, and %.0f days "
-                "are the most; mind the units of the cluster's file, or plan less",
-                steps, sum_ns * steps / 86400e9, costs->cluster->name,
-                plan_op_info(role->ops[slowest].kind)->name,
-                (double)sim_op_cost(costs, slowest)->duration_ns / 1e9,
-                (double)SIM_LONGEST / 86400e9);
+    g_set_error(
+        error, SIM_ERROR, SIM_ERROR_CLUSTER,
+        "%u steps would take %.0f days on cluster %s, one %s alone %.1f s and a step's host "
+        "%.1f s, and %.0f days are the most; mind the units of the cluster's file, or plan "
+        "less",
+        steps, sum_ns * steps / 86400e9, costs->cluster->name,
+        plan_op_info(role->ops[slowest].kind)->name,
+        (double)sim_op_cost(costs, slowest)->duration_ns / 1e9, host_ns / 1e9,
+        (double)SIM_LONGEST / 86400e9);
     return false;
 }
 

@@ -652,6 +652,25 @@ static void test_refused_times(void) {
     mixed->n_kinds = 1;
 }
 
+/* What the host pays counts, too: no sum of absurd costs overflows. */
+static void test_refused_host_times(void) {
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=2");
+    cluster->host_alloc_us = cluster->host_launch_us = 1e7;
+    for (unsigned every = 0; every < 2; every++) {
+        g_autoptr(GError) error = NULL;
+        SimOptions options = {.steps = 4, .every_rank = every};
+        g_autoptr(SimPrediction) few = sim_predict(plan, cluster, &options, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpfloat((double)few->median_step_ns, >, 1e12);
+        options.steps = SIM_MOST_STEPS;
+        g_autoptr(SimPrediction) many = sim_predict(plan, cluster, &options, NULL, &error);
+        g_assert_null(many);
+        g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+        g_assert_nonnull(strstr(error->message, "a step's host "));
+    }
+}
+
 /* Troubles of ranks that there are not, as a trace's header may name; more ranks than can be. */
 static void test_refused_ranks(void) {
     g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
@@ -722,5 +741,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/refused", test_refusals);
     g_test_add_func("/sim/every/ranks refused", test_refused_ranks);
     g_test_add_func("/sim/every/times refused", test_refused_times);
+    g_test_add_func("/sim/every/times of hosts refused", test_refused_host_times);
     return g_test_run();
 }
