@@ -1,154 +1,23 @@
-/* Laws that hold whatever is asked for, on settings drawn at random; the draws are always the same.
+/* Laws that hold whatever is asked for, on settings drawn at random: what a play answers. Those of
+ * two plays whose settings differ are test-laws.c's.
  */
-#include <glib.h>
-#include <string.h>
-
-#include "sim/costs/network.h"
-#include "sim/predict.h"
+#include "tests/sim/draws.h"
 #include "tests/sim/plays.h"
 #include "tests/sim/toy.h"
 
-enum {
-    DRAWS = 400,
-    MOST_RANKS = 16
-};
-
-static const char *const networks[] = {"gpt-toy", "llama-toy", "moe-toy", "t5-toy", "neox-toy"};
-static const char *const clusters[] = {"a100-roce", "dgx-h100", "two-nodes-ethernet",
-                                       "this-machine"};
-
-/* Each stands in one draw of so many. */
-static const struct {
-    unsigned of;
-    const char *words; /* one of them */
-} settings[] = {
-    {1, "flavour=fsdp1 flavour=fsdp2 flavour=fsdp2 flavour=ddp"},
-    {3, "wrap=whole wrap=linear wrap=every=2"},
-    {3, "micro_batch=2 micro_batch=5"},
-    {3, "accumulate=2 accumulate=3"},
-    {4, "accumulate_sync=every"},
-    {3, "checkpointing=full checkpointing=every=2"},
-    {3, "param_dtype=bf16"},
-    {4, "reduce_dtype=fp32"},
-    {4, "offload=activations offload=params"},
-    {4, "backward_prefetch=none backward_prefetch=post"},
-    {5, "limit_all_gathers=0"},
-    {4, "clip=1"},
-    {4, "step_sync=no"},
-    {4, "host_reads=loss host_reads=both"},
-    {5, "reshard_after_forward=no reshard_after_forward=yes"},
-    {6, "tensor=2"},
-    {6, "expert=2"},
-    {6, "allocator=expandable_segments:True"},
-};
-
-typedef struct {
-    const char *network, *cluster_name;
-    ModelCluster *cluster;
-    char *strategy;
-    Plan *plan;
-} Draw;
-
-static uint32_t any(GRand *random, uint32_t n) {
-    return (uint32_t)g_rand_int_range(random, 0, (gint32)n);
-}
-
-static void add_sharding(GString *strategy, GRand *random, uint32_t ranks) {
-    static const char *const words[] = {"full", "full", "grad-op", "hybrid", "hybrid-grad-op"};
-    if (strstr(strategy->str, "ddp")) {
-        g_string_append(strategy, " sharding=none");
-        return;
-    }
-    const char *word = words[any(random, G_N_ELEMENTS(words))];
-    g_string_append_printf(strategy, " sharding=%s", word);
-    for (uint32_t n = any(random, ranks) + 1; g_str_has_prefix(word, "hybrid"); n--) {
-        if (ranks % n == 0) {
-            g_string_append_printf(strategy, " replicate=%u", n);
-            return;
-        }
-    }
-}
-
-static char *draw_strategy(GRand *random) {
-    uint32_t ranks = any(random, MOST_RANKS) + 1;
-    GString *strategy = g_string_new(NULL);
-    g_string_printf(strategy, "ranks=%u", ranks);
-    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
-        g_auto(GStrv) words = g_strsplit(settings[i].words, " ", -1);
-        uint32_t word = any(random, g_strv_length(words));
-        if (any(random, settings[i].of) == 0) {
-            g_string_append_printf(strategy, " %s", words[word]);
-        }
-    }
-    add_sharding(strategy, random, ranks);
-    return g_string_free(strategy, FALSE);
-}
-
-static void clear_draw(Draw *draw) {
-    model_cluster_free(draw->cluster);
-    plan_free(draw->plan);
-    g_free(draw->strategy);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Draw, clear_draw)
-
-/* Its plan is NULL where it is not known, or needs more ranks than the cluster has. */
-static Draw draw_one(uint32_t number) {
-    g_autoptr(GRand) random = g_rand_new_with_seed(number);
-    Draw draw = {.network = networks[any(random, G_N_ELEMENTS(networks))],
-                 .cluster_name = clusters[any(random, G_N_ELEMENTS(clusters))],
-                 .strategy = draw_strategy(random)};
-    draw.cluster = plays_cluster(draw.cluster_name);
-    draw.plan = toy_plan_if_known(draw.network, draw.strategy);
-    if (draw.plan) {
-        g_test_message("%u: %s, %s, on %s", number, draw.network, draw.strategy, draw.cluster_name);
-    }
-    return draw;
-}
-
-static SimPrediction *predict(const Draw *draw, bool every_rank) {
-    const SimOptions options = {.steps = 5, .every_rank = every_rank};
-    return plays_predict(draw->plan, draw->cluster, &options, NULL);
-}
-
-/* How many draws the law was held to. */
-static void for_each_draw(bool (*law)(Draw *draw), unsigned least) {
-    unsigned held = 0;
-    for (uint32_t number = 0; number < DRAWS; number++) {
-        g_auto(Draw) draw = draw_one(number);
-        held += draw.plan && law(&draw);
-    }
-    g_test_message("held to %u draws", held);
-    g_assert_cmpuint(held, >=, least);
-}
-
 /* ---- one stands for all --------------------------------------------------------------------- */
 
-static bool lie_alike(const Draw *draw) {
-    const Plan *plan = draw->plan;
-    for (PlanAxis axis = 0; axis < PLAN_N_AXES; axis++) {
-        SimNetworkPath first = sim_network_path_of(draw->cluster, plan, axis, 0);
-        for (uint32_t rank = 1; rank < plan->world; rank++) {
-            SimNetworkPath path = sim_network_path_of(draw->cluster, plan, axis, rank);
-            if (path.nodes != first.nodes || path.ranks_a_node != first.ranks_a_node ||
-                path.least_a_node != first.least_a_node) {
-                return false;
-            }
-        }
-    }
-    return plan->n_roles == 1;
-}
-
 static bool one_is_as_all(Draw *draw) {
-    if (!lie_alike(draw)) {
+    if (!draw_is_alike(draw)) {
         return false;
     }
-    g_autoptr(SimPrediction) one = predict(draw, false), all = predict(draw, true);
+    g_autoptr(SimPrediction) one = draw_predict(draw, false), all = draw_predict(draw, true);
     plays_assert_equal(one, all);
     return true;
 }
 
 static void test_one_is_as_all(void) {
-    for_each_draw(one_is_as_all, 50);
+    draw_each(one_is_as_all, 50);
 }
 
 /* ---- books ---------------------------------------------------------------------------------- */
@@ -170,7 +39,7 @@ static void assert_shares_sum(const SimPrediction *prediction) {
 }
 
 static bool books_add_up(Draw *draw) {
-    g_autoptr(SimPrediction) prediction = predict(draw, false);
+    g_autoptr(SimPrediction) prediction = draw_predict(draw, false);
     uint64_t held = 0;
     assert_shares_sum(prediction);
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
@@ -188,7 +57,7 @@ static bool books_add_up(Draw *draw) {
 }
 
 static void test_books_add_up(void) {
-    for_each_draw(books_add_up, 100);
+    draw_each(books_add_up, 100);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -202,17 +71,17 @@ static void give(Draw *draw, uint64_t allocator_bytes) {
  * gives memory back and tries again, or does not fit. */
 static bool memory_is_kept_to(Draw *draw) {
     const uint64_t page = 2 << 20;
-    g_autoptr(SimPrediction) ample = predict(draw, false);
+    g_autoptr(SimPrediction) ample = draw_predict(draw, false);
     g_assert_true(ample->fits);
     give(draw, ample->peak_reserved_bytes);
-    g_autoptr(SimPrediction) enough = predict(draw, false);
+    g_autoptr(SimPrediction) enough = draw_predict(draw, false);
     g_assert_true(enough->fits);
     plays_assert_equal(ample, enough);
     if (ample->peak_reserved_bytes <= page) {
         return false;
     }
     give(draw, ample->peak_reserved_bytes - page);
-    g_autoptr(SimPrediction) less = predict(draw, false);
+    g_autoptr(SimPrediction) less = draw_predict(draw, false);
     uint64_t reserved = less->fits ? less->peak_reserved_bytes : less->oom.at.reserved_bytes;
     g_assert_cmpuint(reserved, <=, ample->peak_reserved_bytes - page);
     g_assert_true(!less->fits || less->alloc_retries > 0);
@@ -221,14 +90,14 @@ static bool memory_is_kept_to(Draw *draw) {
 }
 
 static void test_memory_is_kept_to(void) {
-    for_each_draw(memory_is_kept_to, 50);
+    draw_each(memory_is_kept_to, 50);
 }
 
 /* A larger batch asks for more, of memory and of time. */
 static bool batches_grow(Draw *draw) {
     g_autofree char *larger = g_strconcat(draw->strategy, " micro_batch=7", NULL);
     g_autoptr(Plan) plan = toy_plan_if_known(draw->network, larger);
-    g_autoptr(SimPrediction) small = predict(draw, false);
+    g_autoptr(SimPrediction) small = draw_predict(draw, false);
     if (!plan) {
         return false;
     }
@@ -241,7 +110,7 @@ static bool batches_grow(Draw *draw) {
 }
 
 static void test_batches_grow(void) {
-    for_each_draw(batches_grow, 100);
+    draw_each(batches_grow, 100);
 }
 
 /* ---- speed ---------------------------------------------------------------------------------- */
@@ -277,7 +146,7 @@ static bool more_is_never_slower(Draw *draw) {
 }
 
 static void test_more_is_never_slower(void) {
-    for_each_draw(more_is_never_slower, 100);
+    draw_each(more_is_never_slower, 100);
 }
 
 int main(int argc, char **argv) {

@@ -233,6 +233,47 @@ static void test_random_is_possible_and_repeats(void) {
     }
 }
 
+/* A flow in two equal halves, among others that begin at random. Fairness is by flow, so two halves
+ * get more than the whole did: it never ends later. What it wins the others lose, so on one link
+ * the last end stays where it was, and alone it gains nothing. */
+static SimTime end_of_split(uint32_t seed, unsigned n_others, uint32_t n_links, bool is_split,
+                            SimTime *ret_last) {
+    const double capacities[] = {5, 7, 9, 11};
+    g_autoptr(SimFlows) flows = sim_flows_new(capacities, n_links);
+    g_autoptr(GRand) dice = g_rand_new_with_seed(seed);
+    SimTime end = 0;
+    uint64_t tag;
+    double whole = g_rand_double_range(dice, 1e4, 1e6);
+    uint32_t from = (uint32_t)g_rand_int_range(dice, 0, (gint32)n_links);
+    for (unsigned part = 0; part <= is_split; part++) {
+        sim_flows_start(flows, &from, 1, is_split ? whole / 2 : whole, 0, 0);
+    }
+    for (unsigned i = 1; i <= n_others; i++) {
+        uint32_t first = (uint32_t)g_rand_int_range(dice, 0, (gint32)n_links);
+        const uint32_t path[] = {first, (first + 1) % n_links};
+        sim_flows_start(flows, path, n_links > 1 ? 2 : 1, g_rand_double_range(dice, 1e3, 1e6), i,
+                        0);
+    }
+    while (sim_flows_pop(flows, &tag, ret_last)) {
+        end = tag ? end : *ret_last;
+    }
+    return end;
+}
+
+static void test_split(void) {
+    for (uint32_t seed = 0; seed < 300; seed++) {
+        unsigned n_others = seed % 10;
+        for (uint32_t n_links = 1; n_links <= 4; n_links++) {
+            SimTime last, last_split;
+            SimTime whole = end_of_split(seed, n_others, n_links, false, &last);
+            SimTime split = end_of_split(seed, n_others, n_links, true, &last_split);
+            g_assert_cmpint(split, <=, whole + 1);
+            g_assert_true(n_others > 0 || ABS(split - whole) <= 1);
+            g_assert_true(n_links > 1 || ABS(last_split - last) <= (SimTime)n_others + 2);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/fair/agrees with max-min by definition", test_agrees_with_definition);
@@ -243,5 +284,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/flows/bottlenecks", test_bottlenecks);
     g_test_add_func("/sim/flows/no link carries more than it can; same calls, same ends",
                     test_random_is_possible_and_repeats);
+    g_test_add_func("/sim/flows/two halves", test_split);
     return g_test_run();
 }
