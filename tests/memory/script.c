@@ -13,8 +13,11 @@ typedef struct {
     GString *output;
 } Play;
 
+/* What is wrong with a line, and what it says; of that no more than fits a line of its own. */
 static bool complain(GError **error, guint line, const char *what, const char *text) {
-    g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION, "line %u: %s: %s", line, what, text);
+    g_autofree char *start = g_strndup(text, 60), *shown = g_strescape(start, "\"");
+    g_set_error(error, MEMORY_ERROR, MEMORY_ERROR_OPTION, "line %u: %s, not \"%s\"", line, what,
+                shown);
     return false;
 }
 
@@ -27,36 +30,54 @@ typedef struct {
     MemoryOptions options;
 } Settings;
 
-static bool read_setting(Settings *settings, char **words, guint line, GError **error) {
-    const char *name = words[1], *value = name ? words[2] : NULL;
+static bool read_whole(const char *text, uint64_t *ret_number, guint line, GError **error) {
+    return g_ascii_string_to_unsigned(text, 10, 0, UINT64_MAX, ret_number, NULL) ||
+           complain(error, line, "a number is whole and from 0 to 2^64 - 1", text);
+}
+
+static bool read_fraction(const char *text, Settings *settings, guint line, GError **error) {
     char *end = NULL;
-    if (!value) {
-        return complain(error, line, "a setting is \"set NAME VALUE\"", name ? name : "set");
-    }
-    if (g_str_equal(name, "conf")) {
-        return memory_options_parse(value, &settings->options, error);
-    }
-    if (g_str_equal(name, "fraction")) {
-        settings->fraction_said = true;
-        settings->fraction = g_ascii_strtod(value, &end);
-        return (*end == '\0' && settings->fraction >= 0 && settings->fraction <= 1) ||
-               complain(error, line, "a fraction is a number from 0 to 1", value);
-    }
-    uint64_t number = 0;
-    if (!g_ascii_string_to_unsigned(value, 10, 0, UINT64_MAX, &number, NULL)) {
-        return complain(error, line, "not a number", value);
-    }
-    if (g_str_equal(name, "memory")) {
-        settings->total_bytes = number;
-    } else if (g_str_equal(name, "budget")) {
-        settings->budget_bytes = number;
-        settings->budget_said = true;
-    } else if (g_str_equal(name, "free_synchronizes")) {
-        settings->free_synchronizes = number != 0;
-    } else {
-        return complain(error, line, "unknown setting", name);
+    settings->fraction_said = true;
+    settings->fraction = g_ascii_strtod(text, &end);
+    return (end != text && *end == '\0' && settings->fraction >= 0 && settings->fraction <= 1) ||
+           complain(error, line, "a fraction is a number from 0 to 1", text);
+}
+
+static bool read_conf(const char *text, Settings *settings, guint line, GError **error) {
+    if (!memory_options_parse(text, &settings->options, error)) {
+        g_prefix_error(error, "line %u: ", line);
+        return false;
     }
     return true;
+}
+
+static bool read_setting(Settings *settings, char **words, guint line, GError **error) {
+    const char *name = words[1], *value = name ? words[2] : NULL;
+    uint64_t number = 0;
+    if (!value || words[3]) {
+        g_autofree char *text = g_strjoinv(" ", words);
+        return complain(error, line, "a setting is \"set NAME VALUE\", each one word", text);
+    }
+    if (g_str_equal(name, "conf")) {
+        return read_conf(value, settings, line, error);
+    }
+    if (g_str_equal(name, "fraction")) {
+        return read_fraction(value, settings, line, error);
+    }
+    if (g_str_equal(name, "memory")) {
+        return read_whole(value, &settings->total_bytes, line, error);
+    }
+    if (g_str_equal(name, "budget")) {
+        settings->budget_said = true;
+        return read_whole(value, &settings->budget_bytes, line, error);
+    }
+    if (g_str_equal(name, "free_synchronizes")) {
+        bool is_read = read_whole(value, &number, line, error);
+        settings->free_synchronizes = number != 0;
+        return is_read;
+    }
+    return complain(error, line, "a setting is memory, budget, conf, fraction or free_synchronizes",
+                    name);
 }
 
 /* ---- commands ---- */
@@ -186,76 +207,140 @@ static void play_blocks(Play *play) {
     g_string_append_printf(play->output, "= %u\n", ranges->len);
 }
 
-/* The numbers behind a command's word: at least and at most so many. */
-static bool read_numbers(char **words, guint least, guint most, uint64_t *ret_numbers, guint line,
-                         GError **error) {
-    guint n = g_strv_length(words) - 1;
-    if (n < least || n > most) {
-        return complain(error, line, "wrong count of numbers", words[0]);
-    }
-    for (guint i = 0; i < n; i++) {
-        if (!g_ascii_string_to_unsigned(words[i + 1], 10, 0, UINT64_MAX, &ret_numbers[i], NULL)) {
-            return complain(error, line, "not a number", words[i + 1]);
-        }
-    }
-    return true;
+static void play_sync(Play *play) {
+    pretend_device_sync(play->device);
+    conclude(play, "synchronized");
 }
 
-static bool is_stream(uint64_t number, guint line, GError **error) {
-    return number < MEMORY_N_STREAMS || complain(error, line, "streams are 0 to 63", "");
+static void play_empty_cache(Play *play) {
+    memory_caching_empty(play->caching);
+    conclude(play, "emptied");
+}
+
+static void play_reset_peak(Play *play) {
+    memory_caching_reset_peaks(play->caching);
+    conclude(play, "reset");
+}
+
+/* Commands, with how many numbers stand behind each, at least and at most. */
+typedef enum {
+    COMMAND_MALLOC,
+    COMMAND_FREE,
+    COMMAND_RECORD,
+    COMMAND_COMPLETE,
+    COMMAND_SYNC,
+    COMMAND_EMPTY_CACHE,
+    COMMAND_RESET_PEAK,
+    COMMAND_STATS,
+    COMMAND_BLOCKS,
+    N_COMMANDS
+} CommandKind;
+
+#define NO_STREAM UINT_MAX
+
+static const struct {
+    const char *name, *form;
+    guint least, most;
+    guint stream; /* which number is one */
+} commands[N_COMMANDS] = {
+    [COMMAND_MALLOC] = {"malloc", "it is \"malloc ID BYTES STREAM\"", 3, 3, 2},
+    [COMMAND_FREE] = {"free", "it is \"free ID\"", 1, 1, NO_STREAM},
+    [COMMAND_RECORD] = {"record", "it is \"record ID STREAM\"", 2, 2, 1},
+    [COMMAND_COMPLETE] = {"complete", "it is \"complete STREAM\" or \"complete STREAM K\"", 1, 2,
+                          0},
+    [COMMAND_SYNC] = {"sync", "sync stands alone", 0, 0, NO_STREAM},
+    [COMMAND_EMPTY_CACHE] = {"empty_cache", "empty_cache stands alone", 0, 0, NO_STREAM},
+    [COMMAND_RESET_PEAK] = {"reset_peak", "reset_peak stands alone", 0, 0, NO_STREAM},
+    [COMMAND_STATS] = {"stats", "stats stands alone", 0, 0, NO_STREAM},
+    [COMMAND_BLOCKS] = {"blocks", "blocks stands alone", 0, 0, NO_STREAM},
+};
+
+static CommandKind command_of(const char *word) {
+    guint kind = 0;
+    while (kind < N_COMMANDS && !g_str_equal(word, commands[kind].name)) {
+        kind++;
+    }
+    return (CommandKind)kind;
+}
+
+static bool read_numbers(char **words, CommandKind kind, uint64_t *ret_numbers, guint line,
+                         GError **error) {
+    guint n = g_strv_length(words) - 1;
+    if (n < commands[kind].least || n > commands[kind].most) {
+        g_autofree char *text = g_strjoinv(" ", words);
+        return complain(error, line, commands[kind].form, text);
+    }
+    for (guint i = 0; i < n; i++) {
+        if (!read_whole(words[i + 1], &ret_numbers[i], line, error)) {
+            return false;
+        }
+    }
+    guint at = commands[kind].stream;
+    return at == NO_STREAM || ret_numbers[at] < MEMORY_N_STREAMS ||
+           complain(error, line, "streams are 0 to 63", words[at + 1]);
+}
+
+static void play_command(Play *play, CommandKind kind, const uint64_t *n) {
+    switch (kind) {
+    case COMMAND_MALLOC:
+        play_malloc(play, n[0], n[1], n[2]);
+        return;
+    case COMMAND_FREE:
+        play_free(play, n[0]);
+        return;
+    case COMMAND_RECORD:
+        play_record(play, n[0], n[1]);
+        return;
+    case COMMAND_COMPLETE:
+        play_complete(play, n[0], n[1]);
+        return;
+    case COMMAND_SYNC:
+        play_sync(play);
+        return;
+    case COMMAND_EMPTY_CACHE:
+        play_empty_cache(play);
+        return;
+    case COMMAND_RESET_PEAK:
+        play_reset_peak(play);
+        return;
+    case COMMAND_STATS:
+        play_stats(play);
+        return;
+    case COMMAND_BLOCKS:
+        play_blocks(play);
+        return;
+    case N_COMMANDS:
+        break;
+    }
+    g_assert_not_reached();
 }
 
 static bool play_line(Play *play, char **words, guint line, GError **error) {
-    const char *command = words[0];
-    uint64_t n[3] = {0, UINT64_MAX, 0};
-    if (g_str_equal(command, "malloc")) {
-        if (!read_numbers(words, 3, 3, n, line, error) || !is_stream(n[2], line, error)) {
-            return false;
-        }
-        if (g_hash_table_contains(play->held, GSIZE_TO_POINTER(n[0]))) {
-            return complain(error, line, "this id is in use", words[1]);
-        }
-        play_malloc(play, n[0], n[1], n[2]);
-    } else if (g_str_equal(command, "free")) {
-        if (!read_numbers(words, 1, 1, n, line, error)) {
-            return false;
-        }
-        play_free(play, n[0]);
-    } else if (g_str_equal(command, "record")) {
-        if (!read_numbers(words, 2, 2, n, line, error) || !is_stream(n[1], line, error)) {
-            return false;
-        }
-        play_record(play, n[0], n[1]);
-    } else if (g_str_equal(command, "complete")) {
-        if (!read_numbers(words, 1, 2, n, line, error) || !is_stream(n[0], line, error)) {
-            return false;
-        }
-        play_complete(play, n[0], n[1]);
-    } else if (g_str_equal(command, "sync")) {
-        pretend_device_sync(play->device);
-        conclude(play, "synchronized");
-    } else if (g_str_equal(command, "empty_cache")) {
-        memory_caching_empty(play->caching);
-        conclude(play, "emptied");
-    } else if (g_str_equal(command, "reset_peak")) {
-        memory_caching_reset_peaks(play->caching);
-        conclude(play, "reset");
-    } else if (g_str_equal(command, "stats")) {
-        play_stats(play);
-    } else if (g_str_equal(command, "blocks")) {
-        play_blocks(play);
-    } else {
-        return complain(error, line, "unknown command", command);
+    CommandKind kind = command_of(words[0]);
+    if (kind == N_COMMANDS) {
+        return complain(error, line,
+                        "a line begins with set, malloc, free, record, complete, sync, "
+                        "empty_cache, reset_peak, stats, blocks or #",
+                        words[0]);
     }
+    uint64_t n[3] = {0, UINT64_MAX, 0};
+    if (!read_numbers(words, kind, n, line, error)) {
+        return false;
+    }
+    if (kind == COMMAND_MALLOC && g_hash_table_contains(play->held, GSIZE_TO_POINTER(n[0]))) {
+        return complain(error, line, "malloc wants an id that holds nothing", words[1]);
+    }
+    play_command(play, kind, n);
     return true;
 }
 
 /* ---- a whole script ---- */
 
+/* Up to a remark. */
 static GStrv words_of(const char *line) {
     g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
     g_auto(GStrv) parts = g_strsplit_set(line, " \t\r", -1);
-    for (guint i = 0; parts[i]; i++) {
+    for (guint i = 0; parts[i] && *parts[i] != '#'; i++) {
         if (*parts[i]) {
             g_strv_builder_add(builder, parts[i]);
         }
@@ -263,14 +348,14 @@ static GStrv words_of(const char *line) {
     return g_strv_builder_end(builder);
 }
 
-static bool is_remark(char **words) {
-    return !words[0] || words[0][0] == '#';
+static bool is_empty(char **words) {
+    return !words[0];
 }
 
 static bool play_lines(Play *play, char **lines, GError **error) {
     for (guint i = 0; lines[i]; i++) {
         g_auto(GStrv) words = words_of(lines[i]);
-        if (is_remark(words) || g_str_equal(words[0], "set")) {
+        if (is_empty(words) || g_str_equal(words[0], "set")) {
             continue;
         }
         g_string_append_printf(play->output, "> %s\n", lines[i]);
@@ -284,7 +369,7 @@ static bool play_lines(Play *play, char **lines, GError **error) {
 static bool read_settings(char **lines, Settings *settings, GError **error) {
     for (guint i = 0; lines[i]; i++) {
         g_auto(GStrv) words = words_of(lines[i]);
-        if (!is_remark(words) && g_str_equal(words[0], "set") &&
+        if (!is_empty(words) && g_str_equal(words[0], "set") &&
             !read_setting(settings, words, i + 1, error)) {
             return false;
         }
