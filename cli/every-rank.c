@@ -27,33 +27,32 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
     CliEveryRank *every = g_new0(CliEveryRank, 1);
     const GOptionEntry entries[] = {
         {"every-rank", 0, 0, G_OPTION_ARG_NONE, &every->asked,
-         "play each rank by itself instead of one that stands for all", NULL},
-        {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "of the jitter (default 0)", "S"},
+         "play each rank by itself, instead of one for all", NULL},
+        {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "seed of the jitter (default 0)", "S"},
         {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_KERNEL],
-         "standard deviation of a kernel's duration, of its mean (default: as the cluster says)",
+         "standard deviation of kernel durations, in percent of the mean (default: the cluster's)",
          "PERCENT"},
         {"spread", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_GPU],
-         "the same of what a GPU's kernels take all along, among GPUs (default: likewise)",
-         "PERCENT"},
+         "the same between GPUs, for the whole run (default: the cluster's)", "PERCENT"},
         {"host-jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_HOST],
-         "the same of what an instruction costs the host (default: likewise)", "PERCENT"},
+         "the same of host costs per instruction (default: the cluster's)", "PERCENT"},
         {"link-jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_LINK],
-         "the same of what a collective takes, once all have come (default: likewise)", "PERCENT"},
+         "the same of collectives, once all ranks have come (default: the cluster's)", "PERCENT"},
         {"slow", 0, 0, G_OPTION_ARG_STRING_ARRAY, &every->slow,
-         "kernels there take FACTOR times as long; WHO: rank=3, rank=0-7, node=2; may be repeated",
+         "kernels take FACTOR times as long on WHO: rank=3, rank=0-7, node=2; may be repeated",
          "WHO:FACTOR"},
         {"degrade", 0, 0, G_OPTION_ARG_STRING_ARRAY, &every->degrade,
-         "links there carry FACTOR times as much; WHO: rank=3 or node=2 (all links), nvlink=3, "
-         "nic=0-7 (of those ranks); may be repeated",
+         "links of WHO carry FACTOR times as much: rank=3 or node=2 (all links), nvlink=3, nic=0-7 "
+         "(of those ranks); may be repeated",
          "WHO:FACTOR"},
         {"trace-ranks", 0, 0, G_OPTION_ARG_STRING, &every->trace_ranks,
-         "which ranks the trace holds, as in 0,8-15 or all (default: all, but 0 of more than 64)",
+         "ranks that --trace holds, as in 0,8-15 or all (default: all, or 0 of more than 64)",
          "LIST"},
         {0},
     };
     GOptionGroup *group = g_option_group_new(
-        "ranks", "Every rank (jitter, stragglers, unequal nodes, links that carry less):",
-        "Show options of every-rank play", NULL, NULL);
+        "ranks", "Every rank (jitter, stragglers, unequal nodes, degraded links):",
+        "Show options for unequal ranks: jitter, stragglers, degraded links", NULL, NULL);
     g_option_group_add_entries(group, entries);
     g_option_context_add_group(context, group);
     every->troubles = g_array_new(FALSE, FALSE, sizeof(SimTrouble));

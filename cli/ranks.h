@@ -13,7 +13,8 @@
 
 /* Of the option --memory-limit. */
 #define CLI_RANKS_MEMORY_LIMIT_HELP                                                                \
-    "bytes of the modeled device (default 0: no limit); running out of them is reported as on a "  \
+    "bytes of memory of each rank's device (default 0: no limit); running out is reported as on "  \
+    "a "                                                                                           \
     "GPU"
 
 bool cli_ranks_fit_here(unsigned n, GError **error); /* at most EXEC_FORK_MOST */

@@ -21,19 +21,19 @@ static const CliCommand command = {
     .give = "one NETWORK and --cluster, as in: foreshard choose llama3-70b -n 64 --cluster "
             "dgx-h100",
     .summary =
-        "Predicts sharding, checkpointing and batches of a network on GPUs nobody has bought yet, "
-        "and ranks\n"
-        "what fits: time, memory, energy and price of tokens, beside the simplest strategy that "
-        "fits there.\n"
-        "What is given as an option holds for all; --knob tries values of any key of a strategy. "
-        "Without -n\n"
-        "and --knob ranks it tries one node's GPUs, then twice as many, as far as the cluster "
-        "goes.\n"
-        "Experts it tries gathered by each GPU, and shared by eight; layers, sequences and stages "
-        "where a\n"
-        "knob says so. Of pipeline_schedule and pipeline_stages it tries what goes together. What "
-        "does not\n"
-        "fit is not tried with larger batches, less sharding or less recomputation.",
+        "Tries sharding, checkpointing and batch sizes of a network on one or more clusters, by "
+        "prediction,\n"
+        "and ranks what fits by price per token, or by speed where no price is known, beside the "
+        "simplest\n"
+        "strategy that fits. Options hold for every try; --knob gives any strategy key several "
+        "values.\n"
+        "Without -n or --knob ranks it tries one node, then twice as many, up to the whole "
+        "cluster.\n"
+        "Experts are tried gathered by each GPU and shared by eight; sharing layers, sequences or "
+        "stages\n"
+        "takes a --knob. What does not fit is not tried again with a larger batch, less sharding "
+        "or less\n"
+        "recomputation.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"
@@ -46,7 +46,7 @@ static const CliCommand command = {
         "      --knob pipeline_schedule=1f1b,interleaved-1f1b --knob pipeline_stages=1,2\n"
         "  foreshard choose llama3-70b -n 32 --cluster h200-p5e --spare 5\n"
         "\n"
-        "Exit status: 0 chosen, or nothing fits, which is said; 1 FILE cannot be written; 2 the "
+        "Exit status: 0 done, also where nothing fits; 1 FILE cannot be written; 2 the "
         "input\n"
         "cannot be read, or every setting is refused.",
 };
@@ -245,7 +245,7 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
     }
     if (options->output != NULL && !write) {
         cli_complain(CLI_OK, "nothing %s, so %s was not written",
-                     chosen->quickest != NULL ? "is done in time" : "fits", options->output);
+                     chosen->quickest != NULL ? "finishes in time" : "fits", options->output);
     }
     bool is_shown = write && !cli_output_is_standard(options->output);
     CliChooseView view = {.top = options->top == NO_TOP ? 0 : (guint)options->top,
@@ -346,32 +346,37 @@ int cmd_choose(int argc, char **argv) {
     g_auto(Options) options = {.top = NO_TOP, .global_batch = NO_BATCH, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
-         "a machine: a name or a file, with :NODES for another number of nodes, "
-         ":SECTION.KEY=VALUE for another number of its file; again for others",
+         "a machine: a name (foreshard list clusters) or a file; NAME:NODES has another number of "
+         "nodes, NAME:SECTION.KEY=VALUE another number of its file; may be repeated",
          "C"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &options.knobs,
-         "a strategy key (or network.KEY) and values to try (default: sharding, checkpointing and "
-         "micro_batch)",
+         "a strategy key (or network.KEY) and values to try; may be repeated (default: sharding, "
+         "checkpointing and micro_batch)",
          "KEY=V,V"},
         {"global-batch", 0, 0, G_OPTION_ARG_INT64, &options.global_batch,
-         "sequences a step of all ranks, reached by accumulation", "N"},
+         "sequences in a step of all ranks, reached by accumulation", "N"},
         {"tokens", 0, 0, G_OPTION_ARG_STRING, &options.tokens_text,
-         "of the whole training, as in 2e12 or 2T: says days, energy and price", "N"},
+         "tokens of the whole training, as in 2e12 or 2T; adds days, and makes energy and price "
+         "totals",
+         "N"},
         {"days", 0, 0, G_OPTION_ARG_DOUBLE, &options.days,
-         "leave out what takes more of them for those tokens", "N"},
+         "leave out what would take more days for --tokens", "N"},
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.prices,
-         "of a GPU and hour, of all machines or one, instead of the file's price_per_hour",
+         "price per GPU-hour, of all clusters or of cluster C, instead of its file's "
+         "price_per_hour; "
+         "may be repeated",
          "[C=]P"},
         {"spare", 0, 0, G_OPTION_ARG_DOUBLE, &options.spare,
-         "percent of each GPU's memory to keep free, as though it were not there (default 0)",
-         "PERCENT"},
+         "percent of each GPU's memory to keep free (default 0)", "PERCENT"},
         {"top", 0, 0, G_OPTION_ARG_INT, &options.top,
-         "settings to show for each machine and number of GPUs (default 1, or 5 where there is but "
-         "one of each)",
+         "rows to show for each cluster and number of GPUs (default 1, or 5 where there is only "
+         "one "
+         "of each)",
          "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
-         "write the best one's strategy, for --strategy; - is standard output", "FILE.ini"},
+         "write row 1's strategy, for --strategy of other commands; - is standard output",
+         "FILE.ini"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -152,8 +152,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 static const CliCommand command = {
     .words = "",
     .give = "options alone, as in: --cluster dgx-h100",
-    .summary = "Times of collectives on a cluster, alone, by size of the whole tensor, and NCCL's "
-               "choice.",
+    .summary = "Predicts how long each collective takes alone on a cluster, by size of the whole "
+               "tensor,\n"
+               "and which algorithm and protocol NCCL would choose.",
     .examples = "Examples:\n"
                 "  foreshard collectives --cluster dgx-h100 -n 64 --table\n"
                 "  foreshard collectives --cluster a100-roce -n 64 --stride 8 --nccl-algo ring\n\n"
@@ -164,13 +165,19 @@ int cmd_collectives(int argc, char **argv) {
     g_auto(Options) o = {.ranks = 8, .stride = 1, .bytes = 64 << 20};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: a name or a file", "C"},
-        {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks, "ranks of the group (8)", "N"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks, "ranks of the group (default 8)", "N"},
         {"stride", 0, 0, G_OPTION_ARG_INT, &o.stride,
-         "from one rank of the group to the next (1); 8 joins the first GPUs of nodes of 8", "N"},
-        {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &o.algo, "force it, as NCCL_ALGO does", "NAME"},
-        {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &o.proto, "force it, as NCCL_PROTO does", "NAME"},
-        {"table", 0, 0, G_OPTION_ARG_NONE, &o.table, "print all that NCCL weighs", NULL},
-        {"bytes", 0, 0, G_OPTION_ARG_DOUBLE, &o.bytes, "size for the table (64 MiB)", "BYTES"},
+         "from one rank of the group to the next (default 1); 8 joins the first GPU of each node "
+         "of 8",
+         "N"},
+        {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &o.algo,
+         "force NCCL's algorithm, as NCCL_ALGO does", "NAME"},
+        {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &o.proto,
+         "force NCCL's protocol, as NCCL_PROTO does", "NAME"},
+        {"table", 0, 0, G_OPTION_ARG_NONE, &o.table,
+         "print every algorithm and protocol that NCCL weighs, for --bytes", NULL},
+        {"bytes", 0, 0, G_OPTION_ARG_DOUBLE, &o.bytes,
+         "size for --table (default 67108864, 64 MiB)", "BYTES"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -22,21 +22,17 @@ static const CliCommand command = {
     .summary =
         "Compares a predicted trace with a measured one of the same plan: step time, phases, "
         "lanes,\n"
-        "collectives and ops, the ten ops and units that err most, peaks of memory, and memory at "
-        "every\n"
+        "collectives and ops, the ten worst ops and units, peaks of memory, and memory at every\n"
         "instruction.\n"
         "\n"
-        "Or compares it with what PyTorch recorded of a run of its own, which played no plan: a "
-        "memory\n"
-        "snapshot (torch.cuda.memory._dump_snapshot(), a pickle), of which nothing is run, or a "
+        "Or compares it with what PyTorch recorded of a run of its own: a memory snapshot\n"
+        "(torch.cuda.memory._dump_snapshot(), a pickle, read without running anything in it), or a "
         "profile\n"
-        "(a profiler's export_chrome_trace(), JSON); gzip may have packed either. Of a snapshot "
-        "peaks "
-        "are\n"
-        "compared, and sizes that a step of one side holds or asks for oftener than the other's; "
-        "of "
-        "a\n"
-        "profile times of the GPU and the host.",
+        "(export_chrome_trace() of a profiler, JSON); either may be gzipped. From a snapshot it "
+        "takes peaks,\n"
+        "and the sizes that one side holds or requests more often than the other; from a profile, "
+        "times of\n"
+        "the GPU and of the host.",
     .examples = "Examples:\n"
                 "  foreshard compare predicted.trace measured.trace\n"
                 "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
@@ -112,11 +108,12 @@ int cmd_compare(int argc, char **argv) {
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-         "write compare.txt and compare.json into this folder too", "DIR"},
+         "also write compare.txt and compare.json into this folder", "DIR"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
-         "a file of PyTorch's: the rank of the prediction (default: the lowest recorded)", "N"},
+         "with a file from PyTorch: the rank of the prediction (default: the lowest recorded)",
+         "N"},
         {"device", 0, 0, G_OPTION_ARG_INT, &device,
-         "a file of PyTorch's: the device in it (default: the busiest)", "N"},
+         "with a file from PyTorch: the device in it (default: the busiest)", "N"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

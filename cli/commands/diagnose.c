@@ -15,11 +15,12 @@ static const CliCommand command = {
     .least = 1,
     .most = 1,
     .give = "one trace, or a network and --cluster",
-    .summary = "Says what a trace's peak memory is made of, what its steps wait for, and which "
-               "setting would\n"
-               "change it by how much: each neighbour of the strategy is predicted. Ends with the "
-               "bottleneck,\n"
-               "the remedy, and whether a simpler strategy would do better.",
+    .summary =
+        "Says what the peak memory of a trace is made of, what its steps wait for, and what "
+        "each other\n"
+        "setting would change, one at a time, by prediction. Ends with the bottleneck, the "
+        "remedy, and\n"
+        "whether a simpler strategy would do better. A network or a plan is predicted first.",
     .examples =
         "Examples:\n"
         "  foreshard predict gpt-toy -n 8 --cluster a100-node --wrap whole --trace whole.trace\n"
@@ -28,7 +29,8 @@ static const CliCommand command = {
         "  foreshard diagnose measured.trace --cluster this-machine\n"
         "  foreshard diagnose --json whole.trace > whole.json\n"
         "\n"
-        "Exit status: 0 diagnosed; 2 the trace cannot be read, or does not say what it is of.",
+        "Exit status: 0 diagnosed; 2 the input cannot be read, or a trace does not name its "
+        "network.",
 };
 
 static char *json_of(const CliDiagnosis *diagnosis) {
@@ -45,8 +47,9 @@ int cmd_diagnose(int argc, char **argv) {
     int rank = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "the machine of predictions (default: the one that the trace names)", "C"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank, "the rank (default: the lowest recorded)", "R"},
+         "the machine to predict on (default: the one that the trace names)", "C"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
+         "the rank of a trace (default: the lowest recorded)", "R"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };

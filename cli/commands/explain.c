@@ -20,12 +20,12 @@ static const CliCommand command = {
     .words = "(KEY | UNIT | OP) (TRACE | PLAN | NETWORK)",
     .most = 2,
     .give = "what to explain, and a trace, a plan or a network",
-    .summary = "Takes a number that foreshard prints down to the rows and the formula it comes "
-               "from: a key "
-               "of\n"
-               "`foreshard predict --json`, a unit, a kind of op or the number of an instruction. "
-               "Or, with\n"
-               "--sharding NETWORK, walks every sharding strategy over a network in one table.",
+    .summary =
+        "Shows how a number that foreshard prints comes about, by formula and rows: a key of\n"
+        "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, ...), a unit, a kind "
+        "of op, or\n"
+        "the number of an instruction. Or, with --sharding NETWORK, compares all sharding "
+        "strategies.",
     .examples =
         "Examples:\n"
         "  foreshard explain peak_allocated_bytes measured.trace\n"
@@ -165,14 +165,14 @@ int cmd_explain(int argc, char **argv) {
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         {"sharding", 0, 0, G_OPTION_ARG_STRING, &sharding,
-         "walk every strategy over this network (or: the strategy, as of other commands)",
+         "compare all strategies on this network (or the one strategy, as in other commands)",
          "NETWORK"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "the machine (default: the one the trace names; of plans and networks " DEFAULT_CLUSTER
-         ")",
+         "the machine (default: the one that the trace names; " DEFAULT_CLUSTER
+         " for plans and networks)",
          "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
-         "whose rows, of a trace (default: the lowest recorded)", "R"},
+         "the rank of a trace (default: the lowest recorded)", "R"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };

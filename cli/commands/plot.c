@@ -15,13 +15,13 @@ static const CliCommand command = {
     .words = "TRACE [TRACE] | NETWORK [TRACE...]",
     .most = G_MAXINT,
     .summary =
-        "Draws traces: memory over time, or what the lanes do, of one or of two on the same axes; "
-        "of a\n"
-        "network or plan, those that are predicted on --cluster. Or, with --knob, what a setting "
-        "does to\n"
-        "step time and peak memory, each value predicted. To a file (.png, .svg, .pdf or .html), "
-        "or to the\n"
-        "terminal when no file is named.",
+        "Draws memory over time, or the lanes, of one trace or of two on the same axes; a network "
+        "or plan\n"
+        "is predicted on --cluster first. With --knob it draws step time and peak memory for "
+        "several values\n"
+        "of a setting. The picture goes to a file (.png, .svg, .pdf or .html), or to the terminal "
+        "if none is\n"
+        "named.",
     .examples =
         "Examples:\n"
         "  foreshard plot predicted.trace measured.trace -o memory.png\n"
@@ -223,25 +223,27 @@ int cmd_plot(int argc, char **argv) {
     CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,
-         "the picture's file: .png, .svg, .pdf or .html (default: the terminal)", "FILE"},
+         "the picture's file: .png, .svg, .pdf or .html (default: draw on the terminal)", "FILE"},
         {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
-         "of traces: memory, lanes, jitter; of predictions: sweep, pareto, scale; validation of "
-         "tables",
+         "memory (default), lanes or jitter of traces; sweep (default), pareto or scale with "
+         "--knob; "
+         "validation of tables of published runs",
          "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
-         "a step or a range of steps (default: memory all, lanes the last)", "A[-B]"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank (default: the lowest recorded)",
-         "N"},
+         "one step or a range of steps (default: all for memory, the last for lanes)", "A[-B]"},
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
+         "the rank of the traces (default: the lowest recorded)", "N"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
-         "a strategy key (or network.KEY, or cluster.SECTION.KEY) and values to predict; the first "
-         "is the x axis, others make lines",
+         "a strategy key (or network.KEY, or cluster.SECTION.KEY) and values to predict; may be "
+         "repeated: the first is the x axis, others make lines",
          "KEY=V,V"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
-         "the machine of predictions: a name or a file", "C"},
+         "the machine to predict on: a name or a file", "C"},
         {"published", 0, 0, G_OPTION_ARG_FILENAME, &points->published,
-         "scale: a table of published runs, drawn as marks", "FILE.csv"},
+         "with scale: a table of published runs to draw as marks", "FILE.csv"},
         {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,
-         "only its rows with this value in this column", "COLUMN=VALUE"},
+         "only the rows of --published with this value in this column; may be repeated",
+         "COLUMN=VALUE"},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -93,10 +93,14 @@ static const CliCommand command = {
     .least = 1,
     .most = 1,
     .give = "one PLAN or NETWORK, as in: foreshard predict gpt-toy --cluster a100-node",
-    .summary = "Predicts memory and time of a plan on a cluster.",
+    .summary =
+        "Predicts memory and time of a plan on a cluster: whether it fits, how long a step takes,\n"
+        "what bounds it, and how much communication is hidden.",
     .examples =
         "Examples:\n"
-        "  foreshard predict gpt-toy --sharding full --ranks 2 --cluster a100-node\n"
+        "  foreshard predict llama3-8b -n 8 --param-dtype bf16 --cluster dgx-h100\n"
+        "  foreshard predict llama3-8b -n 8 --cluster "
+        "dgx-h100:intra_node.nccl_channel_gb_per_s=15\n"
         "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n"
         "  foreshard predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 \\\n"
         "      --slow rank=3:1.2 --degrade nic=8:0.5 --steps 20 --trace-ranks 0,3 --trace t\n\n"
@@ -107,19 +111,22 @@ static const CliCommand command = {
 int cmd_predict(int argc, char **argv) {
     g_auto(Options) options = {.steps = SIM_DEFAULT_STEPS};
     const GOptionEntry entries[] = {
-        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster, "the machine: a name or a file",
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
+         "the machine: a name (foreshard list clusters) or a file; NAME:NODES has another number "
+         "of "
+         "nodes, NAME:SECTION.KEY=VALUE another number of its file",
          "C"},
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps,
-         "steps to play, the first two of which make state (default 4)", "K"},
-        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write every op and allocation",
-         "FILE"},
+         "steps to play; the first two are not counted (default 4)", "K"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace,
+         "write every op and allocation to this file", "FILE"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
-        {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &options.nccl_algo, "force it, as NCCL_ALGO does",
-         "NAME"},
+        {"nccl-algo", 0, 0, G_OPTION_ARG_STRING, &options.nccl_algo,
+         "force NCCL's algorithm, as NCCL_ALGO does: ring, tree, ...", "NAME"},
         {"nccl-proto", 0, 0, G_OPTION_ARG_STRING, &options.nccl_proto,
-         "force it, as NCCL_PROTO does", "NAME"},
+         "force NCCL's protocol, as NCCL_PROTO does: simple, ll or ll128", "NAME"},
         {"no-sharing", 0, 0, G_OPTION_ARG_NONE, &options.no_sharing,
-         "ops beside each other run as fast as alone", NULL},
+         "ops that run at the same time do not slow each other", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -166,10 +166,11 @@ int cmd_rehearse(int argc, char **argv) {
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
         {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
-         "on a GPU: no events around ops, for the step's time alone", NULL},
+         "on a GPU: do not time each op, only the step", NULL},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
          CLI_RANKS_MEMORY_LIMIT_HELP, "BYTES"},
-        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
+        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "seed of parameters and data (default 1)",
+         "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         G_OPTION_ENTRY_NULL,
     };

@@ -16,15 +16,15 @@ static const CliCommand command = {
     .most = G_MAXINT,
     .give = "traces, or their folder, and -o FILE.html",
     .summary =
-        "Writes one page of HTML about traces, which needs neither network nor other files: "
-        "verdicts,\n"
-        "memory over time and lanes as drawings, what the peak is made of, predicted against "
-        "measured,\n"
-        "the diagnosis, units, settings, versions and seeds, and the commands to repeat it.",
+        "Writes one self-contained HTML page about traces: verdicts, drawings of memory over time "
+        "and of\n"
+        "lanes, what the peak is made of, predicted against measured, the diagnosis, units, "
+        "settings,\n"
+        "versions and seeds, and the commands that repeat it.",
     .examples =
         "Examples:\n"
         "  foreshard report predicted.trace measured.trace -o report.html\n"
-        "  foreshard report traces/ -o report.html                 every .trace of a folder\n"
+        "  foreshard report traces/ -o report.html                 every .trace in a folder\n"
         "  foreshard report --json traces/ -o report.json\n"
         "\n"
         "Exit status: 0 written; 1 gnuplot is missing or failed, or the file cannot be written; 2 "
@@ -116,9 +116,9 @@ int cmd_report(int argc, char **argv) {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "the page to write; - is standard output", "FILE.html"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "the machine of the diagnosis (default: the one the trace names)", "C"},
+         "the machine to diagnose on (default: the one that the trace names)", "C"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json,
-         "instead of the page its figures as one JSON object (without -o printed)", NULL},
+         "write the page's figures as one JSON object instead (printed without -o)", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -350,10 +350,10 @@ static const CliCommand command = {
     .least = 1,
     .most = 1,
     .give = "one PLAN or NETWORK",
-    .summary = "Trains for real on local ranks, CPU or GPU, by playing a plan, and measures memory "
-               "and time as it goes.\n"
-               "CPU ranks are started by mpirun --oversubscribe (and, as root, "
-               "--allow-run-as-root).",
+    .summary =
+        "Plays a plan for real: trains on local ranks, CPU or GPU, and measures memory and "
+        "time meanwhile.\n"
+        "CPU ranks are started by mpirun --oversubscribe (as root also --allow-run-as-root).",
     .examples = "Examples:\n  foreshard run gpt-toy -n 2\n"
                 "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
                 "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended, or a "
@@ -364,36 +364,39 @@ int cmd_run(int argc, char **argv) {
     g_auto(Options) options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
     const GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
-        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
-         "FILE"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace,
+         "write what was measured to this file", "FILE"},
         {"data", 0, 0, G_OPTION_ARG_FILENAME, &options.data,
-         "train on the tokens of this file, or on a traced network's samples, dealt out in order "
-         "(default: synthetic)",
+         "train on the tokens of this file (of a traced network: on its samples), in order "
+         "(default: synthetic data)",
          "FILE"},
         {"token-bytes", 0, 0, G_OPTION_ARG_INT, &options.token_bytes,
-         "bytes of a token in --data: 1 (default) or 2, little-endian", "N"},
+         "bytes per token in --data: 1 (default) or 2, little-endian", "N"},
         {"load", 0, 0, G_OPTION_ARG_FILENAME, &options.load,
-         "begin with the weights of this safetensors file (names as in foreshard units)", "FILE"},
+         "start from the weights in this safetensors file (named as in foreshard units)", "FILE"},
         {"save", 0, 0, G_OPTION_ARG_FILENAME, &options.save,
-         "write the weights here at the end, as safetensors (no optimizer state)", "FILE"},
+         "write the final weights to this file, as safetensors (no optimizer state)", "FILE"},
         {"pace", 0, 0, G_OPTION_ARG_STRING, &options.pace,
-         "each collective lasts at least as long as on this cluster (asleep): overlap and prefetch "
-         "show as they would there",
+         "make each collective take at least as long as on this cluster (by sleeping), so that "
+         "overlap and prefetch look as they would there",
          "CLUSTER"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
-         "what plays it: host (default) or cuda, a GPU a rank where there are as many", "DEVICE"},
+         "what plays it: host (default) or cuda, with one GPU per rank if there are enough",
+         "DEVICE"},
         {"comm", 0, 0, G_OPTION_ARG_STRING, &options.comm,
-         "between GPUs: auto (default), nccl, or local, by way of the host's memory", "KIND"},
+         "how GPUs communicate: auto (default), nccl, or local (through the host's memory)",
+         "KIND"},
         {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
-         "on a GPU: no events around ops, for the step's time alone", NULL},
+         "on a GPU: do not time each op, only the step", NULL},
         {"watchdog", 0, 0, G_OPTION_ARG_INT, &options.watchdog,
-         "end all ranks when nothing has got on for so many seconds (default 300; 0: never)", "S"},
+         "end all ranks after this many seconds without progress (default 300; 0: never)", "S"},
         {"memory-limit", 0, 0, G_OPTION_ARG_INT64, &options.memory_limit,
          CLI_RANKS_MEMORY_LIMIT_HELP, "BYTES"},
-        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "of parameters and data (default 1)", "N"},
+        {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "seed of parameters and data (default 1)",
+         "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
-         "show the command that starts the ranks, and all it says", NULL},
+         "show the command that starts the ranks, and all of its output", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
