@@ -37,11 +37,21 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
     return g_steal_pointer(&chosen);
 }
 
+bool cli_place_is_empty(const CliChosen *chosen, const CliPlace *place) {
+    for (guint i = 0; i < chosen->choices->len; i++) {
+        if (g_array_index(chosen->choices, CliChoice, i).cluster == place->cluster) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void cli_chosen_free(CliChosen *chosen) {
     if (chosen == NULL) {
         return;
     }
     g_array_unref(chosen->choices);
+    g_array_unref(chosen->places);
     cli_choice_free(chosen->baseline);
     cli_choice_free(chosen->nearest);
     cli_choice_free(chosen->quickest);

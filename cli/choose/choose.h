@@ -61,9 +61,21 @@ typedef struct {
     Trace *header; /* of what does not fit, to ask what else would (cli/what-if.h); else NULL */
 } CliChoice;
 
+/* What became of one of the machines that were asked about. */
+typedef struct {
+    const ModelCluster *cluster;
+    guint n_fit; /* settings; those that are late among them */
+    bool has_nearest;
+    uint64_t nearest_bytes; /* reserved by what lacks least where nothing fits */
+    uint64_t allocator_bytes;
+    double least_days; /* of what fits; 0: no deadline was asked */
+    uint64_t least_days_ranks;
+} CliPlace;
+
 typedef struct {
     char **keys;         /* of the knobs, in their order */
     GArray *choices;     /* CliChoice that fit and are done in time, the first the best */
+    GArray *places;      /* CliPlace, as the machines were given */
     CliChoice *baseline; /* NULL: none fits, or nothing does */
     CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
     GArray *ways;       /* CliWay: what makes that fit; NULL: something fits */
@@ -79,6 +91,9 @@ typedef struct {
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */
 double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice);
 double cli_choice_days(const CliChoice *choice, double tokens);
+
+/* A machine that none of the choices is on. */
+bool cli_place_is_empty(const CliChosen *chosen, const CliPlace *place);
 
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error);
 void cli_chosen_free(CliChosen *chosen); /* NULL is fine */

@@ -14,8 +14,25 @@ static guint least_days(const GArray *choices, double tokens) {
     return least;
 }
 
+/* Of each machine. */
+static void note_least_days(CliChosen *chosen, double tokens) {
+    for (guint i = 0; i < chosen->choices->len; i++) {
+        const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
+        double days = cli_choice_days(choice, tokens);
+        for (guint k = 0; k < chosen->places->len; k++) {
+            CliPlace *place = &g_array_index(chosen->places, CliPlace, k);
+            if (place->cluster == choice->cluster &&
+                (place->least_days <= 0 || days < place->least_days)) {
+                place->least_days = days;
+                place->least_days_ranks = choice->ranks;
+            }
+        }
+    }
+}
+
 void cli_chosen_keep_in_time(CliChosen *chosen, double tokens, double most_days) {
     GArray *choices = chosen->choices;
+    note_least_days(chosen, tokens);
     guint least = least_days(choices, tokens), n_kept = 0, n_all = choices->len;
     for (guint i = 0; i < n_all; i++) {
         CliChoice *choice = &g_array_index(choices, CliChoice, i);

@@ -56,6 +56,22 @@ static void add_one(JsonBuilder *json, const char *key, const CliChoice *choice,
     }
 }
 
+static void add_empty_places(JsonBuilder *json, const CliChosen *chosen) {
+    trace_json_begin_array(json, "clusters_without_choice");
+    for (guint i = 0; i < chosen->places->len; i++) {
+        const CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
+        if (cli_place_is_empty(chosen, place)) {
+            json_builder_begin_object(json);
+            trace_json_add_text(json, "cluster", place->cluster->name);
+            trace_json_add_bool(json, "fits", place->n_fit > 0);
+            add_known(json, "least_days", place->least_days);
+            add_known(json, "nearest_reserved_bytes", (double)place->nearest_bytes);
+            json_builder_end_object(json);
+        }
+    }
+    json_builder_end_array(json);
+}
+
 char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
@@ -87,6 +103,7 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
         json_builder_end_object(json);
     }
     json_builder_end_array(json);
+    add_empty_places(json, chosen);
     add_one(json, "baseline", chosen->baseline, view);
     add_one(json, "quickest", chosen->quickest, view);
     add_one(json, "nearest", chosen->choices->len + chosen->n_late > 0 ? NULL : chosen->nearest,

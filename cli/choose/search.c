@@ -367,8 +367,25 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
     return tried;
 }
 
+static void note_place(CliChosen *chosen, const CliChoice *choice) {
+    uint64_t bytes = choice->reserved_bytes, most = choice->allocator_bytes;
+    for (guint i = 0; i < chosen->places->len; i++) {
+        CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
+        if (place->cluster != choice->cluster) {
+            continue;
+        }
+        place->n_fit += choice->fits;
+        if (!choice->fits && (!place->has_nearest || bytes < place->nearest_bytes)) {
+            place->has_nearest = true;
+            place->nearest_bytes = bytes;
+            place->allocator_bytes = most;
+        }
+    }
+}
+
 static void keep(Search *search, CliChoice *choice) {
     CliChosen *chosen = search->chosen;
+    note_place(chosen, choice);
     if (choice->fits) {
         g_array_append_val(chosen->choices, *choice);
         return;
@@ -599,6 +616,7 @@ static CliChosen *chosen_new(void) {
     CliChosen *chosen = g_new0(CliChosen, 1);
     chosen->choices = g_array_new(FALSE, FALSE, sizeof(CliChoice));
     g_array_set_clear_func(chosen->choices, clear_choice);
+    chosen->places = g_array_new(FALSE, FALSE, sizeof(CliPlace));
     return chosen;
 }
 
@@ -620,6 +638,8 @@ CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress,
     settle_knobs(&search);
     settle_precision(&search);
     for (guint i = 0; i < asked->clusters->len; i++) {
+        CliPlace place = {.cluster = asked->clusters->pdata[i]};
+        g_array_append_val(chosen->places, place);
         if (!try_machine(&search, asked->clusters->pdata[i], error)) {
             return NULL;
         }

@@ -76,12 +76,12 @@ static void add_head(Table *table, const char *name, bool is_words) {
     }
 }
 
-/* A long key, by its last word, on two lines. */
+/* A long key on two lines, as an option is written: "micro-", "batch". */
 static void add_head_of_key(Table *table, const char *key) {
     const char *last = strrchr(key, '_');
     bool is_ranks = g_str_equal(key, "ranks"), is_long = last != NULL && strlen(key) > 10;
     g_autofree char *broken =
-        is_long ? g_strdup_printf("%.*s\n%s", (int)(last - key), key, last) : g_strdup(key);
+        is_long ? g_strdup_printf("%.*s-\n%s", (int)(last - key), key, last + 1) : g_strdup(key);
     add_head(table, is_ranks ? "GPUs" : broken, !is_ranks);
 }
 
@@ -195,7 +195,7 @@ static void add_heads(Table *table, const CliChosen *chosen, const Columns *colu
     add_head(table, "step\n(s)", false);
     add_head(table, "tokens/s\n/GPU", false);
     add_head(table, "MFU\n%", false);
-    add_head(table, "works\n%", false);
+    add_head(table, "useful\n%", false);
     add_head(table, "reserved\n(GiB)", false);
     add_head(table, "of\n(GiB)", false);
     if (columns->energy) {
@@ -236,8 +236,8 @@ static bool is_tight(const CliChoice *choice, const CliChooseView *view) {
 
 static char *note_on(const CliChoice *choice, const CliChooseView *view) {
     if (choice->retries > 0) {
-        return g_strdup_printf("gives memory back %" G_GUINT64_FORMAT " time%s",
-                               (guint64)choice->retries, choice->retries == 1 ? "" : "s");
+        return g_strdup_printf("%" G_GUINT64_FORMAT " allocation retr%s", (guint64)choice->retries,
+                               choice->retries == 1 ? "y" : "ies");
     }
     if (is_tight(choice, view)) {
         return g_strdup_printf("%.1f %% left", 100 * share_left(choice));
@@ -300,11 +300,10 @@ static void add_row(Table *table, const CliChosen *chosen, const CliChoice *choi
 }
 
 static void append_rank(GString *text, const CliChosen *chosen, const CliChooseView *view) {
-    g_string_append_printf(text, ": the first is the best %s",
-                           chosen->by_price ? "by the price of its tokens"
-                                            : "by tokens a second of a GPU");
+    g_string_append_printf(text, ": ranked by %s",
+                           chosen->by_price ? "price per token" : "tokens/s per GPU");
     if (view->most_days > 0) {
-        g_string_append_printf(text, ", of what is done in %g days", view->most_days);
+        g_string_append_printf(text, ", of what finishes in %g days", view->most_days);
     }
     g_string_append_c(text, '\n');
 }
@@ -321,7 +320,7 @@ static void append_said(GString *text, const CliChosen *chosen, const Columns *c
     }
     if (changes->len > 0) {
         g_autofree char *options = cli_changes_as_options(changes->str);
-        g_string_append_printf(text, "all of these with %s\n", options);
+        g_string_append_printf(text, "all rows have %s\n", options);
     }
 }
 
@@ -340,16 +339,16 @@ static char *tokens_text(double tokens) {
 
 static void append_legend(GString *text, const Columns *columns, const CliChosen *chosen,
                           const GArray *shown, const CliChooseView *view) {
-    g_string_append(text, "works: the share of a step in which a GPU computes");
+    g_string_append(text, "useful: share of a step in which the GPU computes at full speed");
     if (view->spare_percent > 0) {
-        g_string_append_printf(text, "; of: its memory but %g %%", view->spare_percent);
+        g_string_append_printf(text, "; of: its memory less %g %%", view->spare_percent);
     }
     g_string_append_c(text, '\n');
     if (columns->training) {
         g_autofree char *tokens = tokens_text(view->tokens);
-        g_string_append_printf(
-            text, "%s%sdays: of %s tokens, GPUs alone\n", columns->energy ? "MWh, " : "",
-            columns->price ? "price (in the currency of --price), " : "", tokens);
+        g_string_append_printf(text, "%s%sdays: for %s tokens%s\n", columns->energy ? "MWh, " : "",
+                               columns->price ? "price (in the currency of --price), " : "", tokens,
+                               columns->energy || columns->price ? ", GPUs only" : "");
     }
     bool any_tight = false;
     for (guint i = 0; i < shown->len; i++) {
@@ -357,8 +356,8 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
     }
     if (any_tight) {
         g_string_append_printf(text,
-                               "left: of memory; predictions of peaks may be off by %.0f %%, so "
-                               "--spare %.0f keeps as much free\n",
+                               "left: memory to spare; predicted peaks may be off by %.0f %%, and "
+                               "--spare %.0f keeps that much free\n",
                                100 * TIGHT, 100 * TIGHT);
     }
 }
@@ -396,16 +395,61 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
 
 /* ---- beside it ---- */
 
+/* A machine that was asked about and has no row says why. */
+static void append_empty_places(GString *text, const CliChosen *chosen, const CliChooseView *view) {
+    for (guint i = 0; i < chosen->places->len; i++) {
+        const CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
+        if (!cli_place_is_empty(chosen, place)) {
+            continue;
+        }
+        g_string_append_printf(text, "not listed: %s, where ", place->cluster->name);
+        if (place->n_fit > 0) {
+            g_autofree char *days = amount(place->least_days);
+            g_string_append_printf(text,
+                                   "nothing finishes in %g days; the fastest takes %s days, on "
+                                   "%" G_GUINT64_FORMAT " GPUs\n",
+                                   view->most_days, days, place->least_days_ranks);
+        } else if (place->has_nearest) {
+            g_string_append_printf(text, "nothing fits; the nearest needs %.2f GiB of %.2f GiB\n",
+                                   (double)place->nearest_bytes / GIB,
+                                   (double)place->allocator_bytes / GIB);
+        } else {
+            g_string_append(text, "no setting could be predicted\n");
+        }
+    }
+}
+
+/* Prices rank only where all are known. */
+static void append_missing_prices(GString *text, const CliChosen *chosen) {
+    g_autoptr(GString) names = g_string_new(NULL);
+    guint n_priced = 0;
+    for (guint i = 0; i < chosen->places->len; i++) {
+        const CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
+        bool is_priced = place->cluster->device_price_per_hour > 0;
+        n_priced += is_priced;
+        if (!is_priced && !cli_place_is_empty(chosen, place)) {
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", place->cluster->name);
+        }
+    }
+    if (n_priced > 0 && names->len > 0) {
+        g_string_append_printf(text,
+                               "no price of %s is known (--price CLUSTER=2.50), so rows are ranked "
+                               "by speed\n",
+                               names->str);
+    }
+}
+
 static void append_counts(GString *text, const CliChosen *chosen, const CliChooseView *view) {
-    g_string_append_printf(text, "%u setting%s predicted, %u of them too large",
+    g_string_append_printf(text, "%u setting%s predicted, %u of them did not fit",
                            chosen->n_predicted, chosen->n_predicted == 1 ? "" : "s",
                            chosen->n_not_fitting);
     if (chosen->n_left_out > 0) {
-        g_string_append_printf(text, "; %u left out, for one that holds no more did not fit",
+        g_string_append_printf(text,
+                               "; %u skipped, since one that needs no more memory did not fit",
                                chosen->n_left_out);
     }
     if (chosen->n_late > 0) {
-        g_string_append_printf(text, "; %u take more than %g days", chosen->n_late,
+        g_string_append_printf(text, "; %u would take more than %g days", chosen->n_late,
                                view->most_days);
     }
     if (chosen->n_refused > 0) {
@@ -415,28 +459,28 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
     g_string_append_c(text, '\n');
     if (chosen->took_bf16) {
         g_string_append(
-            text, "in bf16, for nothing was said (--param-dtype fp32 is PyTorch's default)\n");
+            text, "in bf16, since no dtype was given (PyTorch's default is --param-dtype fp32)\n");
     }
 }
 
 static void append_baseline(GString *text, const CliChosen *chosen) {
     const CliChoice *baseline = chosen->baseline, *best = choice_at(chosen, 0);
     if (baseline == NULL) {
-        g_string_append(text, "neither DDP nor FSDP2 with its defaults fits there\n");
+        g_string_append(text, "neither DDP nor FSDP2 with its defaults fits on those GPUs\n");
         return;
     }
     double rate = cli_choice_tokens_per_s(baseline);
     double more = cli_choice_tokens_per_s(best) / rate - 1;
     g_string_append_printf(text,
-                           "the simplest that fits there, tuned: %s\n"
-                           "  %.1f tokens/s/GPU, reserves %.2f GiB; ",
+                           "simplest that fits on row 1's GPUs, tuned:\n  %s\n"
+                           "  %.1f tokens/s/GPU, %.2f GiB reserved; ",
                            baseline->title, rate / (double)baseline->ranks,
                            (double)baseline->reserved_bytes / GIB);
     if (fabs(more) < 0.01) {
-        g_string_append(text, "the first is as quick\n");
+        g_string_append(text, "row 1 is as fast\n");
     } else {
-        g_string_append_printf(text, "the first is %.1f %% %s\n", 100 * fabs(more),
-                               more > 0 ? "quicker" : "slower, so use that");
+        g_string_append_printf(text, "row 1 is %.1f %% %s\n", 100 * fabs(more),
+                               more > 0 ? "faster" : "slower, so use this one");
     }
 }
 
@@ -446,22 +490,23 @@ static void append_none(GString *text, const CliChosen *chosen) {
     if (nearest != NULL) {
         g_autofree char *all = g_strjoinv(" ", nearest->settings);
         g_autofree char *options = cli_changes_as_options(all);
-        g_string_append_printf(
-            text, "; nearest on %s: %s,\nwhich would reserve %.2f GiB of %.2f GiB",
-            nearest->cluster->name, options, (double)nearest->reserved_bytes / GIB,
-            (double)nearest->allocator_bytes / GIB);
+        g_string_append_printf(text, "; nearest on %s: %s,\nwhich would need %.2f GiB of %.2f GiB",
+                               nearest->cluster->name, options,
+                               (double)nearest->reserved_bytes / GIB,
+                               (double)nearest->allocator_bytes / GIB);
     }
     g_string_append_c(text, '\n');
     for (guint i = 0; chosen->ways != NULL && i < chosen->ways->len; i++) {
         const CliWay *way = &g_array_index(chosen->ways, CliWay, i);
         g_autofree char *reserved = g_strdup_printf("%.2f GiB", way->reserved_bytes / GIB);
         g_autofree char *line = cli_way_text(way, reserved);
-        g_string_append_printf(text, "  it fits with %s\n", line);
+        g_string_append_printf(text, "  fits with %s\n", line);
     }
     if (chosen->ways == NULL || chosen->ways->len == 0) {
-        g_string_append(text, "try more GPUs (without -n all of the cluster's are tried; --cluster "
-                              "NAME:NODES has more),\na shorter sequence (--seq), adapters alone "
-                              "(--lora-rank 16), or GPUs with more memory\n");
+        g_string_append(text,
+                        "try more GPUs (without -n up to all of the cluster's are tried; "
+                        "--cluster NAME:NODES has more),\na shorter sequence (--seq), adapters "
+                        "only (--lora-rank 16), or GPUs with more memory\n");
     }
 }
 
@@ -480,9 +525,9 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
     uint64_t ranks = ranks_in_time(quickest, view);
     gsize name = strcspn(quickest->cluster->name, ":");
     g_string_append_printf(text,
-                           "nothing that fits is done in %g days; the quickest takes %s, on %s:\n"
-                           "%s, %.1f tokens/s/GPU\n"
-                           "%" G_GUINT64_FORMAT " GPUs would do if each stayed as quick: "
+                           "nothing that fits finishes in %g days; the fastest takes %s days, on "
+                           "%s:\n%s, %.1f tokens/s/GPU\n"
+                           "%" G_GUINT64_FORMAT " GPUs would do if each stayed as fast: "
                            "-n %" G_GUINT64_FORMAT " --cluster %.*s:%" G_GUINT64_FORMAT "\n",
                            view->most_days, days, quickest->cluster->name, options,
                            cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks,
@@ -492,19 +537,23 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
 
 static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     const CliChoice *best = choice_at(chosen, 0);
-    if (best->price_per_billion <= 0) {
-        g_string_append(text, "no prices are known: give --price 2.50 (a GPU and hour), or "
+    bool any_price = false;
+    for (guint i = 0; i < chosen->places->len; i++) {
+        any_price |= g_array_index(chosen->places, CliPlace, i).cluster->device_price_per_hour > 0;
+    }
+    if (!any_price) {
+        g_string_append(text, "no prices are known: give --price 2.50 (per GPU-hour), or "
                               "--price CLUSTER=2.50\n");
     }
     if (view->written != NULL) {
-        g_autofree char *first = g_strdup_printf("%s has the first's strategy:", view->written);
+        g_autofree char *first = g_strdup_printf("%s has row 1's strategy:", view->written);
         g_autofree char *next = g_strdup_printf("foreshard diagnose %s --strategy %s --cluster %s",
                                                 view->network, view->written, best->cluster->name);
         bool is_long = strlen(first) + 1 + strlen(next) > CLI_COLUMNS; /* a command stays whole */
         g_string_append_printf(text, "%s%s%s\n", first, is_long ? "\n  " : " ", next);
     } else {
-        g_string_append(text, "-o FILE writes the first's strategy, for --strategy FILE of the "
-                              "other commands;\nforeshard diagnose says what else would help\n");
+        g_string_append(text, "-o FILE writes row 1's strategy, for --strategy FILE of other "
+                              "commands;\nforeshard diagnose says what else would help\n");
     }
 }
 
@@ -514,6 +563,8 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
     g_string_append(text, name);
     if (chosen->choices->len > 0) {
         append_rows(text, chosen, view);
+        append_empty_places(text, chosen, view);
+        append_missing_prices(text, chosen);
         append_baseline(text, chosen);
         append_counts(text, chosen, view);
         append_next(text, chosen, view);
