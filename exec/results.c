@@ -189,19 +189,19 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
     double ms = median_step_ms(results);
     if (results->comm->rehearsed) {
         printf("rehearsed  rank %u of %u by itself\n"
-               "stand-ins  for collectives last at least as long as on %s\n",
+               "stand-ins  for collectives take at least as long as on %s\n",
                results->comm->rank, results->comm->world, exec_pace_cluster(play->options.pace));
     } else if (play->options.pace) {
-        printf("paced      collectives last at least as long as on %s\n",
+        printf("paced      collectives take at least as long as on %s\n",
                exec_pace_cluster(play->options.pace));
     }
     if (results->comm->world > 1 && !results->comm->rehearsed) {
-        printf("between    %s\n", between(results, play));
+        printf("transport  %s\n", between(results, play));
     }
     if (attention_refused(play)) {
         printf("attention  by own kernels, without tensor cores: %s\n", attention_refused(play));
     }
-    printf("step time  %.3f ms (median), %.0f tokens/s in all\n", ms,
+    printf("step time  %.3f ms (median), %.0f tokens/s over all ranks\n", ms,
            (double)results->plan->tokens_per_rank * results->comm->world / ms * 1e3);
     g_autofree char *allocated =
         trace_bytes_text((double)memory_ledger_peak_allocated(ledger)->totals.allocated_bytes);
@@ -209,6 +209,6 @@ void exec_results_print_summary(const ExecResults *results, const ExecPlay *play
         trace_bytes_text((double)memory_ledger_peak_reserved(ledger)->totals.reserved_bytes);
     g_autofree char *process = trace_bytes_text((double)resident("VmHWM:"));
     g_autofree char *rank = plan_rank_text(results->plan, results->comm->rank);
-    printf("memory     %s at most: allocated %s, reserved %s, process %s\n", rank, allocated,
+    printf("memory     peak of %s: allocated %s, reserved %s, process %s\n", rank, allocated,
            reserved, process);
 }

@@ -277,9 +277,9 @@ static double find_surpluses(Measured *measured, MeasuredLife life, GArray *cons
     }
     for (guint i = 0; i < 2; i++) {
         if (shown[i] > SHOWN) {
-            measured_note(measured, "%u more sizes %s that %s alone are not shown",
-                          shown[i] - SHOWN, life != MEASURED_ASKED ? "held" : "asked for",
-                          i == 0 ? "are predicted" : "the run has");
+            measured_note(measured, "%u more sizes %s that only %s are not shown", shown[i] - SHOWN,
+                          life != MEASURED_ASKED ? "held" : "requested",
+                          i == 0 ? "the prediction has" : "the run has");
         }
     }
     return paired;
@@ -314,7 +314,7 @@ static void compare_step(Measured *measured, const Trace *trace, uint32_t rank, 
     add_stretches(measured, names, &predicted, &run);
     measured_add(measured, "least allocated in a step", MEASURED_BYTES, (double)predicted.least,
                  (double)run.least);
-    measured_add(measured, "asked for in a step", MEASURED_BYTES, predicted.asked_bytes,
+    measured_add(measured, "requested in a step", MEASURED_BYTES, predicted.asked_bytes,
                  run.asked_bytes);
     measured_add(measured, "allocations in a step", MEASURED_COUNT, predicted.n_asked, run.n_asked);
     Lists lists[2];
@@ -330,8 +330,8 @@ static void compare_step(Measured *measured, const Trace *trace, uint32_t rank, 
     double all = sum_of(lists[1].items[MEASURED_ASKED]);
     measured->paired = all > 0 ? paired[MEASURED_ASKED] / all : NAN;
     if (measured->paired < 0.5) {
-        measured_note(measured, "most of what the run asks for has no counterpart of its size: was "
-                                "its batch, sequence, dtype or number of ranks another than the "
+        measured_note(measured, "most of what the run requests has no counterpart of its size: did "
+                                "batch, sequence, dtype or number of ranks differ from the "
                                 "prediction's?");
     }
     lists_end(&lists[0]);
@@ -374,8 +374,8 @@ static void compare_oom(Measured *measured, const Trace *trace, uint32_t rank,
     lists_end(&lists[1]);
     TraceOom ended;
     if (!trace_get_oom(trace, &ended)) {
-        measured_note(measured, "the run was out of memory and the prediction is not: it stands "
-                                "there with its peak");
+        measured_note(measured, "the run was out of memory and the prediction is not, so its peak "
+                                "stands there");
     }
 }
 
@@ -391,17 +391,17 @@ static int32_t last_step(const Trace *trace, uint32_t rank) {
 static void note_run(Measured *measured, const Snapshot *snapshot, const SnapshotSteps *steps) {
     if (steps->from == STEPS_UNKNOWN && snapshot->n_ooms == 0) {
         measured_note(measured,
-                      "the snapshot does not tell its steps (no ProfilerStep#, no Optimizer.step#, "
-                      "nothing that repeats itself): record two steps or more");
+                      "no steps were found in the snapshot (no ProfilerStep#, no Optimizer.step#, "
+                      "nothing that repeats itself): record at least two");
     } else if (steps->from == STEPS_REPEATED) {
-        measured_note(measured, "the steps are told by what repeats itself: each is as long as a "
+        measured_note(measured, "steps were found by what repeats itself: each is as long as a "
                                 "step, but may begin within one");
     }
     if (snapshot->active > 0) {
         TraceScale scale = trace_scale_bytes((double)snapshot->active);
         measured_note(measured,
-                      "the history begins when %.2f %s are in use already; of those the "
-                      "origin is known only of what lives to its end",
+                      "the recorded history begins with %.2f %s already in use; only what lives "
+                      "to its end has a known origin",
                       (double)snapshot->active / scale.per_unit, scale.unit);
     }
     if (snapshot->n_ooms > 0) {
@@ -418,8 +418,8 @@ static void note_run(Measured *measured, const Snapshot *snapshot, const Snapsho
 
 Measured *measured_memory(const Trace *trace, const Snapshot *snapshot,
                           const MeasuredOptions *options, GError **error) {
-    static const char *const names[] = {"peak allocated, in all", "peak active, in all",
-                                        "peak reserved, in all"};
+    static const char *const names[] = {"peak allocated, whole run", "peak active, whole run",
+                                        "peak reserved, whole run"};
     uint32_t rank = measured_rank(trace, options, error);
     int32_t step = rank != TRACE_NONE ? last_step(trace, rank) : 0;
     if (rank == TRACE_NONE) {
@@ -439,9 +439,9 @@ Measured *measured_memory(const Trace *trace, const Snapshot *snapshot,
     measured->sources[0] = g_strdup_printf("%s: rank %u, %s%s%s", options->trace_name, rank,
                                            step_name, ended ? ", " : "", ended ? ended : "");
     guint n = snapshot_n_steps(steps);
-    g_autofree char *told = n > 0 ? g_strdup_printf("%u whole step%s, told by %s; the last", n,
+    g_autofree char *told = n > 0 ? g_strdup_printf("%u whole step%s by %s, the last compared", n,
                                                     n == 1 ? "" : "s", steps_from_text(steps->from))
-                                  : g_strdup("no steps told");
+                                  : g_strdup("no steps found");
     measured->sources[1] = g_strdup_printf("%s: device %u, %u events, %s", options->file_name,
                                            snapshot->device, snapshot->events->len, told);
     measured->paired = NAN;
@@ -458,7 +458,7 @@ Measured *measured_memory(const Trace *trace, const Snapshot *snapshot,
         predicted.most[k] = summary->peaks[k].bytes;
     }
     add_stretches(measured, names, &predicted, &all);
-    measured_add(measured, "gave memory back for room", MEASURED_COUNT,
+    measured_add(measured, "allocation retries", MEASURED_COUNT,
                  trace_idle_book(trace, summary).n_returns, snapshot->n_retries);
     note_run(measured, snapshot, steps);
     return g_steal_pointer(&measured);

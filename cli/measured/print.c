@@ -11,9 +11,9 @@ static const char *const side_keys[] = {"predicted", "measured"};
 static const struct {
     const char *key, *words;
 } lives[MEASURED_N_LIVES] = {
-    [MEASURED_HELD] = {"held", "held throughout the step,"},
-    [MEASURED_ASKED] = {"asked", "asked for in the step,"},
-    [MEASURED_AT_OOM] = {"at_oom", "held when the run was out of memory,"},
+    [MEASURED_HELD] = {"held", "held throughout the step"},
+    [MEASURED_ASKED] = {"asked", "requested in the step"},
+    [MEASURED_AT_OOM] = {"at_oom", "held when the run was out of memory"},
 };
 
 static double largest(const Measured *measured, MeasuredUnit unit) {
@@ -75,8 +75,9 @@ static void append_surpluses(GString *text, const Measured *measured, guint side
             continue;
         }
         if (!any) {
-            g_string_append_printf(text, "\n%s %s\n  %9s %9s %14s   %s\n", lives[life].words,
-                                   side == 0 ? "that the run lacks" : "that the prediction lacks",
+            g_string_append_printf(text, "\n%s, %s\n  %9s %9s %14s   %s\n", lives[life].words,
+                                   side == 0 ? "missing from the run"
+                                             : "missing from the prediction",
                                    side_keys[0], side_keys[1], "bytes each", "most of them");
             any = true;
         }
@@ -101,10 +102,11 @@ char *measured_text(const Measured *measured) {
         append_surpluses(text, measured, 0, life);
     }
     if (!isnan(measured->paired)) {
-        g_string_append_printf(text,
-                               "\n%.1f %% of the bytes that the run asks for in that step have a "
-                               "counterpart of their size\n",
-                               100 * measured->paired);
+        g_string_append_printf(
+            text,
+            "\n%.1f %% of the bytes that the run requests in that step have a predicted "
+            "counterpart of the same size\n",
+            100 * measured->paired);
     }
     for (guint i = 0; i < measured->notes->len; i++) {
         g_string_append_printf(text, "note: %s\n", (char *)measured->notes->pdata[i]);

@@ -159,7 +159,7 @@ static void add_host(Measured *measured, const GArray *steps) {
         double n = g_array_index(steps, ProfileStep, i).n_calls;
         g_array_append_val(counts, n);
     }
-    measured_add(measured, "host: calls into CUDA", MEASURED_COUNT, NAN,
+    measured_add(measured, "host: CUDA calls", MEASURED_COUNT, NAN,
                  counts->len > 0 ? trace_median_of(counts) : NAN);
     measured_add(measured, "host: their time", MEASURED_NS, NAN, median_of_steps(steps, false));
     measured_add(measured, "host: waits for the GPU", MEASURED_NS, NAN,
@@ -170,16 +170,16 @@ static void note_run(Measured *measured, const Trace *trace, const Profile *prof
                      const GArray *steps, StepsFrom from) {
     const char *world = trace_get(trace, "world");
     if (profile->kernels->len == 0) {
-        measured_note(measured, "the profile has no kernels, so it knows the host's steps alone: "
+        measured_note(measured, "the profile has no kernels, only the host's steps: "
                                 "record with activities=[ProfilerActivity.CPU, "
                                 "ProfilerActivity.CUDA]");
     }
     if (from == STEPS_UNKNOWN) {
-        measured_note(measured, "the profile does not tell its steps (no ProfilerStep#, no "
+        measured_note(measured, "no steps were found in the profile (no ProfilerStep#, no "
                                 "Optimizer.step#, no kernels that repeat themselves): call the "
                                 "profiler's step() after each");
     } else if (from == STEPS_REPEATED) {
-        measured_note(measured, "the steps are told by kernels that repeat themselves: each is as "
+        measured_note(measured, "steps were found by kernels that repeat themselves: each is as "
                                 "long as a step, but may begin within one");
     }
     if (profile->kernels->len > 0 && profile->calls->len == 0) {
@@ -188,8 +188,8 @@ static void note_run(Measured *measured, const Trace *trace, const Profile *prof
                       "in which it begins");
     }
     if (steps->len == 1) {
-        measured_note(measured, "one step is recorded; two and more say how long one is, from end "
-                                "to end");
+        measured_note(measured, "only one step was recorded; a step's time needs two or more, from "
+                                "end to end");
     }
     if (world && profile->world >= 0 && g_ascii_strtoll(world, NULL, 10) != profile->world) {
         measured_note(measured, "the run had %" G_GINT64_FORMAT " ranks, the prediction %s",
@@ -217,7 +217,7 @@ Measured *measured_time(const Trace *trace, const Profile *profile, const Measur
         g_strdup_printf("%s: rank %u, median of %u steady step%s", options->trace_name, rank,
                         predicted->len, predicted->len == 1 ? "" : "s");
     measured->sources[1] = g_strdup_printf(
-        "%s: %sdevice %" G_GINT64_FORMAT ", %u kernels and copies, median of %u step%s told by %s",
+        "%s: %sdevice %" G_GINT64_FORMAT ", %u kernels and copies, median of %u step%s by %s",
         options->file_name, run_rank, (gint64)profile->device, profile->kernels->len, steps->len,
         steps->len == 1 ? "" : "s", steps_from_text(from));
     for (guint i = 0; i < N_FIGURES; i++) {

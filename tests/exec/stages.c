@@ -218,7 +218,7 @@ static void rehearsed_memory_is_as_predicted(void) {
 static void summaries_name_the_stage(void) {
     TestRun run = test_run_finish(test_run_start("run " TWO "--steps 2"));
     g_assert_cmpint(run.status, ==, 0);
-    g_assert_nonnull(strstr(run.out, "memory     rank 0, stage 1 of 2 at most: "));
+    g_assert_nonnull(strstr(run.out, "memory     peak of rank 0, stage 1 of 2: "));
     g_assert_null(strstr(run.out, "nan"));
     test_run_clear(&run);
 }

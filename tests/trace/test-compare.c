@@ -86,10 +86,10 @@ static void planted_time(void) {
                       0);
     g_autofree char *verdict = trace_comparison_verdict(comparison);
     g_assert_nonnull(strstr(verdict, "step time -20.0 % (predicted 1.000 ms, measured 1.250 ms)"));
-    g_assert_nonnull(strstr(verdict, "errs most: linear, forward of unit blocks.0"));
+    g_assert_nonnull(strstr(verdict, "worst op: linear, forward of unit blocks.0"));
     g_autofree char *text = trace_comparison_text(comparison);
-    g_assert_nonnull(strstr(text, "ops that err most"));
-    g_assert_nonnull(strstr(text, "units, all their ops, that err most"));
+    g_assert_nonnull(strstr(text, "worst ops ("));
+    g_assert_nonnull(strstr(text, "worst units, all their ops ("));
     /* Step 4 was recorded by one side only, which is no difference. */
     g_assert_cmpuint(comparison->n_compared, ==, 50);
     g_assert_cmpuint(comparison->n_unpaired, ==, 0);

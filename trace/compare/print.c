@@ -122,7 +122,7 @@ static void append_table(GString *text, const TraceComparison *comparison, bool 
         bytes ? "memory (%s)" : "time (%s), median of the steady steps", scale.unit);
     g_string_append_printf(text, "\n%-40s %12s %12s %9s", head, comparison->sides[0],
                            comparison->sides[1], "error");
-    g_string_append_printf(text, bytes ? "\n" : "   %s, least to most\n", comparison->sides[1]);
+    g_string_append_printf(text, bytes ? "\n" : "   %s range\n", comparison->sides[1]);
     for (guint i = 0; i < comparison->rows->len; i++) {
         const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
         if (trace_compare_is_bytes(row->group) != bytes) {
@@ -154,8 +154,8 @@ static void append_worst(GString *text, const TraceComparison *comparison, bool 
     }
     TraceScale scale = trace_scale_time(most);
     g_autofree char *head =
-        g_strdup_printf("%s that err most (%s)", ops ? "ops" : "units, all their ops,", scale.unit);
-    g_string_append_printf(text, "\n%-40s %12s %12s %9s   by\n", head, comparison->sides[0],
+        g_strdup_printf("%s (%s)", ops ? "worst ops" : "worst units, all their ops", scale.unit);
+    g_string_append_printf(text, "\n%-40s %12s %12s %9s   difference\n", head, comparison->sides[0],
                            comparison->sides[1], "error");
     for (guint i = 0; i < worst->len; i++) {
         const TraceCompareWorst *entry = &g_array_index(worst, TraceCompareWorst, i);
@@ -178,7 +178,7 @@ static void append_kept(GString *text, const TraceComparison *comparison) {
     if (comparison->kept->len == 0) {
         return;
     }
-    g_string_append(text, "\nheld after the last common step by one side alone\n");
+    g_string_append(text, "\nheld after the last common step on one side only\n");
     for (guint i = 0; i < comparison->kept->len; i++) {
         const TraceCompareKept *kept = &g_array_index(comparison->kept, TraceCompareKept, i);
         g_autofree char *name = trace_compare_buffer_name(comparison, kept->instruction);
@@ -299,7 +299,7 @@ char *trace_comparison_verdict(const TraceComparison *comparison) {
     if (comparison->worst_ops->len > 0) {
         uint32_t worst = g_array_index(comparison->worst_ops, TraceCompareWorst, 0).number;
         g_autofree char *name = trace_compare_op_name(comparison, worst);
-        g_string_append_printf(text, "; errs most: %s", name);
+        g_string_append_printf(text, "; worst op: %s", name);
     }
     for (guint side = 0; side < 2; side++) {
         guint n = 0;
