@@ -70,13 +70,12 @@ void cli_every_rank_print(const SimJitter *jitter, const SimPrediction *predicti
         exposed += prediction->ranks[rank].exposed_ns;
     }
     const double *shares = jitter->shares;
-    cli_say("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, of hosts %g %%, of links "
-            "%g %%, seed %" G_GUINT64_FORMAT "; means of a steady step)\n",
+    cli_say("\nwho waits for whom (%u ranks, jitter %g %%, spread %g %%, hosts %g %%, links %g %%, "
+            "seed %" G_GUINT64_FORMAT "; mean of the steady steps)\n",
             prediction->n_ranks, 100 * shares[SIM_JITTER_KERNEL], 100 * shares[SIM_JITTER_GPU],
             100 * shares[SIM_JITTER_HOST], 100 * shares[SIM_JITTER_LINK], jitter->seed);
-    cli_say("  a rank's compute lane has nothing to do for %.3f ms while a collective waits or "
-            "runs, in "
-            "the mean;\n  %.3f ms of that because other ranks came late to it\n",
+    cli_say("  exposed communication: %.3f ms a rank on average, %.3f ms of it because other ranks "
+            "came late\n",
             ms(exposed / prediction->n_ranks), ms(lost / prediction->n_ranks));
     printf("   rank  node  kind                computes      exposed   others late   was last   "
            "held up others\n");
@@ -86,8 +85,8 @@ void cli_every_rank_print(const SimJitter *jitter, const SimPrediction *predicti
         }
         return;
     }
-    print_first(prediction, a_node, held_by, "those who hold up the others most");
-    print_first(prediction, a_node, lost_by, "those who lose most to others");
+    print_first(prediction, a_node, held_by, "ranks that hold up the others most");
+    print_first(prediction, a_node, lost_by, "ranks that wait longest for others");
 }
 
 void cli_every_rank_add_json(const SimJitter *jitter, const SimPrediction *prediction,

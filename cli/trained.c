@@ -14,6 +14,6 @@ char *cli_trained_text(const Plan *plan) {
     return sum.trained == sum.all
                ? NULL
                : g_strdup_printf("trained: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                                 " parameters (%.3g %%); the others are frozen",
+                                 " parameters (%.3g %%); the rest are frozen",
                                  sum.trained, sum.all, 100 * (double)sum.trained / (double)sum.all);
 }

@@ -253,14 +253,14 @@ char *cli_way_text(const CliWay *way, const char *reserved) {
     g_autofree char *options = cli_changes_as_options(way->changes);
     TraceScale time = trace_scale_time(way->step_ns);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%s: step %.3f %s, reserves %s", options,
+    g_string_append_printf(text, "%s: step %.3f %s, %s reserved", options,
                            way->step_ns / time.per_unit, time.unit, reserved);
     if (changes_batch(way) && strstr(way->changes, "micro_batch=") == NULL) {
-        g_string_append(text, ", of fewer tokens: ranks share a batch");
+        g_string_append(text, " (of fewer tokens: ranks share a batch)");
     }
     if (way->retries > 0) {
-        g_string_append_printf(text, ", but gives memory back %" G_GUINT64_FORMAT " time%s",
-                               way->retries, way->retries == 1 ? "" : "s");
+        g_string_append_printf(text, ", but %" G_GUINT64_FORMAT " allocation retr%s", way->retries,
+                               way->retries == 1 ? "y" : "ies");
     }
     return g_string_free(text, FALSE);
 }

@@ -26,9 +26,10 @@ GArray *cli_ways_to_fit(const CliWhatIf *what_if);
 const CliWay *cli_ways_best(const GArray *ways);
 /* Where there is none. */
 #define CLI_NO_WAY_TO_FIT                                                                          \
-    "no setting tried makes it fit, nor more of the cluster's GPUs: a larger cluster, a shorter "  \
-    "sequence, a smaller network, adapters alone (--lora-rank 16), GPUs with more memory"
-/* "--checkpointing full --param-dtype bf16: step 25.310 s, reserves 61.20 GB"; reserved: the bytes
+    "no setting tried makes it fit, nor do more of the cluster's GPUs; try a larger cluster, a "   \
+    "shorter sequence, a smaller network, adapters only (--lora-rank 16), or GPUs with more "      \
+    "memory"
+/* "--checkpointing full --param-dtype bf16: step 25.310 s, 61.20 GB reserved"; reserved: the bytes
  * in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);
 /* An array "ways_to_fit"; ways: NULL is empty. */

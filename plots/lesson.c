@@ -56,10 +56,10 @@ static void append_lanes(GString *text, const PlotPanel *panel, const PlotOption
     }
     TraceScale scale = trace_scale_time(step_ns / n);
     g_string_append_printf(text, "step %.3f %s%s, compute busy %.1f %%",
-                           step_ns / n / scale.per_unit, scale.unit, n > 1 ? " in the mean" : "",
+                           step_ns / n / scale.per_unit, scale.unit, n > 1 ? " on average" : "",
                            100 * busy_ns / step_ns);
     if (total_ns > 0) {
-        g_string_append_printf(text, ", exposed communication %.1f %% (%.0f %% of it hides)",
+        g_string_append_printf(text, ", communication exposed %.1f %% (%.0f %% of it is hidden)",
                                100 * exposed_ns / step_ns, 100 * (1 - exposed_ns / total_ns));
     }
 }

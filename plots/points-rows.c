@@ -50,7 +50,7 @@ static void append_note(GString *text, const PlotPoint *point, const PlotPointsO
     } else if (!point->fits) {
         g_string_append(text, "  does not fit");
     } else if (point->retries > 0) {
-        g_string_append_printf(text, "  fits, but gives memory back %" G_GUINT64_FORMAT " times",
+        g_string_append_printf(text, "  fits, but %" G_GUINT64_FORMAT " allocation retries",
                                point->retries);
     }
     g_string_append_c(text, '\n');

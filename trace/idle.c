@@ -4,9 +4,9 @@
 
 const char *trace_idle_name(TraceIdle idle) {
     static const char *const names[TRACE_N_IDLES] = {
-        [TRACE_IDLE_COLLECTIVE] = "collectives",
-        [TRACE_IDLE_COPY] = "copies on other lanes",
-        [TRACE_IDLE_HOST] = "the host, which has not issued yet",
+        [TRACE_IDLE_COLLECTIVE] = "waits for collectives",
+        [TRACE_IDLE_COPY] = "waits for copies on other lanes",
+        [TRACE_IDLE_HOST] = "waits for the host to issue",
         [TRACE_IDLE_OTHER] = "gaps between kernels",
     };
     return names[idle];

@@ -100,7 +100,7 @@ static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
         return;
     }
     if (remedy.cause == NULL && with->alloc_retries < diagnosis->base->alloc_retries) {
-        remedy.cause = "the allocator gives memory back and asks for it again (retries)";
+        remedy.cause = "the allocator frees its cache and asks the GPU again (retries)";
     }
     add_remedy(diagnosis, remedy, with);
 }

@@ -62,9 +62,11 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     append_bytes(text, (double)peak->bytes, false);
     g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
     g_autofree char *when = trace_step_name(peak->step);
-    g_string_append_printf(text, ", %s, %s; predicted peak reserved ", when, place);
+    g_string_append_printf(text, ", in %s, %s; predicted peak reserved ", when, place);
     append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
-    g_string_append_printf(text, ", %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
+    g_string_append(text, " of ");
+    append_bytes(text, (double)diagnosis->base->allocator_bytes, false);
+    g_string_append_printf(text, ": %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
         double held = 0;
         const char *name = plan_category_name(category);
@@ -79,14 +81,14 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
         const CliRemedy *best = best_for_category(diagnosis, category);
         if (best != NULL) {
             g_autofree char *step = time_text(best->step_ns, true);
-            g_string_append_printf(text, "; %s: ", best->changes);
+            g_string_append_printf(text, "; with %s ", best->changes);
             if (diagnosis->base->fits) { /* else the trace ends before the peak does */
                 append_bytes(text, best->category_bytes[category], true);
-                g_string_append(text, " of it, ");
+                g_string_append(text, " (");
             }
             g_string_append(text, "peak reserved ");
             append_bytes(text, best->reserved_bytes, true);
-            g_string_append_printf(text, ", step %s", step);
+            g_string_append_printf(text, ", step %s%s", step, diagnosis->base->fits ? ")" : "");
         }
         g_string_append_c(text, '\n');
     }
@@ -97,8 +99,8 @@ static void append_room(GString *text, const char *before, bool fits, uint64_t r
     if (!fits) {
         g_string_append_printf(text, "%sdoes not fit", before);
     } else if (retries > 0) {
-        g_string_append_printf(text, "%sgives memory back %" G_GUINT64_FORMAT " time%s", before,
-                               (guint64)retries, retries == 1 ? "" : "s");
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " allocation retr%s", before,
+                               (guint64)retries, retries == 1 ? "y" : "ies");
     }
 }
 
@@ -107,7 +109,7 @@ static void append_room(GString *text, const char *before, bool fits, uint64_t r
 static void append_collectives(GString *text, const CliDiagnosis *diagnosis) {
     const Trace *trace = diagnosis->trace;
     const TraceSummary *summary = diagnosis->summary;
-    g_string_append(text, "2. communication, mean of the steady steps\n");
+    g_string_append(text, "2. communication in a step, mean of the steady ones\n");
     guint n_said = 0;
     for (guint kind = 0; kind < trace->kinds->len; kind++) {
         int64_t total_ns = 0, exposed_ns = 0;
@@ -122,7 +124,7 @@ static void append_collectives(GString *text, const CliDiagnosis *diagnosis) {
         }
         g_autofree char *total = time_text((double)total_ns / diagnosis->idle.n_steps, false);
         g_autofree char *exposed = time_text((double)exposed_ns / diagnosis->idle.n_steps, false);
-        g_string_append_printf(text, "   %-16s %12s, exposed %12s, %3.0f %% hides\n",
+        g_string_append_printf(text, "   %-16s %12s, exposed %12s, %3.0f %% hidden\n",
                                trace_kind(trace, kind)->name, total, exposed,
                                100 * (1 - (double)exposed_ns / (double)total_ns));
         n_said++;
@@ -141,7 +143,12 @@ static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
     g_autofree char *low = time_text(spread.least_ns, false);
     g_autofree char *high = time_text(spread.most_ns, false);
     if (spread.n == 1) {
-        g_string_append_printf(text, "3. jitter: not known of one step, which takes %s\n", low);
+        g_string_append_printf(text, "3. jitter: unknown, since one step was recorded (%s)\n", low);
+        return;
+    }
+    if (spread.least_ns == spread.most_ns) {
+        g_string_append_printf(text, "3. jitter: none, each of %u steady steps takes %s\n",
+                               spread.n, low);
         return;
     }
     g_string_append_printf(text, "3. jitter: %u steady steps from %s to %s (%.1f %%)\n", spread.n,
@@ -160,28 +167,35 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
         return;
     }
     bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > 0.2 * all_ns;
-    const char *why = host_bound && idle->n_returns > 0 ? ", and it gives memory back (5)" : "";
+    const char *why = host_bound && idle->n_returns > 0 ? ", by allocation retries (5) too" : "";
     g_string_append_printf(text,
-                           "4. %shost-bound%s: the compute lane is busy %.1f %%; it waits for\n",
+                           "4. %shost-bound%s: the compute lane is busy for %.1f %% of a step\n",
                            host_bound ? "" : "not ", why, 100 * (double)idle->busy_ns / all_ns);
     for (guint i = 0; i < TRACE_N_IDLES; i++) {
-        g_string_append_printf(text, "   %-36s %5.1f %%\n", trace_idle_name(i),
-                               100 * (double)idle->idle_ns[i] / all_ns);
+        double percent = 100 * (double)idle->idle_ns[i] / all_ns;
+        if (percent >= 0.05) { /* a row of 0.0 % says nothing */
+            g_string_append_printf(text, "   %-36s %5.1f %%\n", trace_idle_name(i), percent);
+        }
     }
     if (idle->n_ops > 0) {
         g_autofree char *mean = time_text((double)idle->busy_ns / idle->n_ops, false);
-        g_string_append_printf(text, "   %u kernels a step, %s each\n", idle->n_ops / idle->n_steps,
-                               mean);
+        g_string_append_printf(text, "   %u kernels in a step, %s each on average\n",
+                               idle->n_ops / idle->n_steps, mean);
     }
 }
 
 static void append_allocator(GString *text, const CliDiagnosis *diagnosis) {
     guint n_returns = diagnosis->idle.n_returns;
+    guint64 retries = diagnosis->base->alloc_retries;
+    if (n_returns == 0 && retries == 0) {
+        g_string_append(text, "5. allocator: no retries, neither in the trace nor predicted\n");
+        return;
+    }
     g_string_append_printf(
         text,
-        "5. allocator: gave memory back %u time%s in the trace; %" G_GUINT64_FORMAT
-        " retries predicted\n",
-        n_returns, n_returns == 1 ? "" : "s", (guint64)diagnosis->base->alloc_retries);
+        "5. allocator: freed cached memory %u time%s in the trace; %" G_GUINT64_FORMAT
+        " allocation retr%s predicted\n",
+        n_returns, n_returns == 1 ? "" : "s", retries, retries == 1 ? "y" : "ies");
 }
 
 /* ---- 6: settings ---- */
@@ -190,7 +204,7 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
     g_autoptr(GString) inert = g_string_new(NULL);
     double step_ns = (double)diagnosis->base->median_step_ns;
     double reserved = (double)diagnosis->base->peak_reserved_bytes;
-    g_string_append(text, "6. settings, each predicted alone (step, peak reserved)\n");
+    g_string_append(text, "6. one setting changed at a time (step, peak reserved)\n");
     for (guint i = 0; i < diagnosis->remedies->len; i++) {
         const CliRemedy *remedy = remedy_at(diagnosis, i);
         if (remedy->changes == NULL) {
@@ -207,16 +221,17 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
         append_room(text, "  ", remedy->fits, remedy->retries);
         g_string_append_c(text, '\n');
     }
-    g_string_append_printf(text, "   without effect: %s\n", inert->len > 0 ? inert->str : "none");
+    g_string_append_printf(text, "   no effect: %s\n", inert->len > 0 ? inert->str : "none");
 }
 
 /* ---- 7: verdict ---- */
 
 static char *memory_verdict(const CliDiagnosis *diagnosis) {
-    GString *text = g_string_new("memory: it would reserve ");
+    GString *text = g_string_new("memory: ");
     append_bytes(text, (double)diagnosis->base->peak_reserved_bytes, false);
-    g_string_append(text, " of ");
+    g_string_append(text, " needed, ");
     append_bytes(text, (double)diagnosis->base->allocator_bytes, false);
+    g_string_append(text, " available");
     const CliWay *best = cli_ways_best(diagnosis->ways_to_fit);
     if (best != NULL) {
         g_autofree char *options = cli_changes_as_options(best->changes);
@@ -232,7 +247,7 @@ char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis) {
         return memory_verdict(diagnosis);
     }
     if (diagnosis->causes->len == 0) {
-        return g_strdup_printf("nothing here costs 2 %% of a step; it is bound by %s",
+        return g_strdup_printf("nothing tried saves 2 %% of a step; it is bound by %s",
                                diagnosis->base->bound_by);
     }
     const CliRemedy *first = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, 0));
@@ -254,14 +269,15 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
         const CliRemedy *remedy = remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, i));
         static const char *const prices[] = {
             [CLI_PRICE_NONE] = "a setting",
-            [CLI_PRICE_MEMORY] = "a setting that takes memory",
-            [CLI_PRICE_PRECISION] = "a setting that takes precision",
-            [CLI_PRICE_PROGRAM] = "a change of the program",
-            [CLI_PRICE_MACHINE] = "the machine",
+            [CLI_PRICE_MEMORY] = "a setting that costs memory",
+            [CLI_PRICE_PRECISION] = "a setting that costs precision",
+            [CLI_PRICE_PROGRAM] = "a change to the program",
+            [CLI_PRICE_MACHINE] = "a faster machine",
         };
         g_autofree char *saved = time_text(-remedy->step_ns, false);
-        g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%), %s\n", i + 1, remedy->cause,
-                               saved, -100 * remedy->step_ns / step_ns, prices[remedy->price]);
+        g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%) saved by %s\n", i + 1,
+                               remedy->cause, saved, -100 * remedy->step_ns / step_ns,
+                               prices[remedy->price]);
     }
 }
 
@@ -271,12 +287,12 @@ static void append_batch(GString *text, const CliDiagnosis *diagnosis) {
         return;
     }
     g_string_append_printf(text,
-                           "   and there is memory for --micro-batch %" G_GUINT64_FORMAT
-                           ", with which a token takes %.1f %% less time (reserved ",
+                           "   there is memory for --micro-batch %" G_GUINT64_FORMAT
+                           ", which takes %.1f %% less time a token (",
                            (guint64)diagnosis->larger_batch,
                            100 * (1 - diagnosis->larger_batch_share));
     append_bytes(text, diagnosis->larger_batch_bytes, false);
-    g_string_append(text, "); the global batch grows with it\n");
+    g_string_append(text, " reserved) and makes the global batch larger\n");
 }
 
 /* Against the best of the simple strategies; 1 % is called equal. */
@@ -289,20 +305,21 @@ static void append_match(GString *text, const CliDiagnosis *diagnosis, const Cli
                                best->name);
     } else if (best->step_ns < 0.99 * step_ns) {
         g_string_append_printf(
-            text, "   this strategy LOSES to %s by %.1f %%: use that, or change this\n", best->name,
-            100 * (step_ns / best->step_ns - 1));
+            text, "   this strategy LOSES to %s by %.1f %%: use that, or improve this\n",
+            best->name, 100 * (step_ns / best->step_ns - 1));
     } else if (best->step_ns > 1.01 * step_ns) {
         g_string_append_printf(text, "   this strategy beats the best of them, %s, by %.1f %%\n",
                                best->name, 100 * (best->step_ns / step_ns - 1));
     } else {
-        g_string_append_printf(text, "   this strategy is as quick as the best of them, %s\n",
+        g_string_append_printf(text, "   this strategy is as fast as the best of them, %s\n",
                                best->name);
     }
 }
 
 static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
     const CliBaseline *best = cli_diagnosis_baseline(diagnosis);
-    g_string_append(text, "simple strategies, each checkpointed or not, whichever is better\n");
+    TraceScale scale = trace_scale_time((double)diagnosis->base->median_step_ns);
+    g_string_append(text, "simple strategies for comparison, checkpointed where that is better\n");
     for (guint i = 0; i < CLI_N_BASELINES; i++) {
         const CliBaseline *baseline = &diagnosis->baselines[i];
         if (baseline->refusal != NULL) {
@@ -310,10 +327,11 @@ static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
                                    baseline->refusal);
             continue;
         }
-        g_autofree char *step = time_text(baseline->step_ns, false);
-        g_string_append_printf(text, "   %-32s step %s, peak reserved ", baseline->name, step);
+        double per_unit = scale.per_unit;
+        g_string_append_printf(text, "   %-32s step %.3f %s, peak reserved ", baseline->name,
+                               baseline->step_ns / per_unit, scale.unit);
         append_bytes(text, baseline->reserved_bytes, false);
-        g_string_append(text, baseline->less_precise ? ", keeps no fp32 weights" : "");
+        g_string_append(text, baseline->less_precise ? ", without fp32 weights" : "");
         append_room(text, ", ", baseline->fits, baseline->retries);
         g_string_append_c(text, '\n');
     }
@@ -325,15 +343,15 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
     const char *title = trace_get(diagnosis->trace, "title");
     g_autofree char *step = time_text((double)diagnosis->base->median_step_ns, false);
     g_string_append_printf(
-        text, "%s\na %s trace; neighbours predicted on %s, where this plan takes %s a step\n\n",
+        text, "%s\na %s trace; changes are predicted on %s, where this plan takes %s a step\n\n",
         title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
         diagnosis->what_if->cluster->name, step);
     if (!diagnosis->base->fits) {
         g_autofree char *oom = trace_oom_text(diagnosis->trace);
         g_string_append_printf(text,
                                "it does NOT fit%s%s\n"
-                               "times of neighbours are as with memory enough, those of the trace "
-                               "(2 to 5) end where memory does\n\n",
+                               "times of the trace (2 to 5) end there; predicted ones (6 and 7) "
+                               "are as if memory sufficed\n\n",
                                oom != NULL ? ": " : "", oom != NULL ? oom : "");
     }
     append_memory(text, diagnosis);

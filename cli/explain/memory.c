@@ -70,9 +70,9 @@ static void append_categories(GString *text, const CliSubject *subject, const GA
         }
         if (n > 0 && belongs(trace, category, wanted)) {
             g_autofree char *size = trace_bytes_text((double)bytes);
-            g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffers, %s\n",
+            g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffer%s, %s\n",
                                    (const char *)trace->categories->pdata[category], (guint64)bytes,
-                                   n, size);
+                                   n, n == 1 ? "" : "s", size);
         }
     }
 }
@@ -101,10 +101,9 @@ static void append_largest(GString *text, const CliSubject *subject, const GArra
 }
 
 static const char *const meanings[TRACE_N_STATISTICS] = {
-    [TRACE_ALLOCATED] = "held by buffers: the sum of all deltas up to that row",
-    [TRACE_ACTIVE] = "held by buffers, or freed and still in use by a lane",
-    [TRACE_RESERVED] =
-        "what the allocator has taken from the device and not given back, held or not",
+    [TRACE_ALLOCATED] = "allocated: what buffers hold",
+    [TRACE_ACTIVE] = "active: what buffers hold, and what was freed but a lane still uses",
+    [TRACE_RESERVED] = "reserved: what the allocator has taken from the device, in use or cached",
 };
 
 void explain_peak(GString *text, const CliSubject *subject, TraceStatistic statistic) {
@@ -118,14 +117,15 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
     g_autofree char *place = explain_place(subject, peak->instruction);
     g_autofree char *step = trace_step_name(peak->step);
     g_string_append_printf(text,
-                           "peak_%s_bytes = %" G_GUINT64_FORMAT ": the largest of rank %u's "
-                           "memory rows (%s)\n",
+                           "peak_%s_bytes = %" G_GUINT64_FORMAT
+                           ": the largest of rank %u's memory rows "
+                           "(%s)\n",
                            trace_statistic_name(statistic), (guint64)peak->bytes,
                            subject->summary->rank, meanings[statistic]);
     g_string_append_printf(text,
-                           "at %.6f ms of the host's time, in %s, %s\n"
+                           "at %.6f ms (host time), in %s, %s\n"
                            "allocated %" G_GUINT64_FORMAT " B, active %" G_GUINT64_FORMAT
-                           " B, reserved %" G_GUINT64_FORMAT " B; alive then\n",
+                           " B, reserved %" G_GUINT64_FORMAT " B; held then\n",
                            (double)peak->host_ns / 1e6, step, place, (guint64)row->allocated,
                            (guint64)row->active, (guint64)row->reserved);
     g_autoptr(GArray) alive = find_alive(subject, peak->row);
@@ -134,8 +134,8 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
     g_autofree char *oom = trace_oom_text(trace);
     if (oom != NULL) {
         g_string_append_printf(text,
-                               "the rows end %s; what it would take with memory enough is what "
-                               "foreshard predict prints\n",
+                               "the rows end %s; foreshard predict says what a whole step would "
+                               "need\n",
                                oom);
     }
 }
@@ -156,8 +156,8 @@ void explain_held(GString *text, const CliSubject *subject, const char *category
     g_autofree char *step = trace_step_name(peak->step);
     g_string_append_printf(
         text,
-        "peak_by_category%s%s = %" G_GUINT64_FORMAT ": bytes of the buffers alive "
-        "when allocated is at its peak, %s, %s\n",
+        "peak_by_category%s%s = %" G_GUINT64_FORMAT ": bytes of the buffers held "
+        "at the peak of allocated memory, in %s, %s\n",
         category != NULL ? "." : "", category != NULL ? category : "", (guint64)sum, step, place);
     append_categories(text, subject, alive, category);
     append_largest(text, subject, alive, category);
@@ -192,8 +192,8 @@ void explain_retries(GString *text, const CliSubject *subject) {
     uint64_t reserved = 0;
     guint n = 0;
     g_string_append(text,
-                    "alloc_retries: an allocation that finds no room gives cached segments back "
-                    "and asks again; in a trace, reserved falls\n");
+                    "alloc_retries: how often an allocation finds no room, so that the allocator "
+                    "frees cached segments and tries again; in a trace, reserved falls\n");
     for (guint i = 0; i < trace->memory->len; i++) {
         const TraceMemoryRow *row = trace_memory(trace, i);
         if (row->rank != subject->summary->rank) {
@@ -202,11 +202,11 @@ void explain_retries(GString *text, const CliSubject *subject) {
         if (row->reserved < reserved) {
             g_autofree char *place = explain_place(subject, row->instruction);
             g_autofree char *step = trace_step_name(row->step);
-            g_string_append_printf(text, "  %s, %s: %" G_GUINT64_FORMAT " B given back\n", step,
-                                   place, (guint64)(reserved - row->reserved));
+            g_string_append_printf(text, "  %s, %s: %" G_GUINT64_FORMAT " B freed\n", step, place,
+                                   (guint64)(reserved - row->reserved));
             n++;
         }
         reserved = row->reserved;
     }
-    g_string_append_printf(text, "  %u times in this trace\n", n);
+    g_string_append_printf(text, "  %u time%s in this trace\n", n, n == 1 ? "" : "s");
 }

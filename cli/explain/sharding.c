@@ -155,16 +155,18 @@ static bool append_what_is_sharded(GString *text, CliPlanSource *source, const c
         g_string_append_printf(text, "%s, and have no gradient and no state\n\n", trained);
     }
     if (plan != NULL && plan->axes[PLAN_AXIS_PIPELINE] > 1) {
-        g_string_append_printf(text,
-                               "%u stages share the blocks: what is kept and gathered below is of "
-                               "one rank's stage, or stages\n\n",
-                               plan->axes[PLAN_AXIS_PIPELINE]);
+        g_string_append_printf(
+            text,
+            "%u stages share the blocks: the tables below are of one rank's stage, or "
+            "stages\n\n",
+            plan->axes[PLAN_AXIS_PIPELINE]);
     }
     if (plan != NULL && plan->axes[PLAN_AXIS_TENSOR] > 1) {
-        g_string_append_printf(text,
-                               "%u ranks side by side share each layer: what is kept and gathered "
-                               "below is of a rank's part of it\n\n",
-                               plan->axes[PLAN_AXIS_TENSOR]);
+        g_string_append_printf(
+            text,
+            "%u ranks share each layer (tensor parallel): the tables below are of one "
+            "rank's part\n\n",
+            plan->axes[PLAN_AXIS_TENSOR]);
     }
     return true;
 }
@@ -178,7 +180,7 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     if (!append_what_is_sharded(text, source, network, error)) {
         return NULL;
     }
-    g_string_append_printf(text, "%-15s %-18s %-18s %s\n", "a rank keeps of", "parameters",
+    g_string_append_printf(text, "%-15s %-18s %-18s %s\n", "a rank keeps", "parameters",
                            "gradients", "optimizer state");
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
         g_string_append_printf(text, "%-15s %-18s %-18s %s\n", strategies[i].sharding,
@@ -187,11 +189,11 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     }
     g_autoptr(GString) gathered = g_string_new("\nwhat is gathered, and when\n");
     g_autoptr(GString) peaks =
-        g_string_new("\nat the peak of allocated\n"
-                     "                 parameters   gradients   optimizer        peak\n");
+        g_string_new("\nheld at the peak of allocated memory\n"
+                     "                 parameters   gradients   optimizer   all there\n");
     g_autoptr(GString) steps =
         g_string_new("\nin a steady step\n"
-                     "                 calls     tensors exposed ms    step ms\n");
+                     "           collectives     tensors exposed ms    step ms\n");
     Tables tables = {gathered, peaks, steps};
     for (guint i = 0; i < G_N_ELEMENTS(strategies); i++) {
         if (!append_strategy(&tables, i, source, network, cluster, error)) {

@@ -70,9 +70,8 @@ static void append_ops(GString *text, const CliSubject *subject, uint32_t unit, 
 static void append_parameters(GString *text, const CliSubject *subject, uint32_t unit) {
     const PlanUnit *row = &subject->plan->units[unit];
     g_string_append_printf(text,
-                           "%" G_GUINT64_FORMAT
-                           " elements, of which a rank keeps %" G_GUINT64_FORMAT
-                           " (with padding)\n",
+                           "%" G_GUINT64_FORMAT " elements; a rank keeps %" G_GUINT64_FORMAT
+                           " of them, padding included\n",
                            (guint64)row->elements, (guint64)row->shard_elements);
     for (uint32_t i = 0; i < subject->plan->n_parameters; i++) {
         const PlanParameter *parameter = &subject->plan->parameters[i];
@@ -100,9 +99,9 @@ static void append_allocations(GString *text, const CliSubject *subject, uint32_
             }
         }
         if (n > 0) {
-            g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffers\n",
+            g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffer%s\n",
                                    (const char *)trace->categories->pdata[category], (guint64)bytes,
-                                   n);
+                                   n, n == 1 ? "" : "s");
         }
     }
 }
@@ -113,7 +112,7 @@ void explain_unit(GString *text, const CliSubject *subject, uint32_t unit) {
         append_parameters(text, subject, unit);
     }
     append_allocations(text, subject, unit);
-    g_string_append(text, "its ops, in the order in which they are issued; mean duration\n");
+    g_string_append(text, "its ops in the order of issue, with mean durations\n");
     append_ops(text, subject, unit, TRACE_NONE);
 }
 
@@ -133,7 +132,7 @@ static void append_sum(GString *text, const CliSubject *subject, uint32_t kind) 
         }
     }
     if (count > 0 && steps_ns > 0) {
-        g_string_append_printf(text, "%u a step, %.6f ms in all, %.1f %% of a step's time\n",
+        g_string_append_printf(text, "%u in a step, %.6f ms together, %.1f %% of the step\n",
                                count / n_steps, ms(ns / n_steps), 100 * ns / steps_ns);
     }
 }
@@ -144,7 +143,7 @@ void explain_kind(GString *text, const CliSubject *subject, uint32_t kind) {
         explain_collective(text, subject, kind);
     }
     append_sum(text, subject, kind);
-    g_string_append_printf(text, "op %s (%s), each in a steady step; mean duration\n", row->name,
+    g_string_append_printf(text, "each %s (%s) of a steady step, with mean durations\n", row->name,
                            trace_kind_class_name(row->kind_class));
     append_ops(text, subject, TRACE_NONE, kind);
 }
@@ -167,8 +166,8 @@ static void append_kernel_cost(GString *text, const CliSubject *subject, const P
     }
     g_string_append_printf(text,
                            "predicted alone on %s: gap %.6f ms + the larger of arithmetic %.6f ms "
-                           "and memory traffic %.6f ms = %.6f ms (rows are longer where "
-                           "collectives run beside it)\n",
+                           "and memory traffic %.6f ms = %.6f ms (longer below where collectives "
+                           "run at the same time)\n",
                            subject->cluster->name, ms(cost.overhead_ns), ms(cost.flops_ns),
                            ms(cost.bytes_ns), ms((double)sim_compute_time(&cost)));
 }
@@ -214,7 +213,7 @@ void explain_instruction(GString *text, const CliSubject *subject, uint32_t numb
             append_kernel_cost(text, subject, op);
         }
     }
-    g_string_append(text, "rows\n");
+    g_string_append(text, "in this trace\n");
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *op = trace_op(trace, i);
         if (op->rank == subject->summary->rank && op->instruction == number) {

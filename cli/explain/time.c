@@ -26,8 +26,8 @@ static void say_where_rows_end(GString *text, const CliSubject *subject) {
     g_autofree char *oom = trace_oom_text(subject->trace);
     if (oom != NULL) {
         g_string_append_printf(text,
-                               "the rows end %s; what a step takes with memory enough is what "
-                               "foreshard predict prints\n",
+                               "the rows end %s; foreshard predict says what a step would take "
+                               "if memory sufficed\n",
                                oom);
     }
 }
@@ -43,16 +43,14 @@ void explain_step(GString *text, const CliSubject *subject) {
         return;
     }
     g_string_append_printf(text,
-                           "step_ms = %.6f: the median of %u steady steps (those after the "
-                           "first two, or all of two)\n",
+                           "step_ms = %.6f: the median of %u steady steps (all but the first "
+                           "two)\n",
                            ms(spread.median_ns), n);
-    g_string_append_printf(text,
-                           "step_ms_p95 = %.6f: the smallest time that at least 95 %% of "
-                           "them do not exceed\n",
+    g_string_append_printf(text, "step_ms_p95 = %.6f: at least 95 %% of them take no longer\n",
                            ms(spread.p95_ns));
     g_string_append(text,
-                    "a step lasts from the end of the last op of the compute lane in the step "
-                    "before to the end of its own last\n");
+                    "a step lasts from the end of the compute lane's last op in the step before to "
+                    "the end of its own last op there\n");
     for (guint i = 0; i < summary->n_steps; i++) {
         const TraceStepSummary *step = &summary->steps[i];
         if (step->step >= 0) {
@@ -63,7 +61,7 @@ void explain_step(GString *text, const CliSubject *subject) {
         }
     }
     g_string_append(text,
-                    "by phase, each op of the compute lane with the wait before it, mean of the "
+                    "by phase: ops of the compute lane, each with the wait before it; mean of the "
                     "steady steps\n");
     for (guint phase = 0; phase < subject->trace->phases->len; phase++) {
         double sum = 0;
@@ -91,25 +89,26 @@ void explain_rate(GString *text, const CliSubject *subject) {
     if (subject->plan == NULL) {
         g_string_append(text,
                         "the trace's plan cannot be built again, so its tokens and operations "
-                        "are not known; give the plan\n");
+                        "are unknown; give the plan instead\n");
         return;
     }
     double flops = subject->prediction->flops;
     double peak_ns = subject->prediction->mfu * (double)subject->prediction->median_step_ns;
     double tokens = (double)subject->plan->tokens_per_rank;
     g_string_append_printf(text,
-                           "tokens_per_s_per_gpu = %.3f = %.0f tokens of a rank and step / "
+                           "tokens_per_s_per_gpu = %.3f = %.0f tokens of a rank in a step / "
                            "%.6f ms\n",
                            tokens / (step_ns / 1e9), tokens, ms(step_ns));
     g_string_append_printf(text,
                            "tflops_per_gpu = %.6f = %.6e operations of a step / %.6f ms / 1e12\n"
-                           "  operations: of matrix products and attention in the steady section, "
-                           "a multiply-add is two; recomputed ones are not counted again\n",
+                           "  operations of matrix products and attention, two for a multiply-add; "
+                           "recomputation is not counted\n",
                            flops / step_ns / 1e3, flops, ms(step_ns));
-    g_string_append_printf(text,
-                           "mfu = %.6f = %.6f ms, which those operations take at the peak of "
-                           "their dtype on %s, / %.6f ms\n",
-                           peak_ns / step_ns, ms(peak_ns), subject->cluster->name, ms(step_ns));
+    g_string_append_printf(
+        text,
+        "mfu = %.6f = %.6f ms / %.6f ms: the time of those operations at the peak "
+        "rate of their dtype on %s, and the step\n",
+        peak_ns / step_ns, ms(peak_ns), ms(step_ns), subject->cluster->name);
 }
 
 /* ---- busy, host, idle ---- */
@@ -122,9 +121,9 @@ void explain_busy(GString *text, const CliSubject *subject) {
         return;
     }
     g_string_append_printf(text,
-                           "compute_ms = %.6f: %u ops of the compute lane in %u steady steps take "
-                           "%.6f ms\nby kind, mean of a step\n",
-                           ms((double)book.busy_ns / n), book.n_ops, n, ms((double)book.busy_ns));
+                           "compute_ms = %.6f: the mean of %u steady steps, in which %u ops of the "
+                           "compute lane take %.6f ms\nby kind, mean of a step\n",
+                           ms((double)book.busy_ns / n), n, book.n_ops, ms((double)book.busy_ns));
     for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
         double ns = 0;
         guint count = 0;
@@ -180,7 +179,7 @@ void explain_host(GString *text, const CliSubject *subject) {
     if (subject->cluster == NULL) {
         g_string_append(text,
                         "the trace names no cluster, so what an instruction costs the host is "
-                        "not known; give one\n");
+                        "unknown; give --cluster\n");
         return;
     }
     const ModelCluster *cluster = subject->cluster;
@@ -205,29 +204,29 @@ void explain_host(GString *text, const CliSubject *subject) {
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         sum += rows[i].count * rows[i].us;
     }
-    g_string_append_printf(text,
-                           "host_ms = %.6f: the steady section's instructions, each at what "
-                           "%s says it costs the host (what the allocator asks of the device "
-                           "comes on top)\n",
-                           sum / 1e3, cluster->name);
+    g_string_append_printf(
+        text,
+        "host_ms = %.6f: the instructions of a steady step, each at its host cost "
+        "in %s (calls of the allocator to the device come on top)\n",
+        sum / 1e3, cluster->name);
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_string_append_printf(text, "  %6u x %-24s %8.3f us = %12.6f ms\n", rows[i].count,
                                rows[i].name, rows[i].us, rows[i].count * rows[i].us / 1e3);
     }
     if (counts[TRACE_HOST_WAIT] > 0) {
-        g_string_append(text,
-                        "a host wait costs that beside the waiting: where a step ends (step_sync), "
-                        "for a number that is read (host_reads, optimizer_count), for FSDP1's "
-                        "limiter, for what is offloaded; meanwhile the host issues nothing\n");
+        g_string_append(
+            text, "a host wait costs that much on top of the waiting, in which the host issues "
+                  "nothing: at the end of a step (step_sync), to read a number (host_reads, "
+                  "optimizer_count), in FSDP1's limiter, for what is offloaded\n");
     }
 }
 
 static void append_idle(GString *text, const TraceIdleBook *book) {
     guint n = book->n_steps;
-    g_string_append(text, "in the trace's rows, the compute lane's time, mean of a steady step\n");
+    g_string_append(text, "time of the compute lane by the trace's rows, mean of a steady step\n");
     g_string_append_printf(text, "  %-46s %12.6f ms\n", "busy", ms((double)book->busy_ns / n));
     for (guint i = 0; i < TRACE_N_IDLES; i++) {
-        g_string_append_printf(text, "  waits for %-36s %12.6f ms\n", trace_idle_name(i),
+        g_string_append_printf(text, "  %-46s %12.6f ms\n", trace_idle_name(i),
                                ms((double)book->idle_ns[i] / n));
     }
 }
@@ -241,7 +240,7 @@ void explain_idle(GString *text, const CliSubject *subject) {
     if (prediction == NULL) {
         return;
     }
-    g_string_append_printf(text, "bound_by = %s: predicted on %s, the largest of these shares\n",
+    g_string_append_printf(text, "bound_by = %s: the largest of these shares, predicted on %s\n",
                            prediction->bound_by, subject->cluster->name);
     for (guint i = 0; i < SIM_N_SHARES; i++) {
         if (prediction->shares_ns[i] > 0) {
@@ -269,12 +268,11 @@ void explain_collective(GString *text, const CliSubject *subject, uint32_t kind)
             exposed += (double)time->exposed_ns;
         }
     }
-    g_string_append_printf(
-        text,
-        "comm.%s.total_ms = %.6f: the sum of %u durations, mean of %u steady "
-        "steps\ncomm.%s.exposed_ms = %.6f: the part of them in which the compute "
-        "lane runs no kernel\nrows of the first steady step\n",
-        name, ms(total / n), count / n, n, name, ms(exposed / n));
+    g_string_append_printf(text,
+                           "comm.%s.total_ms = %.6f: the sum of %u durations, mean of %u steady "
+                           "steps\ncomm.%s.exposed_ms = %.6f: the part during which the compute "
+                           "lane runs no kernel\nin the first steady step\n",
+                           name, ms(total / n), count / n, n, name, ms(exposed / n));
     guint shown = 0;
     int32_t step = INT32_MIN;
     for (guint i = 0; i < trace->ops->len && shown < MOST_ROWS; i++) {

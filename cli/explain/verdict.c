@@ -8,7 +8,7 @@
 
 static bool needs_prediction(GString *text, const CliSubject *subject) {
     if (subject->prediction == NULL) {
-        g_string_append(text, "the trace's plan cannot be predicted again, so this is not known; "
+        g_string_append(text, "the trace's plan cannot be predicted again, so this is unknown; "
                               "give the plan or the network, and --cluster\n");
     }
     return subject->prediction == NULL;
@@ -21,19 +21,20 @@ void explain_fits(GString *text, const CliSubject *subject) {
     }
     g_string_append_printf(
         text,
-        "fits = %s: whether every allocation is granted\n"
+        "fits = %s: whether every allocation finds room\n"
         "allocator_bytes = %" G_GUINT64_FORMAT " = memory of %s, %" G_GUINT64_FORMAT
         " B, less outside_allocator_bytes\n"
         "outside_allocator_bytes = %" G_GUINT64_FORMAT
-        ": contexts, libraries and NCCL's buffers, as the cluster's file says\n"
+        ": contexts, libraries and NCCL's buffers, from the cluster's file\n"
         "workspace_bytes = %" G_GUINT64_FORMAT
-        ": of PyTorch's allocator too, in no peak here: a workspace of cuBLAS for forward's thread "
-        "and one for backward's, by the cluster's compute_capability\n"
+        ": cuBLAS workspaces (one for forward's thread, one for backward's, sized by the cluster's "
+        "compute_capability); PyTorch's allocator holds them too, but no peak here counts them\n"
         "peak_reserved_bytes = %" G_GUINT64_FORMAT "%s\n",
         prediction->fits ? "true" : "false", (guint64)prediction->allocator_bytes,
         subject->cluster->name, (guint64)prediction->memory_bytes,
         (guint64)prediction->outside_allocator_bytes, (guint64)prediction->workspace_bytes,
-        (guint64)prediction->peak_reserved_bytes, prediction->fits ? "" : ", had it memory enough");
+        (guint64)prediction->peak_reserved_bytes,
+        prediction->fits ? "" : ": of a whole step, if memory sufficed");
     if (!prediction->fits) {
         explain_oom(text, subject);
     }
@@ -42,7 +43,7 @@ void explain_fits(GString *text, const CliSubject *subject) {
 void explain_oom(GString *text, const CliSubject *subject) {
     g_autofree char *oom = trace_oom_text(subject->trace);
     if (oom == NULL) {
-        g_string_append(text, "oom: this play did not run out of memory\n");
+        g_string_append(text, "oom: this did not run out of memory\n");
         return;
     }
     g_string_append_printf(text, "oom: %s\n", oom);
@@ -56,9 +57,9 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
     }
     g_string_append_printf(
         text,
-        "trains_well = %s: wanted are that it fits (here: %s), that the allocator gives no memory "
-        "back (here: %" G_GUINT64_FORMAT " times), and that the compute lane works at least %.0f "
-        "%% of a step (here: %.1f %%, arithmetic and memory bandwidth below)\n",
+        "trains_well = %s: true if it fits (here: %s), without allocation retries (here: "
+        "%" G_GUINT64_FORMAT "), and the GPU computes at full speed for at least %.0f %% of a step "
+        "(here: %.1f %%, the sum of arithmetic and memory bandwidth below)\n",
         cli_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
         (guint64)prediction->alloc_retries, 100 * CLI_WORKS_WELL,
         100 * cli_working_share(prediction));
@@ -67,10 +68,11 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
 
 static void append_errors(GString *text, const char *what, const CliErrors *errors) {
     if (errors->runs > 0) {
-        g_string_append_printf(text,
-                               "%s: of %u published runs half were predicted within %.1f %%, nine "
-                               "in ten within %.1f %%\n",
-                               what, errors->runs, errors->median_percent, errors->p90_percent);
+        g_string_append_printf(
+            text,
+            "%s: of %u published runs, half were predicted within %.1f %% and nine "
+            "in ten within %.1f %%\n",
+            what, errors->runs, errors->median_percent, errors->p90_percent);
     }
 }
 
@@ -83,16 +85,15 @@ void explain_published(GString *text, const CliSubject *subject) {
     g_auto(CliHowSure) sure = {0};
     cli_how_sure(&report, &sure);
     if (sure.kind == NULL) {
-        g_string_append(text, "published_errors: of this kind of device no run was published\n");
+        g_string_append(text, "published_errors: no run on this kind of device was published\n");
         return;
     }
     g_string_append_printf(
         text,
-        "published_errors = those of runs %s, on %s: by bound_by, "
-        "alloc_retries, fits, float8 and context, and by the kind of GPU where "
-        "20 runs or more are of it\nread from models/published/errors.ini, which "
-        "foreshard validate --kinds writes; nothing fitted to a run's own "
-        "table predicts it there\n",
+        "published_errors = those of runs %s, on %s: runs are told apart by bound_by, "
+        "alloc_retries, fits, float8 and context, and by GPU where 20 runs or more are on "
+        "it\nread from models/published/errors.ini, which foreshard validate --kinds writes; no "
+        "run there is predicted by what was fitted to its own table\n",
         sure.kind, sure.gpu != NULL ? sure.gpu : "any GPU");
     append_errors(text, "step_time", &sure.time);
     append_errors(text, "peak_memory", &sure.memory);
@@ -105,7 +106,7 @@ static void append_cost(GString *text, const char *key, double cost, const char 
         g_string_append_printf(text, "%s\n", formula);
     } else {
         g_string_append_printf(
-            text, "not known, for the cluster's file has no %s; give it in a copy\n", needs);
+            text, "unknown, since the cluster's file has no %s; give it in a copy\n", needs);
     }
 }
 
@@ -128,8 +129,7 @@ void explain_spending(GString *text, const CliSubject *subject) {
 static void append_named_fact(GString *text, const CliSubject *subject, const char *name,
                               const char *key, const char *meaning) {
     const char *value = trace_get(subject->trace, key);
-    g_string_append_printf(text, "%s = %s: %s\n", name, value != NULL ? value : "not known",
-                           meaning);
+    g_string_append_printf(text, "%s = %s: %s\n", name, value != NULL ? value : "unknown", meaning);
 }
 
 static void append_fact(GString *text, const CliSubject *subject, const char *key,
@@ -139,10 +139,10 @@ static void append_fact(GString *text, const CliSubject *subject, const char *ke
 
 void explain_identity(GString *text, const CliSubject *subject) {
     append_named_fact(text, subject, "plan_digest", "digest",
-                      "of the plan's canonical text, which foreshard plan -o "
-                      "writes; traces of one digest can be compared");
+                      "the digest of the plan's text, which foreshard plan -o "
+                      "writes; only traces of the same plan can be compared");
     append_fact(text, subject, "cluster", "the machine that was modeled");
-    append_fact(text, subject, "cluster_digest", "of that machine's file");
+    append_fact(text, subject, "cluster_digest", "the digest of that machine's file");
 }
 
 void explain_ranks(GString *text, const CliSubject *subject) {
@@ -151,21 +151,21 @@ void explain_ranks(GString *text, const CliSubject *subject) {
         return;
     }
     if (prediction->n_ranks == 0) {
-        g_string_append(text, "one rank stood for all; play each by foreshard predict "
-                              "--every-rank\n");
+        g_string_append(text, "one rank stands for all here; foreshard predict --every-rank plays "
+                              "each\n");
         return;
     }
-    append_fact(text, subject, "seed", "of the jitter's generator");
-    append_fact(text, subject, "jitter_percent", "standard deviation of a kernel's duration");
-    append_fact(text, subject, "spread_percent", "the same among GPUs, all along");
-    append_fact(text, subject, "host_jitter_percent", "the same of a host's costs");
-    append_fact(text, subject, "link_jitter_percent", "the same of a collective");
+    append_fact(text, subject, "seed", "the seed of the jitter");
+    append_fact(text, subject, "jitter_percent", "standard deviation of kernel durations");
+    append_fact(text, subject, "spread_percent", "the same between GPUs, throughout the run");
+    append_fact(text, subject, "host_jitter_percent", "the same of host costs");
+    append_fact(text, subject, "link_jitter_percent", "the same of collectives");
     g_string_append_printf(text,
-                           "memory_of_rank = %u, which reserves most of what it has; times_of_rank "
-                           "= %u, which loses least to others\n"
-                           "of a steady step in the mean: step between a rank's own ends; compute: "
-                           "its compute lane works;\nexposed: that has nothing to do while a "
-                           "collective waits or runs; lost: of it, until the last rank came\n",
+                           "memory_of_rank = %u: it reserves the largest share of its memory\n"
+                           "times_of_rank = %u: it waits least for others\n"
+                           "mean of a rank's steady steps; compute: its compute lane is busy; "
+                           "exposed: idle while a collective waits or runs; lost: the part of it "
+                           "until the last rank came\n",
                            prediction->memory_rank, prediction->time_rank);
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
         const SimRankBook *book = &prediction->ranks[rank];

@@ -57,7 +57,7 @@ void cli_how_sure_clear(CliHowSure *sure) {
 
 static void print_errors(const char *what, const CliErrors *errors, const char *of) {
     if (errors->runs > 0) {
-        cli_say("  %-15s  half within %.1f %%, nine in ten within %.1f %% (%u runs%s)\n", what,
+        cli_say("  %-6s  half within %.1f %%, nine in ten within %.1f %% (%u runs%s)\n", what,
                 errors->median_percent, errors->p90_percent, errors->runs, of);
     }
 }
@@ -68,9 +68,9 @@ void cli_how_sure_print(const CliHowSure *sure) {
     }
     g_autofree char *of = g_strdup_printf("%s%s, %s", sure->gpu ? " on " : "",
                                           sure->gpu ? sure->gpu : "", sure->kind);
-    printf("how sure? published runs like this one were predicted (docs/validation.md)\n");
-    print_errors("times of steps", &sure->time, of);
-    print_errors("peaks of memory", &sure->memory, "");
+    printf("how sure? errors of such predictions against published runs (docs/validation.md)\n");
+    print_errors("time", &sure->time, of);
+    print_errors("memory", &sure->memory, "");
 }
 
 static void add_errors(JsonBuilder *json, const char *key, const CliErrors *errors) {

@@ -65,11 +65,11 @@ static void print_fit(const CliPredictReport *report) {
     uint64_t need = needed_bytes(prediction), have = prediction->allocator_bytes;
     g_autofree char *left =
         trace_bytes_text(need > have ? (double)(need - have) : (double)(have - need));
+    g_autofree char *needed = trace_bytes_text((double)need);
     g_autofree char *room = trace_bytes_text((double)have);
     g_autofree char *outside = trace_bytes_text((double)prediction->outside_allocator_bytes);
     if (prediction->fits) {
-        cli_say("fits: yes, %s of %s left (%s more lie outside the allocator)\n", left, room,
-                outside);
+        cli_say("fits: yes, %s of the allocator's %s left (outside it: %s)\n", left, room, outside);
         return;
     }
     g_autofree char *asked = trace_bytes_text((double)prediction->oom.bytes);
@@ -77,16 +77,16 @@ static void print_fit(const CliPredictReport *report) {
     g_autofree char *allocated = trace_bytes_text((double)prediction->oom.at.allocated_bytes);
     g_autofree char *reserved = trace_bytes_text((double)prediction->oom.at.reserved_bytes);
     g_autofree char *rank = rank_text(report, prediction->oom.rank);
-    g_autofree char *whose = rank ? g_strdup_printf("%s is ", rank) : g_strdup("");
+    g_autofree char *whose = rank ? g_strdup_printf("%s runs ", rank) : g_strdup("");
     cli_say("fits: NO, %sout of memory %s\n", whose, at);
-    cli_say("  %s for %s (%s) cannot be had: %s allocated, %s reserved of %s (%s more lie outside "
-            "the allocator)\n",
-            asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), allocated,
-            reserved, room, outside);
+    cli_say("  no room for %s of %s (%s): %s of the allocator's %s reserved, %s allocated (outside "
+            "it: %s)\n",
+            asked, prediction->oom.buffer, plan_subcategory_name(prediction->oom.sub), reserved,
+            room, allocated, outside);
     if (need > have) {
-        cli_say("  with memory enough it would reserve %s more than there is\n", left);
+        cli_say("  a whole step would need %s, %s more than there is\n", needed, left);
     }
-    printf("  held then:\n");
+    printf("  held at that moment:\n");
     print_subs(prediction->oom.by_sub);
 }
 
@@ -124,27 +124,30 @@ static void print_memory(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
     g_autofree char *rank = rank_text(report, prediction->memory_rank);
-    g_autofree char *whose = rank ? g_strdup_printf("%s, the fullest", rank) : g_strdup("a GPU");
-    cli_say("\nmemory of %s%s\n", whose, prediction->fits ? "" : ", had it enough");
+    g_autofree char *whose = rank ? g_strdup_printf("%s, the fullest", rank) : g_strdup("each GPU");
+    cli_say("\nmemory of %s%s\n", whose, prediction->fits ? "" : " (if it had enough)");
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
     print_bytes("peak active", prediction->peak_active_bytes);
     print_bytes("peak reserved", prediction->peak_reserved_bytes);
     if (prediction->n_ranks) {
-        print_bytes("peak reserved, least rank's", least_reserved(prediction));
+        print_bytes("peak reserved, emptiest rank", least_reserved(prediction));
     }
     if (prediction->workspace_bytes) {
-        print_bytes("in PyTorch, cuBLAS besides", prediction->workspace_bytes);
+        print_bytes("cuBLAS workspaces, on top", prediction->workspace_bytes);
     }
     printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
-    cli_say("at the peak of allocated, %s\n", at);
+    cli_say("held at the peak of allocated memory, %s\n", at);
     print_subs(prediction->peak.by_sub);
-    printf("of it, the largest holders\n");
+    printf("largest holders at that peak\n");
     print_units(report);
 }
 
+/* A row that would say 0.0 % is left out: it tells a reader nothing, and --json has it. */
 static void print_time_row(const char *name, SimTime ns, SimTime step) {
-    printf("  %-40s %12.3f ms %6.1f %%\n", name, cli_predict_ms(ns),
-           step > 0 ? 100 * (double)ns / (double)step : 0);
+    double percent = step > 0 ? 100 * (double)ns / (double)step : 0;
+    if (percent >= 0.05) {
+        printf("  %-40s %12.3f ms %6.1f %%\n", name, cli_predict_ms(ns), percent);
+    }
 }
 
 static void print_collectives(const SimPrediction *prediction) {
@@ -155,9 +158,8 @@ static void print_collectives(const SimPrediction *prediction) {
             continue;
         }
         if (!any) {
-            printf("communication of a step              total         exposed          hidden     "
-                   "    bytes of "
-                   "tensors\n");
+            printf("communication in a step              total         exposed          hidden     "
+                   "          tensors\n");
             any = true;
         }
         SimTime hidden = sum->total_ns - sum->exposed_ns;
@@ -176,21 +178,20 @@ static void print_rank_steps(const SimPrediction *prediction) {
         least = MIN(least, prediction->ranks[rank].step_ns);
         most = MAX(most, prediction->ranks[rank].step_ns);
     }
-    cli_say("  95 %% of the steps within %.3f ms; over %u ranks, a rank's own from %.3f to %.3f ms "
-            "in the mean\n",
+    cli_say("  95 %% of the steps take at most %.3f ms; mean step of each of the %u ranks: %.3f to "
+            "%.3f ms\n",
             cli_predict_ms(cli_predict_p95_step_ns(prediction)), prediction->n_ranks,
             cli_predict_ms(least), cli_predict_ms(most));
-    printf("  below: rank %u, which loses least to others\n", prediction->time_rank);
+    printf("  below: rank %u, which waits least for others\n", prediction->time_rank);
 }
 
 static void print_spending(const CliPredictReport *report) {
     CliSpending spent = cli_spending(report->plan, report->cluster, report->prediction);
     if (spent.kwh_per_million > 0) {
-        printf("  %.4g kWh per million tokens (GPUs alone, each at its full power)\n",
-               spent.kwh_per_million);
+        printf("  %.4g kWh per million tokens (GPUs only, at full power)\n", spent.kwh_per_million);
     }
     if (spent.price_per_million > 0) {
-        cli_say("  price of a million tokens: %.4g (of an hour and GPU: as the cluster says)\n",
+        cli_say("  price per million tokens: %.4g (GPUs only, at the cluster's price_per_hour)\n",
                 spent.price_per_million);
     }
 }
@@ -198,9 +199,11 @@ static void print_spending(const CliPredictReport *report) {
 static void print_time(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = (SimTime)cli_mean_step_ns(prediction);
-    printf("\ntime%s\n", prediction->fits ? "" : ", had it memory enough");
+    printf("\ntime%s\n", prediction->fits ? "" : " (if memory sufficed)");
     printf("  step %.3f ms ", cli_predict_ms(prediction->median_step_ns));
-    if (prediction->n_steady > 1) {
+    if (prediction->n_steady > 1 && prediction->least_step_ns == prediction->most_step_ns) {
+        printf("(each of %u steady steps)\n", prediction->n_steady);
+    } else if (prediction->n_steady > 1) {
         printf("(median of %u steady steps, %.3f to %.3f ms)\n", prediction->n_steady,
                cli_predict_ms(prediction->least_step_ns), cli_predict_ms(prediction->most_step_ns));
     } else {
@@ -210,22 +213,22 @@ static void print_time(const CliPredictReport *report) {
         print_rank_steps(prediction);
     } else if (report->plan->axes[PLAN_AXIS_PIPELINE] > 1) {
         g_autofree char *rank = rank_text(report, prediction->time_rank);
-        cli_say("  below: %s, which waits for others least\n", rank);
+        cli_say("  below: %s, which waits least for others\n", rank);
     }
     if (report->plan->tokens_per_rank) {
-        printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens a step and GPU)\n",
+        printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens per GPU in a step)\n",
                cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank),
                report->plan->tokens_per_rank);
     }
-    cli_say(
-        "  %.3f TFLOP/s/GPU, MFU %.2f %% (of products and attention, what is computed again not "
-        "counted)\n",
-        cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+    cli_say("  %.3f TFLOP/s/GPU, MFU %.2f %% (matrix products and attention, recomputation not "
+            "counted)\n",
+            cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     print_spending(report);
     bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
     cli_say("  bound by: %s%s\n", prediction->bound_by,
-            gives_back ? ", which gives memory back and asks for it again (retries)" : "");
-    printf("where the compute lane's time goes (mean of a step)\n");
+            gives_back ? ", which frees GPU memory and allocates it again (allocation retries)"
+                       : "");
+    printf("where the time of a step goes, on the compute lane (mean)\n");
     for (unsigned share = 0; share < SIM_N_SHARES; share++) {
         SimTime ns = sim_prediction_share_ns(prediction, share);
         if (ns) {
@@ -237,19 +240,19 @@ static void print_time(const CliPredictReport *report) {
             g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
             print_time_row(name, ns, mean);
             if (in_bubbles) {
-                print_time_row("  the schedule's own, were stages even",
+                print_time_row("  of it the schedule's own, if stages were even",
                                (SimTime)cli_predict_schedule_bubble_ns(report), mean);
             }
         }
     }
-    printf("busy in a step\n");
+    printf("busy in a step (lanes: slowed kernels and launch overhead included)\n");
     for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
         if (prediction->lane_busy_ns[lane]) {
             g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
             print_time_row(name, prediction->lane_busy_ns[lane], mean);
         }
     }
-    print_time_row("host", prediction->host_ns, mean);
+    print_time_row("host, issuing", prediction->host_ns, mean);
     print_time_row("host, blocked", prediction->host_blocked_ns, mean);
     print_collectives(prediction);
 }
@@ -260,15 +263,15 @@ static void print_retries(const SimPrediction *prediction) {
         least = MIN(least, prediction->ranks[rank].alloc_retries);
         most = MAX(most, prediction->ranks[rank].alloc_retries);
     }
-    printf("trains well: NO, the allocator gave memory back and tried again %" G_GUINT64_FORMAT
-           " times",
-           most);
+    printf("trains well: NO, %" G_GUINT64_FORMAT
+           " allocation retr%s: the allocator frees its cache "
+           "and asks the GPU again",
+           most, most == 1 ? "y" : "ies");
     if (prediction->n_ranks) {
-        printf(" (the rank that did least: %" G_GUINT64_FORMAT ")\n", least);
+        printf(" (the rank with fewest: %" G_GUINT64_FORMAT ")\n", least);
     } else {
-        printf(";\n             where ranks are unequal each does so at another moment, and all "
-               "wait for each:\n             --every-rank --spread 1 --jitter 5 says what that "
-               "does\n");
+        printf(";\n             unequal ranks do so at different moments, and all wait for each;\n"
+               "             --every-rank --spread 1 --jitter 5 shows what that costs\n");
     }
 }
 
@@ -276,17 +279,16 @@ static void print_retries(const SimPrediction *prediction) {
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * cli_working_share(prediction);
     if (cli_trains_well(prediction)) {
-        cli_say("trains well: yes, the compute lane works %.1f %% of a step\n", works);
+        cli_say("trains well: yes, the GPU computes at full speed for %.1f %% of a step\n", works);
     } else if (prediction->fits && prediction->alloc_retries) {
         print_retries(prediction);
     } else if (prediction->fits) {
-        cli_say("trains well: NO, the compute lane works only %.1f %% of a step (%.0f %% are "
-                "wanted); most is lost to %s\n",
+        cli_say("trains well: NO, the GPU computes at full speed for %.1f %% of a step (%.0f %% "
+                "wanted)\n  most is lost to %s\n",
                 works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
     }
     if (prediction->fits && !cli_trains_well(prediction)) {
-        cli_say("  what would help: foreshard diagnose, with the same network, strategy and "
-                "--cluster\n");
+        cli_say("  what would help: foreshard diagnose, with the same arguments\n");
     }
 }
 
@@ -321,9 +323,8 @@ static void print_precision(const CliPredictReport *report) {
         model_cluster_peak_flops(cluster, PLAN_BF16) > model_cluster_peak_flops(cluster, PLAN_FP32);
     if (is_known && is_slow && plan_strategy_param_dtype(&strategy) == PLAN_FP32 &&
         strategy.autocast == PLAN_AUTOCAST_NONE) {
-        cli_say(
-            "in fp32, as PyTorch has it unless told otherwise; most train in 16 bits: %s bf16\n",
-            strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
+        cli_say("in fp32, PyTorch's default; most training is in 16 bits: %s bf16\n",
+                strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
     }
 }
 
@@ -336,7 +337,7 @@ void cli_predict_print_text(const CliPredictReport *report) {
         cli_say("%s\n", trained);
     }
     if (report->prediction->unsupported_dtype) {
-        cli_say("fits: NO, %s cannot compute in %s; %s, or another machine\n",
+        cli_say("fits: NO, %s cannot compute in %s; %s, or use another machine\n",
                 report->prediction->unsupported_on, report->prediction->unsupported_dtype,
                 cli_predict_other_dtype(report->prediction));
         return;

@@ -11,9 +11,9 @@ static const struct {
     [CLI_RUN_MOVES] = {"moves", "bound by memory bandwidth"},
     [CLI_RUN_LINKS] = {"links", "bound by links between GPUs"},
     [CLI_RUN_HOST] = {"host", "bound by the host"},
-    [CLI_RUN_CONTEXT] = {"context", "whose sequences GPUs share"},
+    [CLI_RUN_CONTEXT] = {"context", "with context parallelism"},
     [CLI_RUN_FLOAT8] = {"float8", "in float8"},
-    [CLI_RUN_RETRIES] = {"retries", "whose allocator gives memory back"},
+    [CLI_RUN_RETRIES] = {"retries", "with allocation retries"},
     [CLI_RUN_TOO_LARGE] = {"too_large", "too large for the GPU here"},
 };
 

@@ -387,15 +387,16 @@ static void append_sharding(const PlanStrategy *strategy, GString *title) {
 }
 
 static void append_wrap(const PlanStrategy *strategy, GString *title) {
-    static const char *const names[] = {"a block", "the whole", "a linear layer"};
+    static const char *const names[] = {", a unit per block", ", one unit for the whole model",
+                                        ", a unit per linear layer"};
     if (strategy->flavour < PLAN_FLAVOUR_FSDP1) {
         return;
     }
-    g_string_append(title, ", unit ");
     if (strategy->wrap.choice < G_N_ELEMENTS(names)) {
         g_string_append(title, names[strategy->wrap.choice]);
         return;
     }
+    g_string_append(title, ", units by ");
     g_auto(GStrv) choices = g_strsplit("block whole linear every= size= module=", " ", -1);
     append_variant(&strategy->wrap, choices[strategy->wrap.choice], title);
 }
@@ -411,8 +412,8 @@ static void append_bargains(const PlanStrategy *strategy, GString *title) {
     if (strategy->flavour >= PLAN_FLAVOUR_FSDP1 &&
         strategy->backward_prefetch != PLAN_PREFETCH_PRE) {
         g_string_append(title, strategy->backward_prefetch == PLAN_PREFETCH_NONE
-                                   ? ", no prefetch in backward"
-                                   : ", late prefetch in backward");
+                                   ? ", no backward prefetch"
+                                   : ", late backward prefetch");
     }
 }
 

@@ -144,7 +144,7 @@ def check_deadline(run):
         said.append('none in time, and quickest is %s' % late.get('quickest', {}).get('days'))
     status, out, err = run('choose', *words, '--days', '%.17g' % (0.45 * days[0]), '-o', 'late.ini')
     # Of 32 GPUs 72 are 2.22 times as many: whole nodes, rounded up.
-    if status or 'nothing is done in time, so late.ini' not in err or '-n 72 --cluster dgx-h100:9' not in out:
+    if status or 'nothing finishes in time, so late.ini' not in err or '-n 72 --cluster dgx-h100:9' not in out:
         said.append('%s%s' % (out, err))
     more = run.json('choose', 'gpt2-xl', '-n', '72', '--cluster', 'dgx-h100:9', '--tokens', '1T', '--days',
                     '%.17g' % (0.45 * days[0]))
@@ -235,7 +235,7 @@ def check_ways(run):
     words = ['llama3-70b', '-n', '16', '--cluster', 'dgx-h100']
     ways = run.json('choose', *words)['ways_to_fit']
     _, out, _ = run('choose', *words)
-    said = [] if ways and out.count('  it fits with ') == len(ways) else ['%s, but: %s' % (ways, out)]
+    said = [] if ways and out.count('  fits with ') == len(ways) else ['%s, but: %s' % (ways, out)]
     for way in ways:
         options = [word for pair in way['settings'].split() for word in as_options(*pair.split('=', 1))]
         fits = run.json('predict', 'llama3-70b', '--cluster', 'dgx-h100', '--param-dtype', 'bf16',
@@ -253,10 +253,10 @@ def check_sharers(run):
             (['qwen2.5-72b', '--seq', '32768'], ['--context', '2'])):
         words = [*words, '-n', '64', '--cluster', 'dgx-h100', '--param-dtype', 'bf16', '--checkpointing', 'full']
         _, out, _ = run('predict', *words)
-        offered = re.findall(r'^  fits with (.*): step .* reserves ([\d.]+) GiB(.*)$', out, re.MULTILINE)
+        offered = re.findall(r'^  fits with (.*): step .*, ([\d.]+) GiB reserved(.*)$', out, re.MULTILINE)
         fits = run.json('predict', *words, *wanted)
         reserved = '%.2f' % (fits['peak_reserved_bytes'] / 2**30)
-        fewer = ', of fewer tokens: ranks share a batch' if '--context' in wanted else ''
+        fewer = ' (of fewer tokens: ranks share a batch)' if '--context' in wanted else ''
         if not fits['fits'] or offered != [(' '.join(wanted), reserved, fewer)]:
             said.append('%s: %s' % (words[0], offered))
     return said
@@ -277,7 +277,7 @@ def check_spare(run):
         if row['peak_reserved_bytes'] > 0.9 * room or abs(row['allocator_bytes'] - 0.9 * room) > 1:
             said.append('%s: %s of %s' % (row['title'], row['peak_reserved_bytes'], row['allocator_bytes']))
     _, out, _ = run(*words, '--spare', '10')
-    if not kept['choices'] or kept['spare_percent'] != 10 or 'of: its memory but 10 %' not in out:
+    if not kept['choices'] or kept['spare_percent'] != 10 or 'of: its memory less 10 %' not in out:
         said.append(out)
     return said
 
@@ -294,9 +294,9 @@ def check_said_once(run):
     words = ['choose', 'gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--knob', 'sharding=full', '--knob',
              'micro_batch=1,2', '--knob', 'checkpointing=full']
     (_, several, _), (_, one, _) = run(*words, '--top', '9'), run(*words, '--top', '1')
-    head = 'all of these with --sharding full --checkpointing full\n     micro '
+    head = 'all rows have --sharding full --checkpointing full\n     micro- '
     said = [] if head in several else [several]
-    return said + ([] if 'all of these' not in one and '     sharding  micro   checkpointing ' in one else [one])
+    return said + ([] if 'all rows have' not in one and '     sharding  micro-  checkpointing ' in one else [one])
 
 
 def check_few_predictions(run):

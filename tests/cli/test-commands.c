@@ -30,7 +30,7 @@ static void help(void) {
 /* What `plan -o -` wrote is a plan for all that take one. */
 static void plan_from_standard_input(void) {
     expect("plan gpt-toy -n 2 -o in.plan", 0, "", "");
-    expect("predict - --cluster a100-node <in.plan", 0, "gpt-toy, FSDP2, unit a block, 2 ranks",
+    expect("predict - --cluster a100-node <in.plan", 0, "gpt-toy, FSDP2, a unit per block, 2 ranks",
            "");
     expect("explain step_ms - <in.plan", 0, "step_ms = ", "");
     expect("plan - -n 3 <in.plan", 2, "", "standard input is a plan for 2 ranks, not 3");

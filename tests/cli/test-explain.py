@@ -124,7 +124,7 @@ def check_sharding(run):
     status, out, err = run('explain', '--sharding', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100')
     if status:
         return [err]
-    peaks, steps = out[out.index('at the peak'):].split('\nin a steady step\n')
+    peaks, steps = out[out.index('held at the peak'):].split('\nin a steady step\n')
     for sharding in ('none', 'optimizer-only', 'grad-op', 'full', 'hybrid', 'hybrid-grad-op'):
         _, figures, _ = run('predict', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100', '--sharding',
                             sharding, '--json')

@@ -24,9 +24,9 @@ RARE = ['llama3-8b', '-n', '1', '--cluster', 'l40s-node', '--model-dtype', 'bf16
 KINDS = [
     (LLAMA, 'computes H100', 'runs on H100, bound by arithmetic'),
     (FLOAT8, 'float8 H100', 'runs on H100, in float8'),
-    (LONG, 'context', 'runs, whose sequences GPUs share'),
+    (LONG, 'context', 'runs, with context parallelism'),
     (SLOW, 'links', 'runs, bound by links between GPUs'),
-    (RETRIES, 'retries A100', 'runs on A100, whose allocator gives memory back'),
+    (RETRIES, 'retries A100', 'runs on A100, with allocation retries'),
     (RARE, 'computes', 'runs, bound by arithmetic'),
 ]
 
@@ -62,7 +62,7 @@ def check_unknown(run):
         said.append('there is no published run on this machine')
     text = run('predict', *TOO_LARGE)[1]
     shown = re.findall(r'^  (.*?) +half within', text, re.MULTILINE)
-    if 'fits: NO' not in text or shown != ['peaks of memory']:
+    if 'fits: NO' not in text or shown != ['memory']:
         said.append('of a run that does not fit: %s' % shown)
     return said
 

@@ -73,7 +73,7 @@ def check_explain(run):
         differ(said, key + "'s lines", flat(' '.join(got['lines'])), flat(run('explain', key, *TOY)))
     sums = dict(re.findall(r'(\w+) +\d+ x, +([0-9.]+) ms', run('explain', 'compute_ms', *TOY)))
     text = run('explain', 'linear', *TOY)
-    count, total = re.match(r'(\d+) a step, ([0-9.]+) ms in all, ', text).groups()
+    count, total = re.match(r'(\d+) in a step, ([0-9.]+) ms together, ', text).groups()
     differ(said, 'linear in all', total, sums['linear'])
     differ(said, 'linears', int(count), text.count('  linear  '))
     got = run.json('explain', 'comm', *TOY)

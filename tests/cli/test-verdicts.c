@@ -18,23 +18,23 @@ static void two_verdicts(void) {
         0, "does not train well: most is lost to inter-node network", "");
     expect("predict gpt-175b -n 128 --micro-batch 2 --flavour fsdp1 --param-dtype bf16 "
            "--checkpointing full --pytorch 2.0 --cluster a100-roce",
-           0, "trains well: NO, the allocator gave memory back", "");
+           0, " allocation retries: the allocator frees its cache and asks the GPU again", "");
 }
 
 /* Each rank by itself: jitter, stragglers, links, kinds of node; then what reads such traces. */
 static void every_rank(void) {
-    expect(
-        "predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
-        "who waits for whom (4 ranks, jitter 0 %, spread 1.5 %, of hosts 0 %, of links 0 %, seed 0",
-        "");
+    expect("predict gpt-toy -n 4 --cluster a100-node --every-rank", 0,
+           "who waits for whom (4 ranks, jitter 0 %, spread 1.5 %, hosts 0 %, links 0 %, seed 0; "
+           "mean of",
+           "");
     expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 --seed 7 --steps 6 "
            "--slow rank=3:30 --slow node=1:1.1 --degrade nic=8-9:0.5 --degrade node=0:0.9 "
            "--trace every.trace --trace-ranks 0,3,9-10",
-           0, "below: rank 3, which loses least to others", "");
+           0, "below: rank 3, which waits least for others", "");
     expect("predict gpt-toy -n 16 --cluster a100-roce --every-rank --json", 0,
            "\"times_of_rank\" : 0", "");
     expect("predict gpt-toy -n 3 --cluster a100-node --every-rank", 0,
-           "peak reserved, least rank's", "");
+           "peak reserved, emptiest rank", "");
     expect("plot every.trace --picture jitter", 0, "rank 0: median", "");
     expect("plot every.trace --picture jitter --rank 3 -o every.svg", 0, "", "");
     /* Each step of both, and no half steps. */
@@ -81,7 +81,7 @@ static void energy_and_money(void) {
     double price = figure(&result, "price_per_million_tokens");
     g_assert_cmpfloat_with_epsilon(kwh / (8 * 0.4 * hours), 1, 1e-9);
     g_assert_cmpfloat_with_epsilon(price / (8 * 2.5 * hours), 1, 1e-9);
-    expect("predict gpt-toy -n 8 --cluster priced.ini", 0, "price of a million tokens: ", "");
+    expect("predict gpt-toy -n 8 --cluster priced.ini", 0, "price per million tokens: ", "");
     write_cluster("unknown.ini", "a100-node", "\nwatts", "0");
     g_auto(Result) unknown = run("predict gpt-toy -n 8 --cluster unknown.ini");
     g_assert_null(strstr(unknown.out, "kWh"));
@@ -93,7 +93,7 @@ static void what_is_left_to_turn(void) {
     const char *words = "diagnose llama3-8b -n 8 --param-dtype bf16 --checkpointing full --cluster";
     static const char *const offered[] = {
         "float8 in compiled blocks (--kernels compiled --float8 tensorwise)",
-        " %), a change of the program", " checkpointing=selective-op "};
+        " %) saved by a change to the program", " checkpointing=selective-op "};
     g_autofree char *newer = g_strconcat(words, " dgx-h100", NULL);
     g_autofree char *older = g_strconcat(words, " a100-node", NULL);
     g_auto(Result) with = run(newer);
@@ -111,14 +111,15 @@ static void whether_to_share_experts(void) {
     const char *words = "diagnose mixtral-8x7b -n 32 --seq 4096 --param-dtype bf16 "
                         "--checkpointing full --cluster h200-p5e:4";
     g_autofree char *shared = g_strconcat(words, " --expert 8", NULL);
-    expect(words, 0, "7. bottleneck: each rank gathers all experts; eight ranks share experts", "");
+    expect(words, 0,
+           "7. bottleneck: each rank gathers all experts; share experts among eight ranks", "");
     expect(words, 0, "   expert=8 ", "");
     expect(shared, 0, "   expert=1 ", "");
     expect(shared, 0, "this strategy beats the best of them, FSDP2 full, checkpointed, by ", "");
     expect("predict mixtral-8x7b -n 64 --seq 4096 --param-dtype bf16 --cluster dgx-h100", 0,
            "  fits with --expert 8: ", "");
     const char *choose = "choose mixtral-8x7b -n 64 --seq 4096 --cluster dgx-h100 --top 2 ";
-    expect(choose, 0, "all of these with --expert 8 ", "");
+    expect(choose, 0, "all rows have --expert 8 ", "");
     g_autofree char *gathered = g_strconcat(choose, "--expert 1", NULL);
     expect(gathered, 0, "nothing fits", "");
 }
@@ -142,8 +143,8 @@ static void several_stages(void) {
                         "--pipeline-split even";
     g_autofree char *predict = g_strconcat("predict ", words, " --cluster a100-node", NULL);
     g_autofree char *real = g_strconcat("run ", words, " --steps 1", NULL);
-    expect(predict, 0, "the schedule's own, were stages even", "");
-    expect(real, 0, "rank 0, stages 1, 3 of 4 at most", "");
+    expect(predict, 0, "of it the schedule's own, if stages were even", "");
+    expect(real, 0, "peak of rank 0, stages 1, 3 of 4: ", "");
 }
 
 /* Symmetric memory is of one node, and nobody's here. */
@@ -199,11 +200,11 @@ static void diagnoses(void) {
     } planted[] = {
         {"gpt2-xl -n 16 --wrap whole --micro-batch 4", "dgx-h100", "units are too coarse"},
         {"gpt2-xl -n 16 --backward-prefetch none --checkpointing full --micro-batch 2", "dgx-h100",
-         "gathers of backward begin only when they are needed"},
+         "backward gathers start only when they are needed"},
         {"gpt2-xl -n 16 --micro-batch 2", "two-nodes-ethernet", "the link between nodes is slow"},
         {"gpt-toy -n 8 --micro-batch 2", "dgx-h100", "host-bound"},
         {"gpt2-xl -n 8 --checkpointing full --offload activations --micro-batch 2", "hot.ini",
-         "the path to the host's memory (PCIe) is hot"},
+         "the link to the host's memory (PCIe) is too slow"},
     };
     write_cluster("hot.ini", "a100-node", "\nhost_link_gb_per_s", "1");
     for (unsigned i = 0; i < G_N_ELEMENTS(planted); i++) {
@@ -274,7 +275,7 @@ static void more_diagnoses(void) {
         const char *options, *said;
     } cases[] = {
         {"gpt2-xl -n 1 --cluster a100-node --param-dtype bf16",
-         "and there is memory for --micro-batch "},
+         "   there is memory for --micro-batch "},
         {"t5-11b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
          "bf16",
          "7. bottleneck: collectives span more ranks than they need"},
@@ -282,24 +283,24 @@ static void more_diagnoses(void) {
          "this strategy does not fit, FSDP2 full does: use that"},
         {"gpt-10b -n 8 --sharding none --cluster a100-node", "it fits with --sharding full\n"},
         {"gpt2-xl -n 8 --offload params --cluster a100-node --micro-batch 4 --param-dtype bf16",
-         "7. bottleneck: what was offloaded is waited for"},
+         "7. bottleneck: the device waits for what was offloaded"},
         {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
          "--limit-all-gathers 0 --param-dtype bf16",
-         "7. bottleneck: the allocator gives memory back and asks for it again (retries); one unit "
-         "ahead"},
+         "7. bottleneck: the allocator frees its cache and asks the GPU again (retries); gather at "
+         "most one unit ahead"},
         {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
          "--limit-all-gathers 0 --param-dtype bf16",
-         "4. host-bound, and it gives memory back (5): the compute lane is busy"},
+         "4. host-bound, by allocation retries (5) too: the compute lane is busy"},
         {"gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
          "bf16",
-         "  gives memory back 19 times"},
+         "  19 allocation retries"},
         {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
          "7. bottleneck: blocks are computed twice"},
         {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
          "7. bottleneck: the host reads loss or norm within a step"},
         {"gpt2-xl -n 8 --optimizer-kernel loop --optimizer-count device --cluster a100-node "
          "--param-dtype bf16",
-         "the host reads each parameter's count of steps from the device"},
+         "the host reads each parameter's step count from the device"},
         {"gpt2 -n 8 --wrap linear --micro-batch 8 --cluster dgx-h100 --param-dtype bf16",
          "7. bottleneck: units are too fine"},
     };
@@ -316,7 +317,7 @@ static void more_diagnoses(void) {
     expect("predict gpt2-xl -n 1 --cluster a100-node --param-dtype bf16 --kernels fused "
            "--trace more.trace",
            0, "fits: ", "");
-    expect("diagnose more.trace", 0, ", keeps no fp32 weights\n", "");
+    expect("diagnose more.trace", 0, ", without fp32 weights\n", "");
     expect("diagnose more.trace", 0, "this strategy LOSES to FSDP2 grad-op", "");
 }
 
@@ -436,9 +437,9 @@ static void up_to_construction(void) {
     static const struct {
         const char *words, *said;
     } commands[] = {
-        {"diagnose", "allocated 76.64 GiB, construction, setup of unit root"},
+        {"diagnose", "allocated 76.64 GiB, in construction, setup of unit root"},
         {"diagnose", "\n3. jitter: no steady step was recorded\n4. compute lane: no steady step "
-                     "was recorded\n5. allocator: gave memory back 0 times"},
+                     "was recorded\n5. allocator: no retries"},
         {"explain step_ms", "step_ms: no steady step was recorded\n"},
         {"explain mfu", "mfu: no steady step with a kernel was recorded\n"},
         {"explain compute_ms", "compute_ms: no steady step was recorded\n"},
@@ -446,8 +447,8 @@ static void up_to_construction(void) {
         {"explain all_reduce", "all_reduce: no steady step was recorded\n"},
         {"explain linear", "\n     not recorded  linear  "},
         {"explain root", "\n     not recorded  linear  "},
-        {"explain peak_allocated_bytes", " ms of the host's time, in construction, in setup of"},
-        {"explain peak_by_category", "at its peak, construction, in setup of unit root"},
+        {"explain peak_allocated_bytes", " ms (host time), in construction, in setup of"},
+        {"explain peak_by_category", "of allocated memory, in construction, in setup of unit root"},
         {"explain oom", oom},
         {"plot", oom},
         {"plot", "host time since the start of construction (ms)"},

@@ -27,10 +27,10 @@ static void text_reads_back(void) {
 /* Two pictures side by side say in what they differ. */
 static void titles_tell_bargains(void) {
     static const char *const cases[][3] = {
-        {"backward_prefetch", "none", "FSDP2, unit a block, no prefetch in backward, 8 ranks"},
-        {"backward_prefetch", "pre", "FSDP2, unit a block, 8 ranks"},
-        {"offload", "optimizer", "FSDP2, unit a block, optimizer offloaded, 8 ranks"},
-        {"offload", "params", "FSDP2, unit a block, parameters offloaded, 8 ranks"}};
+        {"backward_prefetch", "none", "FSDP2, a unit per block, no backward prefetch, 8 ranks"},
+        {"backward_prefetch", "pre", "FSDP2, a unit per block, 8 ranks"},
+        {"offload", "optimizer", "FSDP2, a unit per block, optimizer offloaded, 8 ranks"},
+        {"offload", "params", "FSDP2, a unit per block, parameters offloaded, 8 ranks"}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         PlanStrategy s;
         plan_strategy_init(&s);

@@ -48,7 +48,7 @@ static void rows(void) {
                     "micro_batch      step (ms)  allocated (GiB)  reserved (GiB)   TFLOP/s/GPU");
     g_assert_cmpstr(lines[1], ==,
                     "2            a       30.00             3.73            4.66        100.00");
-    g_assert_true(g_str_has_suffix(lines[2], "150.00  fits, but gives memory back 3 times"));
+    g_assert_true(g_str_has_suffix(lines[2], "150.00  fits, but 3 allocation retries"));
     g_assert_cmpstr(
         lines[3], ==,
         "4            a       10.00            83.82           88.48        200.00  does not fit");
