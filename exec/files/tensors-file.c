@@ -5,6 +5,7 @@
 
 #include "exec/error.h"
 #include "exec/files/map-file.h"
+#include "plan/files/json-depth.h"
 
 enum {
     MAX_HEADER = 100000000 /* bytes; the limit that the form itself sets */
@@ -41,6 +42,11 @@ static bool read_header(ExecTensorsFile *file, GError **error) {
     }
     file->start = content + sizeof length + length;
     file->bytes = size - sizeof length - length;
+    if (plan_json_is_too_deep(content + sizeof length, length)) {
+        return exec_tensors_refuse(
+            file, error, "its header is damaged: more than %d brackets stand in one another",
+            PLAN_JSON_DEEPEST);
+    }
     g_autoptr(GError) cause = NULL;
     if (!json_parser_load_from_data(file->parser, content + sizeof length, (gssize)length,
                                     &cause)) {

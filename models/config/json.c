@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "models/config/families.h"
+#include "plan/files/json-depth.h"
 
 typedef struct {
     const char *model_type, *family;
@@ -222,6 +223,11 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     g_autoptr(GString) ini = g_string_new(NULL);
     g_autoptr(GError) cause = NULL;
     ModelConfig c = {.file_name = file_name, .ini = ini, .error = error};
+    if (plan_json_is_too_deep(json, length)) {
+        model_config_refuse(&c, "not a config.json: more than %d brackets stand in one another",
+                            PLAN_JSON_DEEPEST);
+        return NULL;
+    }
     if (!json_parser_load_from_data(parser, json, (gssize)length, &cause)) {
         const char *what = strstr(cause->message, "<data>:");
         if (!g_utf8_validate_len(json, length, NULL)) {

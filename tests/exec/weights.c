@@ -152,6 +152,26 @@ static void others_are_refused(void) {
     end(&place);
 }
 
+/* Brackets within brackets, so many that reading them would exhaust the stack; in a name they are
+ * but letters. */
+static void deep_headers_are_refused(void) {
+    g_autoptr(Plan) plan = test_plan(NETWORK, "ranks=1");
+    Place place = begin();
+    for (unsigned in_name = 0; in_name < 2; in_name++) {
+        g_autofree char *brackets = g_strnfill(in_name ? 1000 : 1000000, '[');
+        g_autofree char *header =
+            g_strdup_printf(in_name ? "{\"\\\"%s\": {}}" : "{\"a\": %s", brackets);
+        g_autoptr(GString) file = g_string_new(NULL);
+        uint64_t length = GUINT64_TO_LE(strlen(header));
+        g_string_append_len(file, (const char *)&length, sizeof length);
+        g_string_append(file, header);
+        g_assert_true(g_file_set_contents(place.path, file->str, (gssize)file->len, NULL));
+        expect_refusal(plan, place.path,
+                       in_name ? "is none of the network's" : "stand in one another");
+    }
+    end(&place);
+}
+
 /* A changed byte of the header is noticed, or changes nothing that matters (a blank); what is then
  * read lies within the file (the sanitizers watch). */
 static void damaged_headers_are_safe(void) {
@@ -226,6 +246,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/weights/half-written files go", half_written_files_go);
     g_test_add_func("/exec/weights/two at once", two_at_once);
     g_test_add_func("/exec/weights/others are refused", others_are_refused);
+    g_test_add_func("/exec/weights/deep headers are refused", deep_headers_are_refused);
     g_test_add_func("/exec/weights/damaged headers are safe", damaged_headers_are_safe);
     g_test_add_data_func("/exec/data/bytes", GUINT_TO_POINTER(1), data_files);
     g_test_add_data_func("/exec/data/uint16", GUINT_TO_POINTER(2), data_files);

@@ -626,6 +626,16 @@ static void changed_keys(void) {
     g_rmdir(folder);
 }
 
+/* So many brackets within one another that reading them would exhaust the stack. */
+static void deep_ones_are_refused(void) {
+    g_autofree char *brackets = g_strnfill(1000000, '[');
+    g_autofree char *text = g_strdup_printf("{\"model_type\": %s", brackets);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelNetwork) network = read_config(text, &error);
+    g_assert_null(network);
+    g_assert_nonnull(strstr(error->message, "more than 500 brackets stand in one another"));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(published); i++) {
@@ -633,6 +643,7 @@ int main(int argc, char **argv) {
             g_strdup_printf("/models/config.json/%02u %s", i, published[i].name);
         g_test_add_data_func(path, GUINT_TO_POINTER(i), becomes_a_network);
     }
+    g_test_add_func("/models/config.json/deep ones are refused", deep_ones_are_refused);
     g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
     g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
     g_test_add_func("/models/config.json/says where sequences end", says_where_sequences_end);
