@@ -190,7 +190,7 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     g_autoptr(GString) gathered = g_string_new("\nwhat is gathered, and when\n");
     g_autoptr(GString) peaks =
         g_string_new("\nheld at the peak of allocated memory\n"
-                     "                 parameters   gradients   optimizer   all there\n");
+                     "                 parameters   gradients   optimizer  everything\n");
     g_autoptr(GString) steps =
         g_string_new("\nin a steady step\n"
                      "           collectives     tensors exposed ms    step ms\n");
