@@ -156,6 +156,28 @@ def check_deadline(run):
     return said
 
 
+def check_clusters_without_a_row(run):
+    """Each cluster that was asked about has a row or says why it has none: no room, or no time."""
+    said = []
+    words = ['gpt-10b', '--cluster', 'a10g-g5:1', '--cluster', 'a100-node', '--cluster', 'dgx-h100:4', '--tokens', '1T']
+    days = min(row['days'] for row in run.json('choose', *words, '--top', '99')['choices']
+               if row['cluster'] == 'a100-node')
+    words += ['--days', '%.17g' % (0.9 * days)]
+    empty = {place['cluster']: place for place in run.json('choose', *words)['clusters_without_choice']}
+    if sorted(empty) != ['a100-node', 'a10g-g5:1'] or empty['a100-node']['least_days'] != days or \
+            [empty[name]['fits'] for name in sorted(empty)] != [True, False]:
+        said.append('%s' % empty)
+    status, out, _ = run('choose', *words, '--price', 'dgx-h100=2')
+    for wanted in (r'not listed: a10g-g5:1, where nothing fits; the nearest needs ([\d.]+) GiB of ([\d.]+) GiB\n',
+                   r'not listed: a100-node, where nothing finishes in [\d.]+ days; the fastest takes \d+ days, on 8 GPUs\n'):
+        if status or not re.search(wanted, out):
+            said.append('%s: %s' % (wanted, out))
+    _, out, _ = run('choose', 'gpt2', '-n', '8', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--price', 'dgx-h100=2')
+    if 'no price of a100-node is known' not in out or 'not listed' in out:
+        said.append(out)
+    return said
+
+
 def check_rows_shown(run):
     """Five of one place; the best of each of several."""
     one = run.json('choose', 'gpt2-xl', '-n', '8', '--cluster', 'dgx-h100')['choices']
@@ -371,6 +393,7 @@ def main(program, source):
         tap.case('writes a strategy', check_strategy_file(run))
         tap.case('prices and days', check_money(run))
         tap.case('a deadline', check_deadline(run))
+        tap.case('clusters without a row', check_clusters_without_a_row(run))
         tap.case('rows shown', check_rows_shown(run))
         tap.case('a global batch', check_global_batch(run))
         tap.case('a global batch of ranks that share', check_shared_batch(run))
