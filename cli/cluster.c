@@ -21,9 +21,9 @@ static bool is_change(const char *text) {
     if (equals == NULL) {
         return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
     }
+    /* Without a section it is none, and refused by the sections that have such a key. */
     gsize key = (gsize)(equals - text);
-    return memchr(text, '.', key) != NULL &&
-           strspn(text, "abcdefghijklmnopqrstuvwxyz_.0123456789") == key;
+    return key > 0 && strspn(text, "abcdefghijklmnopqrstuvwxyz_.0123456789") == key;
 }
 
 /* How much of a name is ahead of the changes. */

@@ -152,7 +152,10 @@ static char *others_than(CliDataKind kind, char **names) {
     guint n = g_strv_length(names);
     if (n <= FEW_NAMES) {
         g_autofree char *known = g_strjoinv(", ", names);
-        return g_strdup_printf("; there %s: %s", n == 1 ? "is" : "are", n > 0 ? known : "none");
+        return n == 0 ? g_strdup_printf("; there are none, so foreshard is not installed here: "
+                                        "FORESHARD_DATA=FOLDER names a folder with %s/",
+                                        kinds[kind].folder)
+                      : g_strdup_printf("; there %s: %s", n == 1 ? "is" : "are", known);
     }
     return g_strdup_printf("; `foreshard list` names the %u there are%s", n,
                            kind == CLI_DATA_NETWORKS
@@ -168,8 +171,8 @@ static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const c
     g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
     if (is_said_as_file(name)) {
         g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
-                    "%s: there is no such file here%s; `foreshard list` names what needs none",
-                    name, near);
+                    "%s: there is no such file%s; `foreshard list` names what needs no file", name,
+                    near);
         return;
     }
     g_autofree char *traced = g_strconcat(name, ".network", NULL);

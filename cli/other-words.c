@@ -48,6 +48,20 @@ static const struct {
     {"num-tokens train-tokens total-tokens", "--tokens"},
 };
 
+/* Options of other commands, as they are spelt there. */
+static const struct {
+    const char *options, *commands;
+} elsewhere[] = {
+    {"tokens days price spare global-batch top", "foreshard choose has it"},
+    {"knob", "foreshard plot and foreshard choose have it"},
+    {"picture published where", "foreshard plot has it"},
+    {"every-rank jitter spread slow degrade trace-ranks nccl-algo nccl-proto no-sharing",
+     "foreshard predict has it"},
+    {"data token-bytes load save pace watchdog verbose", "foreshard run has it"},
+    {"tree", "foreshard units has it"},
+    {"chrome memory-viz", "foreshard export has it"},
+};
+
 static bool is_one_of(const char *word, const char *list) {
     g_auto(GStrv) all = g_strsplit(list, " ", -1);
     return g_strv_contains((const char *const *)all, word);
@@ -65,6 +79,11 @@ char *cli_other_word(const char *word, const char *const *options) {
         g_autofree char *option = option_of(words[i].ours);
         if (is_one_of(name, words[i].theirs) && g_strv_contains(options, option)) {
             return g_strconcat("; here it is ", words[i].ours, NULL);
+        }
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(elsewhere); i++) {
+        if (is_one_of(name, elsewhere[i].options)) {
+            return g_strconcat("; ", elsewhere[i].commands, NULL);
         }
     }
     return g_strdup("");

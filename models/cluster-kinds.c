@@ -88,7 +88,8 @@ static bool read_like(ModelCluster *kind, const PlanIni *ini, const PlanIniEntry
     g_autofree char *text = plan_file_text(path, &length, &reason);
     if (!text) {
         return plan_ini_refuse(ini, entry, error,
-                               "like = %s: %s; name a cluster file that lies beside this one",
+                               "like = %s: %s; name a cluster file that lies beside this one "
+                               "(`foreshard list NAME -o NAME.ini` writes one)",
                                entry->value, reason->message);
     }
     g_autoptr(PlanIni) other = plan_ini_read(text, length, path, error);

@@ -365,12 +365,25 @@ void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const cha
     }
 }
 
+/* "nic_gb_per_s": those sections' that have it; NULL: none has. */
+static char *with_sections(const char *key) {
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (g_str_equal(rows[i].key, key)) {
+            g_string_append_printf(names, "%s%s.%s", names->len > 0 ? " or " : "", rows[i].section,
+                                   rows[i].key);
+        }
+    }
+    return names->len > 0 ? g_strdup_printf("; did you mean %s?", names->str) : NULL;
+}
+
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
                        const PlanIniEntry *entry, GError **error) {
     g_auto(GStrv) parts = g_strsplit(name, ".", 2);
     const KeyRow *row = parts[0] && parts[1] ? find_row(parts[0], parts[1]) : NULL;
     if (!row) {
-        g_autofree char *near = nearest_number(name);
+        g_autofree char *of_sections = with_sections(name);
+        g_autofree char *near = of_sections ? g_strdup(of_sections) : nearest_number(name);
         return plan_ini_refuse(ini, entry, error,
                                "a cluster has no number '%s' (SECTION.KEY as in its file)%s", name,
                                near);

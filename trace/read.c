@@ -31,6 +31,11 @@ static bool check_magic(Reader *reader) {
     if (length == strlen(magic) && memcmp(words->line, magic, length) == 0) {
         return true;
     }
+    if (length == strlen(magic) + 1 && words->line[length - 1] == '\r') {
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                    "lines end in CR and LF, which some program made of LF; undo "
+                                    "that (dos2unix), or copy the trace as binary");
+    }
     if (length > name_length && memcmp(words->line, magic, name_length) == 0) {
         return trace_words_complain(
             words, TRACE_ERROR_SYNTAX,

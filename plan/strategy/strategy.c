@@ -108,13 +108,51 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
     return true;
 }
 
+/* What PyTorch and others call it; in lower case, '-' for '_'. */
+static const struct {
+    const char *ours, *theirs;
+} values[] = {
+    {"full", "full-shard zero3 zero-3 fsdp fsdp2 yes true all"},
+    {"grad-op", "shard-grad-op zero2 zero-2"},
+    {"optimizer-only", "zero1 zero-1"},
+    {"none", "no-shard ddp no false off"},
+    {"hybrid", "hybrid-shard hsdp"},
+    {"hybrid-grad-op", "hybrid-shard-zero2"},
+    {"bf16", "bfloat16 torch.bfloat16"},
+    {"fp16", "float16 half torch.float16"},
+    {"fp32", "float32 float torch.float32"},
+    {"selective-op", "selective"},
+    {"pre", "backward-pre"},
+    {"post", "backward-post"},
+    {"whole", "model network"},
+    {"yes", "true on 1"},
+    {"no", "false off 0"},
+};
+
+/* Of several of ours the first that is a name here. */
+static char *meant_by(char **names, const char *value) {
+    g_autofree char *lower = g_strdelimit(g_ascii_strdown(value, -1), "_", '-');
+    const char *plain = lower + strspn(lower, "-");
+    for (unsigned i = 0; i < G_N_ELEMENTS(values); i++) {
+        g_auto(GStrv) theirs = g_strsplit(values[i].theirs, " ", -1);
+        bool is_meant = g_str_equal(values[i].ours, plain) ||
+                        g_strv_contains((const char *const *)theirs, plain);
+        if (is_meant && g_strv_contains((const char *const *)names, values[i].ours)) {
+            return g_strdup_printf("; did you mean %s?", values[i].ours);
+        }
+    }
+    return plan_did_you_mean(value, (const char *const *)names);
+}
+
 static bool refuse_choice(unsigned row, char **names, const char *value, GError **error) {
     g_autofree char *list = g_strjoinv(", ", names);
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be one of %s, not '%s'%s",
+    g_autofree char *near = meant_by(names, value);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be one of %s, not '%s'%s%s",
                 keys[row].key, list, value,
                 rows[row].kind == KIND_VARIANT
                     ? " (K and N are whole numbers from 1, P a number from 0 to 1)"
-                    : "");
+                    : "",
+                near);
     return false;
 }
 

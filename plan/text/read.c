@@ -35,6 +35,10 @@ static bool read_block(PlanReader *r, const char *title, const char **ret) {
 static bool read_head(PlanReader *r) {
     uint64_t version;
     Plan *plan = r->plan;
+    if (r->line && g_str_has_suffix(r->line, "\r")) {
+        return plan_reader_fail(r, "lines end in CR and LF, which some program made of LF; undo "
+                                   "that (dos2unix), or copy the plan as binary");
+    }
     if (!plan_reader_expect(r, PLAN_TEXT_MAGIC) ||
         !plan_reader_number(r, "the version", UINT32_MAX, &version)) {
         return false;

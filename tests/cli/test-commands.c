@@ -56,7 +56,7 @@ static void files_here(void) {
     write_file("scaled.txt", "[network]\nfamily = llama\nlayers = 1\nwidth = 8\nheads = 2\n"
                              "ffn = 12\nvocab = 4\nseq = 4\nrope_scaling = llama3\n");
     expect("plan scaled.txt", 0, "scaled.txt, ", "");
-    expect("plan no-such.txt", 2, "", "no-such.txt: there is no such file here; `foreshard list`");
+    expect("plan no-such.txt", 2, "", "no-such.txt: there is no such file; `foreshard list`");
     g_setenv("FORESHARD_EXEC", "no-such-program", TRUE); /* nothing has to be trained for this */
     expect("run scaled.txt", 1, "", "note: rotary angles are not scaled (rope_scaling = llama3), ");
     expect(

@@ -371,11 +371,53 @@ static void slips_in_keys(void) {
            "cluster dgx-h100: behind its name stand :NODES or :SECTION.KEY=VALUE, not ':16nodes'");
     expect("predict gpt-toy --cluster h200-node:2", 2, "",
            "with these GPUs: h200-kempner, h200-p5e)");
-    expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file here");
+    expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file");
     write_file("mine.py", "import torch\n");
     write_file("mine.safetensors", "weights");
     expect("predict mine.py --cluster dgx-h100", 2, "", "trace its network by models/pytorch/");
     expect("plan mine.safetensors", 2, "", "these are weights; name the config.json");
+}
+
+/* Values by the names that PyTorch and DeepSpeed have for them; options of other commands. */
+static void other_words(void) {
+    static const struct {
+        const char *words, *said;
+    } cases[] = {
+        {"plan gpt-toy --sharding FULL_SHARD", "not 'FULL_SHARD'; did you mean full?"},
+        {"plan gpt-toy --sharding SHARD_GRAD_OP", "did you mean grad-op?"},
+        {"plan gpt-toy --sharding zero1", "did you mean optimizer-only?"},
+        {"plan gpt-toy --sharding _HYBRID_SHARD_ZERO2", "did you mean hybrid-grad-op?"},
+        {"plan gpt-toy --param-dtype bfloat16", "did you mean bf16?"},
+        {"plan gpt-toy --reduce-dtype torch.float32", "did you mean fp32?"},
+        {"plan gpt-toy --backward-prefetch BACKWARD_POST", "did you mean post?"},
+        {"plan gpt-toy --checkpointing true", "; did you mean full?"},
+        {"plan gpt-toy --step-sync false", "did you mean no?"},
+        {"plan gpt-toy --optimizer adamx", "did you mean adamw or adam?"},
+        {"predict gpt-toy --tokens 1T", "--tokens; foreshard choose has it"},
+        {"diagnose gpt-toy --knob micro_batch=1,2", "foreshard plot and foreshard choose have it"},
+        {"predict gpt-toy --cluster dgx-h100:nic_gb_per_s=25",
+         "did you mean inter_node.nic_gb_per_s?"},
+        {"predict gpt-toy --cluster dgx-h100:launch_overhead_ns=25",
+         "did you mean device.launch_overhead_ns?"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        expect(cases[i].words, 2, "", cases[i].said);
+    }
+}
+
+/* A plan and a trace that some program gave other ends of lines. */
+static void ends_of_lines(void) {
+    static const char *const files[] = {"ends.plan", "ends.trace"};
+    expect("plan gpt-toy -n 2 -o ends.plan", 0, "", "");
+    expect("predict gpt-toy -n 2 --cluster a100-node --trace ends.trace", 0, "", "");
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *text = read_file(files[i]);
+        g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+        g_autofree char *other = g_strjoinv("\r\n", lines);
+        write_file(files[i], other);
+    }
+    expect("predict ends.plan --cluster a100-node", 2, "", "ends.plan:1: lines end in CR and LF");
+    expect("diagnose ends.trace", 2, "", "ends.trace:1: lines end in CR and LF");
 }
 
 /* Names, options and commands that are nearly right. */
@@ -464,6 +506,8 @@ int main(int argc, char **argv) {
                     options_that_do_not_go_together);
     g_test_add_func("/cli/refusals/slips", slips);
     g_test_add_func("/cli/refusals/slips in keys", slips_in_keys);
+    g_test_add_func("/cli/refusals/other words", other_words);
+    g_test_add_func("/cli/refusals/ends of lines", ends_of_lines);
     g_test_add_func("/cli/refusals/too large to run", too_large_to_run);
     return shell_finish(g_test_run());
 }
