@@ -311,7 +311,10 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
     const uint64_t usual_sequence = 8192; /* tokens; Llama 3's was trained on so many */
     const char *what = network->from_config ? path : network->name;
     source = source->original != NULL ? source->original : source;
-    if (network->dropouts && !source->has_said) {
+    if (source->has_said) { /* threads that plan ahead read it, and begin only then */
+        return;
+    }
+    if (network->dropouts) {
         cli_complain(
             CLI_OK,
             "note: %s: dropout is left out (%s), so its masks are not in memory; a file as "
@@ -319,7 +322,7 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
             what, network->dropouts);
     }
     bool is_long = network->from_config || network->seq > usual_sequence;
-    if (is_long && strategy->seq == 0 && !source->has_said) {
+    if (is_long && strategy->seq == 0) {
         cli_complain(CLI_OK,
                      "note: %s: sequences have %" G_GUINT64_FORMAT
                      " tokens, the most it allows; --seq N plans shorter ones",

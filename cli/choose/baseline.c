@@ -51,7 +51,8 @@ static CliChoice *best_simple(const CliChooseAsked *asked, CliChosen *chosen, Cl
                              .network = asked->network,
                              .clusters = clusters,
                              .knobs = knobs,
-                             .global_batch = asked->global_batch};
+                             .global_batch = asked->global_batch,
+                             .cores = asked->cores};
     g_autoptr(CliChosen) found = cli_choose_search(&simple, NULL, error);
     if (found == NULL) {
         return NULL;

@@ -24,7 +24,10 @@
  *
  * Where nothing fits, more is asked of what lacks least (cli/ways-to-fit.h).
  *
- * Owns: what was chosen owns all of it. Cost: a prediction each.
+ * All this is on several cores (ahead.h), and none of it tells on how many.
+ *
+ * Owns: what was chosen owns all of it. Cost: a prediction each, and on several cores some more
+ * than are told of, for whether they were worth it was not known yet.
  */
 #pragma once
 
@@ -39,6 +42,7 @@ typedef struct {
     const GArray *knobs;       /* CliKnob */
     uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
     double tokens, most_days;  /* of the whole training, and its deadline; 0: not asked */
+    guint cores;               /* to predict on; 0: all, 16 at most, of stages 4 */
 } CliChooseAsked;
 
 /* A setting that was predicted. */

@@ -1,4 +1,5 @@
 /* cli/choose/search.c - the settings that are tried: see choose.h. */
+#include "cli/choose/ahead.h"
 #include "cli/choose/private.h"
 #include "cli/data-dir.h"
 #include "cli/knob.h"
@@ -11,7 +12,9 @@ static const double WORTH = 1.02; /* tokens a second, from one batch to its doub
 enum {
     MOST_BATCH = 1 << 16,
     FEW_PASSES = 16,
-    HYBRID_RANKS = 8 /* that share a copy, unless replicate says otherwise */
+    HYBRID_RANKS = 8,        /* that share a copy, unless replicate says otherwise */
+    MOST_CORES = 16,         /* by themselves; each holds a plan and its play, some 100 MB */
+    MOST_CORES_OF_STAGES = 4 /* likewise; a plan of many microbatches takes up to some GB */
 };
 
 /* What did not fit, by its place in what holds more and what less. */
@@ -21,6 +24,12 @@ typedef struct {
     uint64_t ranks, micro_batch;
     uint64_t batches; /* of a pass: ranks that share layers, sequences or stages have one */
 } Misfit;
+
+/* What did not fit, as soon as any thread knows. */
+typedef struct {
+    GMutex mutex;
+    GArray *misfits; /* Misfit */
+} Known;
 
 typedef struct {
     const CliChooseAsked *asked;
@@ -32,8 +41,13 @@ typedef struct {
     const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
     GArray *misfits;   /* Misfit */
     CliProgress *progress; /* NULL: none is shown */
-    guint n_done, n_all;   /* of combinations without the batch */
     CliChosen *chosen;
+    /* Combinations without the batch, in the order in which they are tried; the one at hand. */
+    guint n_rows, row;
+    CliAhead *ahead; /* NULL: one core */
+    Known *known;    /* NULL likewise */
+    bool is_ahead;   /* this one runs ahead of another, whose row it is in */
+    bool is_passed;  /* and that has passed it */
 } Search;
 
 static void clear_misfit(gpointer data) {
@@ -144,11 +158,11 @@ static void settle_knobs(Search *search) {
     if (search->doubles) {
         add_knob(search, "micro_batch", "1");
     }
-    search->n_all = search->asked->clusters->len;
+    search->n_rows = search->asked->clusters->len;
     search->chosen->keys = g_new0(char *, search->knobs->len + 1);
     for (guint i = 0; i < search->knobs->len; i++) {
         const CliKnob *knob = knob_at(search, i);
-        search->n_all *= g_str_equal(knob->key, "micro_batch") ? 1 : g_strv_length(knob->values);
+        search->n_rows *= g_str_equal(knob->key, "micro_batch") ? 1 : g_strv_length(knob->values);
         search->chosen->keys[i] = g_strdup(knob->key);
     }
 }
@@ -326,6 +340,21 @@ static bool set_all(Search *search, char **values, const Misfit *place, GError *
     return set_precision(search, place->sharding, error);
 }
 
+static Misfit copy_misfit(const Misfit *misfit) {
+    Misfit copy = *misfit;
+    copy.others = g_strdup(misfit->others);
+    copy.sharding = g_strdup(misfit->sharding);
+    copy.checkpointing = g_strdup(misfit->checkpointing);
+    return copy;
+}
+
+static void tell(Known *known, const Misfit *misfit) {
+    Misfit copy = copy_misfit(misfit);
+    g_mutex_lock(&known->mutex);
+    g_array_append_val(known->misfits, copy);
+    g_mutex_unlock(&known->mutex);
+}
+
 static Tried note(Search *search, CliChoice choice, Misfit *place, CliChoice *ret) {
     CliChosen *chosen = search->chosen;
     chosen->n_predicted++;
@@ -334,9 +363,49 @@ static Tried note(Search *search, CliChoice choice, Misfit *place, CliChoice *re
         return TRY_FITS;
     }
     chosen->n_not_fitting++;
+    if (search->known != NULL) {
+        tell(search->known, place);
+    }
     g_array_append_val(search->misfits, *place);
     *place = (Misfit){0};
     return TRY_FITS_NOT;
+}
+
+/* Hands it to the search that this one runs ahead of, and keeps what says how to go on. */
+static void hand_over(Search *search, uint64_t micro_batch, CliChoice *choice, GError *refusal) {
+    CliAheadFound found = {micro_batch, {0}, refusal != NULL ? g_error_copy(refusal) : NULL};
+    if (refusal == NULL) {
+        found.choice = *choice;
+        choice->title = g_strdup(choice->title);
+        choice->settings = NULL;
+        choice->strategy = NULL;
+        choice->header = NULL;
+    }
+    search->is_passed = !cli_ahead_put(search->ahead, search->row, found);
+}
+
+/* As cli_choice_predict(), once by whichever thread. */
+static bool predict(Search *search, const ModelCluster *cluster, uint64_t micro_batch,
+                    CliChoice *ret, GError **error) {
+    CliAheadFound found;
+    if (search->ahead != NULL && !search->is_ahead &&
+        cli_ahead_take(search->ahead, search->row, micro_batch, &found)) {
+        if (found.refusal != NULL) {
+            g_propagate_error(error, found.refusal);
+            return false;
+        }
+        *ret = found.choice;
+        return true;
+    }
+    GError *refusal = NULL;
+    bool good = cli_choice_predict(search->source, search->asked->network, cluster, ret, &refusal);
+    if (search->is_ahead) {
+        hand_over(search, micro_batch, ret, refusal);
+    }
+    if (!good) {
+        g_propagate_error(error, refusal);
+    }
+    return good;
 }
 
 /* ret: gets what it came to where that is TRY_FITS or TRY_FITS_NOT, but by a larger sibling's
@@ -347,7 +416,9 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
     Tried tried = TRY_FITS_NOT;
     g_autoptr(GError) refusal = NULL;
     CliChoice choice;
-    if (is_hopeless(search, &place)) {
+    if (search->is_passed) {
+        tried = TRY_FAILED;
+    } else if (is_hopeless(search, &place)) {
         search->chosen->n_left_out++;
     } else if (search->asked->global_batch > 0 && passes(search, &place) == 0) {
         tried = place.batches * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
@@ -356,8 +427,7 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
         tried = TRY_REFUSED;
     } else if (!set_all(search, values, &place, error)) {
         tried = TRY_FAILED;
-    } else if (cli_choice_predict(search->source, search->asked->network, cluster, &choice,
-                                  &refusal)) {
+    } else if (predict(search, cluster, place.micro_batch, &choice, &refusal)) {
         choice.settings = cli_choice_settings(search->chosen->keys, values);
         tried = note(search, choice, &place, ret);
     } else {
@@ -559,33 +629,119 @@ static bool is_worth(Search *search, const ModelCluster *cluster, char **values)
     return worth;
 }
 
-/* The last knob turns first. */
-static bool try_machine(Search *search, const ModelCluster *cluster, GError **error) {
-    guint n = search->knobs->len, batch = place_of_knob(search, "micro_batch");
-    g_autofree guint *at = g_new0(guint, n);
-    g_auto(GStrv) values = g_new0(char *, n + 1);
-    for (;;) {
-        for (guint i = 0; i < n; i++) {
-            g_free(values[i]);
-            values[i] = g_strdup(knob_at(search, i)->values[at[i]]);
-        }
-        if (is_worth(search, cluster, values) &&
-            !try_batches(search, cluster, values, batch, error)) {
+/* The values of a row, and its machine. The last knob turns first. */
+static char **values_of_row(const Search *search, guint row, const ModelCluster **ret_cluster) {
+    guint n = search->knobs->len;
+    char **values = g_new0(char *, n + 1);
+    for (guint i = n; i-- > 0;) {
+        const CliKnob *knob = knob_at(search, i);
+        guint n_values = g_str_equal(knob->key, "micro_batch") ? 1 : g_strv_length(knob->values);
+        values[i] = g_strdup(knob->values[row % n_values]);
+        row /= n_values;
+    }
+    *ret_cluster = search->asked->clusters->pdata[row];
+    return values;
+}
+
+static bool try_row(Search *search, GError **error) {
+    const ModelCluster *cluster;
+    g_auto(GStrv) values = values_of_row(search, search->row, &cluster);
+    guint batch = place_of_knob(search, "micro_batch");
+    return !is_worth(search, cluster, values) || try_batches(search, cluster, values, batch, error);
+}
+
+static void clear_choice(gpointer choice) {
+    cli_choice_clear(choice);
+}
+
+static CliChosen *chosen_new(void) {
+    CliChosen *chosen = g_new0(CliChosen, 1);
+    chosen->choices = g_array_new(FALSE, FALSE, sizeof(CliChoice));
+    g_array_set_clear_func(chosen->choices, clear_choice);
+    chosen->places = g_array_new(FALSE, FALSE, sizeof(CliPlace));
+    return chosen;
+}
+
+static GArray *misfits_new(void) {
+    GArray *misfits = g_array_new(FALSE, FALSE, sizeof(Misfit));
+    g_array_set_clear_func(misfits, clear_misfit);
+    return misfits;
+}
+
+/* ---- on several cores ---- */
+
+static GArray *copy_known(Known *known) {
+    GArray *misfits = misfits_new();
+    g_mutex_lock(&known->mutex);
+    for (guint i = 0; i < known->misfits->len; i++) {
+        Misfit copy = copy_misfit(&g_array_index(known->misfits, Misfit, i));
+        g_array_append_val(misfits, copy);
+    }
+    g_mutex_unlock(&known->mutex);
+    return misfits;
+}
+
+/* A search of one row, of which only what it hands over counts. pattern: the search as it was
+ * settled. */
+static void try_row_ahead(gpointer pattern, guint row) {
+    Search search = *(const Search *)pattern;
+    g_autoptr(CliPlanSource) source = cli_plan_source_copy(search.asked->source);
+    g_autoptr(CliChosen) chosen = chosen_new();
+    g_autoptr(GArray) misfits = copy_known(search.known);
+    chosen->keys = g_strdupv(search.chosen->keys);
+    search.source = source;
+    search.chosen = chosen;
+    search.misfits = misfits;
+    search.row = row;
+    search.is_ahead = true;
+    try_row(&search, NULL);
+}
+
+static guint cores_of(const Search *search) {
+    const CliKnob *stages = find_knob(search, "pipeline");
+    bool has_stages = search->given.pipeline > 1;
+    for (guint i = 0; stages != NULL && stages->values[i] != NULL; i++) {
+        has_stages |= g_ascii_strtoull(stages->values[i], NULL, 10) > 1;
+    }
+    guint most = has_stages ? MOST_CORES_OF_STAGES : MOST_CORES;
+    return search->asked->cores > 0 ? search->asked->cores : MIN(g_get_num_processors(), most);
+}
+
+/* Others begin once there is a prediction: what is said of the network once has been by then. */
+static bool try_rows(Search *search, GError **error) {
+    for (; search->row < search->n_rows; search->row++) {
+        if (!try_row(search, error)) {
             return false;
         }
+        if (search->ahead != NULL) {
+            cli_ahead_pass(search->ahead, search->row);
+        }
+        if (search->ahead != NULL && search->chosen->n_predicted > 0) {
+            cli_ahead_begin(search->ahead);
+        }
         if (search->progress != NULL) {
-            cli_progress_show(search->progress, (double)++search->n_done / search->n_all);
-        }
-        guint turn = n;
-        while (turn > 0 &&
-               (turn - 1 == batch || knob_at(search, turn - 1)->values[++at[turn - 1]] == NULL)) {
-            at[--turn] = 0;
-        }
-        if (turn == 0) {
-            return true;
+            cli_progress_show(search->progress, (double)(search->row + 1) / search->n_rows);
         }
     }
+    return true;
 }
+
+static bool try_rows_on_cores(Search *search, guint cores, GError **error) {
+    g_autoptr(GArray) misfits = misfits_new();
+    Known known = {.misfits = misfits};
+    g_mutex_init(&known.mutex);
+    search->known = &known;
+    Search pattern = *search;
+    search->ahead = cli_ahead_new(search->n_rows, cores, try_row_ahead, &pattern);
+    pattern.ahead = search->ahead;
+    bool good = try_rows(search, error);
+    g_clear_pointer(&search->ahead, cli_ahead_free);
+    search->known = NULL;
+    g_mutex_clear(&known.mutex);
+    return good;
+}
+
+/* ---- the order of what fits ---- */
 
 static int compare(gconstpointer a, gconstpointer b, gpointer chosen) {
     const CliChoice *x = a, *y = b;
@@ -608,24 +764,11 @@ static void rank(CliChosen *chosen) {
     g_array_sort_with_data(chosen->choices, compare, chosen);
 }
 
-static void clear_choice(gpointer choice) {
-    cli_choice_clear(choice);
-}
-
-static CliChosen *chosen_new(void) {
-    CliChosen *chosen = g_new0(CliChosen, 1);
-    chosen->choices = g_array_new(FALSE, FALSE, sizeof(CliChoice));
-    g_array_set_clear_func(chosen->choices, clear_choice);
-    chosen->places = g_array_new(FALSE, FALSE, sizeof(CliPlace));
-    return chosen;
-}
-
 CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress, GError **error) {
     g_autoptr(CliChosen) chosen = chosen_new();
     g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
     g_autoptr(GArray) knobs = cli_knobs_new();
-    g_autoptr(GArray) misfits = g_array_new(FALSE, FALSE, sizeof(Misfit));
-    g_array_set_clear_func(misfits, clear_misfit);
+    g_autoptr(GArray) misfits = misfits_new();
     Search search = {.asked = asked,
                      .source = source,
                      .knobs = knobs,
@@ -640,9 +783,10 @@ CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress,
     for (guint i = 0; i < asked->clusters->len; i++) {
         CliPlace place = {.cluster = asked->clusters->pdata[i]};
         g_array_append_val(chosen->places, place);
-        if (!try_machine(&search, asked->clusters->pdata[i], error)) {
-            return NULL;
-        }
+    }
+    guint cores = cores_of(&search);
+    if (!(cores > 1 ? try_rows_on_cores(&search, cores, error) : try_rows(&search, error))) {
+        return NULL;
     }
     if (chosen->n_predicted + chosen->n_refused == 0 &&
         (find_knob(&search, "pipeline_schedule") || find_knob(&search, "pipeline_stages"))) {

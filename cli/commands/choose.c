@@ -60,7 +60,7 @@ typedef struct {
     gint64 global_batch;
     double tokens, days; /* days: INFINITY: not given */
     double spare;        /* percent of a GPU's memory */
-    int top;
+    int top, cores;
     gboolean json;
 } Options;
 
@@ -288,7 +288,8 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                             .knobs = knobs,
                             .global_batch = batch,
                             .tokens = options->tokens,
-                            .most_days = most_days(options)};
+                            .most_days = most_days(options),
+                            .cores = (guint)options->cores};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
     return chosen != NULL ? show(chosen, options, network)
                           : cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -297,6 +298,7 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
 static const char *wrong_with(const Options *options) {
     return options->clusters == NULL
                ? "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
+           : options->cores < 0 ? "--cores takes a number from 1, or 0 for as many as there are"
            : options->top < 1 && options->top != NO_TOP ? "--top takes a number from 1"
            : options->global_batch < 1 && options->global_batch != NO_BATCH
                ? "--global-batch takes a number of sequences, from 1"
@@ -372,6 +374,10 @@ int cmd_choose(int argc, char **argv) {
          "rows to show for each cluster and number of GPUs (default 1, or 5 where there is only "
          "one "
          "of each)",
+         "N"},
+        {"cores", 0, 0, G_OPTION_ARG_INT, &options.cores,
+         "predict on so many at a time; what is printed stays the same (default all there are, 16 "
+         "at most, of stages 4)",
          "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,

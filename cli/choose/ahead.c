@@ -1,0 +1,151 @@
+#include "cli/choose/ahead.h"
+
+#include "cli/choose/private.h"
+
+typedef enum {
+    ROW_WAITS,
+    ROW_BEGUN,
+    ROW_DONE /* or passed, or the searcher's own */
+} RowState;
+
+typedef struct {
+    RowState state;
+    GArray *found; /* CliAheadFound; NULL: none yet */
+} Row;
+
+struct _CliAhead {
+    CliAheadWork *work;
+    gpointer self;
+    GThread **threads;
+    guint n_threads, n_begun; /* threads */
+    GMutex mutex;             /* of what follows */
+    GCond changed;
+    Row *rows;
+    guint n_rows, next; /* rows before next do not wait */
+};
+
+CliAhead *cli_ahead_new(guint n_rows, guint threads, CliAheadWork *work, gpointer self) {
+    CliAhead *ahead = g_new0(CliAhead, 1);
+    g_mutex_init(&ahead->mutex);
+    g_cond_init(&ahead->changed);
+    ahead->work = work;
+    ahead->self = self;
+    ahead->n_threads = threads;
+    ahead->threads = g_new0(GThread *, threads);
+    ahead->n_rows = n_rows;
+    ahead->rows = g_new0(Row, n_rows);
+    return ahead;
+}
+
+static void clear_found(gpointer data) {
+    CliAheadFound *found = data;
+    cli_choice_clear(&found->choice);
+    g_clear_error(&found->refusal);
+}
+
+/* The next row that waits, from now on begun; n_rows: there is none. */
+static guint begin_row(CliAhead *ahead) {
+    g_mutex_lock(&ahead->mutex);
+    while (ahead->next < ahead->n_rows && ahead->rows[ahead->next].state != ROW_WAITS) {
+        ahead->next++;
+    }
+    guint row = ahead->next;
+    if (row < ahead->n_rows) {
+        ahead->rows[row].state = ROW_BEGUN;
+    }
+    g_mutex_unlock(&ahead->mutex);
+    return row;
+}
+
+static void end_row(CliAhead *ahead, guint row) {
+    g_mutex_lock(&ahead->mutex);
+    ahead->rows[row].state = ROW_DONE;
+    g_cond_signal(&ahead->changed);
+    g_mutex_unlock(&ahead->mutex);
+}
+
+static gpointer work(gpointer data) {
+    CliAhead *ahead = data;
+    for (guint row; (row = begin_row(ahead)) < ahead->n_rows;) {
+        ahead->work(ahead->self, row);
+        end_row(ahead, row);
+    }
+    return NULL;
+}
+
+void cli_ahead_begin(CliAhead *ahead) {
+    for (; ahead->n_begun < ahead->n_threads; ahead->n_begun++) {
+        ahead->threads[ahead->n_begun] = g_thread_new("settings", work, ahead);
+    }
+}
+
+void cli_ahead_free(CliAhead *ahead) {
+    if (ahead == NULL) {
+        return;
+    }
+    for (guint row = 0; row < ahead->n_rows; row++) {
+        cli_ahead_pass(ahead, row);
+    }
+    for (guint i = 0; i < ahead->n_begun; i++) {
+        g_thread_join(ahead->threads[i]);
+    }
+    for (guint row = 0; row < ahead->n_rows; row++) {
+        g_clear_pointer(&ahead->rows[row].found, g_array_unref);
+    }
+    g_free(ahead->rows);
+    g_free(ahead->threads);
+    g_cond_clear(&ahead->changed);
+    g_mutex_clear(&ahead->mutex);
+    g_free(ahead);
+}
+
+bool cli_ahead_put(CliAhead *ahead, guint row, CliAheadFound found) {
+    g_mutex_lock(&ahead->mutex);
+    Row *at = &ahead->rows[row];
+    bool wanted = at->state == ROW_BEGUN;
+    if (wanted) {
+        if (at->found == NULL) {
+            at->found = g_array_new(FALSE, FALSE, sizeof(CliAheadFound));
+            g_array_set_clear_func(at->found, clear_found);
+        }
+        g_array_append_val(at->found, found);
+        g_cond_signal(&ahead->changed);
+    }
+    g_mutex_unlock(&ahead->mutex);
+    if (!wanted) {
+        clear_found(&found);
+    }
+    return wanted;
+}
+
+/* What was put leaves the row. */
+static bool find(Row *row, uint64_t micro_batch, CliAheadFound *ret) {
+    for (guint i = 0; row->found != NULL && i < row->found->len; i++) {
+        CliAheadFound *found = &g_array_index(row->found, CliAheadFound, i);
+        if (found->micro_batch == micro_batch) {
+            *ret = *found;
+            *found = (CliAheadFound){0};
+            g_array_remove_index(row->found, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_ahead_take(CliAhead *ahead, guint row, uint64_t micro_batch, CliAheadFound *ret) {
+    g_mutex_lock(&ahead->mutex);
+    Row *at = &ahead->rows[row];
+    bool is_there;
+    while (!(is_there = find(at, micro_batch, ret)) && at->state == ROW_BEGUN) {
+        g_cond_wait(&ahead->changed, &ahead->mutex);
+    }
+    at->state = is_there ? at->state : ROW_DONE; /* no thread is to begin it any more */
+    g_mutex_unlock(&ahead->mutex);
+    return is_there;
+}
+
+void cli_ahead_pass(CliAhead *ahead, guint row) {
+    g_mutex_lock(&ahead->mutex);
+    ahead->rows[row].state = ROW_DONE;
+    g_mutex_unlock(&ahead->mutex);
+}
