@@ -202,6 +202,34 @@ static inline __device__ void for_span(Span span, size_t n, size_t at, size_t th
     for_rest(span, n, at, threads, one);
 }
 
+/* Likewise many(i, what get(i) has read): of TURNS pieces all is asked for before any is used. */
+template <int V, int TURNS, typename One, typename Get, typename Many>
+static inline __device__ void for_span(Span span, size_t n, size_t at, size_t threads, One one,
+                                       Get get, Many many) {
+    size_t stride = threads * V;
+    for (size_t i = span.head + at * V; i < span.tail; i += stride * TURNS) {
+        decltype(get(i)) got[TURNS];
+#pragma unroll
+        for (int u = 0; u < TURNS; u++) {
+            if (i + u * stride < span.tail) {
+                got[u] = get(i + u * stride);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < TURNS; u++) {
+            if (i + u * stride < span.tail) {
+                many(i + u * stride, got[u]);
+            }
+        }
+    }
+    for_rest(span, n, at, threads, one);
+}
+
+/* Turns for so many bytes of a piece, so that 2048 threads of a multiprocessor have 64 KB under
+ * way: an H100's memory wants some 32, an H200's 48 (NVIDIA's CCCL, transform's
+ * arch_to_min_bytes_in_flight). */
+template <int BYTES> constexpr int TURNS_OF = BYTES >= 32 ? 1 : 2;
+
 /* ---- numbers whose type is known when the kernel runs --------------------------------------- */
 
 /* Four elements as they lie: 16 bytes of floats, 8 of halves. Loaded first and widened later, so

@@ -12,14 +12,26 @@ namespace cu {
 
 template <typename T, int N> struct Arrays { T *at[N]; };
 
-/* Elements at once: 16 bytes of the smaller type. */
+/* Elements at once, 16 bytes of the smaller type: of each input, as they lie. */
+template <int V, typename X, int IN> struct Inputs { Raw<V, X> of[IN]; };
+
+template <int V, typename X, int IN>
+static inline __device__ Inputs<V, X, IN> get_inputs(const Arrays<const X, IN> &in, size_t i) {
+    Inputs<V, X, IN> inputs;
+#pragma unroll
+    for (int a = 0; a < IN; a++) {
+        inputs.of[a] = load_raw<V>(in.at[a] + i);
+    }
+    return inputs;
+}
+
 template <int V, typename X, typename Y, int IN, int OUT, typename F>
-static inline __device__ void each_vector(const Arrays<const X, IN> &in, const Arrays<Y, OUT> &out,
+static inline __device__ void each_vector(const Inputs<V, X, IN> &in, const Arrays<Y, OUT> &out,
                                           size_t i, const F &f) {
     float x[IN][V], y[OUT][V];
 #pragma unroll
     for (int a = 0; a < IN; a++) {
-        load<V>(x[a], in.at[a] + i);
+        widen_raw(x[a], in.of[a]);
     }
 #pragma unroll
     for (int v = 0; v < V; v++) {
@@ -75,12 +87,12 @@ static inline __device__ Span each_span(const Arrays<const X, IN> &in, const Arr
 template <typename X, typename Y, int IN, int OUT, typename F>
 static __global__ void __launch_bounds__(THREADS)
     each_kernel(Arrays<const X, IN> in, Arrays<Y, OUT> out, size_t n, F f) {
-    constexpr int V = VECTOR<X, Y>;
+    constexpr int V = VECTOR<X, Y>, TURNS = TURNS_OF<IN * V *(int)sizeof(X)>;
     size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    for_span<V>(
+    for_span<V, TURNS>(
         each_span<V>(in, out, n), n, at, (size_t)gridDim.x * blockDim.x,
-        [&](size_t i) { each_one(in, out, i, f); },
-        [&](size_t i) { each_vector<V>(in, out, i, f); });
+        [&](size_t i) { each_one(in, out, i, f); }, [&](size_t i) { return get_inputs<V>(in, i); },
+        [&](size_t i, const Inputs<V, X, IN> &inputs) { each_vector<V>(inputs, out, i, f); });
 }
 
 template <typename X, typename Y, int IN, int OUT, typename F>

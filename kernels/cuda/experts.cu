@@ -171,11 +171,12 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- rows of several terms ------------------------------------------------------------------ */
 
-template <typename T>
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    sum_each_kernel(T *y, const T *x, size_t n, size_t each, size_t width, size_t row) {
-    FOR_WORK(size_t, i, n) {
-        const T *terms = x + i / width * each * row + i % width;
+    sum_each_kernel(T *y, const T *x, I n, size_t each, I width, size_t row) {
+    FOR_WORK(I, i, n) {
+        I which = i / width;
+        const T *terms = x + which * each * row + (i - which * width);
         float sum = 0;
         for (size_t e = 0; e < each; e++) {
             sum += widen(terms[e * row]);
@@ -184,11 +185,12 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T>
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    repeat_each_kernel(T *y, const T *x, size_t n, size_t each, size_t width) {
-    FOR_WORK(size_t, i, n) {
-        y[i] = x[i / width / each * width + i % width];
+    repeat_each_kernel(T *y, const T *x, I n, I each, I width) {
+    FOR_WORK(I, i, n) {
+        I row = i / width;
+        y[i] = x[(size_t)(row / each) * width + (i - row * width)];
     }
 }
 
@@ -287,9 +289,12 @@ KernelCudaFault kernel_cuda_invert(KernelCuda *lane, int64_t *index, int64_t *po
 KernelCudaFault kernel_cuda_sum_each(KernelCuda *lane, void *y, const void *x, size_t rows,
                                      size_t each, size_t width, size_t row, KernelCudaType type) {
     return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "sum_each", rows * width, sum_each_kernel<T>, (T *)y, (const T *)x,
-                          rows * width, each, width, row);
+        return with_index(rows * width, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "sum_each", rows * width, sum_each_kernel<T, I>, (T *)y,
+                              (const T *)x, rows * width, each, width, row);
+        });
     });
 }
 
@@ -297,8 +302,11 @@ KernelCudaFault kernel_cuda_repeat_each(KernelCuda *lane, void *y, const void *x
                                         size_t each, size_t width, KernelCudaType type) {
     size_t n = rows * each * width;
     return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "repeat_each", n, repeat_each_kernel<T>, (T *)y, (const T *)x, n,
-                          each, width);
+        return with_index(n, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "repeat_each", n, repeat_each_kernel<T, I>, (T *)y,
+                              (const T *)x, n, each, width);
+        });
     });
 }

@@ -8,55 +8,63 @@ using namespace cu;
 
 namespace {
 
-struct Shape {
-    size_t batch, seq, heads, dim;
-};
+template <typename I> struct Shape { I batch, seq, heads, dim; };
 
 /* Where the row of a head of a token begins, of `heads` heads. */
-__device__ size_t head_row(const Shape &s, size_t token, size_t head, size_t heads, bool apart) {
-    size_t b = token / s.seq,
-           row = apart ? (b * heads + head) * s.seq + token % s.seq : token * heads + head;
+template <typename I>
+__device__ size_t head_row(const Shape<I> &s, I token, I head, I heads, bool apart) {
+    I b = token / s.seq;
+    size_t row =
+        apart ? ((size_t)b * heads + head) * s.seq + token % s.seq : (size_t)token * heads + head;
     return row * s.dim;
 }
 
-template <typename T>
+/* A row of tokens' heads, or of heads' tokens if they lie apart. */
+template <typename I> struct Place { I token, head; };
+
+template <typename I> __device__ Place<I> place_of(I row, I seq, I heads, bool apart) {
+    I outer = row / (apart ? seq : heads), inner = row - outer * (apart ? seq : heads);
+    if (!apart) {
+        return Place<I>{outer, inner};
+    }
+    I batch = outer / heads;
+    return Place<I>{batch * seq + inner, outer - batch * heads};
+}
+
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    repeat_kernel(T *y, const T *x, Shape s, size_t row_stride, size_t repeats, bool apart) {
-    size_t heads = s.heads * repeats;
-    FOR_WORK(size_t, i, s.batch * s.seq * heads * s.dim) { /* in y's order */
-        size_t j = i % s.dim, row = i / s.dim;
-        size_t head = apart ? row / s.seq % heads : row % heads;
-        size_t token = apart ? row / s.seq / heads * s.seq + row % s.seq : row / heads;
-        y[i] = x[token * row_stride + head / repeats * s.dim + j];
+    repeat_kernel(T *y, const T *x, Shape<I> s, I n, size_t row_stride, I repeats, bool apart) {
+    FOR_WORK(I, i, n) { /* in y's order */
+        I row = i / s.dim, j = i - row * s.dim;
+        Place<I> at = place_of(row, s.seq, s.heads * repeats, apart);
+        y[i] = x[at.token * row_stride + (size_t)(at.head / repeats) * s.dim + j];
     }
 }
 
-template <typename T>
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    sum_kernel(T *y, const T *x, Shape s, size_t repeats, bool x_apart, bool y_apart) {
-    FOR_WORK(size_t, i, s.batch * s.seq * s.heads * s.dim) {
-        size_t j = i % s.dim, row = i / s.dim;
-        size_t head = y_apart ? row / s.seq % s.heads : row % s.heads;
-        size_t token = y_apart ? row / s.seq / s.heads * s.seq + row % s.seq : row / s.heads;
+    sum_kernel(T *y, const T *x, Shape<I> s, I n, I repeats, bool x_apart, bool y_apart) {
+    FOR_WORK(I, i, n) {
+        I row = i / s.dim, j = i - row * s.dim;
+        Place<I> at = place_of(row, s.seq, s.heads, y_apart);
+        size_t from = head_row(s, at.token, at.head * repeats, s.heads * repeats, x_apart) + j;
+        size_t step = x_apart ? (size_t)s.seq * s.dim : s.dim;
         float sum = 0;
-        for (size_t r = 0; r < repeats; r++) {
-            sum += widen(x[head_row(s, token, head * repeats + r, s.heads * repeats, x_apart) + j]);
+        for (I r = 0; r < repeats; r++) {
+            sum += widen(x[from + r * step]);
         }
         narrow(&y[i], sum);
     }
 }
 
-template <typename T>
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    heads_copy_kernel(T *y, const T *x, Shape s, size_t row_stride, bool back) {
-    FOR_WORK(size_t, i, s.batch * s.seq * s.heads * s.dim) {
-        size_t j = i % s.dim, row = i / s.dim;
-        if (back) {
-            y[i] = x[head_row(s, row / s.heads, row % s.heads, s.heads, true) + j];
-        } else {
-            size_t token = row / s.seq / s.heads * s.seq + row % s.seq;
-            y[i] = x[token * row_stride + row / s.seq % s.heads * s.dim + j];
-        }
+    heads_copy_kernel(T *y, const T *x, Shape<I> s, I n, size_t row_stride, bool back) {
+    FOR_WORK(I, i, n) {
+        I row = i / s.dim, j = i - row * s.dim;
+        Place<I> at = place_of(row, s.seq, s.heads, !back);
+        y[i] = back ? x[head_row(s, at.token, at.head, s.heads, true) + j]
+                    : x[at.token * row_stride + (size_t)at.head * s.dim + j];
     }
 }
 
@@ -149,8 +157,8 @@ KernelCudaFault with_unit(const KernelCudaHeads *h, size_t row_stride, const voi
     return whole ? f(uint4(), per) : bytes == 2 ? f(uint16_t(), 1) : f(uint32_t(), 1);
 }
 
-Shape shape_of(const KernelCudaHeads *h, size_t per = 1) {
-    return Shape{h->batch, h->seq, h->heads, h->dim / per};
+template <typename I> Shape<I> shape_of(const KernelCudaHeads *h, size_t per = 1) {
+    return Shape<I>{(I)h->batch, (I)h->seq, (I)h->heads, (I)(h->dim / per)};
 }
 
 size_t elements_of(const KernelCudaHeads *h) {
@@ -163,10 +171,13 @@ KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *
                                          const KernelCudaHeads *heads, size_t row_stride,
                                          size_t repeats, bool apart) {
     return with_unit(heads, row_stride, y, x, [&](auto t, size_t per) {
-        using T = decltype(t);
-        return launch_for(lane, "repeat_heads", elements_of(heads) / per * repeats,
-                          repeat_kernel<T>, (T *)y, (const T *)x, shape_of(heads, per),
-                          row_stride / per, repeats, apart);
+        size_t n = elements_of(heads) / per * repeats;
+        return with_index(n, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "repeat_heads", n, repeat_kernel<T, I>, (T *)y, (const T *)x,
+                              shape_of<I>(heads, per), n, row_stride / per, repeats, apart);
+        });
     });
 }
 
@@ -174,18 +185,26 @@ KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
                                       const KernelCudaHeads *heads, size_t repeats, bool x_apart,
                                       bool y_apart) {
     return with_type(heads->type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "sum_heads", elements_of(heads), sum_kernel<T>, (T *)y,
-                          (const T *)x, shape_of(heads), repeats, x_apart, y_apart);
+        size_t n = elements_of(heads);
+        return with_index(n * repeats, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "sum_heads", n, sum_kernel<T, I>, (T *)y, (const T *)x,
+                              shape_of<I>(heads), n, repeats, x_apart, y_apart);
+        });
     });
 }
 
 KernelCudaFault kernel_cuda_heads_copy(KernelCuda *lane, void *y, const void *x,
                                        const KernelCudaHeads *heads, size_t row_stride, bool back) {
     return with_unit(heads, row_stride, y, x, [&](auto t, size_t per) {
-        using T = decltype(t);
-        return launch_for(lane, "heads_copy", elements_of(heads) / per, heads_copy_kernel<T>,
-                          (T *)y, (const T *)x, shape_of(heads, per), row_stride / per, back);
+        size_t n = elements_of(heads) / per;
+        return with_index(n, [&](auto index) {
+            using T = decltype(t);
+            using I = decltype(index);
+            return launch_for(lane, "heads_copy", n, heads_copy_kernel<T, I>, (T *)y, (const T *)x,
+                              shape_of<I>(heads, per), n, row_stride / per, back);
+        });
     });
 }
 

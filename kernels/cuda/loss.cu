@@ -93,12 +93,13 @@ template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
 /* Calls f(i, x) for this thread's elements of a row and writes what it returns. */
 template <typename T, typename F> __device__ void map_row(T *y, const T *x, size_t cols, F f) {
     constexpr int V = VECTOR<T>;
-    for_span<V>(
+    for_span<V, 2>(
         span_of<V>(cols, x, y), cols, threadIdx.x, blockDim.x,
         [&](size_t i) { narrow(&y[i], f(i, widen(x[i]))); },
-        [&](size_t i) {
+        [&](size_t i) { return load_raw<V>(x + i); },
+        [&](size_t i, const Raw<V, T> &raw) {
             float many[V];
-            load<V>(many, x + i);
+            widen_raw(many, raw);
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 many[v] = f(i + v, many[v]);

@@ -1,6 +1,8 @@
 /* kernels/cuda/rope.cu - see rope.h. Bound: memory; tables come from cache. */
 #include "kernels/cuda/rope.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/each.cuh"
 
 using namespace cu;
@@ -31,15 +33,15 @@ __global__ void __launch_bounds__(THREADS)
  *     y[j]     = x[j]     cos[j]     - x[j + h] sin[j]
  *     y[j + h] = x[j + h] cos[j + h] + x[j]     sin[j + h]
  * back: sin changes places and sign. */
-template <typename T, typename C, int V>
+template <typename T, typename C, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    rotate_kernel(T *y, const T *x, const C *cosines, const C *sines, size_t rows, size_t heads,
-                  size_t stride, size_t seq, size_t half, bool back) {
-    size_t pieces = half / V;
-    FOR_WORK(size_t, i, rows * pieces) {
-        size_t row = i / pieces, j = i % pieces * V, at = row * 2 * half + j;
-        size_t from = head_in_row(row, heads, stride, 2 * half) + j;
-        size_t table = row / heads % seq * 2 * half + j;
+    rotate_kernel(T *y, const T *x, const C *cosines, const C *sines, I n, I heads, size_t stride,
+                  I seq, I half, bool back) {
+    I pieces = half / V;
+    FOR_WORK(I, i, n) {
+        I row = i / pieces, token = row / heads, j = (i - row * pieces) * V;
+        size_t at = (size_t)row * 2 * half + j, table = (size_t)(token % seq) * 2 * half + j;
+        size_t from = token * stride + (size_t)(row - token * heads) * 2 * half + j;
         float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
         if constexpr (V > 1) {
             load<V>(low, x + from);
@@ -145,10 +147,13 @@ bool aligned(const void *at) {
 template <typename T, typename C, int V>
 KernelCudaFault rotate(KernelCuda *lane, void *y, const void *x, const void *cosines,
                        const void *sines, const KernelCudaRope *r, bool back) {
-    size_t rows = r->tokens * r->heads, half = r->dim / 2;
-    return launch(lane, "rope", rotate_kernel<T, C, V>, dim3(grid_for(lane, rows * half / V)),
-                  dim3(THREADS), 0, (T *)y, (const T *)x, (const C *)cosines, (const C *)sines,
-                  rows, r->heads, r->stride, r->seq, half, back);
+    size_t half = r->dim / 2, n = r->tokens * r->heads * half / V;
+    return with_index(std::max({n, half, r->seq}), [&](auto index) {
+        using I = decltype(index);
+        return launch(lane, "rope", rotate_kernel<T, C, V, I>, dim3(grid_for(lane, n)),
+                      dim3(THREADS), 0, (T *)y, (const T *)x, (const C *)cosines, (const C *)sines,
+                      n, r->heads, r->stride, r->seq, half, back);
+    });
 }
 
 } // namespace
