@@ -12,6 +12,7 @@
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/positions.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
@@ -571,9 +572,9 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define LATENT_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_cuda_latent(t, k);
-    case PLAN_OP_UPDATE_SCALE: /* knows.c refuses these, FLOAT8_OP, RING_OP and
-                               * TRACED_OP */
-    case PLAN_OP_PLACE_ROWS:
+    case PLAN_OP_UPDATE_SCALE:
+        return kernel_cuda_update_scale(k, p[0], p[1], p[2], attr(t, 0), attr(t, 1), attr(t, 2));
+    case PLAN_OP_PLACE_ROWS: /* knows.c refuses it, FLOAT8_OP, RING_OP and TRACED_OP */
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #define RING_OP            FLOAT8_OP
 #define EXCHANGE_OP        FLOAT8_OP

@@ -145,18 +145,11 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
 
 /* ---- what it cannot do ---------------------------------------------------------------------- */
 
-static bool scales_loss(PlanOpKind kind) {
-    return kind == PLAN_OP_UNSCALE_ALL || kind == PLAN_OP_UPDATE_SCALE ||
-           kind == PLAN_OP_STEP_IF_FINITE || kind == PLAN_OP_ADAM_FUSED_SCALED;
-}
-
 /* Of these kinds it can do none. What is said of an op is the first that it is of. */
 static const struct {
     bool (*has)(PlanOpKind kind);
     const char *why;
 } kinds_refused[] = {
-    {scales_loss, "it has no kernels for a scaled loss; set loss_scale=none with autocast=bf16, or "
-                  "run on CPU ranks (--device host)"},
     {plan_op_is_traced, "it has no kernels for traced networks; run it on CPU ranks (--device "
                         "host)"},
     {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "

@@ -42,20 +42,41 @@ static KernelCudaFault each(const ExecTask *t, KernelCuda *kernels, unsigned n_l
 }
 
 static double bias_correction(const ExecTask *t, double beta) {
-    return 1 - pow(beta, t->step + 1);
+    return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);
 }
 
-/* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
+static KernelCudaAdam adam_of(const ExecTask *t) {
+    return (KernelCudaAdam){.lr = attr(t, 0),
+                            .beta1 = attr(t, 1),
+                            .beta2 = attr(t, 2),
+                            .eps = attr(t, 3),
+                            .weight_decay = attr(t, 4),
+                            .decoupled = attr(t, 5) != 0};
+}
+
+/* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it: behind
+ * four lists, the first of which begins at an operand. */
+static float *const *steps_of(const ExecTask *t, unsigned first) {
+    return (float *const *)(gpointer)(t->pointers + first + 4 * list_length(t));
+}
+
 static KernelCudaFault adam_fused(const ExecTask *t, KernelCuda *kernels) {
-    KernelCudaAdam adam = {.lr = attr(t, 0),
-                           .beta1 = attr(t, 1),
-                           .beta2 = attr(t, 2),
-                           .eps = attr(t, 3),
-                           .weight_decay = attr(t, 4),
-                           .decoupled = attr(t, 5) != 0};
+    KernelCudaAdam adam = adam_of(t);
     Lists lists = lists_of(t, 0, 4);
-    float *const *steps = (float *const *)(gpointer)(t->pointers + 4 * list_length(t));
-    return clear(&lists, kernel_cuda_adam(kernels, &lists.tensors, steps, &adam));
+    return clear(&lists, kernel_cuda_adam(kernels, &lists.tensors, steps_of(t, 0), &adam));
+}
+
+static KernelCudaFault adam_fused_scaled(const ExecTask *t, KernelCuda *kernels) {
+    KernelCudaAdam adam = adam_of(t);
+    Lists lists = lists_of(t, 2, 4);
+    return clear(&lists, kernel_cuda_adam_if_finite(kernels, &lists.tensors, steps_of(t, 2), &adam,
+                                                    t->pointers[1], t->pointers[0]));
+}
+
+static KernelCudaFault unscale_all(const ExecTask *t, KernelCuda *kernels) {
+    Lists lists = lists_of(t, 2, 1);
+    return clear(&lists,
+                 kernel_cuda_unscale(kernels, &lists.tensors, t->pointers[0], t->pointers[1]));
 }
 
 static KernelCudaFault sgd_fused(const ExecTask *t, KernelCuda *kernels) {
@@ -79,7 +100,27 @@ static KernelCudaFault norms(const ExecTask *t, KernelCuda *kernels) {
     return clear(&lists, kernel_cuda_norms(kernels, &lists.tensors));
 }
 
+/* What belongs to the step itself, which is not taken where a gradient was not finite. */
+static bool is_skipped(const ExecTask *t) {
+    PlanOpKind kind = (PlanOpKind)t->op->kind;
+    return t->stepping.skips && kind != PLAN_OP_NORMS && kind != PLAN_OP_SCALE_ALL &&
+           kind != PLAN_OP_ZERO_ALL && kind != PLAN_OP_UNSCALE_ALL &&
+           kind != PLAN_OP_ADAM_FUSED_SCALED;
+}
+
+/* Momentum that is to start is none yet. */
+static KernelCudaFault skip(const ExecTask *t, KernelCuda *kernels) {
+    if (t->op->kind != PLAN_OP_MOMENTUM_START) {
+        return NULL;
+    }
+    Lists lists = lists_of(t, list_length(t), 1);
+    return clear(&lists, kernel_cuda_foreach(kernels, &lists.tensors, KERNEL_CUDA_EACH_ZERO, 0));
+}
+
 KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
+    if (is_skipped(t)) {
+        return skip(t, k);
+    }
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_ADAM_DECAY:
         return each(t, k, 1, KERNEL_CUDA_EACH_MUL, 1 - attr(t, 0) * attr(t, 1));
@@ -120,8 +161,10 @@ KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
         return scale_all(t, k);
     case PLAN_OP_ZERO_ALL:
         return each(t, k, 1, KERNEL_CUDA_EACH_ZERO, 0);
-    case PLAN_OP_UNSCALE_ALL: /* knows.c refuses both */
+    case PLAN_OP_UNSCALE_ALL:
+        return unscale_all(t, k);
     case PLAN_OP_ADAM_FUSED_SCALED:
+        return adam_fused_scaled(t, k);
 #define OP(id, ...)      case PLAN_OP_##id:
 #define LIST_OP(id, ...) /* those above */
 #include "plan/op/ops.def"

@@ -6,6 +6,8 @@
  */
 #include "kernels/cuda/optimizer.h"
 
+#include <float.h>
+
 #include "kernels/cuda/each.cuh"
 
 using namespace cu;
@@ -226,8 +228,9 @@ __host__ __device__ Adam adam_at(const KernelCudaAdam &a, double step) {
                 (float)a.eps};
 }
 
-__global__ void count_steps_kernel(const __grid_constant__ Tensors t) {
-    if (threadIdx.x < t.n) {
+/* found: NULL, or not 0 where nothing is stepped. */
+__global__ void count_steps_kernel(const __grid_constant__ Tensors t, const float *found) {
+    if (threadIdx.x < t.n && (!found || *found == 0.0f)) {
         *t.step[threadIdx.x] += 1.0f;
     }
 }
@@ -242,6 +245,59 @@ __global__ void __launch_bounds__(THREADS)
     }
     __syncthreads();
     for_part<X | Y | Z | W, Y | Z | W>(t, part, adam);
+}
+
+/* The gradient, which a loss times some number has left, is stored as it is without. */
+struct ScaledAdam {
+    Adam adam;
+    float inverse;
+    __device__ void operator()(float *x) const {
+        x[0] *= inverse;
+        adam(x);
+    }
+};
+
+template <bool SCALED>
+__global__ void __launch_bounds__(THREADS)
+    adam_if_finite_kernel(const __grid_constant__ Tensors t, KernelCudaAdam a, const float *found,
+                          const float *scale) {
+    BLOCK_SHARED(Adam, adam);
+    if (*found != 0.0f) {
+        return;
+    }
+    Part part = part_of(t);
+    if (threadIdx.x == 0) {
+        adam = adam_at(a, (double)*t.step[part.tensor]);
+    }
+    __syncthreads();
+    if constexpr (SCALED) {
+        for_part<X | Y | Z | W, X | Y | Z | W>(t, part,
+                                               ScaledAdam{adam, (float)(1.0 / (double)*scale)});
+    } else {
+        for_part<X | Y | Z | W, Y | Z | W>(t, part, adam);
+    }
+}
+
+/* A block tells once: where all is beyond range, no more than it has to wait for the others. */
+__global__ void __launch_bounds__(THREADS)
+    unscale_kernel(const __grid_constant__ Tensors t, const float *inverse, float *found) {
+    float by = *inverse, beyond = 0;
+    for_part<X, X>(t, part_of(t), [&](float *x) {
+        beyond = fabsf(x[0]) <= FLT_MAX ? beyond : 1.0f; /* nor if it is not a number */
+        x[0] *= by;
+    });
+    beyond = row_max(beyond);
+    if (threadIdx.x == 0 && beyond != 0.0f) {
+        atomicCAS((unsigned *)found, __float_as_uint(0.0f), __float_as_uint(1.0f));
+    }
+}
+
+__global__ void update_scale_kernel(const float *found, float *scale, float *tracker, float growth,
+                                    float backoff, float interval) {
+    bool is_finite = *found == 0.0f, grows = is_finite && *tracker + 1.0f == interval;
+    float grown = *scale * (!is_finite ? backoff : grows ? growth : 1.0f);
+    *scale = fabsf(grown) <= FLT_MAX ? grown : *scale;
+    *tracker = is_finite && !grows ? *tracker + 1.0f : 0.0f;
 }
 
 /* Lists: gradient, parameter, momentum. */
@@ -335,6 +391,11 @@ KernelCudaFault foreach (KernelCuda *lane, const char *name, const KernelCudaTen
 
 } // namespace
 
+static KernelCudaFault count_steps(KernelCuda *lane, const Tensors &some, const float *found) {
+    return launch(lane, "adam (count)", count_steps_kernel, dim3(1),
+                  dim3(divide_up(TENSORS, LANES) * LANES), 0, some, found);
+}
+
 KernelCudaFault kernel_cuda_foreach(KernelCuda *lane, const KernelCudaTensors *tensors,
                                     KernelCudaEach op, float number) {
     switch (op) {
@@ -379,14 +440,42 @@ KernelCudaFault kernel_cuda_adam(KernelCuda *lane, const KernelCudaTensors *tens
         return foreach<X | Y | Z | W, Y | Z | W>(lane, "adam", tensors,
                                                  adam_at(*adam, (double)adam->step));
     }
+    return for_launches(tensors, steps, KEEP,
+                        [&](const Tensors &some, unsigned blocks) -> KernelCudaFault {
+                            KERNEL_CUDA_TRY(count_steps(lane, some, NULL));
+                            return blocks ? launch(lane, "adam", adam_steps_kernel, dim3(blocks),
+                                                   dim3(THREADS), 0, some, *adam)
+                                          : NULL;
+                        });
+}
+
+KernelCudaFault kernel_cuda_adam_if_finite(KernelCuda *lane, const KernelCudaTensors *tensors,
+                                           float *const *steps, const KernelCudaAdam *adam,
+                                           const float *found, const float *scale) {
     return for_launches(
         tensors, steps, KEEP, [&](const Tensors &some, unsigned blocks) -> KernelCudaFault {
-            KERNEL_CUDA_TRY(launch(lane, "adam (count)", count_steps_kernel, dim3(1),
-                                   dim3(divide_up(TENSORS, LANES) * LANES), 0, some));
-            return blocks ? launch(lane, "adam", adam_steps_kernel, dim3(blocks), dim3(THREADS), 0,
-                                   some, *adam)
-                          : NULL;
+            KERNEL_CUDA_TRY(count_steps(lane, some, found));
+            return blocks
+                       ? launch(lane, "adam (if finite)",
+                                scale ? adam_if_finite_kernel<true> : adam_if_finite_kernel<false>,
+                                dim3(blocks), dim3(THREADS), 0, some, *adam, found, scale)
+                       : NULL;
         });
+}
+
+KernelCudaFault kernel_cuda_unscale(KernelCuda *lane, const KernelCudaTensors *tensors,
+                                    const float *inverse, float *found) {
+    return for_launches(tensors, NULL, SKIP, [&](const Tensors &some, unsigned blocks) {
+        return launch(lane, "unscale", unscale_kernel, dim3(blocks), dim3(THREADS), 0, some,
+                      inverse, found);
+    });
+}
+
+KernelCudaFault kernel_cuda_update_scale(KernelCuda *lane, const float *found, float *scale,
+                                         float *tracker, double growth, double backoff,
+                                         double interval) {
+    return launch(lane, "update_scale", update_scale_kernel, dim3(1), dim3(1), 0, found, scale,
+                  tracker, growth, backoff, interval);
 }
 
 KernelCudaFault kernel_cuda_sgd(KernelCuda *lane, const KernelCudaTensors *tensors,

@@ -61,6 +61,23 @@ typedef struct {
 KernelCudaFault kernel_cuda_adam(KernelCuda *lane, const KernelCudaTensors *tensors,
                                  float *const *steps, const KernelCudaAdam *adam);
 
+/* Of gradients of a scaled loss (torch.amp.GradScaler); all numbers here are fp32 on the device.
+ * x *= inverse[0]; found[0] becomes 1 where one of them was not finite, and else stays. */
+KernelCudaFault kernel_cuda_unscale(KernelCuda *lane, const KernelCudaTensors *tensors,
+                                    const float *inverse, float *found);
+
+/* As kernel_cuda_adam() with steps, but for nothing where found[0] is not 0; gradients are divided
+ * by scale[0] first (NULL: they are not). */
+KernelCudaFault kernel_cuda_adam_if_finite(KernelCuda *lane, const KernelCudaTensors *tensors,
+                                           float *const *steps, const KernelCudaAdam *adam,
+                                           const float *found, const float *scale);
+
+/* As PyTorch's _amp_update_scale_: scale[0] times growth after `interval` steps in a row without
+ * such a number, unless that would not be finite; else times backoff. tracker[0]: steps so far. */
+KernelCudaFault kernel_cuda_update_scale(KernelCuda *lane, const float *found, float *scale,
+                                         float *tracker, double growth, double backoff,
+                                         double interval);
+
 typedef struct {
     double lr, momentum, weight_decay;
     bool first; /* the momentum becomes the gradient */

@@ -259,6 +259,85 @@ static void test_adam(const DeviceCase *c) {
     check_adam(c, false, true);
 }
 
+/* ---- a scaled loss -------------------------------------------------------------------------- */
+
+/* Finite, then with one number in one tensor that is not: in the last, the large and an odd one. */
+static void test_unscale(const DeviceCase *c) {
+    static const struct {
+        unsigned tensor;
+        size_t at;
+        float number;
+    } bad[] = {{0, 0, 0}, {TENSORS - 1, 0, INFINITY}, {11, 40000, -INFINITY}, {3, 2, NAN}};
+    for (unsigned b = 0; b < G_N_ELEMENTS(bad); b++) {
+        g_autoptr(Lists) l = new_lists(c);
+        unsigned which = bad[b].tensor;
+        float inverse = 0.125f, none = 0, found = b ? 1 : 0;
+        float *by = device_put_floats(&inverse, 1), *flag = device_put_floats(&none, 1);
+        if (b) {
+            l->host[0][which][bad[b].at] = bad[b].number;
+            l->device[0][which] =
+                device_put(&l->cases[0][which], l->host[0][which], l->elements[which]);
+        }
+        for (unsigned i = 0; i < TENSORS; i++) {
+            kernel_unscale_inplace_f32(l->host[0][i], inverse, l->elements[i]);
+        }
+        DEVICE_OK(kernel_cuda_unscale(device_lane, &l->tensors, by, flag));
+        device_close_floats("found", flag, &found, 1, 0, 0);
+        for (unsigned i = 0; i < TENSORS; i++) {
+            if (!b || i != which) {
+                device_close("unscaled", &l->cases[0][i], l->device[0][i], l->host[0][i],
+                             l->elements[i], 0, 0);
+            }
+        }
+    }
+}
+
+/* Divided by the scale and stepped, stepped alone, or left as they are. */
+static void test_adam_if_finite(const DeviceCase *c) {
+    for (unsigned way = 0; way < 3; way++) {
+        g_autoptr(Lists) l = new_lists(c);
+        bool is_scaled = way == 0, is_finite = way < 2;
+        KernelAdam host = {1e-2, 0.9, 0.99, 1e-8, 0.1, KERNEL_ADAM_DECOUPLED, 5};
+        KernelCudaAdam adam = {1e-2, 0.9, 0.99, 1e-8, 0.1, true, 0};
+        float *steps[TENSORS], start = 4, end = is_finite ? 5 : 4, scale = 8, found = !is_finite;
+        for (unsigned i = 0; i < TENSORS; i++) {
+            float inverse = 1 / scale;
+            steps[i] = device_put_floats(&start, 1);
+            if (is_scaled) {
+                kernel_scale_by_inplace_f32(l->host[0][i], &inverse, l->elements[i]);
+            }
+            if (is_finite) {
+                kernel_adam_f32(l->host[1][i], l->host[2][i], l->host[3][i], l->host[0][i],
+                                l->elements[i], &host);
+            }
+        }
+        DEVICE_OK(kernel_cuda_adam_if_finite(device_lane, &l->tensors, steps, &adam,
+                                             device_put_floats(&found, 1),
+                                             is_scaled ? device_put_floats(&scale, 1) : NULL));
+        for (unsigned j = 0; j < LISTS; j++) {
+            check_list("adam if finite", l, j, is_finite ? 1e-6 : 0, is_finite ? 2e-6 : 0);
+        }
+        device_close_floats("steps", steps[0], &end, 1, 0, 0);
+        device_close_floats("steps of the last", steps[TENSORS - 1], &end, 1, 0, 0);
+    }
+}
+
+/* Scale and tracker, before and after; grows by 2 after three steps, or is halved. */
+static void test_update_scale(void) {
+    static const struct {
+        float found, scale, tracker, new_scale, new_tracker;
+    } cases[] = {{0, 1024, 0, 1024, 1}, {0, 1024, 2, 2048, 0},         {1, 1024, 2, 512, 0},
+                 {2, 1024, 0, 512, 0},  {0, 0x1p127f, 2, 0x1p127f, 0}, {0, 3, 1, 3, 2}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        float *scale = device_put_floats(&cases[i].scale, 1);
+        float *tracker = device_put_floats(&cases[i].tracker, 1);
+        DEVICE_OK(kernel_cuda_update_scale(device_lane, device_put_floats(&cases[i].found, 1),
+                                           scale, tracker, 2, 0.5, 3));
+        device_close_floats("scale", scale, &cases[i].new_scale, 1, 0, 0);
+        device_close_floats("tracker", tracker, &cases[i].new_tracker, 1, 0, 0);
+    }
+}
+
 static void test_sgd(const DeviceCase *c) {
     for (unsigned way = 0; way < 3; way++) { /* plain, first with momentum, later */
         g_autoptr(Lists) l = new_lists(c);
@@ -286,6 +365,9 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/optimizer/norms", test_norms);
     DEVICE_TEST("/kernels-cuda/optimizer/adam", test_adam);
     DEVICE_TEST("/kernels-cuda/optimizer/sgd", test_sgd);
+    DEVICE_TEST("/kernels-cuda/optimizer/unscale", test_unscale);
+    DEVICE_TEST("/kernels-cuda/optimizer/adam-if-finite", test_adam_if_finite);
+    DEVICE_TEST_ONCE("/kernels-cuda/optimizer/update-scale", test_update_scale);
 }
 
 int main(int argc, char **argv) {
