@@ -77,14 +77,6 @@ void exec_tensors_free(ExecTensorsFile *file) {
     g_free(file);
 }
 
-const char *exec_tensors_path(const ExecTensorsFile *file) {
-    return file->path;
-}
-
-bool exec_tensors_has(const ExecTensorsFile *file, const char *name) {
-    return json_object_has_member(file->header, name);
-}
-
 GList *exec_tensors_names(const ExecTensorsFile *file) {
     return json_object_get_members(file->header);
 }

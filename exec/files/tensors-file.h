@@ -28,8 +28,6 @@ ExecTensorsFile *exec_tensors_open(const char *path, GError **error);
 void exec_tensors_free(ExecTensorsFile *file); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecTensorsFile, exec_tensors_free)
 
-const char *exec_tensors_path(const ExecTensorsFile *file);
-bool exec_tensors_has(const ExecTensorsFile *file, const char *name);
 /* Fails where it is not there, or not wholly. */
 bool exec_tensors_find(const ExecTensorsFile *file, const char *name, ExecTensor *ret_tensor,
                        GError **error);
