@@ -67,7 +67,7 @@ static void append_best(GString *text, const GArray *points, PlotPointsPicture p
     append_name(text, quickest, picture, options);
     g_string_append_printf(text, " (%.2f %s", quickest->cost_ns / time.per_unit, time.unit);
     if (slowest != quickest && n <= FEW) {
-        g_string_append_printf(text, "; the most is %+.1f %%",
+        g_string_append_printf(text, "; the slowest %+.1f %%",
                                100 * (slowest->cost_ns / quickest->cost_ns - 1));
     }
     g_string_append(text, "); least memory: ");

@@ -200,6 +200,12 @@ static void append_allocator(GString *text, const CliDiagnosis *diagnosis) {
 
 /* ---- 6: settings ---- */
 
+/* Neither "+0.0 %" nor "-0.0 %". */
+static void append_share(GString *text, double share) {
+    bool is_none = fabs(100 * share) < 0.05;
+    g_string_append_printf(text, is_none ? " %6.1f %%" : " %+6.1f %%", is_none ? 0 : 100 * share);
+}
+
 static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
     g_autoptr(GString) inert = g_string_new(NULL);
     double step_ns = (double)diagnosis->base->median_step_ns;
@@ -215,9 +221,10 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
             g_string_append_printf(inert, "%s%s", inert->len > 0 ? ", " : "", remedy->changes);
             continue;
         }
-        g_string_append_printf(text, "   %-35s %+6.1f %%  %+6.1f %%", remedy->changes,
-                               100 * remedy->step_ns / step_ns,
-                               100 * remedy->reserved_bytes / reserved);
+        g_string_append_printf(text, "   %-35s", remedy->changes);
+        append_share(text, remedy->step_ns / step_ns);
+        g_string_append_c(text, ' ');
+        append_share(text, remedy->reserved_bytes / reserved);
         append_room(text, "  ", remedy->fits, remedy->retries);
         g_string_append_c(text, '\n');
     }
@@ -275,9 +282,11 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
             [CLI_PRICE_MACHINE] = "a faster machine",
         };
         g_autofree char *saved = time_text(-remedy->step_ns, false);
-        g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%) saved by %s\n", i + 1,
+        g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%) saved by %s", i + 1,
                                remedy->cause, saved, -100 * remedy->step_ns / step_ns,
                                prices[remedy->price]);
+        append_room(text, ", but with ", remedy->fits, remedy->retries);
+        g_string_append_c(text, '\n');
     }
 }
 

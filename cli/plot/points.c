@@ -206,7 +206,7 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
 }
 
 const char *cli_points_cost_name(const CliPoints *points) {
-    return points->tokens_differ ? "time per token of a GPU" : "step time";
+    return points->tokens_differ ? "GPU time per token" : "step time";
 }
 
 /* ---- measured ---- */

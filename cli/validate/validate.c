@@ -21,10 +21,16 @@ enum {
     MARGIN = 7 /* the number of the line, and a gap */
 };
 
+/* Never "-0.0". */
+static double percent_off(double predicted, double measured) {
+    double percent = 100 * (predicted / measured - 1);
+    return fabs(percent) < 0.05 ? 0 : percent;
+}
+
 static void append_time(GString *text, const CliValidatedTable *table, const CliValidatedRow *row) {
     if (!isnan(row->measured)) {
         g_string_append_printf(text, "%10.2f %10.2f %s %+7.1f %%", row->measured, row->predicted,
-                               table->unit, 100 * (row->predicted / row->measured - 1));
+                               table->unit, percent_off(row->predicted, row->measured));
     }
 }
 
@@ -33,12 +39,12 @@ static char *rest_of(const CliValidatedRow *row) {
     GString *text = g_string_new(NULL);
     if (!isnan(row->without) && !isnan(row->measured)) {
         g_string_append_printf(text, "  without %+7.1f %%",
-                               100 * (row->without / row->measured - 1));
+                               percent_off(row->without, row->measured));
     }
     if (!isnan(row->measured_gib)) {
         g_string_append_printf(text, "  %7.2f %7.2f GiB %+6.1f %%", row->measured_gib,
                                row->predicted_gib,
-                               100 * (row->predicted_gib / row->measured_gib - 1));
+                               percent_off(row->predicted_gib, row->measured_gib));
     }
     g_string_append_printf(text, "%s%s", row->note ? "  " : "", row->note ? row->note : "");
     return g_string_free(text, FALSE);

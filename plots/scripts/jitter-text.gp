@@ -8,8 +8,9 @@ array letter[2] = ["p", "m"]
 set print "-"
 print plan_title
 do for [p = 1:n_panels] {
-    print sprintf("%s %s: median %.3f %s, 95 %% within %.3f, from %.3f to %.3f (%d steady steps)", \
-                  letter[p], panel[p], y(median[p]), time_unit, y(p95[p]), y(least[p]), y(most[p]), n_steady[p])
+    print sprintf("%s %s: median %.3f %s, 95 %% within %.3f %s, range %.3f to %.3f %s (%d steady steps)", \
+                  letter[p], panel[p], y(median[p]), time_unit, y(p95[p]), time_unit, \
+                  y(least[p]), y(most[p]), time_unit, n_steady[p])
 }
 text_columns = columns + 16
 text_rows = 20

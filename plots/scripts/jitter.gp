@@ -27,8 +27,8 @@ unset key
 set label sprintf("Step-time jitter: %s", plan_title) at screen 0.075, screen title_y font title_font noenhanced
 do for [p = 1:n_panels] {
     set label "" at screen 0.082, screen 0.925 - 0.045 * (p - 1) point pt mark[p] ps 1.4 lc rgb dark(p)
-    set label sprintf("%s: median %.3f %s, 95 %% within %.3f, from %.3f to %.3f (%d steady steps, filled)", \
-                      panel[p], y(median[p]), time_unit, y(p95[p]), y(least[p]), y(most[p]), n_steady[p]) \
+    set label sprintf("%s: median %.3f %s, 95 %% within %.3f %s, range %.3f to %.3f %s (%d steady steps, filled)", \
+                      panel[p], y(median[p]), time_unit, y(p95[p]), time_unit, y(least[p]), y(most[p]), time_unit, n_steady[p]) \
         at screen 0.097, screen 0.925 - 0.045 * (p - 1) font ",13" noenhanced
 }
 plot for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:(y($2)) \

@@ -79,7 +79,7 @@ if (limit_shown) {
     set label sprintf("limit, %.2f %s", y(limit_bytes), size_unit) \
         at screen key_x + 0.036, screen key_y(row)
 }
-set label "pale: comes and goes" at screen key_x, screen key_y(row + 1.3) font ",11" tc rgb "#555555"
+set label "pale: lasts less than 4 pixels" at screen key_x, screen key_y(row + 1.3) font ",11" tc rgb "#555555"
 set label sprintf("1 %s is 2^{%.0f} bytes", size_unit, log10(bytes_per_unit) / log10(2)) \
     at screen key_x, screen key_y(row + 2.1) font ",11" tc rgb "#555555"
 

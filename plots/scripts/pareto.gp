@@ -33,7 +33,7 @@ load scripts."/points-key.gp"
 row = row + 2
 set arrow from screen key_x, screen key_y(row) to screen key_x + 0.03, screen key_y(row) \
     nohead lc rgb "#D55E00" lw 3
-set label "front: beaten by none in both" at screen key_x + 0.038, screen key_y(row) font ",12"
+set label "front: none is better in both" at screen key_x + 0.038, screen key_y(row) font ",12"
 do for [i = 1:n_numbered] {
     set label sprintf("%d  %s", i, front[i]) at screen key_x, screen key_y(row + 0.3 + 0.8 * i) \
         font ",10" noenhanced

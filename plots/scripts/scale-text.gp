@@ -4,7 +4,7 @@
 
 load scripts."/points-text.gp"
 set xlabel x_name
-set title "TFLOP/s of a GPU (1e12 a second)"
+set title "TFLOP/s per GPU"
 set yrange [0:most_flops / 1e12 * 1.12]
 plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(fine ? column(8) / 1e12 : NaN) \
          with lines lt 1 notitle, \

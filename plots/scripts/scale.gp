@@ -14,15 +14,15 @@ set lmargin at screen left
 set rmargin at screen right
 set tmargin at screen 0.885
 set bmargin at screen 0.085
-set label 1001 sprintf("TFLOP/s of a GPU: %s", plan_title) at screen left, screen title_y font title_font noenhanced
-set label 1002 "operations of matrix products and attention, recomputed ones left out, over step time; of published runs likewise" \
+set label 1001 sprintf("TFLOP/s per GPU: %s", plan_title) at screen left, screen title_y font title_font noenhanced
+set label 1002 "of matrix products and attention, recomputation not counted; published runs likewise" \
     at graph 0, graph 1.02 font ",13"
 set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = right + 0.02
 key_top = 0.885
 uses_limit = 0
 load scripts."/points-key.gp"
-set ylabel "TFLOP/s of a GPU (1e12 a second)"
+set ylabel "TFLOP/s per GPU"
 set yrange [0:most_flops / 1e12 * 1.12]
 set xlabel x_name noenhanced
 plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(column(8) / 1e12) \

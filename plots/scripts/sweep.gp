@@ -11,12 +11,12 @@ load scripts."/points.gp"
 
 left = 0.075
 right = right_of_plot
-array top[2] = [0.885, 0.435]
-height = 0.335
+array top[2] = [0.868, 0.430]
+height = 0.33
 set lmargin at screen left
 set rmargin at screen right
 set multiplot
-set label 1001 sprintf("%s: %s", x_name, plan_title) at screen left, screen title_y font title_font noenhanced
+set label 1001 sprintf("Step time and peak memory over %s: %s", x_name, plan_title) at screen left, screen title_y font title_font noenhanced
 set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = right + 0.02
 key_top = top[1]
@@ -27,7 +27,7 @@ do for [panel = 1:2] {
     set tmargin at screen top[panel]
     set bmargin at screen top[panel] - height
     if (panel == 1) {
-        set label 1002 "step time, median of the steady steps; bars: least to most" \
+        set label 1002 "step time, median of the steady steps; bars: their range" \
             at graph 0, graph 1.05 font ",13"
         set ylabel sprintf("step (%s)", time_unit)
         set yrange [0:most_step_ns / ns_per_unit * 1.12]

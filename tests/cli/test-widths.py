@@ -1,6 +1,6 @@
 """tests/cli/test-widths.py FORESHARD SOURCE - no line that a command prints for people is wider than 100
 columns, where its sentences and rows are longest (but plot's rows of three settings), and no complaint wider
-than its terminal; and breaking them parts no figure from its unit."""
+than its terminal; breaking them parts no figure from its unit; no line ends in a space, and nothing is -0.0."""
 import fcntl
 import os
 import pty
@@ -88,6 +88,8 @@ def check(run, words):
         return ['status %d: %s' % (status, err)]
     lines = out.split('\n')
     said = ['%d columns: %s' % (len(line), line) for line in lines if len(line) > WIDEST]
+    said += ['ends in a space: %s' % line for line in lines if line.endswith(' ')]
+    said += ['a zero with a sign: %s' % line for line in lines if re.search(r'(^|\s)-0(\.0+)? ', line)]
     goes_on = False  # a line is broken where the one after it stands further in, and had no room on it
     for line, after in zip(lines, lines[1:]):
         further = indent(after) - indent(line)

@@ -273,7 +273,7 @@ static void jitter_table(Fixture *fixture, gconstpointer data) {
         plot_panels(PLOT_PICTURE_JITTER, fixture->panels, 2, &fixture->options, &text, &error));
     g_test_message("%s", text);
     g_assert_nonnull(strstr(text, "p predicted, device host, rank 0: median 1.000 ms, 95 % within "
-                                  "1.000, from 1.000 to 1.000 (2 steady steps)"));
+                                  "1.000 ms, range 1.000 to 1.000 ms (2 steady steps)"));
 }
 
 static guint count(const char *text, char wanted) {

@@ -161,7 +161,7 @@ static void pictures(void) {
     static const char *const said[][3] = {
         [PLOT_POINTS_SWEEP] = {"micro_batch", "does not fit", "limit, 74.5 GiB"},
         [PLOT_POINTS_PARETO] = {"step time (ms)", "peak reserved (GiB)", "measured"},
-        [PLOT_POINTS_SCALE] = {"TFLOP/s of a GPU", "micro_batch", "does not fit"},
+        [PLOT_POINTS_SCALE] = {"TFLOP/s per GPU", "micro_batch", "does not fit"},
     };
     for (guint picture = 0; picture < G_N_ELEMENTS(said); picture++) {
         g_autoptr(GError) error = NULL;
@@ -294,7 +294,7 @@ static void lessons(void) {
     }
     g_autofree char *sweep = lesson(PLOT_POINTS_SWEEP, points);
     g_assert_cmpstr(sweep, ==,
-                    "least step time: ranks=4 (80.00 ms; the most is +25.0 %); least memory: "
+                    "least step time: ranks=4 (80.00 ms; the slowest +25.0 %); least memory: "
                     "ranks=1 (1.86 GiB); 1 of 4 do not fit");
     g_autofree char *scale = lesson(PLOT_POINTS_SCALE, points);
     g_assert_cmpstr(scale, ==, "-6.0 % from ranks=1 to 8");
@@ -332,7 +332,7 @@ static void a_lesson_names_ends_of_the_front(void) {
     g_autofree char *pareto = lesson(PLOT_POINTS_PARETO, points);
     g_assert_cmpstr(
         pareto, ==,
-        "least step time: d (10.00 ms; the most is +200.0 %); least memory: b (3.73 GiB)");
+        "least step time: d (10.00 ms; the slowest +200.0 %); least memory: b (3.73 GiB)");
 }
 
 /* Settings of many knobs: what was found stands in two lines, each within the picture. */
@@ -346,7 +346,7 @@ static void long_lessons_are_folded(void) {
     g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
     g_autoptr(GArray) points = planted_points();
     PlotPointsOptions options = toy_options();
-    options.cost_name = "time per token of a GPU";
+    options.cost_name = "GPU time per token";
     options.output = path;
     for (guint picture = PLOT_POINTS_SWEEP; picture <= PLOT_POINTS_PARETO; picture++) {
         for (guint i = 0; i < points->len; i++) { /* a point of a front is named by its label */
