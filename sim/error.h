@@ -1,4 +1,4 @@
-/* sim/error.h - what the simulator refuses, of whatever file: one domain for the room. */
+/* sim/error.h - the error domain of this room: why a prediction is refused. */
 #pragma once
 
 #include <glib.h>
@@ -9,5 +9,5 @@ GQuark sim_error_quark(void);
 typedef enum {
     SIM_ERROR_CLUSTER, /* plan and cluster do not go together; the message says what to do */
     SIM_ERROR_PLAN,    /* the plan waits for what it never records, or asks for endless memory */
-    SIM_ERROR_FOLDED   /* passes that are not written may not repeat others: build it whole */
+    SIM_ERROR_FOLDED   /* the plan leaves out passes that do not repeat: build it whole */
 } SimError;

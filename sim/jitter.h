@@ -1,8 +1,8 @@
-/* sim/jitter.h - how much longer or shorter than its mean a thing takes this time.
+/* sim/jitter.h - random factors on durations.
  *
- * The factor is a function of seed, kind, who, step and a number within the step, and of nothing
- * else: whatever the order in which things are played, each takes the same time. Log-normal with
- * mean 1, so that times stay positive and the mean over many is the cost model's.
+ * A factor is a function of seed, kind, who, step and a number within the step, so each thing takes
+ * the same time in whatever order things are played. Factors are log-normal with mean 1: times stay
+ * positive, and the mean over many is the cost model's.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* sim/prediction.h - what may be asked of a play, and what it answers.
+/* sim/prediction.h - the options of a prediction, and its result.
  *
  * Times are per step and means over the steady steps, unless said otherwise; "steady" are the steps
  * after the first two, or all of a play that has no more than two.
@@ -39,27 +39,28 @@ typedef struct {
     bool no_sharing;                /* ops beside each other run as fast as alone */
     bool arena;                     /* a static layout instead of the caching allocator */
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
-    MemoryAnswers *answers; /* NULL; representative play: gets what the traced one's allocator was
-                               told */
+    MemoryAnswers *answers; /* representative play: filled with what the allocator of the traced
+                               play was told; NULL: not wanted */
     uint32_t rank;          /* representative play: the one that stands for all */
-    bool fit_only;          /* what does not fit is not played again without a limit: its
-                             * prediction says where it ran out of memory, no more */
+    bool fit_only;          /* if it does not fit, it is not played again without a limit: the
+                             * result then says only where it ran out of memory */
 
-    bool memory_of_first; /* of several that are played, whose memory is shown: the first's, not
-                           * the fullest's */
+    bool memory_of_first; /* if several ranks are played, show the memory of the first, not of the
+                           * fullest */
     bool every_rank;      /* and for it: */
     SimJitter jitter;
     const SimTrouble *troubles;
     uint32_t n_troubles;
     const bool *traced; /* by rank: rows go to the trace; NULL: of all */
-    bool reversed;      /* of ranks that can go on the last first: changes nothing, and is tested */
-    void (*progress)(gpointer self, double share); /* NULL: none; share of the play that is done */
+    bool reversed;      /* for tests: the last of the ranks that can go on is played first, which
+                         * must change nothing */
+    void (*progress)(gpointer self, double share); /* told what share is done; NULL: not wanted */
     gpointer progress_self;
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
 #define SIM_MOST_STEPS    10000
-#define SIM_MOST_RANKS    32768 /* played each: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) a rank */
+#define SIM_MOST_RANKS    32768 /* of every-rank play: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) each */
 
 /* A moment in a play, and the memory then. */
 typedef struct {
@@ -79,7 +80,7 @@ typedef struct {
 } SimPeak;
 
 typedef struct {
-    uint32_t rank; /* the first in time whose allocation failed; of several the lowest */
+    uint32_t rank; /* whose allocation failed first in time; of several at once the lowest */
     SimMoment at;
     const char *buffer; /* whose allocation failed */
     uint64_t bytes;
@@ -116,8 +117,8 @@ typedef struct {
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
     uint32_t n_steps, n_steady;
-    uint32_t n_played;      /* steps, the last perhaps in part; the others repeat it */
-    uint32_t n_passed_over; /* of those steps: passes that repeat another */
+    uint32_t n_played; /* steps that were played, the last perhaps in part; the rest repeat it */
+    uint32_t n_passed_over; /* passes of those steps that were not played, as they repeat another */
     SimTime *step_ns;       /* each step's */
     SimTime median_step_ns, least_step_ns, most_step_ns; /* of the steady ones */
     SimTime compute_ns;                                  /* the compute lane's busy time */
@@ -144,9 +145,9 @@ uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
 /* Of a play of so many steps, before it begins. */
 SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
-/* Of all shares that have this one's name, as axes have that go over the same links: told of the
- * first of them, and 0 of the others. */
+/* The sum of all shares that have this one's name, as axes over the same links do: given for the
+ * first of them, 0 for the others. */
 SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share);
-/* By that the largest of the shares from FROM on; of equals the first. */
+/* The largest share, by that sum, from number `from` on; of equal ones the first. */
 unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)

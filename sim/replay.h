@@ -1,11 +1,10 @@
-/* sim/replay.h - the memory of a measured play again, with the answers its allocator was given.
+/* sim/replay.h - repeats the memory of a measured play, with the answers its allocator was given.
  *
- * A play that ran out of memory is played again up to there, with the memory that it had.
- *
- * Where buffers are marked for other lanes, when a freed block is free again is a matter of time,
- * and no prediction has the machine's times. With the recorded answers there is nothing left to
- * differ: if the plan, the player and the allocator are the same, so is every statistic at every
- * instruction. No op runs and no clock ticks here.
+ * Where buffers are marked for other lanes, the moment at which a freed block can be used again
+ * depends on the machine's timing, which no prediction has. A trace therefore records what the
+ * allocator was told about events. With these answers every statistic must be equal at every
+ * instruction, if plan, player and allocator are the same. No op runs, and there is no clock. A
+ * play that ran out of memory is repeated up to that point, with the memory that it had.
  *
  * Threads: one. Cost: that of the plan's allocations.
  */
@@ -16,10 +15,10 @@
 
 typedef struct {
     uint32_t n_rows;    /* memory rows compared */
-    uint64_t n_answers; /* given */
-    bool equal;         /* allocated, active and reserved, at all of them, and none too many */
-    bool ran_out;       /* of memory, behind the last of them; here too where equal */
-    /* The first row that is not equal: what the trace has, what came here; one may be missing. */
+    uint64_t n_answers; /* that the allocator asked for */
+    bool equal;   /* allocated, active and reserved are, in all rows, and so is their number */
+    bool ran_out; /* the measured play ended out of memory; if equal, so did this one */
+    /* The first row that differs: in the trace, and here. One of them may be missing. */
     bool has_measured, has_replayed;
     TraceMemoryRow measured, replayed;
 } SimReplay;

@@ -1,7 +1,7 @@
-/* sim/settings.h - what a prediction was asked for, in a trace's header and back.
+/* sim/settings.h - writes the options of a prediction into a trace's header, and reads them back.
  *
- * With the header's network, strategy and cluster these keys are all that it takes to predict the
- * same again, or a neighbour of it:
+ * Together with the header's network, strategy and cluster these keys are enough to predict the
+ * same again, or with one setting changed:
  *   steps           whole number
  *   sharing         no: ops beside each other ran as fast as alone; absent: they slowed each other
  *   nccl_algo, nccl_proto    as forced; absent: NCCL's own choice
@@ -9,7 +9,7 @@
  *   seed            whole number
  *   jitter_percent, spread_percent, host_jitter_percent, link_jitter_percent
  *   troubles        KIND:FIRST-LAST:FACTOR, spaces between; KIND: slow, nvlink or nic
- * A trace that has none of them, as a measured one, gives a prediction's defaults.
+ * A trace without them, such as a measured one, gives the defaults.
  *
  * Owns: its strings and troubles. Threads: one.
  */
@@ -28,8 +28,8 @@ typedef struct {
 extern const char *const sim_jitter_keys[SIM_N_JITTERS];
 
 void sim_settings_write(Trace *trace, const ModelCluster *cluster, const SimOptions *options);
-/* Fails on a value that none of the keys can have, and names it; whether there are the ranks that
- * troubles name, sim_predict() asks. */
+/* Fails on an impossible value, and names it. Whether the ranks of troubles exist is left to
+ * sim_predict(). */
 SimSettings *sim_settings_read(const Trace *trace, GError **error);
 void sim_settings_free(SimSettings *settings); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimSettings, sim_settings_free)

@@ -1,7 +1,7 @@
 /* sim/time.h - the simulator's clock: nanoseconds in 64 bits, so that sums are exact.
  *
- * Cost models think in double and round once, here; a duration is never less than zero, and one
- * that is longer than any play may be (sim_op_costs_check() refuses its plan) is cut.
+ * Cost models compute in double and are rounded once, here. A duration is at least 0. One above
+ * SIM_LONGEST is cut to it; sim_op_costs_check() refuses plays that would come near.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 typedef int64_t SimTime; /* ns */
 
 #define SIM_NEVER   INT64_MAX
-#define SIM_LONGEST INT64_C(4000000000000000) /* ns: 46 days; a thousand such are a SimTime yet */
+#define SIM_LONGEST INT64_C(4000000000000000) /* ns: 46 days; a thousand of them fit a SimTime */
 
 static inline SimTime sim_time_from_ns(double ns) {
     g_assert(ns >= 0);

@@ -1,5 +1,5 @@
-/* sim/work.h - the arithmetic of a step: products and attention, by the published formulas of
- * plan/op/work.h.
+/* sim/work.h - how many operations the products and the attention of a step take, by the published
+ * formulas of plan/op/work.h.
  */
 #pragma once
 
@@ -8,8 +8,8 @@
 
 typedef enum {
     SIM_WORK_ASKED, /* what the model asks for, each op once */
-    SIM_WORK_DONE,  /* with what is recomputed by checkpoints; attention's backward makes its scores
-                       again, which nobody counts */
+    SIM_WORK_DONE,  /* with what checkpoints recompute; attention's backward also makes its scores
+                       again, which by convention is not counted */
     SIM_WORK_ASKED_OF_ALL_PAIRS, /* as published MFU counts: attention of hidden pairs too */
     SIM_WORK_DONE_OF_ALL_PAIRS
 } SimWorkKind;

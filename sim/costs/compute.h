@@ -20,10 +20,10 @@ typedef struct {
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       SimComputeCost *ret_cost);
 
-/* What an op computes in: that is what it writes, but for a product of factors in float8. */
+/* The dtype an op computes in: what it writes, or float8 for products of float8 factors. */
 PlanDtype sim_compute_dtype(const PlanOp *op);
 
-/* Queries of all heads, where the op is attention; 0 otherwise. */
+/* For attention the queries of all heads together; else 0. */
 double sim_attention_rows_of(const PlanRole *role, const PlanOp *op);
 
 static inline SimTime sim_compute_time(const SimComputeCost *cost) {

@@ -23,7 +23,7 @@ typedef struct {
     double batch, m, n, k; /* [m, k] times [k, n], batch times */
     double element_bytes, output_bytes;
     double peak_flops; /* operations a second */
-    double efficiency; /* share of it that was measured of this dtype, hot; 0: the cluster's */
+    double efficiency; /* share of it, measured for this dtype in training; 0: the cluster's */
 } SimProduct;
 
 double sim_product_ns(const ModelCluster *cluster, const SimProduct *product);
@@ -33,7 +33,7 @@ typedef struct {
     bool causal, backward;
     double flops, bytes; /* in all */
     double peak_flops;
-    double share; /* of that, which its kernel reaches; 0: as flash of the cluster */
+    double share; /* of peak_flops that its kernel reaches; 0: the cluster's flash kernel's */
     bool ordered; /* backward by the flash kernel, dq added up in one order */
     bool fills;   /* and what it adds up in is filled before it is set to zero */
     double head_dim;
@@ -41,8 +41,8 @@ typedef struct {
 
 double sim_attention_rows(const SimAttention *attention); /* queries of all heads */
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention);
-/* Of an ordered one, on a GPU: its blocks, and the sums that they leave. All multiprocessors
- * together would do its arithmetic in full_rate_ns. */
+/* An ordered backward on a GPU: its blocks, and adding up their sums. full_rate_ns is what its
+ * arithmetic takes if all multiprocessors are busy. */
 double sim_attention_ordered_ns(const ModelCluster *cluster, const SimAttention *attention,
                                 double full_rate_ns);
 

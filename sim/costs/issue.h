@@ -27,7 +27,7 @@ void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
-/* Of an op of many kernels, what those behind the first cost: the device has work meanwhile. */
+/* What it costs to issue the other kernels of an op of many, behind the first. */
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op);
 static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     bool is_plain =

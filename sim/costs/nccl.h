@@ -65,9 +65,9 @@ SimNcclGeneration sim_nccl_generation(uint64_t compute_capability);
 /* bytes: of the whole tensor. */
 SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,
                              SimNcclProto proto, double bytes);
-/* The quickest by that expectation of what is not barred. algo or proto may be forced, as NCCL_ALGO
- * and NCCL_PROTO do, which lifts the bar; the number of them (N_ALGOS, N_PROTOS) leaves the choice.
- * What is forced and not allowed is as if it had not been. */
+/* The quickest by that expectation of those that are not barred. algo and proto force one, as
+ * NCCL_ALGO and NCCL_PROTO do, barred or not; SIM_NCCL_N_ALGOS and SIM_NCCL_N_PROTOS force none. If
+ * nothing is left by what is forced, the forcing is ignored. */
 SimNcclChoice sim_nccl_choose(const SimNcclGroup *group, PlanOpKind kind, double bytes,
                               SimNcclAlgo algo, SimNcclProto proto);
 

@@ -58,10 +58,10 @@ enum {
     SIM_PATH_BEHIND,
     SIM_N_PATHS
 };
-/* To a stage of the pipeline beside that of the rank; where there is none, of one rank. */
+/* From a rank to its peer in the next or previous stage; a path of one rank if there is none. */
 SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan, uint32_t rank,
                                    bool behind);
-/* The slowest of its stage's ways there. */
+/* The slowest such path of all ranks of the rank's stage. */
 SimNetworkPath sim_network_path_to_stage(const ModelCluster *cluster, const Plan *plan,
                                          uint32_t rank, bool behind);
 
@@ -73,7 +73,7 @@ typedef struct {
 SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPath *path,
                                 PlanOpKind kind, double bytes);
 
-/* What NCCL would choose on this path (path->nccl), or is made to. */
+/* NCCL's choice on this path (path->nccl must be set), with what the cluster forces. */
 SimNcclChoice sim_network_choice(const ModelCluster *cluster, const SimNetworkPath *path,
                                  PlanOpKind kind, double bytes);
 /* NCCL's expectation corrected by what was measured on the cluster. */

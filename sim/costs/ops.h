@@ -18,14 +18,14 @@ typedef struct {
     double bytes;        /* of a collective's tensor */
 } SimOpCost;
 
-/* Whether the op is with the stage behind, of a role that has a place in a pipeline. */
+/* Whether the op exchanges with the stage behind its own, and not with the one before. */
 static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     return plan_op_is_of_stages((PlanOpKind)op->kind) &&
            plan_is_behind(plan, plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE),
                           plan_op_dims(role, op)[2]);
 }
 
-/* What a collective of a role goes over where one rank stands for all of its stage. */
+/* The path of a collective where one rank stands for all of its stage. */
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
                            const PlanOp *op);
 
@@ -45,7 +45,8 @@ static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op)
  * cannot compute in it. */
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported);
-/* False where so many steps would take longer than SIM_LONGEST: most likely a slip of unit. */
+/* False with error if so many steps would take longer than SIM_LONGEST, which is most likely a
+ * wrong unit in the cluster's file. */
 bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error);
 void sim_op_costs_free(SimOpCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimOpCosts, sim_op_costs_free)

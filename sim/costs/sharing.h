@@ -1,4 +1,4 @@
-/* sim/costs/sharing.h - how fast ops run that run at the same time.
+/* sim/costs/sharing.h - how fast ops run beside each other.
  *
  * Alone, an op takes its cost. Beside others of the same GPU:
  *   - a kernel loses the multiprocessors that running collectives occupy and the memory bandwidth
@@ -28,13 +28,13 @@ typedef struct {
     double cores;           /* of a collective, how busy a core is with it */
 } SimUse;
 
-/* Of NCCL, on this path; 0 on CPUs. */
+/* How many channels (blocks of threads) NCCL uses on this path; 0 on CPUs. */
 unsigned sim_collective_channels(const SimNetworkPath *path);
-/* Fills in the shares of a collective of so many bytes that lasts so long alone. */
+/* Fills in what a collective of so many bytes takes of the GPU; use->network is set already. */
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes);
-/* Of a collective that has this share of its links, 1 being all. */
+/* The speed, 1 being that of running alone, of a collective that gets this share of its links. */
 double sim_collective_speed(const SimNetworkCost *cost, double share);
-/* speeds[i] of running[i], 1 being alone; entries may be NULL, their speed is left alone. cores:
- * of the rank; 0: as many as it has lanes. */
+/* Sets speeds[i] of running[i], 1 being that of running alone; where running[i] is NULL it is left
+ * alone. cores: that the rank has; 0: one for each lane. */
 void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds);

@@ -40,7 +40,7 @@ typedef struct {
     SimTime end_ns;                  /* of the last op on the compute lane; SIM_NEVER when none */
     SimTime shares_ns[SIM_N_SHARES]; /* since the beginning, at end_ns */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
-    SimTime lost_ns; /* to other ranks: of each collective what it waited, if so long exposed */
+    SimTime lost_ns; /* to other ranks: what collectives waited, as far as they were exposed */
     SimTime *lane_busy_ns; /* n_lanes */
 } SimStepBook;
 
@@ -72,7 +72,7 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at);
 
 /* The barrier before the first step: construction ends here. */
 void sim_account_zero(SimAccount *account, SimTime at);
-/* The books as they stand, of a step that goes on. */
+/* The books of a step at one moment, while it goes on. */
 typedef struct {
     SimTime compute_busy_ns, lost_ns;
     SimTime shares_ns[SIM_N_SHARES], lane_busy_ns[PLAN_MAX_LANES];
@@ -80,17 +80,17 @@ typedef struct {
 } SimAccountMark;
 
 void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark);
-/* Of ops that have ended: what sim_account_starts() returned grows by it. */
+/* The compute lane's busy time, of ops that have ended. */
 SimTime sim_account_compute_busy(const SimAccount *account);
 /* Appends what runs, with times as so long after now. */
 void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state);
-/* What was booked since the mark is booked so many times again, and what runs began so much later.
+/* Books what was booked since the mark so many times again, and moves what runs by later_ns.
  * Returns by how much compute_busy_ns grew. */
 SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
                           uint32_t times, SimTime later_ns);
 
-/* The step at hand, and all after it, go on as the one before did from the mark on, so much later
- * each. */
+/* Completes the books of this step, and writes those of all later ones, as copies of the step
+ * before, period_ns later each. */
 void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
                         SimTime period_ns);
 

@@ -1,5 +1,5 @@
-/* sim/device/driver.h - the driver as the allocator asks it: events and segments at the host's
- * time, and what they cost the host. */
+/* sim/device/driver.h - the GPU driver, as the allocator calls it: events are queried at host time,
+ * and getting and giving back segments costs the host. */
 #pragma once
 
 #include "models/cluster.h"

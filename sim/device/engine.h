@@ -1,17 +1,16 @@
-/* sim/device/engine.h - the virtual machine below the host: lanes, recordings and communicators in
- * time.
+/* sim/device/engine.h - the simulated device: lanes, recorded events and communicators, in time.
  *
  * Whoever plays the host gives commands to lanes at the engine's present moment and lets time pass.
  * Commands of one lane run in order; lanes run beside each other; collectives of one axis run one
  * at a time, in the order in which they were issued, whatever their lanes (one communicator an
  * axis).
  *
- * A command depends only on what was issued before it: its lane, its axis, recordings that exist.
- * So nothing ever stalls: when sim_engine_step() finds nothing more to happen, all lanes are empty.
+ * A command depends only on what was issued before it: its lane, its axis, existing recordings. So
+ * nothing can deadlock: when sim_engine_step() finds nothing more to do, all lanes are empty.
  *
- * An op may be one whose end others decide: a collective that several ranks hold up together. It
- * starts when it is there, and its lane waits until sim_engine_ends_at() says when it ends. Before
- * time passes the watcher may hold it (hold): so that it is never too late to say so.
+ * The end of an op may be decided outside, for a collective of several ranks: it is launched with
+ * duration SIM_NEVER, and its lane waits until sim_engine_ends_at() is called. So that this never
+ * comes too late, the watcher is asked (hold) before time passes.
  *
  * A recording is one passing of a lane by a mark: what an event of a plan names in one step, and
  * what the allocator asks about. Recordings are numbered from 0 as they are made.
@@ -26,14 +25,15 @@
 
 typedef struct _SimEngine SimEngine;
 
-/* Told of each op as it starts and as it ends. Asked, whenever what runs has changed, how fast the
- * n_running ops run: running[lane] is NULL where none does, and a speed of 1, which all are given
- * with, is the op's own duration. Of an op that runs alone only where asks_alone. NULL: all run as
- * if alone.
+/* op_starts and op_ends are called for each op.
  *
- * hold is asked before time passes to a moment (SIM_NEVER: nothing is known to happen any more) at
- * which lanes act or, after them, the host. True: things may stand otherwise now, look again.
- * NULL: nobody decides ends but the engine. */
+ * share is called whenever what runs has changed, to set the speeds of the n_running ops;
+ * running[lane] is NULL where none runs. Speeds are preset to 1, at which an op takes its own
+ * duration. Unless asks_alone, share is not called for a single op. NULL: all run at speed 1.
+ *
+ * hold is called before time passes to a moment (SIM_NEVER: nothing is due) at which lanes act or,
+ * after them, the host. True: things may have changed meanwhile, look again. NULL: no op's end is
+ * decided outside. */
 typedef enum {
     SIM_ACTS_LANE,
     SIM_ACTS_HOST
@@ -59,8 +59,8 @@ SimTime sim_engine_now(const SimEngine *engine);
 void sim_engine_advance(SimEngine *engine, SimTime until);
 /* Lets time pass to the next thing that happens; false when nothing will. */
 bool sim_engine_step(SimEngine *engine);
-/* An op on a lane that has rested, be it for lack of commands or waiting, starts so much later than
- * it could (0 at first): a CPU rank's lane is a thread, and asleep by then. */
+/* An op on a lane that was idle or waiting starts so much later than it could (default 0): a lane
+ * of a CPU rank is a thread, which is asleep by then. */
 void sim_engine_set_wake(SimEngine *engine, SimTime wake_ns);
 /* Nothing runs and nothing is queued. */
 bool sim_engine_idle(const SimEngine *engine);
@@ -70,11 +70,11 @@ uint32_t sim_engine_queued_ops(const SimEngine *engine, uint32_t lane);
 /* duration: SIM_NEVER when sim_engine_ends_at() will say it. */
 void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint32_t axis,
                        uint32_t tag);
-/* Of the op that runs on the lane, launched with duration SIM_NEVER; at: not before now. */
+/* Sets the end of the op that runs on the lane, launched with SIM_NEVER; at: not before now. */
 void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at);
-/* From then on it shares otherwise: op_changes is told, and share asked, at that moment. */
+/* At that moment op_changes is called for the op that runs on the lane, and then share. */
 void sim_engine_changes_at(SimEngine *engine, uint32_t lane, SimTime at);
-/* All that is under way happens so much later; what was recorded, and whose turn it is, stays. */
+/* Moves the clock and all that is under way by as much. */
 void sim_engine_shift(SimEngine *engine, SimTime by);
 /* Appends what the lanes have been given and where they are in it, with times as so long after now,
  * recordings as so many before the newest, and each op as append_op() does. No lane may wake. */

@@ -1,6 +1,8 @@
-/* sim/device/host-clock.h - a rank's host thread: where it is in time, what it pays and waits for.
+/* sim/device/host-clock.h - the host thread of a rank: its time, what it pays and what it waits
+ * for.
  *
- * The lanes stay behind the host until somebody looks at them; when it waits they go ahead of it.
+ * The lanes' clock stays behind the host's until somebody looks at the lanes. When the host waits,
+ * the lanes' clock runs ahead, and then the host catches up.
  */
 #pragma once
 
@@ -14,7 +16,7 @@ typedef struct {
     SimEngine *engine; /* of the lanes */
     SimHostBook *book; /* of the step at hand */
     SimTime now_ns;
-    bool has_peers; /* a play of many may be given up, and then waits end with nothing passed */
+    bool has_peers; /* every-rank play: it may be given up, and then waits end early */
 } SimHostClock;
 
 static inline void sim_host_pay(SimHostClock *host, SimTime cost) {
@@ -22,7 +24,7 @@ static inline void sim_host_pay(SimHostClock *host, SimTime cost) {
     host->book->busy_ns += cost;
 }
 
-/* The lanes come to where the host is. */
+/* Lets the lanes' clock catch up with the host's. */
 static inline void sim_host_let_pass(SimHostClock *host) {
     sim_engine_advance(host->engine, host->now_ns);
 }

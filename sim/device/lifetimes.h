@@ -1,9 +1,8 @@
-/* sim/device/lifetimes.h - when each buffer of a program lives, for as many steps as it may be
- * played.
+/* sim/device/lifetimes.h - when each buffer of a program is alive, over any number of steps.
  *
- * Construction and the first steps are played once. What follows goes round and round: the steady
- * section, or second and steady where steps go on by turns. A buffer that one round leaves to the
- * next keeps its place until that one frees it.
+ * Construction and the first steps are played once. What follows is a loop: the steady section, or
+ * second and steady where steps alternate. A buffer that one round leaves to the next keeps its
+ * place until that one frees it.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
-/* sim/device/op-rows.h - the ops that a host has issued, in order, until they have ended.
+/* sim/device/op-rows.h - the ops that a host has issued, in order.
  *
- * A row's number is what the engine calls the op by. Rows are kept for a trace, or forgotten once
- * they and all before them have ended, so that a long play of many ranks stays small.
+ * A row's number is the engine's tag of the op. For a trace all rows are kept; otherwise a row is
+ * dropped once it and all before it have ended, so that a long play of many ranks stays small.
  *
  * Owns: its rows. Threads: one. Cost: O(1) a row, taken over many.
  */
@@ -39,7 +39,7 @@ static inline SimOpRow *sim_op_rows_add(SimOpRows *rows, uint32_t *ret_number) {
     return &rows->rows[rows->n++];
 }
 
-/* Those that have not ended were issued, and began, so much later. */
+/* Moves the times of the ops that have not ended. */
 void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns);
 
 static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {

@@ -1,5 +1,4 @@
-/* sim/device/recordings.h - which of the engine's recordings an event of the plan names in which
- * step.
+/* sim/device/recordings.h - maps an event of the plan, in a step, to the engine's recording.
  *
  * An event is recorded at most once a step, and asked for in the same step or up to PLAN_MAX_BEFORE
  * steps later; what is older is forgotten. Steps count from -1, which is construction.
