@@ -76,7 +76,8 @@ static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_w
     return true;
 }
 
-static void try_settings(const CliWhatIf *what_if, GArray *ways) {
+static void try_settings(CliWhatIf *what_if, GArray *ways) {
+    cli_what_if_expect(what_if, settings, G_N_ELEMENTS(settings), true);
     for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
         CliWay way;
         if (cli_what_if_changes(what_if, settings[i]) && try_way(what_if, settings[i], &way)) {
@@ -165,7 +166,7 @@ static void take(GArray *chosen, GArray *ways, guint i) {
     g_array_append_val(chosen, way);
 }
 
-GArray *cli_ways_to_fit(const CliWhatIf *what_if) {
+GArray *cli_ways_to_fit(CliWhatIf *what_if) {
     g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(CliWay));
     g_array_set_clear_func(ways, clear_way);
     GArray *chosen = g_array_new(FALSE, FALSE, sizeof(CliWay));

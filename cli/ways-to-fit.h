@@ -21,7 +21,7 @@ typedef struct {
 } CliWay;
 
 /* CliWay; empty: none of these helps. */
-GArray *cli_ways_to_fit(const CliWhatIf *what_if);
+GArray *cli_ways_to_fit(CliWhatIf *what_if);
 /* The first that gives no memory back, or else the first; NULL when there is none. */
 const CliWay *cli_ways_best(const GArray *ways);
 /* Where there is none. */

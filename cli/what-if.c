@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "cli/cluster.h"
+#include "cli/cores.h"
 #include "cli/plan-source.h"
+#include "cli/what-if-ahead.h"
 #include "sim/predict.h"
 
 /* Of a key that is the network's, not the strategy's: "network.loss". */
@@ -196,6 +198,7 @@ void cli_what_if_free(CliWhatIf *what_if) {
     if (what_if == NULL) {
         return;
     }
+    cli_what_if_ahead_free(what_if->ahead); /* its threads read the rest */
     model_network_free(what_if->network);
     g_strfreev(what_if->network_keys);
     model_cluster_free(what_if->cluster);
@@ -278,15 +281,46 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
     return prediction;
 }
 
+/* On the trace's cluster. */
+static SimPrediction *predict_there(gconstpointer self, const char *changes, bool fit_only,
+                                    GError **error) {
+    const CliWhatIf *what_if = self;
+    SimOptions options = what_if->asked->options;
+    options.fit_only |= fit_only;
+    return predict(what_if, changes, NULL, &options, error);
+}
+
+void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n, bool fit_only) {
+    guint cores = cli_cores(0, what_if->strategy.pipeline > 1);
+    if (cores == 1) {
+        return;
+    }
+    if (what_if->ahead == NULL) {
+        what_if->ahead = cli_what_if_ahead_new(cores, predict_there, what_if);
+    }
+    for (guint i = 0; i < n; i++) {
+        if (cli_what_if_changes(what_if, changes[i])) {
+            cli_what_if_ahead_give(what_if->ahead, changes[i], fit_only);
+        }
+    }
+}
+
+static SimPrediction *take_or_predict(const CliWhatIf *what_if, const char *changes, bool fit_only,
+                                      GError **error) {
+    SimPrediction *prediction = NULL;
+    bool is_taken = what_if->ahead != NULL &&
+                    cli_what_if_ahead_take(what_if->ahead, changes, fit_only, &prediction, error);
+    return is_taken ? prediction : predict_there(what_if, changes, fit_only, error);
+}
+
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error) {
-    return predict(what_if, changes, cluster, &what_if->asked->options, error);
+    return cluster != NULL ? predict(what_if, changes, cluster, &what_if->asked->options, error)
+                           : take_or_predict(what_if, changes, false, error);
 }
 
 SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes) {
-    SimOptions options = what_if->asked->options;
-    options.fit_only = true;
-    g_autoptr(SimPrediction) prediction = predict(what_if, changes, NULL, &options, NULL);
+    g_autoptr(SimPrediction) prediction = take_or_predict(what_if, changes, true, NULL);
     bool fits = prediction != NULL && prediction->fits && !prediction->unsupported_dtype;
     return fits ? g_steal_pointer(&prediction) : NULL;
 }

@@ -14,6 +14,8 @@
 #include "sim/settings.h"
 #include "trace/trace.h"
 
+typedef struct _CliWhatIfAhead CliWhatIfAhead;
+
 typedef struct {
     ModelNetwork *network;
     char **network_keys; /* "key=value", as the trace has them */
@@ -21,6 +23,7 @@ typedef struct {
     PlanStrategy strategy; /* as the plan had it */
     GHashTable *settings;  /* key: value, as the trace has them; the network's as "network.KEY" */
     SimSettings *asked;    /* how the trace was predicted, and what is asked for is too */
+    CliWhatIfAhead *ahead; /* NULL: nothing is predicted before it is asked for */
 } CliWhatIf;
 
 /* Of the trace's network: what its title begins with. Transfer full. */
@@ -42,6 +45,11 @@ const char *cli_what_if_get(const CliWhatIf *what_if, const char *key);
 
 /* Whether "key=value key=value" changes anything: false when each is so already. */
 bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes);
+
+/* That these will be asked for, of cli_what_if() on the trace's cluster or, fit_only, of
+ * cli_what_if_fits(): from now on they are predicted, on several cores (cli/cores.h), and handed
+ * out once each. What changes nothing is left out. */
+void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n, bool fit_only);
 
 /* Plays the plan with "key=value network.key=value" changed ("": as it is), on another cluster
  * unless that is NULL. An error is a refusal: the settings do not go together, or the ranks have no

@@ -42,7 +42,7 @@ typedef struct {
     const GArray *knobs;       /* CliKnob */
     uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
     double tokens, most_days;  /* of the whole training, and its deadline; 0: not asked */
-    guint cores;               /* to predict on; 0: all, 16 at most, of stages 4 */
+    guint cores;               /* to predict on; 0: as cli/cores.h has it */
 } CliChooseAsked;
 
 /* A setting that was predicted. */

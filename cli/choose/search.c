@@ -1,6 +1,7 @@
 /* cli/choose/search.c - the settings that are tried: see choose.h. */
 #include "cli/choose/ahead.h"
 #include "cli/choose/private.h"
+#include "cli/cores.h"
 #include "cli/data-dir.h"
 #include "cli/knob.h"
 #include "cli/progress.h"
@@ -12,9 +13,7 @@ static const double WORTH = 1.02; /* tokens a second, from one batch to its doub
 enum {
     MOST_BATCH = 1 << 16,
     FEW_PASSES = 16,
-    HYBRID_RANKS = 8,        /* that share a copy, unless replicate says otherwise */
-    MOST_CORES = 16,         /* by themselves; each holds a plan and its play, some 100 MB */
-    MOST_CORES_OF_STAGES = 4 /* likewise; a plan of many microbatches takes up to some GB */
+    HYBRID_RANKS = 8 /* that share a copy, unless replicate says otherwise */
 };
 
 /* What did not fit, by its place in what holds more and what less. */
@@ -703,8 +702,7 @@ static guint cores_of(const Search *search) {
     for (guint i = 0; stages != NULL && stages->values[i] != NULL; i++) {
         has_stages |= g_ascii_strtoull(stages->values[i], NULL, 10) > 1;
     }
-    guint most = has_stages ? MOST_CORES_OF_STAGES : MOST_CORES;
-    return search->asked->cores > 0 ? search->asked->cores : MIN(g_get_num_processors(), most);
+    return cli_cores(search->asked->cores, has_stages);
 }
 
 /* Others begin once there is a prediction: what is said of the network once has been by then. */

@@ -139,7 +139,17 @@ static void add_waits(CliDiagnosis *diagnosis) {
              "fewer, larger kernels; on CPU ranks, a core for each rank and lane");
 }
 
+/* What try_all() tries of settings. */
+static const char *const settings[] = {
+#define SETTING(changes_, price_, when_, cause_, remedy_) changes_,
+#define MACHINE(function, cause_, remedy_)
+#include "cli/diagnose/remedies.def"
+#undef SETTING
+#undef MACHINE
+};
+
 static void try_all(CliDiagnosis *diagnosis) {
+    cli_what_if_expect(diagnosis->what_if, settings, G_N_ELEMENTS(settings), false);
 #define SETTING(changes_, price_, when_, cause_, remedy_)                                          \
     try_setting(diagnosis, (CliRemedy){.changes = changes_,                                        \
                                        .price = CLI_PRICE_##price_,                                \

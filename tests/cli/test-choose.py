@@ -87,29 +87,6 @@ def check_against_predictions(run):
     return said
 
 
-# Much that does not fit; refusals, of which the first is told; batches doubled, and halved; a note; stages.
-ON_CORES = [
-    ['gpt2-xl', '-n', '8', '--cluster', 'a100-node'],
-    ['gpt2', '--cluster', 'a100-node', '--cluster', 'v100-dgx', '--knob', 'ranks=3,16,4', '--knob',
-     'autocast=bf16,fp16'],
-    ['gpt2-xl', '-n', '4', '--cluster', 'v100-dgx', '--global-batch', '64'],
-    ['llama-toy', '--cluster', 'a100-node', '--global-batch', '32', '--knob', 'pipeline=1,2', '--knob',
-     'tensor=1,2'],
-    ['llama3-70b', '-n', '2', '--cluster', 'a100-node', '--seq', '512'],
-    ['mixtral-8x7b', '-n', '16', '--cluster', 'dgx-h100', '--knob', 'sharding=full', '--expert', '8'],
-]
-
-
-def check_cores(run):
-    """How many cores predict cannot be told from what is printed."""
-    said = []
-    for words in ON_CORES:
-        alone = run('choose', *words, '--top', '9', '--cores', '1')
-        if run('choose', *words, '--top', '9', '--cores', '3') != alone:
-            said.append(' '.join(words))
-    return said
-
-
 def check_strategy_file(run):
     said = []
     chosen = run.json('choose', 'gpt2', '-n', '8', '--cluster', 'a100-node', '--clip', '1', '-o', 'best.ini')
@@ -414,7 +391,6 @@ def main(program, source):
     with tempfile.TemporaryDirectory() as folder:
         run = Runner(os.path.abspath(program), folder)
         tap.case('is what predict says', check_against_predictions(run))
-        tap.case('however many cores', check_cores(run))
         tap.case('writes a strategy', check_strategy_file(run))
         tap.case('prices and days', check_money(run))
         tap.case('a deadline', check_deadline(run))
