@@ -1,5 +1,6 @@
 #include "cli/cores.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -9,6 +10,13 @@ enum {
 };
 
 static const uint64_t BYTES_OF_STAGES = UINT64_C(4) << 30;
+
+/* GLib's count takes no notice of what taskset, or a cluster's scheduler, has left this process. */
+static guint at_hand(void) {
+    cpu_set_t set;
+    bool is_known = sched_getaffinity(0, sizeof set, &set) == 0;
+    return is_known ? (guint)CPU_COUNT(&set) : g_get_num_processors();
+}
 
 static guint with_room(void) {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -20,6 +28,6 @@ guint cli_cores(guint asked, bool has_stages) {
     if (asked > 0) {
         return asked;
     }
-    guint cores = MIN(g_get_num_processors(), MOST);
+    guint cores = MIN(at_hand(), MOST);
     return has_stages ? MIN(cores, with_room()) : cores;
 }
