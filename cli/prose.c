@@ -104,29 +104,44 @@ static gsize behind_gap(const char *line, gsize margin) {
     return behind;
 }
 
-static void append_line(GString *fit, const char *line) {
-    if (cli_prose_width(line, strlen(line)) <= CLI_COLUMNS) {
+/* A table's: broken it would stand in other columns than its head. */
+static bool is_row(const char *line) {
+    const char *gap = strstr(line + strspn(line, " "), "  ");
+    return gap != NULL && strstr(gap + strspn(gap, " "), "  ") != NULL;
+}
+
+static void append_line(GString *fit, const char *line, gsize most) {
+    gsize columns = is_row(line) ? CLI_COLUMNS : most;
+    if (cli_prose_width(line, strlen(line)) <= columns) {
         g_string_append(fit, line);
         return;
     }
     gsize margin = strspn(line, " "), behind = behind_gap(line, margin);
     gsize from = behind > 0 ? cli_prose_width(line, behind) : margin + FURTHER_IN;
-    cli_prose_break(fit, line, behind > 0 ? behind : margin, from, CLI_COLUMNS);
+    cli_prose_break(fit, line, behind > 0 ? behind : margin, from, columns);
 }
 
-char *cli_prose_fit(const char *text) {
+static char *fit_to(const char *text, gsize columns) {
     GString *fit = g_string_new(NULL);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
         g_string_append(fit, line != lines ? "\n" : "");
-        append_line(fit, *line);
+        append_line(fit, *line, columns);
     }
     return g_string_free(fit, FALSE);
 }
 
+char *cli_prose_fit(const char *text) {
+    return fit_to(text, CLI_COLUMNS);
+}
+
+void cli_prose_print_to(FILE *to, const char *text) {
+    g_autofree char *fit = fit_to(text, cli_prose_columns(fileno(to)));
+    fputs(fit, to);
+}
+
 void cli_prose_print(const char *text) {
-    g_autofree char *fit = cli_prose_fit(text);
-    fputs(fit, stdout);
+    cli_prose_print_to(stdout, text);
 }
 
 void cli_say(const char *format, ...) {

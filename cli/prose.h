@@ -1,5 +1,6 @@
-/* cli/prose.h - sentences that fit: a line of output is at most CLI_COLUMNS wide, whether or not it
- * goes to a terminal, so that the same input prints the same bytes.
+/* cli/prose.h - sentences that fit: a line of output is at most CLI_COLUMNS wide, so that the same
+ * input prints the same bytes in any file or pipe; on a narrower terminal sentences are as wide as
+ * that, and rows of a table (two gaps or more) are left for the terminal to fold.
  *
  * A longer line is broken at a space and goes on further in: below what stands behind its last gap
  * in the first 40 columns, as in a row "name   what it is", else two columns behind where it began.
@@ -11,6 +12,7 @@
 #pragma once
 
 #include <glib.h>
+#include <stdio.h>
 
 enum {
     CLI_COLUMNS = 100 /* a longer line is hard to read, on however wide a terminal */
@@ -29,7 +31,10 @@ void cli_prose_break(GString *fit, const char *line, gsize kept, gsize from, gsi
 /* Any number of lines, those that are too long broken. */
 char *cli_prose_fit(const char *text);
 
-/* cli_prose_fit to standard output. */
+/* Any number of lines to a file or a terminal, as wide as that. */
+void cli_prose_print_to(FILE *to, const char *text);
+
+/* The same to standard output. */
 void cli_prose_print(const char *text);
 
 /* As printf, of whole lines. */

@@ -256,8 +256,12 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
                           .written = is_shown ? options->output : NULL};
     g_autofree char *text =
         options->json ? cli_chosen_json(chosen, &view) : cli_chosen_text(chosen, &view);
-    g_autofree char *fit = options->json ? g_strdup(text) : cli_prose_fit(text);
-    fprintf(cli_output_beside(options->output), "%s%s", fit, options->json ? "\n" : "");
+    FILE *to = cli_output_beside(options->output);
+    if (options->json) {
+        fprintf(to, "%s\n", text);
+    } else {
+        cli_prose_print_to(to, text);
+    }
     return CLI_OK;
 }
 

@@ -48,8 +48,7 @@ static const CliCommand command = {
 static char *text_of(const TraceComparison *comparison) {
     g_autofree char *text = trace_comparison_text(comparison);
     g_autofree char *verdict = trace_comparison_verdict(comparison);
-    g_autofree char *both = g_strdup_printf("%s\n%s\n", text, verdict);
-    return cli_prose_fit(both);
+    return g_strdup_printf("%s\n%s\n", text, verdict);
 }
 
 static char *json_of(const TraceComparison *comparison) {
@@ -65,9 +64,10 @@ static bool write_folder(const char *folder, const char *text, const char *json,
                     g_strerror(errno));
         return false;
     }
+    g_autofree char *fit = cli_prose_fit(text);
     g_autofree char *text_path = g_build_filename(folder, "compare.txt", NULL);
     g_autofree char *json_path = g_build_filename(folder, "compare.json", NULL);
-    return trace_write_bytes(text_path, text, strlen(text), error) &&
+    return trace_write_bytes(text_path, fit, strlen(fit), error) &&
            trace_write_bytes(json_path, json, strlen(json), error);
 }
 
@@ -76,7 +76,11 @@ static int show(const char *text, const char *json, bool as_json, const char *fo
     if (folder != NULL && !write_folder(folder, text, json, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    fputs(as_json ? json : text, stdout);
+    if (as_json) {
+        fputs(json, stdout);
+    } else {
+        cli_prose_print(text);
+    }
     return CLI_OK;
 }
 
@@ -87,8 +91,7 @@ static int compare_with_run(const Trace *trace, const MeasuredOptions *options, 
     if (measured == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autofree char *whole = measured_text(measured);
-    g_autofree char *text = cli_prose_fit(whole);
+    g_autofree char *text = measured_text(measured);
     g_autofree char *json = measured_json(measured);
     return show(text, json, as_json, folder);
 }

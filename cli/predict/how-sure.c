@@ -1,7 +1,5 @@
 #include "cli/predict/how-sure.h"
 
-#include <stdio.h>
-
 #include "cli/data-dir.h"
 #include "cli/prose.h"
 #include "cli/validate/run-kind.h"
@@ -68,7 +66,7 @@ void cli_how_sure_print(const CliHowSure *sure) {
     }
     g_autofree char *of = g_strdup_printf("%s%s, %s", sure->gpu ? " on " : "",
                                           sure->gpu ? sure->gpu : "", sure->kind);
-    printf("how sure? errors of such predictions against published runs (docs/validation.md)\n");
+    cli_say("how sure? errors of such predictions against published runs (docs/validation.md)\n");
     print_errors("time", &sure->time, of);
     print_errors("memory", &sure->memory, "");
 }

@@ -70,6 +70,8 @@ COMMANDS = (
     ('published runs', 'validate ' + ' '.join(TABLES)),
 )
 NARROW = 72
+SENTENCES = ('predict %s' % XL, 'diagnose large.trace', 'explain step_ms one.trace', 'compare one.trace other.trace',
+             'choose gpt2-xl -n 8 --cluster a100-node --knob sharding=full,grad-op')
 COMPLAINTS = ('predict gpt-toy -n 8 --cluster dgx-h100 --sharding ful', 'rehearse gpt-toy --rank 1')
 # What a line may not end with: the unit, or the value, would be on the next. A number behind a gap is a table's.
 PARTED = re.compile(r'\S \(?[+-]?\d+(\.\d+)?$|(^| )--?[a-z][a-z-]*$')
@@ -100,18 +102,48 @@ def check(run, words):
     return said
 
 
-def complaint_on_terminal(program, words):
-    """What a terminal of NARROW columns gets of a complaint that is longer."""
+def on_terminal(program, words, folder, **streams):
+    """What a terminal of NARROW columns gets, and the status."""
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack('HHHH', 24, NARROW, 0, 0))
-    result = subprocess.run([program, *words.split()], stdout=subprocess.DEVNULL, stderr=end, check=False)
-    os.close(end)
-    text = os.read(terminal, 1 << 16).decode()
+    got = []
+    with subprocess.Popen([program, *words.split()], cwd=folder, **{name: end if to is None else to
+                                                                    for name, to in streams.items()}) as process:
+        os.close(end)
+        while True:
+            try:
+                part = os.read(terminal, 1 << 16)
+            except OSError:  # nobody writes there any more
+                break
+            if not part:
+                break
+            got.append(part)
     os.close(terminal)
-    lines = text.split('\r\n')
+    return b''.join(got).decode().replace('\r\n', '\n'), process.returncode
+
+
+def is_row(line):
+    return len(re.split(' {2,}', line.strip())) > 2
+
+
+def output_on_terminal(run, words):
+    """Sentences are as wide as it is; rows, and all the words, as in a file."""
+    text, status = on_terminal(run.program, words, run.folder, stdout=None, stderr=subprocess.DEVNULL)
+    plain = run(*words.split())[1]
+    said = ['%d columns: %s' % (len(line), line) for line in text.split('\n')
+            if len(line) > NARROW and not is_row(line)]
+    if status or text.split() != plain.split():
+        said.append('status %d, other words: %s' % (status, text))
+    return said + ([] if len(text.split('\n')) > len(plain.split('\n')) else ['nothing is narrower'])
+
+
+def complaint_on_terminal(program, words):
+    """What a terminal of NARROW columns gets of a complaint that is longer."""
+    text, status = on_terminal(program, words, None, stdout=subprocess.DEVNULL, stderr=None)
+    lines = text.split('\n')
     said = ['%d columns: %s' % (len(line), line) for line in lines if len(line) > NARROW]
-    if len(lines) < 3 or result.returncode != 2:
-        said.append('status %d, %s' % (result.returncode, text))
+    if len(lines) < 3 or status != 2:
+        said.append('status %d, %s' % (status, text))
     return said
 
 
@@ -128,6 +160,8 @@ def main():
                 tap.case('predict ' + words, [err])
         for name, words in COMMANDS:
             tap.case('%s: foreshard %s' % (name, words), check(run, words))
+        for words in SENTENCES:
+            tap.case('on a terminal: ' + words, output_on_terminal(run, words))
         for words in COMPLAINTS:
             tap.case('complaint of ' + words, complaint_on_terminal(os.path.abspath(program), words))
             tap.case('one line of it in a file', [] if run(*words.split())[2].count('\n') == 1 else ['more'])
