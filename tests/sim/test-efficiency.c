@@ -264,6 +264,29 @@ static void published_fp32(void) {
     g_free(others.errors);
 }
 
+/* The best product of each card set its file's matmul_efficiency and fp32_efficiency: of the others
+ * nothing is fitted, nor of the H100's and A100's, whose files are fitted to another table. */
+static void published_cards(void) {
+    g_auto(Published) published = read_published("FORESHARD_TEST_GEMM_CARDS");
+    g_autoptr(GHashTable) groups =
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_errors);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    Errors all = {0};
+    for (guint i = 0; i < published.rows->len; i++) {
+        const CliGemmRow *row = &g_array_index(published.rows, CliGemmRow, i);
+        g_assert_null(row->skipped);
+        add(of_group(groups, names, row), published.rows->len, off_by(row));
+        add(&all, published.rows->len, off_by(row));
+    }
+    for (guint i = 0; i < names->len; i++) {
+        print_errors(names->pdata[i], g_hash_table_lookup(groups, names->pdata[i]));
+    }
+    print_errors("all cards", &all);
+    g_assert_cmpuint(all.n, ==, 106);
+    g_assert_cmpfloat(trace_median(all.errors, all.n), <=, 0.07);
+    g_free(all.errors);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/efficiency/a tile more, a wave more", quantization);
@@ -275,5 +298,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/efficiency/an order of sums of many heads", order_of_many_heads);
     g_test_add_func("/sim/efficiency/published times", published_times);
     g_test_add_func("/sim/efficiency/published times in fp32", published_fp32);
+    g_test_add_func("/sim/efficiency/published times of other cards", published_cards);
     return g_test_run();
 }
