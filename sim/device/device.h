@@ -1,17 +1,17 @@
 /* sim/device/device.h - the device "sim": one rank's host thread, lanes and memory under a virtual
  * clock.
  *
- * An instruction costs the host its issue time and takes effect at the end of that, after
- * everything that happens on the lanes up to and including that moment. So the allocator asks
- * events as they stand at host time, and reuse happens at lane time, as on a real machine. A wait
- * of the host for a lane answers PLAN_NOT_YET: the caller lets time pass (sim_device_resume) and
- * steps its player again. Where the allocator itself waits (it releases memory, or frees a
- * segment), and where a lane's queue is full, time passes inside the call.
+ * An instruction costs the host its issue time and takes effect when that is over, after everything
+ * that happens on the lanes up to and including that moment. So the allocator sees events as of
+ * host time, and memory is reused at lane time, as on a real machine. When the host has to wait for
+ * a lane, the answer is PLAN_NOT_YET: the caller lets time pass (sim_device_resume) and steps its
+ * player again. When the allocator waits (it gives memory back) or a lane's queue is full, time
+ * passes inside the call.
  *
- * Alone, a device stands for all ranks: a collective starts when it is ready itself. With peers it
- * is one of many, each with its own device: it tells them when it comes to a collective, is told
- * (through its engine) when all have met and when it ends, and lets time pass only as far as they
- * allow; it must then be played in a fiber, for to wait for them is to yield.
+ * Without peers a device stands for all ranks, and a collective starts when this device is ready.
+ * With peers each rank has a device: it tells them when it comes to a collective, is told through
+ * its engine when all have come and when the collective ends, and lets time pass only as far as
+ * they allow. It must then run in a fiber, because waiting for the others yields.
  *
  * Owns: engine, memory, books, rows. Borrows: plan and costs. Threads: one.
  */
@@ -58,12 +58,12 @@ typedef struct {
     uint64_t allocator_bytes; /* UINT64_MAX: no limit */
     const MemoryOptions *allocator;
     bool no_sharing, arena;
-    bool repeats; /* what repeats a step, or a pass, need not be played */
+    bool repeats; /* steps and passes that repeat others need not be played */
     /* One of many; NULL: it stands for all. */
     const SimPeers *peers;
     gpointer peers_self;
     uint32_t rank;
-    double slowdown; /* its kernels take so many times as long; 0: as long */
+    double slowdown; /* factor on the duration of its kernels; 0: none */
     SimJitter jitter;
 } SimDeviceSetup;
 
@@ -74,16 +74,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimDevice, sim_device_free)
 
 /* After PLAN_NOT_YET: lets time pass until the host can go on. */
 void sim_device_resume(SimDevice *device);
-/* The passes of the section to be played next; NULL: they are nobody's concern. Where one begins,
- * but for the first, the device is told, and says how many instructions it has leapt over, for they
- * repeat the pass before (sim/device/repeat/pass-repeat.h). */
+/* The passes of the section that is played next; NULL: none can be leapt over. At the begin of each
+ * pass but the first the caller calls sim_device_pass_begins(), which returns how many instructions
+ * the device has leapt over because they repeat (sim/device/repeat/pass-repeat.h). */
 const SimPasses *sim_device_passes(SimDevice *device, PlanSection section);
 uint32_t sim_device_pass_begins(SimDevice *device, int32_t step, uint32_t pass);
 uint32_t sim_device_passed_over(const SimDevice *device); /* passes, in all */
-/* Of the section that was played, passes that are not written and were not leapt over. */
+/* How many passes of the section that was played are not in the plan and were not leapt over
+ * either. */
 uint32_t sim_device_lacks(const SimDevice *device);
-/* At a moment of a step (sim_repeat_moment()): the rest of it, and all steps after it, are as the
- * one before. Their books are written then, and nothing more is to be played, nor drained. */
+/* Asked at a moment of a step (sim_repeat_moment()). True: the rest of the step and all later steps
+ * repeat the one before. Their books are written, and nothing more is to be played or drained. */
 bool sim_device_repeats_at(SimDevice *device, const PlanPosition *at, unsigned moment);
 /* After the last instruction: lets everything that was issued run. */
 void sim_device_drain(SimDevice *device);
@@ -104,5 +105,6 @@ const char *sim_device_slowest_link(const SimDevice *device, PlanAxis axis);
 
 /* From now on rows of ops and memory are kept for a trace. Before the first instruction. */
 void sim_device_keep_rows(SimDevice *device);
-/* Appends the rows, as rank's, to a trace that describes the plan: of what was over by then. */
+/* Appends the rows of what had ended by `until`, as those of rank, to a trace that describes the
+ * plan. */
 void sim_device_write_rows(const SimDevice *device, uint32_t rank, SimTime until, Trace *trace);

@@ -1,9 +1,9 @@
 /* sim/device/memory.h - the memory of one simulated rank: PyTorch's allocator over virtual
  * segments, and the ledger of who holds what.
  *
- * The allocator is memory/'s own, as every device uses it. What it asks of a machine (has this
- * event passed, wait for it) goes to the SimMemoryHost, which answers at the host's present moment,
- * lets time pass where the real call would, and is told of segments that come and go.
+ * The allocator is the one of memory/ that every device uses. What it asks of a machine (has this
+ * event passed, wait for it) goes to the SimMemoryHost, which answers as of host time, lets time
+ * pass where the real call would, and is told of segments that come and go.
  *
  * Owns: allocator, segments, ledger. Borrows: host, plan and role. Threads: one.
  */
@@ -31,8 +31,9 @@ typedef struct {
 
 typedef struct _SimMemory SimMemory;
 
-/* arena: a static layout from the program's lifetimes, taken as one segment at the first
- * allocation; whoever frees memory that another lane still uses is taken to have waited for it. */
+/* arena: instead of the caching allocator a static layout worked out from lifetimes, taken as one
+ * segment at the first allocation. It assumes that whoever frees memory has waited for other lanes
+ * that use it. */
 typedef struct {
     const Plan *plan;
     const PlanRole *role;
@@ -52,8 +53,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place);
 void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place);
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane);
-/* From now on what the allocator is told of events is added to answers (borrowed); an arena is told
- * nothing. */
+/* From now on the answers that the allocator gets about events are added to answers (borrowed). An
+ * arena asks nothing. */
 void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers);
 
 const MemoryTotals *sim_memory_now(const SimMemory *memory);
@@ -76,8 +77,8 @@ bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, Memo
 void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state);
 /* Appends what waits for events (memory_caching_append_waits()). */
 void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, MemoryWords *state);
-/* The blocks of some buffers are those of others from now on, one by one. The same buffers, in
- * another order, is fine. */
+/* Gives the block of buffer from[i] to buffer to[i]. The two may be the same buffers in another
+ * order. */
 void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n);
 
 typedef struct {

@@ -43,7 +43,7 @@ SimFabric *sim_fabric_new(const SimFabricShape *shape);
 void sim_fabric_free(SimFabric *fabric); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimFabric, sim_fabric_free)
 
-/* Both ways of a rank's NVLink, or of its NIC, carry so many times what they did. */
+/* Multiplies what a rank's NVLinks, or its NIC, carry, in and out. */
 void sim_fabric_scale_nvlink(SimFabric *fabric, uint32_t rank, double factor);
 void sim_fabric_scale_nic(SimFabric *fabric, uint32_t rank, double factor);
 

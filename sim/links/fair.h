@@ -22,10 +22,10 @@ SimFair *sim_fair_new(const double *capacities, uint32_t n_links); /* each more 
 void sim_fair_free(SimFair *fair);                                 /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimFair, sim_fair_free)
 
-/* A user's number is free again once it is removed; it is less than the most that ever were at
- * once. Until the next solve its rate is 0. path: one link at least. */
+/* Returns the user's number, which is reused once the user is removed. Its rate is 0 until the next
+ * solve. path: at least one link. */
 uint32_t sim_fair_add(SimFair *fair, const uint32_t *path, uint32_t n);
 void sim_fair_remove(SimFair *fair, uint32_t user);
-/* Returns how many rates have changed; whose, until the next solve. */
+/* Works out rates. Returns how many have changed, and whose (valid until the next solve). */
 uint32_t sim_fair_solve(SimFair *fair, const uint32_t **ret_changed);
 double sim_fair_rate(const SimFair *fair, uint32_t user);

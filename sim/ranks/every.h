@@ -1,12 +1,11 @@
 /* sim/ranks/every.h - a play in which each rank has its own cursor, lanes, host and allocator.
  *
- * One thread holds all ranks, each in a fiber. They touch each other in collectives alone
- * (meeting.h), so each runs ahead by itself for as long as nothing can come to it from others; when
- * none can go on, what is due first among all of them happens: a collective, then what lanes do,
- * then what hosts do. So each rank sees its events in the order of time, and the result does not
- * depend on who was played first. Ranks of one role on one kind of node whose groups lie alike
- * share their costs; each has its own allocator, for when blocks come back depends on its own
- * lanes.
+ * All ranks run in one thread, each in a fiber. They affect each other only in collectives
+ * (meeting.h), so each runs ahead as long as nothing from others can reach it. When none can go on,
+ * the earliest thing of all ranks happens: at equal times first collectives, then lanes, then
+ * hosts. So each rank sees its events in order of time, and the result does not depend on who was
+ * played first. Ranks of one role on one kind of node whose groups lie alike share a table of
+ * costs. Each has its own allocator, since its own lanes decide when blocks come back.
  *
  * Cost: what a play of one rank costs, for each, and two or three switches of fibers a rank and
  * collective; some hundred kilobytes a rank, and its rows where it is traced.

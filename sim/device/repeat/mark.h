@@ -1,10 +1,9 @@
-/* sim/device/repeat/mark.h - a device at one moment of its play: its state, and what its books say.
+/* sim/device/repeat/mark.h - a device at one moment of its play: its state and its books.
  *
- * What a device does next is a function of its state and of its program. The state is written down
- * with times as so long after the moment and recordings as so many before the newest, so that two
- * moments of equal state differ in nothing but when they are. Not in it is the driver, of which is
- * known only how often it was asked for memory or given it back: never, between two moments that
- * are to be equal.
+ * What a device does next follows from its state and its program. The state is written down with
+ * times relative to the moment and recordings relative to the newest, so that equal states differ
+ * only in when they are. The driver is not part of it; only how often it was asked for memory or
+ * given some back is kept, and between two moments that count as equal it never was.
  *
  * Owns: the state. Borrows: the device's parts. Threads: one. Cost: O(buffers, and commands that
  * the lanes have been given).
@@ -40,8 +39,8 @@ typedef struct {
     uint64_t n_acts; /* of the driver, until then */
 } SimMark;
 
-/* In place of what the mark was before. unnamed: buffers whose blocks the caller writes down; NULL:
- * none. It may add words of its own. */
+/* Overwrites the mark. unnamed: buffers that are left out of the state, by buffer; NULL: none. The
+ * caller may then append words of its own to the state. */
 void sim_mark_take(SimMark *mark, const SimParts *parts, int32_t step, const bool *unnamed);
 bool sim_mark_equal(const SimMark *a, const SimMark *b);
 void sim_mark_clear(SimMark *mark);

@@ -1,17 +1,14 @@
-/* sim/device/repeat/pass-repeat.h - passes that are as the pass before them, which need not be
- * played.
+/* sim/device/repeat/pass-repeat.h - leaps over passes of a step that repeat the pass before them.
  *
- * A step that accumulates plays one pass after the other, and hundreds of them are the same program
- * (sim/device/repeat/passes.h). Where one begins, lanes are at work and buffers wait for their
- * events; if all of that stands as it did where the pass before began, but for the time and for
- * which numbers the pass gave its buffers and events, then this pass is that one again, and so are
- * those behind it that are alike. The device then leaps: what was booked in a pass is booked as
- * often, what is under way ends as much later, and what the last pass left is called what the last
- * of those passed over would have called it. An allocator may come back to where it was in every
- * other pass alone; then pairs of them repeat.
+ * The passes of a step that accumulates are mostly the same program (passes.h). If a pass begins in
+ * the same state as the one before it, but for the time and the numbers of buffers and events, it
+ * repeats that one, and so do the later passes that are alike. The device then leaps over them:
+ * what was booked in a pass is booked as many times, what is under way ends as much later, and the
+ * buffers that the last pass left get the numbers that the last skipped pass would have given them.
+ * If the allocator returns to its state only every second pass, pairs of passes repeat.
  *
- * Tries are few: what has not settled by then is played. Passes that are not written
- * (plan/fold.h) can only be leapt over.
+ * After a few tries the rest is played. Passes that are not in the plan (plan/fold.h) can only be
+ * leapt over.
  *
  * Owns: the states where the last passes began. Borrows: the device's parts. Threads: one. Cost:
  * O(buffers, and instructions of a pass) a try.
@@ -42,6 +39,6 @@ void sim_pass_repeat_clear(SimPassRepeat *repeat);
 
 /* The passes of the section that is to be played next. */
 const SimPasses *sim_pass_repeat_section(SimPassRepeat *repeat, PlanSection section);
-/* Before the first instruction of a pass that is not the section's first: how many instructions the
- * device has leapt over, for they repeat those before. */
+/* Called before the first instruction of each pass but the section's first. Returns how many
+ * instructions the device has leapt over, which repeat those before. */
 uint32_t sim_pass_repeat_begins(SimPassRepeat *repeat, int32_t step, uint32_t pass);

@@ -2,9 +2,9 @@
  * same program.
  *
  * A pass begins where its batch is drawn. Two passes are alike when their instructions are, one by
- * one: what they launch costs the same, to the host too, and a buffer that one frees, or an event
- * that it waits for, was made as many instructions before as the other's was. Numbers of buffers,
- * events and ops may differ.
+ * one: what they launch costs the same, for the host too, and a buffer that is freed, or an event
+ * that is waited for, was made equally many instructions before. Numbers of buffers, events and ops
+ * may differ.
  *
  * Owns: its arrays. Threads: const once made, so any number. Cost: O(instructions of a section).
  */
@@ -14,10 +14,10 @@
 #include "sim/costs/ops.h"
 
 typedef struct {
-    uint32_t n;       /* passes; 0: too few of them to look at */
-    uint32_t *begins; /* n: the first instruction */
-    bool *repeats; /* n: it is alike to the one before it, and only the next one, or the same, asks
-                         for what it makes */
+    uint32_t n;       /* passes; 0: there are too few to leap over any */
+    uint32_t *begins; /* n: the first instruction of each */
+    bool *repeats; /* n: the pass is alike to the one before it, and what it makes is used only by
+                       * itself and the next one */
 } SimPasses;
 
 void sim_passes_init(SimPasses *passes, const SimOpCosts *costs, const PlanRole *role,

@@ -1,14 +1,15 @@
-/* sim/device/repeat/repeat.h - steps that are as the step before them, which need not be played.
+/* sim/device/repeat/repeat.h - finds out that all later steps repeat the step before, so that they
+ * need not be played.
  *
- * At two moments of a step the device is held against what it was at the same instruction of the
- * step before (sim/device/repeat/mark.h). If that is equal, and both steps are the same program,
- * then what is left of this step is as it was in the step before; and the steps that follow are as
- * this one. A step's begin is such a moment. The other is a little behind the last segment that the
- * step before asked for or gave back: from then on it did as later ones do. A step that did neither
- * has it a little behind its begin, where what the step before it left behind has mostly worn off.
+ * At two moments of a step the device's state is compared with that at the same instruction of the
+ * step before (mark.h). If both are equal and both steps are the same program, the rest of this
+ * step goes as in the step before, and all later steps go as this one. The first moment is the
+ * begin of the step. The second is a little behind the last segment that the step before asked for
+ * or gave back, since from then on it did what later steps do; in a step without any it is a little
+ * behind the begin.
  *
- * Steps end with every lane at rest, as most do that a training loop waits for; else the books of
- * one step are open while the next is played, and nothing is said.
+ * This works only where steps end with every lane at rest, as they do when a training loop waits
+ * for the device. Otherwise the books of two steps overlap, and nothing is concluded.
  *
  * Owns: its marks. Borrows: the device's parts. Threads: one.
  */
@@ -31,7 +32,7 @@ typedef struct {
     SimParts parts;
     uint32_t steps;            /* in all */
     SimHostBook *books;        /* of construction and of each step */
-    bool rested;               /* the lanes, where the step at hand began */
+    bool rested;               /* all lanes were, when this step began */
     SimStepMarks before, here; /* of the step before, of the step at hand */
     uint64_t n_acts;           /* of the driver, up to the moment before */
 } SimRepeat;
@@ -39,8 +40,8 @@ typedef struct {
 void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books);
 void sim_repeat_clear(SimRepeat *repeat);
 
-/* The instruction of a section before which a moment is; the first is before all. */
+/* The instruction before which a moment of a section lies; moment 0 is before the first. */
 uint32_t sim_repeat_moment(const PlanRole *role, PlanSection section, unsigned moment);
-/* Asked at one moment after the other. True: the rest of this step and all steps after it repeat
- * what was played, and their books are written. */
+/* To be called at each moment in turn. True: the rest of this step and all later steps repeat what
+ * was played, and their books have been written. */
 bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment);
