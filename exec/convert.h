@@ -1,4 +1,4 @@
-/* exec/convert.h - numbers that are stored as fp32, bf16 or fp16: from one to another, and scaled.
+/* exec/convert.h - converts and scales numbers that are stored as fp32, bf16 or fp16.
  *
  * Widening is exact; narrowing rounds to nearest, ties to even. Threads: any.
  */
@@ -7,7 +7,7 @@
 #include "plan/dtype.h"
 #include <stddef.h>
 
-/* n elements, widened or rounded where the dtypes differ. The two may be one place when they do
+/* Converts n elements. If the dtypes are the same, `to` and `from` may overlap; else they must
  * not. */
 void exec_convert(gpointer to, PlanDtype to_dtype, gconstpointer from, PlanDtype from_dtype,
                   size_t n);

@@ -1,8 +1,7 @@
-/* exec/device.h - what plays a plan for real, as main.c sees it: exec/host and exec/cuda fill the
- * table.
+/* exec/device.h - a device that plays a plan for real: a table that exec/host and exec/cuda fill.
  *
- * open() gives the play of one rank (exec/play.h), which is also the self of the instructions'
- * table. Threads: the host's.
+ * open() returns the play of one rank (exec/play.h), which is also the self of `instructions`.
+ * Threads: the host's.
  */
 #pragma once
 
@@ -11,10 +10,10 @@
 
 struct _ExecDevice {
     const char *name;
-    unsigned opening_s;             /* what open() may take, however short the watchdog's time is */
+    unsigned opening_s; /* s that open() may take, even where the watchdog allows less */
     const PlanDevice *instructions; /* self: the ExecPlay */
-    /* For exec_play_fits(). False with error: an op, or what is asked for beside the plan (NULL: it
-     * can do whatever is asked), is beyond the device. */
+    /* For exec_play_fits(). False with error: the device cannot do this op, or these options.
+     * suits NULL: it can do any. */
     bool (*knows)(const ExecContext *context, const PlanOp *op, GError **error);
     bool (*suits)(const ExecComm *comm, const ExecOptions *options, GError **error);
     /* Of a plan that exec_play_fits(). comm says which rank this is. */
@@ -23,7 +22,7 @@ struct _ExecDevice {
     void (*close)(ExecPlay *play);
     /* Waits until all lanes are idle; fails with the first error of a lane. */
     bool (*drain)(ExecPlay *play, GError **error);
-    /* Looks what has ended meanwhile; false with the first error of a lane. */
+    /* Without waiting; false with the first error of a lane. */
     bool (*healthy)(ExecPlay *play, GError **error);
     /* From the device's memory. Drain before. */
     bool (*fetch)(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error);
@@ -32,12 +31,12 @@ struct _ExecDevice {
     /* Lines of exec/costs.h; the shard axis of comm holds all ranks. between: as in the options.
      * NULL with error. */
     GString *(*costs)(const ExecComm *comm, const char *between, GError **error);
-    /* What it is about while the host hangs; only reads. NULL: nothing to add. */
+    /* Appends what the device is doing, for the watchdog's thread; only reads. NULL: nothing. */
     void (*explain)(const ExecPlay *play, GString *text);
-    /* What carries its collectives. NULL: the ExecComm itself. */
+    /* The name of what carries its collectives. NULL: the ExecComm does. */
     const char *(*between)(const ExecPlay *play);
-    /* Why attention was computed more slowly than it can be there. NULL, also of the hook: it was
-     * not. */
+    /* Why attention was computed more slowly than the device could; the hook, or its result, is
+     * NULL if it was not. */
     const char *(*attention_refused)(const ExecPlay *play);
 };
 

@@ -1,10 +1,9 @@
-/* exec/pace.h - how long each collective shall last at least, so that a laptop shows a cluster's
- * overlap.
+/* exec/pace.h - how long each collective lasts at least, so that a laptop shows the overlap of a
+ * cluster.
  *
- * The table comes from who predicts (cli/pace.h): EXEC_PACE_FORM, "cluster NAME", "digest ..." of
- * the plan, then a line "role op ns channels" for each collective; each line is whole. A
- * collective counts from the moment at which all its ranks have come; what is left when its data
- * have arrived is slept.
+ * The table is a file that cli/pace.h writes: the line EXEC_PACE_FORM, "cluster NAME", "digest ..."
+ * of the plan, then a line "role op ns channels" for each collective. A collective counts from the
+ * moment at which all its ranks have come; when its data have arrived earlier, the rest is slept.
  *
  * Threads: any, once read.
  */
@@ -27,5 +26,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPace, exec_pace_free)
 
 const char *exec_pace_cluster(const ExecPace *pace);
 ExecPaced exec_pace_of(const ExecPace *pace, uint32_t role, uint32_t op);
-/* Asleep but for the last few microseconds. */
+/* Sleeps, and spins for the last few microseconds. */
 void exec_pace_sleep_until(int64_t monotonic_ns);

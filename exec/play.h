@@ -1,13 +1,14 @@
-/* exec/play.h - what every real device keeps of the play of one rank.
+/* exec/play.h - the play of one rank, as far as it is the same on every device.
  *
- * Memory: the caching allocator over the device's segments, the ledger of who holds what, a row of
- * each change. Time: a row of each op, which the device fills in, and the end of each step. Losses.
+ * It has the caching allocator over the device's segments, the ledger of who holds what, a row of
+ * each change of memory, a row of each op, whose times the device fills in, losses, and when each
+ * step ended.
  *
- * A device has an ExecPlay as its first member, so that exec_play_alloc(), _release() and
- * _mark() stand in its table of instructions as they are.
+ * A device's own structure has an ExecPlay as its first member, so that exec_play_alloc(),
+ * _release() and _mark() can stand in its table of instructions directly.
  *
  * Owns: allocator, ledger, rows. Borrows: plan, comm and what the options name. Threads: the
- * host's; a lane may fill in the times of its op's row, a loss and the end of a step.
+ * host's. A lane may write the times of its op's row, a loss and the end of a step.
  */
 #pragma once
 
@@ -41,7 +42,7 @@ typedef struct {
     ExecOptions options;
     uint32_t role_id, steps;
     ExecStepping stepping;
-    uint64_t turn; /* passes begun since training began, less one */
+    uint64_t turn; /* number of the current pass, counted from 0 over all steps */
     MemoryCaching *caching;
     MemoryAnswers *answers; /* that the allocator was given; NULL where no rows are kept */
     MemoryLedger *ledger;
@@ -75,32 +76,32 @@ PlanAnswer exec_play_release(gpointer play, const PlanPosition *at, uint32_t buf
 PlanAnswer exec_play_mark(gpointer play, const PlanPosition *at, uint32_t buffer, uint32_t lane,
                           GError **error);
 
-/* A device keeps PLAN_MAX_BEFORE + 1 tables of events, each a step's until so many more have begun:
- * which one is that of the step `steps_before` this one. */
+/* A device keeps the events of PLAN_MAX_BEFORE + 1 steps, in as many tables that are used in turn.
+ * The number of the table of the step `steps_before` this one. */
 static inline unsigned exec_play_event_table(const PlanPosition *at, uint32_t steps_before) {
     unsigned tables = PLAN_MAX_BEFORE + 1;
     return ((unsigned)(at->step + 1) + tables - steps_before) % tables;
 }
 
-/* The op as it is issued now: operands resolved into pointers, which has room for them all. */
+/* The op as it is issued now. Resolves its operands into pointers[], which has room for all. */
 ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op,
                         gpointer *pointers);
 /* NULL where no rows are kept. */
 TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t lane);
-/* What the op's loss counts for in its step's; 0: it makes none. */
+/* The weight of the op's loss in the loss of its step; 0: the op makes none. */
 double exec_play_loss_share(const ExecPlay *play, const PlanPosition *at, const PlanOp *op);
 /* False with error when it is no number. */
 bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share, GError **error);
 void exec_play_note_step_end(ExecPlay *play, int32_t step, int64_t now_ns);
-/* Puts step, op and unit before what is wrong. */
+/* Prefixes the error with step, op and unit. */
 void exec_play_say_where(const ExecPlay *play, int32_t step, const PlanOp *op, uint32_t unit,
                          GError **error);
 
 /* ---- for whoever plays ---------------------------------------------------------------------- */
 
-/* To be asked before a device is opened, and answered from the input alone, so that all ranks find
+/* To be called before a device is opened. The answer depends on the input alone, so all ranks find
  * the same. False with error: the plan is for another number of ranks, has an op that the device
- * does not know or asks for an allocator that none is, or the device cannot do what is asked. */
+ * cannot do or an unknown allocator, or the device cannot do what the options ask. */
 bool exec_play_fits(const ExecDevice *device, const Plan *plan, const ExecComm *comm,
                     const ExecOptions *options, GError **error);
 /* Where a live buffer lies, in the device's memory. */
@@ -109,8 +110,8 @@ bool exec_play_step_has_ended(const ExecPlay *play, uint32_t step);
 /* From the end of the step before (the start barrier for the first) to its own last op on lane
  * 0. */
 double exec_play_step_ms(const ExecPlay *play, uint32_t step);
-/* This rank's part of the weights as they are now. Ranks go from parameter to parameter together,
- * with a beat of each one's watchdog, whoever has the most to write. Drain before. */
+/* Writes this rank's part of the current weights; drain before. Ranks go from parameter to
+ * parameter together, and each beats its watchdog at every one. */
 bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, ExecWatchdog *watchdog, GError **error);
 /* This rank's rows, into a trace that trace_describe_plan() has filled. After the last drain. */
 void exec_play_add_rows(const ExecPlay *play, Trace *trace);

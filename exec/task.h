@@ -1,7 +1,8 @@
-/* exec/task.h - one op of a plan on its way to a device's kernels, and what it says in their words.
+/* exec/task.h - an op of a plan on its way to a device's kernels, with access to its dims,
+ * attributes and operands.
  *
- * By the time an op runs, the host may have freed and given away the buffers it names; so pointers
- * are resolved when it is issued and travel with it.
+ * When an op runs, the host may already have freed the buffers that it names. So pointers are
+ * resolved when the op is issued, and travel with it.
  */
 #pragma once
 
@@ -11,8 +12,8 @@
 #include "exec/slots.h"
 #include "plan/plan.h"
 
-/* Of a run whose loss is scaled: whether the optimizer leaves out the step at hand, and how many it
- * has left out, with that one. */
+/* For a scaled loss: whether the optimizer skips this step, and how many it has skipped so far,
+ * including this one. */
 typedef struct {
     bool skips;
     int32_t n_skipped;

@@ -3,7 +3,7 @@
 
 #include "trace/trace.h"
 
-/* What is remembered of a rank while its rows go by; it begins as {role, -1, -1}, and zeros. */
+/* What is known of a rank from the rows checked so far; starts as {role, -1, -1, 0, 0}. */
 typedef struct {
     uint32_t role;
     int32_t op_step, memory_step;

@@ -9,9 +9,8 @@
 #include "plan/plan.h"
 #include "trace/trace.h"
 
-/* Sets title, network, strategy and world, for who asks what else such a plan might be. Of a plan
- * that was read the digest too, by which it is known again: what was just built is what network and
- * strategy make. */
+/* Sets title, network, strategy and world. Sets the digest too if the plan was read from a file; a
+ * plan that was just built is what its network and strategy make. */
 void trace_name_plan(Trace *trace, const Plan *plan);
 /* trace is fresh. Sets digest, title, network, strategy and world, and adds every table; the caller
  * adds side, device, cluster and so on, then ranks and rows. */

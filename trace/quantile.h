@@ -1,12 +1,12 @@
-/* trace/quantile.h - the middle and the edge of many measurements, for whoever compares plays.
- * All sort the numbers; of none they give 0. */
+/* trace/quantile.h - median and quantiles of measurements. All functions sort the numbers in place,
+ * and return 0 if there are none. */
 #pragma once
 
 #include <glib.h>
 
-/* Of an even count the mean of the middle two. */
+/* For an even count the mean of the middle two. */
 double trace_median(double *numbers, gsize n);
-/* The least of the numbers that `share` of them (0 to 1) do not exceed: one that was measured. */
+/* The smallest of the numbers that at least `share` of them (0 to 1) do not exceed. */
 double trace_quantile(double *numbers, gsize n, double share);
 
 static inline double trace_median_of(GArray *numbers) {

@@ -12,11 +12,11 @@
 #include "exec/comm/comm.h"
 
 enum {
-    EXEC_FORK_MOST = 1024 /* ranks on one machine, where each takes 0.1 GB; mpirun's, too */
+    EXEC_FORK_MOST = 1024 /* ranks on one machine, forked or by mpirun; each takes 0.1 GB */
 };
 
-/* Returns in each of n new processes, at most EXEC_FORK_MOST; the caller's own lives on in here
- * only to watch, and ends with the first failure's status. Before any thread is started. False with
- * error: nothing was forked. plan_path: read when a rank has been killed, to say where it was;
- * NULL: nobody can. */
+/* Forks n processes, at most EXEC_FORK_MOST, and returns true in each. The calling process never
+ * returns: it watches, and exits with the status of the first failure, or 0. To be called before
+ * any thread is started, with SIGCHLD not ignored. False with error: no rank runs. plan_path: read
+ * when a rank has been killed, to say where it was; NULL: that is not said. */
 bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **error);

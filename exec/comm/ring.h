@@ -1,13 +1,12 @@
 /* exec/comm/ring.h - reductions of large buffers around a ring of ranks, as NCCL's ring does them.
  *
- * MPI's own nonblocking reductions keep copies as large as the whole buffer, which would make the
- * process larger than the device that it models, and Open MPI's adds all of a reduce-scatter up on
- * one rank. Here each rank sends its neighbour partial sums of one slice after another and adds its
- * own; scratch is EXEC_RING_SCRATCH_BYTES, whatever the buffer. (exec/README.md has both as
- * bench-reductions measures them, with an operation of our own for bf16, too.)
+ * MPI's own nonblocking reductions keep a copy as large as the buffer, which would make the process
+ * larger than the device that it models, and Open MPI's reduce-scatter adds everything up on one
+ * rank. Here each rank sends partial sums of one slice after another to its neighbour, which adds
+ * its own numbers. Scratch is EXEC_RING_SCRATCH_BYTES for any buffer. (exec/README.md compares
+ * both, by bench-reductions.)
  *
- * A slice is added up in the order of the ranks behind its owner's, so every run gives the same
- * bits.
+ * Each slice is added up in a fixed order of ranks, so every run gives the same bits.
  *
  * Borrows: all it is given. Threads: one call a communicator at a time. Bound: copies between
  * processes; each rank sends (ranks - 1) / ranks of the buffer, twice for an all-reduce.

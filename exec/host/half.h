@@ -1,9 +1,9 @@
 /* exec/host/half.h - operands stored in 16 bits: bf16 and fp16.
  *
- * Every op computes in fp32. What an op reads of numbers stored in 16 bits is first widened into
- * scratch memory, what it writes goes there too and is rounded once, when the op is done; so a sum
- * inside an op is never rounded, as on a GPU. The scratch belongs to the lane's thread, is as large
- * as the largest op has needed, and lies outside the modeled device's memory.
+ * Every op computes in fp32. Operands stored in 16 bits are widened into scratch memory before the
+ * op and rounded once after it, so that a sum inside an op is never rounded, as on a GPU. The
+ * scratch belongs to the lane's thread, grows to what the largest op needs, and is not part of the
+ * modeled device's memory.
  */
 #pragma once
 

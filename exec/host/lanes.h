@@ -28,9 +28,9 @@ ExecLanes *exec_lanes_new(uint32_t n_lanes);
 void exec_lanes_free(ExecLanes *lanes); /* lets what runs end, drops the rest; NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecLanes, exec_lanes_free)
 
-/* The host may be ahead of a lane by so much work, waits not counted; then giving more blocks it. A
- * GPU has such a depth too, about a thousand. Here it is small, so that memory over host time shows
- * the run and not just its issuing. */
+/* How many pieces of work a lane may be behind the host, waits not counted; giving it more blocks
+ * the host. A GPU allows about a thousand. Here it is small, so that memory over host time shows
+ * the run and not only how it was issued. */
 enum {
     EXEC_LANE_DEPTH = 8
 };
@@ -47,15 +47,16 @@ bool exec_lanes_passed(ExecLanes *lanes, ExecMoment moment);
 bool exec_lanes_host_wait(ExecLanes *lanes, ExecMoment moment);
 bool exec_lanes_drain(ExecLanes *lanes); /* waits for everything */
 
-/* Turns: work that must run in the order in which the host gave it, whatever its lane (collectives
- * of one communicator). The host takes a ticket; the work enters with it and leaves. */
+/* For work that must run in the order in which the host gave it, on whatever lanes, as collectives
+ * of one communicator must. The host takes a ticket for each (next_ticket++); the work calls
+ * exec_lanes_enter() with it, which waits for its turn, and exec_lanes_leave(). */
 typedef struct {
     uint64_t next_ticket, now_serving;
 } ExecTurns;
-bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket); /* false: stop */
+bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket); /* false: failed */
 void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns);
 
-/* For work that is about to return false: the error is known from now on. */
+/* Called by work that is about to return false, so that others learn of the error at once. */
 void exec_lanes_fail(ExecLanes *lanes, const GError *error);
 bool exec_lanes_failed(ExecLanes *lanes);
 /* Transfer full; NULL when nothing failed. */

@@ -1,8 +1,9 @@
-/* exec/watch/black-box.h - what each rank is doing, kept outside of it, for whoever outlives it.
+/* exec/watch/black-box.h - a record of what each rank is doing that outlives the rank.
  *
- * A rank that the system kills (out of memory, say) can tell nothing. So each notes what its host
- * and its lanes are about, one plain store an instruction, in memory that it shares with whoever
- * can speak: the process that forked it, or, by way of a file, the program that started all ranks.
+ * A rank that the system kills (out of memory, for example) can say nothing. So each rank notes
+ * what its host and its lanes do, one store an instruction, in memory that it shares with a process
+ * that can report it: the one that forked it, or, by way of a file, the program that started all
+ * ranks.
  *
  * Owns: the mapping. Threads: a lane or the host writes its own word; any reads. Cost: a store,
  * about a nanosecond.
@@ -40,7 +41,7 @@ static inline void exec_doing_end(ExecDoing *doing, unsigned place, uint64_t wor
     exec_doing_begin(doing, place, word | UINT64_C(1) << 63);
 }
 
-/* ---- for whoever outlives it ---------------------------------------------------------------- */
+/* ---- for the process that reports ------------------------------------------------------------ */
 
 /* " step 3, instruction 7, op add of unit root (lane compute)": what a word says, without saying
  * whether it has ended. */
@@ -53,7 +54,7 @@ void exec_doing_tell(const ExecDoing *doing, const Plan *plan, uint32_t rank, in
 
 typedef struct _ExecBlackBox ExecBlackBox;
 
-/* Makes the file, of zeros, or joins those who have. */
+/* Opens the file and maps it; made of zeros if it is not there yet. */
 ExecBlackBox *exec_black_box_open(const char *path, uint32_t world, GError **error);
 void exec_black_box_free(ExecBlackBox *box); /* the file stays; NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBlackBox, exec_black_box_free)

@@ -1,8 +1,8 @@
 /* exec/watch/patience.h - waiting for another rank without spinning.
  *
- * Ranks share cores, and one that spins slows the very one it waits for. Between looks the core is
- * given away: at first to whoever wants it, since most waits are short, then by sleeping, longer
- * each time, up to 100 us. exec_patience_mind() makes such sleeps as short as they are asked for.
+ * Ranks share cores, and one that spins slows the rank it waits for. Between looks the thread
+ * yields its core at first, since most waits are short, and then sleeps, longer each time, up to
+ * 100 us. exec_patience_mind() makes sleeps exact.
  */
 #pragma once
 
@@ -15,12 +15,12 @@ typedef struct {
     long sleep_ns;
 } ExecPatience; /* of zeros at first */
 
-/* Linux may let a sleep last 50 us longer, which is as long as a small collective, unless a thread
- * minds; threads and forked ranks inherit that it does. */
+/* By default Linux may let a sleep last 50 us longer, as long as a small collective; not after this
+ * call. Threads and processes that are started later inherit it. */
 void exec_patience_mind(void);
-/* A thread that wakes where another computes may get the core only when that one's slice is over,
- * milliseconds later, unless its own slices are shorter; this thread's are from now on. (Linux 6.12
- * and later; an older one takes no notice.) */
+/* Asks for short time slices for this thread. Without, a thread that wakes up on a core where
+ * another computes may have to wait for the end of that one's slice, which can take milliseconds.
+ * (Linux 6.12 and later; older ones ignore it.) */
 void exec_patience_hurry(void);
 
 static inline void exec_patience_pause(ExecPatience *patience) {
