@@ -4,7 +4,8 @@
  *   reduce_copy_in   gradient* -> packed; operand.rows is the parameter's first dimension, so a
  *                    chunk has ceil(rows / ranks) * (elements / rows) elements; padding is zero
  * PyTorch 2.4 packs on the reduce lane and drops what it packed when the call returns; compute
- * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced.
+ * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced;
+ * 2.12 only when that has been (hold_reduced).
  * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
  * among them on a lane of its own; its buffer is held to the end of backward, so that no other
  * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
@@ -300,11 +301,20 @@ static void drop_packed(PlanRun *run) {
     f->reducing = PLAN_NONE;
 }
 
-static void let_go_of_reduced(PlanRun *run) {
+/* Waits for the reduction of the unit before; returns what that packed, or PLAN_NONE. */
+static uint32_t wait_for_reduced(PlanRun *run) {
     PlanFsdp2 *f = run->state;
-    if (f->reducing != PLAN_NONE) {
+    uint32_t packed = f->reducing;
+    if (packed != PLAN_NONE) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, f->reduce_event);
-        drop_packed(run);
+    }
+    f->reducing = PLAN_NONE;
+    return packed;
+}
+
+static void free_if_any(PlanRun *run, uint32_t buffer) {
+    if (buffer != PLAN_NONE) {
+        plan_builder_free(&run->builder, buffer);
     }
 }
 
@@ -349,6 +359,18 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
     }
 }
 
+/* It waits for the unit before also where nothing of this one is trained. */
+static void reduce_after_the_unit_before(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    bool holds = run->strategy->hold_reduced == PLAN_YES;
+    uint32_t before = wait_for_reduced(run);
+    free_if_any(run, holds ? PLAN_NONE : before);
+    if (f->units[u].trained) {
+        reduce_unit(run, u);
+    }
+    free_if_any(run, holds ? before : PLAN_NONE);
+}
+
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     uint32_t n = run->units[u].parameters->len;
@@ -366,10 +388,7 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
         plan_fsdp2_reshard(run, u);
     }
     if (run->reduces) {
-        let_go_of_reduced(run); /* also where nothing of the unit is trained */
-        if (f->units[u].trained) {
-            reduce_unit(run, u);
-        }
+        reduce_after_the_unit_before(run, u);
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -418,5 +437,5 @@ void plan_fsdp2_end_backward(PlanRun *run) {
     }
     f->again = PLAN_NONE;
     plan_run_at_unit(run, 0);
-    let_go_of_reduced(run);
+    free_if_any(run, wait_for_reduced(run));
 }

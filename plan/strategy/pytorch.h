@@ -16,6 +16,7 @@ typedef struct {
     PlanPytorch like;
     bool norms_are_kernels; /* RMSNorm has a CUDA kernel */
     bool reshards_root;     /* FSDP2's, where it is asked to */
+    bool holds_reduced;     /* FSDP2, of the unit before, while it reduces a unit's gradients */
 } PlanPytorchVersion;
 
 /* Of "current", "2.6" or "2.6.1". Refuses a version older or newer than those recorded. */

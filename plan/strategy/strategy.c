@@ -245,6 +245,7 @@ static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **erro
     like.pytorch = version.like;
     like.rms_norm = version.norms_are_kernels ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
     like.reshard_root = version.reshards_root ? PLAN_YES : PLAN_NO;
+    like.hold_reduced = version.holds_reduced ? PLAN_YES : PLAN_NO;
     take_defaults(&like);
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (!strategy->given[i]) {

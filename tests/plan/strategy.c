@@ -126,18 +126,20 @@ static void versions_between(void) {
     static const struct {
         const char *version;
         PlanPytorch like;
-        unsigned rms_norm, reshard_root;
+        unsigned rms_norm, reshard_root, hold_reduced;
     } cases[] = {
-        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES},
-        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES},
-        {"2.9.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES},
-        {"2.8.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_YES},
-        {"2.7.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_NO},
-        {"2.5", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_NO},
-        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO},
-        {"2.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO},
-        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS, PLAN_NO},
-        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS, PLAN_NO},
+        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.12.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_YES},
+        {"2.11.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.9.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.8.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_YES, PLAN_NO},
+        {"2.7.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
+        {"2.5", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
+        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
+        {"2.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
+        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
+        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         PlanStrategy s;
@@ -146,6 +148,7 @@ static void versions_between(void) {
         g_assert_cmpuint(s.pytorch, ==, cases[i].like);
         g_assert_cmpuint(s.rms_norm, ==, cases[i].rms_norm);
         g_assert_cmpuint(s.reshard_root, ==, cases[i].reshard_root);
+        g_assert_cmpuint(s.hold_reduced, ==, cases[i].hold_reduced);
     }
     static const char *const refused[] = {"1.12", "2.14",   "3.0",  "2", "2.",
                                           "2.6x", "2.1234", "-2.6", ""};
