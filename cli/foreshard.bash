@@ -26,10 +26,16 @@ _foreshard() {
         words=$("$program" list clusters --names 2>/dev/null)
     elif [[ $before == --picture || ($command == plot && $before == -p) ]]; then
         words='memory lanes jitter sweep pareto scale validation'
+    elif [[ $before == --knob || ($before == -k && $command =~ ^(plot|choose)$) ]]; then
+        words=$("$program" "$command" --help-strategy 2>/dev/null | # a key is written with _, and behind it stands =
+            sed -n -E 's/^  (-[a-zA-Z], )?--([a-z0-9-]+)=.*/\2=/p' | grep -v -E '^(strategy|network-key)=' | tr - _)
+        compopt -o nospace 2>/dev/null
     elif [[ $before == --device && $command =~ ^(run|rehearse|calibrate)$ ]]; then
         words='host cuda'
     elif [[ $before == --* ]]; then
         words=$(_foreshard_choices "$program" "$command" "$before")
+    elif [[ $command == explain && $COMP_CWORD == 2 ]]; then # it names its keys to whoever asks for none of them
+        words=$("$program" explain '?' gpt-toy 2>&1 | tr -d '\n' | sed -E 's/.*Keys: (.*), peak_by_category\..*/\1/; s/,//g')
     elif [[ $command == list ]]; then
         words="networks clusters $("$program" list networks --names; "$program" list clusters --names)"
     elif [[ $command =~ ^(plan|units|predict|choose|run|rehearse|plot|diagnose|explain)$ ]]; then

@@ -383,7 +383,7 @@ int cmd_choose(int argc, char **argv) {
          "predict on so many at a time; what is printed stays the same (default all there are, 16 "
          "at most, of stages 4)",
          "N"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
          "write row 1's strategy, for --strategy of other commands; - is standard output",
          "FILE.ini"},

@@ -109,7 +109,8 @@ int cmd_compare(int argc, char **argv) {
     g_autofree char *output = NULL;
     int rank = CLI_NOT_GIVEN, device = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)",
+         NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "also write compare.txt and compare.json into this folder", "DIR"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,

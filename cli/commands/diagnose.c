@@ -50,7 +50,7 @@ int cmd_diagnose(int argc, char **argv) {
          "the machine to predict on (default: the one that the trace names)", "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
          "the rank of a trace (default: the lowest recorded)", "R"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

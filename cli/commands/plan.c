@@ -94,11 +94,11 @@ static void print_summary(const Plan *plan, const Facts *facts) {
         }
     }
     cli_say("between steps %s\n", floor);
-    cli_say("a step's collectives\n");
+    cli_say("collectives in a step\n");
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         if (facts->collectives[kind].count) {
             g_autofree char *bytes = trace_bytes_text((double)facts->collectives[kind].bytes);
-            cli_say("  %-26s %5" G_GUINT64_FORMAT " times %12s in all (whole tensors)\n",
+            cli_say("  %-26s %5" G_GUINT64_FORMAT " times %12s together (whole tensors)\n",
                     plan_op_info((PlanOpKind)kind)->name, facts->collectives[kind].count, bytes);
         }
     }
@@ -295,7 +295,7 @@ int cmd_plan(int argc, char **argv) {
          "print the bytes at the peak by category, with the arithmetic", NULL},
         {"check", 0, 0, G_OPTION_ARG_NONE, &options.check,
          "only say whether it is sound (building and reading always check)", NULL},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the summary as JSON", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print the summary as JSON", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

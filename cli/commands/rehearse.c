@@ -162,8 +162,8 @@ int cmd_rehearse(int argc, char **argv) {
          "whose network says how long collectives last (a name, or a file)", "CLUSTER"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
          "what plays it: host (default) or cuda", "DEVICE"},
-        {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
-        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
+        {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
+        {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace, "write what was measured here",
          "FILE"},
         {"no-op-times", 0, 0, G_OPTION_ARG_NONE, &options.no_op_times,
          "on a GPU: do not time each op, only the step", NULL},
@@ -171,7 +171,7 @@ int cmd_rehearse(int argc, char **argv) {
          CLI_RANKS_MEMORY_LIMIT_HELP, "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "seed of parameters and data (default 1)",
          "N"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

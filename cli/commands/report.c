@@ -117,7 +117,7 @@ int cmd_report(int argc, char **argv) {
          "the page to write; - is standard output", "FILE.html"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "the machine to diagnose on (default: the one that the trace names)", "C"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &json,
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &json,
          "write the page's figures as one JSON object instead (printed without -o)", NULL},
         G_OPTION_ENTRY_NULL,
     };

@@ -363,8 +363,8 @@ static const CliCommand command = {
 int cmd_run(int argc, char **argv) {
     g_auto(Options) options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
     const GOptionEntry entries[] = {
-        {"steps", 0, 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
-        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace,
+        {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
+        {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace,
          "write what was measured to this file", "FILE"},
         {"data", 0, 0, G_OPTION_ARG_FILENAME, &options.data,
          "train on the tokens of this file (of a traced network: on its samples), in order "
@@ -394,7 +394,7 @@ int cmd_run(int argc, char **argv) {
          CLI_RANKS_MEMORY_LIMIT_HELP, "BYTES"},
         {"seed", 0, 0, G_OPTION_ARG_INT, &options.seed, "seed of parameters and data (default 1)",
          "N"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print the result as JSON", NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options.verbose,
          "show the command that starts the ranks, and all of its output", NULL},
         G_OPTION_ENTRY_NULL,

@@ -30,7 +30,7 @@ static void print_table(const Plan *plan) {
     uint64_t ranks = plan->axes[PLAN_AXIS_SHARD];
     uint64_t elements = 0, padding = 0, shard = 0, bytes = 0;
     cli_say("%s\n%-32s %16s %10s %14s %16s\n", plan->title, "unit", "elements", "padding",
-            "of a rank", "bytes of a rank");
+            "per rank", "bytes per rank");
     for (uint32_t u = 0; u < plan->n_units; u++) {
         const PlanUnit *unit = &plan->units[u];
         uint64_t pads = unit->shard_elements * ranks - unit->elements;
@@ -42,12 +42,12 @@ static void print_table(const Plan *plan) {
         bytes += own;
     }
     print_row("all", elements, padding, shard, bytes);
-    cli_say("%u unit%s over %" U64 " rank%s that share a copy; bytes are those of the shards the "
-            "optimizer owns\n",
+    cli_say("%u unit%s, sharded over %" U64 " rank%s; bytes are of the shards that the optimizer "
+            "owns\n",
             plan->n_units, plan->n_units == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
     if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
-        cli_say("elements are those of a rank's part of each layer, which %u ranks side by side "
-                "share\n",
+        cli_say("elements are of one rank's part of each layer, which %u ranks share (tensor "
+                "parallel)\n",
                 plan->axes[PLAN_AXIS_TENSOR]);
     }
 }

@@ -31,7 +31,7 @@ int cmd_validate(int argc, char **argv) {
     gboolean as_json = FALSE, brief = FALSE, settings = FALSE, kinds = FALSE;
     int cores = 0;
     const GOptionEntry entries[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print one JSON object", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "print one JSON object", NULL},
         {"brief", 0, 0, G_OPTION_ARG_NONE, &brief, "print no rows, only their summaries", NULL},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
          "print, as CSV, each run's settings and why they are so", NULL},

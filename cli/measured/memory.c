@@ -392,7 +392,7 @@ static void note_run(Measured *measured, const Snapshot *snapshot, const Snapsho
     if (steps->from == STEPS_UNKNOWN && snapshot->n_ooms == 0) {
         measured_note(measured,
                       "no steps were found in the snapshot (no ProfilerStep#, no Optimizer.step#, "
-                      "nothing that repeats itself): record at least two");
+                      "nothing that repeats itself): record two steps or more");
     } else if (steps->from == STEPS_REPEATED) {
         measured_note(measured, "steps were found by what repeats itself: each is as long as a "
                                 "step, but may begin within one");

@@ -91,6 +91,27 @@ static void append_surpluses(GString *text, const Measured *measured, guint side
     }
 }
 
+/* What it comes to, where both sides know it. */
+static void append_verdict(GString *text, const Measured *measured) {
+    static const char *const names[] = {"step time", "peak allocated in a step",
+                                        "peak reserved in a step", NULL};
+    g_autoptr(GString) said = g_string_new(NULL);
+    for (guint i = 0; i < measured->rows->len; i++) {
+        const MeasuredRow *row = &g_array_index(measured->rows, MeasuredRow, i);
+        double error = row->value[0] / row->value[1] - 1;
+        if (g_strv_contains(names, row->name) && isfinite(error)) {
+            bool is_equal = row->value[0] == row->value[1];
+            double percent = round(error * 1000) / 10;
+            g_string_append_printf(said, "%s%s ", said->len > 0 ? ", " : "", row->name);
+            g_string_append_printf(said, is_equal ? "equal" : "%+.1f %%",
+                                   percent == 0 ? 0.0 : percent);
+        }
+    }
+    if (said->len > 0) {
+        g_string_append_printf(text, "verdict: %s\n", said->str);
+    }
+}
+
 char *measured_text(const Measured *measured) {
     GString *text = g_string_new(NULL);
     for (guint side = 0; side < 2; side++) {
@@ -111,6 +132,7 @@ char *measured_text(const Measured *measured) {
     for (guint i = 0; i < measured->notes->len; i++) {
         g_string_append_printf(text, "note: %s\n", (char *)measured->notes->pdata[i]);
     }
+    append_verdict(text, measured);
     return g_string_free(text, FALSE);
 }
 

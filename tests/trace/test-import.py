@@ -67,6 +67,12 @@ def check_recorded(foreshard, trace, folder):
         found = foreshard.compare(trace, os.path.join(folder, name + '.pickle.gz'))
         said += [name + ': ' + line for line in
                  differing(found, {'peak %s in a step' % key: value for key, value in peaks.items()})]
+        errors = ['%s %+.1f %%' % (key, 100 * (row['predicted'] / row['measured'] - 1))
+                  for key, row in rows_of(found).items()
+                  if key in ('peak allocated in a step', 'peak reserved in a step')]
+        _, out, _ = foreshard.ask('compare', trace, os.path.join(folder, name + '.pickle.gz'))
+        if ' '.join(out.decode().split('\nverdict: ')[-1].split()) != ', '.join(errors):
+            said.append('%s: the verdict is not %s: %s' % (name, errors, out.decode()))
         if 'Optimizer.step#' not in found['second']:
             said.append(name + ': its steps are not told by the optimizer')
     return said
@@ -91,7 +97,7 @@ def check_repeated(foreshard, trace, folder):
         said.append('the steps are told by something else: ' + found['second'])
     taken['device_traces'] = [taken['device_traces'][0][:200]]
     found = foreshard.compare(trace, foreshard.path('short.pickle', pickle.dumps(taken)))
-    if 'no steps told' not in found['second'] or not any('record two steps' in note for note in found['notes']):
+    if 'no steps found' not in found['second'] or not any('record two steps' in note for note in found['notes']):
         said.append('steps where none are: ' + found['second'])
     return said
 
@@ -175,7 +181,7 @@ def check_protocols(foreshard, trace):
     said += differing(found, {
         'peak allocated in a step': peak, 'peak active in a step': peak, 'peak reserved in a step': 32 * mib,
         'least allocated in a step': 4 * mib + 512, 'allocations in a step': 14})
-    if not found['second'].endswith('4 whole steps, told by what repeats itself; the last'):
+    if not found['second'].endswith('4 whole steps by what repeats itself, the last compared'):
         said.append('found ' + found['second'])
     held = [(entry['measured'], entry['place']) for entry in found['surpluses']
             if entry['life'] == 'held' and entry['bytes'] == 4 * mib]
@@ -207,7 +213,7 @@ def check_out_of_memory(foreshard):
     for name in ('allocated, out of memory', 'active, out of memory'):
         if rows[name]['predicted'] != rows[name]['measured'] or not rows[name]['measured']:
             said.append('%s: %r' % (name, rows[name]))
-    if found['surpluses'] or found['paired'] is not None or 'no steps told' not in found['second']:
+    if found['surpluses'] or found['paired'] is not None or 'no steps found' not in found['second']:
         said.append('of itself: %r' % found)
     segment = {'device': 0, 'address': 1 << 45, 'total_size': 20 << 20, 'stream': 0, 'segment_type': 'large',
                'is_expandable': False, 'blocks': [{'address': 1 << 45, 'size': 5 << 20, 'requested_size': 5 << 20,
@@ -386,7 +392,7 @@ def profile_of(steps):
 KNOWN_NS = {'step time': 1000000, 'computing': 450000, 'communication': 250000, 'communication, exposed': 150000,
             'communication, hidden': 100000, 'matrix products, sum': 300000, 'attention, sum': 50000,
             'other kernels, sum': 100000, 'collectives, sum': 250000, 'copies and fills, sum': 30000, 'kernels that compute': 3,
-            'host: calls into CUDA': 5, 'host: their time': 25000, 'host: waits for the GPU': 100000}
+            'host: CUDA calls': 5, 'host: their time': 25000, 'host: waits for the GPU': 100000}
 
 
 def check_profile(foreshard, trace):
