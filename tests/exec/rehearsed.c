@@ -19,6 +19,7 @@ static const char *const plans[] = {
     "gpt-toy -n 8 --param-dtype fp16 --cluster a100-node",
     "llama-toy -n 8 --reshard-after-forward 2 --kernels fused --cluster a100-node",
     "mlp-toy -n 8 --optimizer sgd --cluster a100-node",
+    "moe-toy -n 8 --network-key routing=in-turn --expert 2 --micro-batch 3 --cluster a100-node",
 };
 
 static void memory_is_equal(const Trace *predicted, const Trace *rehearsed) {
