@@ -574,10 +574,12 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return exec_cuda_latent(t, k);
     case PLAN_OP_UPDATE_SCALE:
         return kernel_cuda_update_scale(k, p[0], p[1], p[2], attr(t, 0), attr(t, 1), attr(t, 2));
-    case PLAN_OP_PLACE_ROWS: /* knows.c refuses it, FLOAT8_OP, RING_OP and TRACED_OP */
-#define FLOAT8_OP(id, ...) case PLAN_OP_##id:
+    case PLAN_OP_PLACE_ROWS:
+#define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        return exec_cuda_exchange(t, k);
+#define FLOAT8_OP(id, ...) case PLAN_OP_##id: /* knows.c refuses these */
 #define RING_OP            FLOAT8_OP
-#define EXCHANGE_OP        FLOAT8_OP
 #define TRACED_OP          FLOAT8_OP
 #include "plan/op/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

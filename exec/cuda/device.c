@@ -246,9 +246,14 @@ static bool indices_are_good(const ExecCuda *cuda, GError **error) {
     for (uint32_t lane = 0; lane < cuda->play.context.plan->n_lanes; lane++) {
         uint32_t op;
         if (kernel_cuda_bad_index(cuda->kernels[lane], &op)) {
-            g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED,
-                        "op %s: an index lies outside its table",
-                        plan_op_info((PlanOpKind)role->ops[op].kind)->name);
+            PlanOpKind kind = (PlanOpKind)role->ops[op].kind;
+            bool is_split = kind == PLAN_OP_SPLITS_TO_HOST;
+            g_set_error(error, EXEC_ERROR, is_split ? EXEC_ERROR_INPUT : EXEC_ERROR_FAILED,
+                        "op %s: %s", plan_op_info(kind)->name,
+                        is_split ? "the router sends more rows to one rank than to another, and a "
+                                   "plan of experts that ranks share has room for as many each; "
+                                   "set routing = in-turn in the network"
+                                 : "an index lies outside its table");
             return false;
         }
     }
@@ -280,7 +285,11 @@ static bool settle(ExecCuda *cuda, GError **error) {
     if (!exec_cuda_times_settle(cuda->times, &cuda->play, error)) {
         return found_broken(cuda, error);
     }
-    return indices_are_good(cuda, error) && read_losses(cuda, error);
+    if (!indices_are_good(cuda, error) || !read_losses(cuda, error)) {
+        keep_failure(cuda, error); /* a bad index is told of once, and losses follow from it */
+        return false;
+    }
+    return true;
 }
 
 static bool healthy(ExecPlay *play, GError **error) {

@@ -156,8 +156,6 @@ static const struct {
                            "float8=none"},
     {plan_op_is_of_ring, "it has no kernels for sequences that ranks share; set context=1, or run "
                          "on CPU ranks (--device host)"},
-    {plan_op_is_exchange, "it has no kernels for experts that ranks share; set expert=1, or run on "
-                          "CPU ranks (--device host)"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},

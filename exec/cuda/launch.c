@@ -155,6 +155,20 @@ static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **erro
            zero_random_state(t, lane, error);
 }
 
+/* ---- what a router has chosen ---------------------------------------------------------------- */
+
+/* The host is told how many rows go to each rank, as PyTorch's is; that they are as many, which is
+ * what the plan has room for, is looked at on the device. */
+static bool splits_to_host(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    gsize bytes = dim(t, 0) * sizeof(int64_t);
+    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1),
+                                   bytes / plan_dtype_bytes(PLAN_FP32), error);
+    return there && exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error) &&
+           exec_cuda_ok(
+               cudaMemcpyAsync(there, t->pointers[0], bytes, cudaMemcpyDeviceToHost, lane->stream),
+               "cudaMemcpyAsync", error);
+}
+
 /* ---- what deterministic algorithms fill ------------------------------------------------------ */
 
 static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
@@ -165,12 +179,23 @@ static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **err
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
+/* What is summed is divided first, where it lies: it is not looked at again. */
+static bool divide(const ExecTask *t, const ExecCudaLane *lane, double by, GError **error) {
+    return exec_cuda_kernel_ok(kernel_cuda_scale(lane->kernels, t->pointers[0], type_at(t, 0),
+                                                 t->pointers[0], type_at(t, 0), dim(t, 0), 1 / by),
+                               error);
+}
+
 static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     bool in_place = t->op->n_operands == 1;
+    double reduction = attr(t, 0);
+    if (reduction < 0 && !divide(t, lane, -reduction, error)) {
+        return false;
+    }
     ExecCudaCall call = {.kind = (PlanOpKind)t->op->kind,
                          .axis = (PlanAxis)t->op->axis,
                          .dtype = (PlanDtype)t->op->dtype,
-                         .reduction = (PlanReduction)attr(t, 0),
+                         .reduction = (PlanReduction)MAX(reduction, 0),
                          .elements = dim(t, 0),
                          .in = t->pointers[0],
                          .out = in_place ? t->pointers[0] : t->pointers[1],
@@ -206,6 +231,8 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
         return attention(t, lane, error);
     case PLAN_OP_FILL_EMPTY:
         return fill_empty(t, lane, error);
+    case PLAN_OP_SPLITS_TO_HOST:
+        return splits_to_host(t, lane, error);
     case PLAN_OP_TO_HOST:
         return between(t, lane, true, error);
     case PLAN_OP_FROM_HOST:
@@ -217,6 +244,7 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
+    case PLAN_OP_ALL_TO_ALL:
         return collective(t, lane, error);
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:

@@ -145,6 +145,26 @@ static ncclResult_t exchange(const ExecCudaCall *call, int peer, ncclComm_t comm
     return failed(sends) ? sends : failed(receives) ? receives : ends;
 }
 
+/* As many elements to each rank, itself too, and from each: all of them go on together. */
+static ncclResult_t all_to_all(const ExecCudaCall *call, uint32_t ranks, ncclComm_t comm,
+                               cudaStream_t stream) {
+    ncclDataType_t type = type_of(call->dtype);
+    size_t slice = call->elements / ranks, bytes = slice * plan_dtype_bytes(call->dtype);
+    ncclResult_t began = lib->GroupStart(), first_failed = ncclSuccess;
+    if (began != ncclSuccess) {
+        return began;
+    }
+    for (uint32_t peer = 0; peer < ranks && first_failed == ncclSuccess; peer++) {
+        ncclResult_t sends =
+            lib->Send((const char *)call->in + peer * bytes, slice, type, (int)peer, comm, stream);
+        ncclResult_t receives =
+            lib->Recv((char *)call->out + peer * bytes, slice, type, (int)peer, comm, stream);
+        first_failed = failed(sends) ? sends : failed(receives) ? receives : ncclSuccess;
+    }
+    ncclResult_t ends = lib->GroupEnd();
+    return failed(first_failed) ? first_failed : ends;
+}
+
 static bool talk(const Nccl *nccl, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     bool behind = call->behind;
     ncclComm_t pair = nccl->comms[behind ? BEHIND : BEFORE];
@@ -172,6 +192,10 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
                exec_cuda_ok(cudaMemcpyAsync(call->out, call->in, exec_cuda_call_out_bytes(call, 1),
                                             cudaMemcpyDeviceToDevice, stream),
                             "cudaMemcpyAsync", error);
+    }
+    if (call->kind == PLAN_OP_ALL_TO_ALL) {
+        return finish(all_to_all(call, nccl->plan->axes[call->axis], comm, stream), comm,
+                      "an all-to-all", error);
     }
     const char *name;
     ncclResult_t result = call_nccl(nccl, call, comm, stream, &name);

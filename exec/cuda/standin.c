@@ -25,6 +25,7 @@ typedef struct {
 static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
     switch (call->kind) {
     case PLAN_OP_ALL_GATHER:
+    case PLAN_OP_ALL_TO_ALL: /* what this rank keeps of its own lies where it is taken */
         return KERNEL_CUDA_STAND_IN_GATHER;
     case PLAN_OP_REDUCE_SCATTER:
         return KERNEL_CUDA_STAND_IN_SCATTER;
@@ -55,17 +56,35 @@ static uint64_t number_of(Standin *standin, const ExecCudaCall *call) {
                : standin->calls[call->axis]++;
 }
 
+/* Whole numbers say how many rows come: as many as are sent. */
+static bool run_whole(const ExecCudaCall *call, cudaStream_t stream, GError **error) {
+    KernelCudaStandIn idle = {.kind = KERNEL_CUDA_STAND_IN_NOTHING,
+                              .type = KERNEL_CUDA_F32,
+                              .factor = 1,
+                              .blocks = call->paced.channels,
+                              .least_ns = call->paced.least_ns};
+    return exec_cuda_ok(cudaMemcpyAsync(call->out, call->in, exec_cuda_call_out_bytes(call, 1),
+                                        cudaMemcpyDeviceToDevice, stream),
+                        "cudaMemcpyAsync", error) &&
+           exec_cuda_kernel_ok(kernel_cuda_stand_in(call->kernels, &idle), error);
+}
+
 static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     Standin *standin = self;
     uint32_t ranks = standin->plan->axes[call->axis];
     uint64_t slice = slice_of(call, ranks);
+    uint64_t first = plan_rank_on_axis(standin->plan, standin->rank, call->axis) * slice;
+    bool swaps = call->kind == PLAN_OP_ALL_TO_ALL;
+    if (swaps && call->dtype == PLAN_INT64) {
+        return run_whole(call, stream, error);
+    }
     KernelCudaStandIn stand_in = {
         .kind = kind_of(call),
         .type = (KernelCudaType)call->dtype,
         .elements = call->elements,
-        .first = plan_rank_on_axis(standin->plan, standin->rank, call->axis) * slice,
+        .first = first,
         .slice = slice,
-        .in = call->in,
+        .in = swaps ? (const char *)call->in + first * plan_dtype_bytes(call->dtype) : call->in,
         .out = call->out,
         .numbers = standin->numbers[call->dtype],
         .from = exec_rehearse_from(call->axis, number_of(standin, call)),

@@ -201,6 +201,18 @@ static const Case cases[] = {
     {"llama-toy -n 2 --network-key window=7 --network-key window_by=kernel --kernels fused", FP32},
     {"llama-toy -n 2 --network-key window=9 --network-key code=transformers", FP32},
     {"llama-toy -n 2 --tensor 2 --network-key loss=kernel", FP32},
+    {"moe-toy -n 2 --network-key routing=in-turn --expert 2 --micro-batch 6", FP32},
+    {"moe-toy -n 4 --network-key routing=in-turn --expert 2 --micro-batch 3 --checkpointing full "
+     "--clip 1",
+     FP32},
+    {"moe-toy -n 6 --network-key routing=in-turn --expert 2 --micro-batch 2 --sharding hybrid "
+     "--replicate 3 --kernels compiled",
+     FP32},
+    {"deepseek-toy -n 4 --network-key routing=in-turn --pipeline 2 --expert 2 --micro-batch 1 "
+     "--accumulate 6",
+     FP32},
+    {"moe-toy -n 4 --network-key routing=in-turn --expert 4 --micro-batch 3 --param-dtype bf16",
+     BF16},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
@@ -440,9 +452,11 @@ static void a_gpu_is_measured(void) {
 /* One GPU plays rank 3 of 8: the memory that is predicted, and collectives no shorter. */
 static void one_rank_of_many_is_rehearsed(void) {
     static const char *const plans[] = {
-        "gpt-toy -n 8", "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
+        "gpt-toy -n 8",
+        "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
         "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2",
         "llama-toy -n 8 --tensor 2 --param-dtype bf16 --reduce-dtype fp32",
+        "moe-toy --network-key routing=in-turn -n 8 --expert 2 --micro-batch 3",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --param-dtype bf16"};
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         test_run_program = foreshard;
@@ -531,8 +545,10 @@ static void failures_say_why(void) {
         plan("gpt-toy -n 1 --allocator expandable");
         fails_on_gpu("", 2, "expandable");
     }
-    plan("moe-toy -n 2 --network-key routing=in-turn --expert 2 --micro-batch 2");
-    fails_on_gpu("--local-ranks 2", 2, "it has no kernels for experts that ranks share");
+    plan("llama-toy -n 2 --kernels compiled --float8 rowwise --param-dtype bf16");
+    fails_on_gpu("--local-ranks 2", 2, "it has no kernels for float8");
+    plan("moe-toy -n 2 --expert 2 --micro-batch 6");
+    fails_on_gpu("--local-ranks 2", 2, "the router sends more rows to one rank than to another");
 }
 
 /* A kernel that touches what it may not: the error comes later, with whatever is asked then: a

@@ -45,7 +45,7 @@ static const char *fails, *died; /* the call that fails; what the last communica
 static bool split_says_success;  /* while it is at work */
 static int colors[8][PLAN_N_AXES], keys[8][PLAN_N_AXES], n_splits;
 static bool in_group;
-static Call grouped[2]; /* what was called within the last group */
+static Call grouped[2 * RANKS]; /* what was called within the last group */
 static int n_grouped;
 static ncclComm_t sick; /* of a call that failed within it */
 
@@ -216,7 +216,7 @@ static ncclResult_t to_or_from(Call call) {
         sick = call.comm;
         return ncclInvalidArgument;
     }
-    g_assert_cmpint(n_grouped, <, 2);
+    g_assert_cmpint(n_grouped, <, G_N_ELEMENTS(grouped));
     grouped[n_grouped++] = call;
     return ncclSuccess;
 }
@@ -638,6 +638,43 @@ static void test_a_ring(void) {
     }
 }
 
+/* A group of as many sends and receives as ranks, this one's own among them, over the axis. */
+static void test_all_to_all(void) {
+    ExecCudaComm comm = {0};
+    GError *error = NULL;
+    char in[64], out[64];
+    g_assert_true(open_as(1, 4, &comm, &error)); /* second of its shards */
+    ExecCudaCall call = {.kind = PLAN_OP_ALL_TO_ALL,
+                         .axis = PLAN_AXIS_SHARD,
+                         .dtype = PLAN_INT64,
+                         .elements = 6,
+                         .in = in,
+                         .out = out};
+    ask(&comm, call);
+    g_assert_cmpint(n_grouped, ==, 4);
+    for (int i = 0; i < n_grouped; i++) {
+        bool sends = i % 2 == 0;
+        g_assert_cmpstr(grouped[i].name, ==, sends ? "send" : "receive");
+        g_assert_true(grouped[i].in == (sends ? in + i / 2 * 24 : NULL));
+        g_assert_true(grouped[i].out == (sends ? NULL : out + i / 2 * 24));
+        g_assert_true(grouped[i].root == i / 2 && grouped[i].count == 3);
+        g_assert_true(grouped[i].type == ncclInt64 && grouped[i].comm->ranks == 2);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        fails = i ? "group" : "receive";
+        g_assert_false(comm.run(comm.self, &call, NULL, &error));
+        fails = NULL;
+        g_assert_nonnull(strstr(error->message, "an all-to-all failed"));
+        g_assert_false(in_group);
+        g_clear_error(&error);
+        exec_cuda_comm_close(&comm);
+        g_assert_cmpint(alive, ==, 0);
+        g_assert_true(open_as(1, 4, &comm, &error));
+    }
+    exec_cuda_comm_close(&comm);
+    g_assert_cmpint(alive, ==, 0);
+}
+
 /* A call that fails within a group, or the group itself; and a send, which healthy() finds too. */
 static void test_talks_fail(void) {
     static const struct {
@@ -681,6 +718,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/nccl/ranks that see one GPU each", test_bound);
     g_test_add_func("/exec/nccl/calls", test_calls);
     g_test_add_func("/exec/nccl/failures", test_failures);
+    g_test_add_func("/exec/nccl/an all-to-all", test_all_to_all);
     g_test_add_func("/exec/nccl/one that is missing", test_missing);
     g_test_add_func("/exec/nccl/communicators of stages", test_stages);
     g_test_add_func("/exec/nccl/what stages give each other", test_talks);
