@@ -109,6 +109,7 @@ PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
 
 /* ---- what does not go together -------------------------------------------------------------- */
 
+/* Called once tensor and pipeline are known to divide ranks. */
 static bool settle_groups(PlanStrategy *strategy, GError **error) {
     if (!is_hybrid(strategy)) {
         return strategy->replicate <= 1 ||
@@ -542,11 +543,12 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
     g_assert_not_reached();
 }
 
+/* The order matters: settle_groups() divides by what the checks before it have bounded. */
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
     return settle_flavour(strategy, error) && plan_strategy_tensor_is_known(strategy, error) &&
-           versions_are_known(strategy, error) && settle_groups(strategy, error) &&
+           versions_are_known(strategy, error) &&
+           plan_strategy_pipeline_is_known(strategy, error) && settle_groups(strategy, error) &&
            plan_strategy_context_is_known(strategy, error) &&
-           plan_strategy_pipeline_is_known(strategy, error) &&
            plan_strategy_experts_are_known(strategy, error) && settle_reshard(strategy, error) &&
            precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
            scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
