@@ -143,6 +143,7 @@ static void run_clear(PlanRun *run) {
     plan_vector_clear(&run->late);
     plan_vector_clear(&run->tape.checkpoints);
     plan_vector_clear(&run->tape.kept);
+    plan_vector_clear(&run->tape.largest);
     plan_vector_clear(&run->aliases);
     plan_vector_clear(&run->frame_buffers);
     plan_vector_clear(&run->frames);
