@@ -158,10 +158,10 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     }
     g_autoptr(GRegex) frozen = NULL, lora_on = NULL;
     if (strategy->freeze.choice == PLAN_FREEZE_MODULE) {
-        frozen = plan_graph_whole_regex(strategy->freeze.text);
+        frozen = plan_strategy_whole_regex(strategy->freeze.text, NULL);
     }
     if (strategy->lora_rank) {
-        lora_on = plan_graph_whole_regex(lora_pattern(&strategy->lora_on));
+        lora_on = plan_strategy_whole_regex(lora_pattern(&strategy->lora_on), NULL);
     }
     ModelPass pass = {.batch = strategy->micro_batch,
                       .seq = strategy->seq,

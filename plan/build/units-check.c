@@ -176,7 +176,7 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
     if (by->choice != PLAN_WRAP_MODULE || !plan_strategy_wraps(run->strategy)) {
         return true;
     }
-    g_autoptr(GRegex) regex = plan_graph_whole_regex(by->text);
+    g_autoptr(GRegex) regex = plan_strategy_whole_regex(by->text, NULL);
     if (plan_next_named(run->graph, regex, 1) < run->graph->modules->len) {
         return true;
     }

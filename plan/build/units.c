@@ -72,7 +72,7 @@ uint32_t plan_next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m
 }
 
 static void wrap_named(Wrap *w, const char *pattern) {
-    g_autoptr(GRegex) regex = plan_graph_whole_regex(pattern);
+    g_autoptr(GRegex) regex = plan_strategy_whole_regex(pattern, NULL);
     uint32_t n = w->graph->modules->len;
     for (uint32_t m = plan_next_named(w->graph, regex, 1); m < n;
          m = plan_next_named(w->graph, regex, m + 1)) {

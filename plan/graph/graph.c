@@ -86,11 +86,6 @@ uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value) {
     return id;
 }
 
-GRegex *plan_graph_whole_regex(const char *pattern) {
-    g_autofree char *whole = g_strdup_printf("^(?:%s)$", pattern);
-    return g_regex_new(whole, G_REGEX_OPTIMIZE, 0, NULL);
-}
-
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value) {
     return value != PLAN_NONE && plan_graph_at(graph->values, PlanGraphValue, value)->requires_grad;
 }

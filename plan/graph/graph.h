@@ -309,8 +309,6 @@ bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
 bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module);
 /* The block that a module is of; of none: the root. */
 uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module);
-/* A regex of whole names. */
-GRegex *plan_graph_whole_regex(const char *pattern);
 
 /* A registered buffer that is only there; none of its numbers matter to the plan. Or the same, made
  * where it is declared, between the parameters. */

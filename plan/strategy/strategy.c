@@ -167,12 +167,18 @@ static bool set_choice(PlanStrategy *strategy, unsigned row, const char *value, 
     return refuse_choice(row, names, value, error);
 }
 
+GRegex *plan_strategy_whole_regex(const char *pattern, GError **error) {
+    g_autoptr(GRegex) alone = g_regex_new(pattern, 0, 0, error); /* a)|(?:b is none */
+    g_autofree char *whole = g_strdup_printf("^(?:%s)$", pattern);
+    return alone ? g_regex_new(whole, G_REGEX_OPTIMIZE, 0, error) : NULL;
+}
+
 /* The argument of "N", "every=K" (whole numbers), "ratio=P" (a share) or "module=REGEX"; what it is
  * stands at the end of the name. */
 static bool read_argument(const char *kind, const char *value, PlanVariant *ret) {
-    uint64_t whole;
+    uint64_t whole = 0;
     if (g_str_equal(kind, "REGEX")) {
-        g_autoptr(GRegex) regex = g_regex_new(value, 0, 0, NULL);
+        g_autoptr(GRegex) regex = plan_strategy_whole_regex(value, NULL);
         ret->text = g_intern_string(value);
         return regex != NULL && *value;
     }
@@ -197,6 +203,23 @@ static bool is_variant(const char *name, const char *value, PlanVariant *ret) {
     return g_str_equal(name, "N") ? read_argument(name, value, ret) : g_str_equal(name, value);
 }
 
+/* A regular expression that is none is told with what is wrong with it. */
+static bool refuse_variant(unsigned row, char **names, const char *value, GError **error) {
+    for (unsigned i = 0; names[i]; i++) {
+        gsize n = g_str_has_suffix(names[i], "=REGEX") ? strlen(names[i]) - strlen("REGEX") : 0;
+        g_autoptr(GError) why = NULL;
+        if (n > 0 && !strncmp(value, names[i], n) && value[n]) {
+            g_autoptr(GRegex) regex = plan_strategy_whole_regex(value + n, &why);
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s=%s needs a regular expression that can be matched against a whole "
+                        "name: %s",
+                        keys[row].key, value, why->message);
+            return false;
+        }
+    }
+    return refuse_choice(row, names, value, error);
+}
+
 static bool set_variant(PlanStrategy *strategy, unsigned row, const char *value, GError **error) {
     g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);
     for (unsigned i = 0; names[i]; i++) {
@@ -206,7 +229,7 @@ static bool set_variant(PlanStrategy *strategy, unsigned row, const char *value,
             return true;
         }
     }
-    return refuse_choice(row, names, value, error);
+    return refuse_variant(row, names, value, error);
 }
 
 bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {

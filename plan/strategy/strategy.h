@@ -232,6 +232,10 @@ const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n);
 /* Which of them has this name; false: none. */
 bool plan_strategy_find_key(const char *key, unsigned *ret_row);
 
+/* The regular expression of wrap, freeze or lora_on=module=, which a whole name must match. The
+ * caller owns it. NULL, with error set, when PATTERN is none, by itself or anchored at both ends. */
+GRegex *plan_strategy_whole_regex(const char *pattern, GError **error);
+
 void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */
 /* The message has no place in it: the caller knows the file and line, or the option. A version
  * ("pytorch") sets defaults of other keys, never one that was given, whichever comes first. */

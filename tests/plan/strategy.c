@@ -400,6 +400,10 @@ static void contradictions(void) {
         {"ranks=2 lora_rank=2",
          "lora_on=.*\\.(q|v|qkv|Wqkv|q_proj|v_proj) names no linear layer of a block"},
         {"ranks=2 freeze=module=layers", "freeze=module=layers is the whole name or class of no"},
+        {"ranks=2 freeze=module=\\Qlayers.0",
+         "freeze=module=\\Qlayers.0 needs a regular expression that can be matched"},
+        {"ranks=2 freeze=module=(?x)layers#one", "freeze=module=(?x)layers#one needs a regular"},
+        {"ranks=2 wrap=module=a)|(?:b", "wrap=module=a)|(?:b needs a regular expression"},
         {"ranks=2 freeze=module=.*", "freeze=module=.* leaves nothing to train"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
