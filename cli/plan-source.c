@@ -337,7 +337,7 @@ static Plan *load(CliPlanSource *source, const char *name, Build *build, GError 
     if (g_str_equal(name, "-")) {
         return load_plan(source, STANDARD_INPUT, error);
     }
-    if (plan_is_file(name)) {
+    if (plan_is_file(name) || plan_file_is_stream(name)) { /* a stream is a plan, as "-" is */
         return load_plan(source, name, error);
     }
     if (trace_is_file(name)) {

@@ -47,10 +47,15 @@ char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
     return text;
 }
 
+bool plan_file_is_stream(const char *path) {
+    GStatBuf there;
+    return g_stat(path, &there) == 0 && (S_ISFIFO(there.st_mode) || S_ISSOCK(there.st_mode));
+}
+
 bool plan_file_begins(const char *path, const char *word) {
     gsize length = strlen(word);
     g_autofree char *start = g_malloc(length);
-    FILE *file = fopen(path, "r");
+    FILE *file = plan_file_is_stream(path) ? NULL : fopen(path, "r");
     if (!file) {
         return false;
     }

@@ -17,7 +17,9 @@
 bool plan_file_ends(const char *path, GError **error);
 /* PLAN_ERROR_FILE names the file when it cannot be read. Transfer full. */
 char *plan_file_text(const char *path, gsize *ret_length, GError **error);
-/* Whether it can be read and begins with the word. */
+/* Whether it is a pipe or a socket, which can be read only once. */
+bool plan_file_is_stream(const char *path);
+/* Whether it can be read and begins with the word. Of a stream false: looking would use it up. */
 bool plan_file_begins(const char *path, const char *word);
 /* Removes what writers of it left aside that were killed. */
 void plan_file_clear(const char *path);

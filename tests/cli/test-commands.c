@@ -3,7 +3,9 @@
  */
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/cli/shell.h"
 
@@ -33,9 +35,31 @@ static void plan_from_standard_input(void) {
     expect("predict - --cluster a100-node <in.plan", 0, "gpt-toy, FSDP2, a unit per block, 2 ranks",
            "");
     expect("explain step_ms - <in.plan", 0, "step_ms = ", "");
+    expect("plan /dev/stdin <in.plan", 0, "gpt-toy, FSDP2, unit a block, 2 ranks", "");
     expect("plan - -n 3 <in.plan", 2, "", "standard input is a plan for 2 ranks, not 3");
     write_file("no.plan", "65536\n");
     expect("units - <no.plan", 2, "", "standard input:1: expected 'foreshard-plan', not '65536'");
+}
+
+/* Blocks until the pipe is read. */
+static gpointer feed_pipe(gpointer path) {
+    g_autofree char *text = read_file("in.plan");
+    FILE *pipe = fopen(path, "w");
+    g_assert_nonnull(pipe);
+    g_assert_cmpuint(fwrite(text, 1, strlen(text), pipe), ==, strlen(text));
+    g_assert_cmpint(fclose(pipe), ==, 0);
+    return NULL;
+}
+
+/* What is piped in under a name of its own, as a shell's <(...) has one, can be read only once. */
+static void plan_from_pipe(void) {
+    expect("plan gpt-toy -n 2 -o in.plan", 0, "", "");
+    g_autofree char *path = g_build_filename(shell.folder, "pipe", NULL);
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    GThread *writer = g_thread_new("feeds", feed_pipe, path);
+    expect("plan pipe", 0, "gpt-toy, FSDP2, unit a block, 2 ranks", "");
+    g_thread_join(writer);
+    g_unlink(path);
 }
 
 /* A file of this folder needs no "./", whatever its name ends in. */
@@ -252,6 +276,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/help", help);
     g_test_add_func("/cli/commands/files here", files_here);
     g_test_add_func("/cli/commands/plan from standard input", plan_from_standard_input);
+    g_test_add_func("/cli/commands/plan from a pipe", plan_from_pipe);
     g_test_add_func("/cli/commands/views of a plan", views_of_a_plan);
     g_test_add_func("/cli/commands/calibrate takes what there is", calibrate_takes_what_there_is);
     g_test_add_func("/cli/commands/collectives", collectives);

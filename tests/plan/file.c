@@ -53,6 +53,11 @@ static void test_begins(void) {
     g_assert_cmpint(plan_file_write(path, "word 1", 6), ==, 0);
     g_assert_true(plan_file_begins(path, "word"));
     g_assert_false(plan_file_begins(path, "ord"));
+    g_assert_false(plan_file_is_stream(path));
+    g_unlink(path);
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    g_assert_true(plan_file_is_stream(path));
+    g_assert_false(plan_file_begins(path, "word")); /* and does not wait for a writer */
     g_unlink(path);
 }
 
