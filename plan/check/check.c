@@ -49,6 +49,7 @@ typedef struct {
     uint32_t role_id;
     PlanSection section;
     uint32_t index;
+    const PlanOp *op; /* of the launch at hand */
     Clock lanes[PLAN_MAX_LANES], debt[PLAN_MAX_LANES];
     uint16_t settled[PLAN_MAX_LANES]; /* lanes that know of all that a pool is in debt for, bits */
     /* Of each buffer, by themselves: those of the plan are many times as large. */
@@ -165,10 +166,40 @@ static bool may_touch(Check *c, uint32_t b, uint8_t lane) {
     return knows(&c->lanes[lane], &state_of(c, b)->used) || fail_in_debt(c, b, lane);
 }
 
+/* Whether the op that is launched writes the buffer without reading it. */
+static bool is_made(const Check *c, uint32_t b) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)c->op->kind);
+    const PlanRef *operands = plan_op_operands(c->role, c->op);
+    bool is = false;
+    for (unsigned i = 0; i < c->op->n_operands; i++) {
+        PlanSlotFlags flags = info->slots[plan_op_slot_of(info, c->op->n_operands, i)].flags;
+        is |= (flags & PLAN_SLOT_WRITE) && !(flags & PLAN_SLOT_READ) &&
+              plan_operand_buffer(c->role, operands[i]) == b;
+    }
+    return is;
+}
+
+/* Whether the op needs what was in the buffer. An op may name what it makes as read, too: one of a
+ * trace does where it reads nothing (autograd/traced.c). What is gathered is read where this
+ * rank's part of it is no operand of its own. */
+static bool needs_contents(const Check *c, uint32_t b, const PlanSlot *slot) {
+    if (slot->flags & PLAN_SLOT_PARTS) {
+        return plan_operand_buffer(c->role, *plan_op_operands(c->role, c->op)) == PLAN_NONE;
+    }
+    return (slot->flags & PLAN_SLOT_READ) && !is_made(c, b);
+}
+
 /* The first use since it was allocated. */
-static bool first_touch(Check *c, uint32_t b, BufferState *state, uint8_t lane) {
+static bool first_touch(Check *c, uint32_t b, BufferState *state, const PlanSlot *slot,
+                        uint8_t lane) {
     if (!may_touch(c, b, lane)) {
         return false;
+    }
+    if (needs_contents(c, b, slot)) {
+        return fail(c,
+                    "operand %s reads b%u (%s), which nothing has written since it was allocated; "
+                    "write it before",
+                    slot->name, b, c->role->buffers[b].name);
     }
     state->used_by = (uint16_t)(1u << lane);
     return true;
@@ -180,7 +211,7 @@ static bool may_use(Check *c, uint32_t b, BufferState *state, const PlanSlot *sl
         return fail(c, "operand %s uses b%u, which does not live", slot->name, b);
     }
     if (!state->used_by) {
-        return first_touch(c, b, state, lane);
+        return first_touch(c, b, state, slot, lane);
     }
     const Clock *known = &c->lanes[lane];
     if (known->of[state->written_by] < state->written_at) {
@@ -259,9 +290,15 @@ static bool use_part(Check *c, const PlanOperand *operand, BufferState *state, c
 static bool launch(Check *c, const PlanInstr *instr) {
     const PlanOp *op = &c->role->ops[instr->arg];
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    if (info->is_of_host != (instr->kind == PLAN_HOST_OP)) {
+        return fail(c, "%s is %s; make it a %s", info->name,
+                    info->is_of_host ? "done by the host" : "a kernel of a lane",
+                    info->is_of_host ? "host_op" : "launch");
+    }
     const PlanRef *operands = plan_op_operands(c->role, op);
     unsigned length = plan_op_list_length(info, op->n_operands);
     uint8_t lane = instr->lane;
+    c->op = op;
     uint32_t now = ++c->lanes[lane].of[lane];
     const uint32_t *place = c->place;
     BufferState *states = c->states.items; /* a launch allocates nothing */

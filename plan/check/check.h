@@ -1,13 +1,22 @@
 /* plan/check/check.h - whether a plan is sound, whoever wrote it.
  *
- * Rules: operands are as large as the shapes of their op say (op/shape.h); a buffer is allocated
- * before it is used and freed once; operands lie inside their buffers; every use that another
- * lane's work depends on is ordered by events, including the reuse of freed memory; an event is
- * recorded before it is waited for, at most once a section; at a section's end exactly the buffers
- * declared as carried live, and steady ends as it begins; collectives of one axis come in the same
- * order with the same sizes in every role. The steady section is walked twice in a row, so that
- * what one step leaves to the next is checked too; once, where it ends with every lane at rest
- * and otherwise as it began, for then the second walk would find what the first one found.
+ * The rules:
+ *   - An operand lies inside its buffer and is as large as the shape of its op says (op/shape.h).
+ *   - A buffer is allocated before it is used, written before it is read, and freed once.
+ *   - Uses of a buffer by two lanes are ordered by events unless both read; so are the uses of
+ *     memory that is freed and those of a buffer that may be given the same memory.
+ *   - An event is recorded before it is waited for, at most once in a section.
+ *   - At a section's end exactly those buffers live that are declared as carried beyond it.
+ *   - Kernels are launched on a lane, and what the host does by itself is a host_op.
+ *   - Collectives come in the same order with the same sizes in every role of a stage, and what a
+ *     stage sends its neighbour receives (stages.h).
+ *
+ * Not found: an op left away that changes numbers in place, for what is left is a sound plan of
+ * another step.
+ *
+ * The steady section is walked twice in a row, so that what one step leaves to the next is checked
+ * too. Once is enough where it ends with every lane at rest and with the buffers alive that it
+ * began with: the second walk would find what the first one found.
  */
 #pragma once
 

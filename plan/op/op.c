@@ -80,9 +80,22 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
             slot->flags |= is_among(slot->name, integers) ? PLAN_SLOT_INTEGER : 0;
             static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
             slot->flags |= is_among(slot->name, narrow) ? PLAN_SLOT_INT32 : 0;
+            bool adds_part =
+                access == (PLAN_SLOT_READ | PLAN_SLOT_WRITE) && g_str_equal(slot->name, "gathered");
+            slot->flags |= adds_part ? PLAN_SLOT_PARTS : 0;
             slot->flags |= g_str_has_suffix(slot->name, "mask") ? PLAN_SLOT_MASK : 0;
             slot->flags |= g_str_has_suffix(slot->name, "8") ? PLAN_SLOT_FLOAT8 : 0;
         }
+    }
+}
+
+static bool is_of_host(PlanOpKind kind) {
+    switch (kind) {
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -104,6 +117,7 @@ void plan_op_parse_row(PlanOpKind kind) {
         info->op_class = rows[kind].op_class;
         info->ring_steps = rows[kind].ring_steps;
         info->adds = rows[kind].adds;
+        info->is_of_host = is_of_host(kind);
         parse_operands(info, rows[kind].operands);
         info->n_dims = split_names(rows[kind].dims, info->dims, PLAN_MAX_DIMS);
         for (unsigned i = 0; i < info->n_dims; i++) {

@@ -55,11 +55,12 @@ typedef enum {
     PLAN_SLOT_WRITE = 2,
     PLAN_SLOT_OPTIONAL = 4,
     PLAN_SLOT_LIST = 8,
-    PLAN_SLOT_INTEGER = 16, /* named index, target, seed, offset, position, distance, counts, sorted
-                              * or order */
+    PLAN_SLOT_INTEGER = 16, /* 64 bits each; named as op.c lists (index, target, seed, ...) */
     PLAN_SLOT_MASK = 32,    /* named ...mask: a byte each */
-    PLAN_SLOT_INT32 = 64,   /* named ends */
+    PLAN_SLOT_INT32 = 64,   /* named ends, narrow or tally */
     PLAN_SLOT_FLOAT8 = 128, /* named ...8 */
+    PLAN_SLOT_PARTS = 256, /* named gathered, read and written: this rank's part may be written into
+                             * memory of which nothing has been written before */
 } PlanSlotFlags;
 
 typedef struct {
@@ -82,6 +83,7 @@ typedef struct {
     const char *attrs[PLAN_MAX_ATTRS];
     unsigned ring_steps; /* collectives: the STEPS of collectives.def, */
     bool adds;           /* and its ADDS */
+    bool is_of_host;     /* what the host does by itself (host_op), not a kernel (launch) */
 } PlanOpInfo;
 
 extern PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "plan/op/shape.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
@@ -99,6 +100,17 @@ static const Fault faults[] = {
     {"a size that overflows", "launch side fill n=16 value=1 y=b2",
      "launch side log_softmax rows=99999999999999 cols=99999999999999 x=b2 y=b2",
      "operand x needs 18446744073709551615 elements"},
+    {"read before it is written", "launch side copy n=16 x=b0 y=b1\n",
+     "launch side fill n=16 value=0 y=b0\n",
+     "operand x reads b1 (g), which nothing has written since it was allocated"},
+    {"a sum onto nothing", "launch side fill n=16 value=1 y=b2",
+     "launch side accumulate n=16 x=b0 sum=b2",
+     "operand sum reads b2 (t), which nothing has written since it was allocated"},
+    {"a kernel by the host", "launch side fill n=16 value=1 y=b2", "host_op fill n=16 value=1 y=b2",
+     "fill is a kernel of a lane; make it a launch"},
+    {"a host's op on a lane", "launch side fill n=16 value=1 y=b2",
+     "launch side host_zero n=16 slot=0 offset=0",
+     "host_zero is done by the host; make it a host_op"},
     {"integers where numbers should be", "b2 64 fp32", "b2 64 int64", "operand y cannot be int64"},
 };
 
@@ -256,6 +268,140 @@ static void each_role_is_checked(void) {
     g_assert_nonnull(strstr(beyond->message, "reaches beyond"));
 }
 
+/* ---- what a built plan cannot do without ---------------------------------------------------- */
+
+/* Whether the launch i makes something that a later one reads before it is made again, where nothing
+ * had been written since it was allocated. */
+static bool is_missed(const PlanRole *role, const PlanInstr *instrs, uint32_t n, uint32_t i,
+                      const bool *written) {
+    const PlanOp *op = &role->ops[instrs[i].arg];
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    for (unsigned o = 0; o < op->n_operands; o++) {
+        uint32_t b = plan_op_buffer(role, op, o);
+        PlanSlotFlags flags = info->slots[plan_op_slot_of(info, op->n_operands, o)].flags;
+        if (b == PLAN_NONE || !(flags & PLAN_SLOT_WRITE) || written[b]) {
+            continue;
+        }
+        for (uint32_t j = i + 1; j < n; j++) {
+            if (instrs[j].kind == PLAN_FREE && instrs[j].arg == b) {
+                break;
+            }
+            if (instrs[j].kind != PLAN_LAUNCH) {
+                continue;
+            }
+            const PlanOp *later = &role->ops[instrs[j].arg];
+            const PlanOpInfo *what = plan_op_info((PlanOpKind)later->kind);
+            bool reads = false, makes = false;
+            for (unsigned k = 0; k < later->n_operands; k++) {
+                if (plan_op_buffer(role, later, k) == b) {
+                    unsigned slot = plan_op_slot_of(what, later->n_operands, k);
+                    PlanSlotFlags with = what->slots[slot].flags;
+                    makes |= !(with & PLAN_SLOT_READ) || with & PLAN_SLOT_PARTS;
+                    reads |= !(with & PLAN_SLOT_WRITE);
+                }
+            }
+            if (reads || makes) {
+                return reads && !makes;
+            }
+        }
+    }
+    return false;
+}
+
+static void note_written(const PlanRole *role, const PlanInstr *instr, bool *written) {
+    if (instr->kind == PLAN_ALLOC) {
+        written[instr->arg] = false;
+    }
+    for (unsigned o = 0; instr->kind == PLAN_LAUNCH && o < role->ops[instr->arg].n_operands; o++) {
+        const PlanOp *op = &role->ops[instr->arg];
+        const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+        uint32_t b = plan_op_buffer(role, op, o);
+        unsigned slot = plan_op_slot_of(info, op->n_operands, o);
+        if (b != PLAN_NONE && info->slots[slot].flags & PLAN_SLOT_WRITE) {
+            written[b] = true;
+        }
+    }
+}
+
+static void must_be_refused(const Plan *plan, const char *what, uint32_t at) {
+    g_autoptr(GError) error = NULL;
+    if (plan_check(plan, &error)) {
+        g_test_message("%s %u: not refused", what, at);
+        g_test_fail();
+    } else if (!g_str_has_prefix(error->message, "role ") &&
+               !g_str_has_prefix(error->message, "section ")) {
+        g_test_message("%s %u: no place in '%s'", what, at, error->message);
+        g_test_fail();
+    }
+}
+
+/* Each allocation, each free, and each launch that makes what is read, one by one, of each section
+ * of the first role. */
+static void nothing_is_left_away(gconstpointer words) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+    PlanRole *role = &plan->roles[0];
+    g_autofree bool *written = g_new0(bool, role->n_buffers);
+    unsigned n_refused[PLAN_N_INSTRS] = {0};
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        PlanInstr *instrs = role->sections[s];
+        uint32_t n = role->n_instrs[s];
+        for (uint32_t i = 0; i < n && !plan_section_repeats(role, s); i++) {
+            PlanInstr gone = instrs[i];
+            bool counts = gone.kind == PLAN_ALLOC || gone.kind == PLAN_FREE ||
+                          (gone.kind == PLAN_LAUNCH && is_missed(role, instrs, n, i, written));
+            note_written(role, &gone, written);
+            if (!counts) {
+                continue;
+            }
+            memmove(&instrs[i], &instrs[i + 1], (n - i - 1) * sizeof *instrs);
+            role->n_instrs[s] = n - 1;
+            must_be_refused(plan, plan_section_name(s), i);
+            n_refused[gone.kind]++;
+            memmove(&instrs[i + 1], &instrs[i], (n - i - 1) * sizeof *instrs);
+            instrs[i] = gone;
+            role->n_instrs[s] = n;
+        }
+    }
+    g_assert_true(plan_check(plan, NULL));
+    g_assert_cmpuint(n_refused[PLAN_ALLOC], >, 100);
+    g_assert_cmpuint(n_refused[PLAN_FREE], >, 100);
+    g_assert_cmpuint(n_refused[PLAN_LAUNCH], >, 100);
+}
+
+/* Whether some op uses the buffer's last number. Some buffers nothing uses: they are only there, as
+ * PyTorch has them. */
+static bool is_used_to_end(const PlanRole *role, uint32_t b) {
+    const PlanBuffer *buffer = &role->buffers[b];
+    uint64_t size = plan_dtype_bytes((PlanDtype)buffer->dtype);
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        for (unsigned o = 0; o < role->ops[i].n_operands; o++) {
+            PlanOperand operand = plan_op_operand(role, &role->ops[i], o);
+            if (operand.buffer == b) {
+                uint64_t touched = plan_op_elements_touched(role, &role->ops[i], o);
+                uint64_t end = operand.offset_bytes + touched * size;
+                if (end == buffer->bytes) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static void no_buffer_is_smaller(gconstpointer words) {
+    g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+    PlanRole *role = &plan->roles[0];
+    for (uint32_t b = 0; b < role->n_buffers; b++) {
+        PlanBuffer *buffer = &role->buffers[b];
+        uint64_t bytes = buffer->bytes;
+        if (is_used_to_end(role, b)) {
+            buffer->bytes -= plan_dtype_bytes((PlanDtype)buffer->dtype);
+            must_be_refused(plan, buffer->name, b);
+            buffer->bytes = bytes;
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/check/a sound plan is sound", sound_is_sound);
@@ -272,5 +418,14 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/check/an earlier step's event", earlier_step);
     g_test_add_func("/plan/check/roles must match", roles_must_match);
     g_test_add_func("/plan/check/each role is checked", each_role_is_checked);
+    static const char *const words[] = {"ranks=2", "ranks=2 sharding=none",
+                                        "ranks=2 flavour=fsdp1 checkpointing=full",
+                                        "ranks=2 kernels=compiled param_dtype=bf16"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *name = g_strdup_printf("/plan/check/nothing is left away/%s", words[i]);
+        g_test_add_data_func(name, words[i], nothing_is_left_away);
+        g_autofree char *small = g_strdup_printf("/plan/check/no buffer is smaller/%s", words[i]);
+        g_test_add_data_func(small, words[i], no_buffer_is_smaller);
+    }
     return g_test_run();
 }

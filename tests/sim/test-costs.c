@@ -135,7 +135,8 @@ static SimTime time_of(const char *op, const char *buffers, const ModelCluster *
     const char *unsupported = NULL;
     g_autoptr(SimOpCosts) costs = sim_op_costs_new(plan, 0, cluster, paths, &unsupported);
     g_assert_nonnull(costs);
-    return sim_op_cost(costs, 0)->duration_ns;
+    uint32_t of_first = plan->roles[0].sections[PLAN_SECTION_FIRST][0].arg;
+    return sim_op_cost(costs, of_first)->duration_ns;
 }
 
 /* Two rows of 80,000 bytes, which no block keeps. */

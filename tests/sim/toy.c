@@ -1,5 +1,6 @@
 #include "tests/sim/toy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/network.h"
@@ -36,17 +37,23 @@ static unsigned count_lines(const char *text, const char *beside) {
     return n;
 }
 
-/* construct allocates what lives from then on. */
+/* construct allocates what lives from then on, and writes it on its own lane. */
 static void append_construct(GString *text, const char *buffers) {
-    g_autoptr(GString) allocs = g_string_new("alloc b0\nalloc b1\nalloc b2\nalloc b3\n");
+    g_autoptr(GString) instructions = g_string_new(NULL);
     g_auto(GStrv) rows = g_strsplit(buffers, "\n", -1);
     for (unsigned i = 0; rows[i]; i++) {
+        g_auto(GStrv) words = g_strsplit(rows[i], " ", -1); /* b0 400 fp32 temporary/op LANE ... */
         if (strstr(rows[i], " cfst ")) {
-            g_string_append_printf(allocs, "alloc b%u\n", 4 + i);
+            PlanDtype dtype;
+            g_assert_true(plan_dtype_parse(words[2], &dtype));
+            uint64_t elements = plan_dtype_count(dtype, strtoull(words[1], NULL, 10));
+            g_string_append_printf(instructions,
+                                   "alloc %s\nlaunch %s fill_empty n=%" G_GUINT64_FORMAT " y=%s\n",
+                                   words[0], words[4], elements, words[0]);
         }
     }
     g_string_append_printf(text, "section construct %u\n@setup u0 m0\n%s",
-                           count_lines(allocs->str, ""), allocs->str);
+                           count_lines(instructions->str, ""), instructions->str);
 }
 
 Plan *toy_plan(const char *body, const char *buffers) {
@@ -55,13 +62,13 @@ Plan *toy_plan(const char *body, const char *buffers) {
                      "mesh replicate=1 shard=8 part=1\nlanes compute gather reduce\n"
                      "modules 1\nm0 - Toy -\nunits 2\nu0 0 0 root\nu1 800 100 one\nparameters 0\n"
                      "roles 1\nrole 0 ranks 0-7\nowns 0\nloss\n");
-    g_string_append_printf(text, "buffers %u\n", 4 + count_lines(buffers, ""));
-    g_string_append(text, "b0 400 fp32 temporary/op compute - cfst kernel\n"
-                          "b1 800 fp32 communication/gather gather u1 cfst gathered\n"
-                          "b2 800 fp32 communication/reduce reduce u1 cfst packed\n"
-                          "b3 400 fp32 temporary/op reduce u1 cfst other\n");
-    g_string_append(text, buffers);
-    append_construct(text, buffers);
+    g_autofree char *all = g_strconcat("b0 400 fp32 temporary/op compute - cfst kernel\n"
+                                       "b1 800 fp32 communication/gather gather u1 cfst gathered\n"
+                                       "b2 800 fp32 communication/reduce reduce u1 cfst packed\n"
+                                       "b3 400 fp32 temporary/op reduce u1 cfst other\n",
+                                       buffers, NULL);
+    g_string_append_printf(text, "buffers %u\n%s", count_lines(all, ""), all);
+    append_construct(text, all);
     const char *sections[] = {"first", "second", "steady"};
     for (unsigned i = 0; i < G_N_ELEMENTS(sections); i++) {
         g_string_append_printf(text, "section %s %u\n@forward u0 m0\n%s", sections[i],
