@@ -232,8 +232,8 @@ const PlanStrategyKey *plan_strategy_keys(unsigned *ret_n);
 /* Which of them has this name; false: none. */
 bool plan_strategy_find_key(const char *key, unsigned *ret_row);
 
-/* The regular expression of wrap, freeze or lora_on=module=, which a whole name must match. The
- * caller owns it. NULL, with error set, when PATTERN is none, by itself or anchored at both ends. */
+/* The regular expression of wrap, freeze or lora_on=module=, which a whole name must match. NULL,
+ * with error set, when PATTERN is none, by itself or anchored at both ends. Transfer full. */
 GRegex *plan_strategy_whole_regex(const char *pattern, GError **error);
 
 void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */

@@ -270,8 +270,8 @@ static void each_role_is_checked(void) {
 
 /* ---- what a built plan cannot do without ---------------------------------------------------- */
 
-/* Whether the launch i makes something that a later one reads before it is made again, where nothing
- * had been written since it was allocated. */
+/* Whether the launch i makes something that a later one reads before it is made again, in memory of
+ * which nothing had been written since it was allocated. */
 static bool is_missed(const PlanRole *role, const PlanInstr *instrs, uint32_t n, uint32_t i,
                       const bool *written) {
     const PlanOp *op = &role->ops[instrs[i].arg];
