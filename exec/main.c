@@ -57,8 +57,8 @@ static int say(const Run *run, const GError *error) {
     return status_of(error);
 }
 
-/* Of input that is found wrong only as it is used (a token, what a GPU lacks) ranks may find the
- * same at about the same time: rank 0, which then ends all, has two seconds to say so first. */
+/* Input that is found wrong only in use (a token, what a GPU lacks) may be found by several ranks
+ * at about the same time. The others give rank 0, which then ends all, two seconds to report it. */
 static int complain(const Run *run, const GError *error) {
     bool may_be_shared = status_of(error) == 2 && !exec_results_speaks(&run->comm);
     for (unsigned tenths = 0; tenths < 20 && may_be_shared; tenths++) {
@@ -68,10 +68,10 @@ static int complain(const Run *run, const GError *error) {
     return say(run, error);
 }
 
-/* What is wrong with the input, or with where output is to go, every rank finds before it plays.
- * Rank 0 says it for all, and then tells them that it has: they wait to be ended. A rank that alone
- * has found something hears that rank 0 has not, and says it itself. The status to end with. wrong
- * NULL: this one has found nothing. */
+/* What is wrong with the input, or with where output goes, every rank finds before it plays. Rank 0
+ * reports it for all, and tells them so: they then wait to be ended. A rank that alone has found
+ * something learns that rank 0 has not, and reports it itself. wrong NULL: this rank has found
+ * nothing. Returns the status to end with; 0: go on. */
 static int complain_of_input(const Run *run, const GError *wrong) {
     const ExecComm *comm = &run->comm;
     bool speaks = exec_results_speaks(comm);
@@ -254,8 +254,8 @@ static bool leave_results(const Run *run, ExecPlay *play, GError **error) {
     return true;
 }
 
-/* Where a lane has failed, what the host says only follows from it: also that there was no room,
- * which is what a device that broke answers (memory/source.h). */
+/* If a lane has failed, that is the cause of whatever the host complains of, even of missing
+ * memory, since a broken device answers so (memory/source.h). */
 static int complain_of_play(const Run *run, ExecPlay *play, const GError *error,
                             bool *ret_lane_failed) {
     g_autoptr(GError) cause = NULL;

@@ -67,7 +67,8 @@ static char *block_of(const Fork *fork, PlanAxis axis, uint32_t rank) {
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Until it is another number. */
+/* Waits until *number is no longer `is`. Fails once a rank has ended badly or this one has given
+ * up. */
 static bool wait_while(const Fork *fork, atomic_uint *number, unsigned is, GError **error) {
     ExecPatience patience = {0};
     for (; atomic_load(number) == is; exec_patience_pause(&patience)) {
@@ -91,8 +92,9 @@ static void raise_to(_Atomic int64_t *most, int64_t ns) {
     }
 }
 
-/* All ranks of the group have come, and what they wrote before is seen by all. The time of the next
- * generation is cleared while nobody can be there yet, nor still reads that of the one before. */
+/* Waits until all ranks of the group have come; what they wrote before is then visible to all. The
+ * last to come clears the time of the next generation: nobody can be there yet, and all have read
+ * that of the generation before, which had the same place. */
 static bool meet_on(const Fork *fork, PlanAxis axis, int64_t *ns, GError **error) {
     const Group *group = &fork->groups[axis];
     Gate *gate = group->gate;
@@ -125,7 +127,7 @@ static bool barrier(gpointer self, GError **error) {
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
-/* Blocks of n numbers in dtype, each member's at so many bytes of its own, summed up. */
+/* to = the sum over members of n numbers of dtype that begin at_bytes into each one's block. */
 static void sum_blocks(const Fork *fork, PlanAxis axis, gsize at_bytes, gsize n, PlanDtype dtype,
                        bool average, gpointer to) {
     const Group *group = &fork->groups[axis];
@@ -207,7 +209,7 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
     return true;
 }
 
-/* From one member of the group to the others. */
+/* Copies bytes from one member of the group to the others. */
 static bool spread(Fork *fork, PlanAxis axis, uint32_t from, gpointer bytes, gsize n_bytes,
                    GError **error) {
     const Group *group = &fork->groups[axis];
@@ -235,12 +237,12 @@ static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t el
     return spread(self, axis, 0, buffer, elements * plan_dtype_bytes(dtype), error);
 }
 
-/* The number of what a rank has for the one behind, or for the one before. */
+/* The number of the box in which a rank puts what is for the one behind, or for the one before. */
 static gsize box_of(uint32_t rank, bool for_behind, bool swaps) {
     return (gsize)rank * BOXES + (for_behind ? 2 : 0) + swaps;
 }
 
-/* Of a box, all that was put there has been taken. */
+/* Waits until all that was put into the box has been taken. */
 static bool wait_until_taken(const Fork *fork, gsize box, GError **error) {
     Box *b = &fork->boxes[box];
     unsigned before = atomic_load(&b->filled) - 1; /* one at most is left to be taken */
@@ -304,7 +306,7 @@ static bool mean(gpointer self, double *values, unsigned n, GError **error) {
     return barrier(self, error);
 }
 
-/* All see what one hands on; rank 0 keeps it. */
+/* The text is spread to all ranks, and only rank 0 keeps it. */
 static bool collect(gpointer self, uint32_t from, const char *text, char **ret_text,
                     GError **error) {
     Fork *fork = self;
@@ -382,7 +384,7 @@ static void end_others(const pid_t *pids, unsigned n, int signal) {
     }
 }
 
-/* Says what became of a rank; the status that this program shall end with. */
+/* Reports a rank that was killed. Returns the status with which this program should end. */
 static int judge(const Shared *shared, const char *plan_path, unsigned rank, int status) {
     if (WIFSIGNALED(status)) {
         exec_warden_speak(&shared->doing[rank], plan_path, rank, WTERMSIG(status));

@@ -68,7 +68,8 @@ static bool meet(const ExecTask *t, int64_t *ns, GError **error) {
                : comm->meet(comm->self, (PlanAxis)t->op->axis, ns, error);
 }
 
-/* A collective is done when its data are there, and not before the network would be. */
+/* A collective ends when its data have arrived, but not before the modeled network would be
+ * done. */
 static bool run_paced(const Work *work, GError **error) {
     const ExecPlay *play = &work->host->play;
     const ExecComm *comm = play->context.comm;
@@ -87,8 +88,8 @@ static bool run_paced(const Work *work, GError **error) {
     return true;
 }
 
-/* The host, or another lane, may be waiting for ranks that wait for what failed here. First the
- * cause is noted, for they will fail, too. */
+/* The host or another lane may be waiting for ranks that wait for what failed here, and will now
+ * fail as well. So the cause is noted first. */
 static void fail(const Work *work, const GError *error) {
     const ExecComm *comm = work->host->play.context.comm;
     exec_lanes_fail(work->host->lanes, error);
@@ -122,7 +123,7 @@ static bool run_work(gpointer data, GError **error) {
     return ok;
 }
 
-/* Whose order an op must keep. */
+/* The turns that an op of several ranks must keep. */
 static ExecTurns *turns_of(ExecHost *host, const PlanOp *op) {
     const ExecContext *c = &host->play.context;
     if (!plan_op_is_of_stages((PlanOpKind)op->kind)) {

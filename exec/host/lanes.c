@@ -96,7 +96,7 @@ static void wait_until_over(ExecLanes *lanes, Wait wait) {
     pthread_cond_destroy(&wait.over);
 }
 
-/* To be called whenever something has changed that a wait may be for. */
+/* To be called after every change that may end a wait. */
 static void wake(ExecLanes *lanes) {
     for (Wait *wait = lanes->waits; wait; wait = wait->next) {
         if (is_over(lanes, wait)) {

@@ -73,7 +73,8 @@ static double quickest_ns(const ModelCluster *cluster, const SimProduct *product
     return least;
 }
 
-/* Half of the slowdown has come in when a product takes as long as the constant says. */
+/* Products that take long run slower as the clock falls: half of the slowdown is reached at
+ * hot_after_us. */
 static double when_hot(const ModelCluster *cluster, const SimProduct *product, double ns) {
     if (product->efficiency > 0) {
         return ns;

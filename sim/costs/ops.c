@@ -85,7 +85,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     return g_steal_pointer(&costs);
 }
 
-/* Of passes that are not written. */
+/* What the ops of passes take that are not written in the plan. */
 static double folded_ns(const SimOpCosts *costs, const PlanRole *role) {
     double sum_ns = 0;
     PlanFold fold;

@@ -2,7 +2,7 @@
 
 #include "plan/op/op.h"
 
-/* What kernels keep at least, however many collectives run. */
+/* The share of the GPU that kernels keep at least, however many collectives run. */
 static const double LEAST_LEFT = 0.1;
 
 /* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a

@@ -7,7 +7,7 @@ struct _SimAccount {
     SimStepBook *books; /* construction, then each step */
     SimTime shares_ns[SIM_N_SHARES];
     SimTime settled_ns;   /* shares are complete up to here */
-    uint32_t n_computing; /* ops of the compute lane, and products beside it, since: */
+    uint32_t n_computing; /* running ops of the compute lane, and products beside it */
     SimTime compute_since_ns, compute_busy_ns;
     SimTime booked_busy_ns;          /* of compute_busy_ns, by kernels that have ended */
     uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis */
@@ -43,7 +43,7 @@ static SimStepBook *book_of(const SimAccount *account, int32_t step) {
     return &account->books[step + 1];
 }
 
-/* Where idle time of the compute lane goes while things are as they are. */
+/* The share that idle time of the compute lane belongs to at this moment. */
 static SimShare idle_share(const SimAccount *account) {
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         if (account->n_running[axis]) {
@@ -56,7 +56,8 @@ static SimShare idle_share(const SimAccount *account) {
     return account->n_beside ? SIM_SHARE_BESIDE : SIM_SHARE_HOST;
 }
 
-/* Books idle time up to now. Busy time is booked by its op, which knows what bounds it. */
+/* Books idle time up to now. Busy time is booked when an op ends, as the op knows what bounds
+ * it. */
 static void settle(SimAccount *account, SimTime now) {
     if (!account->n_computing) {
         account->shares_ns[idle_share(account)] += now - account->settled_ns;
@@ -68,7 +69,7 @@ static SimTime compute_busy(const SimAccount *account, SimTime now) {
     return account->compute_busy_ns + (account->n_computing ? now - account->compute_since_ns : 0);
 }
 
-/* Products of two lanes by turns are one stretch of work. */
+/* Products that two lanes run by turns count as one stretch of work. */
 static bool computes(const SimAccount *account, uint32_t lane, const SimAccountOp *op) {
     return lane == account->compute_lane || op->cost->flops_ns > 0;
 }
@@ -93,8 +94,8 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at) 
     account->n_running[op->axis]++;
 }
 
-/* Of what the GPU worked since the last kernel ended, this one is given as much as it takes alone;
- * of two beside each other the second then has what the first left. */
+/* Books the busy time since the last kernel ended: what this kernel takes alone, and the rest as
+ * slowed. Of two kernels beside each other the second gets what the first left. */
 static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime end) {
     const SimComputeCost *cost = op->cost;
     SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
@@ -174,7 +175,7 @@ static void add_collective(SimCollectiveSum *sum, const SimCollectiveSum *all,
     sum->exposed_ns += (all->exposed_ns - before->exposed_ns) * times;
 }
 
-/* What a book, of another step or the same, has been told since the mark, so many times. */
+/* Adds to a book, so many times, what `all` was told since the mark. */
 static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccountMark *before,
                       uint32_t times, uint32_t n_lanes) {
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {

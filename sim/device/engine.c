@@ -82,8 +82,8 @@ bool sim_engine_passed(const SimEngine *engine, uint32_t recording) {
     return recording < engine->base || engine->passed[recording - engine->base];
 }
 
-/* Forgets the oldest recordings once all of them have passed, so that a long play stays small; what
- * is moved is at most what was forgotten. */
+/* Drops the oldest recordings once all of them have passed, so that a long play stays small. Moves
+ * at most as many as it drops. */
 static void make_room(SimEngine *engine) {
     uint32_t kept = engine->n_recordings - engine->base, old = 0;
     while (old < kept && engine->passed[old]) {
@@ -109,7 +109,8 @@ static void pass(SimEngine *engine, uint32_t recording) {
     }
 }
 
-/* Whether the lane's first op can start; if not, its state says what it waits for. */
+/* Takes the axis for the lane's first op, if it needs one. False: the lane now waits for its
+ * turn. */
 static bool take_axis(SimEngine *engine, SimLane *lane, const SimCommand *op) {
     if (op->axis == SIM_NO_AXIS) {
         return true;
@@ -164,8 +165,8 @@ static void wake_or_start(SimEngine *engine, uint32_t index) {
     }
 }
 
-/* Runs what can run of a lane that nothing holds at the present moment. A lane that this wakes
- * cannot wake this one again, so the recursion is no deeper than there are lanes. */
+/* Runs the commands of a lane until one has to wait. A lane that this wakes cannot wake this one
+ * again, so the recursion is no deeper than there are lanes. */
 static void advance_lane(SimEngine *engine, uint32_t index) {
     SimLane *lane = &engine->lanes[index];
     while (lane->state == SIM_LANE_IDLE && lane->n) {
@@ -257,7 +258,7 @@ static void change_op(SimEngine *engine, uint32_t lane) {
                                 engine->now);
 }
 
-/* The next thing of a lane has its moment, or there is none and the engine stands still. */
+/* Does the next thing that is due. False: there is none. */
 static bool do_next(SimEngine *engine) {
     uint32_t slot;
     SimTime at;
@@ -286,7 +287,7 @@ bool sim_engine_step(SimEngine *engine) {
     return do_next(engine);
 }
 
-/* Does what is due; asks before each moment, the last one too. */
+/* Does what is due up to `until`, and asks the watcher before each moment, the last one too. */
 static void advance_held(SimEngine *engine, SimTime until) {
     for (;;) {
         SimTime next = sim_queue_next(engine->queue);
@@ -327,7 +328,7 @@ static SimCommand *place_for(SimEngine *engine, uint32_t lane, SimCommandKind ki
     return sim_lane_push(&engine->lanes[lane], kind);
 }
 
-/* A command has been put in its place. */
+/* To be called when a command has been put in its place. */
 static void given(SimEngine *engine, uint32_t lane) {
     if (engine->lanes[lane].state == SIM_LANE_IDLE) {
         advance_lane(engine, lane);

@@ -8,13 +8,13 @@
 #include "sim/queue.h"
 
 typedef enum {
-    GATHERS, /* nobody is there, or some are */
-    MET,     /* all are there; it starts at last_ns */
+    GATHERS, /* not all ranks have come */
+    MET,     /* all have; it starts at last_ns */
     RUNS
 } State;
 
-/* What a rank can wait at: a communicator of each axis, or of two stages one of three ways, with
- * the one behind (even) or before. */
+/* The slots of a rank, one for each communicator it belongs to: one an axis, and for each way in
+ * which stages transfer one with the stage behind (even) and one with the stage before. */
 enum {
     TO_BEHIND,
     TO_BEFORE,
@@ -29,9 +29,8 @@ typedef struct {
     uint32_t *lanes; /* of each that is there */
     SimTime *came;   /* likewise, when */
     GArray *links;   /* uint32_t: of its ring */
-    double most;     /* share of the links when it has them to itself: 1, or less if one is slow */
-    bool exclusive;  /* it always has: no other communicator's ring goes over them, or it is not
-                      * to matter */
+    double most;     /* share of its links when nobody else uses them: 1, or less if one is slow */
+    bool exclusive;  /* nobody else ever uses its links, or sharing is turned off */
 
     State state;
     uint32_t n_came, last_rank;
@@ -67,8 +66,8 @@ static void add_hop(Communicator *communicator, const SimFabric *fabric, uint32_
     g_array_append_vals(communicator->links, path, n);
 }
 
-/* Within a node as the fabric has it. Over several: each NIC to that of the same place in the
- * group's next node, for there is a ring for each; as many as the node with fewest ranks has. */
+/* Within a node the fabric's ring. Over several nodes a ring for each NIC, to the NIC of the same
+ * place in the group's next node; as many rings as the node with fewest ranks has NICs. */
 static void lay_ring(Communicator *communicator, const SimFabric *fabric) {
     const uint32_t *ranks = communicator->ranks;
     uint32_t n = communicator->n_ranks, a_node = fabric->shape.ranks_a_node;
@@ -94,7 +93,7 @@ static void lay_ring(Communicator *communicator, const SimFabric *fabric) {
     }
 }
 
-/* A link that stands twice in the ring carries it twice. */
+/* A ring that uses a link twice gets half of it. */
 static double most_of(const Communicator *communicator, const SimFabric *fabric,
                       uint32_t *scratch) {
     double most = INFINITY;
@@ -121,7 +120,7 @@ static Communicator communicator_new(uint32_t slot, uint32_t other_slot, uint32_
     };
 }
 
-/* All of its ranks laid its ring; those come that are played. */
+/* The ring was laid over all ranks; from now on only those that are played count. */
 static void keep_played(Communicator *communicator, const bool *played) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < communicator->n_ranks; i++) {
@@ -185,7 +184,7 @@ static void add_way(SimMeetings *meetings, unsigned way, uint32_t rank, uint32_t
     keep_played(communicator, meetings->setup.played);
 }
 
-/* Where ranks have several stages, the last place is before the first. */
+/* Whether the last place also transfers to the first, as with several stages a rank. */
 static bool sends_around(const Plan *plan) {
     return plan->axes[PLAN_AXIS_PIPELINE] > 2 && plan_stages_of_rank(plan) > 1;
 }
@@ -302,7 +301,7 @@ static uint32_t place_of(const Communicator *communicator, uint32_t rank) {
     return low;
 }
 
-/* What is sent is received at the other end. */
+/* A receive meets the other end's send, so both have one kind. */
 static PlanOpKind kind_of(const SimArrival *arrival) {
     PlanOpKind kind = (PlanOpKind)arrival->op->kind;
     return kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND : kind;
@@ -347,7 +346,8 @@ static void note_time(Communicator *communicator, uint32_t rank, SimTime at) {
     }
 }
 
-/* Where one rank alone of several is played, it is held up by nobody. */
+/* Books who waited and who came last. A rank that is played alone for its group waits for
+ * nobody. */
 static void count(SimMeetings *meetings, const Communicator *communicator) {
     if (communicator->step < meetings->setup.first_counted) {
         return;
@@ -379,8 +379,8 @@ static void tell(SimMeetings *meetings, const Communicator *communicator,
     }
 }
 
-/* All are there. What it takes at most speed bounds its end from below; and where nobody can slow
- * it, that is its end, of which the ranks can be told at once. */
+/* All have come. Its duration at full speed gives the earliest end. If nobody can slow it, that is
+ * its end, and the ranks are told at once. */
 static void meet(SimMeetings *meetings, uint32_t number) {
     Communicator *communicator = &meetings->communicators[number];
     double speed = sim_collective_speed(&communicator->cost, communicator->most);
@@ -446,7 +446,8 @@ SimTime sim_meetings_bound(const SimMeetings *meetings, uint32_t rank) {
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* Ranks have gone on as far as the bound they were given, so rounding must not take it back. */
+/* Sets the speed for a share of the links. Ranks may have run up to the earliest end that they were
+ * told, so rounding must not bring it forward. */
 static void set_share(SimMeetings *meetings, uint32_t number, double share, SimTime now) {
     Communicator *communicator = &meetings->communicators[number];
     double most = sim_collective_speed(&communicator->cost, communicator->most);
@@ -460,7 +461,7 @@ static void set_share(SimMeetings *meetings, uint32_t number, double share, SimT
     sim_queue_set(meetings->events, number, MAX(communicator->earliest_end_ns, end));
 }
 
-/* Those whose share of the links has changed go at another speed from now on. */
+/* Works out the shares of all, and changes the speed of those whose share has changed. */
 static void share_links(SimMeetings *meetings, SimTime now) {
     const uint32_t *changed;
     uint32_t n = sim_fair_solve(meetings->fair, &changed);
