@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* Each holds a plan and its play at a time: some 100 MB, 300 at most of tests/validation's. */
-#define MOST_BY_ITSELF 16
+#include "cli/cores.h"
 
 typedef struct {
     const CliCsv *csv;
@@ -57,8 +56,7 @@ CliRowsAhead *cli_rows_ahead_new(unsigned threads) {
     g_mutex_init(&ahead->mutex);
     g_cond_init(&ahead->done);
     ahead->jobs = g_ptr_array_new_with_free_func(free_job);
-    int n = (int)(threads > 0 ? threads : MIN(g_get_num_processors(), MOST_BY_ITSELF));
-    ahead->pool = g_thread_pool_new(work, ahead, n, FALSE, NULL);
+    ahead->pool = g_thread_pool_new(work, ahead, (int)cli_cores(threads, false), FALSE, NULL);
     return ahead;
 }
 

@@ -12,7 +12,7 @@
 
 typedef struct _CliRowsAhead CliRowsAhead;
 
-CliRowsAhead *cli_rows_ahead_new(unsigned threads); /* 0: one a core, 16 at most */
+CliRowsAhead *cli_rows_ahead_new(unsigned threads); /* 0: as cli/cores.h has it */
 /* Lets go of what nobody has begun. NULL is fine. */
 void cli_rows_ahead_free(CliRowsAhead *ahead);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRowsAhead, cli_rows_ahead_free)
