@@ -395,6 +395,22 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
 
 /* ---- beside it ---- */
 
+/* So many GPUs would do if each stayed as fast, in whole nodes; the end of a sentence. */
+static void append_ranks_in_time(GString *text, const CliPlace *place, const CliChooseView *view) {
+    const ModelCluster *cluster = place->cluster;
+    uint64_t of_node = cluster->topology_gpus_per_node;
+    double times = place->least_days / view->most_days;
+    uint64_t nodes = (uint64_t)ceil((double)place->least_days_ranks * times / (double)of_node);
+    if (cluster->inter_node_nic_gb_per_s > 0) {
+        g_string_append_printf(text,
+                               "; %" G_GUINT64_FORMAT
+                               " would do if each stayed as fast (--cluster %.*s:%" G_GUINT64_FORMAT
+                               ")",
+                               (guint64)(nodes * of_node), (int)strcspn(cluster->name, ":"),
+                               cluster->name, (guint64)nodes);
+    }
+}
+
 /* A machine that was asked about and has no row says why. */
 static void append_empty_places(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     for (guint i = 0; i < chosen->places->len; i++) {
@@ -407,8 +423,10 @@ static void append_empty_places(GString *text, const CliChosen *chosen, const Cl
             g_autofree char *days = amount(place->least_days);
             g_string_append_printf(text,
                                    "nothing finishes in %g days; the fastest takes %s days, on "
-                                   "%" G_GUINT64_FORMAT " GPUs\n",
+                                   "%" G_GUINT64_FORMAT " GPUs",
                                    view->most_days, days, place->least_days_ranks);
+            append_ranks_in_time(text, place, view);
+            g_string_append_c(text, '\n');
         } else if (place->has_nearest) {
             g_string_append_printf(text, "nothing fits; the nearest needs %.2f GiB of %.2f GiB\n",
                                    (double)place->nearest_bytes / GIB,
