@@ -5,8 +5,8 @@
 
 #include "plan/plan.h"
 
-/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6, 2.11, 2.12 and 2.13, and
- * 2.2, 2.6 and 2.11 found equal to the kind that stands here (tests/oracle/versions.md). RMSNorm's
+/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6 and 2.11 to 2.14, and 2.2,
+ * 2.6, 2.11 and 2.14 found equal to the kind that stands here (tests/oracle/versions.md). RMSNorm's
  * kernel came with 2.9 (pytorch #153666), fully_shard's resharding of the root with 2.8 (pytorch
  * #154704, #155319). In 2.12 alone what was reduced last is a loop's variable of
  * FSDPParamGroup.post_backward() (_fsdp_param_group.py) that lives until it returns. */
@@ -26,7 +26,7 @@ static const struct {
 
 enum {
     NEWEST_MAJOR = 2,
-    NEWEST_MINOR = 13
+    NEWEST_MINOR = 14
 };
 
 static bool is_before(unsigned major, unsigned minor, unsigned than_major, unsigned than_minor) {

@@ -129,6 +129,7 @@ static void versions_between(void) {
         unsigned rms_norm, reshard_root, hold_reduced;
     } cases[] = {
         {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.14.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
         {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
         {"2.12.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_YES},
         {"2.11.0", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
@@ -150,14 +151,14 @@ static void versions_between(void) {
         g_assert_cmpuint(s.reshard_root, ==, cases[i].reshard_root);
         g_assert_cmpuint(s.hold_reduced, ==, cases[i].hold_reduced);
     }
-    static const char *const refused[] = {"1.12", "2.14",   "3.0",  "2", "2.",
+    static const char *const refused[] = {"1.12", "2.15",   "3.0",  "2", "2.",
                                           "2.6x", "2.1234", "-2.6", ""};
     for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
         PlanStrategy s;
         plan_strategy_init(&s);
         g_autoptr(GError) error = NULL;
         g_assert_false(plan_strategy_set(&s, "pytorch", refused[i], &error));
-        g_assert_nonnull(strstr(error->message, "current or a version from 1.13 to 2.13, not '"));
+        g_assert_nonnull(strstr(error->message, "current or a version from 1.13 to 2.14, not '"));
     }
 }
 
