@@ -58,12 +58,14 @@ static bool any_straggler_is_as_slow(Draw *draw) {
         return false;
     }
     SimTime of_first = 0;
-    for (uint32_t rank = 0; rank < draw->plan->world; rank++) {
+    uint32_t last = draw->plan->world - 1, some[] = {0, last / 2, last};
+    for (unsigned i = 0; i < G_N_ELEMENTS(some); i++) {
+        uint32_t rank = some[i];
         const SimTrouble slow = {SIM_TROUBLE_SLOW, rank, rank, 1.25};
         const SimOptions options = {
             .steps = STEPS, .every_rank = true, .troubles = &slow, .n_troubles = 1};
         g_autoptr(SimPrediction) played = plays_predict(draw->plan, draw->cluster, &options, NULL);
-        of_first = rank ? of_first : played->median_step_ns;
+        of_first = i ? of_first : played->median_step_ns;
         g_assert_cmpint(played->median_step_ns, ==, of_first);
     }
     return true;
