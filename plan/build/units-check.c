@@ -245,10 +245,29 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* What is recomputed is one block at a time. */
+static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
+    for (uint32_t m = 0; m < run->graph->modules->len; m++) {
+        uint32_t up = run->is_checkpointed[m] ? plan_module_at(run->graph, m)->parent : PLAN_NONE;
+        while (up != PLAN_NONE && !run->is_checkpointed[up]) {
+            up = plan_module_at(run->graph, up)->parent;
+        }
+        if (up != PLAN_NONE) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "block %s lies inside block %s, and checkpoints inside of checkpoints are "
+                        "not planned; name the class of the outer blocks alone when the network is "
+                        "traced (--blocks), or set checkpointing=none",
+                        plan_module_at(run->graph, m)->name, plan_module_at(run->graph, up)->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool plan_check_units(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
         !adapters_are_gathered_in_time(run, error) || !float8_shards_are_even(run, error) ||
-        !parameters_are_there(run, error)) {
+        !parameters_are_there(run, error) || !checkpoints_do_not_nest(run, error)) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&
