@@ -230,7 +230,7 @@ bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
 
 /* Of the first blocks, and of experts that all tokens go to: as many as there are, side by side. */
 static bool append_deepseek_layers(const ModelConfig *c, gint64 dense) {
-    gint64 ffn, shared;
+    gint64 ffn, shared, width = 0;
     if (!model_config_is(c, "moe_layer_freq", 1)) {
         return model_config_refuse(c, "moe_layer_freq other than 1 is not known");
     }
@@ -239,8 +239,11 @@ static bool append_deepseek_layers(const ModelConfig *c, gint64 dense) {
         !model_config_count(c, "moe_intermediate_size", 1, &ffn)) {
         return false;
     }
+    if (__builtin_mul_overflow(shared, ffn, &width)) {
+        return model_config_refuse(c, "n_shared_experts times moe_intermediate_size is too large");
+    }
     if (shared > 0) {
-        model_config_append_whole(c, "shared_ffn", shared * ffn, "n_shared_experts");
+        model_config_append_whole(c, "shared_ffn", width, "n_shared_experts");
     }
     if (dense > 0) {
         model_config_append_whole(c, "dense_layers", dense, "first_k_dense_replace");

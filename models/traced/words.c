@@ -45,9 +45,12 @@ bool traced_count(const TracedReader *r, const char *word, PlanTracedCount *ret_
             (n[1] == '+' || n[1] == '-') && traced_part(n + 2, strlen(n + 2), &ret_count->fixed);
         ret_count->fixed *= n[1] == '-' ? -1 : 1;
     }
-    bool is_negative = is_sound && ret_count->fixed < 0 &&
-                       ret_count->fixed + ret_count->each * (int64_t)r->program->first_samples < 0;
-    return (is_sound && !is_negative) ||
+    int64_t least = 0; /* of as few samples as there may be */
+    is_sound =
+        is_sound &&
+        !__builtin_mul_overflow(ret_count->each, (int64_t)r->program->first_samples, &least) &&
+        !__builtin_add_overflow(least, ret_count->fixed, &least);
+    return (is_sound && least >= 0) ||
            traced_refuse(r, "'%s' is no count, such as 768, 768n or 768n+12", word);
 }
 

@@ -498,6 +498,13 @@ static void bad_configs(void) {
          "\"num_attention_heads\": 4, \"vocab_size\": 100, \"intermediate_size\": 256,"
          "\"max_position_embeddings\": 2048, \"rotary_pct\": 1.0}",
          "field 'rotary_pct': rotary_share must be a number above 0 and below 1"},
+        {"{\"model_type\": \"deepseek_v2\", \"n_shared_experts\": 4611686018427387904,"
+         "\"moe_intermediate_size\": 64, \"num_hidden_layers\": 2, \"hidden_size\": 64,"
+         "\"num_attention_heads\": 4, \"vocab_size\": 96, \"intermediate_size\": 64,"
+         "\"max_position_embeddings\": 32, \"n_routed_experts\": 4, \"num_experts_per_tok\": 2,"
+         "\"kv_lora_rank\": 16, \"qk_nope_head_dim\": 16, \"qk_rope_head_dim\": 8,"
+         "\"v_head_dim\": 16, \"topk_method\": \"greedy\"}",
+         "n_shared_experts times moe_intermediate_size is too large"},
         {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},

@@ -208,6 +208,17 @@ static void damaged(void) {
     }
 }
 
+/* 2^54 numbers of each of 1000 samples. */
+static void counts_beyond_64_bits(void) {
+    g_autofree char *of_many = replaced(TRACED_TINY, "trace 1 -", "trace 1000 -");
+    g_autofree char *text = replaced(of_many, "input 8n fp32", "input 18014398509481984n fp32");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelNetwork) network =
+        model_network_read(text, strlen(text), "tiny.network", &error);
+    g_assert_null(network);
+    g_assert_nonnull(strstr(error->message, "'18014398509481984n' is no count"));
+}
+
 static void unknown(void) {
     static const struct {
         const char *words, *message;
@@ -230,6 +241,10 @@ static void unknown(void) {
         g_test_message("%s: %s", words, error->message);
         g_assert_nonnull(strstr(error->message, cases[i].message));
     }
+    g_autofree char *nested =
+        replaced(TRACED_TINY, "module 0 two Layer block", "module 1 two Layer block");
+    g_autoptr(GError) inside = test_plan_error(nested, "ranks=2 checkpointing=full");
+    g_assert_true(g_str_has_prefix(inside->message, "block one.two lies inside block one, and"));
     g_autofree char *from_two = replaced(TRACED_TINY, "trace 1 -", "trace 2 4");
     g_autoptr(GError) error = test_plan_error(from_two, "ranks=2");
     g_assert_nonnull(strstr(error->message, "was not traced with 1 samples"));
@@ -252,6 +267,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/traced/calls", calls);
     g_test_add_func("/traced/damaged", damaged);
     g_test_add_func("/traced/damaged calls", damaged_calls);
+    g_test_add_func("/traced/counts beyond 64 bits", counts_beyond_64_bits);
     g_test_add_func("/traced/unknown", unknown);
     return g_test_run();
 }
