@@ -6,7 +6,8 @@
 
 /* The most elements that a tensor may have: a plan's file can say its bytes, and sums of many stay
  * inside 64 bits. */
-#define MOST_ELEMENTS (UINT64_C(1) << 54)
+#define MOST_ELEMENTS   (UINT64_C(1) << 54)
+#define MOST_PARAMETERS (UINT64_C(1) << 58) /* all of a network's together: 2^60 bytes in fp32 */
 
 static bool is_beyond(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
     uint64_t product;
@@ -27,6 +28,22 @@ static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, u
                     " make tensors of network %s that no memory holds; lower one of them",
                     batch, seq, network->name);
         return false;
+    }
+    return true;
+}
+
+static bool parameters_are_countable(const PlanGraph *graph, const char *name, GError **error) {
+    uint64_t left = MOST_PARAMETERS / graph->n_stages; /* each stage's */
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        uint64_t elements = plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
+        if (elements > left) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "network %s has more than 2^58 parameters, which no machine holds; lower "
+                        "layers, experts, or what its matrices are as wide as",
+                        name);
+            return false;
+        }
+        left -= elements;
     }
     return true;
 }
@@ -81,6 +98,10 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     network->family->emit(network, pass->batch, tokens_per_sequence, graph);
+    if (!parameters_are_countable(graph, network->name, error)) {
+        plan_graph_free(graph);
+        return NULL;
+    }
     return graph;
 }
 
@@ -196,7 +217,9 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     for (PlanGraph *last = graph; pass.stage + 1 < pass.n_stages; last = last->behind) {
         pass.stage++;
         last->behind = model_network_emit(network, &pass, error);
-        g_assert(last->behind);
+        if (!last->behind) {
+            return NULL;
+        }
         forget_trained(last->behind);
     }
     g_autofree bool *joined =

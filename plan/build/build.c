@@ -580,7 +580,8 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
         number_as_in_tables(&plan->roles[i], &begins[stage]);
     }
     bool is_asked = g_getenv("FORESHARD_CHECK") != NULL;
-    return !is_asked || plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
+    bool is_sound = is_asked ? plan_check(plan, error) : plan_check_sizes(plan, error);
+    return is_sound ? g_steal_pointer(&plan) : NULL;
 }
 
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,

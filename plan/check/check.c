@@ -622,8 +622,29 @@ static bool begins_stage(const Plan *plan, uint32_t role) {
                             plan_rank_on_axis(plan, roles[role - 1].ranks[0], PLAN_AXIS_PIPELINE);
 }
 
+bool plan_check_sizes(const Plan *plan, GError **error) {
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        const PlanRole *role = &plan->roles[i];
+        uint64_t left = PLAN_MOST_BYTES;
+        for (uint32_t b = 0; b < role->n_buffers; b++) {
+            if (role->buffers[b].bytes > left) {
+                g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
+                            "role %u: its buffers come to more than 2^62 bytes, which no machine "
+                            "holds; make the network, micro_batch or seq smaller",
+                            i);
+                return false;
+            }
+            left -= role->buffers[b].bytes;
+        }
+    }
+    return true;
+}
+
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= PLAN_MAX_LANES);
+    if (!plan_check_sizes(plan, error)) {
+        return false;
+    }
     Check check = {.plan = plan, .error = error};
     make_room(&check);
     bool sound = true;

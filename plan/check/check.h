@@ -22,5 +22,11 @@
 
 #include "plan/plan.h"
 
+/* The most bytes that a role's buffers may come to: their sums stay within 64 bits. */
+#define PLAN_MOST_BYTES (UINT64_C(1) << 62)
+
+/* PLAN_ERROR_CHECK where a role's buffers come to more; plan_check() asks it, too. */
+bool plan_check_sizes(const Plan *plan, GError **error);
+
 /* PLAN_ERROR_CHECK with "role R, section S, instruction I: ..." */
 bool plan_check(const Plan *plan, GError **error);

@@ -541,6 +541,14 @@ static void tensors_beyond_all_memory(void) {
                        "seq=16777216\n";
     g_autoptr(GError) error = test_plan_error(text, "ranks=1 sharding=none micro_batch=1000000");
     g_assert_nonnull(strstr(error->message, "that no memory holds; lower one of them"));
+    const char *wide = "[network]\nfamily=llama\nlayers=40\nwidth=1048576\nheads=8\nvocab=96\n"
+                       "seq=32\nexperts=4096\nexperts_per_token=2\nexpert_ffn=4194304\n";
+    g_autoptr(GError) many = test_plan_error(wide, "ranks=65536");
+    g_assert_nonnull(strstr(many->message, "has more than 2^58 parameters"));
+    const char *sound = "[network]\nfamily=llama\nlayers=1000\nwidth=64\nheads=8\nvocab=96\n"
+                        "ffn=4194304\nseq=1048576\n";
+    g_autoptr(GError) sum = test_plan_error(sound, "ranks=2 micro_batch=2000");
+    g_assert_nonnull(strstr(sum->message, "role 0: its buffers come to more than 2^62 bytes"));
     g_autoptr(Plan) plan = test_plan(text, "ranks=1 sharding=none seq=4096 micro_batch=1000");
     g_assert_cmpuint(plan->tokens_per_rank, ==, 4096000);
 }
