@@ -386,6 +386,9 @@ static void end_others(const pid_t *pids, unsigned n, int signal) {
 
 /* Reports a rank that was killed. Returns the status with which this program should end. */
 static int judge(const Shared *shared, const char *plan_path, unsigned rank, int status) {
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
+        return 128 + SIGPIPE; /* whoever closed the pipe knows */
+    }
     if (WIFSIGNALED(status)) {
         exec_warden_speak(&shared->doing[rank], plan_path, rank, WTERMSIG(status));
         return 1;

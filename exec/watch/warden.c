@@ -56,7 +56,7 @@ static int judge(const ExecWarden *warden, const char *plan_path, int status) {
     }
     int signal = WTERMSIG(status);
     uint32_t rank = atomic_load(&warden->rank);
-    if (asks_to_end(signal)) {
+    if (asks_to_end(signal) || signal == SIGPIPE) { /* or closed the pipe */
         return 128 + signal;
     }
     if (rank == UNKNOWN) {

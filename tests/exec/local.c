@@ -265,6 +265,36 @@ static void a_parent_that_ignores_children_does_not_matter(void) {
     }
 }
 
+static void ends_at_once(gpointer self) {
+    signal(SIGPIPE, SIG_DFL); /* GLib's own programs ignore it */
+    alarm(30);                /* s */
+}
+
+/* Whose output nobody reads ends without a word, as programs in a pipe do. */
+static void a_closed_pipe_is_no_failure(void) {
+    for (unsigned ranks = 1; ranks <= 2; ranks++) {
+        g_autofree char *words = g_strdup_printf("-n %u", ranks);
+        g_autofree char *wanted = g_strdup_printf("--local-ranks=%u", ranks);
+        const char *argv[] = {exec, plan_path, "--steps=5000", ranks > 1 ? wanted : NULL, NULL};
+        g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+            G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+        g_autoptr(GError) error = NULL;
+        char said[200] = "";
+        gsize length;
+        plan(words);
+        g_subprocess_launcher_set_child_setup(launcher, ends_at_once, NULL, NULL);
+        g_autoptr(GSubprocess) process = g_subprocess_launcher_spawnv(launcher, argv, &error);
+        g_assert_no_error(error);
+        g_input_stream_close(g_subprocess_get_stdout_pipe(process), NULL, &error);
+        g_input_stream_read_all(g_subprocess_get_stderr_pipe(process), said, sizeof said - 1,
+                                &length, NULL, &error);
+        g_subprocess_wait(process, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpstr(said, ==, "");
+        g_assert_cmpint(g_subprocess_get_exit_status(process), ==, 128 + SIGPIPE);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_assert(argc == 3);
@@ -282,6 +312,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/options are refused", options_are_refused);
     g_test_add_func("/exec/local/a parent that ignores children does not matter",
                     a_parent_that_ignores_children_does_not_matter);
+    g_test_add_func("/exec/local/a closed pipe is no failure", a_closed_pipe_is_no_failure);
     int status = g_test_run();
     test_run_remove_folder(folder);
     g_free(folder);
