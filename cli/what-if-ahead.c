@@ -1,93 +1,83 @@
 #include "cli/what-if-ahead.h"
 
+#include "cli/workers.h"
+
 typedef struct {
+    CliJob job;
     char *changes;
-    bool fit_only;
-    bool is_done, is_taken; /* is_done: guarded */
+    bool fit_only, is_taken;
     SimPrediction *prediction;
     GError *refusal;
-} Job;
+} Question;
 
 struct _CliWhatIfAhead {
     CliWhatIfPredict *predict;
     gconstpointer self;
-    GThreadPool *pool;
-    GMutex mutex;
-    GCond done;
-    GPtrArray *jobs; /* Job, in the order given */
+    CliWorkers *workers;
+    GPtrArray *questions; /* Question, in the order given */
 };
 
-static void work(gpointer data, gpointer user_data) {
-    CliWhatIfAhead *ahead = user_data;
-    Job *job = data;
-    job->prediction = ahead->predict(ahead->self, job->changes, job->fit_only, &job->refusal);
-    g_mutex_lock(&ahead->mutex);
-    job->is_done = true;
-    g_cond_signal(&ahead->done);
-    g_mutex_unlock(&ahead->mutex);
+static void answer(CliJob *job, gpointer self) {
+    Question *question = (Question *)job;
+    const CliWhatIfAhead *ahead = self;
+    question->prediction =
+        ahead->predict(ahead->self, question->changes, question->fit_only, &question->refusal);
 }
 
-static void free_job(gpointer data) {
-    Job *job = data;
-    g_free(job->changes);
-    sim_prediction_free(job->prediction);
-    g_clear_error(&job->refusal);
-    g_free(job);
+static void free_question(gpointer data) {
+    Question *question = data;
+    g_free(question->changes);
+    sim_prediction_free(question->prediction);
+    g_clear_error(&question->refusal);
+    g_free(question);
 }
 
 CliWhatIfAhead *cli_what_if_ahead_new(guint cores, CliWhatIfPredict *predict, gconstpointer self) {
     CliWhatIfAhead *ahead = g_new0(CliWhatIfAhead, 1);
-    g_mutex_init(&ahead->mutex);
-    g_cond_init(&ahead->done);
     ahead->predict = predict;
     ahead->self = self;
-    ahead->jobs = g_ptr_array_new_with_free_func(free_job);
-    ahead->pool = g_thread_pool_new(work, ahead, (gint)cores, FALSE, NULL);
+    ahead->questions = g_ptr_array_new_with_free_func(free_question);
+    ahead->workers = cli_workers_new(cores, answer, ahead);
     return ahead;
 }
 
 void cli_what_if_ahead_free(CliWhatIfAhead *ahead) {
     if (ahead != NULL) {
-        g_thread_pool_free(ahead->pool, TRUE, TRUE);
-        g_ptr_array_unref(ahead->jobs);
-        g_cond_clear(&ahead->done);
-        g_mutex_clear(&ahead->mutex);
+        cli_workers_free(ahead->workers);
+        g_ptr_array_unref(ahead->questions);
         g_free(ahead);
     }
 }
 
-static Job *find(const CliWhatIfAhead *ahead, const char *changes, bool fit_only) {
-    for (guint i = 0; i < ahead->jobs->len; i++) {
-        Job *job = ahead->jobs->pdata[i];
-        if (!job->is_taken && job->fit_only == fit_only && g_str_equal(job->changes, changes)) {
-            return job;
+static Question *find(const CliWhatIfAhead *ahead, const char *changes, bool fit_only) {
+    for (guint i = 0; i < ahead->questions->len; i++) {
+        Question *question = ahead->questions->pdata[i];
+        if (!question->is_taken && question->fit_only == fit_only &&
+            g_str_equal(question->changes, changes)) {
+            return question;
         }
     }
     return NULL;
 }
 
 void cli_what_if_ahead_give(CliWhatIfAhead *ahead, const char *changes, bool fit_only) {
-    Job *job = g_new(Job, 1);
-    *job = (Job){.changes = g_strdup(changes), .fit_only = fit_only};
-    g_ptr_array_add(ahead->jobs, job);
-    g_thread_pool_push(ahead->pool, job, NULL);
+    Question *question = g_new(Question, 1);
+    *question = (Question){.changes = g_strdup(changes), .fit_only = fit_only};
+    g_ptr_array_add(ahead->questions, question);
+    cli_workers_give(ahead->workers, &question->job);
 }
 
 bool cli_what_if_ahead_take(CliWhatIfAhead *ahead, const char *changes, bool fit_only,
                             SimPrediction **ret_prediction, GError **ret_refusal) {
-    Job *job = find(ahead, changes, fit_only);
-    if (job == NULL) {
+    Question *question = find(ahead, changes, fit_only);
+    if (question == NULL) {
         return false;
     }
-    g_mutex_lock(&ahead->mutex);
-    while (!job->is_done) {
-        g_cond_wait(&ahead->done, &ahead->mutex);
-    }
-    g_mutex_unlock(&ahead->mutex);
-    job->is_taken = true;
-    *ret_prediction = g_steal_pointer(&job->prediction);
-    if (job->refusal != NULL) {
-        g_propagate_error(ret_refusal, g_steal_pointer(&job->refusal));
+    cli_workers_wait(ahead->workers, &question->job);
+    question->is_taken = true;
+    *ret_prediction = g_steal_pointer(&question->prediction);
+    if (question->refusal != NULL) {
+        g_propagate_error(ret_refusal, g_steal_pointer(&question->refusal));
     }
     return true;
 }

@@ -1,5 +1,6 @@
 #include "plan/arena.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,30 +31,30 @@ static gsize rounded(gsize bytes, gsize to) {
 
 /* ---- large blocks that are kept -------------------------------------------------------------- */
 
-static GMutex of_kept; /* of the two below */
+static pthread_mutex_t of_kept = PTHREAD_MUTEX_INITIALIZER; /* of the two below */
 static Block *kept;
 static guint n_kept;
 
 static Block *take_kept(void) {
-    g_mutex_lock(&of_kept);
+    pthread_mutex_lock(&of_kept);
     Block *block = kept;
     if (block) {
         kept = block->before;
         n_kept--;
     }
-    g_mutex_unlock(&of_kept);
+    pthread_mutex_unlock(&of_kept);
     return block;
 }
 
 static bool keep(Block *block) {
-    g_mutex_lock(&of_kept);
+    pthread_mutex_lock(&of_kept);
     bool is_kept = block->bytes == LARGE_BLOCK && n_kept < MOST_KEPT;
     if (is_kept) {
         block->before = kept;
         kept = block;
         n_kept++;
     }
-    g_mutex_unlock(&of_kept);
+    pthread_mutex_unlock(&of_kept);
     return is_kept;
 }
 

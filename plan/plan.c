@@ -2,6 +2,8 @@
 
 #include "plan/text/text.h"
 
+#include <pthread.h>
+
 G_DEFINE_QUARK(foreshard_plan_error, plan_error)
 
 Plan *plan_new(void) {
@@ -136,8 +138,8 @@ Plan plan_line(uint32_t world) {
 }
 
 const char *plan_digest(const Plan *plan) {
-    static GMutex mutex;
-    g_mutex_lock(&mutex);
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
     if (!plan->digest) {
         g_autoptr(GString) text = g_string_sized_new(1 << 20);
         plan_text_append_program(plan, text);
@@ -145,7 +147,7 @@ const char *plan_digest(const Plan *plan) {
             g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text->str, text->len);
         ((Plan *)plan)->digest = g_strconcat("sha256:", hex, NULL); /* a cache; guarded */
     }
-    g_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&mutex);
     return plan->digest;
 }
 

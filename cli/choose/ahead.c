@@ -2,6 +2,8 @@
 
 #include "cli/choose/private.h"
 
+#include <pthread.h>
+
 typedef enum {
     ROW_WAITS,
     ROW_BEGUN,
@@ -18,16 +20,16 @@ struct _CliAhead {
     gpointer self;
     GThread **threads;
     guint n_threads, n_begun; /* threads */
-    GMutex mutex;             /* of what follows */
-    GCond changed;
+    pthread_mutex_t mutex;    /* of what follows */
+    pthread_cond_t changed;
     Row *rows;
     guint n_rows, next; /* rows before next do not wait */
 };
 
 CliAhead *cli_ahead_new(guint n_rows, guint threads, CliAheadWork *work, gpointer self) {
     CliAhead *ahead = g_new0(CliAhead, 1);
-    g_mutex_init(&ahead->mutex);
-    g_cond_init(&ahead->changed);
+    pthread_mutex_init(&ahead->mutex, NULL);
+    pthread_cond_init(&ahead->changed, NULL);
     ahead->work = work;
     ahead->self = self;
     ahead->n_threads = threads;
@@ -45,7 +47,7 @@ static void clear_found(gpointer data) {
 
 /* The next row that waits, from now on begun; n_rows: there is none. */
 static guint begin_row(CliAhead *ahead) {
-    g_mutex_lock(&ahead->mutex);
+    pthread_mutex_lock(&ahead->mutex);
     while (ahead->next < ahead->n_rows && ahead->rows[ahead->next].state != ROW_WAITS) {
         ahead->next++;
     }
@@ -53,15 +55,15 @@ static guint begin_row(CliAhead *ahead) {
     if (row < ahead->n_rows) {
         ahead->rows[row].state = ROW_BEGUN;
     }
-    g_mutex_unlock(&ahead->mutex);
+    pthread_mutex_unlock(&ahead->mutex);
     return row;
 }
 
 static void end_row(CliAhead *ahead, guint row) {
-    g_mutex_lock(&ahead->mutex);
+    pthread_mutex_lock(&ahead->mutex);
     ahead->rows[row].state = ROW_DONE;
-    g_cond_signal(&ahead->changed);
-    g_mutex_unlock(&ahead->mutex);
+    pthread_cond_signal(&ahead->changed);
+    pthread_mutex_unlock(&ahead->mutex);
 }
 
 static gpointer work(gpointer data) {
@@ -94,13 +96,13 @@ void cli_ahead_free(CliAhead *ahead) {
     }
     g_free(ahead->rows);
     g_free(ahead->threads);
-    g_cond_clear(&ahead->changed);
-    g_mutex_clear(&ahead->mutex);
+    pthread_cond_destroy(&ahead->changed);
+    pthread_mutex_destroy(&ahead->mutex);
     g_free(ahead);
 }
 
 bool cli_ahead_put(CliAhead *ahead, guint row, CliAheadFound found) {
-    g_mutex_lock(&ahead->mutex);
+    pthread_mutex_lock(&ahead->mutex);
     Row *at = &ahead->rows[row];
     bool wanted = at->state == ROW_BEGUN;
     if (wanted) {
@@ -109,9 +111,9 @@ bool cli_ahead_put(CliAhead *ahead, guint row, CliAheadFound found) {
             g_array_set_clear_func(at->found, clear_found);
         }
         g_array_append_val(at->found, found);
-        g_cond_signal(&ahead->changed);
+        pthread_cond_signal(&ahead->changed);
     }
-    g_mutex_unlock(&ahead->mutex);
+    pthread_mutex_unlock(&ahead->mutex);
     if (!wanted) {
         clear_found(&found);
     }
@@ -133,19 +135,19 @@ static bool find(Row *row, uint64_t micro_batch, CliAheadFound *ret) {
 }
 
 bool cli_ahead_take(CliAhead *ahead, guint row, uint64_t micro_batch, CliAheadFound *ret) {
-    g_mutex_lock(&ahead->mutex);
+    pthread_mutex_lock(&ahead->mutex);
     Row *at = &ahead->rows[row];
     bool is_there;
     while (!(is_there = find(at, micro_batch, ret)) && at->state == ROW_BEGUN) {
-        g_cond_wait(&ahead->changed, &ahead->mutex);
+        pthread_cond_wait(&ahead->changed, &ahead->mutex);
     }
     at->state = is_there ? at->state : ROW_DONE; /* no thread is to begin it any more */
-    g_mutex_unlock(&ahead->mutex);
+    pthread_mutex_unlock(&ahead->mutex);
     return is_there;
 }
 
 void cli_ahead_pass(CliAhead *ahead, guint row) {
-    g_mutex_lock(&ahead->mutex);
+    pthread_mutex_lock(&ahead->mutex);
     ahead->rows[row].state = ROW_DONE;
-    g_mutex_unlock(&ahead->mutex);
+    pthread_mutex_unlock(&ahead->mutex);
 }

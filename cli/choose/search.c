@@ -8,6 +8,8 @@
 #include "models/traced/traced.h"
 #include "plan/plan.h"
 
+#include <pthread.h>
+
 static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
 
 enum {
@@ -26,7 +28,7 @@ typedef struct {
 
 /* What did not fit, as soon as any thread knows. */
 typedef struct {
-    GMutex mutex;
+    pthread_mutex_t mutex;
     GArray *misfits; /* Misfit */
 } Known;
 
@@ -349,9 +351,9 @@ static Misfit copy_misfit(const Misfit *misfit) {
 
 static void tell(Known *known, const Misfit *misfit) {
     Misfit copy = copy_misfit(misfit);
-    g_mutex_lock(&known->mutex);
+    pthread_mutex_lock(&known->mutex);
     g_array_append_val(known->misfits, copy);
-    g_mutex_unlock(&known->mutex);
+    pthread_mutex_unlock(&known->mutex);
 }
 
 static Tried note(Search *search, CliChoice choice, Misfit *place, CliChoice *ret) {
@@ -671,12 +673,12 @@ static GArray *misfits_new(void) {
 
 static GArray *copy_known(Known *known) {
     GArray *misfits = misfits_new();
-    g_mutex_lock(&known->mutex);
+    pthread_mutex_lock(&known->mutex);
     for (guint i = 0; i < known->misfits->len; i++) {
         Misfit copy = copy_misfit(&g_array_index(known->misfits, Misfit, i));
         g_array_append_val(misfits, copy);
     }
-    g_mutex_unlock(&known->mutex);
+    pthread_mutex_unlock(&known->mutex);
     return misfits;
 }
 
@@ -727,7 +729,7 @@ static bool try_rows(Search *search, GError **error) {
 static bool try_rows_on_cores(Search *search, guint cores, GError **error) {
     g_autoptr(GArray) misfits = misfits_new();
     Known known = {.misfits = misfits};
-    g_mutex_init(&known.mutex);
+    pthread_mutex_init(&known.mutex, NULL);
     search->known = &known;
     Search pattern = *search;
     search->ahead = cli_ahead_new(search->n_rows, cores, try_row_ahead, &pattern);
@@ -735,7 +737,7 @@ static bool try_rows_on_cores(Search *search, guint cores, GError **error) {
     bool good = try_rows(search, error);
     g_clear_pointer(&search->ahead, cli_ahead_free);
     search->known = NULL;
-    g_mutex_clear(&known.mutex);
+    pthread_mutex_destroy(&known.mutex);
     return good;
 }
 

@@ -3,6 +3,8 @@
 #include "cli/cluster.h"
 #include "cli/data-dir.h"
 
+#include <pthread.h>
+
 typedef struct {
     const char *gpu, *key; /* interned */
     double value;
@@ -10,8 +12,8 @@ typedef struct {
 
 struct _CliPublished {
     CliRules *rules;
-    GMutex mutex;         /* of the clusters */
-    GHashTable *clusters; /* name: ModelCluster */
+    pthread_mutex_t mutex; /* of the clusters */
+    GHashTable *clusters;  /* name: ModelCluster */
     GArray *tuned;
 };
 
@@ -21,7 +23,7 @@ static void free_cluster(gpointer cluster) {
 
 CliPublished *cli_published_open(const char *table, const CliRuleWords *words, GError **error) {
     g_autoptr(CliPublished) published = g_new0(CliPublished, 1);
-    g_mutex_init(&published->mutex);
+    pthread_mutex_init(&published->mutex, NULL);
     published->clusters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_cluster);
     published->tuned = g_array_new(FALSE, FALSE, sizeof(Tuned));
     g_autofree char *path = cli_data_find(CLI_DATA_PUBLISHED, table, error);
@@ -34,7 +36,7 @@ void cli_published_free(CliPublished *published) {
         cli_rules_free(published->rules);
         g_hash_table_unref(published->clusters);
         g_array_unref(published->tuned);
-        g_mutex_clear(&published->mutex);
+        pthread_mutex_destroy(&published->mutex);
         g_free(published);
     }
 }
@@ -51,7 +53,7 @@ const ModelCluster *cli_published_cluster(CliPublished *published, const GPtrArr
                         "no rule names a cluster for a row that is not skipped; add one");
         return NULL;
     }
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&published->mutex);
+    pthread_mutex_lock(&published->mutex);
     ModelCluster *cluster = g_hash_table_lookup(published->clusters, entry->value);
     if (!cluster) {
         cluster = cli_cluster_read(entry->value, error);
@@ -59,6 +61,7 @@ const ModelCluster *cli_published_cluster(CliPublished *published, const GPtrArr
             g_hash_table_insert(published->clusters, g_strdup(entry->value), cluster);
         }
     }
+    pthread_mutex_unlock(&published->mutex);
     return cluster;
 }
 

@@ -1,5 +1,6 @@
 #include "plan/op/op.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define RING_DIMS  "elements ranks"
@@ -109,8 +110,8 @@ static bool may_be_zero(const char *dim) {
 }
 
 void plan_op_parse_row(PlanOpKind kind) {
-    static GMutex one_at_a_time;
-    g_mutex_lock(&one_at_a_time);
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
     PlanOpInfo *info = &plan_op_infos[kind];
     if (!info->is_ready) {
         info->name = rows[kind].name;
@@ -126,7 +127,7 @@ void plan_op_parse_row(PlanOpKind kind) {
         info->n_attrs = split_names(rows[kind].attrs, info->attrs, PLAN_MAX_ATTRS);
         g_atomic_int_set(&info->is_ready, 1);
     }
-    g_mutex_unlock(&one_at_a_time);
+    pthread_mutex_unlock(&one_at_a_time);
 }
 
 static gpointer number_names(gpointer unused) {
