@@ -684,59 +684,48 @@ static bool mixes_dtypes(const PlanRole *role, const PlanOp *op) {
     return false;
 }
 
-char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+/* A kernel would leave its rows, or deal out what does not divide. */
+static bool dims_contradict(PlanOpKind kind, const uint64_t *d) {
+    return (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
+           (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
+           (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
+           (kind == PLAN_OP_GROUPED_PARTS && d[1] % d[4]) ||
+           (kind == PLAN_OP_CHUNKED_LOSS && d[3] > d[0]) ||
+           ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
+            leaves_rows(d[3], d[1], d[2])) ||
+           (kind == PLAN_OP_JOIN_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
+           (kind == PLAN_OP_TABLE_MUL_COLUMNS && (d[0] % d[3] || d[4] < d[2])) ||
+           (kind == PLAN_OP_PUT_COLUMNS &&
+            (leaves_rows(d[3], d[1], d[2]) || leaves_rows(d[4], d[1], d[5]))) ||
+           ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
+           ((kind == PLAN_OP_TOP_K || kind == PLAN_OP_PICK_COLUMNS ||
+             kind == PLAN_OP_PICK_COLUMNS_BACKWARD) &&
+            d[2] > d[1]) ||
+           (kind == PLAN_OP_TURN_COLUMNS &&
+            (d[0] % d[3] || d[2] % 2 || leaves_rows(d[5], d[2], d[4]))) ||
+           (kind == PLAN_OP_JOIN_HEADS && (d[0] % d[4] || d[1] > d[3])) ||
+           (kind == PLAN_OP_SUM_HEAD_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
+           (kind == PLAN_OP_UNSET_COLUMNS && d[2] > d[1]) ||
+           (kind == PLAN_OP_SUB_ROWS && (d[4] > d[2] || d[4] > d[3])) ||
+           (kind == PLAN_OP_PUT_ROWS && d[3] > d[2]) ||
+           (kind == PLAN_OP_LAST_ROWS && d[3] > d[2]) ||
+           (kind == PLAN_OP_MERGE_TURN && d[4] > d[1]) ||
+           (kind == PLAN_OP_ADD_KEYS && d[3] > d[1]) ||
+           (kind == PLAN_OP_ADD_QUERIES && (d[3] > d[1] || d[4] > d[1])) ||
+           (kind == PLAN_OP_ADD_ROWS && leaves_rows(d[4], d[2], d[3])) ||
+           ((kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) &&
+            (d[5] > d[3] || d[6] > d[3] || (d[7] && (d[5] < d[3] || d[6] < d[3])))) ||
+           (kind == PLAN_OP_TURN && (d[0] % d[3] || d[2] % 2)) ||
+           ((kind == PLAN_OP_REPEAT_HEADS || kind == PLAN_OP_SUM_HEADS) &&
+            d[5] >= PLAN_N_REPEATED) ||
+           (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
+}
+
+/* What an op says of ranks is what the mesh says. */
+static char *ranks_fault(const Plan *plan, const PlanRole *role, const PlanOp *op,
+                         const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
-    uint64_t d[PLAN_MAX_DIMS] = {0};
-    for (unsigned i = 0; i < info->n_dims; i++) {
-        d[i] = (uint64_t)plan_op_dims(role, op)[i];
-        if (!d[i] && !(info->dims_may_be_zero >> i & 1)) {
-            return g_strdup_printf("%s is 0", info->dims[i]);
-        }
-    }
-    if (plan_op_has_call(kind) && d[info->n_dims - 1] > plan->n_calls) {
-        return g_strdup_printf("there is no call %" G_GUINT64_FORMAT, d[info->n_dims - 1]);
-    }
-    if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
-        return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
-    }
-    if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {
-        return g_strdup("heads do not divide by kv_heads");
-    }
-    bool beyond =
-        (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
-        (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
-        (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
-        (kind == PLAN_OP_GROUPED_PARTS && d[1] % d[4]) ||
-        (kind == PLAN_OP_CHUNKED_LOSS && d[3] > d[0]) ||
-        ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
-         leaves_rows(d[3], d[1], d[2])) ||
-        (kind == PLAN_OP_JOIN_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
-        (kind == PLAN_OP_TABLE_MUL_COLUMNS && (d[0] % d[3] || d[4] < d[2])) ||
-        (kind == PLAN_OP_PUT_COLUMNS &&
-         (leaves_rows(d[3], d[1], d[2]) || leaves_rows(d[4], d[1], d[5]))) ||
-        ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
-        ((kind == PLAN_OP_TOP_K || kind == PLAN_OP_PICK_COLUMNS ||
-          kind == PLAN_OP_PICK_COLUMNS_BACKWARD) &&
-         d[2] > d[1]) ||
-        (kind == PLAN_OP_TURN_COLUMNS &&
-         (d[0] % d[3] || d[2] % 2 || leaves_rows(d[5], d[2], d[4]))) ||
-        (kind == PLAN_OP_JOIN_HEADS && (d[0] % d[4] || d[1] > d[3])) ||
-        (kind == PLAN_OP_SUM_HEAD_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
-        (kind == PLAN_OP_UNSET_COLUMNS && d[2] > d[1]) ||
-        (kind == PLAN_OP_SUB_ROWS && (d[4] > d[2] || d[4] > d[3])) ||
-        (kind == PLAN_OP_PUT_ROWS && d[3] > d[2]) || (kind == PLAN_OP_LAST_ROWS && d[3] > d[2]) ||
-        (kind == PLAN_OP_MERGE_TURN && d[4] > d[1]) || (kind == PLAN_OP_ADD_KEYS && d[3] > d[1]) ||
-        (kind == PLAN_OP_ADD_QUERIES && (d[3] > d[1] || d[4] > d[1])) ||
-        (kind == PLAN_OP_ADD_ROWS && leaves_rows(d[4], d[2], d[3])) ||
-        ((kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) &&
-         (d[5] > d[3] || d[6] > d[3] || (d[7] && (d[5] < d[3] || d[6] < d[3])))) ||
-        (kind == PLAN_OP_TURN && (d[0] % d[3] || d[2] % 2)) ||
-        ((kind == PLAN_OP_REPEAT_HEADS || kind == PLAN_OP_SUM_HEADS) && d[5] >= PLAN_N_REPEATED) ||
-        (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
-    if (beyond) {
-        return g_strdup("its dims contradict each other");
-    }
     bool in_parts = kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_REDUCE_SCATTER;
     if (info->op_class == PLAN_CLASS_COLLECTIVE &&
         (d[1] != plan->axes[op->axis] || (in_parts && d[0] % d[1]))) {
@@ -767,9 +756,35 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],
                                plan_axis_name((PlanAxis)op->axis));
     }
+    return NULL;
+}
+
+char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    const PlanOpInfo *info = plan_op_info(kind);
+    uint64_t d[PLAN_MAX_DIMS] = {0};
+    for (unsigned i = 0; i < info->n_dims; i++) {
+        d[i] = (uint64_t)plan_op_dims(role, op)[i];
+        if (!d[i] && !(info->dims_may_be_zero >> i & 1)) {
+            return g_strdup_printf("%s is 0", info->dims[i]);
+        }
+    }
+    if (plan_op_has_call(kind) && d[info->n_dims - 1] > plan->n_calls) {
+        return g_strdup_printf("there is no call %" G_GUINT64_FORMAT, d[info->n_dims - 1]);
+    }
+    if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
+        return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
+    }
+    if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {
+        return g_strdup("heads do not divide by kv_heads");
+    }
+    if (dims_contradict(kind, d)) {
+        return g_strdup("its dims contradict each other");
+    }
     if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1] == PLAN_NONE) {
         return g_strdup("tokens need targets");
     }
-    char *fault = operands_fault(role, op, d);
+    char *fault = ranks_fault(plan, role, op, d);
+    fault = fault ? fault : operands_fault(role, op, d);
     return fault || !info->n_lists || plan_op_is_traced(kind) ? fault : list_fault(role, op, d);
 }
