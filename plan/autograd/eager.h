@@ -8,8 +8,8 @@
  * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
  * Files: eager.c tensors and forward; autograd.c the engine; differentiate/ one backward per op
- * kind, saved.c what it keeps for it; ../flavours/; ../optimizer/; ../build.c puts the sections
- * together.
+ * kind, saved.c what it keeps for it; ../flavours/; ../optimizer/; ../build/build.c puts the
+ * sections together.
  */
 #pragma once
 
@@ -123,7 +123,7 @@ typedef struct {
     void (*construct)(PlanRun *run);
     PlanPassHook *begin_pass, *end_backward;
     PlanPlaceHook *pre_forward, *post_forward, *pre_backward, *post_backward; /* of a unit */
-    PlanPlaceHook *gradient_ready;                                            /* of a parameter */
+    PlanPlaceHook *gradient_ready; /* of a parameter; NULL: nothing is done then */
     /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
      * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
     void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);

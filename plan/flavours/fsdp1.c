@@ -218,9 +218,6 @@ static void end_backward(PlanRun *run) {
     f->order_known = true;
 }
 
-static void gradient_ready(PlanRun *run, uint32_t p) {
-}
-
 /* ---- what compute and optimizer see --------------------------------------------------------- */
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
@@ -315,7 +312,6 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .post_forward = post_forward,
     .pre_backward = pre_backward,
     .post_backward = post_backward,
-    .gradient_ready = gradient_ready,
     .flatten = plan_fsdp1_flatten,
     .arguments_ready = arguments_ready,
     .end_backward = end_backward,

@@ -239,9 +239,6 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     }
 }
 
-static void gradient_ready(PlanRun *run, uint32_t p) {
-}
-
 /* ---- what compute and optimizer see --------------------------------------------------------- */
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
@@ -377,7 +374,6 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .post_forward = post_forward,
     .pre_backward = pre_backward,
     .post_backward = plan_fsdp2_post_backward,
-    .gradient_ready = gradient_ready,
     .end_backward = plan_fsdp2_end_backward,
     .parameter = parameter,
     .float8_scale = plan_fsdp2_float8_scale,
