@@ -1,8 +1,8 @@
 /* models/network.h - a network: its data file and the forward graph its family emits.
  *
  * A data file has one section [network] with `family` and the family's keys; a user copies one and
- * edits it. To add a network: a file in models/networks/. To add a family: models/NAME.c with one
- * emit function, and a row in the table of network.c.
+ * edits it. To add a network: a file in models/networks/. To add a family: a file in
+ * models/families/ with one emit function, and a row in the table of network.c.
  *
  * Owns: its strings. Threads: one makes it, any read it.
  */

@@ -47,7 +47,7 @@ void plan_builder_repeat_section(PlanBuilder *builder); /* the next section is t
 /* As buffers and instructions have it. */
 uint32_t plan_builder_unit(const PlanBuilder *builder, uint32_t unit);
 
-/* name must outlive the plan: interned, or in the plan's string chunk. */
+/* name must outlive the plan: interned, or in the plan's arena. */
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
                              PlanSubcategory sub, uint8_t lane, const char *name);
 void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);

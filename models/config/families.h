@@ -1,5 +1,6 @@
-/* models/config/families.h - what of a config.json is no plain number, by model_type: the rest of
- * its lines, or false with an error. Inside models/config-*.c only.
+/* models/config/families.h - one function for each kind of model_type. It appends those
+ * lines of the network that are not copied from plain numbers of the config.json, or returns false
+ * with an error that names the field. Inside models/config/ only.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* models/config/fields.h - a config.json's fields, and the lines of a network that they become.
- * Inside models/config-*.c only.
+ * Inside models/config/ only.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
-/* plan/check/parts.h - a buffer of which lanes use parts by turns, as products in parts do
- * (autograd/shared/async.h): two uses may be at once where their parts have nothing in common, or
- * both read. Inside plan/ only.
+/* plan/check/parts.h - the uses of a buffer whose parts are used by different lanes, as products
+ * in parts do (autograd/shared/async.h). Two uses may overlap in time where their bytes do not
+ * overlap, or where both read. Inside plan/ only.
  *
- * Uses of a buffer are held one by one, from its first by parts on. One of the whole buffer that
- * knows of all that came before stands for these: who knows of it knows of them. */
+ * From the first use of a part on, every use of the buffer is kept in a list. A use of the whole
+ * buffer by a lane that knows of all earlier ones replaces them: whoever has waited for it has
+ * waited for them. */
 #pragma once
 
 #include <stdbool.h>

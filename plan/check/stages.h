@@ -1,9 +1,10 @@
-/* plan/check/stages.h - what stages give each other. Inside plan/ only.
+/* plan/check/stages.h - whether pipeline stages fit together. Inside plan/ only.
  *
- * Whatever a stage sends its neighbour receives, as many numbers of one dtype, in one order on each
- * lane; and they come to their exchanges in one order, and to what all stages do together. Roles of
- * one stage do the same (check.c), so one of each is asked. That they do not wait for each other
- * for ever is for a play to say.
+ * What a stage sends, its neighbour receives: as many numbers, of the same dtype, in the same order
+ * on each lane. Exchanges between neighbours, and collectives of all stages, come in the same order
+ * too. check.c has found that all roles of a stage do the same, so only the first of each is looked
+ * at. Whether the stages could wait for each other for ever is not checked here; playing the plan
+ * (player.h) shows it.
  */
 #pragma once
 
