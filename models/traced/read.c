@@ -493,6 +493,18 @@ bool model_traced_is(const char *text, gsize length) {
            strchr("\r\n", text[strlen(MAGIC)]);
 }
 
+/* What a plan of it says of its modules is read again as text. */
+static bool is_text(TracedReader *r, const char *text, gsize length) {
+    const char *bad;
+    if (g_utf8_validate_len(text, length, &bad)) {
+        return true;
+    }
+    for (const char *c = text; c < bad; c++) {
+        r->line += *c == '\n';
+    }
+    return traced_refuse(r, "this is not text (a byte that is not UTF-8, or a NUL)");
+}
+
 ModelTraced *model_traced_read(const char *text, gsize length, const char *file_name,
                                GError **error) {
     g_autoptr(ModelTraced) traced = g_new0(ModelTraced, 1);
@@ -511,7 +523,7 @@ ModelTraced *model_traced_read(const char *text, gsize length, const char *file_
                       .inside = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                       .gone = g_array_new(FALSE, FALSE, sizeof(bool)),
                       .error = error};
-    bool is_sound = read_lines(&r, own);
+    bool is_sound = is_text(&r, text, length) && read_lines(&r, own);
     g_array_unref(r.values);
     g_array_unref(r.inside);
     g_array_unref(r.gone);

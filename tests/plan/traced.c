@@ -208,6 +208,17 @@ static void damaged(void) {
     }
 }
 
+/* A plan of it would not be read again. */
+static void not_text(void) {
+    g_autofree char *text =
+        replaced(TRACED_TINY, "module 0 two Layer block", "module 0 two Lay\xff block");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelNetwork) network =
+        model_network_read(text, strlen(text), "tiny.network", &error);
+    g_assert_null(network);
+    g_assert_true(g_str_has_prefix(error->message, "tiny.network:8: this is not text"));
+}
+
 /* 2^54 numbers of each of 1000 samples. */
 static void counts_beyond_64_bits(void) {
     g_autofree char *of_many = replaced(TRACED_TINY, "trace 1 -", "trace 1000 -");
@@ -267,6 +278,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/traced/calls", calls);
     g_test_add_func("/traced/damaged", damaged);
     g_test_add_func("/traced/damaged calls", damaged_calls);
+    g_test_add_func("/traced/not text", not_text);
     g_test_add_func("/traced/counts beyond 64 bits", counts_beyond_64_bits);
     g_test_add_func("/traced/unknown", unknown);
     return g_test_run();
