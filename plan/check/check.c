@@ -640,9 +640,31 @@ bool plan_check_sizes(const Plan *plan, GError **error) {
     return true;
 }
 
+/* What is asked of the first role of each stage would else be asked of others. */
+static bool roles_are_of_stages(const Plan *plan, GError **error) {
+    uint32_t stage = 0;
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        const PlanRole *role = &plan->roles[i];
+        uint32_t own = plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE), k = 1;
+        while (k < role->n_ranks &&
+               plan_rank_on_axis(plan, role->ranks[k], PLAN_AXIS_PIPELINE) == own) {
+            k++;
+        }
+        if (k < role->n_ranks || own < stage) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_CHECK,
+                        "role %u: its ranks are of %s; give each stage roles of its own, in the "
+                        "order of the stages",
+                        i, own < stage ? "an earlier stage than the role before" : "two stages");
+            return false;
+        }
+        stage = own;
+    }
+    return true;
+}
+
 bool plan_check(const Plan *plan, GError **error) {
     g_assert(plan->n_lanes <= PLAN_MAX_LANES);
-    if (!plan_check_sizes(plan, error)) {
+    if (!plan_check_sizes(plan, error) || !roles_are_of_stages(plan, error)) {
         return false;
     }
     Check check = {.plan = plan, .error = error};

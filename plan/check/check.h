@@ -8,6 +8,7 @@
  *   - An event is recorded before it is waited for, at most once in a section.
  *   - At a section's end exactly those buffers live that are declared as carried beyond it.
  *   - Kernels are launched on a lane, and what the host does by itself is a host_op.
+ *   - A role's ranks are of one pipeline stage, and roles stand in the order of their stages.
  *   - Collectives come in the same order with the same sizes in every role of a stage, and what a
  *     stage sends its neighbour receives (stages.h).
  *

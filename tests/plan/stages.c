@@ -377,6 +377,28 @@ static void test_several_faults(void) {
     }
 }
 
+/* The checker looks at the first role of each stage for all of them. */
+static void roles_in_another_order(void) {
+    g_autoptr(Plan) plan = plan_of("");
+    PlanRole first = plan->roles[0];
+    plan->roles[0] = plan->roles[1];
+    plan->roles[1] = first;
+    g_autoptr(GError) early = NULL;
+    g_assert_false(plan_check(plan, &early));
+    g_assert_nonnull(strstr(early->message, "role 1: its ranks are of an earlier stage"));
+    plan->roles[1] = plan->roles[0];
+    plan->roles[0] = first;
+    g_assert_true(plan_check(plan, NULL));
+
+    uint32_t last = first.n_ranks - 1, rank = first.ranks[last];
+    g_assert_cmpuint(last, >, 0);
+    first.ranks[last] = plan->world - 1;
+    g_autoptr(GError) two = NULL;
+    g_assert_false(plan_check(plan, &two));
+    g_assert_nonnull(strstr(two->message, "role 0: its ranks are of two stages"));
+    first.ranks[last] = rank;
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/stages/what they give each other", test_talk);
@@ -391,5 +413,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/stages/several a rank as PyTorch plays them", test_schedules);
     g_test_add_func("/plan/stages/several a rank", test_several);
     g_test_add_func("/plan/stages/several a rank, faults", test_several_faults);
+    g_test_add_func("/plan/stages/roles in another order", roles_in_another_order);
     return g_test_run();
 }
