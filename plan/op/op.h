@@ -149,11 +149,6 @@ static inline bool plan_op_is_latent(PlanOpKind kind) {
     return kind >= PLAN_OP_LATENT_ATTENTION && kind <= PLAN_OP_UNSET_COLUMNS;
 }
 
-/* Of experts that ranks share. */
-static inline bool plan_op_is_exchange(PlanOpKind kind) {
-    return kind == PLAN_OP_ALL_TO_ALL || (kind >= PLAN_OP_SPLITS && kind <= PLAN_OP_PLACE_ROWS);
-}
-
 /* Of two stages that are neighbours. */
 static inline bool plan_op_is_of_stages(PlanOpKind kind) {
     return kind >= PLAN_OP_SEND && kind <= PLAN_OP_EXCHANGE;
