@@ -1,5 +1,6 @@
 /* cli/choose/search.c - the settings that are tried: see choose.h. */
 #include "cli/choose/ahead.h"
+#include "cli/choose/misfits.h"
 #include "cli/choose/private.h"
 #include "cli/cores.h"
 #include "cli/data-dir.h"
@@ -7,8 +8,6 @@
 #include "cli/progress.h"
 #include "models/traced/traced.h"
 #include "plan/plan.h"
-
-#include <pthread.h>
 
 static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
 
@@ -18,20 +17,6 @@ enum {
     HYBRID_RANKS = 8 /* that share a copy, unless replicate says otherwise */
 };
 
-/* What did not fit, by its place in what holds more and what less. */
-typedef struct {
-    char *others; /* cluster and every other key, in one text */
-    char *sharding, *checkpointing;
-    uint64_t ranks, micro_batch;
-    uint64_t batches; /* of a pass: ranks that share layers, sequences or stages have one */
-} Misfit;
-
-/* What did not fit, as soon as any thread knows. */
-typedef struct {
-    pthread_mutex_t mutex;
-    GArray *misfits; /* Misfit */
-} Known;
-
 typedef struct {
     const CliChooseAsked *asked;
     CliPlanSource *source; /* a copy */
@@ -40,23 +25,16 @@ typedef struct {
     bool doubles;          /* micro_batch has no values of its own */
     bool ranks_given, shardings_given, took_sync;
     const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
-    GArray *misfits;   /* Misfit */
+    GArray *misfits;   /* CliMisfit */
     CliProgress *progress; /* NULL: none is shown */
     CliChosen *chosen;
     /* Combinations without the batch, in the order in which they are tried; the one at hand. */
     guint n_rows, row;
-    CliAhead *ahead; /* NULL: one core */
-    Known *known;    /* NULL likewise */
-    bool is_ahead;   /* this one runs ahead of another, whose row it is in */
-    bool is_passed;  /* and that has passed it */
+    CliAhead *ahead;        /* NULL: one core */
+    CliMisfitsOfAll *known; /* NULL likewise */
+    bool is_ahead;          /* this one runs ahead of another, whose row it is in */
+    bool is_passed;         /* and that has passed it */
 } Search;
-
-static void clear_misfit(gpointer data) {
-    Misfit *misfit = data;
-    g_free(misfit->others);
-    g_free(misfit->sharding);
-    g_free(misfit->checkpointing);
-}
 
 /* ---- knobs ---- */
 
@@ -217,36 +195,6 @@ static bool set_precision(Search *search, const char *sharding, GError **error) 
            cli_plan_source_set(source, "autocast", is_fsdp ? "none" : search->mixed, error);
 }
 
-/* ---- what is left out ---- */
-
-static bool shards_no_more(const char *sharding, const char *than) {
-    return g_str_equal(sharding, than) || g_str_equal(than, "full") ||
-           g_str_equal(sharding, "none") ||
-           (g_str_equal(sharding, "hybrid-grad-op") &&
-            (g_str_equal(than, "hybrid") || g_str_equal(than, "grad-op")));
-}
-
-static bool recomputes_no_more(const char *checkpointing, const char *than) {
-    return g_str_equal(checkpointing, than) || g_str_equal(than, "full") ||
-           g_str_equal(checkpointing, "none");
-}
-
-/* One rank shards nothing, and FSDP's copies are only in the way there. */
-static bool is_hopeless(const Search *search, const Misfit *candidate) {
-    for (guint i = 0; i < search->misfits->len; i++) {
-        const Misfit *misfit = &g_array_index(search->misfits, Misfit, i);
-        bool same = misfit->ranks == candidate->ranks &&
-                    g_str_equal(misfit->others, candidate->others) &&
-                    (candidate->ranks > 1 || g_str_equal(misfit->sharding, candidate->sharding));
-        if (same && candidate->micro_batch >= misfit->micro_batch &&
-            shards_no_more(candidate->sharding, misfit->sharding) &&
-            recomputes_no_more(candidate->checkpointing, misfit->checkpointing)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- one setting ---- */
 
 typedef enum {
@@ -280,7 +228,7 @@ static uint64_t batches_of(const Search *search, char **values, uint64_t ranks) 
     return ranks;
 }
 
-static Misfit place_of(const Search *search, const ModelCluster *cluster, char **values) {
+static CliMisfit place_of(const Search *search, const ModelCluster *cluster, char **values) {
     GString *others = g_string_new(cluster->name);
     for (guint i = 0; i < search->knobs->len; i++) {
         const char *key = knob_at(search, i)->key;
@@ -291,22 +239,22 @@ static Misfit place_of(const Search *search, const ModelCluster *cluster, char *
         }
     }
     uint64_t ranks = number_of(search, values, "ranks");
-    return (Misfit){.others = g_string_free(others, FALSE),
-                    .sharding = value_of(search, values, "sharding"),
-                    .checkpointing = value_of(search, values, "checkpointing"),
-                    .ranks = ranks,
-                    .micro_batch = number_of(search, values, "micro_batch"),
-                    .batches = batches_of(search, values, ranks)};
+    return (CliMisfit){.others = g_string_free(others, FALSE),
+                       .sharding = value_of(search, values, "sharding"),
+                       .checkpointing = value_of(search, values, "checkpointing"),
+                       .ranks = ranks,
+                       .micro_batch = number_of(search, values, "micro_batch"),
+                       .batches = batches_of(search, values, ranks)};
 }
 
 /* Passes that make a step of this batch one of the global batch; 0: none do. */
-static uint64_t passes(const Search *search, const Misfit *place) {
+static uint64_t passes(const Search *search, const CliMisfit *place) {
     uint64_t a_pass = place->batches * place->micro_batch, all = search->asked->global_batch;
     return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
 }
 
 /* With one pass, the last is every pass. */
-static bool is_same_reduced(const Search *search, const Misfit *place, char **values) {
+static bool is_same_reduced(const Search *search, const CliMisfit *place, char **values) {
     g_autofree char *sync = value_of(search, values, "accumulate_sync");
     return search->took_sync && passes(search, place) == 1 && g_str_equal(sync, "last");
 }
@@ -324,7 +272,7 @@ static Tried refuse(Search *search, GError *refusal, GError **error) {
     return TRY_REFUSED;
 }
 
-static bool set_all(Search *search, char **values, const Misfit *place, GError **error) {
+static bool set_all(Search *search, char **values, const CliMisfit *place, GError **error) {
     CliPlanSource *source = search->source;
     for (guint i = 0; i < search->knobs->len; i++) {
         if (!cli_plan_source_set(source, knob_at(search, i)->key, values[i], error)) {
@@ -341,22 +289,7 @@ static bool set_all(Search *search, char **values, const Misfit *place, GError *
     return set_precision(search, place->sharding, error);
 }
 
-static Misfit copy_misfit(const Misfit *misfit) {
-    Misfit copy = *misfit;
-    copy.others = g_strdup(misfit->others);
-    copy.sharding = g_strdup(misfit->sharding);
-    copy.checkpointing = g_strdup(misfit->checkpointing);
-    return copy;
-}
-
-static void tell(Known *known, const Misfit *misfit) {
-    Misfit copy = copy_misfit(misfit);
-    pthread_mutex_lock(&known->mutex);
-    g_array_append_val(known->misfits, copy);
-    pthread_mutex_unlock(&known->mutex);
-}
-
-static Tried note(Search *search, CliChoice choice, Misfit *place, CliChoice *ret) {
+static Tried note(Search *search, CliChoice choice, CliMisfit *place, CliChoice *ret) {
     CliChosen *chosen = search->chosen;
     chosen->n_predicted++;
     *ret = choice;
@@ -365,10 +298,10 @@ static Tried note(Search *search, CliChoice choice, Misfit *place, CliChoice *re
     }
     chosen->n_not_fitting++;
     if (search->known != NULL) {
-        tell(search->known, place);
+        cli_misfits_of_all_add(search->known, place);
     }
     g_array_append_val(search->misfits, *place);
-    *place = (Misfit){0};
+    *place = (CliMisfit){0};
     return TRY_FITS_NOT;
 }
 
@@ -413,13 +346,13 @@ static bool predict(Search *search, const ModelCluster *cluster, uint64_t micro_
  * misfit, which leaves it untouched. */
 static Tried try_one(Search *search, const ModelCluster *cluster, char **values, CliChoice *ret,
                      GError **error) {
-    Misfit place = place_of(search, cluster, values);
+    CliMisfit place = place_of(search, cluster, values);
     Tried tried = TRY_FITS_NOT;
     g_autoptr(GError) refusal = NULL;
     CliChoice choice;
     if (search->is_passed) {
         tried = TRY_FAILED;
-    } else if (is_hopeless(search, &place)) {
+    } else if (cli_misfits_rule_out(search->misfits, &place)) {
         search->chosen->n_left_out++;
     } else if (search->asked->global_batch > 0 && passes(search, &place) == 0) {
         tried = place.batches * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
@@ -434,7 +367,7 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
     } else {
         tried = refuse(search, g_steal_pointer(&refusal), error);
     }
-    clear_misfit(&place);
+    cli_misfit_clear(&place);
     return tried;
 }
 
@@ -517,13 +450,13 @@ static bool try_listed(Search *search, const ModelCluster *cluster, char **value
 /* Small batches are the slow ones: a global batch is begun with few passes. Stages need more of
  * them, or stand still. */
 static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
-    Misfit place = place_of(search, cluster, values);
+    CliMisfit place = place_of(search, cluster, values);
     uint64_t size = 1, few = FEW_PASSES * number_of(search, values, "pipeline");
     for (place.micro_batch = 1; passes(search, &place) > few; place.micro_batch *= 2) {
         size = place.micro_batch;
     }
     size = passes(search, &place) > 0 ? place.micro_batch : size;
-    clear_misfit(&place);
+    cli_misfit_clear(&place);
     return size;
 }
 
@@ -570,14 +503,14 @@ static guint place_of_knob(const Search *search, const char *key) {
 }
 
 /* Groups of eight ranks are all there are. */
-static bool is_full_again(const Search *search, const Misfit *place, char **values) {
+static bool is_full_again(const Search *search, const CliMisfit *place, char **values) {
     uint64_t others = number_of(search, values, "tensor") * number_of(search, values, "pipeline");
     return !search->shardings_given && is_open(search, "replicate") &&
            g_str_equal(place->sharding, "hybrid") && place->ranks <= HYBRID_RANKS * MAX(others, 1);
 }
 
 /* Stages reduce behind the last microbatch, are sharded, and keep what they have gathered. */
-static bool is_not_for_stages(const Search *search, const Misfit *place, char **values) {
+static bool is_not_for_stages(const Search *search, const CliMisfit *place, char **values) {
     g_autofree char *sync = value_of(search, values, "accumulate_sync");
     bool sharded_so =
         g_str_equal(place->sharding, "full") || g_str_equal(place->sharding, "hybrid");
@@ -619,14 +552,14 @@ static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t 
 
 /* Whether it is worth a prediction; what is not asked for is left out without a word. */
 static bool is_worth(Search *search, const ModelCluster *cluster, char **values) {
-    Misfit place = place_of(search, cluster, values);
+    CliMisfit place = place_of(search, cluster, values);
     bool has_place = place.ranks <= model_cluster_ranks(cluster);
     bool worth = has_place && !is_full_again(search, &place, values) &&
                  !is_not_for_stages(search, &place, values) && !is_no_schedule(search, values);
     if (!has_place) {
         note_no_place(search, cluster, place.ranks);
     }
-    clear_misfit(&place);
+    cli_misfit_clear(&place);
     return worth;
 }
 
@@ -663,24 +596,7 @@ static CliChosen *chosen_new(void) {
     return chosen;
 }
 
-static GArray *misfits_new(void) {
-    GArray *misfits = g_array_new(FALSE, FALSE, sizeof(Misfit));
-    g_array_set_clear_func(misfits, clear_misfit);
-    return misfits;
-}
-
 /* ---- on several cores ---- */
-
-static GArray *copy_known(Known *known) {
-    GArray *misfits = misfits_new();
-    pthread_mutex_lock(&known->mutex);
-    for (guint i = 0; i < known->misfits->len; i++) {
-        Misfit copy = copy_misfit(&g_array_index(known->misfits, Misfit, i));
-        g_array_append_val(misfits, copy);
-    }
-    pthread_mutex_unlock(&known->mutex);
-    return misfits;
-}
 
 /* A search of one row, of which only what it hands over counts. pattern: the search as it was
  * settled. */
@@ -688,7 +604,7 @@ static void try_row_ahead(gpointer pattern, guint row) {
     Search search = *(const Search *)pattern;
     g_autoptr(CliPlanSource) source = cli_plan_source_copy(search.asked->source);
     g_autoptr(CliChosen) chosen = chosen_new();
-    g_autoptr(GArray) misfits = copy_known(search.known);
+    g_autoptr(GArray) misfits = cli_misfits_of_all_copy(search.known);
     chosen->keys = g_strdupv(search.chosen->keys);
     search.source = source;
     search.chosen = chosen;
@@ -727,17 +643,14 @@ static bool try_rows(Search *search, GError **error) {
 }
 
 static bool try_rows_on_cores(Search *search, guint cores, GError **error) {
-    g_autoptr(GArray) misfits = misfits_new();
-    Known known = {.misfits = misfits};
-    pthread_mutex_init(&known.mutex, NULL);
-    search->known = &known;
+    g_autoptr(CliMisfitsOfAll) known = cli_misfits_of_all_new();
+    search->known = known;
     Search pattern = *search;
     search->ahead = cli_ahead_new(search->n_rows, cores, try_row_ahead, &pattern);
     pattern.ahead = search->ahead;
     bool good = try_rows(search, error);
     g_clear_pointer(&search->ahead, cli_ahead_free);
     search->known = NULL;
-    pthread_mutex_destroy(&known.mutex);
     return good;
 }
 
@@ -768,7 +681,7 @@ CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress,
     g_autoptr(CliChosen) chosen = chosen_new();
     g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
     g_autoptr(GArray) knobs = cli_knobs_new();
-    g_autoptr(GArray) misfits = misfits_new();
+    g_autoptr(GArray) misfits = cli_misfits_new();
     Search search = {.asked = asked,
                      .source = source,
                      .knobs = knobs,
