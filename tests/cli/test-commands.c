@@ -35,7 +35,7 @@ static void plan_from_standard_input(void) {
     expect("predict - --cluster a100-node <in.plan", 0, "gpt-toy, FSDP2, a unit per block, 2 ranks",
            "");
     expect("explain step_ms - <in.plan", 0, "step_ms = ", "");
-    expect("plan /dev/stdin <in.plan", 0, "gpt-toy, FSDP2, unit a block, 2 ranks", "");
+    expect("plan /dev/stdin <in.plan", 0, "gpt-toy, FSDP2, a unit per block, 2 ranks", "");
     expect("plan - -n 3 <in.plan", 2, "", "standard input is a plan for 2 ranks, not 3");
     write_file("no.plan", "65536\n");
     expect("units - <no.plan", 2, "", "standard input:1: expected 'foreshard-plan', not '65536'");
@@ -57,7 +57,7 @@ static void plan_from_pipe(void) {
     g_autofree char *path = g_build_filename(shell.folder, "pipe", NULL);
     g_assert_cmpint(mkfifo(path, 0600), ==, 0);
     GThread *writer = g_thread_new("feeds", feed_pipe, path);
-    expect("plan pipe", 0, "gpt-toy, FSDP2, unit a block, 2 ranks", "");
+    expect("plan pipe", 0, "gpt-toy, FSDP2, a unit per block, 2 ranks", "");
     g_thread_join(writer);
     g_unlink(path);
 }
