@@ -26,7 +26,7 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
 static const char *never_compiled(const ModelNetwork *network) {
     bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
                      network->logits_scale;
-    return is_scaled ? "embed_scale, attention_scale, residual_scale and logits_scale"
+    return is_scaled ? "embed_scale, attention_scale, residual_scale or logits_scale"
            : network->unturned_every             ? "unturned_every"
            : network->gate_up_joined             ? "gate_up = joined"
            : network->norms_from_one             ? "norm_weight = from-one"
@@ -58,9 +58,10 @@ static bool is_eager_alone(const ModelNetwork *network, const PlanStrategy *s, G
     bool is_deepseeks = network->kv_lora_rank && s->kernels == PLAN_KERNELS_COMPILED;
     const char *why = is_deepseeks ? never_compiled(network) : model_eager_alone(network);
     if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: only eager kernels are known of a network with %s; set kernels = eager%s",
-                    network->name, why, s->float8 == PLAN_FLOAT8_NONE ? "" : " and float8 = none");
+        g_set_error(
+            error, PLAN_ERROR, PLAN_ERROR_VALUE,
+            "%s: only eager kernels are planned for a network with %s; set kernels = eager%s",
+            network->name, why, s->float8 == PLAN_FLOAT8_NONE ? "" : " and float8 = none");
     }
     return why;
 }
@@ -71,11 +72,11 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     const ModelFamily *family = network->family;
     const char *why = NULL;
     if (family != &model_gpt && family != &model_mpt && family != &model_llama) {
-        why = "a family other than gpt, mpt and llama; set kernels = eager";
+        why = "families other than gpt, mpt and llama; set kernels = eager";
     } else if (network->experts && network->code != MODEL_CODE_OWN) {
         why = "transformers' experts; leave out code, or set kernels = eager";
     } else if (network->experts && network->norm_at != MODEL_NORM_BEFORE) {
-        why = "experts with their norm behind them; set norm_at = before, or kernels = eager";
+        why = "experts whose norm comes after them; set norm_at = before, or kernels = eager";
     } else if (network->scores_in_memory) {
         why = "attention with its scores in memory; set attention = kernel in the network, or "
               "kernels = eager";
@@ -83,41 +84,42 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
         why = "dropout; set dropout = 0 in the network, or kernels = eager";
     }
     if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: kernels = compiled does not know %s",
-                    network->name, why);
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: kernels = compiled is not planned for %s", network->name, why);
     }
     return !why;
 }
 
 /* Around experts: as torchtitan does it, module by module. Latent attention is recorded so. */
 static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    const char *why =
-        s->flavour != PLAN_FLAVOUR_FSDP2 && s->flavour != PLAN_FLAVOUR_PLAIN
-            ? "another flavour; set flavour=fsdp2"
-        : s->compile != PLAN_COMPILE_BLOCK ? "a network that is compiled; set compile=block"
-        : s->rms_norm == PLAN_RMS_NORM_OPS ? "norms written out; set rms_norm=kernel"
-        : s->float8 != PLAN_FLOAT8_NONE    ? "layers in float8; set float8=none"
-        : s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP
-            ? "blocks that are checkpointed selectively; set checkpointing=full or none"
-            : NULL;
+    const char *why = s->flavour != PLAN_FLAVOUR_FSDP2 && s->flavour != PLAN_FLAVOUR_PLAIN
+                          ? "DDP, FSDP1 or zero1; set flavour=fsdp2"
+                      : s->compile != PLAN_COMPILE_BLOCK
+                          ? "a network compiled as a whole; set compile=block"
+                      : s->rms_norm == PLAN_RMS_NORM_OPS ? "norms written out; set rms_norm=kernel"
+                      : s->float8 != PLAN_FLOAT8_NONE    ? "layers in float8; set float8=none"
+                      : s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP
+                          ? "selective checkpointing; set checkpointing=full or none"
+                          : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = compiled does not know %s beside %s, or kernels=eager", n->name,
-                    n->experts ? "experts" : "latent attention", why);
+                    "%s: kernels = compiled is not planned for %s with %s, or kernels=eager",
+                    n->name, n->experts ? "experts" : "latent attention", why);
     }
     return !why;
 }
 
 /* What was recorded of layers in float8: a Llama's, without biases. */
 static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
-    const char *why = network->family != &model_llama ? "a family other than llama"
+    const char *why = network->family != &model_llama ? "families other than llama"
                       : network->qkv_bias             ? "biases of q, k and v; set qkv_bias = no"
                       : network->norm_at != MODEL_NORM_BEFORE
-                          ? "norms behind the layers; set norm_at = before"
+                          ? "norms after the layers; set norm_at = before"
                           : model_eager_alone(network);
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: float8 does not know %s%s float8 = none", network->name, why, or_set(why));
+                    "%s: float8 is not planned for %s%s float8 = none", network->name, why,
+                    or_set(why));
     }
     return !why;
 }
@@ -130,7 +132,7 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
                                                   : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = fused does not know %s; set kernels = eager", network->name,
+                    "%s: kernels = fused is not planned for %s; set kernels = eager", network->name,
                     why);
     }
     return !why;
@@ -146,20 +148,19 @@ static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strat
 
 /* What was recorded of them, and of no older PyTorch than that which has the grouped product. */
 static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
-    const char *why = s->autocast != PLAN_AUTOCAST_NONE
-                          ? "under autocast; set autocast = none, and param_dtype = bf16"
-                      : s->pytorch != PLAN_PYTORCH_CURRENT
-                          ? "of a PyTorch before 2.8, which lacks their grouped product; set "
-                            "pytorch = current"
-                      : plan_strategy_param_dtype(s) == PLAN_FP16
-                          ? "in fp16, which PyTorch's grouped product does not take; set "
-                            "param_dtype = bf16"
-                      : s->lora_rank ? "with adapters; leave lora_rank at 0"
-                      : s->freeze.choice == PLAN_FREEZE_MODULE
-                          ? "with parameters that are frozen; set freeze = none"
-                          : NULL;
+    const char *why =
+        s->autocast != PLAN_AUTOCAST_NONE
+            ? "with autocast; set autocast = none, and param_dtype = bf16"
+        : s->pytorch != PLAN_PYTORCH_CURRENT
+            ? "for PyTorch 2.4 and before, which lack their grouped product; set pytorch = current"
+        : plan_strategy_param_dtype(s) == PLAN_FP16
+            ? "in fp16, which PyTorch's grouped product does not take; set "
+              "param_dtype = bf16"
+        : s->lora_rank                           ? "with adapters; leave lora_rank at 0"
+        : s->freeze.choice == PLAN_FREEZE_MODULE ? "with frozen parameters; set freeze = none"
+                                                 : NULL;
     if (network->experts && why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: experts are not known %s",
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: experts are not planned %s",
                     network->name, why);
         return false;
     }
@@ -170,17 +171,16 @@ static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s,
 static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     const char *why =
         s->autocast != PLAN_AUTOCAST_NONE
-            ? "under autocast; set autocast = none, and param_dtype = bf16"
-        : s->pytorch != PLAN_PYTORCH_CURRENT ? "of an older PyTorch; set pytorch = current"
+            ? "with autocast; set autocast = none, and param_dtype = bf16"
+        : s->pytorch != PLAN_PYTORCH_CURRENT ? "for PyTorch 2.4 and before; set pytorch = current"
         : s->lora_rank                       ? "with adapters; leave lora_rank at 0"
-        : s->freeze.choice == PLAN_FREEZE_MODULE
-            ? "with parameters that are frozen; set freeze = none"
-        : s->rms_norm == PLAN_RMS_NORM_OPS ? "with norms written out; set rms_norm = kernel"
+        : s->freeze.choice == PLAN_FREEZE_MODULE ? "with frozen parameters; set freeze = none"
+        : s->rms_norm == PLAN_RMS_NORM_OPS       ? "with norms written out; set rms_norm = kernel"
         : s->deterministic != PLAN_DETERMINISTIC_NO
-            ? "but without deterministic algorithms; set deterministic = no"
+            ? "with deterministic algorithms; set deterministic = no"
             : NULL;
     if (network->kv_lora_rank && why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: latent attention is not known %s",
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: latent attention is not planned %s",
                     network->name, why);
         return false;
     }
@@ -191,16 +191,16 @@ static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GE
 static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     const char *why = NULL;
     if (n->family != &model_llama || !n->experts) {
-        why = "is of family llama with experts, and the network has none; leave expert at 1";
+        why = "is planned only for family llama with experts; leave expert at 1";
     } else if (n->code != MODEL_CODE_OWN) {
-        why = "is planned of torchtitan's experts, not of transformers'; leave out code";
+        why = "is planned only for torchtitan's experts, not transformers'; leave out code";
     } else if (n->experts % s->expert) {
         why = "does not divide the experts; set one that does";
     } else if (plan_strategy_shard_ranks(s) > n->experts &&
                (n->expert_ffn % plan_strategy_alike_ranks(s) ||
                 n->width % plan_strategy_alike_ranks(s))) {
-        why = "with more ranks than experts cuts each expert by its rows, which the ranks that "
-              "have the same ones do not divide; set another";
+        why = "with more ranks than experts shards each expert by rows, and the ranks that have "
+              "the same experts do not divide them; set another";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: expert=%" G_GUINT64_FORMAT " %s",
@@ -214,9 +214,8 @@ static bool takes_adapters(const ModelNetwork *network, GError **error) {
     bool is_neox = network->family == &model_neox;
     if (is_neox || network->gate_up_joined) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: lora_rank does not know %s; leave lora_rank at 0", network->name,
-                    is_neox ? "a layer that gives q, k and v at once, as family neox has it"
-                            : "gate_up = joined");
+                    "%s: lora_rank is not planned for %s; leave lora_rank at 0", network->name,
+                    is_neox ? "family neox, where one layer gives q, k and v" : "gate_up = joined");
         return false;
     }
     return true;
@@ -235,9 +234,9 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
                  {"seq", seq}};
     const char *why = NULL;
     if (n->family != &model_llama) {
-        why = "a family other than llama";
+        why = "families other than llama";
     } else if (n->experts) {
-        why = "a hidden layer of experts";
+        why = "experts";
     } else if (model_eager_alone(n)) {
         why = model_eager_alone(n);
     } else if (n->tied) {
@@ -245,21 +244,21 @@ static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError *
     } else if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
         why = "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
     } else if (n->qk_norm == MODEL_QK_NORM_WIDTH || n->norm_at != MODEL_NORM_BEFORE) {
-        why = "norms of q and k as a whole, or norms behind the layers; set qk_norm = head or none "
-              "and norm_at = before";
+        why = "norms over the whole of q and k, or norms after the layers; set qk_norm = head or "
+              "none and norm_at = before";
     } else if (n->qk_norm != MODEL_QK_NORM_NONE && s->sequence_parallel == PLAN_NO) {
-        why = "norms of q and k, whose gradients nobody adds up; set sequence_parallel=yes";
+        why = "norms of q and k with sequence_parallel=no; set sequence_parallel=yes";
     } else if (n->qk_norm != MODEL_QK_NORM_NONE &&
                (s->float8 != PLAN_FLOAT8_NONE || s->async_tensor == PLAN_YES ||
                 s->tensor_plan != PLAN_TENSOR_TORCHTITAN)) {
         why = "norms of q and k with float8, async_tensor or another tensor_plan; set float8=no, "
               "async_tensor=no and tensor_plan=torchtitan";
     } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_CHUNKED) {
-        why = "a loss but PyTorch's own, or a compiled one; set loss = ops, fp32 or kernel";
+        why = "a metered or chunked loss; set loss = ops, fp32 or kernel";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: tensor=%" G_GUINT64_FORMAT " does not know %s%s tensor=1", n->name,
+                    "%s: tensor=%" G_GUINT64_FORMAT " is not planned for %s%s tensor=1", n->name,
                     s->tensor, why, or_set(why));
         return false;
     }
@@ -309,7 +308,8 @@ static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError *
                                                             : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: the mask of its window of %" G_GUINT64_FORMAT " tokens is not known with "
+                    "%s: the mask of its window of %" G_GUINT64_FORMAT
+                    " tokens is not planned with "
                     "%s; lower seq below that, or set window_by = kernel where the program calls "
                     "FlashAttention-2",
                     n->name, n->window, why);
@@ -333,16 +333,16 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
     } else if (n->window) {
         why = "a window of attention; set window = 0";
     } else if (n->rope == MODEL_ROPE_PARTIAL) {
-        why = "q and k that are turned in part; set rope = real";
+        why = "rope = partial, which turns a part of q and k; set rope = real";
     } else if (s->context > 1) {
         why = "ranks that share sequences; set context=1";
     } else if (plan_strategy_param_dtype(s) == PLAN_FP32 && s->autocast == PLAN_AUTOCAST_NONE) {
-        why = "fp32, nor does FlashAttention; set param_dtype=bf16";
+        why = "fp32, which FlashAttention does not take; set param_dtype=bf16";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: document=%" G_GUINT64_FORMAT " does not know %s%s document=0", n->name,
-                    s->document, why, or_set(why));
+                    "%s: document=%" G_GUINT64_FORMAT " is not planned for %s%s document=0",
+                    n->name, s->document, why, or_set(why));
     } else if (seq % s->document) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not whole documents of "
@@ -358,7 +358,7 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
     uint64_t seq = s->seq ? s->seq : n->seq, kv_heads = n->kv_heads ? n->kv_heads : n->heads;
     const char *why = NULL;
     if (n->family != &model_llama) {
-        why = "a family other than llama";
+        why = "families other than llama";
     } else if (n->scores_in_memory) {
         why = "attention with its scores in memory; set attention = kernel";
     } else if (n->code != MODEL_CODE_OWN) {
@@ -373,18 +373,18 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
         why = "q, k and v of one layer, k and v repeated, or another rotary embedding; set qkv = "
               "apart, kv = grouped and rope = real";
     } else if (n->qk_norm == MODEL_QK_NORM_WIDTH) {
-        why = "norms of q and k as a whole; set qk_norm = head or none";
+        why = "norms over the whole of q and k; set qk_norm = head or none";
     } else if (n->qk_norm != MODEL_QK_NORM_NONE && s->kernels == PLAN_KERNELS_EAGER &&
                plan_strategy_param_dtype(s) == PLAN_FP32) {
         why = "norms of q and k in fp32 by eager kernels; set param_dtype=bf16";
     } else if (plan_strategy_param_dtype(s) == PLAN_FP32 &&
                (kv_heads < n->heads || seq % (64 * s->context))) {
-        why = "groups of heads in fp32, nor a rank's part that 64 does not divide; set "
-              "param_dtype=bf16";
+        why = "groups of heads in fp32, or a rank's part of a sequence that 64 does not divide; "
+              "set param_dtype=bf16";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: context=%" G_GUINT64_FORMAT " does not know %s%s context=1", n->name,
+                    "%s: context=%" G_GUINT64_FORMAT " is not planned for %s%s context=1", n->name,
                     s->context, why, or_set(why));
     } else if (seq % (2 * s->context)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -400,7 +400,7 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
 static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     const char *why = NULL;
     if (n->family != &model_llama) {
-        why = "a family other than llama";
+        why = "families other than llama";
     } else if (n->tied) {
         why = "a head that is the embedding, which would be on two stages; set tied = no";
     } else if (n->window) {
@@ -409,15 +409,15 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
         why = "transformers' modules; set code = own";
     } else if (n->embed_scale > 0 || n->logits_scale > 0 || n->local_rope_base > 0 ||
                n->rope == MODEL_ROPE_PARTIAL) {
-        why = "numbers that multiply embeddings or logits, or another rotary embedding";
+        why = "multipliers of embeddings or logits, or another rotary embedding";
     } else if (n->loss != MODEL_LOSS_MODEL && n->loss != MODEL_LOSS_OPS &&
                n->loss != MODEL_LOSS_FP32 && n->loss != MODEL_LOSS_KERNEL) {
-        why = "another loss; set loss = model, ops, fp32 or kernel";
+        why = "a metered or chunked loss; set loss = model, ops, fp32 or kernel";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: pipeline=%" G_GUINT64_FORMAT " does not know %s%s pipeline=1", n->name,
-                    s->pipeline, why, or_set(why));
+                    "%s: pipeline=%" G_GUINT64_FORMAT " is not planned for %s%s pipeline=1",
+                    n->name, s->pipeline, why, or_set(why));
     }
     return !why && model_stages_have_layers(n, s, error);
 }

@@ -74,34 +74,34 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     PlanDtype dtype = plan_strategy_param_dtype(s);
     const char *why = NULL;
     if (!known_family) {
-        why = "of families gpt, mpt and llama alone";
+        why = "for families gpt, mpt and llama";
     } else if (n->loss_at != MODEL_LOSS_IN_MODEL) {
-        why = "in the network's forward, behind which FSDP lets go of the head's weight; set "
-              "loss_at = model";
+        why = "in the network's forward, after which FSDP frees the head's weight; set loss_at = "
+              "model";
     } else if (n->code != MODEL_CODE_OWN) {
         why = "with code = own; set that";
     } else if (n->logits_scale) {
-        why = "of logits as the head gives them; leave logits_scale out";
+        why = "without logits_scale; leave it out";
     } else if (n->vocab <= n->width) {
-        why = "of a vocab that is larger than width: else chunks save nothing";
+        why = "for a vocab larger than width (else chunks save nothing)";
     } else if (rows < 2) {
-        why = "of two tokens at least";
+        why = "for two tokens or more";
     } else if (dtype == PLAN_FP16) {
-        why = "in fp32 and bf16, for in fp16 PyTorch keeps other sums; set param_dtype = bf16";
+        why = "in fp32 and bf16, because PyTorch keeps other sums in fp16; set param_dtype = bf16";
     } else if (s->autocast != PLAN_AUTOCAST_NONE) {
         why = "without autocast, which has no rule for it; set autocast = none and param_dtype = "
               "bf16";
     } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
-        why = "since PyTorch 2.13; set pytorch = current";
+        why = "for current PyTorch; set pytorch = current";
     } else if (plan_strategy_is_one_program(s)) {
-        why = "outside of a compiled program, where it keeps copies; set compile = block";
+        why = "outside a compiled program, which keeps copies; set compile = block";
     } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
         why = "without deterministic algorithms, which add up rows by another kernel; set "
               "deterministic = no";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: loss = chunked is known %s, or set another loss", n->name, why);
+                    "%s: loss = chunked is planned only %s, or set another loss", n->name, why);
     }
     return !why;
 }
@@ -113,8 +113,8 @@ bool model_loss_is_chunked_as_known(const PlanGraph *graph, const char *name, GE
         if (op->kind == PLAN_OP_CHUNKED_LOSS &&
             !plan_graph_wants_gradient(graph, plan_graph_ref(graph, op->values))) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "%s: loss = chunked is known where something before the head is trained; "
-                        "freeze less, or set another loss",
+                        "%s: loss = chunked is planned only where something before the head is "
+                        "trained; freeze less, or set another loss",
                         name);
             return false;
         }

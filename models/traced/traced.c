@@ -110,7 +110,7 @@ static const char *unknown_of(const PlanStrategy *s) {
            : s->float8                      ? "float8; set float8 = none"
            : s->lora_rank                   ? "adapters; put them into the network that is traced"
            : s->freeze.choice == PLAN_FREEZE_MODULE
-               ? "freezing; freeze in the network that is traced, by requires_grad_(False)"
+               ? "freeze; freeze in the network that is traced, by requires_grad_(False)"
            : s->tensor > 1 || s->context > 1 || s->pipeline > 1
                ? "ranks that share layers or sequences; leave tensor, context and pipeline at 1"
            : s->autocast != PLAN_AUTOCAST_NONE
@@ -119,10 +119,9 @@ static const char *unknown_of(const PlanStrategy *s) {
            : s->seq      ? "another seq than it was traced with; trace it with that"
            : s->pytorch != PLAN_PYTORCH_CURRENT ? "an older PyTorch; set pytorch = current"
            : s->deterministic != PLAN_DETERMINISTIC_NO
-               ? "what is filled, traced without deterministic algorithms; set deterministic = no"
-           : s->offload == PLAN_OFFLOAD_ACTIVATIONS
-               ? "activations on the host; set offload to another"
-               : NULL;
+               ? "deterministic algorithms, because it was traced without; set deterministic = no"
+           : s->offload == PLAN_OFFLOAD_ACTIVATIONS ? "offload = activations; set another"
+                                                    : NULL;
 }
 
 static bool keeps_norms_apart(const PlanStrategy *s) {
@@ -144,8 +143,8 @@ bool model_traced_is_known_with(const ModelNetwork *network, const PlanStrategy 
     const ModelTraced *traced = network->traced;
     const char *why = unknown_of(strategy);
     if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: a traced network does not know %s",
-                    network->name, why);
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: a traced network is not planned with %s", network->name, why);
         return false;
     }
     if (keeps_norms_apart(strategy) && has_batch_norm(traced)) {

@@ -159,7 +159,7 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
         uint32_t up = checkpointed_around(run, u);
         if (up != PLAN_NONE) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "unit %s lies inside %s, which is checkpointed; that is known of eager "
+                        "unit %s lies inside %s, which is checkpointed; that needs eager "
                         "kernels, full checkpointing with early stop, offload=none and "
                         "forward_prefetch=no: set those, wrap=block, or checkpointing=none",
                         plan_module_at(run->graph, run->units[u].module)->name,

@@ -121,16 +121,14 @@ static bool settle_groups(PlanStrategy *strategy, GError **error) {
         uint64_t ranks = strategy->ranks / strategy->pipeline;
         if (ranks % 8 || 8 % strategy->tensor) {
             return plan_strategy_refuse(
-                error, "hybrid sharding within 8 ranks needs a multiple of 8 ranks, of "
-                       "each stage, and a tensor that divides 8; set replicate to the "
-                       "number of groups");
+                error, "hybrid sharding in groups of 8 ranks needs a multiple of 8 ranks (in each "
+                       "stage) and a tensor that divides 8; set replicate to the number of groups");
         }
         strategy->replicate = ranks / 8;
     }
     return ranks_of_part(strategy) % strategy->replicate == 0 ||
-           plan_strategy_refuse(
-               error, "replicate (the number of groups that shard) must divide ranks, by tensor "
-                      "and by pipeline; change one of them");
+           plan_strategy_refuse(error, "replicate (the number of groups) must divide ranks / "
+                                       "tensor / pipeline; change one of them");
 }
 
 static bool settle_reshard(PlanStrategy *strategy, GError **error) {
@@ -140,9 +138,9 @@ static bool settle_reshard(PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
-        return plan_strategy_refuse(error,
-                                    "reshard_after_forward is FSDP2's; elsewhere sharding says it "
-                                    "(full or grad-op)");
+        return plan_strategy_refuse(
+            error,
+            "reshard_after_forward is FSDP2's; with other flavours set sharding=full or grad-op");
     }
     if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
@@ -150,9 +148,8 @@ static bool settle_reshard(PlanStrategy *strategy, GError **error) {
                                            "sharding=full (or hybrid) with reshard_after_forward");
     }
     if (n && ranks % n) {
-        return plan_strategy_refuse(
-            error, "reshard_after_forward=N needs an N that divides the ranks that "
-                   "share the model");
+        return plan_strategy_refuse(error, "reshard_after_forward=N needs an N that divides the "
+                                           "ranks that share a copy of the model");
     }
     if (n == 1) {
         *reshard = (PlanVariant){.choice = PLAN_RESHARD_NO};
@@ -181,21 +178,20 @@ static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->kernels == PLAN_KERNELS_FUSED) {
-        return plan_strategy_refuse(error,
-                                    "what autocast casts inside of fused kernels is not known; set "
-                                    "kernels=eager or compiled, or autocast=none");
+        return plan_strategy_refuse(error, "autocast is not planned with fused kernels; set "
+                                           "kernels=eager or compiled, or autocast=none");
     }
     PlanDtype other = strategy->autocast == PLAN_AUTOCAST_BF16 ? PLAN_FP16 : PLAN_BF16;
     if (strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->param_dtype != PLAN_PARAM_MODEL &&
         plan_strategy_param_dtype(strategy) == other) {
-        return plan_strategy_refuse(
-            error, "FSDP2 casts what autocast widens back to another 16-bit dtype at "
-                   "each unit, which no plan does; set autocast and param_dtype alike");
+        return plan_strategy_refuse(error,
+                                    "autocast and param_dtype are two different 16-bit dtypes, "
+                                    "which is not planned with FSDP2; set both alike");
     }
     return strategy->flavour != PLAN_FLAVOUR_ZERO1 ||
-           plan_strategy_refuse(error,
-                                "sharding=optimizer-only keeps 16-bit weights of its own; set "
-                                "param_dtype=bf16 and autocast=none");
+           plan_strategy_refuse(
+               error, "autocast is not planned with sharding=optimizer-only, which keeps 16-bit "
+                      "weights of its own; set param_dtype=bf16 and autocast=none");
 }
 
 /* What is recorded of scalers. ShardedGradScaler asks all ranks of the world at once, which is no
@@ -207,13 +203,13 @@ static bool scale_is_known(const PlanStrategy *s, GError **error) {
     }
     if (s->flavour == PLAN_FLAVOUR_ZERO1 || (s->flavour == PLAN_FLAVOUR_FSDP1 && is_hybrid(s))) {
         return plan_strategy_refuse(
-            error, "loss_scale is planned of one rank, DDP, FSDP1 without groups, and "
-                   "FSDP2; set sharding=full or none, or loss_scale=none");
+            error, "loss_scale is not planned with sharding=optimizer-only, nor with hybrid "
+                   "sharding by FSDP1; set sharding=full or none, or loss_scale=none");
     }
     if (s->offload == PLAN_OFFLOAD_PARAMS || s->offload == PLAN_OFFLOAD_OPTIMIZER) {
-        return plan_strategy_refuse(
-            error, "loss_scale is planned of gradients and optimizers on the device; "
-                   "set offload=none or activations, or loss_scale=none");
+        return plan_strategy_refuse(error,
+                                    "loss_scale is not planned with parameters or optimizer on the "
+                                    "host; set offload=none or activations, or loss_scale=none");
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP1 && plan_strategy_model_dtype(s) == PLAN_FP16) {
         return plan_strategy_refuse(
@@ -295,8 +291,7 @@ static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
 static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
     return strategy->compile == PLAN_COMPILE_BLOCK || strategy->kernels == PLAN_KERNELS_COMPILED ||
            plan_strategy_refuse(
-               error, "compile says what a compiler is asked to compile, and none is; set "
-                      "kernels=compiled, or compile=block");
+               error, "compile needs compiled kernels; set kernels=compiled, or compile=block");
 }
 
 static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
@@ -306,22 +301,21 @@ static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
     bool shards = s->flavour == PLAN_FLAVOUR_FSDP2 && plan_strategy_shard_ranks(s) > 1;
     const char *why = NULL;
     if (s->float8 != PLAN_FLOAT8_TENSORWISE) {
-        why = "has one scale a weight, which each rank knows before its rows are cast; set "
-              "float8=tensorwise";
+        why = "needs one scale per weight; set float8=tensorwise";
     } else if (s->tensor > 1) {
-        why = "is planned of layers that no ranks share; set tensor=1";
+        why = "is not planned with layers that ranks share; set tensor=1";
     } else if (!shards) {
-        why = "is FSDP2's, among ranks that shard; set flavour=fsdp2 and more ranks";
+        why = "is FSDP2's, and needs ranks that shard; set flavour=fsdp2 and more ranks";
     } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
-        why = "is planned of weights that are whole or sharded; set reshard_after_forward=yes";
+        why = "is not planned with reshard_after_forward=N; set reshard_after_forward=yes";
     } else if (s->offload == PLAN_OFFLOAD_PARAMS) {
-        why = "is planned of shards that the device keeps; set offload=none";
+        why = "is not planned with parameters on the host; set offload=none";
     } else if (plan_strategy_model_dtype(s) != PLAN_FP32) {
-        why = "is planned of shards in fp32; set model_dtype=fp32";
+        why = "is planned only with shards in fp32; set model_dtype=fp32";
     } else if (s->deterministic == PLAN_DETERMINISTIC_YES) {
-        why = "is planned without deterministic algorithms; set deterministic=no";
+        why = "is not planned with deterministic algorithms; set deterministic=no";
     } else if (s->pytorch == PLAN_PYTORCH_2_4) {
-        why = "is planned of PyTorch's later versions; set pytorch=2.13";
+        why = "is not planned for PyTorch 2.4 and before; set pytorch=2.13";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8_gather %s, or float8_gather=no",
@@ -337,23 +331,21 @@ static bool float8_is_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned of compiled blocks, where casts are joined with what is around them; set "
-              "kernels=compiled with compile=block";
+        why = "is planned only with compiled blocks; set kernels=compiled and compile=block";
     } else if (plan_strategy_param_dtype(s) != PLAN_BF16 || s->autocast != PLAN_AUTOCAST_NONE) {
-        why = "is planned of layers that compute in bf16 otherwise; set param_dtype=bf16 (or "
+        why = "is planned only where all else is computed in bf16; set param_dtype=bf16 (or "
               "model_dtype=bf16) and autocast=none";
     } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
-        why = "is planned of PyTorch's FSDP, DDP and one rank; set sharding=full, or none";
+        why = "is not planned with sharding=optimizer-only; set sharding=full or none";
     } else if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "beside tensor is planned of FSDP2; set flavour=fsdp2 with fewer ranks to share a "
-              "layer, or tensor=1";
+        why = "with tensor is planned only for FSDP2; set flavour=fsdp2 and a tensor lower than "
+              "ranks, or tensor=1";
     } else if (s->tensor > 1 &&
                (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO)) {
-        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan with "
-              "sequence_parallel=yes";
+        why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
+              "and sequence_parallel=yes";
     } else if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
-        why = "by rows is planned of FSDP2, DDP and one rank, for what the compiler keeps of "
-              "FSDP1's views is not known; set flavour=fsdp2, or float8=tensorwise";
+        why = "by rows is not planned for FSDP1; set flavour=fsdp2, or float8=tensorwise";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8 %s, or float8=none", why);
@@ -367,15 +359,13 @@ static bool reads_are_there(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->clip == 0) {
-        return plan_strategy_refuse(
-            error, "host_reads=norm and both read what clipping returns, and nothing "
-                   "is clipped; set clip, or host_reads=loss or none");
+        return plan_strategy_refuse(error, "host_reads=norm and both need clipping, whose norm "
+                                           "they read; set clip, or host_reads=loss or none");
     }
     return s->flavour != PLAN_FLAVOUR_FSDP1 || s->pytorch != PLAN_PYTORCH_1_13 ||
-           plan_strategy_refuse(error,
-                                "host_reads=norm and both read what clipping returns, and "
-                                "clip_grad_norm_ of FSDP1 in PyTorch 1.13 returns nothing; set "
-                                "host_reads=loss or none, or pytorch=2.0");
+           plan_strategy_refuse(
+               error, "host_reads=norm and both need a norm to read, and FSDP1's clip_grad_norm_ "
+                      "in PyTorch 1.13 returns none; set host_reads=loss or none, or pytorch=2.0");
 }
 
 /* What is known of frozen parameters is recorded of these. */
@@ -384,24 +374,21 @@ static bool freezes_as_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->kernels != PLAN_KERNELS_EAGER) {
-        return plan_strategy_refuse(
-            error, "what fused or compiled kernels keep of frozen parameters is not "
-                   "known; set kernels=eager, or lora_rank=0 and freeze=none");
+        return plan_strategy_refuse(error, "frozen parameters are planned only with eager kernels; "
+                                           "set kernels=eager, or lora_rank=0 and freeze=none");
     }
     if (s->flavour == PLAN_FLAVOUR_ZERO1) {
-        return plan_strategy_refuse(
-            error, "sharding=optimizer-only has one bucket for all of a unit; with "
-                   "frozen parameters set sharding=full, or none");
+        return plan_strategy_refuse(error, "frozen parameters are not planned with "
+                                           "sharding=optimizer-only; set sharding=full or none");
     }
     if (is_fsdp(s) && s->pytorch != PLAN_PYTORCH_CURRENT) {
-        return plan_strategy_refuse(error,
-                                    "frozen parameters are known of FSDP in current PyTorch; set "
-                                    "pytorch=current, or flavour=ddp");
+        return plan_strategy_refuse(error, "frozen parameters with FSDP are planned only for "
+                                           "current PyTorch; set pytorch=current, or flavour=ddp");
     }
     return s->lora_dtype == PLAN_LORA_MODEL || !is_fsdp(s) || s->model_dtype == PLAN_FP32 ||
            plan_strategy_refuse(
-               error, "lora_dtype=fp32 would gather a unit of two dtypes, which no plan of "
-                      "FSDP does; set lora_dtype=model, or model_dtype=fp32 with param_dtype");
+               error, "lora_dtype=fp32 with 16-bit weights gives FSDP's units two dtypes, which is "
+                      "not planned; set lora_dtype=model, or model_dtype=fp32 and a param_dtype");
 }
 
 static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
@@ -448,9 +435,9 @@ static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
     }
     return (sgd && s->optimizer_kernel != PLAN_KERNEL_FUSED) ||
            plan_strategy_refuse(
-               error, "keep_low_precision_grads=yes leaves gradients of another dtype than "
-                      "the parameters', which PyTorch's Adam and fused kernels refuse; set "
-                      "it to no, or optimizer=sgd with optimizer_kernel=foreach or loop");
+               error, "keep_low_precision_grads=yes leaves gradients in another dtype than the "
+                      "parameters, which PyTorch's Adam and fused kernels refuse; set it to no, or "
+                      "optimizer=sgd and optimizer_kernel=foreach or loop");
 }
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
@@ -471,7 +458,7 @@ static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
     return (strategy->backward_prefetch == PLAN_PREFETCH_PRE &&
             strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO) ||
            plan_strategy_refuse(
-               error, "flavour=fsdp2 of PyTorch 2.4 takes no lists of what to prefetch; set "
+               error, "FSDP2 of PyTorch 2.4 cannot be told what to prefetch; set "
                       "backward_prefetch=pre and forward_prefetch=no, or pytorch=current");
 }
 
@@ -482,19 +469,18 @@ static bool determinism_is_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->kernels != PLAN_KERNELS_EAGER) {
-        return plan_strategy_refuse(
-            error, "deterministic is known of eager kernels alone; set kernels=eager, or "
-                   "deterministic=no");
+        return plan_strategy_refuse(error, "deterministic is planned only with eager kernels; set "
+                                           "kernels=eager, or deterministic=no");
     }
     if (plan_strategy_is_of_2_0(s)) {
-        return plan_strategy_refuse(
-            error, "deterministic is known from PyTorch 2.4 on; set pytorch=2.4 or "
-                   "current, or deterministic=no");
+        return plan_strategy_refuse(error,
+                                    "deterministic is not planned for PyTorch 2.0 and before; set "
+                                    "pytorch=2.4 or current, or deterministic=no");
     }
     return s->flavour != PLAN_FLAVOUR_ZERO1 && s->offload == PLAN_OFFLOAD_NONE
                ? true
                : plan_strategy_refuse(
-                     error, "deterministic is known of PyTorch's DDP and FSDP, without offload; "
+                     error, "deterministic is not planned with sharding=optimizer-only or offload; "
                             "set sharding=full and offload=none, or deterministic=no");
 }
 
@@ -508,9 +494,8 @@ static bool settle_flavour(PlanStrategy *strategy, GError **error) {
         return true;
     case PLAN_FLAVOUR_PLAIN:
         if (strategy->ranks > strategy->tensor) {
-            return plan_strategy_refuse(
-                error, "flavour=plain has nothing that joins ranks; set ranks=1, or "
-                       "tensor as many as ranks, or flavour=ddp or fsdp2");
+            return plan_strategy_refuse(error, "flavour=plain is for one rank; set ranks=1, or "
+                                               "tensor equal to ranks, or flavour=ddp or fsdp2");
         }
         return strategy->sharding == PLAN_SHARDING_NONE ||
                plan_strategy_refuse(error, "flavour=plain shards nothing; set sharding=none");

@@ -14,48 +14,49 @@ static bool settles_gradients(const PlanStrategy *s) {
 /* Layers that ranks share are recorded of FSDP2 over the others, and of nothing beside them. */
 static const char *why_not_in_flavour(const PlanStrategy *s) {
     if (s->ranks % s->tensor) {
-        return "needs ranks that it divides; change one of them";
+        return "does not divide the ranks; change one of them";
     }
     if (s->flavour == PLAN_FLAVOUR_PLAIN && s->sequence_parallel == PLAN_NO &&
         s->zero_grad == PLAN_ZERO_KEEP) {
-        return "without FSDP and sequence_parallel has gradients of two kinds, which PyTorch does "
-               "not set to zero at once; set zero_grad=drop";
+        return "without FSDP and sequence_parallel has gradients of two kinds, which PyTorch "
+               "cannot set to zero together; set zero_grad=drop";
     }
     if (s->flavour == PLAN_FLAVOUR_PLAIN) {
-        return settles_gradients(s) ? NULL
-                                    : "is planned without FSDP for Adam and AdamW; set "
-                                      "optimizer=adamw with optimizer_kernel=foreach or fused";
+        return settles_gradients(s)
+                   ? NULL
+                   : "without FSDP is planned only for AdamW, and Adam without weight decay; set "
+                     "optimizer=adamw and optimizer_kernel=foreach or fused";
     }
-    return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL : "is planned beside FSDP2; set flavour=fsdp2";
+    return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL
+                                            : "is planned only with FSDP2; set flavour=fsdp2";
 }
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
 static const char *why_not_with(const PlanStrategy *s) {
     if (s->pytorch != PLAN_PYTORCH_CURRENT) {
-        return "is known of current PyTorch; set pytorch=current";
+        return "is planned only for current PyTorch; set pytorch=current";
     }
     if (s->kernels == PLAN_KERNELS_FUSED) {
-        return "is planned with PyTorch's ops, or compiled blocks; set kernels=eager or compiled";
+        return "is not planned with fused kernels; set kernels=eager or compiled";
     }
     if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
-        return "is planned with units resharded after forward to all ranks or not at all; set "
-               "reshard_after_forward=yes or no";
+        return "is not planned with reshard_after_forward=N; set reshard_after_forward=yes or no";
     }
     if (s->autocast != PLAN_AUTOCAST_NONE) {
-        return "is planned without autocast; set autocast=none, with param_dtype=bf16";
+        return "is not planned with autocast; set autocast=none, and param_dtype=bf16";
     }
     if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
-        return "is planned of a loss that is not scaled; set loss_scale=none";
+        return "is not planned with a scaled loss; set loss_scale=none";
     }
     if (s->freeze.choice != PLAN_FREEZE_NONE || s->lora_rank) {
-        return "is planned of runs that train everything; set freeze=none and lora_rank=0";
+        return "is not planned with frozen parameters or adapters; set freeze=none and lora_rank=0";
     }
     if (s->offload != PLAN_OFFLOAD_NONE) {
-        return "is planned without offload; set offload=none";
+        return "is not planned with offload; set offload=none";
     }
     return s->deterministic == PLAN_DETERMINISTIC_NO
                ? NULL
-               : "is planned without deterministic algorithms; set deterministic=no";
+               : "is not planned with deterministic algorithms; set deterministic=no";
 }
 
 /* Asynchronously, as it was recorded. */
@@ -65,16 +66,16 @@ static bool async_is_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->tensor == 1) {
-        why = "says how ranks share layers, and none do; set tensor";
+        why = "needs ranks that share layers; set tensor";
     } else if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is what a compiler makes of blocks; set kernels=compiled with compile=block";
+        why = "is planned only with compiled blocks; set kernels=compiled and compile=block";
     } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        why = "is planned of torchtitan's way of sharing layers; set tensor_plan=torchtitan with "
-              "sequence_parallel=yes";
+        why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
+              "and sequence_parallel=yes";
     } else if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "is planned beside FSDP2; set flavour=fsdp2";
+        why = "is planned only with FSDP2; set flavour=fsdp2";
     } else if (plan_strategy_param_dtype(s) != PLAN_BF16) {
-        why = "is planned in bf16, or float8 over it; set param_dtype=bf16";
+        why = "is planned only in bf16, or float8 over it; set param_dtype=bf16";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "async_tensor=yes %s, or async_tensor=no",
@@ -87,10 +88,9 @@ static bool tensor_plan_is_known(const PlanStrategy *s, GError **error) {
     bool cuts_tokens = s->sequence_parallel == PLAN_YES;
     if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && cuts_tokens &&
         s->kernels != PLAN_KERNELS_COMPILED) {
-        return plan_strategy_refuse(error,
-                                    "tensor_plan=kempnerforge is known of compiled blocks; set "
-                                    "kernels=compiled, or tensor_plan=torchtitan, or "
-                                    "sequence_parallel=no");
+        return plan_strategy_refuse(
+            error, "tensor_plan=kempnerforge is planned only with compiled blocks; set "
+                   "kernels=compiled, or tensor_plan=torchtitan, or sequence_parallel=no");
     }
     if (s->tensor_plan == PLAN_TENSOR_TRANSFORMERS && cuts_tokens) {
         return plan_strategy_refuse(error, "tensor_plan=transformers leaves sequences whole; set "
@@ -99,10 +99,10 @@ static bool tensor_plan_is_known(const PlanStrategy *s, GError **error) {
     bool is_known = s->compile == PLAN_COMPILE_BLOCK &&
                     s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP;
     return cuts_tokens || s->kernels != PLAN_KERNELS_COMPILED || is_known ||
-           plan_strategy_refuse(error,
-                                "sequence_parallel=no is planned with compiled blocks that are "
-                                "checkpointed whole or not; set checkpointing=full or none with "
-                                "compile=block, or kernels=eager, or sequence_parallel=yes");
+           plan_strategy_refuse(
+               error, "sequence_parallel=no with compiled kernels is planned only block by block, "
+                      "and not checkpointed selectively; set compile=block and checkpointing=full "
+                      "or none, or kernels=eager, or sequence_parallel=yes");
 }
 
 bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error) {
@@ -111,13 +111,11 @@ bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error) {
     }
     if (s->tensor == 1) {
         return (s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
-                plan_strategy_refuse(
-                    error, "tensor_plan says how ranks share layers, and none do; set tensor, "
-                           "or tensor_plan=torchtitan")) &&
+                plan_strategy_refuse(error, "tensor_plan needs ranks that share layers; set "
+                                            "tensor, or tensor_plan=torchtitan")) &&
                (s->sequence_parallel == PLAN_YES ||
-                plan_strategy_refuse(
-                    error, "sequence_parallel=no says what ranks that share layers have between "
-                           "them, and none do; set tensor, or sequence_parallel=yes"));
+                plan_strategy_refuse(error, "sequence_parallel=no needs ranks that share layers; "
+                                            "set tensor, or sequence_parallel=yes"));
     }
     if (!tensor_plan_is_known(s, error)) {
         return false;
@@ -138,18 +136,18 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "is planned beside FSDP2; set flavour=fsdp2";
+        why = "is planned only with FSDP2; set flavour=fsdp2";
     } else if (plan_strategy_shard_ranks(s) % s->context) {
-        why = "needs ranks that it divides; change one of them";
+        why = "does not divide the ranks that share a copy of the model; change one of them";
     } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        why = "is planned beside layers shared as torchtitan does; set tensor_plan=torchtitan with "
-              "sequence_parallel=yes";
+        why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
+              "and sequence_parallel=yes";
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned with PyTorch's ops, or compiled blocks; set kernels=eager, or compiled "
-              "with compile=block";
+        why = "is planned only with eager kernels or compiled blocks; set kernels=eager, or "
+              "compiled with compile=block";
     } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&
                s->kernels == PLAN_KERNELS_COMPILED) {
-        why = "is planned with compiled blocks that are checkpointed whole or not; set "
+        why = "with compiled blocks is not planned with selective checkpointing; set "
               "checkpointing=full or none, or kernels=eager";
     } else {
         why = why_not_with(s);
@@ -164,50 +162,50 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
 /* Stages are recorded of FSDP2, a group of which each has for itself. */
 static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned beside FSDP2; set flavour=fsdp2";
+        return "is planned only with FSDP2; set flavour=fsdp2";
     }
     if (s->ranks % s->pipeline) {
-        return "needs ranks that it divides; change one of them";
+        return "does not divide the ranks; change one of them";
     }
     if (s->ranks / s->pipeline % s->tensor) {
-        return "needs ranks of a stage that tensor divides; change one of them";
+        return "leaves each stage ranks that tensor does not divide; change one of them";
     }
     if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN && s->sequence_parallel == PLAN_YES) {
-        return "is planned of layers shared as torchtitan does; set tensor_plan=torchtitan, or "
-               "sequence_parallel=no";
+        return "is planned only with torchtitan's way of sharing layers; set "
+               "tensor_plan=torchtitan, or sequence_parallel=no";
     }
     if (s->compile != PLAN_COMPILE_BLOCK) {
-        return "is planned with blocks that are compiled by themselves; set compile=block";
+        return "is planned only with blocks compiled one by one; set compile=block";
     }
     if (s->reshard_after_forward.choice == PLAN_RESHARD_YES && s->pipeline_stages > 1) {
-        return "of several stages a rank is planned with units that stay whole from forward to "
-               "backward; set reshard_after_forward=no";
+        return "with several stages per rank is planned only with units that stay whole from "
+               "forward to backward; set reshard_after_forward=no";
     }
     if (s->accumulate_sync == PLAN_SYNC_EVERY) {
-        return "reduces gradients behind the last microbatch; set accumulate_sync=last";
+        return "reduces gradients only after the last microbatch; set accumulate_sync=last";
     }
     if (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->accumulate < s->pipeline) {
-        return "needs as many microbatches to a step at least, as Schedule1F1B does; raise "
+        return "needs at least as many microbatches per step, as Schedule1F1B does; raise "
                "accumulate, set pipeline_schedule=gpipe";
     }
     bool is_interleaved = s->pipeline_schedule == PLAN_PIPELINE_INTERLEAVED;
     bool of_several = is_interleaved || s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS;
     if (of_several != (s->pipeline_stages > 1)) {
-        return "has several stages a rank with pipeline_schedule=interleaved-1f1b or looped-bfs, "
-               "and one with others; set pipeline_stages and pipeline_schedule so";
+        return "has several stages per rank only with pipeline_schedule=interleaved-1f1b or "
+               "looped-bfs, which need them; change pipeline_stages or pipeline_schedule";
     }
     if (is_interleaved && s->accumulate % plan_schedule_rounds(s->pipeline, s->accumulate)) {
-        return "needs microbatches that make rounds of one length, as ScheduleInterleaved1F1B "
-               "does; make accumulate a multiple of it";
+        return "needs microbatches that make rounds of equal length, as ScheduleInterleaved1F1B "
+               "does; make accumulate a multiple of pipeline";
     }
     if (s->zero_grad == PLAN_ZERO_KEEP) {
-        return "is planned with gradients that are dropped; set zero_grad=drop";
+        return "is not planned with gradients that are kept; set zero_grad=drop";
     }
     if (s->host_reads != PLAN_READS_NONE) {
-        return "is planned with nothing read within a step; set host_reads=none";
+        return "is not planned with reads within a step; set host_reads=none";
     }
     if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
-        return "is planned with a unit for each block and one for the rest of a stage; set "
+        return "is planned only with a unit for each block and one for the rest of a stage; set "
                "wrap=block and wrap_ends=root";
     }
     return why_not_with(s);
@@ -216,9 +214,9 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
 bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error) {
     if (s->pipeline == 1) {
         return (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->pipeline_stages == 1) ||
-               plan_strategy_refuse(
-                   error, "pipeline_schedule says how stages take turns, and there is one; set "
-                          "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
+               plan_strategy_refuse(error,
+                                    "pipeline_schedule and pipeline_stages need stages; set "
+                                    "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
     }
     const char *why = why_not_in_stages(s);
     if (why) {
@@ -237,28 +235,28 @@ bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error) {
 /* Experts that ranks share are recorded of FSDP2. */
 static const char *why_not_beside_experts(const PlanStrategy *s) {
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned beside FSDP2; set flavour=fsdp2";
+        return "is planned only with FSDP2; set flavour=fsdp2";
     }
     if (s->tensor > 1) {
-        return "is planned without layers that ranks share; set tensor=1";
+        return "is not planned with layers that ranks share; set tensor=1";
     }
     if (plan_strategy_shard_ranks(s) % s->expert) {
-        return s->pipeline > 1 ? "does not divide the ranks that a stage has for each copy of its "
-                                 "layers (ranks by pipeline); set a lower one, more ranks or a "
-                                 "lower pipeline"
-                               : "needs ranks, of each copy, that it divides; change one of them";
+        return s->pipeline > 1
+                   ? "does not divide the ranks that a stage has for each copy of its layers "
+                     "(ranks / pipeline); lower it, or pipeline, or raise ranks"
+                   : "does not divide the ranks that share a copy of the model; change one of them";
     }
     if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
-        return "is planned with a unit for each block, one for its experts and one for the rest; "
-               "set wrap=block and wrap_ends=root";
+        return "is planned only with a unit for each block, one for its experts and one for the "
+               "rest; set wrap=block and wrap_ends=root";
     }
     if (s->backward_prefetch != PLAN_PREFETCH_PRE ||
         s->forward_prefetch.choice != PLAN_FORWARD_PREFETCH_NO) {
-        return "lists what is gathered ahead by itself, as torchtitan does; set "
+        return "has its own lists of what is gathered ahead, as in torchtitan; set "
                "backward_prefetch=pre and forward_prefetch=no";
     }
     if (plan_strategy_reduce_dtype(s) == PLAN_FP16) {
-        return "is planned with gradients that are reduced in bf16 or fp32; set reduce_dtype=fp32";
+        return "is planned only with gradients reduced in bf16 or fp32; set reduce_dtype=fp32";
     }
     return why_not_with(s);
 }

@@ -219,7 +219,8 @@ static void bad_strategies(void) {
     expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini:3: wrap must be one of block, whole");
     expect("plan gpt-toy --wrap blok", 2, "", "option --wrap: wrap must be one of");
     expect("plan gpt-toy -n 0", 2, "", "ranks must be a whole number");
-    expect("plan gpt-toy -n 2 --flavour plain --sharding none", 2, "", "nothing that joins ranks");
+    expect("plan gpt-toy -n 2 --flavour plain --sharding none", 2, "",
+           "flavour=plain is for one rank");
     expect("plan gpt-toy --host-reads nrm", 2, "", "must be one of none, loss, norm, both");
     expect("plan gpt-toy -n 2 --host-reads norm", 2, "", "set clip, or host_reads=loss or none");
     expect("plan gpt-toy -n 2 --optimizer-count device", 2, "", "and optimizer_kernel=loop, or");
@@ -227,7 +228,7 @@ static void bad_strategies(void) {
     expect("plan gpt-toy --strategy reads.ini", 2, "", "plan: reads.ini:4: host_reads=norm and");
     expect("plan gpt-toy --strategy reads.ini --host-reads norm", 2, "", "plan: host_reads=norm");
     expect("plan gpt-toy --strategy reads.ini --clip 1 -o reads.plan", 0, "", "");
-    expect("plan deepseek-v3 -n 8 --tensor 2", 2, "", "a hidden layer of experts; set tensor=1\n");
+    expect("plan deepseek-v3 -n 8 --tensor 2", 2, "", "for experts; set tensor=1\n");
     expect("plan deepseek-v3 -n 8 --context 2", 2, "", "(kv_lora_rank); set context=1\n");
     expect("plan deepseek-v3 -n 8 --document 8 --param-dtype bf16", 2, "", "; set document=0\n");
     expect("plan deepseek-v3 -n 8 --float8 tensorwise --kernels compiled --param-dtype bf16", 2, "",

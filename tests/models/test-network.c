@@ -161,13 +161,13 @@ static void experts_refused(void) {
     static const struct {
         const char *key, *value, *expected;
     } cases[] = {
-        {"kernels", "compiled", "n: kernels = compiled does not know experts"},
-        {"kernels", "fused", "n: kernels = fused does not know experts"},
-        {"autocast", "bf16", "n: experts are not known under autocast"},
-        {"pytorch", "2.4", "n: experts are not known of a PyTorch before 2.8"},
-        {"param_dtype", "fp16", "n: experts are not known in fp16"},
-        {"lora_rank", "4", "n: experts are not known with adapters"},
-        {"freeze", "module=embed", "n: experts are not known with parameters that are frozen"},
+        {"kernels", "compiled", "n: kernels = compiled is not planned for experts"},
+        {"kernels", "fused", "n: kernels = fused is not planned for experts"},
+        {"autocast", "bf16", "n: experts are not planned with autocast"},
+        {"pytorch", "2.4", "n: experts are not planned for PyTorch 2.4"},
+        {"param_dtype", "fp16", "n: experts are not planned in fp16"},
+        {"lora_rank", "4", "n: experts are not planned with adapters"},
+        {"freeze", "module=embed", "n: experts are not planned with frozen parameters"},
     };
     const char *text = "[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n"
                        "experts=4\nexperts_per_token=2\nexpert_ffn=8\n";
@@ -394,19 +394,19 @@ static void not_compiled(void) {
         const char *keys, *expected;
     } cases[] = {
         {"family=mlp\nlayers=2\nwidth=8\nseq=1\n",
-         "n: kernels = compiled does not know a family other than gpt, mpt and llama"},
+         "n: kernels = compiled is not planned for families other than gpt, mpt and llama"},
         {"family=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nattention=math\n",
-         "n: kernels = compiled does not know attention with its scores in memory"},
+         "n: kernels = compiled is not planned for attention with its scores in memory"},
         {"family=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\ndropout=0.1\n",
-         "n: kernels = compiled does not know dropout"},
+         "n: kernels = compiled is not planned for dropout"},
         {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nresidual_scale=2\n",
-         "n: only eager kernels are known of a network with embed_scale"},
+         "n: only eager kernels are planned for a network with embed_scale"},
         {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\ngate_up=joined\n",
-         "n: only eager kernels are known of a network with gate_up = joined"},
+         "n: only eager kernels are planned for a network with gate_up = joined"},
         {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nnorm_weight=from-one\n",
-         "n: only eager kernels are known of a network with norm_weight = from-one"},
+         "n: only eager kernels are planned for a network with norm_weight = from-one"},
         {"family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\nwindow=4\n",
-         "n: the mask of its window of 4 tokens is not known with compiled kernels"},
+         "n: the mask of its window of 4 tokens is not planned with compiled kernels"},
     };
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
@@ -429,14 +429,14 @@ static void not_packed(void) {
         bool bf16;
         const char *expected;
     } cases[] = {
-        {"family=llama\nffn=8\n", false, "does not know fp32"},
+        {"family=llama\nffn=8\n", false, "is not planned for fp32"},
         {"family=llama\nffn=8\nattention=math\n", true, "set attention = kernel"},
         {"family=llama\nffn=8\nwindow=3\n", true, "set window = 0"},
         {"family=llama\nffn=8\nrope=partial\n", true, "set rope = real"},
         {"family=llama\nffn=8\nrope=complex\nkv_lora_rank=4\nqk_nope_head_dim=8\n"
          "qk_rope_head_dim=8\nv_head_dim=8\n",
-         true, "does not know latent attention"},
-        {"family=neox\nrotary_share=0.5\n", true, "does not know this network's family"},
+         true, "is not planned for latent attention"},
+        {"family=neox\nrotary_share=0.5\n", true, "is not planned for this network's family"},
         {"family=llama\nffn=8\nhead_dim=4\nseq=5\n", true,
          "a sequence of 5 tokens is not whole documents of 2"},
     };

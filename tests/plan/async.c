@@ -122,16 +122,18 @@ static void refused(void) {
     static const struct {
         const char *words, *expected;
     } cases[] = {
-        {"ranks=2 async_tensor=yes kernels=compiled param_dtype=bf16", "async_tensor=yes says how"},
-        {"ranks=4 tensor=2 async_tensor=yes param_dtype=bf16", "is what a compiler makes"},
-        {"ranks=4 tensor=2 async_tensor=yes kernels=compiled", "is planned in bf16"},
+        {"ranks=2 async_tensor=yes kernels=compiled param_dtype=bf16",
+         "async_tensor=yes needs ranks that share"},
+        {"ranks=4 tensor=2 async_tensor=yes param_dtype=bf16",
+         "is planned only with compiled blocks"},
+        {"ranks=4 tensor=2 async_tensor=yes kernels=compiled", "is planned only in bf16"},
         {"ranks=4 tensor=2 async_tensor=yes kernels=compiled param_dtype=bf16 compile=network",
-         "is what a compiler makes of blocks"},
+         "is planned only with compiled blocks"},
         {"ranks=4 tensor=2 async_tensor=yes kernels=compiled param_dtype=bf16 "
          "tensor_plan=kempnerforge",
-         "is planned of torchtitan's way"},
+         "is planned only with torchtitan's way"},
         {"ranks=2 tensor=2 async_tensor=yes kernels=compiled model_dtype=bf16 sharding=none",
-         "is planned beside FSDP2"},
+         "is planned only with FSDP2"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(LLAMA, cases[i].words);

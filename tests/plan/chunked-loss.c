@@ -74,10 +74,10 @@ static void what_is_refused(void) {
     } cases[] = {
         {CHUNKED, "ranks=2 param_dtype=fp16", "in fp32 and bf16"},
         {CHUNKED, "ranks=2 autocast=bf16", "without autocast"},
-        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "since PyTorch 2.13"},
+        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "for current PyTorch"},
         {CHUNKED, "ranks=1 sharding=none kernels=compiled compile=network", "compiled program"},
         {CHUNKED, "ranks=2 deterministic=yes", "without deterministic algorithms"},
-        {CHUNKED, "ranks=4 tensor=2", "a loss but PyTorch's own"},
+        {CHUNKED, "ranks=4 tensor=2", "a metered or chunked loss"},
         {CHUNKED, "ranks=2 freeze=module=embed|norm|layers.*", "something before the head"},
         {CHUNKED "loss_at=loop\n", "ranks=2", "loss_at = model"},
         {CHUNKED "code=transformers\n", "ranks=2", "code = own"},

@@ -74,17 +74,17 @@ static void strategies_refused(void) {
     static const struct {
         const char *text, *words, *expected;
     } cases[] = {
-        {DENSE, "autocast=bf16", "latent attention is not known under autocast"},
-        {DENSE, "pytorch=2.4", "latent attention is not known of an older PyTorch"},
-        {DENSE, "lora_rank=4", "latent attention is not known with adapters"},
-        {DENSE, "freeze=module=embed", "latent attention is not known with parameters"},
-        {DENSE, "rms_norm=ops", "latent attention is not known with norms written out"},
-        {DENSE, "ranks=2 deterministic=yes", "without deterministic algorithms"},
-        {DENSE, "kernels=compiled compile=network", "does not know latent attention beside"},
-        {DENSE, "kernels=fused", "only eager kernels are known"},
-        {DENSE, "ranks=2 context=2", "does not know latent attention"},
-        {DENSE, "ranks=2 tensor=2", "does not know latent attention"},
-        {GROUPS, "ranks=2 param_dtype=fp16", "experts are not known in fp16"},
+        {DENSE, "autocast=bf16", "latent attention is not planned with autocast"},
+        {DENSE, "pytorch=2.4", "latent attention is not planned for PyTorch 2.4"},
+        {DENSE, "lora_rank=4", "latent attention is not planned with adapters"},
+        {DENSE, "freeze=module=embed", "latent attention is not planned with frozen parameters"},
+        {DENSE, "rms_norm=ops", "latent attention is not planned with norms written out"},
+        {DENSE, "ranks=2 deterministic=yes", "latent attention is not planned with deterministic"},
+        {DENSE, "kernels=compiled compile=network", "is not planned for latent attention with"},
+        {DENSE, "kernels=fused", "only eager kernels are planned"},
+        {DENSE, "ranks=2 context=2", "is not planned for latent attention"},
+        {DENSE, "ranks=2 tensor=2", "is not planned for latent attention"},
+        {GROUPS, "ranks=2 param_dtype=fp16", "experts are not planned in fp16"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(cases[i].text, cases[i].words);

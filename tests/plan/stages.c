@@ -94,7 +94,7 @@ static void test_split(void) {
     g_assert_nonnull(strstr(few->message, "6 blocks leave one of pipeline=8 stages none"));
     g_autoptr(GError) family =
         test_plan_error(GPT_TOY, "ranks=4 pipeline=2 accumulate=2 flavour=fsdp2");
-    g_assert_nonnull(strstr(family->message, "does not know a family other than llama"));
+    g_assert_nonnull(strstr(family->message, "is not planned for families other than llama"));
 }
 
 /* Of two stages of two ranks that share sequences each, every place in a stage is a role: it does
@@ -362,10 +362,11 @@ static void test_several_faults(void) {
     static const struct {
         const char *words, *expected;
     } faults[] = {
-        {"ranks=4 pipeline=2 accumulate=4 pipeline_stages=2", "has several stages a rank with"},
+        {"ranks=4 pipeline=2 accumulate=4 pipeline_stages=2",
+         "has several stages per rank only with"},
         {"ranks=4 pipeline=2 accumulate=4 pipeline_schedule=interleaved-1f1b",
-         "has several stages a rank with"},
-        {"ranks=4 pipeline=2 accumulate=5 pipeline_stages=2" SEVERAL, "rounds of one length"},
+         "has several stages per rank only with"},
+        {"ranks=4 pipeline=2 accumulate=5 pipeline_stages=2" SEVERAL, "rounds of equal length"},
         {"ranks=4 pipeline=2 accumulate=4 pipeline_stages=4" SEVERAL,
          "6 blocks leave one of pipeline=2 x pipeline_stages=4 stages none"},
         {"ranks=4 pipeline_stages=2", "pipeline_stages=1"},

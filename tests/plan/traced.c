@@ -243,7 +243,7 @@ static void unknown(void) {
         {"seq=4", "trace it with that"},
         {"pytorch=2.4", "set pytorch = current"},
         {"deterministic=yes", "set deterministic = no"},
-        {"offload=activations checkpointing=full", "set offload to another"},
+        {"offload=activations checkpointing=full", "offload = activations; set another"},
         {"param_dtype=bf16", "trace it with --dtype bf16"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
