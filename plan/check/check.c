@@ -179,6 +179,12 @@ static bool is_made(const Check *c, uint32_t b) {
     return is;
 }
 
+/* PyTorch's fused SGD makes momentum where it finds none, and is told so ("first"). */
+static bool makes_momentum(const Check *c, const PlanSlot *slot) {
+    return c->op->kind == PLAN_OP_MOMENTUM_FUSED && g_str_equal(slot->name, "momentum") &&
+           plan_op_attrs(c->role, c->op)[3] != 0;
+}
+
 /* Whether the op needs what was in the buffer. An op may name what it makes as read, too: one of a
  * trace does where it reads nothing (autograd/traced.c). What is gathered is read where this
  * rank's part of it is no operand of its own. */
@@ -186,7 +192,7 @@ static bool needs_contents(const Check *c, uint32_t b, const PlanSlot *slot) {
     if (slot->flags & PLAN_SLOT_PARTS) {
         return plan_operand_buffer(c->role, *plan_op_operands(c->role, c->op)) == PLAN_NONE;
     }
-    return (slot->flags & PLAN_SLOT_READ) && !is_made(c, b);
+    return (slot->flags & PLAN_SLOT_READ) && !is_made(c, b) && !makes_momentum(c, slot);
 }
 
 /* The first use since it was allocated. */

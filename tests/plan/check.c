@@ -402,9 +402,25 @@ static void no_buffer_is_smaller(gconstpointer words) {
     }
 }
 
+/* An optimizer's state may be made by the very op that brings parameters up to date. */
+static void optimizers_are_sound(void) {
+    static const char *const optimizers[] = {"adamw", "adam", "sgd", "momentum"};
+    static const char *const kernels[] = {"foreach", "loop", "fused"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(optimizers) * G_N_ELEMENTS(kernels); i++) {
+        g_autofree char *words =
+            g_strdup_printf("ranks=2 sharding=none optimizer=%s optimizer_kernel=%s",
+                            optimizers[i / 3], kernels[i % 3]);
+        g_autoptr(Plan) plan = test_plan(GPT_TOY, words);
+        g_autoptr(GError) error = NULL;
+        plan_check(plan, &error);
+        g_assert_no_error(error);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/check/a sound plan is sound", sound_is_sound);
+    g_test_add_func("/plan/check/optimizers are sound", optimizers_are_sound);
     for (unsigned i = 0; i < G_N_ELEMENTS(faults); i++) {
         g_autofree char *name = g_strdup_printf("/plan/check/%s", faults[i].name);
         g_test_add_data_func(name, &faults[i], fault_is_found);
