@@ -395,19 +395,24 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
 
 /* ---- beside it ---- */
 
-/* So many GPUs would do if each stayed as fast, in whole nodes; the end of a sentence. */
+/* As many nodes as would do if each GPU stayed as fast. */
+static uint64_t nodes_in_time(const ModelCluster *cluster, uint64_t ranks, double days,
+                              const CliChooseView *view) {
+    double times = days / view->most_days;
+    return (uint64_t)ceil((double)ranks * times / (double)cluster->topology_gpus_per_node);
+}
+
+/* The end of a sentence. */
 static void append_ranks_in_time(GString *text, const CliPlace *place, const CliChooseView *view) {
     const ModelCluster *cluster = place->cluster;
-    uint64_t of_node = cluster->topology_gpus_per_node;
-    double times = place->least_days / view->most_days;
-    uint64_t nodes = (uint64_t)ceil((double)place->least_days_ranks * times / (double)of_node);
+    uint64_t nodes = nodes_in_time(cluster, place->least_days_ranks, place->least_days, view);
     if (cluster->inter_node_nic_gb_per_s > 0) {
         g_string_append_printf(text,
                                "; %" G_GUINT64_FORMAT
                                " would do if each stayed as fast (--cluster %.*s:%" G_GUINT64_FORMAT
                                ")",
-                               (guint64)(nodes * of_node), (int)strcspn(cluster->name, ":"),
-                               cluster->name, (guint64)nodes);
+                               (guint64)(nodes * cluster->topology_gpus_per_node),
+                               (int)strcspn(cluster->name, ":"), cluster->name, (guint64)nodes);
     }
 }
 
@@ -528,19 +533,14 @@ static void append_none(GString *text, const CliChosen *chosen) {
     }
 }
 
-/* As many GPUs as would do if each stayed as quick, in whole nodes. */
-static uint64_t ranks_in_time(const CliChoice *choice, const CliChooseView *view) {
-    double times = cli_choice_days(choice, view->tokens) / view->most_days;
-    uint64_t of_node = choice->cluster->topology_gpus_per_node;
-    return (uint64_t)ceil((double)choice->ranks * times / (double)of_node) * of_node;
-}
-
 static void append_late(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     const CliChoice *quickest = chosen->quickest;
     g_autofree char *all = g_strjoinv(" ", quickest->settings);
     g_autofree char *options = cli_changes_as_options(all);
-    g_autofree char *days = amount(cli_choice_days(quickest, view->tokens));
-    uint64_t ranks = ranks_in_time(quickest, view);
+    double least_days = cli_choice_days(quickest, view->tokens);
+    g_autofree char *days = amount(least_days);
+    uint64_t nodes = nodes_in_time(quickest->cluster, quickest->ranks, least_days, view);
+    uint64_t ranks = nodes * quickest->cluster->topology_gpus_per_node;
     gsize name = strcspn(quickest->cluster->name, ":");
     g_string_append_printf(text,
                            "nothing that fits finishes in %g days; the fastest takes %s days, on "
@@ -549,8 +549,7 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
                            "-n %" G_GUINT64_FORMAT " --cluster %.*s:%" G_GUINT64_FORMAT "\n",
                            view->most_days, days, quickest->cluster->name, options,
                            cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks,
-                           (guint64)ranks, (int)name, quickest->cluster->name,
-                           (guint64)(ranks / quickest->cluster->topology_gpus_per_node));
+                           (guint64)ranks, (int)name, quickest->cluster->name, (guint64)nodes);
 }
 
 static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {

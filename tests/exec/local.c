@@ -239,6 +239,22 @@ static void options_are_refused(void) {
     g_assert_false(g_file_test("-", G_FILE_TEST_EXISTS));
 }
 
+/* The executor by itself on so many ranks, what it prints in pipes; setup: of its process before it
+ * begins. Transfer full. */
+static GSubprocess *start_ranks(unsigned ranks, const char *steps, GSpawnChildSetupFunc setup) {
+    g_autofree char *words = g_strdup_printf("-n %u", ranks);
+    g_autofree char *wanted = g_strdup_printf("--local-ranks=%u", ranks);
+    const char *argv[] = {exec, plan_path, steps, ranks > 1 ? wanted : NULL, NULL};
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_autoptr(GError) error = NULL;
+    plan(words);
+    g_subprocess_launcher_set_child_setup(launcher, setup, NULL, NULL);
+    GSubprocess *process = g_subprocess_launcher_spawnv(launcher, argv, &error);
+    g_assert_no_error(error);
+    return process;
+}
+
 static void ignore_children(gpointer self) {
     signal(SIGCHLD, SIG_IGN);
     alarm(30); /* s: one that hangs is killed, which is no exit */
@@ -248,16 +264,7 @@ static void ignore_children(gpointer self) {
  * of all the same when they end. */
 static void a_parent_that_ignores_children_does_not_matter(void) {
     for (unsigned ranks = 1; ranks <= 2; ranks++) {
-        g_autofree char *words = g_strdup_printf("-n %u", ranks);
-        g_autofree char *wanted = g_strdup_printf("--local-ranks=%u", ranks);
-        const char *argv[] = {exec, plan_path, "--steps=2", ranks > 1 ? wanted : NULL, NULL};
-        g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
-            G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
-        g_autoptr(GError) error = NULL;
-        plan(words);
-        g_subprocess_launcher_set_child_setup(launcher, ignore_children, NULL, NULL);
-        GSubprocess *process = g_subprocess_launcher_spawnv(launcher, argv, &error);
-        g_assert_no_error(error);
+        GSubprocess *process = start_ranks(ranks, "--steps=2", ignore_children);
         TestRun run = test_run_finish(process);
         g_assert_cmpint(run.status, ==, 0);
         g_assert_nonnull(strstr(run.out, "step 1 "));
@@ -273,18 +280,10 @@ static void ends_at_once(gpointer self) {
 /* Whose output nobody reads ends without a word, as programs in a pipe do. */
 static void a_closed_pipe_is_no_failure(void) {
     for (unsigned ranks = 1; ranks <= 2; ranks++) {
-        g_autofree char *words = g_strdup_printf("-n %u", ranks);
-        g_autofree char *wanted = g_strdup_printf("--local-ranks=%u", ranks);
-        const char *argv[] = {exec, plan_path, "--steps=5000", ranks > 1 ? wanted : NULL, NULL};
-        g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
-            G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+        g_autoptr(GSubprocess) process = start_ranks(ranks, "--steps=5000", ends_at_once);
         g_autoptr(GError) error = NULL;
         char said[200] = "";
         gsize length;
-        plan(words);
-        g_subprocess_launcher_set_child_setup(launcher, ends_at_once, NULL, NULL);
-        g_autoptr(GSubprocess) process = g_subprocess_launcher_spawnv(launcher, argv, &error);
-        g_assert_no_error(error);
         g_input_stream_close(g_subprocess_get_stdout_pipe(process), NULL, &error);
         g_input_stream_read_all(g_subprocess_get_stderr_pipe(process), said, sizeof said - 1,
                                 &length, NULL, &error);
