@@ -20,6 +20,11 @@ static bool is_fsdp(const PlanStrategy *strategy) {
     return strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
 }
 
+static bool is_sgd(const PlanStrategy *strategy) {
+    return strategy->optimizer == PLAN_OPTIMIZER_SGD ||
+           strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+}
+
 /* Ranks with the same part of each layer, of the same layers. */
 static uint64_t ranks_of_part(const PlanStrategy *strategy) {
     return strategy->ranks / strategy->tensor / strategy->pipeline;
@@ -197,7 +202,7 @@ static bool autocast_is_known(const PlanStrategy *strategy, GError **error) {
 /* What is recorded of scalers. ShardedGradScaler asks all ranks of the world at once, which is no
  * axis of a mesh with groups. */
 static bool scale_is_known(const PlanStrategy *s, GError **error) {
-    bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    bool sgd = is_sgd(s);
     if (s->loss_scale.choice == PLAN_LOSS_SCALE_NONE) {
         return true;
     }
@@ -397,8 +402,7 @@ static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
 }
 
 static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
-    bool sgd =
-        strategy->optimizer == PLAN_OPTIMIZER_SGD || strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    bool sgd = is_sgd(strategy);
     if (strategy->weight_decay == -1) {
         strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
     }
@@ -423,7 +427,7 @@ static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
 
 /* Gradients of another dtype than their parameters': that of compute, or unsharded of reduction. */
 static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
-    bool sgd = s->optimizer == PLAN_OPTIMIZER_SGD || s->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+    bool sgd = is_sgd(s);
     PlanDtype low = plan_strategy_shard_ranks(s) > 1 ? plan_strategy_param_dtype(s)
                                                      : plan_strategy_reduce_dtype(s);
     if (s->keep_low_precision_grads == PLAN_NO || low == plan_strategy_model_dtype(s)) {

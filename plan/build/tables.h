@@ -1,0 +1,16 @@
+/* plan/build/tables.h - the tables that all roles of a plan share: modules, units, parameters and
+ * lanes. Inside plan/ only. */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+/* Where a stage's modules, units and parameters begin in the tables. */
+typedef struct {
+    uint32_t module, unit, parameter;
+} PlanStageBegins;
+
+/* run: of the first stage. Returns where each stage begins, and where the last ends. transfer full
+ */
+PlanStageBegins *plan_fill_tables(Plan *plan, const PlanRun *run);
+/* A role is written with its stage's own numbers, and gets those of the tables. */
+void plan_number_as_in_tables(PlanRole *role, const PlanStageBegins *begins);

@@ -1,0 +1,141 @@
+#include "plan/build/train.h"
+
+#include "plan/autograd/stages/stages.h"
+#include "plan/autograd/traced.h"
+
+static void next_batch(PlanRun *run) {
+    const PlanGraph *graph = run->graph;
+    uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, first);
+    int64_t passes = (int64_t)run->strategy->accumulate;
+    int64_t at_once = run->stages ? passes : 1; /* a schedule takes all of a step */
+    plan_run_at(run, PLAN_PHASE_FORWARD, 0);
+    plan_builder_begin_op(&run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)graph->samples * at_once,
+                                      (int64_t)(v->elements / graph->samples), (int64_t)v->bound,
+                                      (int64_t)run->pass, passes / at_once},
+                          NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        bool is_there = i < graph->inputs->len && !graph->traced;
+        uint32_t input = is_there || !i ? i : v->bound ? 0 : PLAN_NONE; /* a trace's own */
+        plan_run_operand(run,
+                         input == PLAN_NONE
+                             ? PLAN_NO_TENSOR
+                             : plan_run_value(run, g_array_index(graph->inputs, uint32_t, input)));
+    }
+    plan_builder_launch(&run->builder, 0);
+    for (uint32_t i = 1; i < graph->inputs->len && graph->traced; i++) {
+        plan_traced_fill_input(run, i);
+    }
+}
+
+static void begin_pass(PlanRun *run, uint64_t pass) {
+    const PlanStrategy *s = run->strategy;
+    run->pass = pass;
+    run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
+    next_batch(run);
+    plan_run_hook(run, run->flavour->begin_pass);
+}
+
+static void play_pass(PlanRun *run) {
+    plan_run_forward(run);
+    plan_run_backward(run);
+    plan_run_after_backward(run);
+}
+
+/* Those that are folded would stand before the last. */
+static void play_passes(PlanRun *run) {
+    uint64_t n = run->strategy->accumulate - run->n_folded;
+    play_pass(run);
+    for (uint64_t pass = 1; pass < n; pass++) {
+        begin_pass(run, pass + 1 < n ? pass : run->strategy->accumulate - 1);
+        play_pass(run);
+    }
+}
+
+/* torch.cuda.synchronize(): every lane that this step has given work. */
+static void wait_for_device(PlanRun *run) {
+    PlanBuilder *builder = &run->builder;
+    for (uint8_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
+        if (builder->works >> lane & 1) {
+            plan_builder_host_wait_lane(builder, lane);
+        }
+    }
+}
+
+/* All but the optimizer. */
+static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
+    bool is_first = run->builder.section == PLAN_SECTION_FIRST;
+    if (n_runs > 1) {
+        run->pass = 0;
+        next_batch(run);
+        plan_stages_begin_several(run, n_runs);
+        plan_stages_play_several(run, n_runs);
+        return;
+    }
+    if (run->stages) {
+        run->pass = 0;
+        next_batch(run);
+        plan_stages_begin(run);
+    } else {
+        begin_pass(run, 0);
+    }
+    if ((first || !is_first) && run->flavour->replays && run->flavour->replays(run)) {
+        plan_replay(run, first, passes);
+        return;
+    }
+    PlanMark begin = plan_replay_mark(run);
+    if (run->stages) {
+        plan_stages_play(run);
+    } else {
+        play_passes(run);
+    }
+    if (is_first) {
+        *passes = (PlanPasses){begin, plan_replay_mark(run)};
+    }
+}
+
+static void train_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
+    bool is_first = run->builder.section == PLAN_SECTION_FIRST;
+    play_step(run, n_runs, first, passes);
+    plan_run_optimizer(run, n_runs, is_first);
+    if (run->strategy->step_sync == PLAN_YES) {
+        wait_for_device(run);
+    }
+}
+
+static void construct(PlanRun *run) {
+    run->flavour->construct(run);
+    if (run->graph->n_stages > 1) {
+        run->stages = plan_stages_new(run);
+    }
+}
+
+void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *first,
+                PlanPasses *passes) {
+    plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
+    construct(run);
+    for (uint32_t i = 1; i < n_runs; i++) {
+        plan_stages_hand_on(&run[i - 1], &run[i]);
+        construct(&run[i]);
+    }
+    plan_stages_hand_on(&run[n_runs - 1], run);
+    plan_builder_end_section(&run->builder);
+    for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
+        bool (*is_steady)(const PlanRun *) = run->flavour->is_steady;
+        if (s == PLAN_SECTION_STEADY && (!is_steady || is_steady(run))) {
+            plan_builder_repeat_section(&run->builder);
+            break;
+        }
+        plan_builder_begin_section(&run->builder, s);
+        train_step(run, n_runs, first, passes);
+        plan_builder_end_section(&run->builder);
+    }
+    for (uint32_t i = 0; i < n_runs; i++) {
+        for (uint32_t p = 0; p < run[i].graph->parameters->len; p++) {
+            role->n_parameter_elements += run->flavour->owned(&run[i], p).elements;
+        }
+    }
+    role->n_folded = run->n_folded;
+    plan_builder_hand_over(&run->builder, role);
+}
