@@ -29,8 +29,9 @@ void plot_set_text(GString *settings, const char *key, const char *value) {
     g_string_append(settings, "\"\n");
 }
 
+/* "shape" is the height, as a share of the width. */
 #define SVG                                                                                        \
-    "svg size 1600,900 dynamic font \"DejaVu Sans,16\" "                                           \
+    "svg size 1600,1600*shape dynamic font \"DejaVu Sans,16\" "                                    \
     "enhanced background \"white\""
 
 /* The gnuplot terminal of a file name, NULL when its ending is not known. */
@@ -38,10 +39,10 @@ static const char *terminal_of(const char *output) {
     static const struct {
         const char *ending, *terminal;
     } known[] = {
-        {".png", "pngcairo size 1600,900 font \"DejaVu Sans,13\" enhanced linewidth 1.5"},
+        {".png", "pngcairo size 1600,1600*shape font \"DejaVu Sans,13\" enhanced linewidth 1.5"},
         {".svg", SVG},
         {".html", SVG}, /* which stands in a page */
-        {".pdf", "pdfcairo size 16in,9in font \"DejaVu Sans,16\" enhanced linewidth 2"},
+        {".pdf", "pdfcairo size 16in,16*shape in font \"DejaVu Sans,16\" enhanced linewidth 2"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(known); i++) {
         if (g_str_has_suffix(output, known[i].ending)) {
@@ -153,7 +154,8 @@ bool plot_run(const char *folder, const GString *settings, const char *script, c
     if (gnuplot == NULL) {
         return false;
     }
-    g_autoptr(GString) whole = g_string_new("set encoding utf8\n");
+    g_autoptr(GString) whole = g_string_new("set encoding utf8\nshape = 9.0 / 16\n");
+    g_string_append_len(whole, settings->str, (gssize)settings->len);
     if (output != NULL) {
         g_string_append_printf(whole, "set terminal %s\nset output \"picture\"\n",
                                terminal_of(output));
@@ -161,7 +163,6 @@ bool plot_run(const char *folder, const GString *settings, const char *script, c
         bool block = characters == PLOT_BLOCKS && has_terminal(gnuplot, "block");
         plot_set_text(whole, "text_terminal", block ? "block" : "dumb");
     }
-    g_string_append_len(whole, settings->str, (gssize)settings->len);
     g_autofree char *out = NULL;
     if (!plot_write(folder, "settings.gp", whole, error) ||
         !run_gnuplot(gnuplot, folder, script, &out, error)) {

@@ -384,6 +384,9 @@ bool plot_points(PlotPointsPicture picture, const GArray *all, const PlotPointsO
     g_autofree char *lesson = plot_points_lesson(picture, points, options);
     plot_set_text(settings, "lesson", lesson);
     append_front(settings, points, options->limit_bytes);
+    if (picture == PLOT_POINTS_VALIDATION) {
+        g_string_append(settings, "shape = 0.475\n"); /* of two squares, a title and a key */
+    }
     g_autofree char *name = plot_points_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
     bool drawn =

@@ -23,6 +23,7 @@ title_font = strlen(plan_title) > 115 ? ",12" : strlen(plan_title) > 95 ? ",14" 
 panel_font(text) = strlen(text) > 150 ? ",11" : strlen(text) > 125 ? ",12" : ",14"
 if (strlen(plan_title) > 140) { # and a very long one in two lines
     title_y = 0.985
-    title_cut = 110 + strstrt(plan_title[110:*], ", ")
-    plan_title = plan_title[1:title_cut - 1]."\n".plan_title[title_cut + 1:*]
+    title_comma = strstrt(plan_title[110:*], ", ") # 0: there is none, and a word is cut
+    title_cut = title_comma ? 109 + title_comma : 110
+    plan_title = plan_title[1:title_cut]."\n".plan_title[title_cut + (title_comma ? 2 : 1):*]
 }

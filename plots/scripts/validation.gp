@@ -14,15 +14,15 @@ set label 1001 sprintf("Predicted against measured: %s", plan_title) \
     at screen left, screen title_y font title_font noenhanced
 set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = published_known ? 0.825 : 0.60
-key_top = 0.80
+key_top = 0.85
 uses_limit = 0
 joined = 0
 load scripts."/points-key.gp"
 set label "grey: 10 % off, dotted: 25 %" at screen key_x, screen key_y(row + 0.5) font ",12"
 set size square
 set samples 200
-set tmargin at screen 0.82
-set bmargin at screen 0.13
+set tmargin at screen 0.85
+set bmargin at screen 0.115
 
 set multiplot
 has_times = most_x > 0

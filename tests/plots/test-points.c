@@ -172,6 +172,7 @@ static void pictures(void) {
             g_assert_nonnull(strstr(svg, said[picture][i]));
         }
         g_assert_nonnull(strstr(svg, "toy"));
+        g_assert_nonnull(strstr(svg, "viewBox=\"0 0 1600 900\""));
         g_assert_cmpint(picture == PLOT_POINTS_SWEEP || picture == PLOT_POINTS_PARETO, ==,
                         g_regex_match_simple("1 GiB is 2<[^>]*>.*30", svg, G_REGEX_DOTALL, 0));
         options.output = NULL;
@@ -226,6 +227,14 @@ static void assert_says(const char *svg, const char *const *words) {
     }
 }
 
+/* How far below the upper edge a text stands. */
+static double height_of(const char *svg, const char *text) {
+    g_auto(GStrv) before = g_strsplit(svg, text, 2);
+    const char *place = g_strrstr(before[0], "translate(");
+    g_assert_nonnull(place);
+    return g_ascii_strtod(strchr(place, ',') + 1, NULL);
+}
+
 /* A panel of step times, one of peaks, or both; at 9 to 42 ms and 4.7 to 90 GiB each axis has a tic
  * of 20. */
 static void published_runs(void) {
@@ -258,6 +267,11 @@ static void published_runs(void) {
         assert_says(svg, cases[k].words);
         g_assert_cmpint(cases[k].peaks, ==, strstr(svg, "peak of memory") != NULL);
         g_assert_cmpint(cases[k].times, ==, strstr(svg, ">step time<") != NULL);
+        g_assert_nonnull(strstr(svg, "viewBox=\"0 0 1600 760\""));
+        double gap = height_of(svg, cases[k].times ? ">step time<" : ">peak of memory<") -
+                     height_of(svg, "median error");
+        g_assert_cmpfloat(gap, >, 20);
+        g_assert_cmpfloat(gap, <, 60); /* of letters 16 high: no empty band between them */
         g_auto(GStrv) tics = g_strsplit(svg, ">20<", -1);
         g_assert_cmpuint(g_strv_length(tics) - 1, ==, cases[k].n_axes);
         g_autoptr(GError) error = NULL;
@@ -335,6 +349,38 @@ static void a_lesson_names_ends_of_the_front(void) {
         "least step time: d (10.00 ms; the slowest +200.0 %); least memory: b (3.73 GiB)");
 }
 
+/* A title that is folded loses no letter but the space at which it is. */
+static void long_titles_are_folded(void) {
+    g_autofree char *program = g_find_program_in_path("gnuplot");
+    if (program == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *folder = g_dir_make_tmp("foreshard-test-points-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "a.svg", NULL);
+    g_autoptr(GArray) points = planted_points();
+    PlotPointsOptions options = toy_options();
+    options.output = path;
+    static const guint commas[] = {0, 109, 110, 115, 138}; /* 0: none */
+    for (guint i = 0; i < G_N_ELEMENTS(commas); i++) {
+        g_autoptr(GString) title = g_string_new(NULL);
+        for (guint k = 0; k < 150; k++) {
+            g_string_append_c(title, 'a' + k % 26);
+        }
+        if (commas[i] > 0) {
+            memcpy(title->str + commas[i], ", ", 2);
+        }
+        options.title = title->str;
+        g_autofree char *svg = svg_of(PLOT_POINTS_SCALE, points, &options);
+        guint head = commas[i] > 0 ? commas[i] + 1 : 110; /* a comma stays behind */
+        g_autofree char *first = g_strndup(title->str, head);
+        g_assert_nonnull(strstr(svg, first));
+        g_assert_nonnull(strstr(svg, title->str + head + (commas[i] > 0)));
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
 /* Settings of many knobs: what was found stands in two lines, each within the picture. */
 static void long_lessons_are_folded(void) {
     g_autofree char *program = g_find_program_in_path("gnuplot");
@@ -387,6 +433,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plots/points/lessons", lessons);
     g_test_add_func("/plots/points/lessons name ends of the front",
                     a_lesson_names_ends_of_the_front);
+    g_test_add_func("/plots/points/long titles", long_titles_are_folded);
     g_test_add_func("/plots/points/long lessons", long_lessons_are_folded);
     g_test_add_func("/plots/points/nothing", nothing_to_draw);
     return g_test_run();
