@@ -10,9 +10,17 @@ enum {
     MOST_NODES = 1000000 /* as of [topology] nodes */
 };
 
+static char *find_named(const char *name, GError **error) {
+    return cli_data_find_named(CLI_DATA_CLUSTERS, name, error);
+}
+
+ModelCluster *cli_cluster_read_file(const char *path, GError **error) {
+    return model_cluster_read_file_with(path, find_named, error);
+}
+
 static ModelCluster *read_named(const char *name, GError **error) {
     g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
-    return path != NULL ? model_cluster_read_file(path, error) : NULL;
+    return path != NULL ? cli_cluster_read_file(path, error) : NULL;
 }
 
 /* "64", or "inter_node.nic_gb_per_s=100". */

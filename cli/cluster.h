@@ -9,7 +9,9 @@
  * ":inter_node.nic_gb_per_s=100" that number of its file changed, with several of these all. Its
  * name then has them too. */
 ModelCluster *cli_cluster_read(const char *name, GError **error);
-/* One of these. */
+/* The file of one; what it says to be `like` may be a name. */
+ModelCluster *cli_cluster_read_file(const char *path, GError **error);
+/* One of these changes. */
 bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error);
 
 /* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */

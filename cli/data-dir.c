@@ -165,11 +165,30 @@ static char *others_than(CliDataKind kind, char **names) {
 }
 
 /* With the names that are near, or else with all. */
-static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
-                          GPtrArray *folders, GError **error) {
+static void set_no_name(const CliDataPlaces *places, CliDataKind kind, const char *name,
+                        GError **error) {
+    g_autoptr(GPtrArray) folders = folders_of(places, &kinds[kind]);
     g_auto(GStrv) names = cli_data_names_in(places, kind);
     g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
+    g_autoptr(GString) searched = g_string_new(NULL);
+    for (guint i = 0; i < folders->len; i++) {
+        if (i == 0 || !g_str_equal(folders->pdata[i], folders->pdata[i - 1])) {
+            g_string_append_printf(searched, "%s%s", i > 0 ? ", " : "",
+                                   (const char *)folders->pdata[i]);
+        }
+    }
+    g_autofree char *others = *near != '\0' ? g_strdup("") : others_than(kind, names);
+    g_autofree char *rest = g_strdup_printf("%s (looked in %s)%s", near, searched->str, others);
+    g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "no %s is called '%s'%s",
+                kinds[kind].what, name, rest);
+}
+
+/* Where a file of the current folder might have been meant, too. */
+static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
+                          GError **error) {
     if (is_said_as_file(name)) {
+        g_auto(GStrv) names = cli_data_names_in(places, kind);
+        g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
         g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
                     "%s: there is no such file%s; `foreshard list` names what needs no file", name,
                     near);
@@ -184,23 +203,37 @@ static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const c
                     kinds[kind].what, name, here);
         return;
     }
-    g_autoptr(GString) searched = g_string_new(NULL);
+    set_no_name(places, kind, name, error);
+}
+
+/* In the folders of its kind; NULL without an error: no folder has it. */
+static char *find_in_folders(const CliDataPlaces *places, const Kind *kind, const char *name) {
+    bool has_ending = g_str_has_suffix(name, kind->ending);
+    g_autofree char *file_name = g_strconcat(name, has_ending ? "" : kind->ending, NULL);
+    g_autoptr(GPtrArray) folders = folders_of(places, kind);
     for (guint i = 0; i < folders->len; i++) {
-        if (i == 0 || !g_str_equal(folders->pdata[i], folders->pdata[i - 1])) {
-            g_string_append_printf(searched, "%s%s", i > 0 ? ", " : "",
-                                   (const char *)folders->pdata[i]);
+        g_autofree char *path = g_build_filename(folders->pdata[i], file_name, NULL);
+        if (is_file(path)) {
+            return g_steal_pointer(&path);
         }
     }
-    g_autofree char *others = *near != '\0' ? g_strdup("") : others_than(kind, names);
-    g_autofree char *rest = g_strdup_printf("%s (looked in %s)%s", near, searched->str, others);
-    g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "no %s is called '%s'%s",
-                kinds[kind].what, name, rest);
+    return NULL;
+}
+
+static bool check_user(const CliDataPlaces *places, const Kind *kind, GError **error) {
+    if (places->user != NULL && !g_file_test(places->user, G_FILE_TEST_IS_DIR)) {
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_PLACE,
+                    "FORESHARD_DATA is '%s', which is no folder; name one that holds %s/, or unset "
+                    "it",
+                    places->user, kind->folder);
+        return false;
+    }
+    return true;
 }
 
 char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
                        GError **error) {
     const Kind *row = &kinds[kind];
-    bool has_ending = g_str_has_suffix(name, row->ending);
     if (strchr(name, G_DIR_SEPARATOR) != NULL) {
         if (is_file(name)) {
             return g_strdup(name);
@@ -213,33 +246,36 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
         }
         return inside;
     }
-    if (has_ending && is_file(name)) {
+    if (g_str_has_suffix(name, row->ending) && is_file(name)) {
         return g_strdup(name);
     }
-    if (places->user != NULL && !g_file_test(places->user, G_FILE_TEST_IS_DIR)) {
-        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_PLACE,
-                    "FORESHARD_DATA is '%s', which is no folder; name one that holds %s/, or unset "
-                    "it",
-                    places->user, row->folder);
+    if (!check_user(places, row, error)) {
         return NULL;
     }
-
-    g_autofree char *file_name = g_strconcat(name, has_ending ? "" : row->ending, NULL);
-    g_autoptr(GPtrArray) folders = folders_of(places, row);
-    for (guint i = 0; i < folders->len; i++) {
-        g_autofree char *path = g_build_filename(folders->pdata[i], file_name, NULL);
-        if (is_file(path)) {
-            return g_steal_pointer(&path);
-        }
+    char *path = find_in_folders(places, row, name);
+    if (path != NULL) {
+        return path;
     }
     if (is_file(name)) { /* config.json, my-network */
         return g_strdup(name);
     }
     char *inside = file_in(name, row);
     if (inside == NULL) {
-        set_none_such(places, kind, name, folders, error);
+        set_none_such(places, kind, name, error);
     }
     return inside;
+}
+
+char *cli_data_find_named_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
+                             GError **error) {
+    if (!check_user(places, &kinds[kind], error)) {
+        return NULL;
+    }
+    char *path = find_in_folders(places, &kinds[kind], name);
+    if (path == NULL) {
+        set_no_name(places, kind, name, error);
+    }
+    return path;
 }
 
 static int compare_names(gconstpointer a, gconstpointer b) {
@@ -276,6 +312,12 @@ char *cli_data_find(CliDataKind kind, const char *name, GError **error) {
     g_auto(CliDataPlaces) places = {0};
     cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
     return cli_data_find_in(&places, kind, name, error);
+}
+
+char *cli_data_find_named(CliDataKind kind, const char *name, GError **error) {
+    g_auto(CliDataPlaces) places = {0};
+    cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
+    return cli_data_find_named_in(&places, kind, name, error);
 }
 
 char **cli_data_names(CliDataKind kind) {

@@ -2,7 +2,7 @@
  *
  *     [nodes old]
  *     at = 2-3, 7           which of the nodes 0, 1, 2, ...
- *     like = v100-dgx.ini   a file beside this one: what it says of the machine
+ *     like = v100-dgx       what that cluster's file says of the machine; or a file beside this one
  *     device.sms = 80       and any number of the machine by itself, as SECTION.KEY
  *
  * What is not said is as in the rest of the cluster. How many nodes there are and what lies between
@@ -77,34 +77,64 @@ static bool has_kinds(const PlanIni *ini) {
     return false;
 }
 
-static bool read_like(ModelCluster *kind, const PlanIni *ini, const PlanIniEntry *entry,
-                      GError **error) {
+/* A file beside this one, wherever that is read from, or a cluster of that name. */
+static char *path_of_like(const PlanIni *ini, const PlanIniEntry *entry, ModelClusterFind find,
+                          GError **error) {
     g_autofree char *folder = g_path_get_dirname(ini->file_name);
     g_autofree char *path = g_path_is_absolute(entry->value)
                                 ? g_strdup(entry->value)
                                 : g_build_filename(folder, entry->value, NULL);
+    bool is_name = find && !strchr(entry->value, G_DIR_SEPARATOR);
+    if (!is_name || g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+        return g_steal_pointer(&path);
+    }
+    g_autoptr(GError) reason = NULL;
+    char *named = find(entry->value, &reason);
+    if (!named) {
+        plan_ini_refuse(ini, entry, error, "like = %s: no such file lies beside this one, and %s",
+                        entry->value, reason->message);
+    }
+    return named;
+}
+
+/* A trace knows the machine again by all that was read of it. */
+static void digest_too(ModelCluster *cluster, const ModelCluster *like) {
+    g_autofree char *both = g_strconcat(cluster->digest, like->digest, NULL);
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, both, -1);
+    g_free(cluster->digest);
+    cluster->digest = g_strconcat("sha256:", sum, NULL);
+}
+
+static ModelCluster *read_like(const PlanIni *ini, const PlanIniEntry *entry, ModelClusterFind find,
+                               GError **error) {
+    g_autofree char *path = path_of_like(ini, entry, find, error);
     gsize length;
     g_autoptr(GError) reason = NULL;
-    g_autofree char *text = plan_file_text(path, &length, &reason);
+    g_autofree char *text = path ? plan_file_text(path, &length, &reason) : NULL;
     if (!text) {
-        return plan_ini_refuse(ini, entry, error,
-                               "like = %s: %s; name a cluster file that lies beside this one "
-                               "(`foreshard list NAME -o NAME.ini` writes one)",
-                               entry->value, reason->message);
+        if (path) {
+            plan_ini_refuse(ini, entry, error,
+                            "like = %s: %s; name a cluster, or its file if it lies beside this one",
+                            entry->value, reason->message);
+        }
+        return NULL;
     }
     g_autoptr(PlanIni) other = plan_ini_read(text, length, path, error);
-    if (!other) {
-        return false;
+    if (other && has_kinds(other)) {
+        plan_ini_refuse(ini, entry, error,
+                        "like = %s has nodes of several kinds itself; name a file that has none",
+                        entry->value);
+        return NULL;
     }
-    if (has_kinds(other)) {
-        return plan_ini_refuse(ini, entry, error,
-                               "like = %s has nodes of several kinds itself; name a file that has "
-                               "none",
-                               entry->value);
-    }
-    g_autoptr(ModelCluster) like = model_cluster_read(text, length, path, error);
+    return other ? model_cluster_read(text, length, path, error) : NULL;
+}
+
+static bool take_like(ModelCluster *cluster, ModelCluster *kind, const PlanIni *ini,
+                      const PlanIniEntry *entry, ModelClusterFind find, GError **error) {
+    g_autoptr(ModelCluster) like = read_like(ini, entry, find, error);
     if (like) {
         model_cluster_take_machine(kind, like);
+        digest_too(cluster, like);
     }
     return like != NULL;
 }
@@ -123,14 +153,14 @@ static bool read_number_of_kind(ModelCluster *kind, const PlanIni *ini, const Pl
 
 /* The section's file first, whatever the order of lines: numbers are said to differ from it. */
 static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni *ini,
-                      GError **error) {
+                      ModelClusterFind find, GError **error) {
     ModelCluster *kind = cluster->kinds[cluster->n_kinds++];
     const PlanIniEntry *like = plan_ini_find(ini, section, "like");
     const PlanIniEntry *at = plan_ini_find(ini, section, "at");
     g_autoptr(GPtrArray) entries = g_ptr_array_new();
     g_free(kind->name);
     kind->name = g_strstrip(g_strdup(section + strlen(PREFIX)));
-    if (like && !read_like(kind, ini, like, error)) {
+    if (like && !take_like(cluster, kind, ini, like, find, error)) {
         return false;
     }
     for (unsigned i = 0; i < ini->n_entries; i++) {
@@ -152,7 +182,8 @@ static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni 
            model_cluster_check_set(kind, ini, entries, error);
 }
 
-bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError **error) {
+bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, ModelClusterFind find,
+                              GError **error) {
     g_autoptr(GPtrArray) sections = g_ptr_array_new();
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const char *section = ini->entries[i].section;
@@ -172,7 +203,7 @@ bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError 
     cluster->kind_of_node = g_new0(uint32_t, cluster->topology_nodes);
     bool read = true;
     for (guint i = 0; i < sections->len && read; i++) {
-        read = read_kind(cluster, g_ptr_array_index(sections, i), ini, error);
+        read = read_kind(cluster, g_ptr_array_index(sections, i), ini, find, error);
     }
     for (guint i = cluster->n_kinds; i < sections->len; i++) {
         model_cluster_free(kinds[i]);

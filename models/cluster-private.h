@@ -6,7 +6,8 @@
 bool model_cluster_is_kind(const char *section);   /* "nodes NAME" */
 bool model_cluster_is_shared(const char *section); /* one for all nodes of a cluster */
 /* Reads the [nodes NAME] sections of a cluster that is read otherwise. */
-bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, GError **error);
+bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, ModelClusterFind find,
+                              GError **error);
 /* The key nvlinks; and whether it goes together with the others. */
 bool model_cluster_read_links(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                               GError **error);

@@ -300,8 +300,8 @@ static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **err
     return check_whole(cluster, ini, error);
 }
 
-ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
-                                 GError **error) {
+static ModelCluster *read_text(const char *text, gsize length, const char *file_name,
+                               ModelClusterFind find, GError **error) {
     g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
     if (!ini) {
         return NULL;
@@ -328,13 +328,23 @@ ModelCluster *model_cluster_read(const char *text, gsize length, const char *fil
     if (!read_entries(cluster, ini, error)) {
         return NULL;
     }
-    return model_cluster_read_kinds(cluster, ini, error) ? g_steal_pointer(&cluster) : NULL;
+    return model_cluster_read_kinds(cluster, ini, find, error) ? g_steal_pointer(&cluster) : NULL;
+}
+
+ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
+                                 GError **error) {
+    return read_text(text, length, file_name, NULL, error);
+}
+
+ModelCluster *model_cluster_read_file_with(const char *path, ModelClusterFind find,
+                                           GError **error) {
+    gsize length;
+    g_autofree char *text = plan_file_text(path, &length, error);
+    return text ? read_text(text, length, path, find, error) : NULL;
 }
 
 ModelCluster *model_cluster_read_file(const char *path, GError **error) {
-    gsize length;
-    g_autofree char *text = plan_file_text(path, &length, error);
-    return text ? model_cluster_read(text, length, path, error) : NULL;
+    return model_cluster_read_file_with(path, NULL, error);
 }
 
 ModelCluster *model_cluster_copy(const ModelCluster *cluster) {

@@ -31,7 +31,8 @@ struct _ModelCluster {
     char *name;   /* of the file, without folder and ending; of a kind of node: the kind's */
     char *title;  /* one line for people */
     char *model;  /* of the device: "A100-SXM4-80GB" */
-    char *digest; /* of its file, "sha256:...", by which a trace knows it again; NULL: no file */
+    char *digest; /* of its file and those it is like, "sha256:...", by which a trace knows it
+                   * again; NULL: no file */
     ModelDeviceKind device_kind;
     char *nccl_algo, *nccl_proto; /* forced, as NCCL_ALGO and NCCL_PROTO; NULL: NCCL chooses */
 #define COUNT(section, key, ...) uint64_t section##_##key;
@@ -56,6 +57,11 @@ struct _ModelCluster {
 ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
                                  GError **error);
 ModelCluster *model_cluster_read_file(const char *path, GError **error);
+/* The path of the file that a cluster's name means; errors say which names are near. Transfer
+ * full. */
+typedef char *(*ModelClusterFind)(const char *name, GError **error);
+/* The same where kinds of node may be `like` a cluster that `find` has, too. */
+ModelCluster *model_cluster_read_file_with(const char *path, ModelClusterFind find, GError **error);
 ModelCluster *model_cluster_copy(const ModelCluster *cluster);
 /* Gives the number that `name` says ("section.key") the entry's value; errors name the entry's
  * line. */

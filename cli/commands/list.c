@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/data-dir.h"
 #include "cli/output.h"
 #include "cli/prose.h"
-#include "models/cluster.h"
 #include "models/network.h"
 #include "plan/files/file.h"
 #include "plan/files/nearest.h"
@@ -55,7 +55,7 @@ static bool print_network(const char *name, const char *path, GError **error) {
 }
 
 static bool print_cluster(const char *name, const char *path, GError **error) {
-    g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, error);
+    g_autoptr(ModelCluster) cluster = cli_cluster_read_file(path, error);
     if (!cluster) {
         return false;
     }

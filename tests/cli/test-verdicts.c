@@ -177,6 +177,20 @@ static void kinds_of_node(void) {
     expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
 }
 
+/* Nodes are like a cluster that comes along. */
+static void kinds_like_a_name(void) {
+    const char *predict =
+        "predict gpt-toy -n 16 --param-dtype fp16 --every-rank --cluster mixed.ini";
+    write_cluster("mixed.ini", "a100-roce", "\nwatts",
+                  "400\n[nodes old]\nat = 1\nlike = v100-dgx\n[device]");
+    expect(predict, 0, "old", "");
+    write_cluster("mixed.ini", "a100-roce", "\nwatts",
+                  "400\n[nodes old]\nat = 1\nlike = v100-dxg\n[device]");
+    expect(predict, 2, "",
+           "like = v100-dxg: no such file lies beside this one, and no cluster is called "
+           "'v100-dxg'; did you mean v100-dgx?");
+}
+
 /* A trace tells its own cluster file from another of the same name. */
 static void clusters_of_one_name(void) {
     write_cluster("a100-node.ini", "a100-node", "memory_gb_per_s", "1000");
@@ -506,6 +520,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/every rank", every_rank);
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
+    g_test_add_func("/cli/verdicts/kinds like a name", kinds_like_a_name);
     g_test_add_func("/cli/verdicts/what is left to turn", what_is_left_to_turn);
     g_test_add_func("/cli/verdicts/whether to share experts", whether_to_share_experts);
     g_test_add_func("/cli/verdicts/float8", float8_where_there_is_some);

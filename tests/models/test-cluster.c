@@ -310,6 +310,55 @@ static void test_like_kinds(void) {
     check_like("# of one kind\n[nodes\n", "a section is written [name]");
 }
 
+static char *find_in_folder(const char *name, GError **error) {
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(folder, file, NULL);
+    if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+        return g_steal_pointer(&path);
+    }
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "nothing is called %s", name);
+    return NULL;
+}
+
+static ModelCluster *read_like(const char *path, const char *name, ModelClusterFind find,
+                               GError **error) {
+    g_autofree char *roce = file_text("a100-roce.ini");
+    g_autofree char *text = g_strconcat(roce, "[nodes a]\nat = 1\nlike = ", name, "\n", NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    return model_cluster_read_file_with(path, find, error);
+}
+
+static void assert_like_refused(const char *path, const char *name, ModelClusterFind find,
+                                const char *words) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ModelCluster) cluster = read_like(path, name, find, &error);
+    g_assert_null(cluster);
+    g_assert_nonnull(strstr(error->message, words));
+}
+
+static void test_like_name(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *home = g_dir_make_tmp("cluster-XXXXXX", &error);
+    g_autofree char *file = g_build_filename(home, "mixed.ini", NULL);
+    g_autofree char *beside = g_build_filename(home, "v100-dgx", NULL);
+    g_autoptr(ModelCluster) named = read_like(file, "v100-dgx", find_in_folder, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(model_cluster_node(named, 1)->model, ==, "V100-SXM2-32GB");
+    assert_like_refused(file, "v1000", find_in_folder, "nothing is called v1000");
+    assert_like_refused(file, "./v100-dgx", find_in_folder, "cannot be read");
+    assert_like_refused(file, "v100-dgx", NULL, "cannot be read");
+    /* A file beside wins, and a trace would tell the two machines apart. */
+    g_autofree char *titan = file_text("titan-rtx.ini");
+    g_assert_true(g_file_set_contents(beside, titan, -1, NULL));
+    g_autoptr(ModelCluster) filed = read_like(file, "v100-dgx", find_in_folder, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(model_cluster_node(filed, 1)->model, !=, "V100-SXM2-32GB");
+    g_assert_cmpstr(filed->digest, !=, named->digest);
+    g_unlink(beside);
+    g_unlink(file);
+    g_rmdir(home);
+}
+
 static void test_no_file(void) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = model_cluster_read_file("no/such/cluster.ini", &error);
@@ -366,5 +415,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/cluster/kinds refused", test_kinds_refused);
     g_test_add_func("/models/cluster/kinds: as another key", test_kind_as_another);
     g_test_add_func("/models/cluster/like a file with kinds", test_like_kinds);
+    g_test_add_func("/models/cluster/like a name", test_like_name);
     return g_test_run();
 }
