@@ -20,11 +20,11 @@ struct Score {
     unsigned column;
 };
 
-/* In the order of choice: larger ones first, of equals the first, and last what is no number. */
+/* In the order of choice: what is no number, larger ones, of equals the first. */
 __device__ bool is_before(const Score &a, const Score &b) {
     bool a_is_none = a.x != a.x, b_is_none = b.x != b.x;
     if (a_is_none != b_is_none) {
-        return b_is_none;
+        return a_is_none;
     }
     return a_is_none || a.x == b.x ? a.column < b.column : a.x > b.x;
 }
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(LANES *BLOCK_ROWS)
     const T *scores = x + row * cols;
     Score last = {};
     for (size_t j = 0; j < k; j++) {
-        Score best = {NAN, cols}; /* after all others */
+        Score best = {-INFINITY, cols}; /* after all others */
         for (unsigned c = threadIdx.x; c < cols; c += LANES) {
             Score score = {widen(scores[c]), c};
             bool is_left = j == 0 || is_before(last, score);

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Of each row's scores x[rows, cols] the k largest in falling order, of equals the first first:
- * y[rows, k], and where they stand, index[rows, k]. Not a number counts as less than any. */
+ * y[rows, k], and where they stand, index[rows, k]. Not a number counts as more than any. */
 KernelCudaFault kernel_cuda_top_k(KernelCuda *lane, void *y, int64_t *index, const void *x,
                                   size_t rows, size_t cols, size_t k, KernelCudaType type);
 

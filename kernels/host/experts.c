@@ -13,6 +13,11 @@ static bool is_below(int64_t index, size_t n) {
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
+/* As torch.topk chooses: what is no number first. */
+static bool is_above(float a, float b) {
+    return a > b || (isnan(a) && !isnan(b));
+}
+
 static bool is_chosen(const int64_t *chosen, size_t n, size_t column) {
     for (size_t i = 0; i < n; i++) {
         if (chosen[i] == (int64_t)column) {
@@ -30,8 +35,8 @@ void kernel_top_k_f32(float *y, int64_t *index, const float *x, size_t rows, siz
         for (size_t j = 0; j < k; j++) {
             size_t best = cols;
             for (size_t c = 0; c < cols; c++) {
-                if (!is_chosen(chosen, j, c) &&
-                    (best == cols || row[c] > row[best] || (isnan(row[best]) && !isnan(row[c])))) {
+                bool is_better = best == cols || is_above(row[c], row[best]);
+                if (is_better && !is_chosen(chosen, j, c)) {
                     best = c;
                 }
             }

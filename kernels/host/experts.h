@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Of each row's scores x[r, cols] the k largest in falling order, of equals the first first:
- * y[r, k], and where they stand, index[r, k]. Not a number counts as less than any. */
+ * y[r, k], and where they stand, index[r, k]. Not a number counts as more than any. */
 void kernel_top_k_f32(float *y, int64_t *index, const float *x, size_t rows, size_t cols, size_t k);
 
 /* y[r, j] = x[r, index[r, j]]; and dx[r, .] = 0, then dx[r, index[r, j]] += dy[r, j]. */

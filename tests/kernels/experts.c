@@ -21,13 +21,18 @@ static void test_top_k(void) {
     g_autofree float *x = check_random(ROWS * COLS, -1, 1, 1), *y = check_poisoned(PAIRS);
     int64_t index[PAIRS];
     x[0] = x[3] = x[5] = 9; /* equals: the first first */
-    x[COLS] = NAN;
+    x[COLS + 1] = x[COLS + 4] = NAN; /* before all numbers, as torch.topk has them */
+    x[COLS + 2] = INFINITY;
     kernel_top_k_f32(y, index, x, ROWS, COLS, K);
     check_guard("top_k", y, PAIRS);
     g_assert_cmpint(index[0], ==, 0);
     g_assert_cmpint(index[1], ==, 3);
     g_assert_cmpint(index[2], ==, 5);
-    for (size_t r = 0; r < ROWS; r++) {
+    g_assert_cmpint(index[K], ==, 1);
+    g_assert_cmpint(index[K + 1], ==, 4);
+    g_assert_cmpint(index[K + 2], ==, 2);
+    g_assert_true(isnan(y[K]) && isnan(y[K + 1]) && isinf(y[K + 2]));
+    for (size_t r = 2; r < ROWS; r++) {
         unsigned above_last = 0;
         for (size_t j = 0; j < K; j++) {
             g_assert_cmpfloat(y[r * K + j], ==, x[r * COLS + (size_t)index[r * K + j]]);
