@@ -1,20 +1,6 @@
 #include "plan/autograd/latent.h"
 
-/* ---- the words ------------------------------------------------------------------------------ */
-
-static void launch_with(PlanRun *run, PlanOpKind kind, const int64_t *op_dims,
-                        const PlanTensor *tensors, unsigned n) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, op_dims, NULL);
-    for (unsigned i = 0; i < n; i++) {
-        plan_run_operand(run, tensors[i]);
-    }
-    plan_run_launch(run);
-}
-
-#define LAUNCH(run, kind, op_dims, ...)                                                            \
-    launch_with(run, kind, op_dims, (PlanTensor[]){__VA_ARGS__},                                   \
-                G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
-#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+#include "plan/autograd/launch.h"
 
 /* ---- columns that are turned ---------------------------------------------------------------- */
 
@@ -29,7 +15,7 @@ static uint64_t turned_elements(const PlanGraphLatentTurn *d) {
 static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatentTurn *d,
                                int64_t row, int64_t from, const char *name) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, name);
-    LAUNCH(run, PLAN_OP_COPY_COLUMNS, DIMS(d->tokens * d->heads, d->dim, row, from), x, y);
+    LAUNCH(run, PLAN_OP_COPY_COLUMNS, DIMS(d->tokens * d->heads, d->dim, row, from), NULL, x, y);
     return y;
 }
 
@@ -37,14 +23,14 @@ static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatent
 static PlanTensor turned(PlanRun *run, PlanTensor x, PlanTensor turns,
                          const PlanGraphLatentTurn *d) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, "turned");
-    LAUNCH(run, PLAN_OP_TURN, DIMS(d->tokens, d->heads, d->dim, d->seq, d->heads * d->dim), x,
+    LAUNCH(run, PLAN_OP_TURN, DIMS(d->tokens, d->heads, d->dim, d->seq, d->heads * d->dim), NULL, x,
            turns, y);
     return y;
 }
 
 static PlanTensor rounded(PlanRun *run, PlanTensor x, PlanDtype dtype) {
     PlanTensor y = plan_run_new_tensor(run, x.elements, dtype, "rounded");
-    LAUNCH(run, PLAN_OP_CAST, DIMS((int64_t)x.elements), x, y);
+    LAUNCH(run, PLAN_OP_CAST, DIMS((int64_t)x.elements), NULL, x, y);
     return y;
 }
 
@@ -52,8 +38,8 @@ static PlanTensor rounded(PlanRun *run, PlanTensor x, PlanDtype dtype) {
 static PlanTensor turned_in_place(PlanRun *run, PlanTensor x, PlanTensor turns,
                                   const PlanGraphLatentTurn *d) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, "turned");
-    LAUNCH(run, PLAN_OP_TURN_COLUMNS, DIMS(d->tokens, d->heads, d->dim, d->seq, d->row, d->from), x,
-           turns, y);
+    LAUNCH(run, PLAN_OP_TURN_COLUMNS, DIMS(d->tokens, d->heads, d->dim, d->seq, d->row, d->from),
+           NULL, x, turns, y);
     return y;
 }
 
@@ -85,7 +71,7 @@ static void turn_backward(const PlanBackward *b) {
         let_go_of_gradient(b, 0);
     }
     PlanTensor back = like_input(b, 1, "turns_back");
-    LAUNCH(run, PLAN_OP_CONJUGATE, DIMS((int64_t)back.elements), turns, back);
+    LAUNCH(run, PLAN_OP_CONJUGATE, DIMS((int64_t)back.elements), NULL, turns, back);
     PlanTensor dx = turned(run, dy, back, d);
     plan_run_unref(run, back);
     plan_run_unref(run, dy);
@@ -103,8 +89,8 @@ static void split_backward(const PlanBackward *b) {
     const PlanGraphLatentSplit *d =
         (const PlanGraphLatentSplit *)&g_array_index(b->run->graph->dims, int64_t, b->op->dims);
     b->dx[0] = like_input(b, 0, "dx");
-    LAUNCH(b->run, PLAN_OP_JOIN_HEADS, DIMS(d->rows, d->a, d->b, d->dy_row, 1), b->dy[0], b->dy[1],
-           b->dx[0]);
+    LAUNCH(b->run, PLAN_OP_JOIN_HEADS, DIMS(d->rows, d->a, d->b, d->dy_row, 1), NULL, b->dy[0],
+           b->dy[1], b->dx[0]);
 }
 
 /* Views of dy; of what several rows were joined with, the sum of theirs. */
@@ -116,8 +102,8 @@ static void join_backward(const PlanBackward *b) {
         return;
     }
     b->dx[1] = like_input(b, 1, "dx_sum");
-    LAUNCH(b->run, PLAN_OP_SUM_HEAD_COLUMNS, DIMS(rows / each, each, cols, a + cols, a), b->dy[0],
-           b->dx[1]);
+    LAUNCH(b->run, PLAN_OP_SUM_HEAD_COLUMNS, DIMS(rows / each, each, cols, a + cols, a), NULL,
+           b->dy[0], b->dx[1]);
 }
 
 /* ---- norm, attention, scores ---------------------------------------------------------------- */

@@ -20,7 +20,7 @@ enum {
 static void test_top_k(void) {
     g_autofree float *x = check_random(ROWS * COLS, -1, 1, 1), *y = check_poisoned(PAIRS);
     int64_t index[PAIRS];
-    x[0] = x[3] = x[5] = 9; /* equals: the first first */
+    x[0] = x[3] = x[5] = 9;          /* equals: the first first */
     x[COLS + 1] = x[COLS + 4] = NAN; /* before all numbers, as torch.topk has them */
     x[COLS + 2] = INFINITY;
     kernel_top_k_f32(y, index, x, ROWS, COLS, K);

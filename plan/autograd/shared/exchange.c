@@ -1,5 +1,6 @@
 #include "plan/autograd/shared/exchange.h"
 
+#include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 
 const char *const plan_exchange_lanes[] = {"expert", NULL};
@@ -8,25 +9,9 @@ enum {
     LANE_COMPUTE
 };
 
-/* ---- the words ------------------------------------------------------------------------------ */
-
 static PlanTensor new_numbers(PlanRun *run, uint64_t n, const char *name) {
     return plan_run_new_tensor(run, n, PLAN_INT64, name);
 }
-
-static void launch_with(PlanRun *run, PlanOpKind kind, const int64_t *dims,
-                        const PlanTensor *tensors, unsigned n) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, NULL);
-    for (unsigned i = 0; i < n; i++) {
-        plan_run_operand(run, tensors[i]);
-    }
-    plan_run_launch(run);
-}
-
-#define LAUNCH(run, kind, dims, ...)                                                               \
-    launch_with(run, kind, dims, (PlanTensor[]){__VA_ARGS__},                                      \
-                G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
-#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
@@ -62,7 +47,7 @@ static void await(PlanRun *run) {
 
 static PlanTensor splits_of(PlanRun *run, PlanTensor counts, const int64_t *d) {
     PlanTensor sums = new_numbers(run, (uint64_t)d[0], "splits");
-    LAUNCH(run, PLAN_OP_SPLITS, d, counts, sums);
+    LAUNCH(run, PLAN_OP_SPLITS, d, NULL, counts, sums);
     return sums;
 }
 
@@ -96,9 +81,9 @@ void plan_exchange_again(PlanRun *run, const PlanGraphOp *op) {
 static PlanTensor starts_of(PlanRun *run, PlanTensor lengths) {
     int64_t n = (int64_t)lengths.elements;
     PlanTensor sums = new_numbers(run, lengths.elements, "sums");
-    LAUNCH(run, PLAN_OP_RUNNING_SUM, &n, lengths, sums);
+    LAUNCH(run, PLAN_OP_RUNNING_SUM, &n, NULL, lengths, sums);
     PlanTensor starts = new_numbers(run, lengths.elements, "starts");
-    LAUNCH(run, PLAN_OP_WHOLE_LESS, &n, sums, lengths, starts);
+    LAUNCH(run, PLAN_OP_WHOLE_LESS, &n, NULL, sums, lengths, starts);
     plan_run_unref(run, sums);
     return starts;
 }
@@ -109,7 +94,7 @@ static PlanTensor by_expert(PlanRun *run, PlanTensor x, const int64_t *d, const 
         return plan_run_ref(run, x);
     }
     PlanTensor y = new_numbers(run, x.elements, name);
-    LAUNCH(run, PLAN_OP_BY_EXPERT, d, x, y);
+    LAUNCH(run, PLAN_OP_BY_EXPERT, d, NULL, x, y);
     return y;
 }
 
@@ -117,7 +102,7 @@ static PlanTensor combined(PlanRun *run, PlanOpKind kind, PlanTensor a, PlanTens
                            const char *name) {
     int64_t n = (int64_t)a.elements;
     PlanTensor y = new_numbers(run, a.elements, name);
-    LAUNCH(run, kind, &n, a, b, y);
+    LAUNCH(run, kind, &n, NULL, a, b, y);
     return y;
 }
 
@@ -126,7 +111,7 @@ static void order_forward(PlanRun *run, const PlanGraphOp *op) {
     int64_t n = d[2], segments = d[0] * d[1];
     PlanTensor counts = plan_run_given(run, op, 0), by_rank = starts_of(run, counts);
     PlanTensor own = new_numbers(run, (uint64_t)d[1], "own_counts");
-    LAUNCH(run, PLAN_OP_OWN_COUNTS, d, counts, own);
+    LAUNCH(run, PLAN_OP_OWN_COUNTS, d, NULL, counts, own);
     PlanTensor lengths = by_expert(run, counts, d, "lengths");
     PlanTensor starts = by_expert(run, by_rank, d, "starts");
     plan_run_unref(run, by_rank);
@@ -134,11 +119,11 @@ static void order_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor ends = combined(run, PLAN_OP_WHOLE_PLUS, made, lengths, "segment_ends");
     PlanTensor bias = combined(run, PLAN_OP_WHOLE_LESS, starts, made, "bias");
     PlanTensor place = new_numbers(run, (uint64_t)n, "place");
-    LAUNCH(run, PLAN_OP_ARANGE, &n, place);
+    LAUNCH(run, PLAN_OP_ARANGE, &n, NULL, place);
     PlanTensor segment = new_numbers(run, (uint64_t)n, "segment");
-    LAUNCH(run, PLAN_OP_SEGMENT, DIMS(n, segments), ends, place, segment);
+    LAUNCH(run, PLAN_OP_SEGMENT, DIMS(n, segments), NULL, ends, place, segment);
     PlanTensor moves = new_numbers(run, (uint64_t)n, "moves");
-    LAUNCH(run, PLAN_OP_OF_SEGMENT, DIMS(n, segments), bias, segment, moves);
+    LAUNCH(run, PLAN_OP_OF_SEGMENT, DIMS(n, segments), NULL, bias, segment, moves);
     PlanTensor order = combined(run, PLAN_OP_WHOLE_PLUS, place, moves, "order");
     PlanTensor temporary[] = {moves, starts, lengths, made, ends, bias, place, segment};
     for (unsigned i = 0; i < G_N_ELEMENTS(temporary); i++) {

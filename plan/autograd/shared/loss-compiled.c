@@ -15,7 +15,7 @@ static PlanTensor new_numbers(PlanRun *run, int64_t n, const char *name) {
 /* In place. */
 static void reduce(PlanRun *run, PlanTensor x, PlanReduction reduction) {
     begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
-    LAUNCH(run, x);
+    LAUNCH_BEGUN(run, x);
 }
 
 /* Of each row, over all ranks' columns. */
@@ -26,11 +26,11 @@ typedef struct {
 static Softmax softmax_of(PlanRun *run, PlanTensor logits, const int64_t *shape) {
     Softmax s = {.most = new_numbers(run, shape[0], "most")};
     begin_op(run, PLAN_OP_LARGEST, shape, 0);
-    LAUNCH(run, logits, s.most);
+    LAUNCH_BEGUN(run, logits, s.most);
     reduce(run, s.most, PLAN_REDUCTION_MAX);
     s.sum = new_numbers(run, shape[0], "sum");
     begin_op(run, PLAN_OP_SUM_OF_EXPS, shape, 0);
-    LAUNCH(run, logits, s.most, s.sum);
+    LAUNCH_BEGUN(run, logits, s.most, s.sum);
     reduce(run, s.sum, PLAN_REDUCTION_SUM);
     return s;
 }
@@ -42,20 +42,20 @@ void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     Softmax softmax = softmax_of(run, logits, shape);
     PlanTensor zeros = new_numbers(run, all[0], "less_target");
     begin_op(run, PLAN_OP_FILL, all, 0);
-    LAUNCH(run, zeros);
+    LAUNCH_BEGUN(run, zeros);
     PlanTensor picked = new_numbers(run, shape[0], "picked");
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)shape[0], PLAN_UINT8, "counts_mask");
     begin_of_rank(run, PLAN_OP_PICK_TARGETS, shape);
-    LAUNCH(run, target, logits, softmax.most, softmax.sum, zeros, picked, mask);
+    LAUNCH_BEGUN(run, target, logits, softmax.most, softmax.sum, zeros, picked, mask);
     reduce(run, picked, PLAN_REDUCTION_SUM);
     PlanTensor loss = new_numbers(run, 1, "loss"), total = new_numbers(run, 1, "total");
-    begin_op(run, PLAN_OP_MEAN_PICKED, (int64_t[]){shape[0]}, 0);
+    begin_op(run, PLAN_OP_MEAN_PICKED, DIMS(shape[0]), 0);
     plan_vector_push(&run->builder.loss_ops, run->builder.ops.len - 1);
-    LAUNCH(run, target, picked, loss, total);
+    LAUNCH_BEGUN(run, target, picked, loss, total);
     drop(run, picked);
     PlanTensor gradient = new_numbers(run, all[0], "gradient");
     begin_op(run, PLAN_OP_ADD_SOFTMAX, shape, 0);
-    LAUNCH(run, zeros, logits, softmax.most, softmax.sum, gradient);
+    LAUNCH_BEGUN(run, zeros, logits, softmax.most, softmax.sum, gradient);
     drop(run, softmax.most);
     drop(run, zeros);
     drop(run, softmax.sum);
@@ -73,5 +73,5 @@ void plan_shared_compiled_loss_backward(const PlanBackward *b) {
     b->dx[0] = (PlanDtype)input(b, 0)->dtype == PLAN_FP32 ? plan_run_ref(run, left)
                                                           : like_input(b, 0, "dlogits");
     begin_op(run, PLAN_OP_SCALE_COUNTED, dims(b), 0);
-    LAUNCH(run, left, mask, b->dy[0], plan_run_value(run, value_at(b, 5)), b->dx[0]);
+    LAUNCH_BEGUN(run, left, mask, b->dy[0], plan_run_value(run, value_at(b, 5)), b->dx[0]);
 }

@@ -10,7 +10,7 @@ static PlanTensor applied(PlanRun *run, PlanOpKind kind, PlanTensor x, uint64_t 
                           const int64_t *op_dims, double attr, const char *name) {
     PlanTensor y = new_like(run, x, elements, name);
     begin_op(run, kind, op_dims, attr);
-    LAUNCH(run, x, y);
+    LAUNCH_BEGUN(run, x, y);
     return y;
 }
 
@@ -20,23 +20,23 @@ static PlanTensor in_dtype(PlanRun *run, PlanTensor x, PlanDtype dtype, const ch
         return plan_run_ref(run, x);
     }
     PlanTensor y = plan_run_new_tensor(run, x.elements, dtype, name);
-    begin_op(run, PLAN_OP_CAST, (int64_t[]){(int64_t)x.elements}, 0);
-    LAUNCH(run, x, y);
+    begin_op(run, PLAN_OP_CAST, DIMS((int64_t)x.elements), 0);
+    LAUNCH_BEGUN(run, x, y);
     return y;
 }
 
 static PlanTensor less_column(PlanRun *run, PlanTensor x, PlanTensor column, int64_t rows,
                               int64_t cols, const char *name) {
     PlanTensor y = new_like(run, x, x.elements, name);
-    begin_op(run, PLAN_OP_SUB_COLUMN, (int64_t[]){rows, cols}, 0);
-    LAUNCH(run, x, column, y);
+    begin_op(run, PLAN_OP_SUB_COLUMN, DIMS(rows, cols), 0);
+    LAUNCH_BEGUN(run, x, column, y);
     return y;
 }
 
 static PlanTensor divided(PlanRun *run, PlanTensor a, PlanTensor by, const char *name) {
     PlanTensor y = new_like(run, a, 1, name);
-    begin_op(run, PLAN_OP_DIVIDE, (int64_t[]){1}, 0);
-    LAUNCH(run, a, by, y);
+    begin_op(run, PLAN_OP_DIVIDE, DIMS(1), 0);
+    LAUNCH_BEGUN(run, a, by, y);
     return y;
 }
 
@@ -70,8 +70,8 @@ static PlanTensor log_softmax(PlanRun *run, PlanTensor logits, int64_t rows, int
 static PlanTensor safe_target(PlanRun *run, PlanTensor target, int64_t rows) {
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     PlanTensor safe = new_like(run, target, (uint64_t)rows, "safe_target");
-    begin_op(run, PLAN_OP_SAFE_TARGET, (int64_t[]){rows}, 0);
-    LAUNCH(run, target, mask, safe);
+    begin_op(run, PLAN_OP_SAFE_TARGET, DIMS(rows), 0);
+    LAUNCH_BEGUN(run, target, mask, safe);
     drop(run, mask);
     return safe;
 }
@@ -80,12 +80,12 @@ static PlanTensor number_of_targets(PlanRun *run, PlanTensor target, int64_t row
                                     PlanDtype dtype) {
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     PlanTensor count = new_like(run, target, 1, "count");
-    begin_op(run, PLAN_OP_COUNT_TARGETS, (int64_t[]){rows}, 0);
-    LAUNCH(run, target, mask, count);
+    begin_op(run, PLAN_OP_COUNT_TARGETS, DIMS(rows), 0);
+    LAUNCH_BEGUN(run, target, mask, count);
     drop(run, mask);
     PlanTensor total = plan_run_new_tensor(run, 1, dtype, "total");
-    begin_op(run, PLAN_OP_AS_NUMBER, (int64_t[]){1}, 0);
-    LAUNCH(run, count, total);
+    begin_op(run, PLAN_OP_AS_NUMBER, DIMS(1), 0);
+    LAUNCH_BEGUN(run, count, total);
     drop(run, count);
     return total;
 }
@@ -99,21 +99,21 @@ void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor safe = safe_target(run, target, rows);
     PlanSharedLocal local = plan_shared_local_of(run, safe, rows, cols);
     PlanTensor picked = new_like(run, logp, n, "picked");
-    begin_op(run, PLAN_OP_PICK_COLUMN, (int64_t[]){rows, cols}, 0);
-    LAUNCH(run, logp, local.index, picked);
-    begin_op(run, PLAN_OP_ZERO_MASKED, (int64_t[]){rows, 1}, 0);
-    LAUNCH(run, local.mask, picked);
+    begin_op(run, PLAN_OP_PICK_COLUMN, DIMS(rows, cols), 0);
+    LAUNCH_BEGUN(run, logp, local.index, picked);
+    begin_op(run, PLAN_OP_ZERO_MASKED, DIMS(rows, 1), 0);
+    LAUNCH_BEGUN(run, local.mask, picked);
     drop(run, local.mask);
     PlanTensor whole = plan_shared_reduced(run, picked, PLAN_REDUCTION_SUM);
     PlanTensor negated = applied(run, PLAN_OP_TIMES_NUMBER, whole, n, row, -1, "negated");
     PlanTensor mask = plan_run_new_tensor(run, n, PLAN_UINT8, "counts_mask");
     PlanTensor counted = new_like(run, negated, n, "losses");
     begin_op(run, PLAN_OP_KEEP_COUNTED, row, 0);
-    LAUNCH(run, negated, target, mask, counted);
+    LAUNCH_BEGUN(run, negated, target, mask, counted);
     drop(run, mask);
     drop(run, negated);
     PlanTensor total = number_of_targets(run, target, rows, plan_run_dtype_of(run, logp));
-    PlanTensor sum = applied(run, PLAN_OP_SUM_COLUMNS, counted, 1, (int64_t[]){1, rows}, 1, "sum");
+    PlanTensor sum = applied(run, PLAN_OP_SUM_COLUMNS, counted, 1, DIMS(1, rows), 1, "sum");
     PlanTensor loss = divided(run, sum, total, "loss");
     uint32_t id = run->builder.ops.len - 1;
     plan_vector_push(&run->builder.loss_ops, id);
@@ -137,19 +137,19 @@ static Picked picked_gradient(PlanRun *run, PlanTensor safe, PlanTensor logp, in
                               int64_t cols) {
     Picked p = {.dx = new_like(run, logp, logp.elements, "dx")};
     uint64_t n = (uint64_t)rows;
-    begin_op(run, PLAN_OP_FILL, (int64_t[]){rows * cols}, 0);
-    LAUNCH(run, p.dx);
+    begin_op(run, PLAN_OP_FILL, DIMS(rows * cols), 0);
+    LAUNCH_BEGUN(run, p.dx);
     p.local = plan_shared_local_of(run, safe, rows, cols);
     PlanTensor wide = new_like(run, logp, n, "wide_mask");
     p.update = new_like(run, logp, n, "update");
-    begin_op(run, PLAN_OP_PICKED_GRADIENT, (int64_t[]){rows}, 0);
-    LAUNCH(run, p.local.mask, wide, p.update);
+    begin_op(run, PLAN_OP_PICKED_GRADIENT, DIMS(rows), 0);
+    LAUNCH_BEGUN(run, p.local.mask, wide, p.update);
     drop(run, wide);
     p.positions = new_like(run, safe, n, "positions");
-    begin_op(run, PLAN_OP_ARANGE, (int64_t[]){rows}, 0);
-    LAUNCH(run, p.positions);
-    begin_op(run, PLAN_OP_PUT_COLUMN, (int64_t[]){rows, cols}, 0);
-    LAUNCH(run, p.update, p.local.index, p.positions, p.dx);
+    begin_op(run, PLAN_OP_ARANGE, DIMS(rows), 0);
+    LAUNCH_BEGUN(run, p.positions);
+    begin_op(run, PLAN_OP_PUT_COLUMN, DIMS(rows, cols), 0);
+    LAUNCH_BEGUN(run, p.update, p.local.index, p.positions, p.dx);
     return p;
 }
 
@@ -170,18 +170,18 @@ void plan_shared_loss_backward(const PlanBackward *b) {
     Picked picked = picked_gradient(run, safe, logp, rows, cols);
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     PlanTensor column = new_like(run, logp, (uint64_t)rows, "dlosses");
-    begin_op(run, PLAN_OP_SPREAD_COUNTED, (int64_t[]){rows}, 0);
-    LAUNCH(run, dy, target, mask, column);
+    begin_op(run, PLAN_OP_SPREAD_COUNTED, DIMS(rows), 0);
+    LAUNCH_BEGUN(run, dy, target, mask, column);
     drop(run, mask);
     drop(run, dy);
     PlanTensor exps = applied(run, PLAN_OP_EXP, logp, logp.elements, all, 0, "exps");
     PlanTensor sum = new_like(run, logp, logp.elements, "sum");
     begin_op(run, PLAN_OP_ADD, all, 0);
-    LAUNCH(run, exps, picked.dx, sum);
+    LAUNCH_BEGUN(run, exps, picked.dx, sum);
     drop(run, exps);
     b->dx[0] = new_like(run, logp, logp.elements, "dlogits");
-    begin_op(run, PLAN_OP_MUL_COLUMN, (int64_t[]){rows, cols}, 0);
-    LAUNCH(run, sum, column, b->dx[0]);
+    begin_op(run, PLAN_OP_MUL_COLUMN, DIMS(rows, cols), 0);
+    LAUNCH_BEGUN(run, sum, column, b->dx[0]);
     drop(run, sum);
     drop(run, column);
     drop(run, safe);

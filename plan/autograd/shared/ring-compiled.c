@@ -17,7 +17,7 @@ static PlanTensor received(const PlanRing *r, PlanRingExchange sent) {
 /* x, in rows of tokens, to a part of y that lies head by head; or back. */
 static void turn_heads(const PlanRing *r, PlanTensor x, PlanTensor y, bool back) {
     const PlanGraphRing *d = r->d;
-    LAUNCH(r, PLAN_OP_HEADS_COPY,
+    LAUNCH(r->run, PLAN_OP_HEADS_COPY,
            DIMS(d->batch, d->seq, d->kv_heads, d->head_dim, d->kv_heads * d->head_dim, back), NULL,
            x, y);
 }
@@ -44,8 +44,8 @@ static void merge(const PlanRing *r, const PlanRingTurn *turn, const PlanRingAtt
     const PlanGraphRing *d = r->d;
     PlanTensor y = plan_run_new_tensor(r->run, merged->o.elements, dtype, "out");
     PlanTensor lse = plan_ring_new_like(r, merged->lse, merged->lse.elements, "lse");
-    LAUNCH(r, PLAN_OP_MERGE_TURN, DIMS(d->batch, d->seq, d->heads, d->head_dim, turn->q_rows), NULL,
-           merged->o, merged->lse, block->o, block->lse, y, lse);
+    LAUNCH(r->run, PLAN_OP_MERGE_TURN, DIMS(d->batch, d->seq, d->heads, d->head_dim, turn->q_rows),
+           NULL, merged->o, merged->lse, block->o, block->lse, y, lse);
     plan_ring_drop_attended(r, merged);
     plan_ring_drop(r, block->lse);
     plan_ring_drop(r, block->o);
@@ -67,8 +67,8 @@ static void copy_for_turns(const PlanRing *r, const PlanGraphOp *op, PlanTensor 
     for (uint64_t i = plan_ring_joins(r->run); i < r->ranks; i++) {
         PlanRingTurn turn = plan_ring_turn_of(r, i);
         copy.elements = plan_ring_is_partial(&turn) ? half : o.elements;
-        LAUNCH(r, PLAN_OP_LAST_ROWS, DIMS(d->batch, d->heads * d->head_dim, d->seq, turn.q_rows),
-               NULL, o, copy);
+        LAUNCH(r->run, PLAN_OP_LAST_ROWS,
+               DIMS(d->batch, d->heads * d->head_dim, d->seq, turn.q_rows), NULL, o, copy);
         copy.offset += copy.elements;
     }
     plan_run_give(r->run, op, 5, copies);
@@ -112,8 +112,9 @@ static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingTurn *turn, PlanT
     const PlanGraphRing *d = r->d;
     uint64_t n = (uint64_t)(2 * d->batch * d->kv_heads * d->seq * d->head_dim);
     PlanTensor sum = plan_run_new_tensor(r->run, n, PLAN_FP32, "sum");
-    LAUNCH(r, PLAN_OP_ADD_KEYS, DIMS(d->batch * d->kv_heads, d->seq, d->head_dim, turn->kv_rows),
-           NULL, came, g->k, g->v, sum);
+    LAUNCH(r->run, PLAN_OP_ADD_KEYS,
+           DIMS(d->batch * d->kv_heads, d->seq, d->head_dim, turn->kv_rows), NULL, came, g->k, g->v,
+           sum);
     plan_ring_drop(r, g->v);
     plan_ring_drop(r, g->k);
     return sum;
@@ -151,7 +152,7 @@ static void add_queries(const PlanRing *r, const PlanRingTurn *turn, PlanTensor 
     PlanDtype dtype = is_last ? plan_ring_dtype_of(r, dq) : PLAN_FP32;
     uint64_t n = (uint64_t)(d->batch * d->seq * d->heads * d->head_dim);
     PlanTensor sum = plan_run_new_tensor(r->run, n, dtype, "dq");
-    LAUNCH(r, PLAN_OP_ADD_QUERIES,
+    LAUNCH(r->run, PLAN_OP_ADD_QUERIES,
            DIMS(d->batch, d->seq, d->heads * d->head_dim, a_rows, turn->q_rows), NULL, queries->sum,
            a, dq, sum);
     plan_ring_drop(r, queries->sum);

@@ -16,15 +16,6 @@ void plan_ring_drop(const PlanRing *r, PlanTensor x) {
     plan_run_unref(r->run, x);
 }
 
-void plan_ring_launch_with(const PlanRing *r, PlanOpKind kind, const int64_t *dims,
-                           const double *attrs, const PlanTensor *tensors, unsigned n) {
-    plan_builder_begin_op(&r->run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
-    for (unsigned i = 0; i < n; i++) {
-        plan_run_operand(r->run, tensors[i]);
-    }
-    plan_run_launch(r->run);
-}
-
 PlanDtype plan_ring_dtype_of(const PlanRing *r, PlanTensor x) {
     return plan_run_dtype_of(r->run, x);
 }
@@ -36,7 +27,7 @@ PlanTensor plan_ring_new_like(const PlanRing *r, PlanTensor x, uint64_t elements
 
 PlanTensor plan_ring_applied(const PlanRing *r, PlanOpKind kind, PlanTensor x, const char *name) {
     PlanTensor y = plan_ring_new_like(r, x, x.elements, name);
-    LAUNCH(r, kind, DIMS((int64_t)x.elements), NULL, x, y);
+    LAUNCH(r->run, kind, DIMS((int64_t)x.elements), NULL, x, y);
     return y;
 }
 
@@ -46,13 +37,13 @@ PlanTensor plan_ring_in_dtype(const PlanRing *r, PlanTensor x, PlanDtype dtype, 
         return plan_run_ref(r->run, x);
     }
     PlanTensor y = plan_run_new_tensor(r->run, x.elements, dtype, name);
-    LAUNCH(r, PLAN_OP_CAST, DIMS((int64_t)x.elements), NULL, x, y);
+    LAUNCH(r->run, PLAN_OP_CAST, DIMS((int64_t)x.elements), NULL, x, y);
     return y;
 }
 
 PlanTensor plan_ring_joined(const PlanRing *r, PlanTensor a, PlanTensor b, const char *name) {
     PlanTensor y = plan_ring_new_like(r, a, a.elements + b.elements, name);
-    LAUNCH(r, PLAN_OP_JOIN, DIMS((int64_t)a.elements), NULL, a, b, y);
+    LAUNCH(r->run, PLAN_OP_JOIN, DIMS((int64_t)a.elements), NULL, a, b, y);
     return y;
 }
 
@@ -63,7 +54,7 @@ PlanTensor plan_ring_head_by_head(const PlanRing *r, PlanTensor x, const char *n
         return plan_run_ref(r->run, x);
     }
     PlanTensor y = plan_ring_new_like(r, x, x.elements, name);
-    LAUNCH(r, PLAN_OP_HEADS_COPY,
+    LAUNCH(r->run, PLAN_OP_HEADS_COPY,
            DIMS(d->batch, d->seq, d->kv_heads, d->head_dim, d->kv_heads * d->head_dim, 0), NULL, x,
            y);
     return y;
@@ -136,7 +127,7 @@ PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, Plan
                           .lse = plan_run_new_tensor(run, rows, PLAN_FP32, "lse"),
                           .seed = plan_run_new_tensor(run, flash ? 2 : 1, PLAN_INT64, "seed"),
                           .offset = plan_run_new_tensor(run, 1, PLAN_INT64, "offset")};
-    LAUNCH(r, PLAN_OP_ATTENTION_PART, PART_DIMS(r, t), r->scale, q, k, v, a.o, a.lse, a.seed,
+    LAUNCH(r->run, PLAN_OP_ATTENTION_PART, PART_DIMS(r, t), r->scale, q, k, v, a.o, a.lse, a.seed,
            a.offset);
     return a;
 }
@@ -160,7 +151,7 @@ PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingTur
     PlanRingGradients g = {plan_ring_new_like(r, like, n, "dq"),
                            plan_ring_new_like(r, like, m, "dk"),
                            plan_ring_new_like(r, like, m, "dv")};
-    LAUNCH(r, PLAN_OP_ATTENTION_PART_BACKWARD, PART_DIMS(r, t), r->scale, given[0], given[1],
+    LAUNCH(r->run, PLAN_OP_ATTENTION_PART_BACKWARD, PART_DIMS(r, t), r->scale, given[0], given[1],
            given[2], given[3], given[4], given[5], g.q, g.k, g.v);
     return g;
 }
@@ -173,7 +164,7 @@ void plan_ring_drop_gradients(const PlanRing *r, const PlanRingGradients *g) {
 
 PlanTensor plan_ring_zeros(const PlanRing *r, uint64_t elements, const char *name) {
     PlanTensor y = plan_run_new_tensor(r->run, elements, PLAN_FP32, name);
-    LAUNCH(r, PLAN_OP_FILL, DIMS((int64_t)elements), &(double){0}, y);
+    LAUNCH(r->run, PLAN_OP_FILL, DIMS((int64_t)elements), &(double){0}, y);
     return y;
 }
 
@@ -189,7 +180,7 @@ PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTen
         return plan_run_ref(r->run, (PlanTensor){lse.storage, lse.offset + lse.elements - n, n});
     }
     PlanTensor y = plan_ring_new_like(r, lse, (uint64_t)(outer * t->q_rows), "lse");
-    LAUNCH(r, PLAN_OP_LAST_ROWS, DIMS(outer, 1, r->d->seq, t->q_rows), NULL, lse, y);
+    LAUNCH(r->run, PLAN_OP_LAST_ROWS, DIMS(outer, 1, r->d->seq, t->q_rows), NULL, lse, y);
     return y;
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "plan/autograd/launch.h"
 #include "plan/autograd/shared/ring.h"
 
 typedef struct {
@@ -13,11 +14,6 @@ typedef struct {
     const double *scale;
     uint64_t ranks, place;
 } PlanRing;
-
-#define LAUNCH(ring, kind, dims, attrs, ...)                                                       \
-    plan_ring_launch_with(ring, kind, dims, attrs, (PlanTensor[]){__VA_ARGS__},                    \
-                          G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
-#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 /* What is underway: NCCL's process group holds what it reads until somebody waits for it. */
 typedef struct {
@@ -48,8 +44,6 @@ typedef struct {
 
 PlanRing plan_ring_of_op(PlanRun *run, const PlanGraphOp *op);
 void plan_ring_drop(const PlanRing *r, PlanTensor x);
-void plan_ring_launch_with(const PlanRing *r, PlanOpKind kind, const int64_t *dims,
-                           const double *attrs, const PlanTensor *tensors, unsigned n);
 PlanDtype plan_ring_dtype_of(const PlanRing *r, PlanTensor x);
 PlanTensor plan_ring_new_like(const PlanRing *r, PlanTensor x, uint64_t elements, const char *name);
 PlanTensor plan_ring_applied(const PlanRing *r, PlanOpKind kind, PlanTensor x, const char *name);

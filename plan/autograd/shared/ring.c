@@ -13,7 +13,7 @@ static PlanTensor less(const PlanRing *r, const PlanRingShape *s, PlanTensor a, 
                        int64_t rows, const char *name) {
     int64_t unit = s->outer * s->inner;
     PlanTensor y = plan_ring_new_like(r, a, (uint64_t)(unit * rows), name);
-    LAUNCH(r, PLAN_OP_SUB_ROWS,
+    LAUNCH(r->run, PLAN_OP_SUB_ROWS,
            DIMS(s->outer, s->inner, (int64_t)a.elements / unit, (int64_t)b.elements / unit, rows),
            NULL, a, b, y);
     return y;
@@ -24,7 +24,7 @@ static PlanTensor put(const PlanRing *r, const PlanRingShape *s, PlanTensor a, P
                       const char *name) {
     int64_t unit = s->outer * s->inner;
     PlanTensor y = plan_ring_new_like(r, a, a.elements, name);
-    LAUNCH(r, PLAN_OP_PUT_ROWS,
+    LAUNCH(r->run, PLAN_OP_PUT_ROWS,
            DIMS(s->outer, s->inner, (int64_t)a.elements / unit, (int64_t)b.elements / unit), NULL,
            a, b, y);
     return y;
@@ -41,8 +41,8 @@ static void merge(const PlanRing *r, const PlanRingTurn *t, PlanTensor block, Pl
     plan_ring_drop(r, more);
     PlanTensor apart = less(r, &of_out, merged->out, block, rows, "out_less");
     PlanTensor weighed = plan_ring_new_like(r, apart, apart.elements, "weighed");
-    LAUNCH(r, PLAN_OP_MUL_HEADS, DIMS(d->batch, rows, d->heads, d->head_dim), NULL, apart, weight,
-           weighed);
+    LAUNCH(r->run, PLAN_OP_MUL_HEADS, DIMS(d->batch, rows, d->heads, d->head_dim), NULL, apart,
+           weight, weighed);
     plan_ring_drop(r, weight);
     plan_ring_drop(r, apart);
     PlanTensor out = less(r, &of_out, merged->out, weighed, rows, "out");
@@ -126,7 +126,7 @@ void plan_ring_rows_forward(PlanRun *run, const PlanGraphOp *op) {
 static void add_rows(const PlanRing *r, const PlanRingShape *s, PlanTensor x, PlanTensor y,
                      int64_t from) {
     int64_t unit = s->outer * s->inner;
-    LAUNCH(r, PLAN_OP_ADD_ROWS,
+    LAUNCH(r->run, PLAN_OP_ADD_ROWS,
            DIMS(s->outer, s->inner, (int64_t)x.elements / unit, (int64_t)y.elements / unit, from),
            NULL, x, y);
 }
@@ -271,8 +271,8 @@ static PlanTensor in_rows_of_tokens(const PlanRing *r, PlanTensor both, PlanTens
         return plan_ring_in_dtype(r, both, dtype, "dk_dv");
     }
     PlanTensor y = plan_run_new_tensor(r->run, both.elements, dtype, "dk_dv");
-    LAUNCH(r, PLAN_OP_CAST_HEADS, DIMS(2 * d->batch, d->kv_heads, d->seq, d->head_dim), NULL, both,
-           y);
+    LAUNCH(r->run, PLAN_OP_CAST_HEADS, DIMS(2 * d->batch, d->kv_heads, d->seq, d->head_dim), NULL,
+           both, y);
     return y;
 }
 

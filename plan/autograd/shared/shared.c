@@ -5,10 +5,10 @@
 
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction) {
     PlanTensor y = new_like(run, x, x.elements, "reduced");
-    begin_op(run, PLAN_OP_COPY, (int64_t[]){(int64_t)x.elements}, 0);
-    LAUNCH(run, x, y);
+    begin_op(run, PLAN_OP_COPY, DIMS((int64_t)x.elements), 0);
+    LAUNCH_BEGUN(run, x, y);
     begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
-    LAUNCH(run, y);
+    LAUNCH_BEGUN(run, y);
     return y;
 }
 
@@ -16,7 +16,7 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
     uint64_t elements = own.elements * run->graph->tensor;
     PlanTensor all = new_like(run, own, elements, "gathered");
     begin_collective(run, PLAN_OP_ALL_GATHER, elements, 0);
-    LAUNCH(run, own, all);
+    LAUNCH_BEGUN(run, own, all);
     return all;
 }
 
@@ -25,9 +25,8 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
     if (gradient.elements > p->elements) {
         PlanTensor mine = new_like(run, gradient, p->elements, "rows");
-        begin_of_rank(run, PLAN_OP_PART,
-                      (int64_t[]){(int64_t)p->elements, (int64_t)run->graph->tensor});
-        LAUNCH(run, gradient, mine);
+        begin_of_rank(run, PLAN_OP_PART, DIMS((int64_t)p->elements, (int64_t)run->graph->tensor));
+        LAUNCH_BEGUN(run, gradient, mine);
         return mine;
     }
     return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph)
@@ -48,8 +47,8 @@ static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
  * it. */
 static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool back) {
     PlanTensor y = new_like(run, x, x.elements, "parts");
-    begin_op(run, PLAN_OP_PARTS_COPY, (int64_t[]){t->batch, t->ranks, t->rows, t->width, back}, 0);
-    LAUNCH(run, x, y);
+    begin_op(run, PLAN_OP_PARTS_COPY, DIMS(t->batch, t->ranks, t->rows, t->width, back), 0);
+    LAUNCH_BEGUN(run, x, y);
     return y;
 }
 
@@ -69,7 +68,7 @@ static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
     PlanTensor parts = with_parts(run, t, x, false);
     PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "scattered");
     begin_collective(run, PLAN_OP_REDUCE_SCATTER, x.elements, 0);
-    LAUNCH(run, parts, y);
+    LAUNCH_BEGUN(run, parts, y);
     drop(run, parts);
     return y;
 }
@@ -86,15 +85,15 @@ static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
         return plan_shared_reduced(run, x, PLAN_REDUCTION_SUM);
     }
     begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, PLAN_REDUCTION_SUM);
-    LAUNCH(run, x);
+    LAUNCH_BEGUN(run, x);
     return plan_run_ref(run, x);
 }
 
 /* This rank's part of what all have. */
 static PlanTensor own_of(PlanRun *run, const Tokens *t, PlanTensor x) {
     PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "own");
-    begin_of_rank(run, PLAN_OP_OWN_PARTS, (int64_t[]){t->batch, t->rows * t->width, t->ranks});
-    LAUNCH(run, x, y);
+    begin_of_rank(run, PLAN_OP_OWN_PARTS, DIMS(t->batch, t->rows * t->width, t->ranks));
+    LAUNCH_BEGUN(run, x, y);
     return y;
 }
 
@@ -105,14 +104,14 @@ PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, 
     PlanTensor below = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "below_mask");
     PlanTensor above = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "above_mask");
     local.mask = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "outside_mask");
-    begin_of_rank(run, PLAN_OP_OUTSIDE_MASK, (int64_t[]){n, part});
-    LAUNCH(run, index, below, above, local.mask);
+    begin_of_rank(run, PLAN_OP_OUTSIDE_MASK, DIMS(n, part));
+    LAUNCH_BEGUN(run, index, below, above, local.mask);
     drop(run, below);
     drop(run, above);
     PlanTensor copy = new_like(run, index, (uint64_t)n, "index_copy");
     local.index = new_like(run, index, (uint64_t)n, "local_index");
-    begin_of_rank(run, PLAN_OP_LOCAL_INDEX, (int64_t[]){n, part});
-    LAUNCH(run, index, local.mask, copy, local.index);
+    begin_of_rank(run, PLAN_OP_LOCAL_INDEX, DIMS(n, part));
+    LAUNCH_BEGUN(run, index, local.mask, copy, local.index);
     drop(run, copy);
     return local;
 }
@@ -129,7 +128,7 @@ static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
     int64_t n = d[0], width = d[1], part = d[2];
     PlanSharedLocal local = plan_shared_local_of(run, plan_run_given(run, op, 1), n, part);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
-    begin_op(run, PLAN_OP_EMBEDDING, (int64_t[]){n, width, part}, 0);
+    begin_op(run, PLAN_OP_EMBEDDING, DIMS(n, width, part), 0);
     parameter_operand(run, op, 0);
     plan_run_operand(run, local.index);
     plan_run_operand(run, y);
@@ -145,7 +144,7 @@ static void rows_backward(const PlanBackward *b) {
     PlanRun *run = b->run;
     int64_t n = dim(b, 0), width = dim(b, 1), rows = dim(b, 2) * (int64_t)run->graph->tensor;
     b->dx[0] = new_like(run, b->dy[0], (uint64_t)(rows * width), "dw");
-    begin(b, PLAN_OP_EMBEDDING_BACKWARD, (int64_t[]){n, width, rows}, NULL);
+    begin(b, PLAN_OP_EMBEDDING_BACKWARD, DIMS(n, width, rows), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
     operand(b, b->dx[0]);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "plan/autograd/launch.h"
 #include "plan/autograd/shared/shared.h"
 
 static inline void begin_op(PlanRun *run, PlanOpKind kind, const int64_t *op_dims, double attr) {
@@ -21,17 +22,6 @@ static inline void begin_collective(PlanRun *run, PlanOpKind kind, uint64_t elem
     int64_t op_dims[] = {(int64_t)elements, (int64_t)run->graph->tensor};
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, &attr);
 }
-
-static inline void launch_with(PlanRun *run, const PlanTensor *tensors, unsigned n) {
-    for (unsigned i = 0; i < n; i++) {
-        plan_run_operand(run, tensors[i]);
-    }
-    plan_run_launch(run);
-}
-
-/* The op begun last, of these tensors. */
-#define LAUNCH(run, ...)                                                                           \
-    launch_with(run, (PlanTensor[]){__VA_ARGS__}, G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
 
 static inline PlanTensor new_like(PlanRun *run, PlanTensor x, uint64_t elements, const char *name) {
     return plan_run_new_tensor(run, elements, plan_run_dtype_of(run, x), name);

@@ -1,0 +1,32 @@
+/* plan/autograd/launch.h - ops of the compute lane in a line each, for what is written op by op:
+ * latent attention, experts that exchange rows, layers and sequences that ranks share.
+ *
+ * Inside plan/ only.
+ */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+static inline void launch_of(PlanRun *run, const PlanTensor *tensors, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        plan_run_operand(run, tensors[i]);
+    }
+    plan_run_launch(run);
+}
+
+static inline void launch_op(PlanRun *run, PlanOpKind kind, const int64_t *dims,
+                             const double *attrs, const PlanTensor *tensors, unsigned n) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
+    launch_of(run, tensors, n);
+}
+
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+/* An op of no axis, of these tensors. attrs: NULL where its kind has none. */
+#define LAUNCH(run, kind, dims, attrs, ...)                                                        \
+    launch_op(run, kind, dims, attrs, (PlanTensor[]){__VA_ARGS__},                                 \
+              G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
+
+/* The op begun last, of these tensors. */
+#define LAUNCH_BEGUN(run, ...)                                                                     \
+    launch_of(run, (PlanTensor[]){__VA_ARGS__}, G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
