@@ -71,7 +71,8 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
                     "--costs");
         return false;
     }
-    return exec_option_is_file("--trace", arguments->trace, error) &&
+    return exec_option_is_limit(arguments->memory_limit, error) &&
+           exec_option_is_file("--trace", arguments->trace, error) &&
            exec_option_is_file("--save", arguments->save, error) &&
            exec_options_suit_device(arguments->device, arguments->comm, arguments->no_op_times,
                                     error);

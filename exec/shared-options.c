@@ -1,5 +1,7 @@
 #include "exec/shared-options.h"
 
+#include "memory/rounding.h"
+
 bool exec_option_is_file(const char *option, const char *path, GError **error) {
     if (path && g_str_equal(path, "-")) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
@@ -8,6 +10,18 @@ bool exec_option_is_file(const char *option, const char *path, GError **error) {
         return false;
     }
     return true;
+}
+
+bool exec_option_is_limit(int64_t bytes, GError **error) {
+    bool is_limit = bytes == 0 || bytes >= (int64_t)MEMORY_SMALL_SEGMENT;
+    if (!is_limit) {
+        g_set_error(
+            error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+            "--memory-limit takes a number of bytes: 0 for none, else at least %" G_GUINT64_FORMAT
+            ", the least that the allocator takes of a device",
+            (guint64)MEMORY_SMALL_SEGMENT);
+    }
+    return is_limit;
 }
 
 bool exec_options_suit_device(const char *device, const char *comm, bool no_op_times,

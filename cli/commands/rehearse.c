@@ -108,10 +108,9 @@ static const char *wrong_with(const Options *options) {
            : !options->cluster
                ? "give the cluster whose collectives stand in for the others', as in: "
                  "--cluster dgx-h100"
-           : options->steps < 1        ? "--steps takes a number from 1"
-           : options->seed < 0         ? "--seed takes a number from 0"
-           : options->memory_limit < 0 ? "--memory-limit takes a number of bytes, 0 for none"
-                                       : NULL;
+           : options->steps < 1 ? "--steps takes a number from 1"
+           : options->seed < 0  ? "--seed takes a number from 0"
+                                : NULL;
 }
 
 static bool options_are_sound(const Options *options, GError **error) {
@@ -120,7 +119,8 @@ static bool options_are_sound(const Options *options, GError **error) {
         g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, wrong);
         return false;
     }
-    return exec_option_is_file("--trace", options->trace, error) &&
+    return exec_option_is_limit(options->memory_limit, error) &&
+           exec_option_is_file("--trace", options->trace, error) &&
            cli_ranks_know_device(options->device, error) &&
            exec_options_suit_device(options->device, NULL, options->no_op_times, error);
 }

@@ -295,12 +295,11 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
 
 static const char *wrong_with(const Options *options) {
     bool known_bytes = options->token_bytes == 1 || options->token_bytes == 2;
-    return options->steps < 1          ? "--steps takes a number from 1"
-           : options->seed < 0         ? "--seed takes a number from 0"
-           : options->memory_limit < 0 ? "--memory-limit takes a number of bytes, 0 for none"
-           : options->watchdog < 0     ? "--watchdog takes a number of seconds, 0 for never"
-           : !known_bytes              ? "--token-bytes is 1 or 2"
-                                       : NULL;
+    return options->steps < 1      ? "--steps takes a number from 1"
+           : options->seed < 0     ? "--seed takes a number from 0"
+           : options->watchdog < 0 ? "--watchdog takes a number of seconds, 0 for never"
+           : !known_bytes          ? "--token-bytes is 1 or 2"
+                                   : NULL;
 }
 
 static bool options_are_sound(const Options *options, GError **error) {
@@ -308,7 +307,8 @@ static bool options_are_sound(const Options *options, GError **error) {
     if (wrong) {
         g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, wrong);
     }
-    return !wrong && exec_option_is_file("--trace", options->trace, error) &&
+    return !wrong && exec_option_is_limit(options->memory_limit, error) &&
+           exec_option_is_file("--trace", options->trace, error) &&
            exec_option_is_file("--save", options->save, error) &&
            cli_ranks_know_device(options->device, error) &&
            exec_options_suit_device(options->device, options->comm, options->no_op_times, error);

@@ -481,8 +481,15 @@ static void slips(void) {
 static void too_large_to_run(void) {
     expect("run gpt-1t -n 2", 2, "", "2 ranks of 9.17 TiB at the peak, and ");
     expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce", 2, "", "1 rank of 9.17 TiB");
-    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce --memory-limit 1000000", 1, "",
+    expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce --memory-limit 4000000", 1, "",
            "out of memory");
+    static const char *const too_little[] = {"-1", "1", "2097151"};
+    for (guint i = 0; i < G_N_ELEMENTS(too_little); i++) {
+        g_autofree char *run = g_strdup_printf("run gpt-toy --memory-limit %s", too_little[i]);
+        expect(run, 2, "", "0 for none, else at least 2097152");
+    }
+    expect("rehearse gpt-toy -n 2 --rank 0 --cluster a100-roce --memory-limit 2097151", 2, "",
+           "at least 2097152");
 }
 
 int main(int argc, char **argv) {
