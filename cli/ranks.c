@@ -129,7 +129,7 @@ bool cli_ranks_know_device(const char *device, GError **error) {
     bool known = !device || g_str_equal(device, "host") || cli_ranks_is_cuda(device);
     if (!known) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "there is no device '%s'; devices are host and cuda", device);
+                    "there is no device '%s'; devices are host (the CPU) and cuda", device);
     }
     return known;
 }

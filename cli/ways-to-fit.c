@@ -166,6 +166,22 @@ static void take(GArray *chosen, GArray *ways, guint i) {
     g_array_append_val(chosen, way);
 }
 
+/* Of those given, where there is a choice. */
+static void mark(GArray *chosen) {
+    CliWay *quickest = NULL;
+    for (guint i = 0; i < chosen->len && chosen->len > 1; i++) {
+        CliWay *way = &g_array_index(chosen, CliWay, i);
+        way->is_least_change = i == 0;
+        if (way->retries == 0 && !changes_batch(way) &&
+            (quickest == NULL || way->step_ns < quickest->step_ns)) {
+            quickest = way;
+        }
+    }
+    if (quickest != NULL) {
+        quickest->is_quickest = true;
+    }
+}
+
 GArray *cli_ways_to_fit(CliWhatIf *what_if) {
     g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(CliWay));
     g_array_set_clear_func(ways, clear_way);
@@ -200,6 +216,7 @@ GArray *cli_ways_to_fit(CliWhatIf *what_if) {
             take(chosen, ways, quickest);
         }
     }
+    mark(chosen);
     return chosen;
 }
 
@@ -217,6 +234,8 @@ void cli_ways_add_json(JsonBuilder *json, const GArray *ways) {
         trace_json_add_real(json, "step_ms", way->step_ns / 1e6);
         trace_json_add_number(json, "peak_reserved_bytes", way->reserved_bytes);
         trace_json_add_int(json, "alloc_retries", way->retries);
+        trace_json_add_bool(json, "least_change", way->is_least_change);
+        trace_json_add_bool(json, "quickest", way->is_quickest);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);
@@ -262,6 +281,11 @@ char *cli_way_text(const CliWay *way, const char *reserved) {
     if (way->retries > 0) {
         g_string_append_printf(text, ", but %" G_GUINT64_FORMAT " allocation retr%s", way->retries,
                                way->retries == 1 ? "y" : "ies");
+    }
+    if (way->is_least_change || way->is_quickest) {
+        g_string_append_printf(text, " (%s%s%s)", way->is_least_change ? "least change" : "",
+                               way->is_least_change && way->is_quickest ? ", " : "",
+                               way->is_quickest ? "quickest" : "");
     }
     return g_string_free(text, FALSE);
 }

@@ -18,6 +18,7 @@ typedef struct {
     char *changes; /* "checkpointing=full param_dtype=bf16", what is not so already */
     double step_ns, reserved_bytes;
     uint64_t retries;
+    bool is_least_change, is_quickest; /* of several that are given */
 } CliWay;
 
 /* CliWay; empty: none of these helps. */
@@ -29,8 +30,8 @@ const CliWay *cli_ways_best(const GArray *ways);
     "no setting tried makes it fit, nor do more of the cluster's GPUs; try a larger cluster, a "   \
     "shorter sequence, a smaller network, adapters only (--lora-rank 16), or GPUs with more "      \
     "memory"
-/* "--checkpointing full --param-dtype bf16: step 25.310 s, 61.20 GB reserved"; reserved: the bytes
- * in the units of whoever prints it. Transfer full. */
+/* "--checkpointing full --param-dtype bf16: step 25.310 s, 61.20 GB reserved (quickest)"; reserved:
+ * the bytes in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);
 /* An array "ways_to_fit"; ways: NULL is empty. */
 void cli_ways_add_json(JsonBuilder *json, const GArray *ways);

@@ -136,6 +136,10 @@ def check_diagnose_what_does_not_fit(run):
     got = run.json('diagnose', *LARGE)
     ways = got['ways_to_fit']
     said = [] if ways and not got['fits'] and got['oom'].startswith('out of memory') else ['%s' % got]
+    quickest = min(ways, key=lambda way: way['step_ms'])
+    if any(way['least_change'] != (len(ways) > 1 and way is ways[0]) or
+           way['quickest'] != (len(ways) > 1 and way is quickest) for way in ways):
+        said.append('marks: %s' % ways)
     option = ['--' + word.replace('_', '-') for pair in ways[0]['settings'].split() for word in pair.split('=', 1)]
     option = [word[2:] if at % 2 else word for at, word in enumerate(option)]
     words = [word for word in LARGE if '--sharding' not in option or word not in ('--sharding', 'none')]

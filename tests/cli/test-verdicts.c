@@ -368,6 +368,24 @@ static void ways_to_fit(void) {
            "  fits with -n 32 --checkpointing full --param-dtype bf16: step ", "");
 }
 
+/* Of several ways two are marked; a single one needs no mark. */
+static void ways_are_marked(void) {
+    g_auto(Result) several = run("predict t5-11b -n 8 --cluster a100-node --micro-batch 8");
+    g_test_message("%s", several.out);
+    g_assert_true(
+        g_regex_match_simple("  fits with --checkpointing full: [^\n]*\\(least change\\)\n"
+                             "  fits with [^\n]*bf16: step [^\n]*\\(quickest\\)\n",
+                             several.out, 0, 0));
+    /* One that gives memory back is not called the quickest. */
+    expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
+           " 1 allocation retry (least change)\n", "");
+    g_auto(Result) one = run("predict llama3-8b -n 8 --cluster dgx-h100 --param-dtype bf16 "
+                             "--micro-batch 4");
+    g_assert_nonnull(strstr(one.out, "  fits with --checkpointing full: step "));
+    g_assert_null(strstr(one.out, "quickest"));
+    g_assert_null(strstr(one.out, "least change"));
+}
+
 /* What does not fit is told what would make it fit. */
 static void diagnoses_of_too_much(void) {
     expect("predict gpt2-xl -n 2 --micro-batch 32 --cluster a100-node --trace big.trace", 0,
@@ -532,6 +550,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/verdicts/more diagnoses", more_diagnoses);
     g_test_add_func("/cli/verdicts/of a traced network", of_a_traced_network);
     g_test_add_func("/cli/verdicts/ways to fit", ways_to_fit);
+    g_test_add_func("/cli/verdicts/ways are marked", ways_are_marked);
     g_test_add_func("/cli/verdicts/diagnoses of too much", diagnoses_of_too_much);
     g_test_add_func("/cli/verdicts/settings are kept", settings_are_kept);
     g_test_add_func("/cli/verdicts/up to the wall", up_to_the_wall);
