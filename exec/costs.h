@@ -2,7 +2,7 @@
  *
  * Every rank measures at once, as every rank works at once; numbers are means over ranks. Lines are
  * "name us", of the host's calls, lanes and segments, "COLLECTIVE bytes us", and what else a device
- * has to say (exec/cuda/costs.c).
+ * has to say (exec/cuda/measure/costs.c).
  */
 #pragma once
 

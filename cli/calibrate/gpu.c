@@ -43,7 +43,7 @@ typedef struct {
     ModelCluster *cluster; /* that is being fitted */
 } Gpu;
 
-/* ---- lines of exec/cuda/costs.h ------------------------------------------------------------- */
+/* ---- lines of exec/cuda/measure/costs.h --------------------------------------------------- */
 
 static bool take_product(Gpu *gpu, const char *line) {
     char dtype[8];

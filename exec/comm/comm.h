@@ -3,7 +3,7 @@
  * A table of functions. exec/comm/mpi.c fills it for ranks under MPI, exec/comm/fork.c for ranks
  * that this program has forked, exec/comm/alone.c for a single rank, exec/comm/rehearse.c for one
  * rank of many that are not there. Buffers are in the host's memory. GPUs have collectives of their
- * own (exec/cuda/comm.h), and use this table to find each other.
+ * own (exec/cuda/comm/comm.h), and use this table to find each other.
  *
  * The caller makes sure that calls on one axis come one at a time, in the same order on every rank.
  * Functions that return bool set the error when they return false.

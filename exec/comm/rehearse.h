@@ -5,7 +5,7 @@
  * of small random numbers: not zeros, which some processors handle faster, nor numbers that
  * overflow. Each call begins elsewhere in the table. An all-reduce behaves as if all ranks had this
  * one's numbers, since some sums must not be negative (squared norms). Losses mean nothing. On a
- * GPU exec/cuda/standin.c does the same.
+ * GPU exec/cuda/comm/standin.c does the same.
  *
  * The device makes a collective last as long as a pace says (exec/pace.h); the stand-in itself only
  * writes the buffer.

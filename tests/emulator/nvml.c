@@ -1,5 +1,5 @@
-/* tests/emulator/nvml.c - NVIDIA's management library, as far as exec/cuda/facts.c asks it: a GPU
- * whose clock falls by 1 MHz each time somebody looks. Loaded by name, as the real one is. */
+/* tests/emulator/nvml.c - NVIDIA's management library, as far as exec/cuda/measure/facts.c asks it:
+ * a GPU whose clock falls by 1 MHz each time somebody looks. Loaded by name, as the real one is. */
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, const void **device);

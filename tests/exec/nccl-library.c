@@ -1,7 +1,7 @@
-/* The NCCL of this machine, where there is one, has every function that exec/cuda/nccl.c calls; it
- * can be asked without a GPU which version it is.
+/* The NCCL of this machine, where there is one, has every function that exec/cuda/comm/nccl.c
+ * calls; it can be asked without a GPU which version it is.
  */
-#include "exec/cuda/nccl-library.h"
+#include "exec/cuda/comm/nccl-library.h"
 
 static void test_found(void) {
     g_autoptr(GError) error = NULL;

@@ -1,6 +1,6 @@
-/* exec/cuda/nccl.c against a stand-in for NCCL that is as strict as NCCL's documentation: a call
- * that is not blocking is at work until it was asked about a few times, and nothing else may be
- * asked of its communicator until then; a split's communicator is there only at its end, and the
+/* exec/cuda/comm/nccl.c against a stand-in for NCCL that is as strict as NCCL's documentation: a
+ * call that is not blocking is at work until it was asked about a few times, and nothing else may
+ * be asked of its communicator until then; a split's communicator is there only at its end, and the
  * call may have said long before that all is well, as NCCL 2.28 does; one that is well is finalized
  * before it is destroyed, one that has failed is aborted; what is called within a group is at work
  * from the group's end on, and a group that began must end. What reaches NCCL is looked at: counts,
@@ -10,8 +10,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "exec/cuda/comm.h"
-#include "exec/cuda/nccl-library.h"
+#include "exec/cuda/comm/comm.h"
+#include "exec/cuda/comm/nccl-library.h"
 #include "exec/error.h"
 
 enum {

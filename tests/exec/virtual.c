@@ -1,4 +1,4 @@
-/* exec/cuda/virtual.c against a stand-in for the driver that holds to the rules of its
+/* exec/cuda/memory/virtual.c against a stand-in for the driver that holds to the rules of its
  * documentation: addresses and pages are whole granules; a page is mapped where addresses are
  * reserved and nothing is mapped; access is given to what is mapped, all of it; what is unmapped
  * was mapped as one; addresses are given back when nothing is mapped over them; a page's memory
@@ -9,7 +9,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "exec/cuda/virtual.h"
+#include "exec/cuda/memory/virtual.h"
 
 #define GRANULE ((size_t)2 << 20)
 #define BASE    ((CUdeviceptr)1 << 40)

@@ -207,7 +207,7 @@ static void test_waiting_several(void) {
     }
 }
 
-/* Devices may have one of a rank's collectives after the other (exec/cuda/local.c). */
+/* Devices may have one of a rank's collectives after the other (exec/cuda/comm/local.c). */
 static void test_waiting(void) {
     static const char *const schedules[] = {"1f1b", "gpipe"};
     for (unsigned s = 0; s < G_N_ELEMENTS(schedules); s++) {

@@ -32,6 +32,10 @@ TABLE = {
 # and may include all; so may a folder that has no row.
 FOLDERS = {
     'exec/comm': ('exec/watch',),
+    'exec/cuda/comm': ('exec/comm', 'exec/cuda'),
+    'exec/cuda/measure': ('exec/comm', 'exec/cuda', 'exec/cuda/comm', 'exec/cuda/memory'),
+    'exec/cuda/memory': ('exec/cuda',),
+    'exec/cuda/ops': ('exec/cuda', 'exec/cuda/comm', 'exec/cuda/memory'),
     'exec/files': (),
     'exec/watch': (),
     'models/config': (),

@@ -1,0 +1,35 @@
+/* exec/cuda/comm/flights.h - collectives that a stream was given and that were not yet seen to end,
+ * for whoever asks what hangs.
+ *
+ * Owns: an event each, which are used again. Borrows: the ops. Threads: the host's; another may
+ * look at the oldest while that one hangs.
+ */
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <glib.h>
+#include <stdbool.h>
+
+#include "plan/plan.h"
+
+typedef struct {
+    int32_t step;
+    uint32_t unit;
+    const PlanOp *op;
+    cudaEvent_t end;
+} ExecCudaFlight;
+
+typedef struct {
+    GQueue all;      /* ExecCudaFlight, as issued */
+    GPtrArray *idle; /* cudaEvent_t */
+} ExecCudaFlights;
+
+void exec_cuda_flights_init(ExecCudaFlights *flights);
+void exec_cuda_flights_clear(ExecCudaFlights *flights);
+/* What the stream was given last. */
+bool exec_cuda_flights_add(ExecCudaFlights *flights, int32_t step, const PlanOp *op, uint32_t unit,
+                           cudaStream_t stream, GError **error);
+/* Those that have ended, from the oldest on, are forgotten. */
+void exec_cuda_flights_forget(ExecCudaFlights *flights);
+/* NULL: there is none. */
+const ExecCudaFlight *exec_cuda_flights_oldest(const ExecCudaFlights *flights);

@@ -1,0 +1,28 @@
+/* exec/cuda/measure/facts.h - what a reader of a trace must know of the GPU and its software.
+ *
+ * Names, versions, and, where the management library (NVML) can be loaded, clocks, power and the
+ * GPU's own count of its memory. Of the current device. Threads: the host's.
+ */
+#pragma once
+
+#include "exec/comm/comm.h"
+#include "trace/trace.h"
+
+/* Makes a GPU this process's own: ranks of one machine are dealt out to the GPUs that it
+ * sees. How many ranks may share this one, if all see the same. Fails where there is none. */
+bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **error);
+
+/* Into the header; a fact that cannot be had is left out. */
+void exec_cuda_facts_add(Trace *trace);
+/* Memory of the GPU in use, whoever uses it; 0: it cannot be had. */
+uint64_t exec_cuda_facts_used_bytes(void);
+
+/* Looks at clock and power from now on, some times a second, from a thread of its own: what stands
+ * there when all is over is an idle GPU's. */
+typedef struct _ExecCudaWatch ExecCudaWatch;
+
+ExecCudaWatch *exec_cuda_watch_new(void); /* NULL: there is no NVML */
+void exec_cuda_watch_stop(ExecCudaWatch *watch);
+/* Into the header; after the stop. */
+void exec_cuda_watch_add(const ExecCudaWatch *watch, Trace *trace);
+void exec_cuda_watch_free(ExecCudaWatch *watch); /* NULL is fine, here and above */

@@ -1,0 +1,113 @@
+#include "exec/cuda/memory/virtual.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+enum {
+    SINCE = 12000,        /* the driver's interface as of CUDA 12.0 is enough */
+    GRANULARITY = 2 << 20 /* bytes; of addresses and pages on every GPU so far */
+};
+
+static struct {
+    bool asked, here;
+    CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+    CUresult (*release_address)(CUdeviceptr, size_t);
+    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
+                       unsigned long long);
+    CUresult (*release)(CUmemGenericAllocationHandle);
+    CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
+    CUresult (*unmap)(CUdeviceptr, size_t);
+    CUresult (*access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
+    CUresult (*attribute)(int *, CUdevice_attribute, CUdevice);
+} driver;
+
+static bool find(const char *name, gpointer to) {
+    enum cudaDriverEntryPointQueryResult found;
+    gpointer function = NULL;
+    if (cudaGetDriverEntryPointByVersion(name, &function, SINCE, cudaEnableDefault, &found) !=
+            cudaSuccess ||
+        found != cudaDriverEntryPointSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    *(gpointer *)to = function;
+    return true;
+}
+
+/* A driver may have the calls and a GPU not (one that is shared out to virtual machines): each
+ * would fail as if there were no room. */
+static bool gpu_has_it(void) {
+    int device, value = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           driver.attribute(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                            device) == CUDA_SUCCESS &&
+           value;
+}
+
+bool exec_cuda_virtual_is_here(void) {
+    if (!driver.asked) {
+        driver.asked = true;
+        driver.here = find("cuMemAddressReserve", &driver.reserve) &&
+                      find("cuMemAddressFree", &driver.release_address) &&
+                      find("cuMemCreate", &driver.create) &&
+                      find("cuMemRelease", &driver.release) && find("cuMemMap", &driver.map) &&
+                      find("cuMemUnmap", &driver.unmap) && find("cuMemSetAccess", &driver.access) &&
+                      find("cuDeviceGetAttribute", &driver.attribute) && gpu_has_it();
+    }
+    return driver.here;
+}
+
+static size_t whole(uint64_t bytes) {
+    return (bytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
+}
+
+static CUmemLocation here(void) {
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    cudaGetDevice(&location.id);
+    return location;
+}
+
+bool exec_cuda_virtual_reserve(uint64_t bytes, gpointer *ret_address) {
+    CUdeviceptr address = 0;
+    if (driver.reserve(&address, whole(bytes), 0, 0, 0) != CUDA_SUCCESS) {
+        return false;
+    }
+    *ret_address = (gpointer)(uintptr_t)address;
+    return true;
+}
+
+void exec_cuda_virtual_release(gpointer address, uint64_t bytes) {
+    driver.release_address((CUdeviceptr)(uintptr_t)address, whole(bytes));
+}
+
+/* The memory goes when it is unmapped: its handle is given back at once. */
+static bool map_page(CUdeviceptr at, uint64_t bytes) {
+    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here()};
+    CUmemGenericAllocationHandle page;
+    if (driver.create(&page, bytes, &kind, 0) != CUDA_SUCCESS) {
+        return false;
+    }
+    bool ok = driver.map(at, bytes, 0, page, 0) == CUDA_SUCCESS;
+    driver.release(page);
+    return ok;
+}
+
+bool exec_cuda_virtual_map(gpointer address, uint64_t page_bytes, uint64_t n_pages) {
+    CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
+    CUmemAccessDesc access = {.location = here(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    uint64_t n = 0;
+    while (n < n_pages && map_page(at + n * page_bytes, page_bytes)) {
+        n++;
+    }
+    if (n == n_pages && driver.access(at, page_bytes * n_pages, &access, 1) == CUDA_SUCCESS) {
+        return true;
+    }
+    exec_cuda_virtual_unmap(address, page_bytes, n);
+    return false;
+}
+
+void exec_cuda_virtual_unmap(gpointer address, uint64_t page_bytes, uint64_t n_pages) {
+    for (uint64_t i = 0; i < n_pages; i++) {
+        driver.unmap((CUdeviceptr)(uintptr_t)address + i * page_bytes, page_bytes);
+    }
+}

@@ -1,0 +1,213 @@
+/* exec/cuda/ops/knows.c - which ops the device can do, and why not the others.
+ *
+ * A kernel takes its numbers in one type, statistics and angles in fp32; copies, casts and the sum
+ * of two tensors of one size take two. Where a plan mixes them elsewhere, it is refused before it
+ * begins.
+ */
+#include "exec/cuda/ops/launch.h"
+#include "exec/error.h"
+#include "exec/host-step.h"
+
+static bool refuse(const PlanOp *op, const char *why, GError **error) {
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "the cuda device cannot do %s: %s",
+                plan_op_info((PlanOpKind)op->kind)->name, why);
+    return false;
+}
+
+/* ---- types ---------------------------------------------------------------------------------- */
+
+/* Its logits are in any type, all else in fp32. */
+static bool is_of_compiled_loss(PlanOpKind kind) {
+    return kind == PLAN_OP_LARGEST || kind == PLAN_OP_SUM_OF_EXPS || kind == PLAN_OP_PICK_TARGETS ||
+           kind == PLAN_OP_MEAN_PICKED || kind == PLAN_OP_ADD_SOFTMAX ||
+           kind == PLAN_OP_SCALE_COUNTED;
+}
+
+/* Ops whose kernels convert between their operands, or never look at what they move. */
+static bool mixes_types(PlanOpKind kind) {
+    PlanOpClass op_class = plan_op_info(kind)->op_class;
+    switch (kind) {
+    case PLAN_OP_CAST:
+    case PLAN_OP_COPY:
+    case PLAN_OP_PART:
+    case PLAN_OP_FLATTEN:
+    case PLAN_OP_GATHER_COPY_IN:
+    case PLAN_OP_GATHER_COPY_OUT:
+    case PLAN_OP_REDUCE_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_IN:
+    case PLAN_OP_BUCKET_COPY_OUT:
+    case PLAN_OP_CONCAT_COLUMNS:
+    case PLAN_OP_COPY_COLUMNS:
+    case PLAN_OP_ACCUMULATE:
+        return true;
+    default: /* over lists, each tensor has its own */
+        return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
+               plan_op_info(kind)->n_lists > 0 || is_of_compiled_loss(kind);
+    }
+}
+
+/* Always fp32, whatever the others are. */
+static bool is_statistic(const char *slot) {
+    return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") || g_str_equal(slot, "lse") ||
+           g_str_equal(slot, "most") || g_str_equal(slot, "log_sum") || g_str_equal(slot, "room");
+}
+
+/* A compiled loss and its gradient may be stored otherwise than the logits. */
+static bool is_of_loss(PlanOpKind kind, const char *slot) {
+    bool has_loss = kind == PLAN_OP_COMPILED_LOSS || kind == PLAN_OP_COMPILED_LOSS_BACKWARD;
+    return has_loss &&
+           (g_str_equal(slot, "y") || g_str_equal(slot, "dy") || g_str_equal(slot, "total"));
+}
+
+/* The angles of a rotation may be stored otherwise than what they turn. */
+static bool is_table(PlanOpKind kind, const char *slot) {
+    return kind != PLAN_OP_ROPE_TABLES &&
+           (g_str_equal(slot, "cos") || g_str_equal(slot, "sin") || g_str_equal(slot, "table"));
+}
+
+/* Angles are worked out in fp32 alone, and so are complex numbers. */
+static bool makes_angles(PlanOpKind kind) {
+    return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_OUTER || kind == PLAN_OP_COS ||
+           kind == PLAN_OP_SIN || kind == PLAN_OP_TURN_TABLE || kind == PLAN_OP_TURN ||
+           kind == PLAN_OP_TURN_COLUMNS || kind == PLAN_OP_CONJUGATE;
+}
+
+/* What was made in 16 bits meets fp32: a product under autocast hidden states, rows of experts
+ * their weights. */
+static bool widens(const PlanRole *role, const PlanOp *op) {
+    const int64_t *d = plan_op_dims(role, op);
+    bool is_mixed = (op->kind == PLAN_OP_ADD && d[0] == d[1]) || op->kind == PLAN_OP_MUL ||
+                    op->kind == PLAN_OP_MUL_COLUMN;
+    PlanDtype dtype[3];
+    for (unsigned i = 0; is_mixed && i < G_N_ELEMENTS(dtype); i++) {
+        dtype[i] = role->buffers[plan_op_buffer(role, op, i)].dtype;
+    }
+    return is_mixed && dtype[2] == PLAN_FP32 &&
+           (dtype[1] == PLAN_FP32 || (dtype[0] == PLAN_FP32 && op->kind != PLAN_OP_MUL_COLUMN));
+}
+
+static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    int type = -1;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
+        uint32_t buffer = plan_op_buffer(role, op, i);
+        if (buffer == PLAN_NONE ||
+            slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_INT32 | PLAN_SLOT_MASK)) {
+            continue;
+        }
+        int mine = role->buffers[buffer].dtype;
+        if (makes_angles((PlanOpKind)op->kind) && mine != PLAN_FP32) {
+            return refuse(op, "its angles are not stored in fp32; use a plan of this version",
+                          error);
+        }
+        if (is_statistic(slot->name) && mine != PLAN_FP32) {
+            return refuse(op, "its statistics are not stored in fp32; use a plan of this version",
+                          error);
+        }
+        if (is_statistic(slot->name) || is_table((PlanOpKind)op->kind, slot->name) ||
+            is_of_loss((PlanOpKind)op->kind, slot->name) || mine == PLAN_INT64) {
+            continue;
+        }
+        if (type >= 0 && mine != type) {
+            return refuse(op,
+                          "its operands are stored in different types, which no kernel here "
+                          "takes; set autocast=none, and param_dtype and model_dtype alike",
+                          error);
+        }
+        type = mine;
+    }
+    return true;
+}
+
+/* Copies between GPU and host leave numbers as they are, so what moves has to be of its slot's
+ * dtype, which is the parameter's (exec/slots.h). */
+static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
+    int64_t first = plan_op_dims(role, step)[1], n = exec_slots_of_optimizer(role, step);
+    int type = -1;
+    for (uint32_t i = 0; i < role->n_ops && n; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (op->kind != PLAN_OP_TO_HOST && op->kind != PLAN_OP_FROM_HOST) {
+            continue;
+        }
+        int64_t slot = plan_op_dims(role, op)[1];
+        int moved = role->buffers[plan_op_buffer(role, op, 0)].dtype;
+        if (slot >= first && slot < first + n && type >= 0 && moved != type) {
+            return refuse(step,
+                          "gradients come to the host in another type than its parameters have; "
+                          "set keep_low_precision_grads = no, or param_dtype and model_dtype alike",
+                          error);
+        }
+        type = slot >= first && slot < first + n ? moved : type;
+    }
+    return true;
+}
+
+/* ---- what it cannot do ---------------------------------------------------------------------- */
+
+/* Of these kinds it can do none. What is said of an op is the first that it is of. */
+static const struct {
+    bool (*has)(PlanOpKind kind);
+    const char *why;
+} kinds_refused[] = {
+    {plan_op_is_traced, "it has no kernels for traced networks; run it on CPU ranks (--device "
+                        "host)"},
+    {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
+                           "float8=none"},
+    {plan_op_is_of_ring, "it has no kernels for sequences that ranks share; set context=1, or run "
+                         "on CPU ranks (--device host)"},
+    {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
+                          "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
+                          "the same"},
+};
+
+static bool drops(const PlanRole *role, const PlanOp *op) {
+    return plan_op_info((PlanOpKind)op->kind)->n_attrs > 1 && plan_op_attrs(role, op)[1] > 0;
+}
+
+static bool is_wide(const PlanRole *role, const PlanOp *op) {
+    const int64_t *d = plan_op_dims(role, op);
+    return d[4] > 256 || (plan_op_is_latent((PlanOpKind)op->kind) && d[5] > 256);
+}
+
+/* What attention is refused for, likewise. */
+static const struct {
+    bool (*is)(const PlanRole *role, const PlanOp *op);
+    const char *why;
+} attention_refused[] = {
+    {drops, "its kernel drops nothing; set attention = math (or dropout = 0) in the network"},
+    {is_wide, "heads are at most 256 wide; set attention = math in the network"},
+};
+
+static bool kind_is_known(const PlanOp *op, GError **error) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds_refused); i++) {
+        if (kinds_refused[i].has((PlanOpKind)op->kind)) {
+            return refuse(op, kinds_refused[i].why, error);
+        }
+    }
+    return true;
+}
+
+static bool attention_is_known(const PlanRole *role, const PlanOp *op, GError **error) {
+    bool is_attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
+    for (unsigned i = 0; is_attention && i < G_N_ELEMENTS(attention_refused); i++) {
+        if (attention_refused[i].is(role, op)) {
+            return refuse(op, attention_refused[i].why, error);
+        }
+    }
+    return true;
+}
+
+static bool data_fits(const ExecContext *context, const PlanOp *op, GError **error) {
+    const int64_t *d = plan_op_dims(context->role, op);
+    return op->kind != PLAN_OP_BATCH || !context->data ||
+           exec_data_fits(context->data, (uint64_t)d[1], d[2], error);
+}
+
+bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    const PlanRole *role = context->role;
+    return kind_is_known(op, error) && attention_is_known(role, op, error) &&
+           exec_host_step_is_bounded(role, op, error) && host_step_fits(role, op, error) &&
+           data_fits(context, op, error) &&
+           (mixes_types((PlanOpKind)op->kind) || widens(role, op) || types_fit(role, op, error));
+}

@@ -1,0 +1,256 @@
+/* exec/cuda/ops/launch.c - see launch.h. What needs more than a kernel: data and weights that the
+ * host makes and copies over, copies to and from its memory, its own steps, collectives.
+ *
+ * What differs between the ranks of a role is settled here, as exec/host/launch.c does: which rows
+ * of a parameter are this rank's, which samples of the batch. The kernels are compute.c's.
+ */
+#include "exec/cuda/ops/launch.h"
+
+#include "exec/batch.h"
+#include "exec/convert.h"
+#include "exec/cuda/calls.h"
+#include "exec/cuda/ops/operands.h"
+#include "exec/host-step.h"
+#include "exec/places.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/random.h"
+
+/* ---- data and construction ------------------------------------------------------------------ */
+
+static bool batch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    gsize elements = dim(t, 0) * dim(t, 1);
+    bool has_y = t->pointers[1] != NULL;
+    gsize x_bytes = elements * plan_dtype_bytes(operand_dtype(t, 0));
+    gsize y_bytes = has_y ? elements * plan_dtype_bytes(operand_dtype(t, 1)) : 0;
+    bool narrow = operand_dtype(t, 0) == PLAN_BF16 || operand_dtype(t, 0) == PLAN_FP16;
+    gsize made_bytes = narrow ? elements * sizeof(float) : x_bytes; /* vectors come as floats */
+    char *made = exec_cuda_stage_get(lane->stage, made_bytes + y_bytes, error);
+    if (!made || !exec_batch_fill(t, made, made + made_bytes, error)) {
+        return false;
+    }
+    if (narrow) {
+        g_autofree gpointer wide = g_memdup2(made, made_bytes);
+        exec_convert(made, operand_dtype(t, 0), wide, PLAN_FP32, elements);
+    }
+    return exec_cuda_stage_put(lane->stage, t->pointers[0], 0, x_bytes, lane->stream, error) &&
+           (!has_y || exec_cuda_stage_put(lane->stage, t->pointers[1], made_bytes, y_bytes,
+                                          lane->stream, error));
+}
+
+enum {
+    WEIGHTS_AT_ONCE = 1 << 22 /* elements read from a file at a time */
+};
+
+/* n elements of a parameter, or of this rank's share of it, from one on. */
+static void get_weights(const ExecContext *c, uint32_t parameter, uint64_t from, uint64_t n,
+                        float *to) {
+    for (uint64_t at = 0, some, whole; at < n; at += some) {
+        some = exec_place_run(c->plan, parameter, c->comm->rank, from + at, n - at, &whole);
+        exec_weights_get(c->weights, parameter, whole, some, to + at);
+    }
+}
+
+static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
+                 GError **error) {
+    PlanDtype dtype = operand_dtype(t, 0);
+    gsize size = plan_dtype_bytes(dtype);
+    char *to = (char *)t->pointers[0] + place->first * size;
+    g_autofree float *wide = g_new(float, MIN(place->count, WEIGHTS_AT_ONCE));
+    for (uint64_t at = 0, n; at < place->count; at += n) {
+        n = MIN(place->count - at, WEIGHTS_AT_ONCE);
+        gpointer staged = exec_cuda_stage_get(lane->stage, n * size, error);
+        if (!staged) {
+            return false;
+        }
+        get_weights(t->context, place->parameter, place->from + at, n, wide);
+        exec_convert(staged, dtype, wide, PLAN_FP32, n);
+        if (!exec_cuda_stage_put(lane->stage, to + at * size, 0, n * size, lane->stream, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Numbers of a parameter by their place in the whole, so a rank's share of its columns takes a
+ * launch a row. */
+static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
+                 GError **error) {
+    const ExecContext *c = t->context;
+    KernelCudaType type = type_at(t, 0);
+    char *to = (char *)t->pointers[0] + place->first * kernel_cuda_type_bytes(type);
+    for (uint64_t at = 0, n, from; at < place->count; at += n) {
+        n = exec_place_run(c->plan, place->parameter, c->comm->rank, place->from + at,
+                           place->count - at, &from);
+        KernelCudaRandom random = {c->seed, place->parameter, from};
+        if (!exec_cuda_kernel_ok(kernel_cuda_philox_normal(lane->kernels,
+                                                           to + at * kernel_cuda_type_bytes(type),
+                                                           n, random, 0, (float)attr(t, 0), type),
+                                 error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Element i of a parameter is the same on whichever rank it lies. */
+static bool init(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    const ExecContext *c = t->context;
+    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    if (c->weights) {
+        return load(t, lane, &place, error);
+    }
+    if (t->op->kind == PLAN_OP_INIT_NORMAL) {
+        return draw(t, lane, &place, error);
+    }
+    KernelCudaType type = type_at(t, 0);
+    gpointer to = (char *)t->pointers[0] + place.first * kernel_cuda_type_bytes(type);
+    return exec_cuda_kernel_ok(kernel_cuda_fill(lane->kernels, to, place.count, attr(t, 0), type),
+                               error);
+}
+
+/* ---- the host's memory ---------------------------------------------------------------------- */
+
+static gpointer get_pinned(gsize bytes, GError **error) {
+    gpointer data = NULL;
+    return exec_cuda_ok(cudaDeviceSynchronize(), "cudaDeviceSynchronize", error) &&
+                   exec_cuda_ok(cudaMallocHost(&data, bytes), "cudaMallocHost", error)
+               ? data
+               : NULL;
+}
+
+static void give_pinned(gpointer data) {
+    cudaFreeHost(data);
+}
+
+const ExecSlotMemory exec_cuda_slot_memory = {get_pinned, give_pinned};
+
+static bool between(const ExecTask *t, const ExecCudaLane *lane, bool to_host, GError **error) {
+    gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
+    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), dim(t, 0), error);
+    gpointer here = t->pointers[0];
+    return there &&
+           exec_cuda_ok(
+               to_host ? cudaMemcpyAsync(there, here, bytes, cudaMemcpyDeviceToHost, lane->stream)
+                       : cudaMemcpyAsync(here, there, bytes, cudaMemcpyHostToDevice, lane->stream),
+               "cudaMemcpyAsync", error);
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+/* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
+static bool zero_random_state(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    unsigned n = t->op->n_operands; /* its last two */
+    for (unsigned i = n - 2; i < n; i++) {
+        if (!exec_cuda_ok(cudaMemsetAsync(t->pointers[i], 0,
+                                          operand(t, i).elements * sizeof(int64_t), lane->stream),
+                          "cudaMemsetAsync", error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    return exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error) &&
+           zero_random_state(t, lane, error);
+}
+
+/* ---- what a router has chosen ---------------------------------------------------------------- */
+
+/* The host is told how many rows go to each rank, as PyTorch's is; that they are as many, which is
+ * what the plan has room for, is looked at on the device. */
+static bool splits_to_host(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    gsize bytes = dim(t, 0) * sizeof(int64_t);
+    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1),
+                                   bytes / plan_dtype_bytes(PLAN_FP32), error);
+    return there && exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error) &&
+           exec_cuda_ok(
+               cudaMemcpyAsync(there, t->pointers[0], bytes, cudaMemcpyDeviceToHost, lane->stream),
+               "cudaMemcpyAsync", error);
+}
+
+/* ---- what deterministic algorithms fill ------------------------------------------------------ */
+
+static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
+    return exec_cuda_ok(cudaMemsetAsync(t->pointers[0], 0xff, bytes, lane->stream),
+                        "cudaMemsetAsync", error);
+}
+
+/* ---- the switch ----------------------------------------------------------------------------- */
+
+/* What is summed is divided first, where it lies: it is not looked at again. */
+static bool divide(const ExecTask *t, const ExecCudaLane *lane, double by, GError **error) {
+    return exec_cuda_kernel_ok(kernel_cuda_scale(lane->kernels, t->pointers[0], type_at(t, 0),
+                                                 t->pointers[0], type_at(t, 0), dim(t, 0), 1 / by),
+                               error);
+}
+
+static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    bool in_place = t->op->n_operands == 1;
+    double reduction = attr(t, 0);
+    if (reduction < 0 && !divide(t, lane, -reduction, error)) {
+        return false;
+    }
+    ExecCudaCall call = {.kind = (PlanOpKind)t->op->kind,
+                         .axis = (PlanAxis)t->op->axis,
+                         .dtype = (PlanDtype)t->op->dtype,
+                         .reduction = (PlanReduction)MAX(reduction, 0),
+                         .elements = dim(t, 0),
+                         .in = t->pointers[0],
+                         .out = in_place ? t->pointers[0] : t->pointers[1],
+                         .kernels = lane->kernels,
+                         .paced = lane->paced};
+    return lane->comm->run(lane->comm->self, &call, lane->stream, error);
+}
+
+static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    ExecTalk talk = talk_of(t);
+    ExecCudaCall call = {.kind = (PlanOpKind)t->op->kind,
+                         .axis = PLAN_AXIS_PIPELINE,
+                         .dtype = talk.dtype,
+                         .elements = talk.elements,
+                         .in = talk.given,
+                         .out = talk.taken,
+                         .peer = talk.peer,
+                         .behind = talk.behind,
+                         .kernels = lane->kernels,
+                         .paced = lane->paced};
+    return lane->comm->run(lane->comm->self, &call, lane->stream, error);
+}
+
+bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    switch (t->op->kind) {
+    case PLAN_OP_BATCH:
+        return batch(t, lane, error);
+    case PLAN_OP_INIT_NORMAL:
+    case PLAN_OP_INIT_FILL:
+        return init(t, lane, error);
+    case PLAN_OP_ATTENTION:
+    case PLAN_OP_LATENT_ATTENTION:
+        return attention(t, lane, error);
+    case PLAN_OP_FILL_EMPTY:
+        return fill_empty(t, lane, error);
+    case PLAN_OP_SPLITS_TO_HOST:
+        return splits_to_host(t, lane, error);
+    case PLAN_OP_TO_HOST:
+        return between(t, lane, true, error);
+    case PLAN_OP_FROM_HOST:
+        return between(t, lane, false, error);
+#define HOST_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        return exec_host_step(t, error);
+    case PLAN_OP_ALL_GATHER:
+    case PLAN_OP_REDUCE_SCATTER:
+    case PLAN_OP_ALL_REDUCE:
+    case PLAN_OP_BROADCAST:
+    case PLAN_OP_ALL_TO_ALL:
+        return collective(t, lane, error);
+    case PLAN_OP_SEND:
+    case PLAN_OP_RECEIVE:
+    case PLAN_OP_EXCHANGE:
+        return talk(t, lane, error);
+    default:
+        return exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error);
+    }
+}

@@ -1,0 +1,19 @@
+/* exec/cuda/ops/operands.h - an op's operands in the words of kernels/cuda. */
+#pragma once
+
+#include "exec/cuda/ops/launch.h"
+
+static inline KernelCudaType type_at(const ExecTask *t, unsigned i) {
+    return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */
+}
+
+/* Parts of exec_cuda_launch(): an op that is a kernel; and of that, ops over lists of tensors,
+ * copies between parameters and what ranks hold of them, ops of layers that ranks share, of
+ * experts, of such that ranks share, and of latent attention. */
+KernelCudaFault exec_cuda_compute(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_share(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_experts(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_exchange(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_latent(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_optimize(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_move(const ExecTask *task, KernelCuda *kernels);
