@@ -38,20 +38,10 @@ static void event_sync(gpointer self, MemoryEvent event) {
 static void stream_sync(gpointer self, uint32_t stream) {
 }
 
-static SimTime no_time(gpointer self) {
-    return 0;
-}
-
-static const SimMemoryHost host = {
-    .hooks = {event_record, event_query, event_sync, stream_sync, NULL},
-    .now = no_time,
-};
+static const MemoryVirtualHooks hooks = {event_record, event_query, event_sync, stream_sync, NULL};
+static const SimTime no_time = 0;
 
 /* ---- instructions --------------------------------------------------------------------------- */
-
-static SimMemoryPlace place_of(const PlanPosition *at) {
-    return (SimMemoryPlace){at->step, at->section, at->index};
-}
 
 static bool same_row(const TraceMemoryRow *a, const TraceMemoryRow *b) {
     return a->step == b->step && a->instruction == b->instruction && a->allocated == b->allocated &&
@@ -107,7 +97,7 @@ static void hold_against_nothing(Replay *replay) {
 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     Replay *replay = self;
-    if (!sim_memory_alloc(replay->memory, buffer, at->role->buffers[buffer].lane, place_of(at))) {
+    if (!sim_memory_alloc(replay->memory, buffer, at->role->buffers[buffer].lane, at)) {
         return PLAN_STOPPED;
     }
     hold_against(replay, at);
@@ -116,7 +106,7 @@ static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, 
 
 static PlanAnswer release(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     Replay *replay = self;
-    sim_memory_release(replay->memory, buffer, place_of(at));
+    sim_memory_release(replay->memory, buffer, at);
     hold_against(replay, at);
     return PLAN_DONE;
 }
@@ -206,8 +196,9 @@ static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError 
                                   .total_bytes = limit,
                                   .capacity_bytes = limit,
                                   .options = &options,
-                                  .host = &host,
-                                  .self = replay};
+                                  .hooks = &hooks,
+                                  .self = replay,
+                                  .now_ns = &no_time};
     replay->memory = sim_memory_new(&asked, error);
     return replay->memory != NULL;
 }

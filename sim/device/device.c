@@ -55,12 +55,13 @@ static SimAccountOp account_op(const SimDevice *device, const SimOpRow *row) {
     const PlanOp *op = &device->role->ops[row->op];
     const SimOpCost *cost = cost_of(device, row->op);
     return (SimAccountOp){
+        .cost = cost->use.collective ? NULL : &cost->use.compute,
+        .bytes = cost->bytes,
+        .alone_ns = row->alone_ns,
+        .waited_ns = 0,
         .step = row->step,
         .kind = op->kind,
         .axis = op->axis,
-        .bytes = cost->bytes,
-        .cost = cost->use.collective ? NULL : &cost->use.compute,
-        .alone_ns = row->alone_ns,
         .waits = meets_others(device, cost, op),
     };
 }
@@ -214,8 +215,7 @@ static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t 
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     SimDevice *device = self;
     charge_memory(device, at);
-    SimMemoryPlace place = {at->step, at->section, at->index};
-    if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, place)) {
+    if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, at)) {
         device->failed_at = *at;
         device->failed_buffer = buffer;
         return PLAN_STOPPED;
@@ -230,8 +230,7 @@ static PlanAnswer free_buffer(gpointer self, const PlanPosition *at, uint32_t bu
                               GError **error) {
     SimDevice *device = self;
     charge_memory(device, at);
-    SimMemoryPlace place = {at->step, at->section, at->index};
-    sim_memory_release(device->memory, buffer, place);
+    sim_memory_release(device->memory, buffer, at);
     if (device->memory_rows) {
         keep_memory_row(device, at, buffer);
     }
@@ -391,8 +390,9 @@ static SimMemory *memory_for(SimDevice *device, const SimDeviceSetup *setup, GEr
         options.memory_fraction = 1;
         options.throw_on_cudamalloc_oom = false;
     }
-    const SimMemorySetup asked = {setup->plan, device->role, total_bytes, setup->allocator_bytes,
-                                  &options,    setup->arena, &sim_driver, &device->driver};
+    const SimMemorySetup asked = {
+        setup->plan,  device->role, total_bytes,     setup->allocator_bytes, &options,
+        setup->arena, &sim_driver,  &device->driver, &device->host.now_ns};
     return sim_memory_new(&asked, error);
 }
 

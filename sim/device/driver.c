@@ -9,11 +9,6 @@ void sim_driver_init(SimDriver *driver, SimHostClock *host, const ModelCluster *
                           .allocator_bytes = allocator_bytes};
 }
 
-static SimTime now(gpointer self) {
-    const SimDriver *driver = self;
-    return driver->host->now_ns;
-}
-
 static MemoryEvent event_record(gpointer self, uint32_t lane) {
     SimHostClock *host = ((SimDriver *)self)->host;
     sim_host_let_pass(host);
@@ -77,7 +72,4 @@ static void acts(gpointer self, MemoryVirtualAct act, uint64_t bytes) {
     }
 }
 
-const SimMemoryHost sim_driver = {
-    .hooks = {event_record, event_query, event_sync, stream_sync, acts},
-    .now = now,
-};
+const MemoryVirtualHooks sim_driver = {event_record, event_query, event_sync, stream_sync, acts};

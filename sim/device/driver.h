@@ -18,4 +18,4 @@ typedef struct {
 void sim_driver_init(SimDriver *driver, SimHostClock *host, const ModelCluster *cluster,
                      uint64_t allocator_bytes);
 
-extern const SimMemoryHost sim_driver; /* self: SimDriver */
+extern const MemoryVirtualHooks sim_driver; /* self: SimDriver */

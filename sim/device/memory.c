@@ -8,19 +8,18 @@ struct _SimMemory {
     const PlanRole *role;
     uint32_t n_units;
     MemoryVirtual *segments;
-    MemoryCaching *caching;       /* NULL: an arena, of so many bytes: */
-    const MemoryPoolStats *pools; /* the caching allocator's, both together */
+    MemoryCaching *caching; /* NULL: an arena, of so many bytes: */
     uint64_t arena_bytes, arena_used, capacity_bytes;
+    const uint64_t *allocated, *active, *reserved; /* as they stand, in whole blocks */
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
-    const SimMemoryHost *host;
-    gpointer self;
+    const SimTime *now_ns;
 };
 
 /* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32
  * bits. */
-static uint64_t pack(SimMemoryPlace place) {
-    return (uint64_t)(place.step + 1) << 34 | (uint64_t)place.section << 32 | place.index;
+static uint64_t pack(const PlanPosition *at) {
+    return (uint64_t)(at->step + 1) << 34 | (uint64_t)at->section << 32 | at->index;
 }
 
 static SimMemoryPlace unpack(uint64_t packed) {
@@ -49,37 +48,28 @@ static uint64_t arena_of(const PlanRole *role) {
 
 /* ---- either policy -------------------------------------------------------------------------- */
 
-static uint64_t active(const SimMemory *memory) {
-    return memory->caching ? memory->pools->active_bytes.current : memory->arena_used;
-}
-
-static uint64_t reserved(const SimMemory *memory) {
-    return memory->caching ? memory->pools->reserved_bytes.current : memory->arena_bytes;
-}
-
-/* What is allocated of the memory, in whole blocks. */
-static uint64_t allocated(const SimMemory *memory) {
-    return memory->caching ? memory->pools->allocated_bytes.current : memory->arena_used;
-}
-
 SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error) {
     g_autoptr(SimMemory) memory = g_new0(SimMemory, 1);
     memory->role = setup->role;
     memory->n_units = setup->plan->n_units;
-    memory->host = setup->host;
-    memory->self = setup->self;
-    memory->segments = memory_virtual_new(setup->total_bytes, setup->capacity_bytes,
-                                          &setup->host->hooks, setup->self);
+    memory->now_ns = setup->now_ns;
+    memory->segments =
+        memory_virtual_new(setup->total_bytes, setup->capacity_bytes, setup->hooks, setup->self);
     memory->capacity_bytes = setup->capacity_bytes;
     if (setup->arena) {
         memory->arena_bytes = arena_of(setup->role);
+        memory->allocated = memory->active = &memory->arena_used;
+        memory->reserved = &memory->arena_bytes;
     } else {
         memory->caching =
             memory_caching_new(setup->options, &memory_virtual_source, memory->segments, error);
         if (!memory->caching) {
             return NULL;
         }
-        memory->pools = &memory_caching_stats(memory->caching)->pools[MEMORY_POOL_ALL];
+        const MemoryPoolStats *all = &memory_caching_stats(memory->caching)->pools[MEMORY_POOL_ALL];
+        memory->allocated = &all->allocated_bytes.current;
+        memory->active = &all->active_bytes.current;
+        memory->reserved = &all->reserved_bytes.current;
     }
     memory->ledger = memory_ledger_new(PLAN_N_SUBCATEGORIES, memory->n_units + 1);
     memory->blocks = g_new0(MemoryBlock *, setup->role->n_buffers);
@@ -98,17 +88,17 @@ void sim_memory_free(SimMemory *memory) {
 }
 
 /* Tells the ledger of a block that came or went, with all three totals as they stand after it. */
-static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, SimMemoryPlace place,
+static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const PlanPosition *at,
                  void (*change)(MemoryLedger *, uint32_t, uint32_t, uint64_t, uint64_t, uint64_t,
                                 MemoryMoment)) {
     const PlanBuffer *row = &memory->role->buffers[buffer];
-    MemoryMoment moment = {pack(place), memory->host->now(memory->self)};
+    MemoryMoment moment = {pack(at), *memory->now_ns};
     change(memory->ledger, row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes,
-           active(memory), reserved(memory), moment);
+           *memory->active, *memory->reserved, moment);
 }
 
-bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place) {
-    uint64_t asked = memory->role->buffers[buffer].bytes, before = allocated(memory);
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, const PlanPosition *at) {
+    uint64_t asked = memory->role->buffers[buffer].bytes, before = *memory->allocated;
     if (!memory->caching) {
         if (memory->arena_bytes > memory->capacity_bytes) {
             return false;
@@ -117,19 +107,19 @@ bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemo
     } else if (!memory_caching_alloc(memory->caching, lane, asked, &memory->blocks[buffer])) {
         return false;
     }
-    book(memory, buffer, allocated(memory) - before, place, memory_ledger_add);
+    book(memory, buffer, *memory->allocated - before, at, memory_ledger_add);
     return true;
 }
 
-void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place) {
-    uint64_t before = allocated(memory);
+void sim_memory_release(SimMemory *memory, uint32_t buffer, const PlanPosition *at) {
+    uint64_t before = *memory->allocated;
     if (memory->caching) {
         memory_caching_drop(memory->caching, memory->blocks[buffer]);
         memory->blocks[buffer] = NULL;
     } else {
         memory->arena_used -= rounded(memory->role->buffers[buffer].bytes);
     }
-    book(memory, buffer, before - allocated(memory), place, memory_ledger_sub);
+    book(memory, buffer, before - *memory->allocated, at, memory_ledger_sub);
 }
 
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane) {

@@ -2,10 +2,10 @@
  * segments, and the ledger of who holds what.
  *
  * The allocator is the one of memory/ that every device uses. What it asks of a machine (has this
- * event passed, wait for it) goes to the SimMemoryHost, which answers as of host time, lets time
- * pass where the real call would, and is told of segments that come and go.
+ * event passed, wait for it) goes to the host's hooks, which answer as of host time, let time pass
+ * where the real call would, and are told of segments that come and go.
  *
- * Owns: allocator, segments, ledger. Borrows: host, plan and role. Threads: one.
+ * Owns: allocator, segments, ledger. Borrows: hooks, plan and role. Threads: one.
  */
 #pragma once
 
@@ -14,13 +14,8 @@
 #include "memory/options.h"
 #include "memory/virtual.h"
 #include "memory/words.h"
-#include "plan/plan.h"
+#include "plan/player.h"
 #include "sim/time.h"
-
-typedef struct {
-    MemoryVirtualHooks hooks;
-    SimTime (*now)(gpointer self); /* the host's time */
-} SimMemoryHost;
 
 /* Where in the program. */
 typedef struct {
@@ -41,8 +36,9 @@ typedef struct {
     uint64_t capacity_bytes;      /* what segments may take of it; both UINT64_MAX: no limit */
     const MemoryOptions *options; /* NULL: defaults */
     bool arena;
-    const SimMemoryHost *host;
-    gpointer self; /* the host's */
+    const MemoryVirtualHooks *hooks;
+    gpointer self;         /* the hooks' */
+    const SimTime *now_ns; /* the host's clock */
 } SimMemorySetup;
 
 SimMemory *sim_memory_new(const SimMemorySetup *setup, GError **error);
@@ -50,8 +46,8 @@ void sim_memory_free(SimMemory *memory); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 
 /* False: out of memory; nothing is held for the buffer. */
-bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, SimMemoryPlace place);
-void sim_memory_release(SimMemory *memory, uint32_t buffer, SimMemoryPlace place);
+bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, const PlanPosition *at);
+void sim_memory_release(SimMemory *memory, uint32_t buffer, const PlanPosition *at);
 void sim_memory_mark(SimMemory *memory, uint32_t buffer, uint32_t lane);
 /* From now on the answers that the allocator gets about events are added to answers (borrowed). An
  * arena asks nothing. */
