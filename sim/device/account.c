@@ -6,6 +6,8 @@ struct _SimAccount {
     uint32_t n_steps, n_lanes, compute_lane;
     SimStepBook *books; /* construction, then each step */
     SimTime shares_ns[SIM_N_SHARES];
+    SimStepBook *ended;   /* the book that has the shares as they stood when an op ended ... */
+    uint64_t changed;     /* ... and those that have changed since, a bit each */
     SimTime settled_ns;   /* shares are complete up to here */
     uint32_t n_computing; /* running ops of the compute lane, and products beside it */
     SimTime compute_since_ns, compute_busy_ns;
@@ -56,11 +58,16 @@ static SimShare idle_share(const SimAccount *account) {
     return account->n_beside ? SIM_SHARE_BESIDE : SIM_SHARE_HOST;
 }
 
+static void add_share(SimAccount *account, SimShare share, SimTime ns) {
+    account->shares_ns[share] += ns;
+    account->changed |= UINT64_C(1) << share;
+}
+
 /* Books idle time up to now. Busy time is booked when an op ends, as the op knows what bounds
  * it. */
 static void settle(SimAccount *account, SimTime now) {
     if (!account->n_computing) {
-        account->shares_ns[idle_share(account)] += now - account->settled_ns;
+        add_share(account, idle_share(account), now - account->settled_ns);
     }
     account->settled_ns = now;
 }
@@ -105,9 +112,9 @@ static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime end
     SimTime worked = compute_busy(account, end) - account->booked_busy_ns;
     SimTime alone = MIN(op->alone_ns, worked);
     SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), alone);
-    account->shares_ns[SIM_SHARE_OVERHEAD] += overhead;
-    account->shares_ns[bound] += alone - overhead;
-    account->shares_ns[SIM_SHARE_SLOWED] += worked - alone;
+    add_share(account, SIM_SHARE_OVERHEAD, overhead);
+    add_share(account, bound, alone - overhead);
+    add_share(account, SIM_SHARE_SLOWED, worked - alone);
     account->booked_busy_ns += worked;
 }
 
@@ -119,11 +126,17 @@ static void book_collective(SimCollectiveSum *sum, const SimAccountOp *op, SimTi
     sum->exposed_ns += duration - hidden;
 }
 
-static void end_step_at(SimStepBook *book, const SimAccount *account, SimTime at) {
+/* Ops of one step mostly end one after the other, and each changes few shares. */
+static void end_step_at(SimStepBook *book, SimAccount *account, SimTime at) {
+    G_STATIC_ASSERT(SIM_N_SHARES < 64);
+    uint64_t all = (UINT64_C(1) << SIM_N_SHARES) - 1;
     book->end_ns = at;
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
+    for (uint64_t left = book == account->ended ? account->changed : all; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
         book->shares_ns[i] = account->shares_ns[i];
     }
+    account->ended = book;
+    account->changed = 0;
 }
 
 void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op, SimTime start,
@@ -199,6 +212,7 @@ void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark 
         more_ns[i] = account->shares_ns[i] - before->shares_ns[i];
         book->shares_ns[i] = all->shares_ns[i] + more_ns[i];
     }
+    account->ended = NULL;
     for (; step + 1 < (int32_t)account->n_steps; step++) {
         copy_later(book_of(account, step), account->n_lanes, period_ns, more_ns,
                    book_of(account, step + 1));
@@ -240,6 +254,7 @@ SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMar
     for (unsigned i = 0; i < SIM_N_SHARES; i++) {
         account->shares_ns[i] += (account->shares_ns[i] - since->shares_ns[i]) * times;
     }
+    account->ended = NULL;
     account->compute_busy_ns += busier_ns;
     account->booked_busy_ns += busier_ns;
     account->settled_ns += later_ns;

@@ -46,14 +46,14 @@ typedef struct {
 
 /* What the books need to know of an op. */
 typedef struct {
+    const SimComputeCost *cost; /* of a kernel; NULL for a collective */
+    double bytes;               /* of a collective */
+    SimTime alone_ns;           /* of a kernel: its own duration, this time */
+    SimTime waited_ns;          /* of a collective, for other ranks; known when it ends */
     int32_t step;
     PlanOpKind kind;
-    PlanAxis axis;              /* of a collective */
-    double bytes;               /* of a collective */
-    const SimComputeCost *cost; /* of a kernel; NULL for a collective */
-    SimTime alone_ns;           /* of a kernel: its own duration, this time */
-    bool waits;                 /* a collective that starts by waiting for other ranks */
-    SimTime waited_ns;          /* it did so long; known when it ends */
+    PlanAxis axis; /* of a collective */
+    bool waits;    /* a collective that starts by waiting for other ranks */
 } SimAccountOp;
 
 typedef struct _SimAccount SimAccount;
