@@ -180,12 +180,16 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
     return builder->ops.len - 1;
 }
 
-PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand) {
-    if (plan_operand_is_whole(builder->buffers.items, &operand)) {
-        return operand.buffer;
+static PlanRef ref_of(PlanBuilder *builder, const PlanOperand *operand) {
+    if (plan_operand_is_whole(builder->buffers.items, operand)) {
+        return operand->buffer;
     }
-    plan_vector_push(&builder->parts, operand);
+    plan_vector_push(&builder->parts, *operand);
     return PLAN_PART + builder->parts.len - 1;
+}
+
+PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand) {
+    return ref_of(builder, &operand);
 }
 
 static void add(PlanBuilder *builder, PlanRef operand) {
@@ -196,11 +200,11 @@ static void add(PlanBuilder *builder, PlanRef operand) {
 void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
                           uint64_t elements) {
     PlanOperand operand = {.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements};
-    add(builder, plan_builder_ref(builder, operand));
+    add(builder, ref_of(builder, &operand));
 }
 
 void plan_builder_rows(PlanBuilder *builder, PlanOperand operand) {
-    add(builder, plan_builder_ref(builder, operand));
+    add(builder, ref_of(builder, &operand));
 }
 
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
