@@ -1,198 +1,46 @@
-/* cli/choose/search.c - the settings that are tried: see choose.h. */
+/* cli/choose/search.c - tries them, by the row: see choose.h. */
 #include "cli/choose/ahead.h"
 #include "cli/choose/misfits.h"
 #include "cli/choose/private.h"
+#include "cli/choose/range.h"
 #include "cli/cores.h"
-#include "cli/data-dir.h"
-#include "cli/knob.h"
 #include "cli/progress.h"
-#include "models/traced/traced.h"
 #include "plan/plan.h"
 
 static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
 
 enum {
     MOST_BATCH = 1 << 16,
-    FEW_PASSES = 16,
-    HYBRID_RANKS = 8 /* that share a copy, unless replicate says otherwise */
+    FEW_PASSES = 16
 };
 
 typedef struct {
     const CliChooseAsked *asked;
+    const CliRange *range;
     CliPlanSource *source; /* a copy */
-    PlanStrategy given;    /* what was given, unsettled */
-    GArray *knobs;         /* CliKnob: asked for, and those taken in addition */
-    bool doubles;          /* micro_batch has no values of its own */
-    bool ranks_given, shardings_given, took_sync;
-    const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
-    GArray *misfits;   /* CliMisfit */
+    GArray *misfits;       /* CliMisfit */
     CliProgress *progress; /* NULL: none is shown */
     CliChosen *chosen;
-    /* Combinations without the batch, in the order in which they are tried; the one at hand. */
-    guint n_rows, row;
+    guint row;              /* at hand */
     CliAhead *ahead;        /* NULL: one core */
     CliMisfitsOfAll *known; /* NULL likewise */
     bool is_ahead;          /* this one runs ahead of another, whose row it is in */
     bool is_passed;         /* and that has passed it */
 } Search;
 
-/* ---- knobs ---- */
-
-static CliKnob *knob_at(const Search *search, guint i) {
-    return &g_array_index(search->knobs, CliKnob, i);
-}
-
-static const CliKnob *find_knob(const Search *search, const char *key) {
-    for (guint i = 0; i < search->knobs->len; i++) {
-        if (g_str_equal(knob_at(search, i)->key, key)) {
-            return knob_at(search, i);
-        }
-    }
-    return NULL;
-}
-
-static bool is_open(const Search *search, const char *key) {
-    return find_knob(search, key) == NULL && !plan_strategy_is_given(&search->given, key);
-}
-
-static void add_knob(Search *search, const char *key, const char *values) {
-    CliKnob knob = {g_strdup(key), g_strsplit(values, ",", -1)};
-    g_array_append_val(search->knobs, knob);
-}
-
-static int by_number(gconstpointer a, gconstpointer b) {
-    double x = g_ascii_strtod(*(char *const *)a, NULL), y = g_ascii_strtod(*(char *const *)b, NULL);
-    return (x > y) - (x < y);
-}
-
-/* Small batches first, so that a misfit says all of the larger ones. */
-static void copy_knob(Search *search, const CliKnob *asked) {
-    CliKnob knob = {g_strdup(asked->key), g_strdupv(asked->values)};
-    if (g_str_equal(knob.key, "micro_batch") || g_str_equal(knob.key, "ranks")) {
-        qsort(knob.values, g_strv_length(knob.values), sizeof(char *), by_number);
-    }
-    g_array_append_val(search->knobs, knob);
-}
-
-/* One node's GPUs, then twice as many, as far as any of the machines goes. */
-static char *ranks_of(const GPtrArray *clusters) {
-    GString *text = g_string_new(NULL);
-    uint64_t least = G_MAXUINT64, most = 0;
-    for (guint i = 0; i < clusters->len; i++) {
-        const ModelCluster *cluster = clusters->pdata[i];
-        least = MIN(least, cluster->topology_gpus_per_node);
-        most = MAX(most, model_cluster_ranks(cluster));
-    }
-    for (uint64_t ranks = least; ranks <= most; ranks *= 2) {
-        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, text->len > 0 ? "," : "", ranks);
-    }
-    return g_string_free(text, FALSE);
-}
-
-enum {
-    MOST_SHARERS = 8 /* of experts: within a node, as diagnose tries it */
-};
-
-/* Of a network with experts as torchtitan has them, how many ranks may share them; else 1. */
-static uint64_t sharers_of_experts(const Search *search) {
-    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, search->asked->network, NULL);
-    g_autoptr(ModelNetwork) network = path != NULL ? model_network_read_file(path, NULL) : NULL;
-    g_autofree char *flavour = plan_strategy_value(&search->given, "flavour");
-    bool is_known = network != NULL && network->experts && network->code == MODEL_CODE_OWN &&
-                    (g_str_equal(flavour, "auto") || g_str_equal(flavour, "fsdp2"));
-    uint64_t ranks = is_known ? MOST_SHARERS : 1;
-    while (ranks > 1 && network->experts % ranks) {
-        ranks--;
-    }
-    return ranks;
-}
-
-/* The order is that of columns and, from right to left, of trying: what holds least comes first. */
-static void settle_knobs(Search *search) {
-    for (guint i = 0; i < search->asked->knobs->len; i++) {
-        copy_knob(search, &g_array_index(search->asked->knobs, CliKnob, i));
-    }
-    search->ranks_given = !is_open(search, "ranks");
-    search->shardings_given = !is_open(search, "sharding");
-    if (!search->ranks_given) {
-        g_autofree char *ranks = ranks_of(search->asked->clusters);
-        add_knob(search, "ranks", ranks);
-    }
-    if (!search->shardings_given) {
-        add_knob(search, "sharding", "full,hybrid,grad-op,none");
-    }
-    uint64_t sharers = is_open(search, "expert") ? sharers_of_experts(search) : 1;
-    if (sharers > 1) {
-        g_autofree char *values = g_strdup_printf("%" G_GUINT64_FORMAT ",1", sharers);
-        add_knob(search, "expert", values);
-    }
-    if (is_open(search, "checkpointing")) {
-        add_knob(search, "checkpointing", "full,every=2,selective-op,none");
-    }
-    search->took_sync = search->asked->global_batch > 0 && is_open(search, "accumulate_sync");
-    if (search->took_sync) {
-        add_knob(search, "accumulate_sync", "every,last");
-    }
-    search->doubles = is_open(search, "micro_batch");
-    if (search->doubles) {
-        add_knob(search, "micro_batch", "1");
-    }
-    search->n_rows = search->asked->clusters->len;
-    search->chosen->keys = g_new0(char *, search->knobs->len + 1);
-    for (guint i = 0; i < search->knobs->len; i++) {
-        const CliKnob *knob = knob_at(search, i);
-        search->n_rows *= g_str_equal(knob->key, "micro_batch") ? 1 : g_strv_length(knob->values);
-        search->chosen->keys[i] = g_strdup(knob->key);
-    }
-}
-
-/* ---- precision ---- */
-
-static bool computes_in_bf16(const GPtrArray *clusters) {
-    for (guint i = 0; i < clusters->len; i++) {
-        if (model_cluster_peak_flops(clusters->pdata[i], PLAN_BF16) <= 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What was traced in a dtype is not known in another. */
-static bool is_traced_in_other(const char *name) {
-    g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, NULL);
-    g_autoptr(ModelNetwork) network = path != NULL ? model_network_read_file(path, NULL) : NULL;
-    return network != NULL && network->traced != NULL && network->traced->dtype != PLAN_BF16;
-}
-
-/* Nobody trains a large network in fp32 by choice, so bf16 is taken where nothing is said. */
-static void settle_precision(Search *search) {
-    static const char *const keys[] = {"param_dtype", "model_dtype", "autocast"};
-    bool open =
-        computes_in_bf16(search->asked->clusters) && !is_traced_in_other(search->asked->network);
-    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        open = open && is_open(search, keys[i]);
-    }
-    search->chosen->took_bf16 = open;
-    if (find_knob(search, "param_dtype") || find_knob(search, "autocast")) {
-        return;
-    }
-    g_autofree char *dtype = plan_strategy_value(&search->given, "param_dtype");
-    bool is_mixed = g_str_equal(dtype, "bf16") || g_str_equal(dtype, "fp16");
-    search->mixed = open ? "bf16" : is_mixed ? g_intern_string(dtype) : NULL;
-}
-
 static bool set_precision(Search *search, const char *sharding, GError **error) {
     CliPlanSource *source = search->source;
-    if (search->mixed == NULL) {
+    if (search->range->mixed == NULL) {
         return true;
     }
-    g_autofree char *flavour = plan_strategy_value(&search->given, "flavour");
-    g_autofree char *reduce = plan_strategy_value(&search->given, "reduce_dtype");
+    g_autofree char *flavour = plan_strategy_value(&search->range->given, "flavour");
+    g_autofree char *reduce = plan_strategy_value(&search->range->given, "reduce_dtype");
     bool is_fsdp = g_str_has_prefix(flavour, "fsdp") ||
                    !(g_str_equal(sharding, "none") || g_str_equal(sharding, "optimizer-only"));
-    return cli_plan_source_set(source, "param_dtype", is_fsdp ? search->mixed : "model", error) &&
+    return cli_plan_source_set(source, "param_dtype", is_fsdp ? search->range->mixed : "model",
+                               error) &&
            cli_plan_source_set(source, "reduce_dtype", is_fsdp ? reduce : "param", error) &&
-           cli_plan_source_set(source, "autocast", is_fsdp ? "none" : search->mixed, error);
+           cli_plan_source_set(source, "autocast", is_fsdp ? "none" : search->range->mixed, error);
 }
 
 /* ---- one setting ---- */
@@ -204,49 +52,6 @@ typedef enum {
     TRY_FAILED /* with error */
 } Tried;
 
-/* values: one a knob. */
-static char *value_of(const Search *search, char **values, const char *key) {
-    for (guint i = 0; i < search->knobs->len; i++) {
-        if (g_str_equal(knob_at(search, i)->key, key)) {
-            return g_strdup(values[i]);
-        }
-    }
-    return plan_strategy_value(&search->given, key);
-}
-
-static uint64_t number_of(const Search *search, char **values, const char *key) {
-    g_autofree char *text = value_of(search, values, key);
-    return g_ascii_strtoull(text, NULL, 10);
-}
-
-static uint64_t batches_of(const Search *search, char **values, uint64_t ranks) {
-    static const char *const sharing[] = {"tensor", "context", "pipeline"};
-    for (guint i = 0; i < G_N_ELEMENTS(sharing); i++) {
-        uint64_t sharers = number_of(search, values, sharing[i]);
-        ranks /= MAX(sharers, 1); /* what does not divide is refused with its reason */
-    }
-    return ranks;
-}
-
-static CliMisfit place_of(const Search *search, const ModelCluster *cluster, char **values) {
-    GString *others = g_string_new(cluster->name);
-    for (guint i = 0; i < search->knobs->len; i++) {
-        const char *key = knob_at(search, i)->key;
-        bool own = g_str_equal(key, "sharding") || g_str_equal(key, "checkpointing") ||
-                   g_str_equal(key, "micro_batch") || g_str_equal(key, "ranks");
-        if (!own) {
-            g_string_append_printf(others, " %s", values[i]);
-        }
-    }
-    uint64_t ranks = number_of(search, values, "ranks");
-    return (CliMisfit){.others = g_string_free(others, FALSE),
-                       .sharding = value_of(search, values, "sharding"),
-                       .checkpointing = value_of(search, values, "checkpointing"),
-                       .ranks = ranks,
-                       .micro_batch = number_of(search, values, "micro_batch"),
-                       .batches = batches_of(search, values, ranks)};
-}
-
 /* Passes that make a step of this batch one of the global batch; 0: none do. */
 static uint64_t passes(const Search *search, const CliMisfit *place) {
     uint64_t a_pass = place->batches * place->micro_batch, all = search->asked->global_batch;
@@ -255,8 +60,8 @@ static uint64_t passes(const Search *search, const CliMisfit *place) {
 
 /* With one pass, the last is every pass. */
 static bool is_same_reduced(const Search *search, const CliMisfit *place, char **values) {
-    g_autofree char *sync = value_of(search, values, "accumulate_sync");
-    return search->took_sync && passes(search, place) == 1 && g_str_equal(sync, "last");
+    g_autofree char *sync = cli_range_value(search->range, values, "accumulate_sync");
+    return search->range->takes_sync && passes(search, place) == 1 && g_str_equal(sync, "last");
 }
 
 static Tried refuse(Search *search, GError *refusal, GError **error) {
@@ -274,8 +79,8 @@ static Tried refuse(Search *search, GError *refusal, GError **error) {
 
 static bool set_all(Search *search, char **values, const CliMisfit *place, GError **error) {
     CliPlanSource *source = search->source;
-    for (guint i = 0; i < search->knobs->len; i++) {
-        if (!cli_plan_source_set(source, knob_at(search, i)->key, values[i], error)) {
+    for (guint i = 0; i < search->range->knobs->len; i++) {
+        if (!cli_plan_source_set(source, cli_range_knob(search->range, i)->key, values[i], error)) {
             return false;
         }
     }
@@ -346,7 +151,7 @@ static bool predict(Search *search, const ModelCluster *cluster, uint64_t micro_
  * misfit, which leaves it untouched. */
 static Tried try_one(Search *search, const ModelCluster *cluster, char **values, CliChoice *ret,
                      GError **error) {
-    CliMisfit place = place_of(search, cluster, values);
+    CliMisfit place = cli_range_place(search->range, cluster, values);
     Tried tried = TRY_FITS_NOT;
     g_autoptr(GError) refusal = NULL;
     CliChoice choice;
@@ -450,8 +255,8 @@ static bool try_listed(Search *search, const ModelCluster *cluster, char **value
 /* Small batches are the slow ones: a global batch is begun with few passes. Stages need more of
  * them, or stand still. */
 static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
-    CliMisfit place = place_of(search, cluster, values);
-    uint64_t size = 1, few = FEW_PASSES * number_of(search, values, "pipeline");
+    CliMisfit place = cli_range_place(search->range, cluster, values);
+    uint64_t size = 1, few = FEW_PASSES * cli_range_number(search->range, values, "pipeline");
     for (place.micro_batch = 1; passes(search, &place) > few; place.micro_batch *= 2) {
         size = place.micro_batch;
     }
@@ -484,63 +289,27 @@ static bool try_doubled(Search *search, const ModelCluster *cluster, char **valu
 static bool try_batches(Search *search, const ModelCluster *cluster, char **values, guint batch,
                         GError **error) {
     g_auto(GStrv) own = g_strdupv(values);
-    if (batch == search->knobs->len) {
+    if (batch == search->range->knobs->len) {
         return try_size(search, cluster, own, NULL, NULL, error).tried != TRY_FAILED;
     }
-    return search->doubles ? try_doubled(search, cluster, own, &own[batch], error)
-                           : try_listed(search, cluster, own, &own[batch],
-                                        knob_at(search, batch)->values, error);
+    return search->range->doubles ? try_doubled(search, cluster, own, &own[batch], error)
+                                  : try_listed(search, cluster, own, &own[batch],
+                                               cli_range_knob(search->range, batch)->values, error);
 }
 
 /* ---- all of them ---- */
 
 static guint place_of_knob(const Search *search, const char *key) {
-    guint i = 0;
-    while (i < search->knobs->len && !g_str_equal(knob_at(search, i)->key, key)) {
+    guint n = search->range->knobs->len, i = 0;
+    while (i < n && !g_str_equal(cli_range_knob(search->range, i)->key, key)) {
         i++;
     }
     return i;
 }
 
-/* Groups of eight ranks are all there are. */
-static bool is_full_again(const Search *search, const CliMisfit *place, char **values) {
-    uint64_t others = number_of(search, values, "tensor") * number_of(search, values, "pipeline");
-    return !search->shardings_given && is_open(search, "replicate") &&
-           g_str_equal(place->sharding, "hybrid") && place->ranks <= HYBRID_RANKS * MAX(others, 1);
-}
-
-/* Stages reduce behind the last microbatch, are sharded, and keep what they have gathered. */
-static bool is_not_for_stages(const Search *search, const CliMisfit *place, char **values) {
-    g_autofree char *sync = value_of(search, values, "accumulate_sync");
-    bool sharded_so =
-        g_str_equal(place->sharding, "full") || g_str_equal(place->sharding, "hybrid");
-    return number_of(search, values, "pipeline") > 1 &&
-           ((!search->shardings_given && !sharded_so) ||
-            (search->took_sync && g_str_equal(sync, "every")));
-}
-
-static const char NO_SCHEDULE[] = "pipeline_schedule interleaved-1f1b and looped-bfs are of "
-                                  "pipeline_stages above 1, others of 1; "
-                                  "give a knob values that go together";
-
-/* Of knobs of schedules and of stages a rank, what does not go together; without stages, all but
- * the defaults. */
-static bool is_no_schedule(const Search *search, char **values) {
-    if (find_knob(search, "pipeline_schedule") == NULL &&
-        find_knob(search, "pipeline_stages") == NULL) {
-        return false;
-    }
-    g_autofree char *schedule = value_of(search, values, "pipeline_schedule");
-    bool of_several =
-        g_str_equal(schedule, "interleaved-1f1b") || g_str_equal(schedule, "looped-bfs");
-    bool has_several = number_of(search, values, "pipeline_stages") > 1;
-    return of_several != has_several || (number_of(search, values, "pipeline") == 1 &&
-                                         (has_several || !g_str_equal(schedule, "1f1b")));
-}
-
 static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t ranks) {
-    search->chosen->n_refused += search->ranks_given;
-    if (search->ranks_given && search->chosen->refusal == NULL) {
+    search->chosen->n_refused += search->range->ranks_given;
+    if (search->range->ranks_given && search->chosen->refusal == NULL) {
         uint64_t nodes =
             (ranks + cluster->topology_gpus_per_node - 1) / cluster->topology_gpus_per_node;
         search->chosen->refusal = g_strdup_printf(
@@ -552,10 +321,9 @@ static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t 
 
 /* Whether it is worth a prediction; what is not asked for is left out without a word. */
 static bool is_worth(Search *search, const ModelCluster *cluster, char **values) {
-    CliMisfit place = place_of(search, cluster, values);
+    CliMisfit place = cli_range_place(search->range, cluster, values);
     bool has_place = place.ranks <= model_cluster_ranks(cluster);
-    bool worth = has_place && !is_full_again(search, &place, values) &&
-                 !is_not_for_stages(search, &place, values) && !is_no_schedule(search, values);
+    bool worth = has_place && cli_range_is_worth(search->range, &place, values);
     if (!has_place) {
         note_no_place(search, cluster, place.ranks);
     }
@@ -563,23 +331,9 @@ static bool is_worth(Search *search, const ModelCluster *cluster, char **values)
     return worth;
 }
 
-/* The values of a row, and its machine. The last knob turns first. */
-static char **values_of_row(const Search *search, guint row, const ModelCluster **ret_cluster) {
-    guint n = search->knobs->len;
-    char **values = g_new0(char *, n + 1);
-    for (guint i = n; i-- > 0;) {
-        const CliKnob *knob = knob_at(search, i);
-        guint n_values = g_str_equal(knob->key, "micro_batch") ? 1 : g_strv_length(knob->values);
-        values[i] = g_strdup(knob->values[row % n_values]);
-        row /= n_values;
-    }
-    *ret_cluster = search->asked->clusters->pdata[row];
-    return values;
-}
-
 static bool try_row(Search *search, GError **error) {
     const ModelCluster *cluster;
-    g_auto(GStrv) values = values_of_row(search, search->row, &cluster);
+    g_auto(GStrv) values = cli_range_row(search->range, search->row, &cluster);
     guint batch = place_of_knob(search, "micro_batch");
     return !is_worth(search, cluster, values) || try_batches(search, cluster, values, batch, error);
 }
@@ -614,18 +368,18 @@ static void try_row_ahead(gpointer pattern, guint row) {
     try_row(&search, NULL);
 }
 
-static guint cores_of(const Search *search) {
-    const CliKnob *stages = find_knob(search, "pipeline");
-    bool has_stages = search->given.pipeline > 1;
+static guint cores_of(const CliRange *range) {
+    const CliKnob *stages = cli_range_find(range, "pipeline");
+    bool has_stages = range->given.pipeline > 1;
     for (guint i = 0; stages != NULL && stages->values[i] != NULL; i++) {
         has_stages |= g_ascii_strtoull(stages->values[i], NULL, 10) > 1;
     }
-    return cli_cores(search->asked->cores, has_stages);
+    return cli_cores(range->asked->cores, has_stages);
 }
 
 /* Others begin once there is a prediction: what is said of the network once has been by then. */
 static bool try_rows(Search *search, GError **error) {
-    for (; search->row < search->n_rows; search->row++) {
+    for (; search->row < search->range->n_rows; search->row++) {
         if (!try_row(search, error)) {
             return false;
         }
@@ -636,7 +390,7 @@ static bool try_rows(Search *search, GError **error) {
             cli_ahead_begin(search->ahead);
         }
         if (search->progress != NULL) {
-            cli_progress_show(search->progress, (double)(search->row + 1) / search->n_rows);
+            cli_progress_show(search->progress, (double)(search->row + 1) / search->range->n_rows);
         }
     }
     return true;
@@ -646,7 +400,7 @@ static bool try_rows_on_cores(Search *search, guint cores, GError **error) {
     g_autoptr(CliMisfitsOfAll) known = cli_misfits_of_all_new();
     search->known = known;
     Search pattern = *search;
-    search->ahead = cli_ahead_new(search->n_rows, cores, try_row_ahead, &pattern);
+    search->ahead = cli_ahead_new(search->range->n_rows, cores, try_row_ahead, &pattern);
     pattern.ahead = search->ahead;
     bool good = try_rows(search, error);
     g_clear_pointer(&search->ahead, cli_ahead_free);
@@ -677,34 +431,44 @@ static void rank(CliChosen *chosen) {
     g_array_sort_with_data(chosen->choices, compare, chosen);
 }
 
-CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress, GError **error) {
+static void begin_places(CliChosen *chosen, const GPtrArray *clusters) {
+    for (guint i = 0; i < clusters->len; i++) {
+        CliPlace place = {.cluster = clusters->pdata[i]};
+        g_array_append_val(chosen->places, place);
+    }
+}
+
+static CliChosen *search_range(const CliRange *range, CliProgress *progress, GError **error) {
+    const CliChooseAsked *asked = range->asked;
     g_autoptr(CliChosen) chosen = chosen_new();
     g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
-    g_autoptr(GArray) knobs = cli_knobs_new();
     g_autoptr(GArray) misfits = cli_misfits_new();
     Search search = {.asked = asked,
+                     .range = range,
                      .source = source,
-                     .knobs = knobs,
                      .misfits = misfits,
                      .progress = progress,
                      .chosen = chosen};
-    if (!cli_plan_source_strategy(source, &search.given, error)) {
-        return NULL;
-    }
-    settle_knobs(&search);
-    settle_precision(&search);
-    for (guint i = 0; i < asked->clusters->len; i++) {
-        CliPlace place = {.cluster = asked->clusters->pdata[i]};
-        g_array_append_val(chosen->places, place);
-    }
-    guint cores = cores_of(&search);
+    chosen->keys = cli_range_keys(range);
+    chosen->took_bf16 = range->takes_bf16;
+    begin_places(chosen, asked->clusters);
+    guint cores = cores_of(range);
     if (!(cores > 1 ? try_rows_on_cores(&search, cores, error) : try_rows(&search, error))) {
         return NULL;
     }
-    if (chosen->n_predicted + chosen->n_refused == 0 &&
-        (find_knob(&search, "pipeline_schedule") || find_knob(&search, "pipeline_stages"))) {
-        chosen->refusal = g_strdup(NO_SCHEDULE);
+    if (chosen->n_predicted + chosen->n_refused == 0) {
+        chosen->refusal = g_strdup(cli_range_no_row(range));
     }
     rank(chosen);
     return g_steal_pointer(&chosen);
+}
+
+CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress, GError **error) {
+    CliRange range;
+    if (!cli_range_init(&range, asked, error)) {
+        return NULL;
+    }
+    CliChosen *chosen = search_range(&range, progress, error);
+    cli_range_clear(&range);
+    return chosen;
 }

@@ -1,0 +1,43 @@
+/* cli/choose/range.h - what a search tries: which keys with which values, and in which precision,
+ * settled before anything is predicted.
+ *
+ * A row is a combination of values on a machine, without the batch, which is sought in each. Values
+ * are one a knob, in the knobs' order.
+ *
+ * Owns: the knobs. Borrows: what was asked. Threads: any number, once it is settled.
+ */
+#pragma once
+
+#include "cli/choose/choose.h"
+#include "cli/choose/misfits.h"
+#include "cli/knob.h"
+
+typedef struct {
+    const CliChooseAsked *asked;
+    PlanStrategy given; /* what was given, unsettled */
+    GArray *knobs;      /* CliKnob: asked for, and those taken in addition */
+    guint n_rows;       /* in the order in which they are tried */
+    bool doubles;       /* micro_batch has no values of its own */
+    bool ranks_given, shardings_given, takes_sync;
+    bool takes_bf16;   /* for no dtype was given */
+    const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
+} CliRange;
+
+bool cli_range_init(CliRange *range, const CliChooseAsked *asked, GError **error);
+void cli_range_clear(CliRange *range);
+
+const CliKnob *cli_range_knob(const CliRange *range, guint i);
+const CliKnob *cli_range_find(const CliRange *range, const char *key); /* NULL: it is none */
+char **cli_range_keys(const CliRange *range); /* of all knobs. Transfer full */
+
+/* The values of a row, and its machine. The last knob turns first. Transfer full. */
+char **cli_range_row(const CliRange *range, guint row, const ModelCluster **ret_cluster);
+/* Of a key that is a knob or not. */
+char *cli_range_value(const CliRange *range, char **values, const char *key);
+uint64_t cli_range_number(const CliRange *range, char **values, const char *key);
+CliMisfit cli_range_place(const CliRange *range, const ModelCluster *cluster, char **values);
+
+/* Whether the values ask for what no other row does, and what can be. */
+bool cli_range_is_worth(const CliRange *range, const CliMisfit *place, char **values);
+/* For a search that found none so: why, where knobs are at fault; else NULL. */
+const char *cli_range_no_row(const CliRange *range);
