@@ -25,6 +25,7 @@
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/ring.h"
 #include "kernels/cuda/rope.h"
 
 enum {
@@ -244,6 +245,20 @@ static void measure_places(Bench *bench) {
     BYTES("copy_pieces", HALF * n, kernel_cuda_copy_pieces(lane, &piece, 1));
     KernelCudaPiece odd = {bench->c, bench->a, ROWS, WIDTH - 1, WIDTH, WIDTH - 1, TYPE, TYPE};
     BYTES("copy_pieces, odd rows", 2 * HALF * n, kernel_cuda_copy_pieces(lane, &odd, 1));
+}
+
+/* A turn of a ring: half of the rows of heads merged, and gradients added up in fp32. */
+static void measure_ring(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    size_t heads = WIDTH / HEAD_DIM, part = N / 4, numbers = N / HEAD_DIM;
+    KernelCudaMerge merge = {1, ROWS, heads, HEAD_DIM, ROWS / 2, TYPE, TYPE, TYPE};
+    KernelCudaRows sum = {bench->param, KERNEL_CUDA_F32, 1, 0, 1};
+    KernelCudaRows terms[] = {sum, {bench->a, TYPE, 1, 0, 1}};
+    BYTES("merge_turn", (2.5 * N) * HALF + 2.5 * numbers * sizeof(float),
+          kernel_cuda_merge_turn(lane, bench->c, bench->mean + numbers, bench->a, bench->rstd,
+                                 bench->b, bench->mean, &merge));
+    BYTES("sum_of_rows", (double)part * (2 * sizeof(float) + HALF),
+          kernel_cuda_sum_of_rows(lane, &sum, terms, 2, false, false, 1, part));
 }
 
 static void measure_optimizer(Bench *bench) {
@@ -479,6 +494,7 @@ int main(int argc, char **argv) {
     measure_elements(&bench);
     measure_rows(&bench);
     measure_places(&bench);
+    measure_ring(&bench);
     measure_optimizer(&bench);
     measure_products(&bench);
     measure_experts(&bench);

@@ -15,6 +15,7 @@
  * the same kernels, byte by byte (kernels/README.md).
  */
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cuda/attention-cudnn.h"
 #include "kernels/cuda/cudnn-graph.cuh"
@@ -44,31 +45,53 @@ enum Uid : int64_t {
 /* ---- attention ------------------------------------------------------------------------------ */
 
 struct Shape {
-    int64_t b, h, hk, s, d, q_stride, k_stride, v_stride, lse_stride, dq_stride, dkv_stride;
-    bool causal;
+    int64_t b, h, hk, s, t, d, rows_apart, keys_apart; /* s queries, t keys */
+    int64_t q_stride, k_stride, v_stride, lse_stride, dq_stride, dkv_stride;
+    bool causal, by_head;
 
     explicit Shape(const KernelCudaAttention *a)
         : b((int64_t)a->batch), h((int64_t)a->heads), hk((int64_t)a->kv_heads), s((int64_t)a->seq),
-          d((int64_t)a->head_dim), q_stride((int64_t)a->q_stride), k_stride((int64_t)a->k_stride),
-          v_stride((int64_t)a->v_stride), lse_stride((int64_t)a->lse_stride),
+          t((int64_t)kernel_cuda_keys(a)), d((int64_t)a->head_dim),
+          rows_apart((int64_t)kernel_cuda_query_rows(a)),
+          keys_apart((int64_t)kernel_cuda_key_rows(a)), q_stride((int64_t)a->q_stride),
+          k_stride((int64_t)a->k_stride), v_stride((int64_t)a->v_stride),
+          lse_stride((int64_t)a->lse_stride),
           dq_stride((int64_t)kernel_cuda_gradient_stride(a, a->heads)),
-          dkv_stride((int64_t)kernel_cuda_gradient_stride(a, a->kv_heads)), causal(a->causal) {
+          dkv_stride(a->by_head ? d : (int64_t)kernel_cuda_gradient_stride(a, a->kv_heads)),
+          causal(a->causal), by_head(a->by_head) {
     }
     Dims scores() const {
-        return {{b, h, s, s}};
+        return {{b, h, s, t}};
     }
     Dims rows() const {
         return {{b, h, s, 1}};
     }
+    Dims queries() const {
+        return {{b, h, s, d}};
+    }
+    Dims keys() const {
+        return {{b, hk, t, d}};
+    }
+    /* Of k, v and their gradients, whose sequences are so many rows apart. */
+    Dims key_strides(int64_t apart, int64_t row) const {
+        return by_head ? Dims{{hk * apart * row, apart * row, row, 1}}
+                       : Dims{{apart * row, d, row, 1}};
+    }
 };
 
-/* [batch, heads, seq, head_dim] inside rows of tokens. */
-cudnnBackendDescriptor_t heads(Graph *g, Uid uid, const Shape &z, int64_t n, int64_t row) {
-    return in_memory(g, uid, {{z.b, n, z.s, z.d}}, {{z.s * row, z.d, row, 1}}, g->type);
+/* [batch, heads, seq, head_dim] inside rows of tokens, of which a sequence has so many. */
+cudnnBackendDescriptor_t heads(Graph *g, Uid uid, const Shape &z, int64_t rows, int64_t row) {
+    return in_memory(g, uid, z.queries(), {{rows * row, z.d, row, 1}}, g->type);
 }
 
-cudnnBackendDescriptor_t heads_transposed(Graph *g, Uid uid, const Shape &z, int64_t row) {
-    return in_memory(g, uid, {{z.b, z.hk, z.d, z.s}}, {{z.s * row, z.d, 1, row}}, g->type);
+cudnnBackendDescriptor_t keys(Graph *g, Uid uid, const Shape &z, int64_t rows, int64_t row) {
+    return in_memory(g, uid, z.keys(), z.key_strides(rows, row), g->type);
+}
+
+cudnnBackendDescriptor_t keys_transposed(Graph *g, Uid uid, const Shape &z, int64_t row) {
+    Dims strides = z.key_strides(z.keys_apart, row);
+    std::swap(strides.n[2], strides.n[3]);
+    return in_memory(g, uid, {{z.b, z.hk, z.d, z.t}}, strides, g->type);
 }
 
 cudnnBackendDescriptor_t logsumexp(Graph *g, const Shape &z) {
@@ -91,8 +114,8 @@ cudnnBackendDescriptor_t mask(Graph *g, const Shape &z, cudnnBackendDescriptor_t
 }
 
 void forward_graph(Graph *g, const Shape &z) {
-    cudnnBackendDescriptor_t q = heads(g, Q, z, z.h, z.q_stride), scale = number(g, SCALE);
-    cudnnBackendDescriptor_t kt = heads_transposed(g, K, z, z.k_stride);
+    cudnnBackendDescriptor_t q = heads(g, Q, z, z.rows_apart, z.q_stride), scale = number(g, SCALE);
+    cudnnBackendDescriptor_t kt = keys_transposed(g, K, z, z.k_stride);
     cudnnBackendDescriptor_t s = product(g, q, kt, between(g, z.scores()));
     s = mask(g, z, pointwise(g, CUDNN_POINTWISE_MUL, z.scores(), s, scale));
     cudnnBackendDescriptor_t most = reduce(g, CUDNN_REDUCE_TENSOR_MAX, s, between(g, z.rows()));
@@ -102,33 +125,33 @@ void forward_graph(Graph *g, const Shape &z) {
     cudnnBackendDescriptor_t log = pointwise(g, CUDNN_POINTWISE_LOG, z.rows(), sum);
     pointwise_into(g, CUDNN_POINTWISE_ADD, logsumexp(g, z), most, log);
     s = pointwise_into(g, CUDNN_POINTWISE_DIV, between(g, z.scores(), g->type), s, sum);
-    product(g, s, heads(g, V, z, z.hk, z.v_stride), heads(g, O, z, z.h, z.h * z.d));
+    product(g, s, keys(g, V, z, z.keys_apart, z.v_stride), heads(g, O, z, z.s, z.h * z.d));
 }
 
 /* d_k or d_v: the product for all query heads, and their sum where a group shares one. */
 void kv_gradient(Graph *g, const Shape &z, cudnnBackendDescriptor_t p, cudnnBackendDescriptor_t by,
                  Uid uid) {
-    cudnnBackendDescriptor_t out = heads(g, uid, z, z.hk, z.dkv_stride);
-    cudnnBackendDescriptor_t turned = tensor(
-        g, g->next_uid++, z.scores(), {{z.h * z.s * z.s, z.s * z.s, 1, z.s}}, g->type, true, false);
+    cudnnBackendDescriptor_t out = keys(g, uid, z, z.t, z.dkv_stride);
+    cudnnBackendDescriptor_t turned =
+        tensor(g, g->next_uid++, {{z.b, z.h, z.t, z.s}}, {{z.h * z.s * z.t, z.s * z.t, 1, z.t}},
+               g->type, true, false);
     reshape(g, p, turned);
     if (z.h == z.hk) {
         product(g, turned, by, out);
         return;
     }
-    cudnnBackendDescriptor_t each = between(g, {{z.b, z.h, z.s, z.d}}, g->type);
+    cudnnBackendDescriptor_t each = between(g, {{z.b, z.h, z.t, z.d}}, g->type);
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, product(g, turned, by, each), out);
 }
 
 void backward_graph(Graph *g, const Shape &z) {
-    cudnnBackendDescriptor_t q = heads(g, Q, z, z.h, z.q_stride), scale = number(g, SCALE);
-    cudnnBackendDescriptor_t o = heads(g, O, z, z.h, z.h * z.d);
-    cudnnBackendDescriptor_t d_o = heads(g, D_O, z, z.h, z.h * z.d);
-    cudnnBackendDescriptor_t kt = heads_transposed(g, K, z, z.k_stride);
-    cudnnBackendDescriptor_t vt = heads_transposed(g, V, z, z.v_stride);
+    cudnnBackendDescriptor_t q = heads(g, Q, z, z.rows_apart, z.q_stride), scale = number(g, SCALE);
+    cudnnBackendDescriptor_t o = heads(g, O, z, z.rows_apart, z.h * z.d);
+    cudnnBackendDescriptor_t d_o = heads(g, D_O, z, z.rows_apart, z.h * z.d);
+    cudnnBackendDescriptor_t kt = keys_transposed(g, K, z, z.k_stride);
+    cudnnBackendDescriptor_t vt = keys_transposed(g, V, z, z.v_stride);
 
-    cudnnBackendDescriptor_t dots =
-        pointwise(g, CUDNN_POINTWISE_MUL, {{z.b, z.h, z.s, z.d}}, d_o, o);
+    cudnnBackendDescriptor_t dots = pointwise(g, CUDNN_POINTWISE_MUL, z.queries(), d_o, o);
     dots = reduce(g, CUDNN_REDUCE_TENSOR_ADD, dots, between(g, z.rows()));
     dots =
         pointwise_into(g, CUDNN_POINTWISE_MUL,
@@ -147,16 +170,14 @@ void backward_graph(Graph *g, const Shape &z) {
     ds = pointwise(g, CUDNN_POINTWISE_MUL, z.scores(), ds, scale);
     kv_gradient(g, z, ds, q, DK);
 
-    cudnnBackendDescriptor_t k =
-        tensor(g, g->next_uid++, {{z.b, z.hk, z.s, z.d}}, {{z.s * z.k_stride, z.d, z.k_stride, 1}},
-               g->type, true, false);
+    cudnnBackendDescriptor_t k = tensor(
+        g, g->next_uid++, z.keys(), z.key_strides(z.keys_apart, z.k_stride), g->type, true, false);
     /* In plain order, as cudnn-frontend has it since 1.8, which is the first to know cuDNN 9.6;
      * before, it asked for 16 x 16 elements together. Of 9.19 both make the same kernels. */
     cudnnBackendDescriptor_t sum =
-        in_memory(g, DQ_SUM, {{z.b, z.h, z.s, z.d}}, {{z.h * z.s * z.d, z.s * z.d, z.d, 1}},
-                  CUDNN_DATA_FLOAT);
+        in_memory(g, DQ_SUM, z.queries(), {{z.h * z.s * z.d, z.s * z.d, z.d, 1}}, CUDNN_DATA_FLOAT);
     product(g, ds, reshape(g, kt, k), sum);
-    pointwise_into(g, CUDNN_POINTWISE_IDENTITY, heads(g, DQ, z, z.h, z.dq_stride), sum);
+    pointwise_into(g, CUDNN_POINTWISE_IDENTITY, heads(g, DQ, z, z.s, z.dq_stride), sum);
 }
 
 void make_plan(Plan *p, const Target &target, const KernelCudaAttention *a, bool backward) {
@@ -212,7 +233,8 @@ static bool same(const KernelCudaAttention *a, const KernelCudaAttention *b) {
            a->seq == b->seq && a->head_dim == b->head_dim && a->q_stride == b->q_stride &&
            a->k_stride == b->k_stride && a->v_stride == b->v_stride &&
            a->lse_stride == b->lse_stride && a->gradient_stride == b->gradient_stride &&
-           a->causal == b->causal && a->type == b->type;
+           a->causal == b->causal && a->type == b->type && a->keys == b->keys &&
+           a->rows == b->rows && a->by_head == b->by_head;
 }
 
 static KernelCudaCudnnShape *shape_of(KernelCuda *lane, const KernelCudaAttention *asked,

@@ -36,28 +36,26 @@ struct Rows {
     size_t first, stride, dim; /* elements */
 };
 
+/* How an array of them lies: elements from a sequence, a head and a row to the next. */
+struct Lay {
+    size_t batch, head, row;
+
+    __device__ size_t first(size_t b, size_t h) const {
+        return b * batch + h * head;
+    }
+};
+
 struct Shape {
-    KernelCudaAttention a;                  /* its v_dim and v_head are set */
-    const void *bias;                       /* nullptr: none */
-    size_t bias_of_batch, bias_of_key;      /* elements apart; and heads, unless it is a mask */
-    size_t dq_stride, dk_stride, dv_stride; /* rows of gradients apart */
+    KernelCudaAttention a;             /* its v_dim, v_head and keys are set */
+    const void *bias;                  /* nullptr: none */
+    size_t bias_of_batch, bias_of_key; /* elements apart; and heads, unless it is a mask */
+    Lay q, k, v, o, saved; /* o as forward writes it; o and d_o as backward reads them */
+    Lay dq, dk, dv;
     bool by_four; /* all rows begin where four elements may be loaded at once */
 };
 
-__device__ Rows rows_of(const void *data, size_t stride, size_t batch, size_t head,
-                        const Shape &s) {
-    return Rows{data, batch * s.a.seq * stride + head * s.a.head_dim, stride, s.a.head_dim};
-}
-
-__device__ Rows values_of(const void *v, size_t batch, size_t kv_head, const Shape &s) {
-    size_t first = batch * s.a.seq * s.a.v_stride + kv_head * s.a.v_head;
-    return Rows{v, first, s.a.v_stride, s.a.v_dim};
-}
-
-/* o or d_o. */
-__device__ Rows outputs_of(const void *o, size_t batch, size_t head, const Shape &s) {
-    size_t stride = s.a.heads * s.a.v_dim;
-    return Rows{o, batch * s.a.seq * stride + head * s.a.v_dim, stride, s.a.v_dim};
+__device__ Rows rows_of(const void *data, const Lay &lay, size_t batch, size_t head, size_t dim) {
+    return Rows{data, lay.first(batch, head), lay.row, dim};
 }
 
 /* Elements d .. d + 3 of a row; 0 beyond the head, or if the row is not there. */
@@ -115,13 +113,13 @@ __device__ void put_mine(void *out, size_t first, size_t dim, const float (&x)[L
     }
 }
 
-/* A tile of rows first .. first + TILE - 1, all threads together. */
+/* A tile of rows first .. first + TILE - 1 of n, all threads together. */
 template <int DIM>
-__device__ void get_tile(float *tile, const Rows &r, size_t first, const Shape &s) {
+__device__ void get_tile(float *tile, const Rows &r, size_t first, size_t n, const Shape &s) {
     for (int i = (int)threadIdx.x * 4; i < Layout<DIM>::TILE * DIM; i += (int)BLOCK * 4) {
         size_t row = first + (size_t)(i / DIM);
         float four[4];
-        get_four(four, r, row, i % DIM, row < s.a.seq, s);
+        get_four(four, r, row, i % DIM, row < n, s);
 #pragma unroll
         for (int v = 0; v < 4; v++) {
             tile[i + v] = four[v];
@@ -150,7 +148,7 @@ __device__ float added(float slope, size_t batch, size_t head, size_t query, siz
 }
 
 __device__ bool sees(size_t query, size_t key, const Shape &s) {
-    return key < s.a.seq && (!s.a.causal || key <= query) &&
+    return key < s.a.keys && (!s.a.causal || key <= query) &&
            (!s.a.window || key + s.a.window > query);
 }
 
@@ -193,17 +191,17 @@ __global__ void __launch_bounds__(BLOCK)
     size_t head = blockIdx.y, batch = blockIdx.z, kv_head = head / (s.a.heads / s.a.kv_heads);
     size_t query = (size_t)blockIdx.x * L::ROWS + threadIdx.x / L::PARTS;
     size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
-    size_t end = s.a.causal ? block_end : s.a.seq;
-    Rows k_rows = rows_of(k, s.a.k_stride, batch, kv_head, s);
-    Rows v_rows = values_of(v, batch, kv_head, s);
+    size_t end = s.a.causal ? block_end : s.a.keys;
+    Rows k_rows = rows_of(k, s.k, batch, kv_head, s.a.head_dim);
+    Rows v_rows = rows_of(v, s.v, batch, kv_head, s.a.v_dim);
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
     float mine[L::MINE], out[L::MINE] = {}, most = -FLT_MAX, sum = 0;
-    get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, query < s.a.seq, s);
+    get_mine<DIM>(mine, rows_of(q, s.q, batch, head, s.a.head_dim), query, query < s.a.seq, s);
     size_t begin = first_seen((size_t)blockIdx.x * L::ROWS, L::TILE, s);
     for (size_t first = begin; first < end; first += L::TILE) {
         __syncthreads();
-        get_tile<DIM>(keys, k_rows, first, s);
-        get_tile<DIM>(values, v_rows, first, s);
+        get_tile<DIM>(keys, k_rows, first, s.a.keys, s);
+        get_tile<DIM>(values, v_rows, first, s.a.keys, s);
         __syncthreads();
         for (int j = 0; j < L::TILE; j += AT_ONCE) {
             float p[AT_ONCE], high = most;
@@ -231,8 +229,8 @@ __global__ void __launch_bounds__(BLOCK)
         }
     }
     if (query < s.a.seq) {
-        size_t row = (batch * s.a.seq + query) * s.a.heads + head;
-        put_mine<DIM>(o, row * s.a.v_dim, s.a.v_dim, out, 1.0f / sum, s);
+        size_t at = s.o.first(batch, head) + query * s.o.row;
+        put_mine<DIM>(o, at, s.a.v_dim, out, 1.0f / sum, s);
         if (lse && threadIdx.x % L::PARTS == 0) {
             lse[(batch * s.a.heads + head) * s.a.lse_stride + query] = most + logf(sum);
         }
@@ -246,17 +244,18 @@ __global__ void __launch_bounds__(THREADS)
     row_dots_kernel(float *dots, const void *d_o, const void *o, Shape s) {
     size_t row = (size_t)blockIdx.x * (THREADS / LANES) + threadIdx.y;
     size_t rows = s.a.batch * s.a.seq * s.a.heads;
+    size_t head = row % s.a.heads, token = row / s.a.heads;
+    size_t batch = token / s.a.seq, query = token % s.a.seq;
     float sum = 0;
     if (row < rows) {
+        size_t first = s.saved.first(batch, head) + query * s.saved.row;
         for (size_t d = threadIdx.x; d < s.a.v_dim; d += LANES) {
-            size_t at = row * s.a.v_dim + d;
-            sum += load1(d_o, s.a.type, at) * load1(o, s.a.type, at);
+            sum += load1(d_o, s.a.type, first + d) * load1(o, s.a.type, first + d);
         }
     }
     sum = warp_sum(sum);
     if (row < rows && threadIdx.x == 0) {
-        size_t head = row % s.a.heads, token = row / s.a.heads;
-        dots[(token / s.a.seq * s.a.heads + head) * s.a.seq + token % s.a.seq] = sum;
+        dots[(batch * s.a.heads + head) * s.a.seq + query] = sum;
     }
 }
 
@@ -269,21 +268,21 @@ __global__ void __launch_bounds__(BLOCK)
     size_t head = blockIdx.y, batch = blockIdx.z, kv_head = head / (s.a.heads / s.a.kv_heads);
     size_t query = (size_t)blockIdx.x * L::ROWS + threadIdx.x / L::PARTS;
     size_t block_end = min(s.a.seq, ((size_t)blockIdx.x + 1) * L::ROWS);
-    size_t end = s.a.causal ? block_end : s.a.seq, number = batch * s.a.heads + head;
+    size_t end = s.a.causal ? block_end : s.a.keys, number = batch * s.a.heads + head;
     bool is_there = query < s.a.seq, writes = is_there && threadIdx.x % L::PARTS == 0;
     float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
-    Rows k_rows = rows_of(k, s.a.k_stride, batch, kv_head, s);
-    Rows v_rows = values_of(v, batch, kv_head, s);
+    Rows k_rows = rows_of(k, s.k, batch, kv_head, s.a.head_dim);
+    Rows v_rows = rows_of(v, s.v, batch, kv_head, s.a.v_dim);
     float mine[L::MINE], d_mine[L::MINE], sum[L::MINE] = {};
-    get_mine<DIM>(mine, rows_of(q, s.a.q_stride, batch, head, s), query, is_there, s);
-    get_mine<DIM>(d_mine, outputs_of(d_o, batch, head, s), query, is_there, s);
+    get_mine<DIM>(mine, rows_of(q, s.q, batch, head, s.a.head_dim), query, is_there, s);
+    get_mine<DIM>(d_mine, rows_of(d_o, s.saved, batch, head, s.a.v_dim), query, is_there, s);
     float my_lse = is_there ? lse[number * s.a.lse_stride + query] : INFINITY;
     float my_dot = is_there ? dots[number * s.a.seq + query] : 0.0f;
     size_t begin = d_bias ? 0 : first_seen((size_t)blockIdx.x * L::ROWS, L::TILE, s);
     for (size_t first = begin; first < end; first += L::TILE) {
         __syncthreads();
-        get_tile<DIM>(keys, k_rows, first, s);
-        get_tile<DIM>(values, v_rows, first, s);
+        get_tile<DIM>(keys, k_rows, first, s.a.keys, s);
+        get_tile<DIM>(values, v_rows, first, s.a.keys, s);
         __syncthreads();
         for (int j = 0; j < L::TILE; j++) {
             size_t key = first + (size_t)j;
@@ -301,7 +300,7 @@ __global__ void __launch_bounds__(BLOCK)
         store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, 0.0f);
     }
     if (is_there) {
-        size_t at = (batch * s.a.seq + query) * s.dq_stride + head * s.a.head_dim;
+        size_t at = s.dq.first(batch, head) + query * s.dq.row;
         put_mine<DIM>(dq, at, s.a.head_dim, sum, s.a.scale, s);
     }
 }
@@ -319,19 +318,19 @@ __global__ void __launch_bounds__(BLOCK)
     size_t last_seen_by =
         first_key + L::ROWS - 1 + s.a.window; /* a window's, from the last key on */
     size_t end = s.a.window ? min(s.a.seq, last_seen_by) : s.a.seq;
-    bool is_there = key < s.a.seq;
+    bool is_there = key < s.a.keys;
     float my_k[L::MINE], my_v[L::MINE], sum_k[L::MINE] = {}, sum_v[L::MINE] = {};
-    get_mine<DIM>(my_k, rows_of(k, s.a.k_stride, batch, kv_head, s), key, is_there, s);
-    get_mine<DIM>(my_v, values_of(v, batch, kv_head, s), key, is_there, s);
+    get_mine<DIM>(my_k, rows_of(k, s.k, batch, kv_head, s.a.head_dim), key, is_there, s);
+    get_mine<DIM>(my_v, rows_of(v, s.v, batch, kv_head, s.a.v_dim), key, is_there, s);
     for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
-        Rows q_rows = rows_of(q, s.a.q_stride, batch, head, s);
-        Rows d_rows = outputs_of(d_o, batch, head, s);
+        Rows q_rows = rows_of(q, s.q, batch, head, s.a.head_dim);
+        Rows d_rows = rows_of(d_o, s.saved, batch, head, s.a.v_dim);
         size_t number = batch * s.a.heads + head;
         float slope = kernel_alibi_slope(head, s.a.heads, s.a.alibi);
         for (size_t first = begin; first < end; first += L::TILE) {
             __syncthreads();
-            get_tile<DIM>(queries, q_rows, first, s);
-            get_tile<DIM>(d_outs, d_rows, first, s);
+            get_tile<DIM>(queries, q_rows, first, s.a.seq, s);
+            get_tile<DIM>(d_outs, d_rows, first, s.a.seq, s);
             if (threadIdx.x < L::TILE) {
                 size_t query = first + threadIdx.x;
                 bool in = query < s.a.seq;
@@ -351,10 +350,10 @@ __global__ void __launch_bounds__(BLOCK)
         }
     }
     if (is_there) {
-        size_t row = batch * s.a.seq + key;
-        put_mine<DIM>(dk, row * s.dk_stride + kv_head * s.a.head_dim, s.a.head_dim, sum_k,
-                      s.a.scale, s);
-        put_mine<DIM>(dv, row * s.dv_stride + kv_head * s.a.v_dim, s.a.v_dim, sum_v, 1.0f, s);
+        size_t of_k = s.dk.first(batch, kv_head) + key * s.dk.row;
+        size_t of_v = s.dv.first(batch, kv_head) + key * s.dv.row;
+        put_mine<DIM>(dk, of_k, s.a.head_dim, sum_k, s.a.scale, s);
+        put_mine<DIM>(dv, of_v, s.a.v_dim, sum_v, 1.0f, s);
     }
 }
 
@@ -376,6 +375,34 @@ bool by_four(const void *data, size_t stride, const KernelCudaAttention *a) {
            a->head_dim % 4 == 0 && a->v_dim % 4 == 0 && a->v_head % 4 == 0;
 }
 
+/* Sequences of so many rows, of heads beside each other, `row` elements apart. */
+Lay in_rows(size_t rows, size_t row, size_t head) {
+    return Lay{rows * row, head, row};
+}
+
+/* Heads one behind the other, where the shape has them so. */
+Lay of_keys(const KernelCudaAttention *a, size_t rows, size_t row, size_t head) {
+    return a->by_head ? Lay{a->kv_heads * rows * row, rows * row, row} : in_rows(rows, row, head);
+}
+
+void lay_out(Shape *s) {
+    const KernelCudaAttention *a = &s->a;
+    size_t rows = kernel_cuda_query_rows(a), kv_rows = kernel_cuda_key_rows(a);
+    size_t o_row = a->heads * a->v_dim;
+    s->q = in_rows(rows, a->q_stride, a->head_dim);
+    s->k = of_keys(a, kv_rows, a->k_stride, a->head_dim);
+    s->v = of_keys(a, kv_rows, a->v_stride, a->v_head);
+    s->o = in_rows(a->seq, o_row, a->v_dim);
+    s->saved = in_rows(rows, o_row, a->v_dim);
+    s->dq = in_rows(a->seq, kernel_cuda_gradient_stride(a, a->heads), a->head_dim);
+    size_t dk_row = a->by_head ? a->head_dim : kernel_cuda_gradient_stride(a, a->kv_heads);
+    size_t dv_row = a->by_head           ? a->v_dim
+                    : a->gradient_stride ? a->gradient_stride
+                                         : a->kv_heads * a->v_dim;
+    s->dk = of_keys(a, a->keys, dk_row, a->head_dim);
+    s->dv = of_keys(a, a->keys, dv_row, a->v_dim);
+}
+
 Shape shape_of(const KernelCudaAttention *asked, const void *q, const void *k, const void *v,
                const void *bias) {
     Shape s = {};
@@ -383,12 +410,11 @@ Shape shape_of(const KernelCudaAttention *asked, const void *q, const void *k, c
     *a = *asked;
     a->v_dim = a->v_dim ? a->v_dim : a->head_dim;
     a->v_head = a->v_head ? a->v_head : a->v_dim;
+    a->keys = kernel_cuda_keys(a);
     s.bias = bias;
     s.bias_of_batch = a->masked ? a->seq * a->seq : 0;
     s.bias_of_key = a->masked ? 1 : a->heads;
-    s.dq_stride = kernel_cuda_gradient_stride(a, a->heads);
-    s.dk_stride = kernel_cuda_gradient_stride(a, a->kv_heads);
-    s.dv_stride = a->gradient_stride ? a->gradient_stride : a->kv_heads * a->v_dim;
+    lay_out(&s);
     s.by_four =
         by_four(q, a->q_stride, a) && by_four(k, a->k_stride, a) && by_four(v, a->v_stride, a);
     return s;
@@ -398,8 +424,8 @@ size_t widest(const KernelCudaAttention *a) {
     return a->v_dim > a->head_dim ? a->v_dim : a->head_dim;
 }
 
-template <typename L> dim3 grid_of(const KernelCudaAttention *a, size_t heads) {
-    return dim3((unsigned)divide_up(a->seq, L::ROWS), (unsigned)heads, (unsigned)a->batch);
+template <typename L> dim3 grid_of(const Shape &s, size_t rows, size_t heads) {
+    return dim3((unsigned)divide_up(rows, L::ROWS), (unsigned)heads, (unsigned)s.a.batch);
 }
 
 } // namespace
@@ -411,8 +437,9 @@ KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, flo
     return with_dim(widest(shape), [&](auto dim) {
         constexpr int DIM = decltype(dim)::value;
         using L = Layout<DIM>;
-        return launch(lane, "attention", forward_kernel<DIM>, grid_of<L>(shape, shape->heads),
-                      dim3(BLOCK), L::SHARED, o, lse, q, k, v, shape_of(shape, q, k, v, bias));
+        Shape s = shape_of(shape, q, k, v, bias);
+        return launch(lane, "attention", forward_kernel<DIM>, grid_of<L>(s, s.a.seq, s.a.heads),
+                      dim3(BLOCK), L::SHARED, o, lse, q, k, v, s);
     });
 }
 
@@ -434,10 +461,10 @@ KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, v
         constexpr int DIM = decltype(dim)::value;
         using L = Layout<DIM>;
         KERNEL_CUDA_TRY(launch(lane, "attention_backward (dq)", dq_kernel<DIM>,
-                               grid_of<L>(shape, shape->heads), dim3(BLOCK), L::SHARED, dq, d_bias,
-                               d_o, q, k, v, lse, dots, s));
+                               grid_of<L>(s, s.a.seq, s.a.heads), dim3(BLOCK), L::SHARED, dq,
+                               d_bias, d_o, q, k, v, lse, dots, s));
         return launch(lane, "attention_backward (dk, dv)", dkv_kernel<DIM>,
-                      grid_of<L>(shape, shape->kv_heads), dim3(BLOCK), L::SHARED, dk, dv, d_o, q, k,
-                      v, lse, dots, s);
+                      grid_of<L>(s, s.a.keys, s.a.kv_heads), dim3(BLOCK), L::SHARED, dk, dv, d_o, q,
+                      k, v, lse, dots, s);
     });
 }

@@ -13,6 +13,17 @@ static inline size_t kernel_cuda_gradient_stride(const KernelCudaAttention *a, s
     return a->gradient_stride ? a->gradient_stride : heads * a->head_dim;
 }
 
+/* Rows of keys; and how far sequences are apart: of queries, of keys. */
+static inline size_t kernel_cuda_keys(const KernelCudaAttention *a) {
+    return a->keys ? a->keys : a->seq;
+}
+static inline size_t kernel_cuda_query_rows(const KernelCudaAttention *a) {
+    return a->rows ? a->rows : a->seq;
+}
+static inline size_t kernel_cuda_key_rows(const KernelCudaAttention *a) {
+    return a->rows ? a->rows : kernel_cuda_keys(a);
+}
+
 KernelCudaFault kernel_cuda_attention_own_forward(KernelCuda *lane, void *o, float *lse,
                                                   const void *q, const void *k, const void *v,
                                                   const void *bias,
@@ -38,11 +49,12 @@ static inline size_t kernel_cuda_cudnn_widest_head(size_t version, int major) {
  * - before 9.26 the rows of lse that backward reads must be dense, else others are read (there);
  * - before 9.15.1 backward may touch keys behind the last where their number is no multiple of 128
  *   (its frontend 1.16 says: in replays of CUDA graphs; nobody says that it does not elsewhere);
- * - backward has nothing for sequences of one. */
+ * - backward has nothing for sequences of one, of queries or of keys. */
 static inline bool kernel_cuda_cudnn_is_right(const KernelCudaAttention *a, size_t version) {
     bool has_bugs = version < 90600 || version == 91000 || version == 91001;
-    return !has_bugs && a->seq > 1 && (version >= 92600 || a->lse_stride == a->seq) &&
-           (version >= 91501 || a->seq % 128 == 0);
+    return !has_bugs && a->seq > 1 && kernel_cuda_keys(a) > 1 &&
+           (version >= 92600 || a->lse_stride == a->seq) &&
+           (version >= 91501 || kernel_cuda_keys(a) % 128 == 0);
 }
 
 /* Shapes that a version of it is asked for at all, on a GPU of that compute capability. */

@@ -14,8 +14,10 @@
  * window of w of these the last w. A bias [seq, seq, heads] (NULL: none), the same for every
  * sequence, is added to the scores; its gradient is [batch, heads, seq, seq] (NULL: not wanted). As
  * a mask it is [batch, seq, seq], the same for every head, and has no gradient; -inf hides a key,
- * not all keys of a query. This room's backward is the same bits
- * in every run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq array). Bound:
+ * not all keys of a query. A turn of a ring of ranks attends from `seq` rows of each sequence,
+ * where q, o and d_o point, to `keys` of another's; o, lse and dq then have seq rows, dk and dv
+ * keys, whatever lies between those of what is read. This room's backward is the same bits in every
+ * run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq array). Bound:
  * arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq * head_dim of a head,
  * half of that if causal. Dropout is refused: set attention = math.
  */
@@ -41,6 +43,10 @@ typedef struct {
     bool masked;   /* the bias is a mask */
     size_t v_dim;  /* of the heads of v, o, d_o and dv; 0: head_dim */
     size_t v_head; /* elements from a head of v to the next; 0: v_dim */
+    /* Of a part of each sequence, without any of the five above, causal where keys is seq: */
+    size_t keys;  /* rows of k and v, and of dk and dv; 0: seq */
+    size_t rows;  /* from a sequence to the next of q, k, v and of what backward reads; 0: seq */
+    bool by_head; /* k, v, dk and dv are [batch, kv_heads, rows, head_dim], dense in a head */
 } KernelCudaAttention;
 
 typedef enum {

@@ -16,11 +16,11 @@ __device__ size_t head_in_row(size_t row, size_t heads, size_t stride, size_t di
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    tables_kernel(T *cosines, T *sines, size_t seq, size_t dim, double base) {
+    tables_kernel(T *cosines, T *sines, size_t seq, size_t dim, double base, size_t first) {
     size_t half = dim / 2;
     FOR_WORK(size_t, i, seq * half) {
         size_t s = i / half, j = i % half;
-        double angle = (double)s * pow(base, -2.0 * (double)j / (double)dim);
+        double angle = (double)(first + s) * pow(base, -2.0 * (double)j / (double)dim);
         float c = (float)cos(angle), d = (float)sin(angle);
         narrow(&cosines[s * dim + j], c);
         narrow(&cosines[s * dim + j + half], c);
@@ -159,11 +159,13 @@ KernelCudaFault rotate(KernelCuda *lane, void *y, const void *x, const void *cos
 } // namespace
 
 KernelCudaFault kernel_cuda_rope_tables(KernelCuda *lane, void *cos_table, void *sin_table,
-                                        size_t seq, size_t dim, double base, KernelCudaType type) {
+                                        size_t seq, size_t dim, double base, size_t first_position,
+                                        KernelCudaType type) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "rope_tables", tables_kernel<T>, dim3(grid_for(lane, seq * dim / 2)),
-                      dim3(THREADS), 0, (T *)cos_table, (T *)sin_table, seq, dim, base);
+                      dim3(THREADS), 0, (T *)cos_table, (T *)sin_table, seq, dim, base,
+                      first_position);
     });
 }
 

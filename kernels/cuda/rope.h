@@ -19,9 +19,11 @@ typedef struct {
     KernelCudaType table_type;
 } KernelCudaRope;
 
-/* cos and sin of position * base^(-2 j / dim), each half of a row alike; computed in double. */
+/* cos and sin of position * base^(-2 j / dim), each half of a row alike, for seq positions from one
+ * on; computed in double. */
 KernelCudaFault kernel_cuda_rope_tables(KernelCuda *lane, void *cos_table, void *sin_table,
-                                        size_t seq, size_t dim, double base, KernelCudaType type);
+                                        size_t seq, size_t dim, double base, size_t first_position,
+                                        KernelCudaType type);
 
 /* y = x rotated; back: by the transpose, which makes dx from dy. y may alias a dense x. */
 KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const void *cos_table,

@@ -24,23 +24,34 @@ struct Shape {
     }
     /* Where a row of q begins, of k, of v, of o and its gradient, which are dense, of dq, of dk or dv. */
     size_t q(size_t batch, size_t head, size_t row) const {
-        return (batch * a.seq + row) * a.q_stride + head * a.head_dim;
+        return (batch * kernel_cuda_query_rows(&a) + row) * a.q_stride + head * a.head_dim;
+    }
+    size_t of_keys(size_t batch, size_t kv_head, size_t row, size_t rows, size_t stride) const {
+        return a.by_head ? ((batch * a.kv_heads + kv_head) * rows + row) * stride
+                         : (batch * rows + row) * stride + kv_head * a.head_dim;
     }
     size_t k(size_t batch, size_t head, size_t row) const {
-        return (batch * a.seq + row) * a.k_stride + kv_head(head) * a.head_dim;
+        return of_keys(batch, kv_head(head), row, kernel_cuda_key_rows(&a), a.k_stride);
     }
     size_t v(size_t batch, size_t head, size_t row) const {
-        return (batch * a.seq + row) * a.v_stride + kv_head(head) * a.head_dim;
+        return of_keys(batch, kv_head(head), row, kernel_cuda_key_rows(&a), a.v_stride);
     }
     size_t out(size_t batch, size_t head, size_t row) const {
         return ((batch * a.seq + row) * a.heads + head) * a.head_dim;
+    }
+    /* o and its gradient as backward is given them. */
+    size_t saved(size_t batch, size_t head, size_t row) const {
+        return ((batch * kernel_cuda_query_rows(&a) + row) * a.heads + head) * a.head_dim;
     }
     size_t dq(size_t batch, size_t head, size_t row) const {
         return (batch * a.seq + row) * kernel_cuda_gradient_stride(&a, a.heads) + head * a.head_dim;
     }
     size_t dkv(size_t batch, size_t kv_head, size_t row) const {
-        return (batch * a.seq + row) * kernel_cuda_gradient_stride(&a, a.kv_heads) +
-               kv_head * a.head_dim;
+        size_t row_apart = a.by_head ? a.head_dim : kernel_cuda_gradient_stride(&a, a.kv_heads);
+        return of_keys(batch, kv_head, row, keys(), row_apart);
+    }
+    size_t keys() const {
+        return kernel_cuda_keys(&a);
     }
     size_t lse(size_t batch, size_t head, size_t row) const {
         return (batch * a.heads + head) * a.lse_stride + row;
@@ -73,16 +84,16 @@ template <typename T> void put(T *to, const std::vector<float> &x, float factor)
 template <typename T>
 void forward_kernel(T *o, float *lse, const T *q, const T *k, const T *v, Shape s) {
     size_t query = blockIdx.x, head = blockIdx.y, batch = blockIdx.z, dim = s.a.head_dim;
-    std::vector<float> score(s.a.seq, -INFINITY), out(dim);
+    std::vector<float> score(s.keys(), -INFINITY), out(dim);
     float most = -INFINITY, sum = 0;
-    for (size_t key = 0; key < s.a.seq; key++) {
+    for (size_t key = 0; key < s.keys(); key++) {
         if (s.sees(query, key)) {
             score[key] =
                 s.a.scale * dot(q + s.q(batch, head, query), k + s.k(batch, head, key), dim);
             most = fmaxf(most, score[key]);
         }
     }
-    for (size_t key = 0; key < s.a.seq; key++) {
+    for (size_t key = 0; key < s.keys(); key++) {
         float p = expf(score[key] - most);
         sum += p;
         add_scaled(&out, rounded<T>(p), v + s.v(batch, head, key));
@@ -101,7 +112,7 @@ template <typename T> struct Saved {
 template <typename T> struct Pair {
     float p, ds;
     Pair(const Saved<T> &x, const Shape &s, size_t batch, size_t head, size_t query, size_t key) {
-        size_t dim = s.a.head_dim, at = s.out(batch, head, query);
+        size_t dim = s.a.head_dim, at = s.saved(batch, head, query);
         float score =
             s.a.scale * dot(x.q + s.q(batch, head, query), x.k + s.k(batch, head, key), dim);
         float row_dot = dot(x.d_o + at, x.o + at, dim);
@@ -114,7 +125,7 @@ template <typename T> struct Pair {
 template <typename T> void dq_kernel(T *dq, Saved<T> x, Shape s) {
     size_t query = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     std::vector<float> sum(s.a.head_dim);
-    for (size_t key = 0; key < s.a.seq && s.sees(query, key); key++) {
+    for (size_t key = 0; key < s.keys() && s.sees(query, key); key++) {
         add_scaled(&sum, Pair<T>(x, s, batch, head, query, key).ds, x.k + s.k(batch, head, key));
     }
     put(dq + s.dq(batch, head, query), sum, s.a.scale);
@@ -129,7 +140,7 @@ template <typename T> void dkv_kernel(T *dk, T *dv, Saved<T> x, Shape s) {
         for (size_t query = s.a.causal ? key : 0; query < s.a.seq; query++) {
             Pair<T> pair(x, s, batch, head, query, key);
             add_scaled(&one_k, pair.ds, x.q + s.q(batch, head, query));
-            add_scaled(&one_v, pair.p, x.d_o + s.out(batch, head, query));
+            add_scaled(&one_v, pair.p, x.d_o + s.saved(batch, head, query));
         }
         for (size_t d = 0; d < dim; d++) {
             sum_k[d] += group > 1 ? rounded<T>(s.a.scale * one_k[d]) : s.a.scale * one_k[d];
@@ -149,8 +160,8 @@ KernelCudaFault check_alignment(std::initializer_list<const void *> arrays) {
     return NULL;
 }
 
-dim3 rows_of(const KernelCudaAttention *a, size_t heads) {
-    return dim3((unsigned)a->seq, (unsigned)heads, (unsigned)a->batch);
+dim3 grid_of(const KernelCudaAttention *a, size_t rows, size_t heads) {
+    return dim3((unsigned)rows, (unsigned)heads, (unsigned)a->batch);
 }
 
 } // namespace
@@ -173,9 +184,9 @@ KernelCudaFault kernel_cuda_cudnn_forward(KernelCuda *lane, void *o, float *lse,
     KERNEL_CUDA_TRY(check_alignment({o, lse, q, k, v}));
     return with_type(shape->type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "emulated cuDNN", forward_kernel<T>, rows_of(shape, shape->heads),
-                      dim3(1), 0, (T *)o, lse, (const T *)q, (const T *)k, (const T *)v,
-                      Shape{*shape});
+        return launch(lane, "emulated cuDNN", forward_kernel<T>,
+                      grid_of(shape, shape->seq, shape->heads), dim3(1), 0, (T *)o, lse,
+                      (const T *)q, (const T *)k, (const T *)v, Shape{*shape});
     });
 }
 
@@ -189,10 +200,10 @@ KernelCudaFault kernel_cuda_cudnn_backward(KernelCuda *lane, void *dq, void *dk,
         Saved<T> saved = {(const T *)d_o, (const T *)q, (const T *)k,
                           (const T *)v,   (const T *)o, lse};
         KERNEL_CUDA_TRY(launch(lane, "emulated cuDNN (dq)", dq_kernel<T>,
-                               rows_of(shape, shape->heads), dim3(1), 0, (T *)dq, saved,
+                               grid_of(shape, shape->seq, shape->heads), dim3(1), 0, (T *)dq, saved,
                                Shape{*shape}));
         return launch(lane, "emulated cuDNN (dk, dv)", dkv_kernel<T>,
-                      rows_of(shape, shape->kv_heads), dim3(1), 0, (T *)dk, (T *)dv, saved,
-                      Shape{*shape});
+                      grid_of(shape, kernel_cuda_keys(shape), shape->kv_heads), dim3(1), 0, (T *)dk,
+                      (T *)dv, saved, Shape{*shape});
     });
 }

@@ -76,6 +76,24 @@ static void test_trained(void) {
     }
 }
 
+/* A ring's turns, with keys head by head: of two ranks that share sequences of 8192 of Llama 3 8B,
+ * all queries to half of the keys, and half of the queries, of each of two sequences, to all. */
+static void test_turns(void) {
+    KernelCudaAttention turn = {1,   32,  8,    4096,   128,   4096,
+                                128, 128, 4096, 0.088f, false, KERNEL_CUDA_BF16};
+    turn.rows = 4096;
+    turn.by_head = true;
+    for (unsigned i = 0; i < 3; i++) {
+        turn.batch = i ? 2 : 1;
+        turn.causal = i == 0;
+        turn.keys = i == 1 ? 2048 : 4096;
+        turn.seq = turn.lse_stride = i == 2 ? 2048 : 4096;
+        g_test_message("%zu rows of queries, %zu of keys", turn.seq, turn.keys);
+        g_assert_true(is_planned(&turn, false));
+        g_assert_true(is_planned(&turn, true));
+    }
+}
+
 static void test_unknown(void) {
     KernelCudaAttention shape = shape_of(65, 1, true, KERNEL_CUDA_BF16);
     size_t workspace_bytes;
@@ -95,6 +113,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/kernels-cuda/cudnn-plans/known", test_known);
     g_test_add_func("/kernels-cuda/cudnn-plans/trained", test_trained);
+    g_test_add_func("/kernels-cuda/cudnn-plans/turns", test_turns);
     g_test_add_func("/kernels-cuda/cudnn-plans/unknown", test_unknown);
     return g_test_run();
 }

@@ -123,8 +123,10 @@ static void test_rope(const DeviceCase *c) {
         KernelCudaRope rope = {tokens, heads, dim, seq, heads * dim, c->type, KERNEL_CUDA_F32};
         void *dc = device_new(&tables, seq * dim), *ds = device_new(&tables, seq * dim);
         void *y = device_put(c, x, n);
-        kernel_rope_tables_f32(cosines, sines, seq, dim, 10000, 0);
-        DEVICE_OK(kernel_cuda_rope_tables(device_lane, dc, ds, seq, dim, 10000, KERNEL_CUDA_F32));
+        size_t first = (size_t)g_test_rand_int_range(0, 500);
+        kernel_rope_tables_f32(cosines, sines, seq, dim, 10000, first);
+        DEVICE_OK(
+            kernel_cuda_rope_tables(device_lane, dc, ds, seq, dim, 10000, first, KERNEL_CUDA_F32));
         device_close("cosines", &tables, dc, cosines, seq * dim, 1e-7, 1e-7);
         device_close("sines", &tables, ds, sines, seq * dim, 1e-7, 1e-7);
         KernelConstView in = kernel_const_view_bshd(x, seq, heads, dim);

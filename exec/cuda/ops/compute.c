@@ -423,7 +423,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CHUNKED_LOSS:
         return chunked_loss(t, k);
     case PLAN_OP_ROPE_TABLES:
-        return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), type);
+        return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), 0, type);
     case PLAN_OP_TURN_TABLE:
         return kernel_cuda_turn_table(k, p[0], dim(t, 0), dim(t, 1), attr(t, 0));
     case PLAN_OP_TURN:
