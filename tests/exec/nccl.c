@@ -675,6 +675,39 @@ static void test_all_to_all(void) {
     g_assert_cmpint(alive, ==, 0);
 }
 
+/* To the next rank of the axis and from the one before, whichever side of the other it sits. */
+static void test_pass_on(void) {
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        ExecCudaComm comm = {0};
+        GError *error = NULL;
+        char in[64], out[64];
+        Plan ring = plan_line(RANKS);
+        ring.axes[PLAN_AXIS_SHARD] = 1;
+        ring.axes[PLAN_AXIS_CONTEXT] = RANKS;
+        opened = &ring;
+        g_assert_true(open_as(rank, RANKS, &comm, &error));
+        ExecCudaCall call = {.kind = PLAN_OP_PASS_ON,
+                             .axis = PLAN_AXIS_CONTEXT,
+                             .dtype = PLAN_FP32,
+                             .elements = 16,
+                             .in = in,
+                             .out = out};
+        ask(&comm, call);
+        g_assert_cmpint(n_grouped, ==, 2);
+        g_assert_true(grouped[0].in == in && grouped[0].root == (int)(rank + 1) % RANKS);
+        g_assert_true(grouped[1].out == out && grouped[1].root == (int)(rank + RANKS - 1) % RANKS);
+        g_assert_true(grouped[0].count == 16 && grouped[1].count == 16);
+        fails = "receive";
+        g_assert_false(comm.run(comm.self, &call, NULL, &error));
+        fails = NULL;
+        g_assert_nonnull(strstr(error->message, "what ranks pass on failed"));
+        g_clear_error(&error);
+        exec_cuda_comm_close(&comm);
+        g_assert_cmpint(alive, ==, 0);
+        opened = &plan;
+    }
+}
+
 /* A call that fails within a group, or the group itself; and a send, which healthy() finds too. */
 static void test_talks_fail(void) {
     static const struct {
@@ -719,6 +752,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/nccl/calls", test_calls);
     g_test_add_func("/exec/nccl/failures", test_failures);
     g_test_add_func("/exec/nccl/an all-to-all", test_all_to_all);
+    g_test_add_func("/exec/nccl/what is passed on", test_pass_on);
     g_test_add_func("/exec/nccl/one that is missing", test_missing);
     g_test_add_func("/exec/nccl/communicators of stages", test_stages);
     g_test_add_func("/exec/nccl/what stages give each other", test_talks);

@@ -32,7 +32,8 @@ SHARED_CARD = [(ranks, name, 'gpt2' if ranks == 2 else TOY, options) for ranks i
     ('FSDP2', '--param-dtype bf16 --reduce-dtype fp32'), ('FSDP1', '--flavour fsdp1 --param-dtype bf16'),
     ('DDP', '--sharding none'), ('ZeRO-1', '--sharding optimizer-only'), ('grad-op', '--sharding grad-op'),
     ('hybrid', '--sharding hybrid --replicate 2')) if name != 'hybrid' or ranks == 4] + [
-        (2, 'experts', 'moe-toy', '--param-dtype bf16'), (4, 'two to a layer', 'llama-toy', '--tensor 2 --micro-batch 2')]
+        (2, 'experts', 'moe-toy', '--param-dtype bf16'), (2, 'half of each sequence', 'llama-toy', '--context 2 '
+         '--param-dtype bf16'), (4, 'two to a layer', 'llama-toy', '--tensor 2 --micro-batch 2')]
 REHEARSED = [
     ('GPT-175B of 512', 'gpt-175b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full'),
     ('T5-11B of 512', 't5-11b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full --micro-batch 8'),

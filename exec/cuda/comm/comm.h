@@ -20,7 +20,7 @@ typedef struct {
     PlanAxis axis;
     PlanDtype dtype;
     PlanReduction reduction;
-    uint64_t elements; /* the whole tensor; all-to-all: one rank's */
+    uint64_t elements; /* the whole tensor; all-to-all, and what is passed on: one rank's */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */
     uint32_t peer;     /* of stages: which place of the pipeline is the other's, */

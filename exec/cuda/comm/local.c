@@ -57,6 +57,9 @@ static bool carry_out(const Local *local, const ExecCudaCall *call, GError **err
     case PLAN_OP_ALL_TO_ALL:
         return exec_comm_all_to_all(comm, local->plan, call->axis, local->in, local->out,
                                     call->elements, call->dtype, error);
+    case PLAN_OP_PASS_ON:
+        return exec_comm_pass_on(comm, local->plan, call->axis, local->in, local->out,
+                                 call->elements, call->dtype, error);
     case PLAN_OP_BROADCAST:
         return comm->broadcast(comm->self, call->axis, local->out, call->elements, call->dtype,
                                error);
@@ -107,7 +110,7 @@ static bool copy_in(const Local *local, const ExecCudaCall *call, cudaStream_t s
     }
     bool gathers = call->kind == PLAN_OP_ALL_GATHER;
     if ((gathers && call->in) || call->kind == PLAN_OP_REDUCE_SCATTER ||
-        call->kind == PLAN_OP_ALL_TO_ALL) {
+        call->kind == PLAN_OP_ALL_TO_ALL || call->kind == PLAN_OP_PASS_ON) {
         return copy(local->in, call->in, bytes, cudaMemcpyDeviceToHost, stream, error);
     }
     uint32_t place = plan_rank_on_axis(local->plan, local->comm->rank, call->axis);

@@ -132,15 +132,15 @@ static bool failed(ncclResult_t result) {
 }
 
 /* Both or neither: the group's end begins them, and says what became of the calls within. */
-static ncclResult_t exchange(const ExecCudaCall *call, int peer, ncclComm_t comm,
-                             cudaStream_t stream) {
+static ncclResult_t give_and_take(const ExecCudaCall *call, int to, int from, ncclComm_t comm,
+                                  cudaStream_t stream) {
     ncclDataType_t type = type_of(call->dtype);
     ncclResult_t began = lib->GroupStart();
     if (began != ncclSuccess) {
         return began;
     }
-    ncclResult_t sends = lib->Send(call->in, call->elements, type, peer, comm, stream);
-    ncclResult_t receives = lib->Recv(call->out, call->elements, type, peer, comm, stream);
+    ncclResult_t sends = lib->Send(call->in, call->elements, type, to, comm, stream);
+    ncclResult_t receives = lib->Recv(call->out, call->elements, type, from, comm, stream);
     ncclResult_t ends = lib->GroupEnd();
     return failed(sends) ? sends : failed(receives) ? receives : ends;
 }
@@ -165,13 +165,23 @@ static ncclResult_t all_to_all(const ExecCudaCall *call, uint32_t ranks, ncclCom
     return failed(first_failed) ? first_failed : ends;
 }
 
+/* To the next rank of the axis, and from the one before. */
+static ncclResult_t pass_on(const Nccl *nccl, const ExecCudaCall *call, ncclComm_t comm,
+                            cudaStream_t stream) {
+    uint32_t ranks = nccl->plan->axes[call->axis];
+    uint32_t place = plan_rank_on_axis(nccl->plan, nccl->rank, call->axis);
+    return give_and_take(call, (int)((place + 1) % ranks), (int)((place + ranks - 1) % ranks), comm,
+                         stream);
+}
+
 static bool talk(const Nccl *nccl, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     bool behind = call->behind;
     ncclComm_t pair = nccl->comms[behind ? BEHIND : BEFORE];
     ncclDataType_t type = type_of(call->dtype);
     if (call->kind == PLAN_OP_EXCHANGE) {
         ncclComm_t stages = nccl->comms[PLAN_AXIS_PIPELINE];
-        return finish(exchange(call, (int)call->peer, stages, stream), stages, "an exchange",
+        int peer = (int)call->peer;
+        return finish(give_and_take(call, peer, peer, stages, stream), stages, "an exchange",
                       error);
     }
     return call->kind == PLAN_OP_SEND
@@ -196,6 +206,9 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
     if (call->kind == PLAN_OP_ALL_TO_ALL) {
         return finish(all_to_all(call, nccl->plan->axes[call->axis], comm, stream), comm,
                       "an all-to-all", error);
+    }
+    if (call->kind == PLAN_OP_PASS_ON) {
+        return finish(pass_on(nccl, call, comm, stream), comm, "what ranks pass on", error);
     }
     const char *name;
     ncclResult_t result = call_nccl(nccl, call, comm, stream, &name);

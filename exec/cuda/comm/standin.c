@@ -34,6 +34,7 @@ static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
     case PLAN_OP_RECEIVE: /* of which no slice is the own */
         return KERNEL_CUDA_STAND_IN_GATHER;
     case PLAN_OP_SEND: /* what is given is read, and what is taken written */
+    case PLAN_OP_PASS_ON:
     case PLAN_OP_EXCHANGE:
         return KERNEL_CUDA_STAND_IN_SCATTER;
     default: /* a broadcast: what the first rank has is what this one has */
@@ -43,9 +44,10 @@ static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
 
 /* How many elements of the whole are the rank's own, or are left to it. */
 static uint64_t slice_of(const ExecCudaCall *call, uint32_t ranks) {
-    return !plan_op_is_of_stages(call->kind) ? call->elements / ranks
-           : call->kind == PLAN_OP_EXCHANGE  ? call->elements
-                                             : 0;
+    bool is_whole = call->kind == PLAN_OP_EXCHANGE || call->kind == PLAN_OP_PASS_ON;
+    return is_whole                           ? call->elements
+           : plan_op_is_of_stages(call->kind) ? 0
+                                              : call->elements / ranks;
 }
 
 /* As exec/comm/rehearse.c counts. */

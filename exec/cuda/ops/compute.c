@@ -16,6 +16,7 @@
 #include "kernels/cuda/positions.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/ring.h"
 #include "kernels/cuda/rope.h"
 #include "plan/op/work.h"
 
@@ -104,8 +105,14 @@ static KernelCudaFault repeats(const ExecTask *t, KernelCuda *k) {
                                        dims(t)[5] != PLAN_REPEATED_INSIDE, apart);
 }
 
+/* Gradients that came head by head in fp32 go on in tokens' rows in the dtype of the layers. */
 static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {
     KernelCudaHeads heads = heads_of(t);
+    if (type_at(t, 0) != type_at(t, 1)) { /* such alone (knows.c) */
+        return kernel_cuda_cast_heads(k, t->pointers[1], type_at(t, 1), t->pointers[0],
+                                      type_at(t, 0), heads.batch, heads.heads, heads.seq,
+                                      heads.dim);
+    }
     return kernel_cuda_heads_copy(k, t->pointers[1], t->pointers[0], &heads, dim(t, 4),
                                   dims(t)[5] != 0);
 }
@@ -423,7 +430,7 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_CHUNKED_LOSS:
         return chunked_loss(t, k);
     case PLAN_OP_ROPE_TABLES:
-        return kernel_cuda_rope_tables(k, p[0], p[1], dim(t, 0), dim(t, 1), attr(t, 0), 0, type);
+        return exec_cuda_tables(t, k);
     case PLAN_OP_TURN_TABLE:
         return kernel_cuda_turn_table(k, p[0], dim(t, 0), dim(t, 1), attr(t, 0));
     case PLAN_OP_TURN:
@@ -572,6 +579,9 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define LATENT_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_cuda_latent(t, k);
+#define RING_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        return exec_cuda_ring(t, k);
     case PLAN_OP_UPDATE_SCALE:
         return kernel_cuda_update_scale(k, p[0], p[1], p[2], attr(t, 0), attr(t, 1), attr(t, 2));
     case PLAN_OP_PLACE_ROWS:
@@ -579,7 +589,6 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #include "plan/op/ops.def"
         return exec_cuda_exchange(t, k);
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id: /* knows.c refuses these */
-#define RING_OP            FLOAT8_OP
 #define TRACED_OP          FLOAT8_OP
 #include "plan/op/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */

@@ -39,6 +39,15 @@ static bool mixes_types(PlanOpKind kind) {
     case PLAN_OP_CONCAT_COLUMNS:
     case PLAN_OP_COPY_COLUMNS:
     case PLAN_OP_ACCUMULATE:
+    case PLAN_OP_SUB_ROWS:
+    case PLAN_OP_ADD_ROWS:
+    case PLAN_OP_ADD_KEYS:
+    case PLAN_OP_ADD_QUERIES:
+    case PLAN_OP_MERGE_TURN:
+    case PLAN_OP_CAST_HEADS:
+    case PLAN_OP_PUT_ROWS:
+    case PLAN_OP_LAST_ROWS:
+    case PLAN_OP_JOIN:
         return true;
     default: /* over lists, each tensor has its own */
         return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
@@ -48,8 +57,9 @@ static bool mixes_types(PlanOpKind kind) {
 
 /* Always fp32, whatever the others are. */
 static bool is_statistic(const char *slot) {
-    return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") || g_str_equal(slot, "lse") ||
-           g_str_equal(slot, "most") || g_str_equal(slot, "log_sum") || g_str_equal(slot, "room");
+    return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") ||
+           g_str_has_suffix(slot, "lse") || g_str_equal(slot, "most") ||
+           g_str_equal(slot, "log_sum") || g_str_equal(slot, "room");
 }
 
 /* A compiled loss and its gradient may be stored otherwise than the logits. */
@@ -86,8 +96,14 @@ static bool widens(const PlanRole *role, const PlanOp *op) {
            (dtype[1] == PLAN_FP32 || (dtype[0] == PLAN_FP32 && op->kind != PLAN_OP_MUL_COLUMN));
 }
 
+/* Heads that lie one behind the other, cast on the way into rows of tokens. */
+static bool casts_heads(const PlanRole *role, const PlanOp *op) {
+    return op->kind == PLAN_OP_HEADS_COPY && plan_op_dims(role, op)[5];
+}
+
 static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    bool any = mixes_types((PlanOpKind)op->kind) || widens(role, op) || casts_heads(role, op);
     int type = -1;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
@@ -105,7 +121,7 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
             return refuse(op, "its statistics are not stored in fp32; use a plan of this version",
                           error);
         }
-        if (is_statistic(slot->name) || is_table((PlanOpKind)op->kind, slot->name) ||
+        if (any || is_statistic(slot->name) || is_table((PlanOpKind)op->kind, slot->name) ||
             is_of_loss((PlanOpKind)op->kind, slot->name) || mine == PLAN_INT64) {
             continue;
         }
@@ -154,8 +170,6 @@ static const struct {
                         "host)"},
     {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
                            "float8=none"},
-    {plan_op_is_of_ring, "it has no kernels for sequences that ranks share; set context=1, or run "
-                         "on CPU ranks (--device host)"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},
@@ -201,13 +215,13 @@ static bool attention_is_known(const PlanRole *role, const PlanOp *op, GError **
 static bool data_fits(const ExecContext *context, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(context->role, op);
     return op->kind != PLAN_OP_BATCH || !context->data ||
-           exec_data_fits(context->data, (uint64_t)d[1], d[2], error);
+           exec_data_fits(context->data, (uint64_t)d[1] * context->plan->axes[PLAN_AXIS_CONTEXT],
+                          d[2], error);
 }
 
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     const PlanRole *role = context->role;
     return kind_is_known(op, error) && attention_is_known(role, op, error) &&
            exec_host_step_is_bounded(role, op, error) && host_step_fits(role, op, error) &&
-           data_fits(context, op, error) &&
-           (mixes_types((PlanOpKind)op->kind) || widens(role, op) || types_fit(role, op, error));
+           data_fits(context, op, error) && types_fit(role, op, error);
 }

@@ -227,6 +227,7 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_INIT_FILL:
         return init(t, lane, error);
     case PLAN_OP_ATTENTION:
+    case PLAN_OP_ATTENTION_PART:
     case PLAN_OP_LATENT_ATTENTION:
         return attention(t, lane, error);
     case PLAN_OP_FILL_EMPTY:
@@ -244,6 +245,7 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_REDUCE_SCATTER:
     case PLAN_OP_ALL_REDUCE:
     case PLAN_OP_BROADCAST:
+    case PLAN_OP_PASS_ON:
     case PLAN_OP_ALL_TO_ALL:
         return collective(t, lane, error);
     case PLAN_OP_SEND:

@@ -109,6 +109,22 @@ static void own_parts(GArray *pieces, const ExecTask *t) {
     g_array_append_val(pieces, own);
 }
 
+/* Of x [outer, rows, inner] the last rows. */
+static void last_rows(GArray *pieces, const ExecTask *t) {
+    size_t all = dim(t, 2) * dim(t, 1), n = dim(t, 3) * dim(t, 1);
+    KernelCudaPiece last = piece(t, 1, 0, n, 0, all - n, all, dim(t, 0), n);
+    g_array_append_val(pieces, last);
+}
+
+/* a's rows [outer, rows, inner] but for the last, and b's behind them. */
+static void put_rows(GArray *pieces, const ExecTask *t) {
+    size_t all = dim(t, 2) * dim(t, 1), n = dim(t, 3) * dim(t, 1);
+    KernelCudaPiece first = piece(t, 2, 0, all, 0, 0, all, dim(t, 0), all - n);
+    KernelCudaPiece last = piece(t, 2, all - n, all, 1, 0, n, dim(t, 0), n);
+    g_array_append_val(pieces, first);
+    g_array_append_val(pieces, last);
+}
+
 static void concat_columns(GArray *pieces, const ExecTask *t) {
     size_t rows = dim(t, 0), cols = dim(t, 1), n = list_length(t), to = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -151,6 +167,16 @@ KernelCudaFault exec_cuda_move(const ExecTask *t, KernelCuda *kernels) {
         break;
     case PLAN_OP_OWN_PARTS:
         own_parts(pieces, t);
+        break;
+    case PLAN_OP_LAST_ROWS:
+        last_rows(pieces, t);
+        break;
+    case PLAN_OP_PUT_ROWS:
+        put_rows(pieces, t);
+        break;
+    case PLAN_OP_JOIN: /* a b > y */
+        add_row(pieces, t, 2, 0, 0, 0, dim(t, 0));
+        add_row(pieces, t, 2, dim(t, 0), 1, 0, dim(t, 0));
         break;
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(pieces, t);
