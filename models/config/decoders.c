@@ -2,10 +2,10 @@
 
 bool model_config_rest_of_gpt2(const ModelConfig *c) {
     if (model_config_flag(c, "add_cross_attention", false)) {
-        return model_config_refuse(c, "a GPT-2 with add_cross_attention is not known");
+        return model_config_not_known(c, "a GPT-2 with add_cross_attention is not known");
     }
     if (model_config_flag(c, "reorder_and_upcast_attn", false)) {
-        return model_config_refuse(c, "a GPT-2 with reorder_and_upcast_attn is not known");
+        return model_config_not_known(c, "a GPT-2 with reorder_and_upcast_attn is not known");
     }
     return model_config_gelu(c, "activation_function", "gelu_new");
 }
@@ -30,7 +30,7 @@ bool model_config_rest_of_neox(const ModelConfig *c) {
     bool parallel = model_config_flag(c, "use_parallel_residual", true);
     model_config_append(c, "block", parallel ? "parallel" : "sequential", "use_parallel_residual");
     if (!model_config_flag(c, "attention_bias", true)) {
-        return model_config_refuse(c, "a GPT-NeoX without attention_bias is not known");
+        return model_config_not_known(c, "a GPT-NeoX without attention_bias is not known");
     }
     return model_config_gelu(c, "hidden_act", "gelu") &&
            append_rope_number(c, "rotary_share", "partial_rotary_factor", "rotary_pct:0.25") &&
@@ -41,10 +41,10 @@ bool model_config_rest_of_neox(const ModelConfig *c) {
 
 bool model_config_rest_of_phi(const ModelConfig *c) {
     if (model_config_flag(c, "qk_layernorm", false)) {
-        return model_config_refuse(c, "a Phi with qk_layernorm is not known");
+        return model_config_not_known(c, "a Phi with qk_layernorm is not known");
     }
     if (model_config_flag(c, "tie_word_embeddings", false)) {
-        return model_config_refuse(c, "a Phi with tie_word_embeddings is not known");
+        return model_config_not_known(c, "a Phi with tie_word_embeddings is not known");
     }
     return model_config_gelu(c, "hidden_act", "gelu_new") &&
            append_rope_number(c, "rotary_share", "partial_rotary_factor",
@@ -61,38 +61,39 @@ bool model_config_rest_of_starcoder2(const ModelConfig *c) {
 /* OPT-350M alone has its norms behind, and embeddings narrower than its blocks. */
 bool model_config_rest_of_opt(const ModelConfig *c) {
     if (!model_config_flag(c, "do_layer_norm_before", true)) {
-        return model_config_refuse(c, "an OPT without do_layer_norm_before is not known");
+        return model_config_not_known(c, "an OPT without do_layer_norm_before is not known");
     }
     if (!model_config_is(c, "word_embed_proj_dim",
                          json_object_get_int_member(c->fields, "hidden_size"))) {
-        return model_config_refuse(
+        return model_config_not_known(
             c, "word_embed_proj_dim differs from hidden_size, which is not known");
     }
     if (!model_config_flag(c, "layer_norm_elementwise_affine", true) ||
         model_config_flag(c, "_remove_final_layer_norm", false)) {
-        return model_config_refuse(
+        return model_config_not_known(
             c, "an OPT whose norms have no weights, or without its last one, is not known");
     }
     const char *act = model_config_text(c, "activation_function", "relu");
     append_bias(c, "enable_bias");
     return g_str_equal(act, "relu") ||
-           model_config_refuse(c, "activation_function '%s' is not known; relu is", act);
+           model_config_not_known(c, "activation_function '%s' is not known; relu is", act);
 }
 
 bool model_config_rest_of_t5(const ModelConfig *c) {
-    const char *act = model_config_text(c, "feed_forward_proj", "relu");
+    bool is_mt5 = g_str_equal(model_config_text(c, "model_type", ""), "mt5");
+    const char *act = model_config_text(c, "feed_forward_proj", is_mt5 ? "gated-gelu" : "relu");
     if (!model_config_is(c, "num_decoder_layers",
                          json_object_get_int_member(c->fields, "num_layers"))) {
-        return model_config_refuse(c, "num_decoder_layers differs from num_layers, which is not "
-                                      "known");
+        return model_config_not_known(c, "num_decoder_layers differs from num_layers, which is not "
+                                         "known");
     }
     if (!model_config_is(c, "relative_attention_num_buckets", 32)) {
         return model_config_refuse(c, "relative_attention_num_buckets is not 32, as T5 has it");
     }
     g_string_append_printf(c->ini, "gated = %s\n", g_str_equal(act, "gated-gelu") ? "yes" : "no");
     return g_str_equal(act, "relu") || g_str_equal(act, "gated-gelu") ||
-           model_config_refuse(c, "feed_forward_proj '%s' is not known; relu and gated-gelu are",
-                               act);
+           model_config_not_known(c, "feed_forward_proj '%s' is not known; relu and gated-gelu are",
+                                  act);
 }
 
 /* What its attention may ask for beside ALiBi; *ret_alibi as llm-foundry's own MPTs have it. */
@@ -104,11 +105,11 @@ static bool attention_of_mpt(const ModelConfig *c, bool *ret_alibi) {
     static const char *const unknown[] = {"qk_ln", "qk_gn", "prefix_lm", "rope"};
     for (unsigned i = 0; i < G_N_ELEMENTS(unknown); i++) {
         if (model_config_flag(&attention, unknown[i], false)) {
-            return model_config_refuse(c, "attn_config.%s of an MPT is not known", unknown[i]);
+            return model_config_not_known(c, "attn_config.%s of an MPT is not known", unknown[i]);
         }
     }
     if (model_config_field(&attention, "clip_qkv")) {
-        return model_config_refuse(c, "attn_config.clip_qkv of an MPT is not known");
+        return model_config_not_known(c, "attn_config.clip_qkv of an MPT is not known");
     }
     if (!model_config_is(&attention, "alibi_bias_max", 8)) {
         return model_config_refuse(c, "attn_config.alibi_bias_max is not 8, as MPTs have it");
@@ -116,7 +117,7 @@ static bool attention_of_mpt(const ModelConfig *c, bool *ret_alibi) {
     const char *type = model_config_text(&attention, "attn_type", "multihead_attention");
     *ret_alibi = model_config_flag(&attention, "alibi", true);
     return g_str_equal(type, "multihead_attention") ||
-           model_config_refuse(c, "attn_type '%s' is not known; multihead_attention is", type);
+           model_config_not_known(c, "attn_type '%s' is not known; multihead_attention is", type);
 }
 
 /* Its hidden layer is so many times as wide; without the field four times, as it is anyhow. */
@@ -148,7 +149,7 @@ bool model_config_rest_of_mpt(const ModelConfig *c) {
     }
     const char *norm = model_config_text(c, "norm_type", "low_precision_layernorm");
     if (!g_str_has_suffix(norm, "layernorm")) {
-        return model_config_refuse(c, "norm_type '%s' is not known; layernorm is", norm);
+        return model_config_not_known(c, "norm_type '%s' is not known; layernorm is", norm);
     }
     if (!append_mpt_ffn(c)) {
         return false;

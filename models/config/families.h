@@ -15,6 +15,8 @@ bool model_config_rest_of_gemma(const ModelConfig *c);
 bool model_config_rest_of_gemma3_text(const ModelConfig *c);
 bool model_config_rest_of_olmo3(const ModelConfig *c);
 bool model_config_rest_of_mixtral(const ModelConfig *c);
+bool model_config_rest_of_granitemoe(const ModelConfig *c);
+bool model_config_rest_of_olmoe(const ModelConfig *c);
 bool model_config_rest_of_qwen3_moe(const ModelConfig *c);
 bool model_config_rest_of_deepseek_v2(const ModelConfig *c);
 bool model_config_rest_of_deepseek_v3(const ModelConfig *c);

@@ -4,12 +4,25 @@
 
 #include "plan/files/ini.h"
 
+static void set_error(const ModelConfig *c, const char *format, va_list args, const char *remedy) {
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s: %s%s", c->file_name, message, remedy);
+}
+
 bool model_config_refuse(const ModelConfig *c, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
+    set_error(c, format, args, "");
     va_end(args);
-    g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s: %s", c->file_name, message);
+    return false;
+}
+
+bool model_config_not_known(const ModelConfig *c, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set_error(c, format, args,
+              "; a network that has it can be traced in PyTorch (docs/own-network.md)");
+    va_end(args);
     return false;
 }
 
@@ -110,17 +123,18 @@ void model_config_append_double(const ModelConfig *c, const char *key, double va
 bool model_config_append_number(const ModelConfig *c, const char *word) {
     g_auto(GStrv) pair = g_strsplit(word, "=", 2);
     char *otherwise = strchr(pair[1], ':');
+    if (otherwise) {
+        *otherwise++ = 0;
+    }
     gsize end = strlen(pair[1]) - 1;
     bool optional = pair[1][end] == '?';
     if (optional) {
         pair[1][end] = 0;
     }
-    if (otherwise) {
-        *otherwise++ = 0;
-    }
     JsonNode *node = model_config_field(c, pair[1]);
     if (!node) {
-        if (otherwise) {
+        bool is_null = json_object_has_member(c->fields, pair[1]);
+        if (otherwise && !(optional && is_null)) {
             model_config_append(c, pair[0], otherwise, pair[1]);
         }
         return optional || otherwise ||
@@ -152,7 +166,11 @@ bool model_config_gelu(const ModelConfig *c, const char *name, const char *other
             return true;
         }
     }
-    return model_config_refuse(c, "%s '%s' is not known; gelu_new and gelu are", name, act);
+    return model_config_not_known(
+        c,
+        "%s '%s' is not known; gelu_new, gelu_pytorch_tanh and gelu are (gelu_fast computes what "
+        "gelu_new does, by a kernel more: set that to plan nearly the same)",
+        name, act);
 }
 
 /* Mistral's window is 4096 unless its file says otherwise, and so are Gemma 3's and OLMo 3's. */
@@ -174,6 +192,10 @@ static bool read_window(const ModelConfig *c, gint64 *ret_window) {
     return true;
 }
 
+enum {
+    GEMMA3_POSITIONS = 131072 /* where its file does not say how many */
+};
+
 /* Of Qwen's the last blocks slide, and StarCoder 2 is of a family without windows: their sequences
  * end where the window does, for within it attention is causal and no more. */
 bool model_config_seq(const ModelConfig *c) {
@@ -181,7 +203,9 @@ bool model_config_seq(const ModelConfig *c) {
                                           "gemma3_text", "olmo3",   NULL};
     JsonNode *node = model_config_field(c, "max_position_embeddings");
     gint64 window;
-    if (!model_config_is_whole(node)) {
+    const char *model_type = model_config_text(c, "model_type", "");
+    bool is_gemma3 = g_str_equal(model_type, "gemma3_text");
+    if (node ? !model_config_is_whole(node) : !is_gemma3) {
         return model_config_refuse(
             c, node ? "the field '%s' must be a number" : "the field '%s' is missing",
             "max_position_embeddings");
@@ -189,8 +213,8 @@ bool model_config_seq(const ModelConfig *c) {
     if (!read_window(c, &window)) {
         return false;
     }
-    gint64 seq = json_node_get_int(node);
-    bool is_planned = g_strv_contains(planned, model_config_text(c, "model_type", ""));
+    gint64 seq = node ? json_node_get_int(node) : GEMMA3_POSITIONS;
+    bool is_planned = g_strv_contains(planned, model_type);
     if (window && is_planned) {
         model_config_append_whole(c, "window", window, "sliding_window");
     }

@@ -16,6 +16,8 @@ typedef struct {
 
 /* An error; false. */
 bool model_config_refuse(const ModelConfig *c, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The same of something that no network here has, with what to do then. */
+bool model_config_not_known(const ModelConfig *c, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* ---- fields: one that is null does not stand ------------------------------------------------- */
 
@@ -46,7 +48,8 @@ void model_config_append_whole(const ModelConfig *c, const char *key, gint64 val
                                const char *from);
 void model_config_append_double(const ModelConfig *c, const char *key, double value,
                                 const char *from);
-/* "key=field" must stand, "key=field?" may, "key=field:N" is N when it does not. */
+/* "key=field" must stand, "key=field?" may, "key=field:N" is N when it does not, "key=field?:N" is
+ * so too, but nothing where it is null. */
 bool model_config_append_number(const ModelConfig *c, const char *word);
 
 /* ---- what families share --------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ static const char *const flags[] = {"add_cross_attention",
                                     "reorder_and_upcast_attn",
                                     "use_sliding_window",
                                     "attention_bias",
+                                    "attention_out_bias",
                                     "mlp_bias",
                                     "qk_ln",
                                     "qk_gn",
@@ -81,7 +82,7 @@ static bool types_are_sound(const ModelConfig *c) {
 static void append_code(const ModelConfig *c, const char *model_type) {
     static const char *const recorded[] = {"llama",     "mistral", "qwen2",   "qwen3", "mixtral",
                                            "qwen3_moe", "granite", "smollm3", "phi3",  NULL};
-    static const char *const narrow[] = {"t5", "mpt", NULL};
+    static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
     } else if (!g_strv_contains(narrow, model_type)) {
@@ -91,14 +92,22 @@ static void append_code(const ModelConfig *c, const char *model_type) {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-#define LLAMA_NUMBERS_BUT_HEAD_DIM                                                                 \
+/* Where num_key_value_heads is null there are as many as heads, and where it does not stand as many
+ * as the class has then (_OF), or as heads again. */
+#define LLAMA_NUMBERS_OF(kv_heads)                                                                 \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
-    "kv_heads=num_key_value_heads? ffn=intermediate_size vocab=vocab_size "
-#define LLAMA_NUMBERS LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim?"
+    "kv_heads=num_key_value_heads?" kv_heads " ffn=intermediate_size vocab=vocab_size "
+#define LLAMA_NUMBERS LLAMA_NUMBERS_OF("") "head_dim=head_dim?"
 
-#define EXPERT_NUMBERS                                                                             \
+/* A file for text and pictures has of its text_config what differs from the class alone. */
+#define GEMMA3_NUMBERS                                                                             \
+    "layers=num_hidden_layers:26 width=hidden_size heads=num_attention_heads:8 "                   \
+    "kv_heads=num_key_value_heads:4 head_dim=head_dim:256 ffn=intermediate_size:9216 "             \
+    "vocab=vocab_size:262208"
+
+#define EXPERT_NUMBERS_OF(kv_heads)                                                                \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
-    "kv_heads=num_key_value_heads head_dim=head_dim? vocab=vocab_size "                            \
+    "kv_heads=num_key_value_heads?" kv_heads " head_dim=head_dim? vocab=vocab_size "               \
     "experts_per_token=num_experts_per_tok "
 
 #define DECODER_NUMBERS                                                                            \
@@ -111,40 +120,52 @@ static void append_code(const ModelConfig *c, const char *model_type) {
     "qk_nope_head_dim=qk_nope_head_dim:128 qk_rope_head_dim=qk_rope_head_dim:64 "                  \
     "v_head_dim=v_head_dim:128 q_lora_rank=q_lora_rank?"
 
+#define T5_NUMBERS                                                                                 \
+    "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "     \
+    "seq=n_positions:512"
+
 static const Type types[] = {
     {"gpt2", "gpt",
      "layers=n_layer width=n_embd heads=n_head ffn=n_inner? vocab=vocab_size seq=n_positions",
      "resid_pdrop:0.1 embd_pdrop:0.1 attn_pdrop:0.1", true, model_config_rest_of_gpt2},
     {"llama", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
-    {"mistral", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
-    {"qwen2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
-    {"qwen3", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:128", "attention_dropout:0",
+    {"mistral", "llama", LLAMA_NUMBERS_OF(":8") "head_dim=head_dim?", "attention_dropout:0", false,
+     model_config_rest_of_llama},
+    {"qwen2", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
+     model_config_rest_of_llama},
+    {"qwen3", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim:128", "attention_dropout:0",
      false, model_config_rest_of_llama},
-    {"mixtral", "llama", EXPERT_NUMBERS "experts=num_local_experts expert_ffn=intermediate_size",
+    {"seed_oss", "llama", LLAMA_NUMBERS_OF(":8") "head_dim=head_dim:128",
+     "residual_dropout:0.1 attention_dropout:0.1", false, model_config_rest_of_llama},
+    {"mixtral", "llama",
+     EXPERT_NUMBERS_OF(":8") "experts=num_local_experts expert_ffn=intermediate_size",
      "attention_dropout:0", false, model_config_rest_of_mixtral},
-    {"qwen3_moe", "llama", EXPERT_NUMBERS "expert_ffn=moe_intermediate_size", "attention_dropout:0",
-     false, model_config_rest_of_qwen3_moe},
+    {"granitemoe", "llama",
+     EXPERT_NUMBERS_OF("") "experts=num_local_experts expert_ffn=intermediate_size",
+     "attention_dropout:0", false, model_config_rest_of_granitemoe},
+    {"olmoe", "llama", EXPERT_NUMBERS_OF("") "experts=num_experts expert_ffn=intermediate_size",
+     "attention_dropout:0", false, model_config_rest_of_olmoe},
+    {"qwen3_moe", "llama", EXPERT_NUMBERS_OF(":4") "expert_ffn=moe_intermediate_size",
+     "attention_dropout:0", false, model_config_rest_of_qwen3_moe},
     {"deepseek_v2", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
      model_config_rest_of_deepseek_v2},
     {"deepseek_v3", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
      model_config_rest_of_deepseek_v3},
+    {"kimi_k2", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
+     model_config_rest_of_deepseek_v3},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
-    {"gemma", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256", "attention_dropout:0",
-     true, model_config_rest_of_gemma},
-    {"gemma3_text", "llama", LLAMA_NUMBERS_BUT_HEAD_DIM "head_dim=head_dim:256",
-     "attention_dropout:0", true, model_config_rest_of_gemma3_text},
+    {"gemma", "llama", LLAMA_NUMBERS_OF(":16") "head_dim=head_dim:256", "attention_dropout:0", true,
+     model_config_rest_of_gemma},
+    {"gemma3_text", "llama", GEMMA3_NUMBERS, "attention_dropout:0", true,
+     model_config_rest_of_gemma3_text},
     {"granite", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_granite},
-    {"smollm3", "llama",
-     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "
-     "kv_heads=num_key_value_heads:4 ffn=intermediate_size vocab=vocab_size head_dim=head_dim?",
-     "attention_dropout:0", true, model_config_rest_of_smollm3},
+    {"smollm3", "llama", LLAMA_NUMBERS_OF(":4") "head_dim=head_dim?", "attention_dropout:0", true,
+     model_config_rest_of_smollm3},
     {"phi3", "llama", LLAMA_NUMBERS, "resid_pdrop:0 embd_pdrop:0 attention_dropout:0", false,
      model_config_rest_of_phi3},
-    {"t5", "t5",
-     "layers=num_layers width=d_model heads=num_heads head_dim=d_kv ffn=d_ff vocab=vocab_size "
-     "seq=n_positions:512",
-     "dropout_rate:0.1", true, model_config_rest_of_t5},
+    {"t5", "t5", T5_NUMBERS, "dropout_rate:0.1", true, model_config_rest_of_t5},
+    {"mt5", "t5", T5_NUMBERS, "dropout_rate:0.1", true, model_config_rest_of_t5},
     {"mpt", "mpt", "layers=n_layers width=d_model heads=n_heads vocab=vocab_size seq=max_seq_len",
      "resid_pdrop:0 emb_pdrop:0", true, model_config_rest_of_mpt},
     {"gpt_neox", "neox", DECODER_NUMBERS "ffn=intermediate_size seq=max_position_embeddings",

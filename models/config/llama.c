@@ -2,21 +2,41 @@
 
 #include "models/config/families.h"
 
-/* Of a Llama with any activation. */
-static bool append_llama(const ModelConfig *c) {
-    if (model_config_flag(c, "attention_bias", false) || model_config_flag(c, "mlp_bias", false)) {
-        return model_config_refuse(c, "attention_bias and mlp_bias are not known; qwen2's biases "
-                                      "of q, k and v are");
+/* Biases of q, k and v alone are known: Qwen 2's, which all have, and Seed-OSS's. */
+static bool append_biases(const ModelConfig *c, const char *model_type) {
+    bool is_seed = g_str_equal(model_type, "seed_oss");
+    const char *unknown = is_seed ? "attention_out_bias" : "attention_bias";
+    if (model_config_flag(c, unknown, false) || model_config_flag(c, "mlp_bias", false)) {
+        return model_config_not_known(
+            c, "%s and mlp_bias are not known; biases of q, k and v alone are, qwen2's say",
+            unknown);
     }
-    const char *model_type = model_config_text(c, "model_type", "");
-    if (g_str_equal(model_type, "qwen2")) {
+    bool has_them =
+        is_seed ? model_config_flag(c, "attention_bias", true) : g_str_equal(model_type, "qwen2");
+    if (has_them) {
         g_string_append(c->ini, "qkv_bias = yes\n");
-    } else if (g_str_has_prefix(model_type, "qwen3")) {
+    }
+    return true;
+}
+
+static void append_norms(const ModelConfig *c, const char *model_type) {
+    if (g_str_has_prefix(model_type, "qwen3")) {
         g_string_append(c->ini, "qk_norm = head\n");
+    } else if (g_str_equal(model_type, "olmoe")) {
+        g_string_append(c->ini, "qk_norm = width\n");
     } else if (g_str_has_prefix(model_type, "olmo")) {
         g_string_append(c->ini, "qk_norm = width\nnorm_at = after\n");
     }
-    static const char *const larger[] = {"mixtral", "olmo2", "olmo3", "phi3", NULL};
+}
+
+/* Of a Llama with any activation. */
+static bool append_llama(const ModelConfig *c) {
+    const char *model_type = model_config_text(c, "model_type", "");
+    if (!append_biases(c, model_type)) {
+        return false;
+    }
+    append_norms(c, model_type);
+    static const char *const larger[] = {"mixtral", "olmo2", "olmo3", "olmoe", "phi3", NULL};
     return model_config_append_number(c, g_strv_contains(larger, model_type)
                                              ? "norm_eps=rms_norm_eps:1e-05"
                                              : "norm_eps=rms_norm_eps:1e-06") &&
@@ -26,7 +46,7 @@ static bool append_llama(const ModelConfig *c) {
 static bool append_silu_llama(const ModelConfig *c) {
     const char *act = model_config_text(c, "hidden_act", "silu");
     if (!g_str_equal(act, "silu")) {
-        return model_config_refuse(c, "hidden_act '%s' is not known; silu is", act);
+        return model_config_not_known(c, "hidden_act '%s' is not known; silu is", act);
     }
     return append_llama(c);
 }
@@ -71,7 +91,7 @@ bool model_config_rest_of_smollm3(const ModelConfig *c) {
         JsonNode *one = json_array_get_element(turns, i);
         if (!model_config_is_whole(one) ||
             (json_node_get_int(one) != 0) != ((i + 1) % (guint64)interval != 0)) {
-            return model_config_refuse(
+            return model_config_not_known(
                 c,
                 "no_rope_layers is known as 0 at each no_rope_layer_interval-th block "
                 "(%" G_GINT64_FORMAT ") and 1 elsewhere; block %u differs",
@@ -89,7 +109,7 @@ bool model_config_rest_of_phi3(const ModelConfig *c) {
         share = model_config_field(&rope, "partial_rotary_factor");
     }
     if (share && (!JSON_NODE_HOLDS_VALUE(share) || json_node_get_double(share) != 1)) {
-        return model_config_refuse(
+        return model_config_not_known(
             c, "a Phi-3 with a partial_rotary_factor other than 1 is not known");
     }
     g_string_append(c->ini, "qkv = sliced\nrope = partial\ngate_up = joined\n");
@@ -102,7 +122,7 @@ static bool append_gemma(const ModelConfig *c, const char *activation) {
     static const char *const words[][2] = {{"gelu_pytorch_tanh", "gelu-tanh"},
                                            {"gelu", "gelu-erf"}};
     if (model_config_flag(c, "use_bidirectional_attention", false)) {
-        return model_config_refuse(c, "use_bidirectional_attention is not known");
+        return model_config_not_known(c, "use_bidirectional_attention is not known");
     }
     double width = model_config_double(c, "hidden_size", 0);
     model_config_append_double(c, "embed_scale", sqrt(width), "hidden_size");
@@ -114,8 +134,8 @@ static bool append_gemma(const ModelConfig *c, const char *activation) {
             return true;
         }
     }
-    return model_config_refuse(c, "%s '%s' is not known; gelu_pytorch_tanh and gelu are",
-                               activation, act);
+    return model_config_not_known(c, "%s '%s' is not known; gelu_pytorch_tanh and gelu are",
+                                  activation, act);
 }
 
 bool model_config_rest_of_gemma(const ModelConfig *c) {
@@ -133,7 +153,7 @@ static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
         bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
         const char *expected = (i + 1) % (guint64)every ? "sliding_attention" : "full_attention";
         if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
-            return model_config_refuse(
+            return model_config_not_known(
                 c,
                 "layer_types is known as full_attention at each %" G_GINT64_FORMAT
                 "-th block and sliding_attention elsewhere; block %u differs",
@@ -201,10 +221,29 @@ static bool has_plain_router(const ModelConfig *c) {
                "it to false");
     }
     return model_config_double(c, "router_jitter_noise", 0) <= 0 ||
-           model_config_refuse(c, "router_jitter_noise above 0 is not known");
+           model_config_not_known(c, "router_jitter_noise above 0 is not known");
+}
+
+/* Whether a token's scores are divided by their sum. */
+static void append_route_norm(const ModelConfig *c, bool otherwise) {
+    bool divides = model_config_flag(c, "norm_topk_prob", otherwise);
+    model_config_append(c, "route_norm", divides ? "yes" : "no", "norm_topk_prob");
 }
 
 bool model_config_rest_of_mixtral(const ModelConfig *c) {
+    return has_plain_router(c) && model_config_rest_of_llama(c);
+}
+
+/* Granite's scores are a softmax of the chosen ones, which is what of all is divided by its sum. */
+bool model_config_rest_of_granitemoe(const ModelConfig *c) {
+    return has_plain_router(c) && model_config_rest_of_granite(c);
+}
+
+bool model_config_rest_of_olmoe(const ModelConfig *c) {
+    if (model_config_field(c, "clip_qkv")) {
+        return model_config_not_known(c, "clip_qkv is not known");
+    }
+    append_route_norm(c, false);
     return has_plain_router(c) && model_config_rest_of_llama(c);
 }
 
@@ -214,13 +253,11 @@ bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
     bool has_dense = dense && (!JSON_NODE_HOLDS_ARRAY(dense) ||
                                json_array_get_length(json_node_get_array(dense)) > 0);
     if (has_dense || !model_config_is(c, "decoder_sparse_step", 1)) {
-        return model_config_refuse(c,
-                                   "blocks without experts are not known beside those with them: "
-                                   "decoder_sparse_step must be 1 and mlp_only_layers empty");
+        return model_config_not_known(
+            c, "blocks without experts are not known beside those with them: "
+               "decoder_sparse_step must be 1 and mlp_only_layers empty");
     }
-    model_config_append(c, "route_norm",
-                        model_config_flag(c, "norm_topk_prob", false) ? "yes" : "no",
-                        "norm_topk_prob");
+    append_route_norm(c, false);
     /* transformers 5 may write it under the name that Mixtral has. */
     const char *experts =
         model_config_field(c, "num_experts") ? "experts=num_experts" : "experts=num_local_experts";
@@ -232,7 +269,7 @@ bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
 static bool append_deepseek_layers(const ModelConfig *c, gint64 dense) {
     gint64 ffn, shared, width = 0;
     if (!model_config_is(c, "moe_layer_freq", 1)) {
-        return model_config_refuse(c, "moe_layer_freq other than 1 is not known");
+        return model_config_not_known(c, "moe_layer_freq other than 1 is not known");
     }
     if (!model_config_count_or_none(c, "first_k_dense_replace", dense, &dense) ||
         !model_config_count_or_none(c, "n_shared_experts", 0, &shared) ||
@@ -280,12 +317,10 @@ static bool append_deepseek(const ModelConfig *c, const char *score, bool divide
     }
     const char *told = model_config_text(c, "scoring_func", score);
     if (!g_str_equal(told, score)) {
-        return model_config_refuse(c, "scoring_func '%s' is not known of this model_type; %s is",
-                                   told, score);
+        return model_config_not_known(c, "scoring_func '%s' is not known of this model_type; %s is",
+                                      told, score);
     }
-    model_config_append(c, "route_norm",
-                        model_config_flag(c, "norm_topk_prob", divides) ? "yes" : "no",
-                        "norm_topk_prob");
+    append_route_norm(c, divides);
     if (scale != 1) {
         model_config_append_double(c, "route_scale", scale, "routed_scaling_factor");
     }
@@ -298,7 +333,7 @@ bool model_config_rest_of_deepseek_v2(const ModelConfig *c) {
     const char *method = model_config_text(c, "topk_method", "greedy");
     bool grouped = g_str_equal(method, "group_limited_greedy");
     if (!grouped && !g_str_equal(method, "greedy")) {
-        return model_config_refuse(
+        return model_config_not_known(
             c, "topk_method '%s' is not known; greedy and group_limited_greedy are", method);
     }
     return append_deepseek_layers(c, 0) && (!grouped || append_deepseek_groups(c, 1)) &&
@@ -309,7 +344,7 @@ bool model_config_rest_of_deepseek_v2(const ModelConfig *c) {
 bool model_config_rest_of_deepseek_v3(const ModelConfig *c) {
     const char *method = model_config_text(c, "topk_method", "noaux_tc");
     if (!g_str_equal(method, "noaux_tc")) {
-        return model_config_refuse(c, "topk_method '%s' is not known; noaux_tc is", method);
+        return model_config_not_known(c, "topk_method '%s' is not known; noaux_tc is", method);
     }
     g_string_append(c->ini, "route_bias = yes\n");
     return append_deepseek_layers(c, 3) && append_deepseek_groups(c, 8) &&

@@ -131,6 +131,11 @@ static ModelNetwork *read_config(const char *text, GError **error) {
     "\"is_gated_act\": true, \"num_decoder_layers\": " #layers                                     \
     ", \"relative_attention_max_distance\": 128, \"tie_word_embeddings\": false"
 
+#define MT5(layers, width, heads, ffn)                                                             \
+    "{\"architectures\": [\"MT5ForConditionalGeneration\"], \"d_ff\": " #ffn ", \"d_kv\": 64,"     \
+    "\"d_model\": " #width ", \"model_type\": \"mt5\", \"num_heads\": " #heads                     \
+    ", \"num_layers\": " #layers ", \"vocab_size\": 250112, " T5_1_1(layers) "}"
+
 #define MPT(layers, width, heads, seq)                                                             \
     "{\"architectures\": [\"MPTForCausalLM\"], \"attn_config\": {\"alibi\": true,"                 \
     "\"alibi_bias_max\": 8, \"attn_impl\": \"torch\", \"attn_pdrop\": 0,"                          \
@@ -314,6 +319,10 @@ static const struct {
     {"t5-v1_1-xxl", T5(24, 4096, 64, 64, 10240, T5_1_1(24)), 11135332352, 512, 10000, NULL,
      T5_DROPS},
 
+    {"mt5-small", MT5(8, 512, 6, 1024), 300176768, 512, 10000, NULL, T5_DROPS},
+    {"mt5-base", MT5(12, 768, 12, 2048), 582401280, 512, 10000, NULL, T5_DROPS},
+    {"mt5-xxl", MT5(24, 4096, 64, 10240), 12921057280, 512, 10000, NULL, T5_DROPS},
+
     {"mpt-7b", MPT(32, 4096, 32, 2048), 6649286656, 2048, 10000},
     /* By hand: 48 blocks of 12 * 7168^2 and two norms, a table of 50432 rows, the last norm. */
     {"mpt-30b", MPT(48, 7168, 64, 8192),
@@ -490,6 +499,12 @@ static void bad_configs(void) {
     } cases[] = {
         {"{\"model_type\": \"bloom\"}",
          "model_type 'bloom' is not known; it is one of gpt2, llama"},
+        {"{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 2, \"hidden_size\": 64,"
+         "\"num_attention_heads\": 4, \"vocab_size\": 100, \"intermediate_size\": 256,"
+         "\"max_position_embeddings\": 2048, \"hidden_act\": \"gelu_fast\"}",
+         "set that to plan nearly the same); a network that has it can be traced in PyTorch"},
+        {SMALL("seed_oss", "\"attention_out_bias\": true"),
+         "attention_out_bias and mlp_bias are not known; biases of q, k and v alone are"},
         {"{\"model_type\": \"opt\", \"num_hidden_layers\": 24, \"hidden_size\": 1024,"
          "\"num_attention_heads\": 16, \"vocab_size\": 50272, \"ffn_dim\": 4096,"
          "\"max_position_embeddings\": 2048, \"word_embed_proj_dim\": 512}",
