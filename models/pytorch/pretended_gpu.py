@@ -2,7 +2,8 @@
 
 Not "cuda": PyTorch's autograd engine asks CUDA's runtime for a device as soon as a gradient is on one. PyTorch has a free
 device slot that may be filled from Python. Two choices that PyTorch makes in C++ by device type are made here as for a
-GPU: attention's kernel, and which functions are one kernel."""
+GPU: attention's kernel, and which functions are one kernel. Python's trunc_normal_ draws until all numbers are within
+bounds; here none is drawn."""
 
 import contextlib
 import math
@@ -75,4 +76,5 @@ def create():
     for op in ("_fused_rms_norm", "_fused_rms_norm_backward", "silu_backward", "mish_backward"):
         library.impl(op, _must_not_run, "PrivateUse1")
     torch.nn.functional.scaled_dot_product_attention = attention
+    torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
     return torch.device(NAME, 0), library

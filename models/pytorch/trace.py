@@ -202,6 +202,10 @@ def own_frames(why, program):
     return [frame for frame, path in frames[first:] if path.is_file() and not any(path.is_relative_to(o.resolve()) for o in others)]
 
 
+def place_in(frames):
+    return f"{frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}: " if frames else ""
+
+
 def refuse_program(why, program):
     """What the program's own code raised. A device that it names is not the one that is watched."""
     said = " ".join(traceback.format_exception_only(why)[-1].split())
@@ -213,12 +217,12 @@ def refuse_program(why, program):
     if not frames:
         raise why  # the tracer's own
     last = frames[-1]
-    place = f"{last.filename}:{last.lineno}: {last.line}"
+    place = place_in(frames)
     if isinstance(why, (RuntimeError, AssertionError)) and any(word in last.line for word in ("cuda", ".to(", "device")):
-        refuse(f"{place}: name no device (.cuda(), .to(...), device=...); the default one is watched, and has no memory "
+        refuse(f"{place}name no device (.cuda(), .to(...), device=...); the default one is watched, and has no memory "
                f"({type(why).__name__})")
     calls = [f"  {frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}" for frame in frames[:-1]]
-    refuse("\n".join([f"{place}: {said}", *(["called from"] if calls else []), *calls]))
+    refuse("\n".join([f"{place}{said}", *(["called from"] if calls else []), *calls]))
 
 
 def say_what_is_next(path, dtype):
@@ -276,8 +280,8 @@ def main():
     except Unsupported as why:
         refuse(why)
     except DataDependentOutputException as why:
-        refuse(f"the network asks for a number that only a device could tell ({why.func}); take out what reads tensors' "
-               "contents (.item(), if x.sum() > 0, x[mask])")
+        refuse(f"{place_in(own_frames(why, options.program))}the network asks for a number that only a device could tell "
+               f"({why.func}); take out what reads tensors' contents (.item(), if x.sum() > 0, x[mask])")
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as why:

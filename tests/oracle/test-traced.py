@@ -91,8 +91,17 @@ NARROW = PROGRAM.replace('model(inputs)', 'called(model, inputs)') + """
 def called(model, inputs):
     return model(inputs[:, :7])
 """
+DRAWN = PROGRAM % '' + """
+def model():
+    network = torch.nn.Linear(8, 8)
+    torch.nn.init.trunc_normal_(network.weight, std=0.02)
+    return network
+"""
+ASKING = NARROW.replace('return model(inputs[:, :7])', 'return model(inputs) if inputs.sum() > 0 else inputs') % ''
 SAID = (  # the program, the tracer's status, what it says
     (PROGRAM % '', 0, 'wrote mine.network; next: foreshard predict ./mine.network'),
+    (DRAWN, 0, 'wrote mine.network'),
+    (ASKING, 2, 'mine.py:13: return model(inputs) if inputs.sum() > 0 else inputs: the network asks for a number'),
     (PROGRAM % '.cuda()', 2, 'mine.py:4: return torch.nn.Linear(8, 8).cuda(): name no device'),
     (NARROW % '', 2, 'mine.py:13: return model(inputs[:, :7]): RuntimeError: '),
     (NARROW % '', 2, 'called from\n  mine.py:10, in loss: return torch.nn.functional.mse_loss('),
@@ -104,7 +113,7 @@ LINES = 3  # at most, of one that two functions of the program's lead to
 
 
 def say(tap, source):
-    """What the tracer says of a program that it traced, of one that names a device, and of those that fail: no call of
+    """What the tracer says of programs that it traced, of one that names a device, and of those that fail: no call of
     PyTorch's or of its own."""
     python = python_with_torch()
     if not python:
