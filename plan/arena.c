@@ -12,7 +12,7 @@ struct Block {
 };
 
 struct _PlanArena {
-    Block *last;
+    Block *last; /* the one that has most room left */
     gsize bytes; /* of all blocks */
 };
 
@@ -96,15 +96,24 @@ static void free_block(Block *block) {
     }
 }
 
-static void add_block(PlanArena *arena, gsize piece) {
+static gsize left_of(const Block *block) {
+    return block ? block->bytes - block->used : 0;
+}
+
+/* Where the piece goes. A large one fills a block of its own; small ones go on filling the one that
+ * was begun. */
+static Block *add_block(PlanArena *arena, gsize piece) {
     gsize head = rounded(sizeof(Block), ALIGNMENT), bytes = head + piece;
     if (!PLAN_ARENA_EACH_ALONE) {
         bytes = MAX(bytes, LEAST_BLOCK);
     }
-    Block *block = new_block(arena, &bytes);
+    Block *block = new_block(arena, &bytes), *last = arena->last;
+    bool stays = left_of(last) > bytes - head - piece;
+    Block **behind = stays ? &last->before : &arena->last;
     arena->bytes += bytes;
-    *block = (Block){.before = arena->last, .bytes = bytes, .used = head};
-    arena->last = block;
+    *block = (Block){.before = *behind, .bytes = bytes, .used = head};
+    *behind = block;
+    return block;
 }
 
 /* ---- the arena ------------------------------------------------------------------------------ */
@@ -129,10 +138,7 @@ gpointer plan_arena_take(PlanArena *arena, gsize bytes) {
     if (!PLAN_ARENA_EACH_ALONE) {
         piece = rounded(piece, ALIGNMENT);
     }
-    if (!arena->last || arena->last->bytes - arena->last->used < piece) {
-        add_block(arena, piece);
-    }
-    Block *block = arena->last;
+    Block *block = left_of(arena->last) < piece ? add_block(arena, piece) : arena->last;
     gpointer taken = (char *)block + block->used;
     block->used += piece;
     return taken;
