@@ -27,7 +27,7 @@ void plan_builder_expect(PlanBuilder *builder, uint32_t n) {
     plan_vector_reserve(&builder->buffers, 10 * n);
     plan_vector_reserve(&builder->live, 10 * n);
     plan_vector_reserve(&builder->ops, 6 * n);
-    plan_vector_reserve(&builder->dims, 16 * n);
+    plan_vector_reserve(&builder->dims, 12 * n);
     plan_vector_reserve(&builder->attrs, 3 * n);
     plan_vector_reserve(&builder->operands, 32 * n);
     plan_vector_reserve(&builder->parts, 4 * n);

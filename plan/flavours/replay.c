@@ -133,21 +133,23 @@ static void copy_numbers(const Replay *r, PlanBuilder *builder) {
 }
 
 /* So that nothing moves while it is copied. */
-static void make_room(const PlanPasses *passes, PlanBuilder *b) {
+static void make_room(const PlanRole *first, const PlanPasses *passes, PlanBuilder *b) {
     const PlanMark *begin = &passes->begin, *end = &passes->end;
     plan_vector_more(&b->sections[b->section], end->instrs - begin->instrs);
     plan_vector_more(&b->buffers, end->buffers - begin->buffers);
     plan_vector_more(&b->ops, end->ops - begin->ops);
     plan_vector_more(&b->operands, end->operands - begin->operands);
     plan_vector_more(&b->parts, end->parts - begin->parts);
-    plan_vector_more(&b->dims, end->dims - begin->dims);
-    plan_vector_more(&b->attrs, end->attrs - begin->attrs);
+    if (first) {
+        plan_vector_more(&b->dims, end->dims - begin->dims);
+        plan_vector_more(&b->attrs, end->attrs - begin->attrs);
+    }
     plan_vector_more(&b->loss_ops, b->loss_ops.len);
 }
 
 void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) {
     PlanBuilder *builder = &run->builder;
-    make_room(passes, builder);
+    make_room(first, passes, builder);
     PlanRole own;
     plan_builder_hand_over(builder, &own);
     Replay r = {.first = first ? first : &own,
