@@ -2,6 +2,8 @@
 
 void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books) {
     *repeat = (SimRepeat){.parts = *parts, .steps = steps, .books = books};
+    repeat->before = &repeat->marks[0];
+    repeat->here = &repeat->marks[1];
 }
 
 static void clear(SimStepMarks *marks) {
@@ -10,8 +12,8 @@ static void clear(SimStepMarks *marks) {
 }
 
 void sim_repeat_clear(SimRepeat *repeat) {
-    clear(&repeat->before);
-    clear(&repeat->here);
+    clear(&repeat->marks[0]);
+    clear(&repeat->marks[1]);
 }
 
 uint32_t sim_repeat_moment(const PlanRole *role, PlanSection section, unsigned moment) {
@@ -60,34 +62,48 @@ static void write_books(SimRepeat *repeat, const SimMark *before, const SimMark 
 }
 
 static void begin_step(SimRepeat *repeat) {
-    SimStepMarks old = repeat->before;
+    SimStepMarks *old = repeat->before;
     repeat->before = repeat->here;
     repeat->here = old;
-    repeat->here.begin.is_known = repeat->here.within.is_known = false;
+    repeat->here->begin.is_known = repeat->here->within.is_known = false;
     repeat->rested = sim_engine_idle(repeat->parts.host->engine);
 }
 
 /* The driver has been left alone for a while, and the step has no mark of that time yet. */
 static bool is_quiet(const SimRepeat *repeat) {
     uint64_t n_acts = repeat->parts.driver->n_acts;
-    const SimMark *within = &repeat->here.within;
+    const SimMark *within = &repeat->here->within;
     return n_acts == repeat->n_acts && !(within->is_known && within->n_acts == n_acts);
+}
+
+/* Within a step nothing is held against the begin of the one before any more, whose state's room
+ * can have another. */
+static void make_room(SimRepeat *repeat) {
+    SimMark *begin = &repeat->before->begin, *within = &repeat->here->within;
+    if (within->state.room == 0) {
+        within->state = begin->state;
+        begin->state = (MemoryWords){0};
+        begin->is_known = false;
+    }
 }
 
 bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment) {
     if (moment == 0) {
         begin_step(repeat);
     }
-    bool begins = moment == 0, is_there = begins || moment == repeat->before.within_at;
-    const SimMark *before = begins ? &repeat->before.begin : &repeat->before.within;
-    SimMark *here = begins ? &repeat->here.begin : &repeat->here.within;
+    bool begins = moment == 0, is_there = begins || moment == repeat->before->within_at;
+    const SimMark *before = begins ? &repeat->before->begin : &repeat->before->within;
+    SimMark *here = begins ? &repeat->here->begin : &repeat->here->within;
     bool compares = is_there && is_as_before(at) && before->is_known &&
                     before->step + 1 == at->step && before->n_acts == repeat->parts.driver->n_acts;
     bool notes = is_worth_noting(repeat, at) &&
-                 (begins || (repeat->here.begin.is_known && is_quiet(repeat)));
+                 (begins || (repeat->here->begin.is_known && is_quiet(repeat)));
     repeat->n_acts = repeat->parts.driver->n_acts;
     if (!repeat->rested || !(compares || notes)) {
         return false;
+    }
+    if (!begins) {
+        make_room(repeat);
     }
     sim_mark_take(here, &repeat->parts, at->step, NULL);
     append_events(&repeat->parts, at->step, &here->state);
@@ -95,6 +111,6 @@ bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment) {
         write_books(repeat, before, here);
         return true;
     }
-    repeat->here.within_at = begins ? repeat->here.within_at : moment;
+    repeat->here->within_at = begins ? repeat->here->within_at : moment;
     return false;
 }

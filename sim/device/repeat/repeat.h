@@ -30,11 +30,12 @@ typedef struct {
 
 typedef struct {
     SimParts parts;
-    uint32_t steps;            /* in all */
-    SimHostBook *books;        /* of construction and of each step */
-    bool rested;               /* all lanes were, when this step began */
-    SimStepMarks before, here; /* of the step before, of the step at hand */
-    uint64_t n_acts;           /* of the driver, up to the moment before */
+    uint32_t steps;              /* in all */
+    SimHostBook *books;          /* of construction and of each step */
+    bool rested;                 /* all lanes were, when this step began */
+    SimStepMarks marks[2];       /* of two steps: */
+    SimStepMarks *before, *here; /* the one before, the one at hand */
+    uint64_t n_acts;             /* of the driver, up to the moment before */
 } SimRepeat;
 
 void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books);
