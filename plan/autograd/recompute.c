@@ -236,6 +236,18 @@ static void drop_largest(PlanRun *run, uint32_t checkpoint) {
     }
 }
 
+/* Since 2.12 a list has the arguments, which goes from its end; before, a node of autograd's had
+ * saved them, and lets go of the first one first (_NoopSaveInputs, torch/utils/checkpoint.py; 2.0
+ * and before kept a tuple). */
+static void drop_arguments(PlanRun *run, const PlanCheckpoint *c) {
+    PlanPytorch of = (PlanPytorch)run->strategy->pytorch;
+    bool first_goes_first = of > PLAN_PYTORCH_2_12 && of < PLAN_PYTORCH_2_0;
+    for (uint32_t i = 0; i < c->n_arguments; i++) {
+        uint32_t argument = first_goes_first ? i : c->n_arguments - 1 - i;
+        plan_run_unref(run, run->tape.saved.items[c->arguments + argument]);
+    }
+}
+
 /* What a recomputation that stopped early has not taken goes with the block's arguments, before
  * them. */
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
@@ -243,9 +255,7 @@ void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *c) {
     while (c->next_kept < c->kept + c->n_kept) {
         plan_run_unref(run, run->tape.kept.items[c->next_kept++]);
     }
-    for (uint32_t i = c->n_arguments; i-- > 0;) { /* a tuple goes from its end */
-        plan_run_unref(run, run->tape.saved.items[c->arguments + i]);
-    }
+    drop_arguments(run, c);
 }
 
 /* ---- running it again ----------------------------------------------------------------------- */

@@ -5,21 +5,22 @@
 
 #include "plan/plan.h"
 
-/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4, 2.6 and 2.11 to 2.14, and 2.2,
- * 2.6, 2.11 and 2.14 found equal to the kind that stands here (tests/oracle/versions.md). RMSNorm's
- * kernel came with 2.9 (pytorch #153666), fully_shard's resharding of the root with 2.8 (pytorch
- * #154704, #155319). In 2.12 alone what was reduced last is a loop's variable of
- * FSDPParamGroup.post_backward() (_fsdp_param_group.py) that lives until it returns. */
+/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4 to 2.6 and 2.10 to 2.14
+ * (tests/oracle/versions.md). RMSNorm's kernel came with 2.9 (pytorch #153666), fully_shard's
+ * resharding of the root with 2.8 (pytorch #154704, #155319). In 2.12 alone what was reduced last
+ * is a loop's variable of FSDPParamGroup.post_backward() (_fsdp_param_group.py) that lives until
+ * it returns. */
 static const struct {
     unsigned major, minor;
     PlanPytorchVersion kind;
 } versions[] = {
     {2, 13, {PLAN_PYTORCH_CURRENT, true, true, false}},
-    {2, 12, {PLAN_PYTORCH_CURRENT, true, true, true}},
-    {2, 9, {PLAN_PYTORCH_CURRENT, true, true, false}},
-    {2, 8, {PLAN_PYTORCH_CURRENT, false, true, false}},
-    {2, 5, {PLAN_PYTORCH_CURRENT, false, false, false}},
-    {2, 1, {PLAN_PYTORCH_2_4, false, false, false}},
+    {2, 12, {PLAN_PYTORCH_2_12, true, true, true}},
+    {2, 9, {PLAN_PYTORCH_2_11, true, true, false}},
+    {2, 8, {PLAN_PYTORCH_2_11, false, true, false}},
+    {2, 5, {PLAN_PYTORCH_2_11, false, false, false}},
+    {2, 4, {PLAN_PYTORCH_2_4, false, false, false}},
+    {2, 1, {PLAN_PYTORCH_2_3, false, false, false}},
     {2, 0, {PLAN_PYTORCH_2_0, false, false, false}},
     {1, 13, {PLAN_PYTORCH_1_13, false, false, false}},
 };

@@ -5,9 +5,14 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* The newest first, so that what is greater is older. Each stands for itself and the versions
+ * between it and the next; current for 2.13 and 2.14. */
 typedef enum {
     PLAN_PYTORCH_CURRENT,
+    PLAN_PYTORCH_2_12,
+    PLAN_PYTORCH_2_11,
     PLAN_PYTORCH_2_4,
+    PLAN_PYTORCH_2_3,
     PLAN_PYTORCH_2_0,
     PLAN_PYTORCH_1_13
 } PlanPytorch;

@@ -319,7 +319,7 @@ static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
         why = "is planned only with shards in fp32; set model_dtype=fp32";
     } else if (s->deterministic == PLAN_DETERMINISTIC_YES) {
         why = "is not planned with deterministic algorithms; set deterministic=no";
-    } else if (s->pytorch == PLAN_PYTORCH_2_4) {
+    } else if (s->pytorch >= PLAN_PYTORCH_2_4) {
         why = "is not planned for PyTorch 2.4 and before; set pytorch=2.13";
     }
     if (why) {
@@ -386,7 +386,7 @@ static bool freezes_as_known(const PlanStrategy *s, GError **error) {
         return plan_strategy_refuse(error, "frozen parameters are not planned with "
                                            "sharding=optimizer-only; set sharding=full or none");
     }
-    if (is_fsdp(s) && s->pytorch != PLAN_PYTORCH_CURRENT) {
+    if (is_fsdp(s) && s->pytorch >= PLAN_PYTORCH_2_4) {
         return plan_strategy_refuse(error, "frozen parameters with FSDP are planned only for "
                                            "current PyTorch; set pytorch=current, or flavour=ddp");
     }
@@ -451,10 +451,10 @@ static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
             error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
                    "pytorch=2.0, or sharding=full and use_orig_params=no");
     }
-    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch == PLAN_PYTORCH_CURRENT) {
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch < PLAN_PYTORCH_2_4) {
         return true;
     }
-    if (plan_strategy_is_of_2_0(strategy)) {
+    if (strategy->pytorch > PLAN_PYTORCH_2_4) {
         return plan_strategy_refuse(
             error, "flavour=fsdp2 came with PyTorch 2.4; set pytorch=2.4 or current, or "
                    "flavour=fsdp1");

@@ -36,10 +36,15 @@ elif not BEFORE_2_4:
                                                     OffloadPolicy, fully_shard)
     from torch.distributed._composable.fsdp._fsdp_param_group import FSDPParamGroup
     from torch.distributed._composable.fsdp._fsdp_state import FSDPState
-    from torch.distributed._tensor import DTensor
-    from torch.distributed._tensor._sharding_prop import ShardingPropagator
     fully_shard_module = importlib.import_module("torch.distributed._composable.fsdp.fully_shard")
-    PROPAGATE = "_propagate_tensor_meta"
+    if VERSION >= (2, 5):
+        from torch.distributed.tensor import DTensor
+        from torch.distributed.tensor._sharding_prop import ShardingPropagator
+    else:
+        from torch.distributed._tensor import DTensor
+        from torch.distributed._tensor._sharding_prop import ShardingPropagator
+    PROPAGATE = next(name for name in ("_propagate_tensor_meta_non_cached", "_propagate_tensor_meta")
+                     if hasattr(ShardingPropagator, name))
     RESHARD_DEFAULT = True  # the root is kept whole whatever it is told
 else:
     class _Nothing:
