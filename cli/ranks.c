@@ -7,6 +7,7 @@
 
 #include "cli/machine.h"
 #include "exec/comm/fork.h"
+#include "exec/slot-plan.h"
 #include "plan/player.h"
 #include "trace/scale.h"
 
@@ -101,21 +102,67 @@ bool cli_ranks_fit_here(unsigned n, GError **error) {
     return n <= EXEC_FORK_MOST;
 }
 
-bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error) {
+/* At the peak of rank 0. */
+static bool find_device_bytes(const Plan *plan, uint64_t limit, double *ret_bytes, GError **error) {
     PlanNullCounts counts = {0};
     g_autoptr(PlanPlayer) player = plan_player_new(plan, 0, 3, &plan_null_device, &counts);
+    *ret_bytes = 0;
     if (plan_player_run(player, error) != PLAN_DONE) {
         return false;
     }
-    double each = (double)(limit ? MIN(limit, counts.peak_bytes) : counts.peak_bytes);
-    double free_bytes = (double)cli_machine_free_bytes();
-    if (free_bytes > 0 && n * each > free_bytes) {
-        g_autofree char *each_text = trace_bytes_text(each);
+    *ret_bytes = (double)(limit ? MIN(limit, counts.peak_bytes) : counts.peak_bytes);
+    return true;
+}
+
+/* Of the first n ranks together; largest: of one of them. */
+static double slot_bytes(const Plan *plan, unsigned n, ExecSlotSizes *ret_largest) {
+    g_autofree ExecSlotSizes *sizes = g_new(ExecSlotSizes, plan->n_roles);
+    double bytes = 0;
+    for (uint32_t i = 0; i < plan->n_roles; i++) {
+        sizes[i] = exec_slot_sizes(&plan->roles[i]);
+    }
+    *ret_largest = (ExecSlotSizes){0};
+    for (unsigned rank = 0; rank < n; rank++) {
+        const ExecSlotSizes *own = &sizes[plan_role_of_rank(plan, rank)];
+        bytes += own->bytes;
+        *ret_largest = own->bytes > ret_largest->bytes ? *own : *ret_largest;
+    }
+    return bytes;
+}
+
+/* "2 ranks of 1.20 GiB at the peak and 12.10 GiB offloaded, 96.00 MiB of them in slot 8". Transfer
+ * full. */
+static char *wanted_text(unsigned n, double device_bytes, const ExecSlotSizes *slots) {
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "%u rank%s of ", n, n == 1 ? "" : "s");
+    if (device_bytes > 0) {
+        g_autofree char *peak = trace_bytes_text(device_bytes);
+        g_string_append_printf(text, "%s at the peak%s", peak, slots->bytes > 0 ? " and " : "");
+    }
+    if (slots->bytes > 0) {
+        g_autofree char *all = trace_bytes_text(slots->bytes);
+        g_autofree char *largest = trace_bytes_text(slots->largest_bytes);
+        g_string_append_printf(text, "%s offloaded, %s of them in slot %u", all, largest,
+                               slots->largest);
+    }
+    return g_string_free(text, FALSE);
+}
+
+bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, const char *device, uint64_t limit,
+                              GError **error) {
+    double each = 0, free_bytes = (double)cli_machine_free_bytes();
+    if (!cli_ranks_is_cuda(device) && !find_device_bytes(plan, limit, &each, error)) {
+        return false;
+    }
+    ExecSlotSizes slots;
+    double bytes = n * each + slot_bytes(plan, n, &slots);
+    if (free_bytes > 0 && bytes > free_bytes) {
+        g_autofree char *wanted = wanted_text(n, each, &slots);
         g_autofree char *free_text = trace_bytes_text(free_bytes);
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%u rank%s of %s at the peak, and %s are free on this machine; train a smaller "
-                    "network here, and predict this one",
-                    n, n == 1 ? "" : "s", each_text, free_text);
+                    "%s, and %s are free on this machine; train a smaller network here, and "
+                    "predict this one",
+                    wanted, free_text);
         return false;
     }
     return true;

@@ -18,9 +18,11 @@
     "GPU"
 
 bool cli_ranks_fit_here(unsigned n, GError **error); /* at most EXEC_FORK_MOST */
-/* Whether n ranks of the plan, of limit bytes each (0: none), find the host's memory free. A system
- * that runs out of it ends other programs too. */
-bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, uint64_t limit, GError **error);
+/* Whether the plan's first n ranks find the host's memory free: what they offload, and on CPU ranks
+ * their device's, of limit bytes each (0: none). A system that runs out of it ends other programs
+ * too. */
+bool cli_ranks_memory_is_here(const Plan *plan, unsigned n, const char *device, uint64_t limit,
+                              GError **error);
 /* The path of foreshard-exec: what FORESHARD_EXEC names, or this build's. Transfer full. */
 char *cli_ranks_program(GError **error);
 /* What starts n ranks of foreshard-exec on a device (NULL: host); its arguments are to follow, then

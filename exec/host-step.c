@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "exec/convert.h"
-#include "exec/error.h"
 #include "exec/first-values.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/reduce.h"
@@ -21,28 +20,6 @@ static uint64_t offset_of(const PlanRole *role, const PlanOp *op) {
     bool from_start = op->kind == PLAN_OP_HOST_ADD || op->kind == PLAN_OP_HOST_ROUND ||
                       op->kind == PLAN_OP_HOST_POWER || op->kind == PLAN_OP_HOST_ALL_REDUCE;
     return from_start ? 0 : (uint64_t)plan_op_dims(role, op)[2];
-}
-
-bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error) {
-    const int64_t *dims = plan_op_dims(role, op);
-    bool inits = plan_op_is_host_init((PlanOpKind)op->kind);
-    if (!inits && !exec_slots_of_optimizer(role, op) && !is_on_gradients(op)) {
-        return true;
-    }
-    uint64_t n = (uint64_t)dims[inits], offset = inits ? 0 : offset_of(role, op);
-    if (op->kind == PLAN_OP_HOST_NORM) {
-        n = MAX(n, (uint64_t)dims[4]);
-    }
-    for (uint32_t b = 0; b < role->n_buffers; b++) {
-        uint64_t bytes = role->buffers[b].bytes;
-        if (n <= bytes && offset <= bytes - n) {
-            return true;
-        }
-    }
-    g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                        "what the host works on is larger than any tensor of the plan; make the "
-                        "plan again");
-    return false;
 }
 
 /* ---- numbers of a slot, as fp32 -------------------------------------------------------------- */

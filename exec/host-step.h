@@ -12,9 +12,6 @@
 #include "exec/task.h"
 #include "kernels/host/optimizer.h"
 
-/* False with error: such a step, of more elements than any tensor of the plan; so nobody put them
- * there. */
-bool exec_host_step_is_bounded(const PlanRole *role, const PlanOp *op, GError **error);
 bool exec_host_step(const ExecTask *task, GError **error);
 
 /* What an Adam op's attributes say. */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "exec/error.h"
+
 typedef struct {
     gpointer data;
     gsize bytes;
@@ -11,64 +13,24 @@ struct _ExecSlots {
     GMutex mutex; /* of the table; a slot's memory has one user at a time */
     GHashTable *slots;
     const ExecSlotMemory *memory;
-    GHashTable *dtypes; /* by slot; of those in which something moves or steps */
+    GHashTable *dtypes;
 };
 
-/* ---- an optimizer's ------------------------------------------------------------------------- */
-
-unsigned exec_slots_of_optimizer(const PlanRole *role, const PlanOp *op) {
-    if (op->kind == PLAN_OP_HOST_ADAM) {
-        return EXEC_MOST_OPTIMIZER_SLOTS;
-    }
-    if (op->kind == PLAN_OP_HOST_SGD) {
-        bool has_momentum = plan_op_attrs(role, op)[1] != 0;
-        return has_momentum ? EXEC_SLOT_MOMENTS + 1 : EXEC_SLOT_MOMENTS;
-    }
-    return 0;
-}
-
-/* ---- dtypes --------------------------------------------------------------------------------- */
-
-static void set_dtype(ExecSlots *slots, uint32_t slot, PlanDtype dtype) {
-    g_hash_table_insert(slots->dtypes, GUINT_TO_POINTER(slot), GUINT_TO_POINTER(dtype));
-}
-
 PlanDtype exec_slots_dtype(const ExecSlots *slots, uint32_t slot) {
-    gpointer dtype;
-    return g_hash_table_lookup_extended(slots->dtypes, GUINT_TO_POINTER(slot), NULL, &dtype)
-               ? (PlanDtype)GPOINTER_TO_UINT(dtype)
-               : PLAN_FP32;
-}
-
-static uint32_t slot_of(const PlanRole *role, const PlanOp *op) {
-    return (uint32_t)plan_op_dims(role, op)[1];
-}
-
-/* What moves says it of its slot; the optimizer's other slots follow the parameter's, which always
- * moves. */
-static void find_dtypes(ExecSlots *slots, const PlanRole *role) {
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i];
-        if (op->kind == PLAN_OP_TO_HOST || op->kind == PLAN_OP_FROM_HOST) {
-            set_dtype(slots, slot_of(role, op),
-                      (PlanDtype)role->buffers[plan_op_buffer(role, op, 0)].dtype);
-        }
-    }
-    for (uint32_t i = 0; i < role->n_ops; i++) {
-        const PlanOp *op = &role->ops[i];
-        unsigned n = exec_slots_of_optimizer(role, op);
-        for (unsigned k = 0; k < n; k++) {
-            uint32_t first = slot_of(role, op);
-            PlanDtype dtype = exec_slots_dtype(slots, first + EXEC_SLOT_PARAMETER);
-            set_dtype(slots, first + k, dtype);
-        }
-    }
+    return exec_slot_dtype_in(slots->dtypes, slot);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static gpointer get_plain(gsize bytes, GError **error) {
-    return g_malloc(bytes);
+    gpointer data = g_try_malloc(bytes);
+    if (!data) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED,
+                    "the host has no room for a slot of %" G_GSIZE_FORMAT " bytes; train a smaller "
+                    "network here",
+                    bytes);
+    }
+    return data;
 }
 
 static const ExecSlotMemory plain = {get_plain, g_free};
@@ -78,8 +40,7 @@ ExecSlots *exec_slots_new(const PlanRole *role, const ExecSlotMemory *memory) {
     g_mutex_init(&slots->mutex);
     slots->slots = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     slots->memory = memory ? memory : &plain;
-    slots->dtypes = g_hash_table_new(NULL, NULL);
-    find_dtypes(slots, role);
+    slots->dtypes = exec_slot_dtypes(role);
     return slots;
 }
 

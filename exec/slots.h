@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "plan/plan.h"
+#include "exec/slot-plan.h"
 
 /* Where the memory comes from. A slot that grows is copied, so get() must first wait for copies of
  * a GPU that are still under way. */
@@ -32,13 +32,3 @@ gpointer exec_slots_at(ExecSlots *slots, uint32_t slot, gsize numbers, GError **
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecSlots, exec_slots_free)
 /* Of all slots together. */
 uint64_t exec_slots_bytes(ExecSlots *slots);
-
-/* The slots of an optimizer's step, counted from the one that its op names. The function says how
- * many the op has; 0: it is no such op. */
-enum {
-    EXEC_SLOT_GRADIENT,
-    EXEC_SLOT_PARAMETER,
-    EXEC_SLOT_MOMENTS,
-    EXEC_MOST_OPTIMIZER_SLOTS = EXEC_SLOT_MOMENTS + 2 /* Adam's */
-};
-unsigned exec_slots_of_optimizer(const PlanRole *role, const PlanOp *op);

@@ -187,8 +187,8 @@ int cmd_rehearse(int argc, char **argv) {
         !cli_plan_source_spares(source, options.trace, inputs, G_N_ELEMENTS(inputs), &error) ||
         !(plan = cli_plan_source_load_to_hand_on(source, argv[1], &error)) ||
         !has_rank(plan, options.rank, &error) ||
-        !(cli_ranks_is_cuda(options.device) ||
-          cli_ranks_memory_is_here(plan, 1, (uint64_t)options.memory_limit, &error)) ||
+        !cli_ranks_memory_is_here(plan, 1, options.device, (uint64_t)options.memory_limit,
+                                  &error) ||
         !(cluster = cli_pace_cluster(options.cluster, plan, &error))) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

@@ -411,8 +411,8 @@ int cmd_run(int argc, char **argv) {
         !inputs_are_spared(&options, source, argv[1], &error) ||
         !(plan = cli_plan_source_load_to_hand_on(source, argv[1], &error)) ||
         !cli_ranks_fit_here(plan->world, &error) ||
-        !(cli_ranks_is_cuda(options.device) ||
-          cli_ranks_memory_is_here(plan, plan->world, (uint64_t)options.memory_limit, &error)) ||
+        !cli_ranks_memory_is_here(plan, plan->world, options.device, (uint64_t)options.memory_limit,
+                                  &error) ||
         (options.pace && !(pace = cli_pace_cluster(options.pace, plan, &error)))) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

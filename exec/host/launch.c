@@ -15,6 +15,7 @@
 #include "exec/host/half.h"
 #include "exec/host/traced.h"
 #include "exec/inputs.h"
+#include "exec/slot-plan.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
 
@@ -133,7 +134,7 @@ static bool fills_input(const ExecContext *context, const PlanOp *op) {
 }
 
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    if (!exec_host_step_is_bounded(context->role, op, error)) {
+    if (!exec_slots_are_bounded(context->role, op, error)) {
         return false;
     }
     if (fills_input(context, op)) {

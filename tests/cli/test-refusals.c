@@ -492,9 +492,45 @@ static void too_large_to_run(void) {
            "at least 2097152");
 }
 
+/* The plan with a key of its first such line changed. */
+static void write_edited(const char *plan, const char *line, const char *key, const char *value) {
+    g_autofree char *text = read_file(plan);
+    char *at = strstr(text, line);
+    g_assert_nonnull(at);
+    g_autofree char *word = g_strdup_printf(" %s=", key);
+    char *number = strstr(at, word) + strlen(word);
+    g_autofree char *head = g_strndup(text, (gsize)(number - text));
+    g_autofree char *edited = g_strconcat(head, value, number + strcspn(number, " \n"), NULL);
+    write_file("edited.plan", edited);
+}
+
+/* What is offloaded is the host's memory too, and an edited plan does not ask for all of it. */
+static void too_large_to_offload(void) {
+    expect("run gpt-1t -n 2 --offload params --device cuda", 2, "",
+           "2 ranks of 7.33 TiB offloaded, ");
+    expect("plan gpt-toy -n 2 --offload params -o small.plan", 0, "", "");
+    static const struct {
+        const char *line, *key, *value, *said;
+    } cases[] = {
+        {"\nhost_op host_adam ", "n", "100000000000000", "363.80 TiB of them in slot 0, and "},
+        {"\nhost_op host_adam ", "offset", "100000000000000", "offloaded, "},
+        {"\nhost_op host_init_fill ", "n", "1000000000000", "3.64 TiB of them in slot 9, and "},
+        {"\nhost_op host_adam ", "offset", "1000000",
+         "host_adam of 3072 elements from 1000000 on in slot 0 of the host: that is larger than "},
+        {"\nhost_op host_adam ", "slot", "4294967292", "host_adam names slot 4294967295 of "},
+        {"\nhost_op host_adam ", "slot", "4000000000000", "names slot 4000000000000 of the host"},
+        {"\nhost_op host_adam ", "offset", "-5", "offset must be a whole number, not '-5'"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        write_edited("small.plan", cases[i].line, cases[i].key, cases[i].value);
+        expect("run edited.plan --steps 1", 2, "", cases[i].said);
+    }
+}
+
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/refusals/messages are one line", messages_are_one_line);
+    g_test_add_func("/cli/refusals/too large to offload", too_large_to_offload);
     g_test_add_func("/cli/refusals/inputs are spared", inputs_are_spared);
     g_test_add_func("/cli/refusals/full disk", full_disk);
     g_test_add_func("/cli/refusals/full disk for a trace", full_disk_for_a_trace);

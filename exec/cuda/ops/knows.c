@@ -6,7 +6,7 @@
  */
 #include "exec/cuda/ops/launch.h"
 #include "exec/error.h"
-#include "exec/host-step.h"
+#include "exec/slot-plan.h"
 
 static bool refuse(const PlanOp *op, const char *why, GError **error) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "the cuda device cannot do %s: %s",
@@ -222,6 +222,6 @@ static bool data_fits(const ExecContext *context, const PlanOp *op, GError **err
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     const PlanRole *role = context->role;
     return kind_is_known(op, error) && attention_is_known(role, op, error) &&
-           exec_host_step_is_bounded(role, op, error) && host_step_fits(role, op, error) &&
+           exec_slots_are_bounded(role, op, error) && host_step_fits(role, op, error) &&
            data_fits(context, op, error) && types_fit(role, op, error);
 }
