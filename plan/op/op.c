@@ -56,6 +56,43 @@ static bool is_among(const char *name, const char *const *names) {
     return *names != NULL;
 }
 
+/* "rows*cols" of "x[rows*cols]?", which becomes "x?"; NULL: there is none. */
+static char *cut_extent(char *word) {
+    char *begin = strchr(word, '['), *end = strchr(word, ']');
+    if (!begin) {
+        return NULL;
+    }
+    char *extent = g_strndup(begin + 1, (gsize)(end - begin - 1));
+    memmove(begin, end + 1, strlen(end));
+    return extent;
+}
+
+/* What an operand holds goes by its name. */
+static PlanSlotFlags contents_of(const char *name) {
+    static const char *const integers[] = {"index",    "target",      "seed",   "offset",
+                                           "position", "distance",    "counts", "sorted",
+                                           "order",    "local_index", NULL};
+    static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
+    return (is_among(name, integers) ? PLAN_SLOT_INTEGER : 0) |
+           (is_among(name, narrow) ? PLAN_SLOT_INT32 : 0) |
+           (g_str_has_suffix(name, "mask") ? PLAN_SLOT_MASK : 0) |
+           (g_str_has_suffix(name, "8") ? PLAN_SLOT_FLOAT8 : 0);
+}
+
+static PlanSlot parse_operand(const PlanOpInfo *info, char *word, PlanSlotFlags access) {
+    g_autofree char *extent = cut_extent(word);
+    char *end = word + strlen(word) - 1;
+    PlanSlotFlags mark = *end == '?' ? PLAN_SLOT_OPTIONAL : *end == '*' ? PLAN_SLOT_LIST : 0;
+    if (mark) {
+        *end = 0;
+    }
+    bool adds_part = access == (PLAN_SLOT_READ | PLAN_SLOT_WRITE) && g_str_equal(word, "gathered");
+    return (PlanSlot){.name = word,
+                      .flags =
+                          access | mark | contents_of(word) | (adds_part ? PLAN_SLOT_PARTS : 0),
+                      .extent = plan_extent_parse(extent, info->dims, info->n_dims)};
+}
+
 static void parse_operands(PlanOpInfo *info, const char *text) {
     char *rest = *text ? g_strdup(text) : NULL, *word;
     PlanSlotFlags access = PLAN_SLOT_READ;
@@ -67,25 +104,8 @@ static void parse_operands(PlanOpInfo *info, const char *text) {
         } else {
             g_assert(info->n_slots < PLAN_MAX_SLOTS);
             PlanSlot *slot = &info->slots[info->n_slots++];
-            slot->flags = access;
-            char *end = word + strlen(word) - 1;
-            if (*end == '?' || *end == '*') {
-                slot->flags |= *end == '?' ? PLAN_SLOT_OPTIONAL : PLAN_SLOT_LIST;
-                info->n_lists += *end == '*';
-                *end = 0;
-            }
-            slot->name = word;
-            static const char *const integers[] = {"index",    "target",      "seed",   "offset",
-                                                   "position", "distance",    "counts", "sorted",
-                                                   "order",    "local_index", NULL};
-            slot->flags |= is_among(slot->name, integers) ? PLAN_SLOT_INTEGER : 0;
-            static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
-            slot->flags |= is_among(slot->name, narrow) ? PLAN_SLOT_INT32 : 0;
-            bool adds_part =
-                access == (PLAN_SLOT_READ | PLAN_SLOT_WRITE) && g_str_equal(slot->name, "gathered");
-            slot->flags |= adds_part ? PLAN_SLOT_PARTS : 0;
-            slot->flags |= g_str_has_suffix(slot->name, "mask") ? PLAN_SLOT_MASK : 0;
-            slot->flags |= g_str_has_suffix(slot->name, "8") ? PLAN_SLOT_FLOAT8 : 0;
+            *slot = parse_operand(info, word, access);
+            info->n_lists += slot->flags & PLAN_SLOT_LIST ? 1 : 0;
         }
     }
 }
@@ -119,8 +139,8 @@ void plan_op_parse_row(PlanOpKind kind) {
         info->ring_steps = rows[kind].ring_steps;
         info->adds = rows[kind].adds;
         info->is_of_host = is_of_host(kind);
-        parse_operands(info, rows[kind].operands);
         info->n_dims = split_names(rows[kind].dims, info->dims, PLAN_MAX_DIMS);
+        parse_operands(info, rows[kind].operands);
         for (unsigned i = 0; i < info->n_dims; i++) {
             info->dims_may_be_zero |= (uint16_t)(may_be_zero(info->dims[i]) << i);
         }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/op/extent.h"
+
 typedef enum {
 #define OP(id, ...) PLAN_OP_##id,
 #include "plan/op/ops.def"
@@ -66,6 +68,7 @@ typedef enum {
 typedef struct {
     const char *name;
     PlanSlotFlags flags;
+    PlanExtent extent; /* of one that is no list, of which every element is touched */
 } PlanSlot;
 
 /* A row of the table, parsed when it is first asked for: a plan has forty kinds of so many. */
