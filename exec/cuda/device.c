@@ -8,28 +8,19 @@
 #include <sched.h>
 #include <string.h>
 
-#include "exec/convert.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/flights.h"
 #include "exec/cuda/comm/sharers.h"
+#include "exec/cuda/losses.h"
 #include "exec/cuda/measure/costs.h"
 #include "exec/cuda/measure/facts.h"
 #include "exec/cuda/measure/times.h"
+#include "exec/cuda/memory/room.h"
 #include "exec/cuda/memory/segments.h"
 #include "exec/cuda/ops/launch.h"
 #include "exec/device.h"
 #include "exec/results.h"
 #include "kernels/cuda/attention.h"
-
-/* A loss on its way to the host. */
-typedef struct {
-    int32_t step;
-    double share;
-    const PlanOp *op;
-    uint32_t unit;
-    PlanDtype dtype;
-    const void *pinned; /* where it arrives */
-} Loss;
 
 typedef struct {
     ExecPlay play; /* first */
@@ -41,9 +32,8 @@ typedef struct {
     ExecCudaComm comm;
     gpointer *pointers;                       /* of the operands of the op being issued */
     cudaEvent_t *events[PLAN_MAX_BEFORE + 1]; /* exec_play_event_table() says whose */
-    char *pinned_losses;
-    unsigned n_pinned, next_pinned;
-    GQueue losses; /* Loss */
+    ExecCudaLosses losses;
+    ExecCudaRoom room; /* for what kernels take */
     ExecCudaFlights flights;
     unsigned sharers;                                /* ranks on a GPU of this machine, at most */
     uint64_t driver_bytes_before, driver_bytes_open; /* in use before anything was made, and then */
@@ -53,7 +43,6 @@ typedef struct {
 } ExecCuda;
 
 enum {
-    LOSS_BYTES = 8,    /* room for one */
     LOOK_EVERY = 1024, /* questions to an event between two to the communicators */
     /* Assumed: a driver that nobody has asked since the machine began, libraries that still lie on
      * a disk, and NCCL's look at the machine take seconds each. */
@@ -130,20 +119,6 @@ static bool found_broken(ExecCuda *cuda, GError **error) {
 
 /* ---- launching ------------------------------------------------------------------------------ */
 
-/* Its copy to the host, behind it. */
-static bool send_loss(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, double share,
-                      cudaStream_t stream, GError **error) {
-    Loss *loss = g_new(Loss, 1);
-    unsigned i = loss_operand(task);
-    PlanDtype dtype = operand_dtype(task, i);
-    char *to = cuda->pinned_losses + (gsize)(cuda->next_pinned++ % cuda->n_pinned) * LOSS_BYTES;
-    *loss = (Loss){at->step, share, task->op, at->instr->unit, dtype, to};
-    g_queue_push_tail(&cuda->losses, loss);
-    return exec_cuda_ok(cudaMemcpyAsync(to, task->pointers[i], plan_dtype_bytes(dtype),
-                                        cudaMemcpyDeviceToHost, stream),
-                        "cudaMemcpyAsync", error);
-}
-
 static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, uint32_t lane,
                   GError **error) {
     ExecPlay *play = &cuda->play;
@@ -162,7 +137,7 @@ static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, 
     return exec_cuda_times_op_begins(cuda->times, row, stream, error) &&
            exec_cuda_launch(task, &at_lane, error) &&
            exec_cuda_times_op_ends(cuda->times, row, stream, error) &&
-           (share == 0 || send_loss(cuda, at, task, share, stream, error)) &&
+           (share == 0 || exec_cuda_losses_send(&cuda->losses, at, task, share, stream, error)) &&
            (!plan_op_is_collective((PlanOpKind)task->op->kind) ||
             exec_cuda_flights_add(&cuda->flights, at->step, task->op, at->instr->unit, stream,
                                   error));
@@ -260,22 +235,6 @@ static bool indices_are_good(const ExecCuda *cuda, GError **error) {
     return true;
 }
 
-static bool read_losses(ExecCuda *cuda, GError **error) {
-    for (const Loss *head; (head = g_queue_peek_head(&cuda->losses));) {
-        if (!exec_play_step_has_ended(&cuda->play, (uint32_t)head->step)) {
-            return true;
-        }
-        g_autofree Loss *loss = g_queue_pop_head(&cuda->losses);
-        float number;
-        exec_convert(&number, PLAN_FP32, loss->pinned, loss->dtype, 1);
-        if (!exec_play_note_loss(&cuda->play, loss->step, (double)number, loss->share, error)) {
-            exec_play_say_where(&cuda->play, loss->step, loss->op, loss->unit, error);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Looks what has ended. */
 static bool settle(ExecCuda *cuda, GError **error) {
     if (cuda->segments.error) {
@@ -285,7 +244,8 @@ static bool settle(ExecCuda *cuda, GError **error) {
     if (!exec_cuda_times_settle(cuda->times, &cuda->play, error)) {
         return found_broken(cuda, error);
     }
-    if (!indices_are_good(cuda, error) || !read_losses(cuda, error)) {
+    if (!indices_are_good(cuda, error) ||
+        !exec_cuda_losses_read(&cuda->losses, &cuda->play, error)) {
         keep_failure(cuda, error); /* a bad index is told of once, and losses follow from it */
         return false;
     }
@@ -412,7 +372,6 @@ static bool make_tables(ExecCuda *cuda, GError **error) {
     cuda->play.context.slots = exec_slots_new(role, &exec_cuda_slot_memory);
     cuda->stage = exec_cuda_stage_new();
     cuda->times = exec_cuda_times_new(!cuda->play.options.no_op_times);
-    cuda->n_pinned = (role->n_loss_ops + 1) * (PLAN_MAX_BEFORE + 2); /* steps under way */
     for (unsigned i = 0; i <= PLAN_MAX_BEFORE; i++) {
         cuda->events[i] = g_new0(cudaEvent_t, role->n_events);
     }
@@ -421,9 +380,9 @@ static bool make_tables(ExecCuda *cuda, GError **error) {
         most = MAX(most, role->ops[i].n_operands);
     }
     cuda->pointers = g_new(gpointer, most + 1);
-    return exec_cuda_ok(
-        cudaMallocHost((void **)&cuda->pinned_losses, (gsize)cuda->n_pinned * LOSS_BYTES),
-        "cudaMallocHost", error);
+    /* Of the steps that may be under way. */
+    return exec_cuda_losses_init(&cuda->losses, (role->n_loss_ops + 1) * (PLAN_MAX_BEFORE + 2),
+                                 error);
 }
 
 static uint64_t scratch_bytes(const ExecCuda *cuda) {
@@ -447,6 +406,10 @@ static bool open_gpu(ExecCuda *cuda, GError **error) {
                                       play->options.memory_limit_bytes, error) &&
               exec_play_take_memory(play, exec_cuda_segments_source(), &cuda->segments, error) &&
               exec_cuda_times_start(cuda->times, cuda->streams[0], &begun_ns, error);
+    cuda->room.caching = play->caching;
+    for (uint32_t lane = 0; ok && lane < play->context.plan->n_lanes; lane++) {
+        exec_cuda_room_for(&cuda->room, cuda->kernels[lane]);
+    }
     cuda->driver_bytes_open = exec_cuda_facts_used_bytes();
     cuda->scratch_bytes_open = scratch_bytes(cuda);
     play->options.memory_limit_bytes = cuda->segments.limit_bytes; /* the GPU's, if that is less */
@@ -502,8 +465,7 @@ static void close_cuda(ExecPlay *play) {
     close_events(cuda);
     exec_cuda_flights_clear(&cuda->flights);
     g_free(cuda->pointers);
-    g_queue_clear_full(&cuda->losses, g_free);
-    cudaFreeHost(cuda->pinned_losses);
+    exec_cuda_losses_clear(&cuda->losses);
     exec_play_clear(play);
     exec_cuda_segments_clear(&cuda->segments);
     for (uint32_t lane = 0; lane < PLAN_MAX_LANES; lane++) {
@@ -562,6 +524,7 @@ static void describe(const ExecPlay *play, Trace *trace) {
     trace_set_uint(trace, "reserved_bytes_end", memory_caching_reserved(play->caching));
     trace_set_uint(trace, "kernel_scratch_bytes", scratch_bytes(cuda));
     trace_set_uint(trace, "kernel_scratch_bytes_open", cuda->scratch_bytes_open);
+    trace_set_uint(trace, "kernel_scratch_given_bytes", cuda->room.given_bytes);
 }
 
 static void explain(const ExecPlay *play, GString *text) {

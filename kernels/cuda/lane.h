@@ -30,6 +30,8 @@ struct _KernelCuda {
     cublasLtHandle_t blas;
     /* At a product's end, and not in a slow kernel behind it: GELU; what sums its gradient too. */
     bool blas_knows_gelu, blas_sums_gelu;
+    bool (*give_room)(void *self); /* NULL: nobody is asked */
+    void *room_giver;
     bool is_short; /* of memory: products of odd rows are not copied any more (matmul.cu) */
     std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
@@ -42,6 +44,9 @@ struct _KernelCuda {
 /* What cuBLASLt may use for itself; what NVIDIA advises for Hopper (cuBLAS 13 documentation). */
 static const size_t KERNEL_CUDA_BLAS_WORKSPACE = (size_t)32 << 20; /* bytes */
 
+/* Device memory for the lane itself, which frees it; room is asked for where there is none. */
+KernelCudaFault kernel_cuda_take(KernelCuda *lane, const char *what, size_t bytes,
+                                 void **ret_memory);
 /* At least that many bytes of device memory, until the lane's next call of this. */
 KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch);
 

@@ -254,10 +254,9 @@ struct Sizes {
 
 /* A lane that multiplies has one: of a rank's lanes that is the one that computes. */
 KernelCudaFault take_workspace(KernelCuda *lane) {
-    return lane->blas_workspace
-               ? NULL
-               : kernel_cuda_check("cudaMalloc (for cuBLAS)",
-                                   cudaMalloc(&lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE));
+    return lane->blas_workspace ? NULL
+                                : kernel_cuda_take(lane, "for cuBLAS", KERNEL_CUDA_BLAS_WORKSPACE,
+                                                   &lane->blas_workspace);
 }
 
 /* y = op(a) op(b), ended as asked; *ret_possible says whether cuBLASLt could, and NULL that it

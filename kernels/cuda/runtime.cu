@@ -106,6 +106,25 @@ size_t kernel_cuda_scratch_bytes(const KernelCuda *lane) {
     return lane->scratch_bytes + (lane->blas_workspace ? KERNEL_CUDA_BLAS_WORKSPACE : 0);
 }
 
+void kernel_cuda_ask_for_room(KernelCuda *lane, bool (*give_room)(void *self), void *self) {
+    lane->give_room = give_room;
+    lane->room_giver = self;
+}
+
+KernelCudaFault kernel_cuda_take(KernelCuda *lane, const char *what, size_t bytes,
+                                 void **ret_memory) {
+    cudaError_t error = cudaMalloc(ret_memory, bytes);
+    if (error == cudaErrorMemoryAllocation && lane->give_room &&
+        lane->give_room(lane->room_giver)) {
+        cudaGetLastError(); /* no fault of the launch that comes next */
+        error = cudaMalloc(ret_memory, bytes);
+    }
+    return error == cudaSuccess
+               ? NULL
+               : kernel_cuda_fault("cudaMalloc of %zu bytes (%s): %s (%s)", bytes, what,
+                                   cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
 KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
     if (bytes > lane->scratch_bytes) {
         KERNEL_CUDA_TRY(
@@ -113,8 +132,8 @@ KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_s
         cudaFree(lane->scratch);
         lane->scratch = NULL;
         lane->scratch_bytes = 0;
-        KERNEL_CUDA_TRY(kernel_cuda_check("cudaMalloc (scratch of a lane)",
-                                          cudaMalloc((void **)&lane->scratch, bytes)));
+        KERNEL_CUDA_TRY(
+            kernel_cuda_take(lane, "scratch of a lane", bytes, (void **)&lane->scratch));
         lane->scratch_bytes = bytes;
     }
 #ifdef KERNEL_EMULATED /* what another op has left there is no number */

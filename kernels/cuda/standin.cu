@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(BLOCK, 1)
 
 KernelCudaFault moment_of(KernelCuda *lane, KernelCudaMoment **ret_moment) {
     if (!lane->moment) {
-        KERNEL_CUDA_TRY(kernel_cuda_check(
-            "cudaMalloc", cudaMalloc((void **)&lane->moment, sizeof *lane->moment)));
+        KERNEL_CUDA_TRY(kernel_cuda_take(lane, "a stand-in's clock", sizeof *lane->moment,
+                                         (void **)&lane->moment));
         KERNEL_CUDA_TRY(kernel_cuda_check(
             "cudaMemsetAsync",
             cudaMemsetAsync(lane->moment, 0, sizeof *lane->moment, lane->stream)));

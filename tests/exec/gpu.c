@@ -440,6 +440,7 @@ static void a_gpu_is_measured(void) {
                                         "\nproduct bf16 256 256 256 ",
                                         "\nproduct fp32 256 256 256 ",
                                         "\nattention bf16 1 2 2 64 32 1 1 ",
+                                        "\nfact outside_bytes ",
                                         "\nall_gather 8192 ",
                                         "\nreduce_scatter 524288 ",
                                         "\nall_reduce 65536 ",

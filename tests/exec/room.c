@@ -1,0 +1,88 @@
+/* tests/exec/room.c - exec/cuda/memory/room.h on an emulated GPU of 64 MiB: kernels want a
+ * workspace of 32 MiB for themselves while the allocator has reserved 40. */
+#include "exec/cuda/memory/room.h"
+
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "exec/cuda/memory/segments.h"
+#include "kernels/cuda/matmul.h"
+
+enum {
+    SIDE = 16,           /* of small matrices */
+    RESERVED = 40 << 20, /* bytes */
+    WORKSPACE = 32 << 20 /* bytes: cuBLAS's */
+};
+
+typedef struct {
+    cudaStream_t stream;
+    KernelCuda *kernels;
+    ExecCudaSegments segments;
+    ExecCudaRoom room;
+    char *matrices;
+    MemoryBlock *block;
+} Fixture;
+
+static void open_all(Fixture *f, gconstpointer unused) {
+    MemoryOptions options;
+    g_autoptr(GError) error = NULL;
+    memory_options_init(&options);
+    g_assert_cmpint(cudaStreamCreate(&f->stream), ==, cudaSuccess);
+    g_assert_cmpstr(kernel_cuda_new(&f->kernels, f->stream, KERNEL_CUDA_EXACT), ==, NULL);
+    g_assert_true(exec_cuda_segments_init(&f->segments, &f->stream, UINT64_MAX, &error));
+    f->room.caching =
+        memory_caching_new(&options, exec_cuda_segments_source(), &f->segments, &error);
+    g_assert_no_error(error);
+    gsize bytes = 3 * SIDE * SIDE * sizeof(float);
+    g_assert_cmpint(cudaMalloc((void **)&f->matrices, bytes), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemset(f->matrices, 0, bytes), ==, cudaSuccess);
+    g_assert_true(memory_caching_alloc(f->room.caching, 0, RESERVED, &f->block));
+}
+
+static void close_all(Fixture *f, gconstpointer unused) {
+    kernel_cuda_free(f->kernels);
+    memory_caching_free(f->room.caching);
+    exec_cuda_segments_clear(&f->segments);
+    cudaFree(f->matrices);
+    cudaStreamDestroy(f->stream);
+}
+
+static KernelCudaFault multiply(const Fixture *f) {
+    float *y = (float *)(gpointer)f->matrices;
+    return kernel_cuda_linear_forward(f->kernels, y, y + SIDE * SIDE, y + 2 * SIDE * SIDE, NULL,
+                                      SIDE, SIDE, SIDE, KERNEL_CUDA_F32);
+}
+
+static void kept_segments_make_room(Fixture *f, gconstpointer unused) {
+    memory_caching_drop(f->room.caching, f->block);
+    g_assert_cmpuint(memory_caching_reserved(f->room.caching), ==, RESERVED);
+    exec_cuda_room_for(&f->room, f->kernels);
+    g_assert_cmpstr(multiply(f), ==, NULL);
+    g_assert_cmpuint(f->room.given_bytes, ==, RESERVED);
+    g_assert_cmpuint(memory_caching_reserved(f->room.caching), ==, 0);
+    g_assert_cmpuint(f->segments.held_bytes, ==, 0);
+    g_assert_cmpuint(kernel_cuda_scratch_bytes(f->kernels), ==, WORKSPACE);
+    g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
+}
+
+/* Nor is what nobody gives room for a fault of the next launch. */
+static void tensors_do_not(Fixture *f, gconstpointer unused) {
+    exec_cuda_room_for(&f->room, f->kernels);
+    KernelCudaFault fault = multiply(f);
+    g_assert_nonnull(fault);
+    g_assert_nonnull(strstr(fault, "cudaMalloc of 33554432 bytes (for cuBLAS): "));
+    g_assert_cmpuint(f->room.given_bytes, ==, 0);
+    g_assert_cmpuint(memory_caching_reserved(f->room.caching), ==, RESERVED);
+    memory_caching_drop(f->room.caching, f->block);
+    g_assert_cmpstr(multiply(f), ==, NULL);
+    g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
+}
+
+int main(int argc, char **argv) {
+    g_setenv("FORESHARD_EMULATOR_MIB", "64", TRUE);
+    g_test_init(&argc, &argv, NULL);
+    g_test_add("/exec/room/kept segments make room", Fixture, NULL, open_all,
+               kept_segments_make_room, close_all);
+    g_test_add("/exec/room/tensors do not", Fixture, NULL, open_all, tensors_do_not, close_all);
+    return g_test_run();
+}
