@@ -23,13 +23,14 @@ DIAGNOSIS = ['title', 'plan_digest', 'side', 'cluster', 'rank', 'fits', 'step_ms
              'steady_steps', 'compute_lane', 'remedies', 'causes', 'ways_to_fit', 'baselines', 'best_baseline']
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 PAGES = {
-    'plan': TOY[:3],
-    'predict': TOY,
-    'choose': ['gpt2', '-n', '8', '--cluster', 'a100-node', '--tokens', '1e9', '--price', '2'],
-    'diagnose': TOY,
-    'compare': ['predicted.trace', 'measured.trace'],
-    'rehearse': [*TOY[:5], '--rank', '0', '--steps', '3'],
-    'validate': [os.path.join(SOURCE, 'tests', 'validation', 'train_context.csv')],
+    'plan': [TOY[:3]],
+    'predict': [TOY, [*TOY, '--every-rank'], LARGE, ['gpt2', '-n', '2', '--cluster', 'v100-dgx', '--param-dtype', 'bf16']],
+    'choose': [['gpt2', '-n', '8', '--cluster', 'a100-node', '--tokens', '1e9', '--price', '2', '--days', '9'],
+               ['gpt-1t', '-n', '8', '--cluster', 'a100-node'], ['t5-11b', '-n', '2', '--cluster', 'a100-node']],
+    'diagnose': [TOY, LARGE],
+    'compare': [['predicted.trace', 'measured.trace']],
+    'rehearse': [[*TOY[:5], '--rank', '0', '--steps', '3']],
+    'validate': [[os.path.join(SOURCE, 'tests', 'validation', 'train_context.csv')]],
 }
 REMEDY = ['settings', 'cause', 'remedy', 'costs', 'fits', 'step_ms_change', 'peak_reserved_bytes_change',
           'peak_by_category_change', 'alloc_retries']
@@ -190,7 +191,7 @@ def keys_of(value):
     """All but names that are data: categories, kinds of collectives."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            if not re.search('/|^(all_gather|reduce_scatter|parameters|gradients|optimizer|activations|temporary|'
+            if not re.search('/|^(all_gather|all_reduce|reduce_scatter|parameters|gradients|optimizer|activations|temporary|'
                              'communication)$', key):
                 yield key
             yield from keys_of(inner)
@@ -199,13 +200,14 @@ def keys_of(value):
             yield from keys_of(inner)
 
 
-def check_page(run, command, words):
-    with open(os.path.join(SOURCE, 'man', 'foreshard-%s.in' % command), encoding='utf-8') as file:
-        said = set(re.findall(r'\w+', file.read()))
-    if command == 'rehearse':  # its page refers to the other
-        with open(os.path.join(SOURCE, 'man', 'foreshard-run.in'), encoding='utf-8') as file:
+def check_page(run, command, cases):
+    referred = {'rehearse': ['run'], 'choose': ['diagnose']}  # a page refers to another
+    said = set()
+    for page in [command, *referred.get(command, [])]:
+        with open(os.path.join(SOURCE, 'man', 'foreshard-%s.in' % page), encoding='utf-8') as file:
             said |= set(re.findall(r'\w+', file.read()))
-    return ['%s is not in the page' % key for key in keys_of(run.json(command, *words)) if key not in said]
+    return ['%s is not in the page (%s)' % (key, ' '.join(words)) for words in cases
+            for key in keys_of(run.json(command, *words)) if key not in said]
 
 
 def main():
@@ -218,8 +220,8 @@ def main():
         tap.case('diagnose what does not fit', check_diagnose_what_does_not_fit(run))
         tap.case('report', check_report(run))
         tap.case('explain what does not fit', check_partial_rows(run))
-        for command, words in PAGES.items():
-            tap.case('the page of ' + command, check_page(run, command, words))
+        for command, cases in PAGES.items():
+            tap.case('the page of ' + command, check_page(run, command, cases))
     return tap.finish()
 
 
