@@ -9,13 +9,11 @@
 #include "models/network.h"
 #include "plan/build/build.h"
 #include "plan/check/check.h"
-#include "plan/files/file.h"
 #include "plan/files/ini.h"
+#include "plan/files/stream.h"
 #include "plan/strategy/strategy.h"
 #include "plan/text/text.h"
 #include "trace/text.h"
-
-static const char STANDARD_INPUT[] = "standard input"; /* what messages call it */
 
 typedef struct {
     const char *key;
@@ -194,16 +192,9 @@ void cli_plan_source_free(CliPlanSource *source) {
     g_free(source);
 }
 
-/* As `plan -o -` writes it. */
-static Plan *read_standard_input(GError **error) {
-    gsize length;
-    g_autofree char *text = plan_file_text("/dev/stdin", &length, error);
-    return text ? plan_read(text, length, STANDARD_INPUT, error) : NULL;
-}
-
 static Plan *load_plan(const CliPlanSource *source, const char *path, GError **error) {
-    g_autoptr(Plan) plan = g_str_equal(path, STANDARD_INPUT) ? read_standard_input(error)
-                                                             : plan_read_file(path, error);
+    const char *file = plan_stream_name(path);
+    g_autoptr(Plan) plan = plan_read_file(path, error);
     if (!plan) {
         return NULL;
     }
@@ -213,21 +204,21 @@ static Plan *load_plan(const CliPlanSource *source, const char *path, GError **e
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "%s is a plan, whose %s is settled; build another from its network to "
                         "change it",
-                        path, setting->key);
+                        file, setting->key);
             return NULL;
         }
         if (g_ascii_strtoull(setting->value, NULL, 10) != plan->world) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "%s is a plan for %u rank%s, not %s; leave -n away, or build a plan for "
                         "%s",
-                        path, plan->world, plan->world == 1 ? "" : "s", setting->value,
+                        file, plan->world, plan->world == 1 ? "" : "s", setting->value,
                         setting->value);
             return NULL;
         }
     }
     if (source->strategy_file) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s is a plan, whose strategy is settled; leave --strategy away", path);
+                    "%s is a plan, whose strategy is settled; leave --strategy away", file);
         return NULL;
     }
     return g_steal_pointer(&plan);
@@ -334,16 +325,14 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
 typedef Plan *Build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
 
 static Plan *load(CliPlanSource *source, const char *name, Build *build, GError **error) {
-    if (g_str_equal(name, "-")) {
-        return load_plan(source, STANDARD_INPUT, error);
-    }
-    if (plan_is_file(name) || plan_file_is_stream(name)) { /* a stream is a plan, as "-" is */
-        return load_plan(source, name, error);
-    }
     if (trace_is_file(name)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s is a trace; give the plan or the network that it is of", name);
+                    "%s is a trace; give the plan or the network that it is of",
+                    plan_stream_name(name));
         return NULL;
+    }
+    if (plan_is_file(name) || g_str_equal(name, "-") || plan_stream_is(name)) {
+        return load_plan(source, name, error);
     } /* anything else is taken for a network */
     g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
     if (!path) {

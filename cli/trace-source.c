@@ -7,6 +7,7 @@
 
 #include "cli/cluster.h"
 #include "cli/predict/predict.h"
+#include "plan/files/stream.h"
 #include "trace/text.h"
 
 static Trace *predict(CliPlanSource *source, const char *name, const char *cluster_name,
@@ -39,7 +40,7 @@ Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *clust
     g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
                 "%s %s; give one, or a plan or network and the cluster to predict it on, "
                 "as in: gpt2 -n 8 --cluster a100-node",
-                name, is_missing ? "does not exist" : "is no trace");
+                plan_stream_name(name), is_missing ? "does not exist" : "is no trace");
     return NULL;
 }
 

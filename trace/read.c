@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/files/file.h"
+#include "plan/files/stream.h"
 #include "trace/check-private.h"
 #include "trace/text-private.h"
 #include "trace/text.h"
@@ -412,20 +413,14 @@ Trace *trace_read(const char *text, gsize length, const char *file_name, GError 
 }
 
 Trace *trace_read_file(const char *path, GError **error) {
-    g_autofree char *text = NULL;
     gsize length;
     g_autoptr(GError) cause = NULL;
-    if (!plan_file_ends(path, &cause)) {
+    g_autofree char *text = plan_file_text(path, &length, &cause);
+    if (text == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
         return NULL;
     }
-    if (!g_file_get_contents(path, &text, &length, &cause)) {
-        const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be read%s", path,
-                    why != NULL ? why : "");
-        return NULL;
-    }
-    return trace_read(text, length, path, error);
+    return trace_read(text, length, plan_stream_name(path), error);
 }
 
 bool trace_is_file(const char *path) {

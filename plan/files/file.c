@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "plan/files/leftovers.h"
+#include "plan/files/stream.h"
 #include "plan/plan.h"
 
 enum {
@@ -24,44 +25,71 @@ enum {
 
 bool plan_file_ends(const char *path, GError **error) {
     GStatBuf there;
-    if (g_stat(path, &there) != 0 || !S_ISCHR(there.st_mode) ||
+    if (g_stat(plan_stream_path(path), &there) != 0 || !S_ISCHR(there.st_mode) ||
         major(there.st_rdev) != MEMORY_DEVICES || minor(there.st_rdev) == NULL_DEVICE) {
         return true;
     }
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
-                "%s: cannot be read: it is a device that never ends; name a file", path);
+                "%s: cannot be read: it is a device that never ends; name a file",
+                plan_stream_name(path));
     return false;
 }
 
-char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
+static char *read_whole(const char *path, gsize *ret_length, GError **error) {
     char *text = NULL;
-    g_autoptr(GError) cause = NULL;
-    if (!plan_file_ends(path, error)) {
-        return NULL;
+    if (!plan_stream_is(path)) {
+        g_file_get_contents(plan_stream_path(path), &text, ret_length, error);
+        return text;
     }
-    if (!g_file_get_contents(path, &text, ret_length, &cause)) {
-        const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read%s", path,
-                    why ? why : "");
+    g_autoptr(GBytes) bytes = plan_stream_read(path, error);
+    if (bytes) {
+        gsize length;
+        const char *data = g_bytes_get_data(bytes, &length);
+        text = g_malloc(length + 1);
+        memcpy(text, data ? data : "", length);
+        text[length] = '\0';
+        if (ret_length) {
+            *ret_length = length;
+        }
     }
     return text;
 }
 
-bool plan_file_is_stream(const char *path) {
-    GStatBuf there;
-    return g_stat(path, &there) == 0 && (S_ISFIFO(there.st_mode) || S_ISSOCK(there.st_mode));
+char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    if (!plan_file_ends(path, error)) {
+        return NULL;
+    }
+    char *text = read_whole(path, ret_length, &cause);
+    if (!text) {
+        const char *why = strrchr(cause->message, ':'); /* before it, GLib names the file again */
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE, "%s: cannot be read%s",
+                    plan_stream_name(path), why ? why : "");
+    }
+    return text;
+}
+
+gsize plan_file_start(const char *path, char *ret_start, gsize room) {
+    if (plan_stream_is(path)) {
+        g_autoptr(GBytes) bytes = plan_stream_read(path, NULL);
+        gsize n = bytes ? MIN(room, g_bytes_get_size(bytes)) : 0;
+        if (n > 0) {
+            memcpy(ret_start, g_bytes_get_data(bytes, NULL), n);
+        }
+        return n;
+    }
+    FILE *file = fopen(plan_stream_path(path), "r");
+    gsize n = file ? fread(ret_start, 1, room, file) : 0;
+    if (file) {
+        fclose(file);
+    }
+    return n;
 }
 
 bool plan_file_begins(const char *path, const char *word) {
     gsize length = strlen(word);
     g_autofree char *start = g_malloc(length);
-    FILE *file = plan_file_is_stream(path) ? NULL : fopen(path, "r");
-    if (!file) {
-        return false;
-    }
-    gsize n = fread(start, 1, length, file);
-    fclose(file);
-    return n == length && memcmp(start, word, n) == 0;
+    return plan_file_start(path, start, length) == length && memcmp(start, word, length) == 0;
 }
 
 void plan_file_clear(const char *path) {

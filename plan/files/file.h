@@ -15,11 +15,13 @@
 
 /* Not a device that gives bytes for ever (/dev/zero and its kin): of one PLAN_ERROR_FILE tells. */
 bool plan_file_ends(const char *path, GError **error);
-/* PLAN_ERROR_FILE names the file when it cannot be read. Transfer full. */
+/* Of a pipe, too, and of standard input, "-" (stream.h). PLAN_ERROR_FILE names the file when it
+ * cannot be read. Transfer full. */
 char *plan_file_text(const char *path, gsize *ret_length, GError **error);
-/* Whether it is a pipe or a socket, which can be read only once. */
-bool plan_file_is_stream(const char *path);
-/* Whether it can be read and begins with the word. Of a stream false: looking would use it up. */
+/* Its first bytes, and how many: fewer than room where there are fewer; 0 where it cannot be read.
+ * It can be read all the same then. */
+gsize plan_file_start(const char *path, char *ret_start, gsize room);
+/* Whether it can be read and begins with the word. */
 bool plan_file_begins(const char *path, const char *word);
 /* Removes what writers of it left aside that were killed. */
 void plan_file_clear(const char *path);

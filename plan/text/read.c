@@ -9,6 +9,7 @@
 #include "plan/check/check.h"
 #include "plan/files/file.h"
 #include "plan/files/ini.h"
+#include "plan/files/stream.h"
 #include "plan/text/reader-private.h"
 #include "plan/text/text.h"
 
@@ -495,7 +496,7 @@ Plan *plan_read(const char *text, gsize length, const char *file_name, GError **
 Plan *plan_read_file(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
-    return text ? plan_read(text, length, path, error) : NULL;
+    return text ? plan_read(text, length, plan_stream_name(path), error) : NULL;
 }
 
 bool plan_is_file(const char *path) {

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plan/files/stream.h"
+
 static char *folder;
 
 static char *in_folder(const char *name) {
@@ -53,11 +55,34 @@ static void test_begins(void) {
     g_assert_cmpint(plan_file_write(path, "word 1", 6), ==, 0);
     g_assert_true(plan_file_begins(path, "word"));
     g_assert_false(plan_file_begins(path, "ord"));
-    g_assert_false(plan_file_is_stream(path));
+    g_assert_false(plan_stream_is(path));
     g_unlink(path);
+}
+
+static gpointer write_word(gpointer path) {
+    g_assert_cmpint(plan_file_write(path, "word 1", 6), ==, 0);
+    return NULL;
+}
+
+/* Who looks at a pipe's begin leaves it to be read, again and again. */
+static void test_stream(void) {
+    g_autofree char *path = in_folder("pipe");
+    char start[64];
     g_assert_cmpint(mkfifo(path, 0600), ==, 0);
-    g_assert_true(plan_file_is_stream(path));
-    g_assert_false(plan_file_begins(path, "word")); /* and does not wait for a writer */
+    g_assert_true(plan_stream_is(path));
+    GThread *writer = g_thread_new("writer", write_word, path);
+    g_assert_false(plan_file_begins(path, "ord"));
+    g_thread_join(writer);
+    g_assert_true(plan_file_begins(path, "word"));
+    g_assert_cmpuint(plan_file_start(path, start, sizeof start), ==, 6);
+    for (guint i = 0; i < 2; i++) {
+        gsize length;
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = plan_file_text(path, &length, &error);
+        g_assert_no_error(error);
+        g_assert_cmpstr(text, ==, "word 1");
+        g_assert_cmpuint(length, ==, 6);
+    }
     g_unlink(path);
 }
 
@@ -164,6 +189,7 @@ int main(int argc, char **argv) {
     folder = g_dir_make_tmp("foreshard-file-XXXXXX", NULL);
     g_test_add_func("/plan/file/files", test_files);
     g_test_add_func("/plan/file/begins", test_begins);
+    g_test_add_func("/plan/file/stream", test_stream);
     g_test_add_func("/plan/file/failed", test_failed);
     g_test_add_func("/plan/file/two-writers", test_two_writers);
     g_test_add_func("/plan/file/clear", test_clear);

@@ -174,6 +174,28 @@ def check_asked_twice(data, number, delta, allocated):
     return said
 
 
+def check_pipes(program, path):
+    """What comes through a pipe, once, is what lies in the file, for whoever looks at its begin first."""
+    said = []
+    with open(path, 'rb') as file:
+        data = file.read()
+
+    def told(words, **more):
+        done = subprocess.run([program, *words], capture_output=True, check=False, **more)
+        return done.returncode, done.stdout
+
+    for words in (['export', '--chrome', '%s', '-o', '-'], ['compare', '%s', path], ['compare', path, '%s'],
+                  ['diagnose', '%s', '--json'], ['explain', 'step_ms', '%s'], ['plot', '%s']):
+        wanted = told([path if word == '%s' else word for word in words])
+        for name in ('-', '/dev/stdin'):
+            found = told([name if word == '%s' else word for word in words], input=data)
+            if wanted[0] != 0 or found[0] != 0 or len(found[1]) < 0.9 * len(wanted[1]):
+                said.append('%s with %s: status %d, %d' % (words, name, wanted[0], found[0]))
+            elif words[0] in ('export', 'explain', 'diagnose') and found[1] != wanted[1]:
+                said.append('%s with %s: other words' % (words, name))
+    return said
+
+
 def add_twin(path):
     """Rank 1 does what rank 0 does, in the same trace."""
     with open(path, encoding='utf-8') as file:
@@ -210,6 +232,7 @@ def main():
                      [] if written[:2] == written[2:] else ['the bytes differ'])
         subprocess.run([program, 'predict', *PLANS['fsdp2'], '--trace', path], check=True,
                        stdout=subprocess.DEVNULL)
+        tap.case('a trace through a pipe', check_pipes(program, path))
         asked = ask_twice(path)
         data = subprocess.run([program, 'export', '--memory-viz', path, '-o', '-'], check=True,
                               stdout=subprocess.PIPE).stdout

@@ -1,9 +1,9 @@
 #include "trace/import/file.h"
 
 #include <gio/gio.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "plan/files/file.h"
 #include "trace/trace.h"
 
 ImportKind import_kind(const char *bytes, gsize length) {
@@ -26,13 +26,7 @@ ImportKind import_kind(const char *bytes, gsize length) {
 
 ImportKind import_kind_of_file(const char *path) {
     char start[64];
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        return IMPORT_OTHER;
-    }
-    gsize n = fread(start, 1, sizeof start, file);
-    fclose(file);
-    return import_kind(start, n);
+    return import_kind(start, plan_file_start(path, start, sizeof start));
 }
 
 static bool unpack_into(GString *unpacked, const char *bytes, gsize length, GError **error) {
@@ -67,12 +61,11 @@ static bool unpack_into(GString *unpacked, const char *bytes, gsize length, GErr
 }
 
 char *import_read(const char *path, gsize *ret_length, GError **error) {
-    g_autofree char *bytes = NULL;
     g_autoptr(GError) cause = NULL;
     gsize length;
-    if (!g_file_get_contents(path, &bytes, &length, &cause)) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be read: %s", path,
-                    cause->message);
+    g_autofree char *bytes = plan_file_text(path, &length, &cause);
+    if (!bytes) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
         return NULL;
     }
     if (import_kind(bytes, length) != IMPORT_GZIP) {
