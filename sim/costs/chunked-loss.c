@@ -22,14 +22,17 @@ static bool has_dw(const PlanRole *role, const PlanOp *op) {
     return plan_op_buffer(role, op, 5) != PLAN_NONE;
 }
 
+static unsigned n_chunks(const PlanRole *role, const PlanOp *op) {
+    const int64_t *dims = plan_op_dims(role, op);
+    return (unsigned)((dims[0] + dims[3] - 1) / dims[3]);
+}
+
 unsigned sim_kernels_of(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
     if (op->kind != PLAN_OP_CHUNKED_LOSS || cluster->device_kind != MODEL_DEVICE_GPU) {
         return 1;
     }
-    const int64_t *dims = plan_op_dims(role, op);
-    unsigned chunks = (unsigned)((dims[0] + dims[3] - 1) / dims[3]);
     unsigned of_chunk = op->dtype == PLAN_FP32 ? KERNELS : KERNELS_OF_16_BITS;
-    return chunks * (of_chunk - (has_dw(role, op) ? 0 : KERNELS_OF_DW));
+    return n_chunks(role, op) * (of_chunk - (has_dw(role, op) ? 0 : KERNELS_OF_DW));
 }
 
 static double product_ns(const ModelCluster *cluster, const PlanOp *op, double m, double n,
@@ -54,6 +57,13 @@ static double chunk_ns(const ModelCluster *cluster, const PlanRole *role, const 
     return has_dw(role, op) ? ns + product_ns(cluster, op, cols, width, rows, 2 * size, peak) : ns;
 }
 
+/* What the kernels take that move bytes, beside them. */
+static double starts_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
+    unsigned kernels = sim_kernels_of(cluster, role, op);
+    unsigned products = n_chunks(role, op) * (has_dw(role, op) ? 3 : 2);
+    return kernels > products ? (kernels - products) * cluster->device_start_us * 1e3 : 0;
+}
+
 double sim_chunked_loss_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                            double peak) {
     const int64_t *dims = plan_op_dims(role, op);
@@ -63,6 +73,6 @@ double sim_chunked_loss_ns(const ModelCluster *cluster, const PlanRole *role, co
         ns += chunk_ns(cluster, role, op, last, peak);
     }
     double further = (double)sim_kernels_of(cluster, role, op) - 1;
-    return fmax(ns + further * cluster->device_launch_overhead_ns,
-                further * cluster->host_cpu_factor * cluster->host_launch_us * 1e3);
+    ns += starts_ns(cluster, role, op) + further * cluster->device_launch_overhead_ns;
+    return fmax(ns, further * cluster->host_cpu_factor * cluster->host_launch_us * 1e3);
 }

@@ -240,6 +240,13 @@ static const struct {
     [PLAN_OP_ADD_TO_ROWS] = {true, 0},
 };
 
+/* Blocks start, wait for memory for the first time, and end one by one. A kind that was measured by
+ * itself has that in its rate. */
+static double start_ns(const ModelCluster *cluster, PlanOpKind kind) {
+    bool moves_bytes = plan_op_info(kind)->op_class == PLAN_CLASS_MEMORY;
+    return moves_bytes && cluster->kernel_gb_per_s[kind] == 0 ? cluster->device_start_us * 1e3 : 0;
+}
+
 /* A kind that was measured by itself goes at its own rate. */
 static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double bytes) {
     double ns = sim_traffic_ns(cluster, bytes), rate = cluster->kernel_gb_per_s[kind];
@@ -282,7 +289,7 @@ static double weight_gradient_ns(const ModelCluster *cluster, PlanOpKind kind, c
         return 0;
     }
     double elements = 2 * (double)dims[0] * (double)dims[1];
-    double ns = traffic_ns(cluster, kind, elements * element_bytes);
+    double ns = start_ns(cluster, kind) + traffic_ns(cluster, kind, elements * element_bytes);
     double blocks = ceil((double)dims[1] / 32), sms = (double)cluster->device_sms;
     double rate = cluster->device_column_gelements_per_s;
     return rate > 0 && sms > 0 ? fmax(ns, elements / (rate * fmin(blocks, sms))) : ns;
@@ -343,7 +350,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         .flops_ns = flops_ns,
         .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
                         ? work.bytes / cluster->device_host_link_gb_per_s
-                        : fmax(traffic_ns(cluster, op->kind, bytes) +
+                        : fmax(start_ns(cluster, op->kind) + traffic_ns(cluster, op->kind, bytes) +
                                    weight_gradient_ns(cluster, op->kind, dims, element_bytes),
                                packing_ns(cluster, op->kind, dims)),
     };

@@ -1,4 +1,5 @@
-/* sim/costs/compute: attention with a bias and products by dtype, worked out by hand. */
+/* sim/costs/compute: attention with a bias, products by dtype and what starts cost, worked out by
+ * hand. */
 #include "sim/costs/compute.h"
 
 #include <string.h>
@@ -11,6 +12,8 @@
 /* Two sequences of four tokens; a bias of 2 heads x 4 x 4 numbers. */
 static const char t5[] = "[network]\nfamily=t5\nlayers=1\nwidth=8\nheads=2\nhead_dim=4\nffn=8\n"
                          "vocab=5\nseq=4\nattention=kernel\n";
+
+static const char gpt[] = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=5\nseq=4\n";
 
 enum {
     BIAS_BYTES = 2 * 4 * 4 * 4,
@@ -88,7 +91,6 @@ static void fp32_has_its_own_share(void) {
 /* What ends a product costs a GPU nothing beside it; a CPU does it by kernels of their own: through
  * GELU, dx again and what went into it are read and dx written, and rows are added up. */
 static void ends_of_products(void) {
-    const char *gpt = "[network]\nfamily=gpt\nlayers=1\nwidth=8\nheads=2\nvocab=5\nseq=4\n";
     g_autoptr(Plan) apart = toy_written_plan(gpt, "ranks=1 sharding=none");
     g_autoptr(Plan) ended = toy_written_plan(gpt, "ranks=1 sharding=none kernels=fused");
     const PlanRole *plain = &apart->roles[0], *fused = &ended->roles[0];
@@ -117,6 +119,32 @@ static void ends_of_products(void) {
     }
 }
 
+/* Whatever moves bytes pays for its start beside them, a norm's gradients in two kernels twice; a
+ * product does not, nor a kind whose rate was measured. */
+static void kernels_start(void) {
+    g_autoptr(Plan) plan = toy_written_plan(gpt, "ranks=1 sharding=none");
+    const PlanRole *role = &plan->roles[0];
+    ModelCluster at_once = toy_cluster;
+    at_once.device_kind = MODEL_DEVICE_GPU;
+    ModelCluster starting = at_once;
+    starting.device_start_us = 3;
+    static const struct {
+        PlanOpKind kind;
+        double us;
+    } cases[] = {
+        {PLAN_OP_LAYERNORM, 3},          {PLAN_OP_ADD, 3},    {PLAN_OP_LOG_SOFTMAX_BACKWARD, 3},
+        {PLAN_OP_LAYERNORM_BACKWARD, 6}, {PLAN_OP_LINEAR, 0}, {PLAN_OP_ATTENTION, 0}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const PlanOp *op = find(role, cases[i].kind, false);
+        SimComputeCost before = cost_of(&at_once, role, op), after = cost_of(&starting, role, op);
+        g_assert_cmpfloat_with_epsilon(after.bytes_ns - before.bytes_ns, 1e3 * cases[i].us, 1e-6);
+        g_assert_cmpfloat(after.flops_ns, ==, before.flops_ns);
+        at_once.kernel_gb_per_s[cases[i].kind] = starting.kernel_gb_per_s[cases[i].kind] = 2;
+        g_assert_cmpfloat(cost_of(&at_once, role, op).bytes_ns, ==,
+                          cost_of(&starting, role, op).bytes_ns);
+    }
+}
+
 /* Four chunks of 4 rows, 19 columns, 16 summed up. Each product is 2 x 4 x 19 x 16 operations; the
  * weight's gradient reads and writes itself, which takes longer. A logit is moved 32 bytes. */
 static void chunks_of_a_loss(void) {
@@ -141,6 +169,11 @@ static void chunks_of_a_loss(void) {
         g_assert_cmpuint(sim_kernels_of(&cluster, role, op), ==, kernels);
         g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, op).flops_ns,
                                        all + 2 * (kernels - 1), 1e-6);
+        cluster.device_start_us = 1; /* of all but products */
+        g_assert_cmpfloat_with_epsilon(
+            cost_of(&cluster, role, op).flops_ns,
+            all + 2 * (kernels - 1) + 1e3 * (kernels - 4 * (frozen ? 2 : 3)), 1e-6);
+        cluster.device_start_us = 0;
         cluster.host_launch_us = 1; /* slower than the device */
         g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, op).flops_ns, 1e3 * (kernels - 1),
                                        1e-6);
@@ -153,6 +186,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/cost-compute/a bias slows a GPU's attention", bias_slows_a_gpu);
     g_test_add_func("/sim/cost-compute/fp32 has a share of its own", fp32_has_its_own_share);
     g_test_add_func("/sim/cost-compute/what ends a product", ends_of_products);
+    g_test_add_func("/sim/cost-compute/what moves bytes has to start", kernels_start);
     g_test_add_func("/sim/cost-compute/chunks of a loss", chunks_of_a_loss);
     return g_test_run();
 }
