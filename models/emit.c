@@ -16,13 +16,33 @@ static bool is_beyond(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
            product > MOST_ELEMENTS;
 }
 
+/* Numbers that a head has of a token: of latent attention q's, or k's and v's from one layer. */
+static uint64_t widest_head(const ModelNetwork *n) {
+    uint64_t latent = n->qk_nope_head_dim + MAX(n->qk_rope_head_dim, n->v_head_dim);
+    return MAX(MAX(n->head_dim, latent), 1);
+}
+
+/* The most numbers that a layer makes of a token. */
+static uint64_t widest_row(const ModelNetwork *n) {
+    const uint64_t rows[] = {n->vocab,
+                             n->ffn,
+                             n->shared_ffn,
+                             4 * n->width,
+                             MAX(n->heads, 1) * widest_head(n),
+                             n->q_lora_rank,
+                             n->kv_lora_rank + n->qk_rope_head_dim,
+                             n->experts_per_token * MAX(n->width, n->expert_ffn)};
+    uint64_t widest = 0;
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        widest = MAX(widest, rows[i]);
+    }
+    return widest;
+}
+
 static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, uint64_t seq,
                                   GError **error) {
-    uint64_t heads = MAX(network->heads, 1), inner = heads * MAX(network->head_dim, 1);
-    uint64_t of_pairs = network->experts_per_token * MAX(network->width, network->expert_ffn);
-    uint64_t widest = MAX(MAX(MAX(network->vocab, network->ffn), network->shared_ffn),
-                          MAX(MAX(4 * network->width, inner), of_pairs));
-    if (is_beyond(batch, seq, widest, 1) || is_beyond(batch, heads, seq, seq)) {
+    uint64_t heads = MAX(network->heads, 1);
+    if (is_beyond(batch, seq, widest_row(network), 1) || is_beyond(batch, heads, seq, seq)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "micro_batch %" G_GUINT64_FORMAT " and seq %" G_GUINT64_FORMAT
                     " make tensors of network %s that no memory holds; lower one of them",

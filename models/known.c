@@ -74,7 +74,7 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     if (family != &model_gpt && family != &model_mpt && family != &model_llama) {
         why = "families other than gpt, mpt and llama; set kernels = eager";
     } else if (network->experts && network->code != MODEL_CODE_OWN) {
-        why = "transformers' experts; leave out code, or set kernels = eager";
+        why = "transformers' experts; set code = own, or kernels = eager";
     } else if (network->experts && network->norm_at != MODEL_NORM_BEFORE) {
         why = "experts whose norm comes after them; set norm_at = before, or kernels = eager";
     } else if (network->scores_in_memory) {
@@ -193,7 +193,7 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
     if (n->family != &model_llama || !n->experts) {
         why = "is planned only for family llama with experts; leave expert at 1";
     } else if (n->code != MODEL_CODE_OWN) {
-        why = "is planned only for torchtitan's experts, not transformers'; leave out code";
+        why = "is planned only for torchtitan's experts, not transformers'; set code = own";
     } else if (n->experts % s->expert) {
         why = "does not divide the experts; set one that does";
     } else if (plan_strategy_shard_ranks(s) > n->experts &&

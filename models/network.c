@@ -29,6 +29,7 @@ static const struct {
     const char *key;
     gsize offset;
     uint64_t max;
+    bool may_be_none; /* 0, as where the key does not stand */
 } numbers[] = {
     {"layers", offsetof(ModelNetwork, layers), 10000},
     {"width", offsetof(ModelNetwork, width), 1 << 20},
@@ -52,17 +53,17 @@ static const struct {
     {"v_head_dim", offsetof(ModelNetwork, v_head_dim), 1 << 14},
     {"global_every", offsetof(ModelNetwork, global_every), 10000},
     {"unturned_every", offsetof(ModelNetwork, unturned_every), 10000},
-    {"window", offsetof(ModelNetwork, window), 1 << 24},
+    {"window", offsetof(ModelNetwork, window), 1 << 24, true},
 };
 
 static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                         unsigned row, GError **error) {
-    uint64_t value;
-    if (!plan_parse_u64(entry->value, &value) || value < 1 || value > numbers[row].max) {
+    uint64_t value, least = numbers[row].may_be_none ? 0 : 1;
+    if (!plan_parse_u64(entry->value, &value) || value < least || value > numbers[row].max) {
         return plan_ini_refuse(ini, entry, error,
-                               "%s must be a whole number from 1 to %" G_GUINT64_FORMAT
-                               ", not '%s'",
-                               entry->key, numbers[row].max, entry->value);
+                               "%s must be a whole number from %" G_GUINT64_FORMAT
+                               " to %" G_GUINT64_FORMAT ", not '%s'",
+                               entry->key, least, numbers[row].max, entry->value);
     }
     G_STRUCT_MEMBER(uint64_t, network, numbers[row].offset) = value;
     return true;

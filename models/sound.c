@@ -241,7 +241,7 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
          "global_every says which blocks have no window and no local_rope_base; give one of them"},
         {n->window && in_memory, "window",
          "a window is known with attention's kernel alone; set attention = kernel"},
-        {n->window == 1, "window", "window must be at least 2"},
+        {n->window == 1, "window", "window must be at least 2, or 0 for none"},
         {n->global_every && (n->rope != MODEL_ROPE_REAL || n->unturned_every), "global_every",
          "global_every is known with rope = real, of blocks that all turn"},
         {n->experts && n->gate != MODEL_GATE_SILU, "gate",

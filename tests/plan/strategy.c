@@ -569,6 +569,11 @@ static void tensors_beyond_all_memory(void) {
                        "seq=16777216\n";
     g_autoptr(GError) error = test_plan_error(text, "ranks=1 sharding=none micro_batch=1000000");
     g_assert_nonnull(strstr(error->message, "that no memory holds; lower one of them"));
+    const char *latent = "[network]\nfamily=llama\nlayers=1\nwidth=64\nheads=16384\nvocab=96\n"
+                         "seq=1024\nffn=64\nrope=complex\nkv_lora_rank=8\nv_head_dim=8\n"
+                         "qk_nope_head_dim=16384\nqk_rope_head_dim=16384\n";
+    g_autoptr(GError) heads = test_plan_error(latent, "ranks=1 sharding=none micro_batch=1000000");
+    g_assert_nonnull(strstr(heads->message, "that no memory holds; lower one of them"));
     const char *wide = "[network]\nfamily=llama\nlayers=40\nwidth=1048576\nheads=8\nvocab=96\n"
                        "seq=32\nexperts=4096\nexperts_per_token=2\nexpert_ffn=4194304\n";
     g_autoptr(GError) many = test_plan_error(wide, "ranks=65536");

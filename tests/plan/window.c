@@ -32,6 +32,7 @@ static void which_blocks(void) {
         {"window=8\nglobal_every=4\nlocal_rope_base=100\n", "ranks=1", 1, 3, 3, 1},
         {"window=32\n", "ranks=1", 1, 4, 0, 0}, /* as long as the sequence: a mask all the same */
         {"window=33\n", "ranks=1", 0, 0, 0, 4},
+        {"window=0\n", "ranks=1", 0, 0, 0, 4},
         {"window=8\nwindow_by=kernel\n", "ranks=1", 0, 0, 4, 0},
         {"window=32\nwindow_by=kernel\n", "ranks=1", 0, 0, 0, 4},
         {"window=8\n", "ranks=1 kernels=fused", 0, 0, 4, 0},
