@@ -191,6 +191,9 @@ def counted_by_driver(session, name, measured_trace):
                     (end - opened) / 1e9, held / 1e9, off / 1e6, head.get('gpu_busy_clock_mhz_mean', '?'),
                     head.get('gpu_busy_power_mw_mean', '?000')[:-3], head.get('op_times_record_ns'),
                     head.get('gpu_attention', 'products and softmax')))
+    given = int(head.get('kernel_scratch_given_bytes', 0))
+    if given:
+        session.row('room, ' + name, '', 'the allocator gave %.3f GB back for what kernels take beside it' % (given / 1e9))
     if 'gpu_attention_refused' in head:
         session.row('attention, ' + name, 'MISS', 'without tensor cores: ' + head['gpu_attention_refused'])
 

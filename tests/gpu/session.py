@@ -1,10 +1,12 @@
 """tests/gpu/session.py - runs parts one after the other, each within its time, and keeps what they leave.
 
 A part is a function that gets the Session. Whatever it does, the next one runs: an exception or a command
-that hangs ends that part alone, and is named. Time a part leaves over goes to those after it. Results are
-whole after each part: a machine that takes this program away at its limit leaves what was done until then.
+that hangs ends that part alone, and is named. Time a part leaves over goes to those after it. The table is
+whole after each row, and what else is left after each part: a machine that takes this program away at its
+limit leaves what was done until then. A disk that is full ends nothing; the table says so, and is printed.
 """
 import atexit
+import io
 import json
 import os
 import shutil
@@ -63,6 +65,7 @@ class Session:
         self.suites = {}  # what came of the tests, by program
         self.figures = {}  # what goals.py judges: name -> number, or list of them
         self.head = []  # lines above the table
+        self.writing = threading.Lock()  # the table, which programs side by side add rows to
         self.packed = {}
         self.aside = tempfile.mkdtemp(prefix='gpu-run.')
         atexit.register(shutil.rmtree, self.aside, ignore_errors=True)
@@ -87,17 +90,45 @@ class Session:
 
     # ---- what a part calls ---------------------------------------------------------------------------
 
+    def kept(self, what, write, *arguments):
+        """Writes down what can be; a disk that takes no more is told of once, above the table."""
+        try:
+            write(*arguments)
+        except OSError as error:
+            line = '%s could not be written: %s' % (what, error.strerror or error)
+            self.head += [] if line in self.head else [line]
+
     def log(self, text):
+        self.kept('logs', self.written_to_log, text)
+
+    def written_to_log(self, text):
         self.log_file.write(text + '\n')
         self.log_file.flush()
+
+    def begun_log(self, name):
+        """The log of a part; of a disk that takes no file, one that nobody will read."""
+        try:
+            return open(self.path('logs', name + '.log'), 'a', encoding='utf-8')
+        except OSError:
+            return io.StringIO()
 
     def row(self, name, verdict, value=''):
         """One line of the table: 'ok', 'MISS', 'FAIL', 'skip', or '' for a figure alone."""
         self.rows.append({'part': self.part, 'name': name, 'verdict': verdict, 'value': value,
                           'at_s': round(time.monotonic() - self.began, 1)})
         self.log('row: %s | %s | %s' % (name, verdict, value))
-        with open(self.path('results.jsonl'), 'a', encoding='utf-8') as file:
-            file.write(json.dumps(self.rows[-1]) + '\n')
+        with self.writing:
+            self.kept('results.jsonl', self.append, 'results.jsonl', json.dumps(self.rows[-1]) + '\n')
+            self.kept('summary.txt', self.write_table)
+
+    def append(self, name, text, mode='a'):
+        with open(self.path(name), mode, encoding='utf-8') as file:
+            file.write(text)
+
+    def write_table(self):
+        with open(self.path('summary.txt.new'), 'w', encoding='utf-8') as file:
+            file.write('\n'.join(self.table()) + '\n')
+        os.replace(self.path('summary.txt.new'), self.path('summary.txt'))
 
     def call(self, *command, limit=None, environment=None, ours=True):
         """Runs one command, all it prints in the part's log; at its limit its whole group is killed."""
@@ -174,21 +205,24 @@ class Session:
             due += seconds * scale
             self.part, self.part_until = name, min(due, self.until)
             began = time.monotonic()
-            with open(self.path('logs', name + '.log'), 'a', encoding='utf-8') as self.log_file:
-                if self.remaining() < 2:
-                    self.row('all of it', 'skip', 'no time is left')
-                    continue
-                print('%-12s begins at %3.0f s, at most %.0f s' % (name, began - self.began, self.remaining()))
-                sys.stdout.flush()
-                self.attempt('all of it', function, self)  # the next part must run, whatever went wrong here
-                self.row('time', '', '%.1f s' % (time.monotonic() - began))
+            self.log_file = self.begun_log(name)
+            if self.remaining() < 2:
+                self.row('all of it', 'skip', 'no time is left')
+                self.kept('logs', self.log_file.close)
+                continue
+            print('%-12s begins at %3.0f s, at most %.0f s' % (name, began - self.began, self.remaining()))
+            sys.stdout.flush()
+            self.attempt('all of it', function, self)  # the next part must run, whatever went wrong here
+            self.row('time', '', '%.1f s' % (time.monotonic() - began))
+            self.kept('logs', self.log_file.close)
             self.save()
 
     def conclude(self, name, function):
         """A last part, which takes no time worth counting: it runs whatever is left of it."""
         self.part, self.part_until = name, time.monotonic() + PACKING_SECONDS
-        with open(self.path('logs', 'goals.log'), 'w', encoding='utf-8') as self.log_file:
-            self.attempt('all of it', function, self)  # the table must come, whatever goes wrong here
+        self.log_file = self.begun_log('goals')
+        self.attempt('all of it', function, self)  # the table must come, whatever goes wrong here
+        self.kept('logs', self.log_file.close)
 
     # ---- what is left ------------------------------------------------------------------------------------
 
@@ -212,11 +246,10 @@ class Session:
         for name in PACKED:
             files = {file: os.path.getsize(self.path(name, file)) for file in sorted(os.listdir(self.path(name)))}
             if files != self.packed.get(name):
-                self.pack(name, files)
+                self.kept(name + '.tar.gz', self.pack, name, files)
                 self.packed[name] = files
-        with open(self.path('summary.txt.new'), 'w', encoding='utf-8') as file:
-            file.write('\n'.join(self.table()) + '\n')
-        os.replace(self.path('summary.txt.new'), self.path('summary.txt'))
+        with self.writing:
+            self.kept('summary.txt', self.write_table)
 
     def pack(self, name, sizes):
         """Puts a folder of results into one file; what makes it too large is named and left out."""

@@ -66,6 +66,31 @@ def parts_case(tap, folder):
     tap.case('/gpu/run/what parts print is kept', [] if 'logs/hangs.log' in names else [str(names)])
 
 
+def full_case(tap, folder):
+    """A disk that takes nothing: each part runs, and the table, which is printed, says so."""
+    def speaks(session):
+        done = session.call('sh', '-c', 'echo fine')
+        session.row('speaking', 'ok' if done.rc == 0 else 'FAIL', done.tail())
+
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
+    session = Session(machine, os.path.join(folder, 'full'), 1, dry=True)
+    for name in (('results.jsonl',), ('summary.txt.new',), ('logs', 'one.log'), ('logs.tar.gz.new',)):
+        os.symlink('/dev/full', session.path(*name))
+    out = sys.stdout
+    sys.stdout = sys.stderr
+    try:
+        session.run([('one', 300, speaks), ('two', 300, speaks)])
+        session.conclude('last', speaks)
+        session.save()
+    finally:
+        sys.stdout = out
+    table = '\n'.join(session.table())
+    complaints = [] if table.count('ok    speaking: fine') == 3 else [table]
+    complaints += ['not told: ' + name for name in ('results.jsonl', 'summary.txt', 'logs', 'logs.tar.gz')
+                   if table.count(name + ' could not be written: No space left on device') != 1]
+    tap.case('/gpu/run/a disk that is full ends nothing', complaints)
+
+
 def cases_case(tap):
     wanted = {'1..3\nok 1 /a b\nok 2 /c # SKIP no GPU\nnot ok 3 /d: -n 2\n# told\n': {
         '/a b': 'ok', '/c': 'skip', '/d: -n 2': 'not ok'}, '1..0 # SKIP no GPU\n': {}, '': {}}
@@ -701,6 +726,7 @@ def main():
     object_case(tap)
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
+        full_case(tap, folder)
         suite_case(tap, folder)
         beside_case(tap, folder)
         toy_case(tap, folder)
