@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import time
 
 import goals
 import machine as machines
@@ -76,8 +75,8 @@ def first_program(session):
     a slow disk, and a driver that nobody has asked yet sets the GPU up. Then one in halves, whose attention is cuDNN's."""
     if 'foreshard-exec' not in session.machine.programs:
         return
-    # It may take the next part's time: where this fails, the others need not begin.
-    session.part_until = max(session.part_until, min(session.until, time.monotonic() + 60))
+    # It may take the others' time: where this fails, they need not begin.
+    session.extend(60)
     done = toy(session, '')
     session.row('a toy trains', 'FAIL' if done.rc else 'ok', done.tail() if done.rc else
                 'the first program on this GPU, in %.1f s' % done.wall_s)
@@ -98,15 +97,16 @@ WITHOUT_CUDNN = {'FORESHARD_NO_CUDNN': '1'}
 def toy(session, options, before=(), environment=None, limit=60):
     """Three steps of a toy on one rank; `before` it stands what looks on."""
     plan = session.path('work', 'one.plan')
-    session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '1', '--sharding', 'none', *options.split(),
-                 '-o', plan, limit=20)
-    return session.call(*before, session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--steps', 3,
-                        limit=limit, environment=environment)
+    planned = session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '1', '--sharding', 'none',
+                           *options.split(), '-o', plan, limit=20)
+    return planned if planned.rc else session.call(
+        *before, session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--steps', 3, limit=limit,
+        environment=environment)
 
 
 def look_closer(session):
     """Of a toy that fails: the log shall say which call, and which kernel's which access, for whoever mends it."""
-    session.part_until = max(session.part_until, min(session.until, time.monotonic() + 60))
+    session.extend(60)
     done = toy(session, '', environment={'CUDA_LAUNCH_BLOCKING': '1'}, limit=30)
     session.row('a call at a time', '', done.tail() if done.rc else 'it trains')
     if os.path.exists(sanitizer_tool()):
@@ -320,11 +320,12 @@ def nccl_on_one_card(session):
     if session.dry or 'foreshard-exec' not in session.machine.programs:
         return
     plan = session.path('work', 'two.plan')
-    session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan, limit=20)
+    planned = session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan, limit=20)
     trace = session.path('work', 'two.trace')
-    done = session.call(session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', 2,
-                        '--comm', 'nccl', '--steps', 3, '--watchdog', 15, '--trace', trace, limit=60,
-                        environment={'NCCL_DEBUG': 'INFO', 'NCCL_DEBUG_FILE': session.path('logs', 'nccl.%p.log')})
+    done = planned if planned.rc else session.call(
+        session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', 2, '--comm', 'nccl', '--steps', 3,
+        '--watchdog', 15, '--trace', trace, limit=60,
+        environment={'NCCL_DEBUG': 'INFO', 'NCCL_DEBUG_FILE': session.path('logs', 'nccl.%p.log')})
     session.comm = 'auto' if done.rc == 0 else 'local'
     session.row('NCCL, 2 ranks on one card', 'ok' if done.rc == 0 else 'MISS', done.tail() if done.rc else
                 'they train; several GPUs of a machine need no such trick')
@@ -439,8 +440,8 @@ def calibrate(session):
         session.row('foreshard calibrate', 'skip', 'measures a GPU')
         return
     output = session.path('calibrated.ini')
-    # It may take the next part's time, whose predictions are worth little without it.
-    session.part_until = max(session.part_until, min(session.until, time.monotonic() + CALIBRATE_SECONDS))
+    # It may take the others' time: predictions are worth little without it.
+    session.extend(CALIBRATE_SECONDS)
     done = session.call(session.machine.programs['foreshard'], 'calibrate', '--device', 'cuda', '-o', output)
     if done.rc == 0 and os.path.exists(output):
         session.cluster = output

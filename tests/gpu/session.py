@@ -1,7 +1,8 @@
 """tests/gpu/session.py - runs parts one after the other, each within its time, and keeps what they leave.
 
 A part is a function that gets the Session. Whatever it does, the next one runs: an exception or a command
-that hangs ends that part alone, and is named. Time a part leaves over goes to those after it. The table is
+that hangs ends that part alone, and is named. Time a part leaves over goes to those after it, and time that
+one takes beyond its own is missing from all of those, not from the next alone. The table is
 whole after each row, and what else is left after each part: a machine that takes this program away at its
 limit leaves what was done until then. A disk that is full ends nothing; the table says so, and is printed.
 """
@@ -79,6 +80,11 @@ class Session:
     def remaining(self):
         """Seconds this part has left."""
         return max(0.0, self.part_until - time.monotonic())
+
+    def extend(self, seconds):
+        """So long from now on for this part, if need be of the others' time, but half of all that is left at most."""
+        now = time.monotonic()
+        self.part_until = max(self.part_until, now + min(seconds, max(0, self.until - now) / 2))
 
     def comm_environment(self):
         """For programs of tests that start ranks."""
@@ -198,13 +204,12 @@ class Session:
     # ---- the parts, in order ---------------------------------------------------------------------------
 
     def run(self, parts):
-        """parts: [(name, seconds of ten minutes, function)]; seconds are scaled to the minutes given."""
-        due = time.monotonic()
-        scale = max(0, self.until - due) / 600
-        for name, seconds, function in parts:
-            due += seconds * scale
-            self.part, self.part_until = name, min(due, self.until)
+        """parts: [(name, seconds of ten minutes, function)]; a part's share of what is left is as its seconds are to those of
+        all that are still to come."""
+        for i, (name, seconds, function) in enumerate(parts):
             began = time.monotonic()
+            share = seconds / max(1, sum(others for _, others, _ in parts[i:]))
+            self.part, self.part_until = name, began + max(0, self.until - began) * share
             self.log_file = self.begun_log(name)
             if self.remaining() < 2:
                 self.row('all of it', 'skip', 'no time is left')

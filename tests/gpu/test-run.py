@@ -50,7 +50,7 @@ def parts_case(tap, folder):
     out = sys.stdout
     sys.stdout = sys.stderr  # what is printed is no TAP
     try:
-        session.run([('late', 0, works), ('hangs', 40, hangs), ('breaks', 40, breaks), ('works', 40, works)])
+        session.run([('late', 0, works), ('hangs', 40, hangs), ('breaks', 40, breaks), ('works', 520, works)])
     finally:
         sys.stdout = out
     took = time.monotonic() - began
@@ -64,6 +64,29 @@ def parts_case(tap, folder):
     with tarfile.open(session.path('logs.tar.gz')) as archive:
         names = archive.getnames()
     tap.case('/gpu/run/what parts print is kept', [] if 'logs/hangs.log' in names else [str(names)])
+
+
+def share_case(tap, folder):
+    """A part that takes more than its own time takes it from all that follow; what one leaves they have."""
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
+    session = Session(machine, os.path.join(folder, 'shares'), 1, dry=True)  # 45 s
+    given = []
+
+    def takes_more(session):
+        session.extend(1e9)
+        given.append(session.remaining())
+        session.until -= given[-1]  # as if it had taken all of it
+
+    def leaves(session):
+        given.append(session.remaining())
+    out = sys.stdout
+    sys.stdout = sys.stderr
+    try:
+        session.run([('more', 100, takes_more), ('one', 250, leaves), ('two', 250, leaves)])
+    finally:
+        sys.stdout = out
+    tap.case('/gpu/run/a part that takes too long takes no other one\'s time alone', [] if all(
+        abs(s - wanted) < 1 for s, wanted in zip(given, (22.5, 11.25, 22.5), strict=True)) else [str(given)])
 
 
 def full_case(tap, folder):
@@ -727,6 +750,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         parts_case(tap, folder)
         full_case(tap, folder)
+        share_case(tap, folder)
         suite_case(tap, folder)
         beside_case(tap, folder)
         toy_case(tap, folder)
