@@ -97,16 +97,15 @@ static char *path_of_like(const PlanIni *ini, const PlanIniEntry *entry, ModelCl
     return named;
 }
 
-/* A trace knows the machine again by all that was read of it. */
-static void digest_too(ModelCluster *cluster, const ModelCluster *like) {
+void model_cluster_digest_too(ModelCluster *cluster, const ModelCluster *like) {
     g_autofree char *both = g_strconcat(cluster->digest, like->digest, NULL);
     g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, both, -1);
     g_free(cluster->digest);
     cluster->digest = g_strconcat("sha256:", sum, NULL);
 }
 
-static ModelCluster *read_like(const PlanIni *ini, const PlanIniEntry *entry, ModelClusterFind find,
-                               GError **error) {
+ModelCluster *model_cluster_read_like(const PlanIni *ini, const PlanIniEntry *entry,
+                                      ModelClusterFind find, GError **error) {
     g_autofree char *path = path_of_like(ini, entry, find, error);
     gsize length;
     g_autoptr(GError) reason = NULL;
@@ -126,15 +125,20 @@ static ModelCluster *read_like(const PlanIni *ini, const PlanIniEntry *entry, Mo
                         entry->value);
         return NULL;
     }
+    if (other && plan_ini_find(other, "cluster", "like")) {
+        plan_ini_refuse(ini, entry, error, "like = %s is like another itself; name that one",
+                        entry->value);
+        return NULL;
+    }
     return other ? model_cluster_read(text, length, path, error) : NULL;
 }
 
 static bool take_like(ModelCluster *cluster, ModelCluster *kind, const PlanIni *ini,
                       const PlanIniEntry *entry, ModelClusterFind find, GError **error) {
-    g_autoptr(ModelCluster) like = read_like(ini, entry, find, error);
+    g_autoptr(ModelCluster) like = model_cluster_read_like(ini, entry, find, error);
     if (like) {
         model_cluster_take_machine(kind, like);
-        digest_too(cluster, like);
+        model_cluster_digest_too(cluster, like);
     }
     return like != NULL;
 }

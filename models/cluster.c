@@ -134,6 +134,10 @@ static char *nearest_of(const char *name, GPtrArray *names) {
 
 static char *nearest_key(const char *section, const char *key) {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
+    if (g_str_equal(section, "cluster")) { /* which has words alone */
+        g_ptr_array_add(names, (gpointer) "title");
+        g_ptr_array_add(names, (gpointer) "like");
+    }
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         if (g_str_equal(rows[i].section, section)) {
             g_ptr_array_add(names, (gpointer)rows[i].key);
@@ -255,8 +259,18 @@ bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
            model_cluster_check_links(cluster, ini, last_that_sets(entries, links), error);
 }
 
-static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError **error) {
-    if (!plan_ini_find(ini, "device", "kind")) {
+/* A file that is like another lacks what that has not either: 0, where 0 is out of bounds. */
+static bool lacks(const ModelCluster *cluster, const PlanIni *ini, bool is_like,
+                  const KeyRow *row) {
+    if (!is_like) {
+        return !plan_ini_find(ini, row->section, row->key);
+    }
+    return row->min > 0 && !row->whole && G_STRUCT_MEMBER(double, cluster, row->offset) <= 0;
+}
+
+static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, bool is_like,
+                        GError **error) {
+    if (!is_like && !plan_ini_find(ini, "device", "kind")) {
         return plan_ini_refuse(ini, plan_ini_first(ini, "device"), error,
                                "section [device] lacks the key kind; add kind = gpu or cpu");
     }
@@ -267,16 +281,18 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError 
     if (cluster->device_compute_capability > 0) {
         const char *needed[] = {"nccl_channels", "nccl_channel_gb_per_s"};
         for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
-            if (!plan_ini_find(ini, "intra_node", needed[i])) {
-                return refuse_missing(ini, find_row("intra_node", needed[i]), error);
+            const KeyRow *row = find_row("intra_node", needed[i]);
+            if (lacks(cluster, ini, is_like, row)) {
+                return refuse_missing(ini, row, error);
             }
         }
     }
     if (cluster->topology_nodes > 1) {
         const char *needed[] = {"nic_gb_per_s", "step_latency_us"};
         for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
-            if (!plan_ini_find(ini, "inter_node", needed[i])) {
-                return refuse_missing(ini, find_row("inter_node", needed[i]), error);
+            const KeyRow *row = find_row("inter_node", needed[i]);
+            if (lacks(cluster, ini, is_like, row)) {
+                return refuse_missing(ini, row, error);
             }
         }
     }
@@ -287,8 +303,8 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, GError 
                                      error);
 }
 
-static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **error) {
-    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+static bool read_rest(ModelCluster *cluster, const PlanIni *ini, bool is_like, GError **error) {
+    for (gsize i = 0; i < G_N_ELEMENTS(rows) && !is_like; i++) {
         const PlanIniEntry *entry = plan_ini_find(ini, rows[i].section, rows[i].key);
         if (!entry && rows[i].fallback == REQUIRED) {
             return refuse_missing(ini, &rows[i], error);
@@ -297,7 +313,27 @@ static bool read_entries(ModelCluster *cluster, const PlanIni *ini, GError **err
             set_number(cluster, &rows[i], rows[i].fallback, (uint64_t)rows[i].fallback);
         }
     }
-    return check_whole(cluster, ini, error);
+    return check_whole(cluster, ini, is_like, error);
+}
+
+/* What there is before the file's keys: nothing, or all of the cluster that it is like. */
+static ModelCluster *begin(const char *text, gsize length, const char *file_name,
+                           const ModelCluster *like) {
+    ModelCluster *cluster = like ? model_cluster_copy(like) : g_new0(ModelCluster, 1);
+    g_autofree char *base = g_path_get_basename(file_name);
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, (gssize)length);
+    char *dot = strrchr(base, '.');
+    g_free(cluster->name);
+    g_free(cluster->digest);
+    cluster->name = dot && dot > base ? g_strndup(base, (gsize)(dot - base)) : g_strdup(base);
+    cluster->digest = g_strconcat("sha256:", sum, NULL);
+    if (like) {
+        model_cluster_digest_too(cluster, like);
+    } else {
+        cluster->title = g_strdup(cluster->name);
+        cluster->model = g_strdup("");
+    }
+    return cluster;
 }
 
 static ModelCluster *read_text(const char *text, gsize length, const char *file_name,
@@ -306,18 +342,17 @@ static ModelCluster *read_text(const char *text, gsize length, const char *file_
     if (!ini) {
         return NULL;
     }
-    g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
-    g_autofree char *base = g_path_get_basename(file_name);
-    char *dot = strrchr(base, '.');
-    cluster->name = dot && dot > base ? g_strndup(base, (gsize)(dot - base)) : g_strdup(base);
-    cluster->title = g_strdup(cluster->name);
-    cluster->model = g_strdup("");
-    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, (gssize)length);
-    cluster->digest = g_strconcat("sha256:", sum, NULL);
+    const PlanIniEntry *like_entry = plan_ini_find(ini, "cluster", "like");
+    g_autoptr(ModelCluster) like =
+        like_entry ? model_cluster_read_like(ini, like_entry, find, error) : NULL;
+    if (like_entry && !like) {
+        return NULL;
+    }
+    g_autoptr(ModelCluster) cluster = begin(text, length, file_name, like);
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         const KeyRow *row = find_row(entry->section, entry->key);
-        if (model_cluster_is_kind(entry->section)) {
+        if (model_cluster_is_kind(entry->section) || entry == like_entry) {
             continue;
         }
         if (row ? !read_number(cluster, ini, entry, row, error)
@@ -325,7 +360,7 @@ static ModelCluster *read_text(const char *text, gsize length, const char *file_
             return NULL;
         }
     }
-    if (!read_entries(cluster, ini, error)) {
+    if (!read_rest(cluster, ini, like != NULL, error)) {
         return NULL;
     }
     return model_cluster_read_kinds(cluster, ini, find, error) ? g_steal_pointer(&cluster) : NULL;

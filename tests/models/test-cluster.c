@@ -359,6 +359,56 @@ static void test_like_name(void) {
     g_rmdir(home);
 }
 
+static ModelCluster *read_whole_like(const char *text, GError **error) {
+    g_autofree char *home = g_dir_make_tmp("cluster-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(home, "mine.ini", NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    ModelCluster *cluster = model_cluster_read_file_with(path, find_in_folder, error);
+    g_unlink(path);
+    g_rmdir(home);
+    return cluster;
+}
+
+/* A whole cluster that is like another, but for what its file says. */
+static void test_whole_like(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(folder, "dgx-h100.ini", NULL);
+    g_autoptr(ModelCluster) base = model_cluster_read_file(path, &error);
+    g_autoptr(ModelCluster) mine =
+        read_whole_like("[cluster]\nlike = dgx-h100\n[inter_node]\nnic_gb_per_s = 12.5\n"
+                        "[topology]\nnodes = 3\n[nodes old]\nat = 1\nlike = v100-dgx\n",
+                        &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(mine->name, ==, "mine");
+    g_assert_cmpstr(mine->model, ==, base->model);
+    g_assert_cmpstr(mine->digest, !=, base->digest);
+    g_assert_cmpuint(mine->device_memory_bytes, ==, base->device_memory_bytes);
+    g_assert_cmpfloat(mine->inter_node_step_latency_us, ==, base->inter_node_step_latency_us);
+    g_assert_cmpfloat(mine->inter_node_nic_gb_per_s, ==, 12.5);
+    g_assert_cmpuint(model_cluster_ranks(mine), ==, 24);
+    g_assert_cmpstr(model_cluster_node(mine, 1)->model, ==, "V100-SXM2-32GB");
+}
+
+static void test_whole_like_refused(void) {
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"[cluster]\nlike = nobody\n", "mine.ini:2: like = nobody: no such file lies beside"},
+        {"[cluster]\nlikes = dgx-h100\n", "did you mean like?"},
+        {"[cluster]\nlike = a100-node\n[topology]\nnodes = 2\n", "lacks the key nic_gb_per_s"},
+        {"[cluster]\nlike = dgx-h100\n[device]\noutside_allocator_bytes = 99999999999\n",
+         "mine.ini:4: outside_allocator_bytes leaves nothing"},
+        {"[cluster]\nlike = mine.ini\n", "is like another itself"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelCluster) cluster = read_whole_like(cases[i].text, &error);
+        g_test_message("%s", error ? error->message : "read");
+        g_assert_null(cluster);
+        g_assert_nonnull(strstr(error->message, cases[i].words));
+    }
+}
+
 static void test_no_file(void) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = model_cluster_read_file("no/such/cluster.ini", &error);
@@ -416,5 +466,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/cluster/kinds: as another key", test_kind_as_another);
     g_test_add_func("/models/cluster/like a file with kinds", test_like_kinds);
     g_test_add_func("/models/cluster/like a name", test_like_name);
+    g_test_add_func("/models/cluster/a whole one like another", test_whole_like);
+    g_test_add_func("/models/cluster/a whole one refused", test_whole_like_refused);
     return g_test_run();
 }
