@@ -31,10 +31,35 @@ def us(ns):
     return round(ns / 1000, 3)
 
 
+def check_form(events):
+    """What Perfetto wants of a thread: of two slices that overlap one lies in the other; of a counter: time goes on."""
+    said, threads, counted = [], {}, {}
+    for event in events:
+        if event['ph'] == 'X':
+            begin = round(event['ts'] * 1000)
+            threads.setdefault((event['pid'], event['tid']), []).append((begin, begin + round(event['dur'] * 1000)))
+        elif event['ph'] == 'C':
+            counter = event['pid'], event['name']
+            if event['ts'] < counted.get(counter, 0):
+                said.append('%s goes back to %s' % (counter, event['ts']))
+            counted[counter] = event['ts']
+        elif event['ph'] != 'M':
+            said.append('a phase %s' % event['ph'])
+    for thread, slices in threads.items():
+        ends = []
+        for begin, end in sorted(slices, key=lambda times: (times[0], -times[1])):
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            if ends and end > ends[-1]:
+                said.append('a slice of %s from %d to %d ends behind the one that it lies in' % (thread, begin, end))
+            ends.append(end)
+    return said[:3]
+
+
 def check_chrome(trace, text):
     """Every op row is an event of its lane's thread; every memory row shows its sizes."""
-    said = []
     document = json.loads(text)
+    said = check_form(document['traceEvents'])
     origin = int(document['otherData']['origin_ns'])
     events = document['traceEvents']
     threads = {(event['pid'], event['tid']): event['args']['name'] for event in events
@@ -136,6 +161,8 @@ def check_memory_viz(trace, data):
                   if row['rank'] == rank and row['delta'] > 0]
         if [(frame[0]['line'], frame[1]['line']) for frame in frames] != wanted:
             said.append('frames do not name the instructions')
+        if not all(re.fullmatch(r'.+, module \S+, lane \S+', frame[1]['name']) for frame in frames):
+            said.append('a frame names no module: %s' % frames[0])
     return said
 
 

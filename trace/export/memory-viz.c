@@ -52,9 +52,10 @@ static void set_frames(const Replay *replay, uint32_t number, int32_t step) {
     const Trace *trace = replay->trace;
     const TraceInstruction *instruction = trace_instruction(trace, replay->role, number);
     g_autofree char *owner = trace_place_name(trace, instruction->phase, instruction->unit);
-    g_autofree char *place = g_strdup_printf(
-        "%s, module %s, lane %s", owner, trace_name(trace->modules, instruction->module, "(none)"),
-        (const char *)trace->lanes->pdata[instruction->lane]);
+    const char *module = trace_name(trace->modules, instruction->module, "(none)");
+    g_autofree char *place =
+        g_strdup_printf("%s, module %s, lane %s", owner, *module != '\0' ? module : "(root)",
+                        (const char *)trace->lanes->pdata[instruction->lane]);
     pickle_text(replay->pickle, "frames");
     pickle_open_list(replay->pickle);
     add_frame(replay->pickle, "instruction", number,
