@@ -29,6 +29,9 @@ extern const TracedKernel traced_each_kernels[], traced_rows_kernels[], traced_p
 
 extern const TracedKernel *const traced_each_end;
 
+/* traced-shapes.c: what a kernel leans on. Of a call whose arguments are those that it takes. */
+bool traced_shapes_fit(const TracedCall *call);
+
 static inline TracedArg *traced_arg(const TracedRun *r, unsigned i) {
     return &r->call->args[i];
 }

@@ -159,7 +159,11 @@ bool exec_traced_knows(const ExecContext *context, const PlanOp *op, GError **er
                   args_are_inside(context, op, call.made, call.n_made) &&
                   args_are_inside(context, op, (const TracedArg *)(gpointer)call.items->data,
                                   call.items->len);
-    return inside || refuse(error, "call '%s' reaches beyond its operands", text);
+    if (!inside) {
+        return refuse(error, "call '%s' reaches beyond its operands", text);
+    }
+    return traced_shapes_fit(&call) ||
+           refuse(error, "call '%s' has shapes that do not go together", text);
 }
 
 /* ---- memory of a call ----------------------------------------------------------------------- */

@@ -3,8 +3,9 @@
  *
  * To add an op: a row in the table of the file that has its like (traced-each.c element by element,
  * traced-rows.c norms, softmax, sums and losses, traced-products.c products and attention,
- * traced-windows.c convolutions and pooling, traced-places.c what is moved). What no row knows is
- * refused before training, by name.
+ * traced-windows.c convolutions and pooling, traced-places.c what is moved), and, where it leans on
+ * sizes without looking, a rule in traced-shapes.c. What no row knows is refused by name, before
+ * training.
  */
 #pragma once
 

@@ -121,6 +121,13 @@ def edited(tap, foreshard, source):
              ('gelu 0/fp32/1,32,256', 'gelu 0/fp32/1,32,255', 'with shapes that do not go together'),
              ('gelu 0/fp32/1,32,256', 'gelu 9/fp32/1,32,256', 'reaches beyond its operands'),
              ('gelu 0/fp32/1,32,256', 'gelu 0/fp32/1,x,256', "'0/fp32/1,x,256' is no argument"),
+             ('_log_softmax 0/fp32/32,96 1 ', '_log_softmax 0/fp32/32,96 7 ', 'shapes that do not go together'),
+             ('_log_softmax 0/fp32/32,96 1 ', '_log_softmax 0/fp32/32,0 1 ', 'shapes that do not go together'),
+             ('1/fp32/64,96/1,64/0 > 2/fp32/32,96', '1/fp32/64,96/1,64/0 > 2/fp32/32,2', 'shapes that do not go together'),
+             ('1,32,64 [64] 1/fp32/64', '1,32,64 [0] 1/fp32/64', 'shapes that do not go together'),
+             ('1,32,64 [64] 1/fp32/64', '1,32,64 [32] 1/fp32/64', 'shapes that do not go together'),
+             ('1/int64/1,32 -1 false', '1/int64/1,31 -1 false', 'shapes that do not go together'),
+             ('nll_loss_forward 0/fp32/32,96', 'nll_loss_forward 0/fp32/16,96', 'shapes that do not go together'),
              ('gelu 0/fp32', 'gelu_of_ours 0/fp32', 'calls gelu_of_ours, for which CPU ranks have no kernel'),
              ('embedding 0/fp32/96,64', 'embedding 0/fp32/6144', 'has not the arguments of embedding'),
              ('embedding 0/fp32/96,64', '?embedding 0/fp32/96,64', 'calls embedding'))

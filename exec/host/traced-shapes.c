@@ -1,0 +1,335 @@
+/* exec/host/traced-shapes.c - whether the sizes of a call's tensors go together, as far as kernels
+ * lean on it without looking. A network that was traced is sound; a plan may have been edited.
+ *
+ * Not looked at: attention, convolutions, pools and batch norms, whose many sizes PyTorch settled.
+ */
+#include "exec/host/traced-private.h"
+
+static size_t count(const TracedArg *arg) {
+    return arg->of == TRACED_TENSOR ? kernel_tensor_count(&arg->tensor) : 0;
+}
+
+static bool is_side_of(const TracedArg *arg, const TracedArg *side) {
+    int64_t n = (int64_t)MAX(1, arg->tensor.n_dims);
+    return side->integer >= -n && side->integer < n;
+}
+
+static bool are_alike(const TracedArg *a, const TracedArg *b) {
+    return a->tensor.n_dims == b->tensor.n_dims && count(a) == count(b) && count(a) > 0;
+}
+
+/* Of as many elements, where it is there at all. */
+static bool has_count(const TracedArg *arg, size_t wanted) {
+    return arg->of != TRACED_TENSOR || count(arg) == wanted;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static bool softmax_fits(const TracedCall *c) {
+    return are_alike(&c->args[0], &c->made[0]) && is_side_of(&c->args[0], &c->args[1]);
+}
+
+static bool softmax_backward_fits(const TracedCall *c) {
+    return are_alike(&c->args[0], &c->args[1]) && are_alike(&c->args[1], &c->made[0]) &&
+           is_side_of(&c->args[1], &c->args[2]);
+}
+
+/* How wide the rows are that are normalized; 0: they do not fill the tensor. */
+static size_t norm_width(const TracedCall *c, const TracedArg *x, const TracedArg *shape) {
+    size_t width = 1, n = count(x);
+    for (unsigned i = 0; i < shape->n && width > 0; i++) {
+        int64_t side = traced_item(c, shape, i)->integer;
+        width = side > 0 && (size_t)side <= n / width ? width * (size_t)side : 0;
+    }
+    return width > 0 && n > 0 && n % width == 0 ? width : 0;
+}
+
+/* (x, shape, weight, bias, eps): y, and numbers of each row. */
+static bool norm_fits(const TracedCall *c) {
+    const TracedArg *x = &c->args[0];
+    size_t width = norm_width(c, x, &c->args[1]), rows = width > 0 ? count(x) / width : 0;
+    bool all = width > 0 && count(&c->made[0]) == count(x) && has_count(&c->args[2], width) &&
+               has_count(&c->args[3], width);
+    for (unsigned i = 1; i < c->n_made; i++) {
+        all = all && has_count(&c->made[i], rows);
+    }
+    return all;
+}
+
+/* (dy, x, shape, numbers of each row, parameters): dx, and their gradients. */
+static bool norm_backward_fits(const TracedCall *c, unsigned n_numbers) {
+    const TracedArg *x = &c->args[1];
+    size_t width = norm_width(c, x, &c->args[2]), rows = width > 0 ? count(x) / width : 0;
+    bool all = width > 0 && count(&c->args[0]) == count(x) && has_count(&c->made[0], count(x));
+    for (unsigned i = 3; i < c->n_args && all; i++) {
+        all = has_count(&c->args[i], i < 3 + n_numbers ? rows : width);
+    }
+    for (unsigned i = 1; i < c->n_made && all; i++) {
+        all = has_count(&c->made[i], width);
+    }
+    return all;
+}
+
+static bool layer_norm_backward_fits(const TracedCall *c) {
+    return norm_backward_fits(c, 2);
+}
+
+static bool rms_norm_backward_fits(const TracedCall *c) {
+    return norm_backward_fits(c, 1);
+}
+
+/* Behind the tensor may stand a list of sides. */
+static bool sum_fits(const TracedCall *c) {
+    const TracedArg *x = &c->args[0], *list = &c->args[1];
+    bool has_list = c->n_args > 1 && list->of == TRACED_LIST && list->n > 0;
+    bool is_summed[KERNEL_TENSOR_SIDES] = {false};
+    for (unsigned i = 0; has_list && i < list->n; i++) {
+        const TracedArg *side = traced_item(c, list, i);
+        if (!is_side_of(x, side)) {
+            return false;
+        }
+        is_summed[traced_side(side->integer, MAX(1, x->tensor.n_dims))] = true;
+    }
+    size_t left = 1;
+    for (unsigned i = 0; i < x->tensor.n_dims; i++) {
+        left *= !has_list || is_summed[i] ? 1 : x->tensor.sizes[i];
+    }
+    return count(x) > 0 && count(&c->made[0]) == left;
+}
+
+/* ---- losses and tables ---------------------------------------------------------------------- */
+
+static bool nll_fits(const TracedCall *c) {
+    const TracedArg *x = &c->args[0];
+    return count(x) > 0 && count(&c->args[1]) == x->tensor.sizes[0] && has_count(&c->made[0], 1) &&
+           has_count(&c->made[1], 1);
+}
+
+static bool nll_backward_fits(const TracedCall *c) {
+    const TracedArg *x = &c->args[1];
+    return count(x) > 0 && count(&c->args[0]) == 1 && count(&c->args[2]) == x->tensor.sizes[0] &&
+           count(&c->args[6]) == 1 && has_count(&c->made[0], count(x));
+}
+
+static bool embedding_fits(const TracedCall *c) {
+    return count(&c->made[0]) == count(&c->args[1]) * c->args[0].tensor.sizes[1];
+}
+
+static bool embedding_backward_fits(const TracedCall *c) {
+    const KernelTensor *made = &c->made[0].tensor;
+    return made->n_dims == 2 && count(&c->args[0]) == count(&c->args[1]) * made->sizes[1];
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static bool product_fits(const TracedCall *c, const TracedArg *a, const TracedArg *b) {
+    const KernelTensor *left = &a->tensor, *right = &b->tensor, *made = &c->made[0].tensor;
+    unsigned n = left->n_dims;
+    return made->n_dims == n && made->sizes[n - 1] == right->sizes[n - 1] &&
+           made->sizes[n - 2] == left->sizes[n - 2] && (n == 2 || made->sizes[0] == left->sizes[0]);
+}
+
+static bool mm_fits(const TracedCall *c) {
+    return product_fits(c, &c->args[0], &c->args[1]);
+}
+
+static bool addmm_fits(const TracedCall *c) {
+    return product_fits(c, &c->args[1], &c->args[2]);
+}
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* Sides but one are as long. */
+static bool are_alike_but(const KernelTensor *a, const KernelTensor *b, unsigned side) {
+    bool all = a->n_dims == b->n_dims;
+    for (unsigned i = 0; all && i < a->n_dims; i++) {
+        all = i == side || a->sizes[i] == b->sizes[i];
+    }
+    return all;
+}
+
+static bool cat_fits(const TracedCall *c) {
+    const TracedArg *list = &c->args[0], *made = &c->made[0];
+    if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[1])) {
+        return false;
+    }
+    unsigned side = traced_side(c->args[1].integer, made->tensor.n_dims);
+    size_t n = 0;
+    for (unsigned i = 0; i < list->n; i++) {
+        const TracedArg *item = traced_item(c, list, i);
+        if (item->of != TRACED_TENSOR ||
+            (count(item) > 0 && !are_alike_but(&item->tensor, &made->tensor, side))) {
+            return false;
+        }
+        n += count(item) > 0 ? item->tensor.sizes[side] : 0;
+    }
+    return n == made->tensor.sizes[side];
+}
+
+static bool stack_fits(const TracedCall *c) {
+    const TracedArg *list = &c->args[0], *made = &c->made[0];
+    if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[1])) {
+        return false;
+    }
+    unsigned side = traced_side(c->args[1].integer, made->tensor.n_dims);
+    bool all = list->n == made->tensor.sizes[side];
+    for (unsigned i = 0; i < list->n && all; i++) {
+        const TracedArg *item = traced_item(c, list, i);
+        all = item->of == TRACED_TENSOR && item->tensor.n_dims + 1 == made->tensor.n_dims &&
+              count(item) * list->n == count(made);
+    }
+    return all;
+}
+
+/* (grad, sizes, dim, index) */
+static bool select_backward_fits(const TracedCall *c) {
+    const TracedArg *given = &c->args[0], *made = &c->made[0];
+    if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[2])) {
+        return false;
+    }
+    unsigned side = traced_side(c->args[2].integer, made->tensor.n_dims);
+    int64_t n = (int64_t)made->tensor.sizes[side], place = c->args[3].integer;
+    return place >= -n && place < n && given->tensor.n_dims + 1 == made->tensor.n_dims &&
+           count(given) * made->tensor.sizes[side] == count(made);
+}
+
+/* (grad, sizes, dim, start, end, step) */
+static bool slice_backward_fits(const TracedCall *c) {
+    const TracedArg *given = &c->args[0], *made = &c->made[0];
+    int64_t step = c->args[5].integer;
+    if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[2]) || step < 1) {
+        return false;
+    }
+    unsigned side = traced_side(c->args[2].integer, made->tensor.n_dims);
+    int64_t n = (int64_t)made->tensor.sizes[side], from = c->args[3].integer;
+    from = CLAMP(from < 0 ? from + n : from, 0, n);
+    int64_t room = from < n ? (n - from - 1) / step + 1 : 0;
+    return are_alike_but(&given->tensor, &made->tensor, side) &&
+           (int64_t)given->tensor.sizes[side] <= room;
+}
+
+/* (self, pad, value): two numbers for each side, from the last on; what is negative cuts. */
+static bool pad_fits(const TracedCall *c) {
+    const TracedArg *pad = &c->args[1];
+    const KernelTensor *given = &c->args[0].tensor, *made = &c->made[0].tensor;
+    bool all = given->n_dims == made->n_dims && pad->n % 2 == 0 && pad->n / 2 <= given->n_dims;
+    for (unsigned i = 0; all && i < given->n_dims; i++) {
+        unsigned side = given->n_dims - 1 - i;
+        bool is_padded = i < pad->n / 2;
+        int64_t before = is_padded ? traced_item(c, pad, 2 * i)->integer : 0;
+        int64_t behind = is_padded ? traced_item(c, pad, 2 * i + 1)->integer : 0;
+        int64_t n = (int64_t)given->sizes[side], most = (int64_t)made->sizes[side];
+        all = before >= -n && before <= most && behind >= -n && behind <= most &&
+              n + MIN(before, 0) + MIN(behind, 0) >= 0 && n + before + behind == most;
+    }
+    return all;
+}
+
+static bool arange_fits(const TracedCall *c) {
+    return c->made[0].tensor.n_dims == 1;
+}
+
+static bool triangle_fits(const TracedCall *c) {
+    return c->made[0].tensor.n_dims >= 2 && count(&c->args[0]) == count(&c->made[0]);
+}
+
+static bool repeat_fits(const TracedCall *c) {
+    return c->args[0].tensor.n_dims <= c->made[0].tensor.n_dims && count(&c->args[0]) > 0;
+}
+
+static bool running_sum_fits(const TracedCall *c) {
+    return are_alike(&c->args[0], &c->made[0]) && c->made[0].tensor.n_dims > 0 &&
+           is_side_of(&c->args[0], &c->args[1]);
+}
+
+/* What is indexed has all sides of the index, and but for one they are as long at least. */
+static bool holds_index(const TracedArg *t, const TracedArg *index, const TracedArg *side) {
+    unsigned at = traced_side(side->integer, MAX(1, t->tensor.n_dims));
+    bool all = is_side_of(t, side) && t->tensor.n_dims == index->tensor.n_dims;
+    for (unsigned i = 0; all && i < index->tensor.n_dims; i++) {
+        all = i == at || index->tensor.sizes[i] <= t->tensor.sizes[i];
+    }
+    return all;
+}
+
+static bool gather_fits(const TracedCall *c) {
+    return holds_index(&c->args[0], &c->args[2], &c->args[1]) &&
+           count(&c->made[0]) == count(&c->args[2]);
+}
+
+/* A source is read in the index's sizes. */
+static bool scatter_fits(const TracedCall *c) {
+    const TracedArg *source = &c->args[3], *index = &c->args[2];
+    bool all = source->of != TRACED_TENSOR || source->tensor.n_dims == index->tensor.n_dims;
+    for (unsigned i = 0; all && source->of == TRACED_TENSOR && i < index->tensor.n_dims; i++) {
+        all = index->tensor.sizes[i] <= source->tensor.sizes[i];
+    }
+    return all && holds_index(&c->made[0], index, &c->args[1]);
+}
+
+static bool index_select_fits(const TracedCall *c) {
+    const TracedArg *given = &c->args[0], *made = &c->made[0];
+    if (given->tensor.n_dims == 0 || !is_side_of(given, &c->args[1])) {
+        return false;
+    }
+    unsigned side = traced_side(c->args[1].integer, given->tensor.n_dims);
+    return are_alike_but(&given->tensor, &made->tensor, side) &&
+           count(&c->args[2]) == made->tensor.sizes[side];
+}
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    bool (*fits)(const TracedCall *call);
+} rules[] = {
+    {"_softmax", softmax_fits},
+    {"_log_softmax", softmax_fits},
+    {"_softmax_backward_data", softmax_backward_fits},
+    {"_log_softmax_backward_data", softmax_backward_fits},
+    {"native_layer_norm", norm_fits},
+    {"native_layer_norm_backward", layer_norm_backward_fits},
+    {"_fused_rms_norm", norm_fits},
+    {"_fused_rms_norm_backward", rms_norm_backward_fits},
+    {"sum", sum_fits},
+    {"sum.dim_IntList", sum_fits},
+    {"mean", sum_fits},
+    {"mean.dim", sum_fits},
+    {"nll_loss_forward", nll_fits},
+    {"nll_loss_backward", nll_backward_fits},
+    {"embedding", embedding_fits},
+    {"embedding_dense_backward", embedding_backward_fits},
+    {"mm", mm_fits},
+    {"bmm", mm_fits},
+    {"addmm", addmm_fits},
+    {"baddbmm", addmm_fits},
+    {"cat", cat_fits},
+    {"stack", stack_fits},
+    {"select_backward", select_backward_fits},
+    {"slice_backward", slice_backward_fits},
+    {"constant_pad_nd", pad_fits},
+    {"arange", arange_fits},
+    {"arange.start", arange_fits},
+    {"arange.start_step", arange_fits},
+    {"tril", triangle_fits},
+    {"triu", triangle_fits},
+    {"cumsum", running_sum_fits},
+    {"repeat", repeat_fits},
+    {"gather", gather_fits},
+    {"scatter.src", scatter_fits},
+    {"scatter_.src", scatter_fits},
+    {"scatter.value", scatter_fits},
+    {"scatter_.value", scatter_fits},
+    {"scatter_add", scatter_fits},
+    {"scatter_add_", scatter_fits},
+    {"index_select", index_select_fits},
+};
+
+bool traced_shapes_fit(const TracedCall *call) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(rules); i++) {
+        if (g_str_equal(rules[i].name, call->name)) {
+            return rules[i].fits(call);
+        }
+    }
+    return true;
+}
