@@ -47,16 +47,11 @@ bool model_config_flag(const ModelConfig *c, const char *name, bool otherwise) {
     return type_of(node) == G_TYPE_BOOLEAN ? json_node_get_boolean(node) : otherwise;
 }
 
-double model_config_double(const ModelConfig *c, const char *name, double otherwise) {
-    JsonNode *node = model_config_field(c, name);
-    return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node) : otherwise;
-}
-
 bool model_config_number(const ModelConfig *c, const char *name, double otherwise, double *ret) {
     JsonNode *node = model_config_field(c, name);
-    *ret = model_config_double(c, name, otherwise);
-    return !node || type_of(node) == G_TYPE_INT64 || type_of(node) == G_TYPE_DOUBLE ||
-           model_config_refuse(c, "the field '%s' must be a number", name);
+    bool is_number = type_of(node) == G_TYPE_INT64 || type_of(node) == G_TYPE_DOUBLE;
+    *ret = is_number ? json_node_get_double(node) : otherwise;
+    return !node || is_number || model_config_refuse(c, "the field '%s' must be a number", name);
 }
 
 bool model_config_is_whole(JsonNode *node) {

@@ -24,8 +24,7 @@ bool model_config_not_known(const ModelConfig *c, const char *format, ...) G_GNU
 JsonNode *model_config_field(const ModelConfig *c, const char *name); /* NULL: it does not stand */
 const char *model_config_text(const ModelConfig *c, const char *name, const char *otherwise);
 bool model_config_flag(const ModelConfig *c, const char *name, bool otherwise);
-double model_config_double(const ModelConfig *c, const char *name, double otherwise);
-/* The same; else an error where it stands and is no number. */
+/* An error where it stands and is no number. */
 bool model_config_number(const ModelConfig *c, const char *name, double otherwise, double *ret);
 bool model_config_is_whole(JsonNode *node); /* NULL: it is none */
 /* Whether the field does not stand or is that number. */

@@ -183,17 +183,21 @@ static const Type types[] = {
 };
 
 /* "resid_pdrop 0.1, attn_pdrop 0.1": those above 0; NULL: none. */
-static char *dropouts_of(const Type *type, const ModelConfig *c) {
+static bool read_dropouts(const Type *type, const ModelConfig *c, char **ret) {
     g_autoptr(GString) text = g_string_new(NULL);
     g_auto(GStrv) words = g_strsplit(type->dropouts, " ", -1);
     for (char **word = words; *word; word++) {
         g_auto(GStrv) pair = g_strsplit(*word, ":", 2);
-        double share = model_config_double(c, pair[0], g_ascii_strtod(pair[1], NULL));
+        double share;
+        if (!model_config_number(c, pair[0], g_ascii_strtod(pair[1], NULL), &share)) {
+            return false;
+        }
         if (share > 0) {
             g_string_append_printf(text, "%s%s %g", text->len ? ", " : "", pair[0], share);
         }
     }
-    return text->len ? g_strdup(text->str) : NULL;
+    *ret = text->len ? g_strdup(text->str) : NULL;
+    return true;
 }
 
 static bool append_all(const ModelConfig *c, const Type *type) {
@@ -270,9 +274,6 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     }
     c.fields = json_node_get_object(root);
     const Type *type = types_are_sound(&c) ? find_type(&c) : NULL;
-    if (!type || !append_all(&c, type)) {
-        return NULL;
-    }
-    *ret_dropouts = dropouts_of(type, &c);
-    return g_strdup(ini->str);
+    bool is_read = type && append_all(&c, type) && read_dropouts(type, &c, ret_dropouts);
+    return is_read ? g_strdup(ini->str) : NULL;
 }

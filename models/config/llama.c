@@ -124,7 +124,10 @@ static bool append_gemma(const ModelConfig *c, const char *activation) {
     if (model_config_flag(c, "use_bidirectional_attention", false)) {
         return model_config_not_known(c, "use_bidirectional_attention is not known");
     }
-    double width = model_config_double(c, "hidden_size", 0);
+    double width;
+    if (!model_config_number(c, "hidden_size", 0, &width)) {
+        return false;
+    }
     model_config_append_double(c, "embed_scale", sqrt(width), "hidden_size");
     g_string_append(c->ini, "norm_weight = from-one\n");
     const char *act = model_config_text(c, activation, words[0][0]);
@@ -195,7 +198,10 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
     }
     model_config_append_whole(c, "global_every", every, "sliding_window_pattern");
     g_string_append(c->ini, "qk_norm = head\nnorm_at = both\n");
-    double squared = model_config_double(c, "query_pre_attn_scalar", 256);
+    double squared;
+    if (!model_config_number(c, "query_pre_attn_scalar", 256, &squared)) {
+        return false;
+    }
     model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
     return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
            append_two_ropes(c, "rope_base=rope_theta:1000000", "local_rope_base=rope_theta:10000",
@@ -220,8 +226,11 @@ static bool has_plain_router(const ModelConfig *c) {
             c, "output_router_logits adds a loss of the router's, which is not known; set "
                "it to false");
     }
-    return model_config_double(c, "router_jitter_noise", 0) <= 0 ||
-           model_config_not_known(c, "router_jitter_noise above 0 is not known");
+    double noise;
+    if (!model_config_number(c, "router_jitter_noise", 0, &noise)) {
+        return false;
+    }
+    return noise <= 0 || model_config_not_known(c, "router_jitter_noise above 0 is not known");
 }
 
 /* Whether a token's scores are divided by their sum. */
