@@ -88,10 +88,18 @@ static double number(const Case *c, const char *column) {
     return value;
 }
 
+/* A network that the row describes is named by the row's place, which who reads the reason knows;
+ * without it equal reasons of several rows are equal texts. */
+static const char *without_place(const Case *c, const char *why) {
+    g_autofree char *table = g_path_get_basename(c->csv->path);
+    g_autofree char *place = g_strdup_printf("%s:%u: ", table, c->row.line);
+    return g_str_has_prefix(why, place) ? why + strlen(place) : why;
+}
+
 /* Takes the message; the row is skipped for it. Returns true: no error of the table's. */
 static bool skip(Case *c, const char *why) {
     if (!c->skipped) {
-        c->skipped = g_strdup(why);
+        c->skipped = g_strdup(without_place(c, why));
     }
     return true;
 }

@@ -112,6 +112,25 @@ static void words(void) {
            NULL, "no rule knows this precision");
 }
 
+/* Two rows that are left out for one reason have the same text for it, without the rows' places. */
+static void one_reason(void) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_autofree char *path =
+        written("hardware,gpus,framework,model,layers,d_model,heads,mlp_type,vocab,seq_len,"
+                "micro_batch,compile,tokens_per_s_per_gpu\n"
+                "A100,8,PyTorch FSDP2,pythia of two layers,2,256,8,gelu,512,128,1,yes,9e4\n"
+                "A100,8,PyTorch FSDP2,pythia of four layers,4,256,8,gelu,512,128,1,yes,9e4\n");
+    cli_validation_add(validation, path, &error);
+    g_assert_no_error(error);
+    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+    g_assert_cmpuint(rows->len, ==, 2);
+    const char *why = g_array_index(rows, CliValidatedRow, 0).skipped;
+    g_assert_nonnull(strstr(why, "kernels = compiled is not planned for families"));
+    g_assert_null(strstr(why, "t.csv"));
+    g_assert_cmpstr(why, ==, g_array_index(rows, CliValidatedRow, 1).skipped);
+}
+
 /* Adapters: their rank from words or a column, beside which layers, and what is not planned. */
 static void adapters(void) {
 #define LORA ",2,256,8,8,688,swiglu,512,2,bf16,9e4,"
@@ -696,6 +715,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
     g_test_add_func("/strangers/runs: words", words);
+    g_test_add_func("/strangers/runs: one reason of several rows", one_reason);
     g_test_add_func("/strangers/runs: adapters", adapters);
     g_test_add_func("/strangers/runs: programs and blocks", programs_and_blocks);
     g_test_add_func("/strangers/runs: a version comes first", version_comes_first);
