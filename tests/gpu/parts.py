@@ -363,10 +363,16 @@ def memory(session):
     for name, path in paths.items():
         if not os.path.exists(path):
             tried = path + ': status' in done.output
-            session.row(name, 'FAIL' if tried else 'skip', 'the recorder; the log says why' if tried else
+            session.row(name, 'FAIL' if tried else 'skip', 'the recorder: ' + last_of(done.output, path) if tried else
                         'no time is left')
             continue
         session.attempt(name, held_against_plan, session, name, path)
+
+
+def last_of(output, path):
+    """What the recorder of that file said last before its status."""
+    before = output.split(path + ': status')[0].rstrip().split('\n')
+    return before[-1].strip()[:120] or 'the log says why'
 
 
 def held_against_plan(session, name, path):
@@ -447,7 +453,7 @@ def calibrate(session):
         session.cluster = output
         session.row('foreshard calibrate', 'ok', done.tail())
     else:
-        session.row('foreshard calibrate', 'skip' if done.is_cut else 'FAIL', done.tail())
+        session.row('foreshard calibrate', 'skip' if done.is_cut else 'FAIL', done.tail() or 'not through after %.0f s' % done.wall_s)
 
 
 # Lines of bench/kernels-cuda.c that the goal names: AdamW, norms and casts.
