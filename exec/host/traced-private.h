@@ -2,7 +2,7 @@
  * exec/host/traced*.c only. */
 #pragma once
 
-#include "exec/host/traced-call.h"
+#include "exec/traced/call.h"
 
 /* A call that runs, and memory that it needs until it is through. */
 typedef struct {
@@ -29,9 +29,6 @@ extern const TracedKernel traced_each_kernels[], traced_rows_kernels[], traced_p
 
 extern const TracedKernel *const traced_each_end;
 
-/* traced-shapes.c: what a kernel leans on. Of a call whose arguments are those that it takes. */
-bool traced_shapes_fit(const TracedCall *call);
-
 static inline TracedArg *traced_arg(const TracedRun *r, unsigned i) {
     return &r->call->args[i];
 }
@@ -46,10 +43,6 @@ static inline const KernelTensor *traced_made(const TracedRun *r, unsigned i) {
 }
 static inline bool traced_makes(const TracedRun *r, unsigned i) {
     return i < r->call->n_made && r->call->made[i].of == TRACED_TENSOR;
-}
-/* A side that may be counted from the last: -1. */
-static inline unsigned traced_side(int64_t side, unsigned n_dims) {
-    return (unsigned)(side < 0 ? side + (int64_t)n_dims : side);
 }
 static inline int64_t traced_integer(const TracedRun *r, unsigned i) {
     return r->call->args[i].integer;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/host/traced-private.h"
+#include "exec/traced/known.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/tensor-rows.h"
@@ -281,47 +282,17 @@ static bool run_flash_backward(TracedRun *r, const TracedKernel *kernel, GError 
     return true;
 }
 
-static const char *product_of(const TracedArg *a, const TracedArg *b) {
-    unsigned n = a->tensor.n_dims;
-    bool fits = a->tensor.sizes[n - 1] == b->tensor.sizes[n - 2] &&
-                (n == 2 || a->tensor.sizes[0] == b->tensor.sizes[0]);
-    return fits ? NULL : "with matrices that do not go together";
-}
-static const char *mm_why_not(const TracedCall *call) {
-    return product_of(&call->args[0], &call->args[1]);
-}
-static const char *addmm_why_not(const TracedCall *call) {
-    return product_of(&call->args[1], &call->args[2]);
-}
-
-static const char *drops(const TracedCall *call, unsigned i) {
-    return call->args[i].number > 0
-               ? "with dropout, whose random numbers are a GPU's own; make the network without"
-               : NULL;
-}
-static const char *efficient_why_not(const TracedCall *call) {
-    return drops(call, 5);
-}
-static const char *flash_why_not(const TracedCall *call) {
-    return drops(call, 3);
-}
-static const char *efficient_backward_why_not(const TracedCall *call) {
-    return drops(call, 9);
-}
-static const char *flash_backward_why_not(const TracedCall *call) {
-    return drops(call, 10);
-}
-
 const TracedKernel traced_products_kernels[] = {
-    {"mm", run_mm, mm_why_not, 0, "22"},
-    {"bmm", run_mm, mm_why_not, 0, "33"},
-    {"addmm", run_addmm, addmm_why_not, 0, "t22nn"},
-    {"baddbmm", run_addmm, addmm_why_not, 0, "t33nn"},
-    {"_scaled_dot_product_efficient_attention", run_efficient, efficient_why_not, 0, "444?nnn."},
-    {"_scaled_dot_product_flash_attention", run_flash, flash_why_not, 0, "444nn."},
+    {"mm", run_mm, traced_mm_why_not, 0, "22"},
+    {"bmm", run_mm, traced_mm_why_not, 0, "33"},
+    {"addmm", run_addmm, traced_addmm_why_not, 0, "t22nn"},
+    {"baddbmm", run_addmm, traced_addmm_why_not, 0, "t33nn"},
+    {"_scaled_dot_product_efficient_attention", run_efficient, traced_efficient_why_not, 0,
+     "444?nnn."},
+    {"_scaled_dot_product_flash_attention", run_flash, traced_flash_why_not, 0, "444nn."},
     {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,
-     efficient_backward_why_not, 0, "4444?4t..n.n."},
-    {"_scaled_dot_product_flash_attention_backward", run_flash_backward, flash_backward_why_not, 0,
-     "44444t....nn.."},
+     traced_efficient_backward_why_not, 0, "4444?4t..n.n."},
+    {"_scaled_dot_product_flash_attention_backward", run_flash_backward,
+     traced_flash_backward_why_not, 0, "44444t....nn.."},
     {0},
 };

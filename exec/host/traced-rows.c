@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "exec/host/traced-private.h"
+#include "exec/traced/known.h"
 #include "kernels/host/embedding.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/norm.h"
@@ -140,20 +141,6 @@ static bool run_nll_backward(TracedRun *r, const TracedKernel *kernel, GError **
            traced_bad_index(error, "the loss's targets");
 }
 
-static const char *nll_unless(const TracedCall *call, unsigned weight) {
-    return call->args[weight].of != TRACED_NOTHING ? "with weights of classes"
-           : call->args[weight + 1].integer != 1   ? "with another reduction than the mean"
-                                                   : NULL;
-}
-
-static const char *nll_why_not(const TracedCall *call) {
-    return nll_unless(call, 2);
-}
-
-static const char *nll_backward_why_not(const TracedCall *call) {
-    return nll_unless(call, 3);
-}
-
 static bool run_mse(TracedRun *r, const TracedKernel *kernel, GError **error) {
     const KernelTensor *x = traced_tensor(r, 0);
     size_t n = kernel_tensor_count(x);
@@ -169,10 +156,6 @@ static bool run_mse(TracedRun *r, const TracedKernel *kernel, GError **error) {
     kernel_tensor_sum(traced_made(r, 0), &squares, (1u << x->n_dims) - 1,
                       traced_integer(r, 2) == 1 ? 1 / (double)n : 1);
     return true;
-}
-
-static const char *mse_why_not(const TracedCall *call) {
-    return call->args[2].integer == 0 ? "without a reduction" : NULL;
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -200,10 +183,6 @@ static bool run_embedding_backward(TracedRun *r, const TracedKernel *kernel, GEr
     return true;
 }
 
-static const char *embedding_backward_why_not(const TracedCall *call) {
-    return call->args[4].integer ? "with gradients scaled by frequency" : NULL;
-}
-
 const TracedKernel traced_rows_kernels[] = {
     {"_softmax", run_softmax, NULL, 0, "tn"},
     {"_log_softmax", run_softmax, NULL, 1, "tn"},
@@ -217,10 +196,11 @@ const TracedKernel traced_rows_kernels[] = {
     {"sum.dim_IntList", run_sum, NULL, 0, "t."},
     {"mean", run_sum, NULL, 1, "t"},
     {"mean.dim", run_sum, NULL, 1, "t."},
-    {"nll_loss_forward", run_nll, nll_why_not, 0, "2t.nn"},
-    {"nll_loss_backward", run_nll_backward, nll_backward_why_not, 0, "t2t.nnt"},
-    {"mse_loss", run_mse, mse_why_not, 0, "ttn"},
+    {"nll_loss_forward", run_nll, traced_nll_why_not, 0, "2t.nn"},
+    {"nll_loss_backward", run_nll_backward, traced_nll_backward_why_not, 0, "t2t.nnt"},
+    {"mse_loss", run_mse, traced_mse_why_not, 0, "ttn"},
     {"embedding", run_embedding, NULL, 0, "2t"},
-    {"embedding_dense_backward", run_embedding_backward, embedding_backward_why_not, 0, "ttnnn"},
+    {"embedding_dense_backward", run_embedding_backward, traced_embedding_backward_why_not, 0,
+     "ttnnn"},
     {0},
 };

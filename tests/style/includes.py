@@ -37,6 +37,7 @@ FOLDERS = {
     'exec/cuda/memory': ('exec/cuda',),
     'exec/cuda/ops': ('exec/cuda', 'exec/cuda/comm', 'exec/cuda/memory'),
     'exec/files': (),
+    'exec/traced': ('exec/files',),
     'exec/watch': (),
     'models/config': (),
     'models/families': ('models/layers',),

@@ -1,4 +1,4 @@
-/* exec/host/traced-call.h - what an op of a traced network computes, read from the plan's text
+/* exec/traced/call.h - what an op of a traced network computes, read from the plan's text
  * (plan/op/calls.h): a name of ATen's and its arguments.
  *
  * Owns: its arguments and name. Threads: each reads its own. Cost: some microseconds a call.
@@ -43,4 +43,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TracedCall, traced_call_clear)
 
 static inline TracedArg *traced_item(const TracedCall *call, const TracedArg *list, unsigned i) {
     return &g_array_index(call->items, TracedArg, list->first + i);
+}
+/* A side that may be counted from the last: -1. */
+static inline unsigned traced_side(int64_t side, unsigned n_dims) {
+    return (unsigned)(side < 0 ? side + (int64_t)n_dims : side);
 }

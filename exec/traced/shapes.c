@@ -1,9 +1,9 @@
-/* exec/host/traced-shapes.c - whether the sizes of a call's tensors go together, as far as kernels
+/* exec/traced/shapes.c - whether the sizes of a call's tensors go together, as far as kernels
  * lean on it without looking. A network that was traced is sound; a plan may have been edited.
  *
  * Not looked at: attention, convolutions, pools and batch norms, whose many sizes PyTorch settled.
  */
-#include "exec/host/traced-private.h"
+#include "exec/traced/known.h"
 
 static size_t count(const TracedArg *arg) {
     return arg->of == TRACED_TENSOR ? kernel_tensor_count(&arg->tensor) : 0;

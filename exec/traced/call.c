@@ -1,4 +1,4 @@
-#include "exec/host/traced-call.h"
+#include "exec/traced/call.h"
 
 #include <math.h>
 #include <string.h>
