@@ -27,6 +27,7 @@
 #include "kernels/cuda/reduce.h"
 #include "kernels/cuda/ring.h"
 #include "kernels/cuda/rope.h"
+#include "kernels/cuda/tensor.h"
 
 enum {
     WIDTH = 4096,
@@ -259,6 +260,27 @@ static void measure_ring(Bench *bench) {
                                  bench->b, bench->mean, &merge));
     BYTES("sum_of_rows", (double)part * (2 * sizeof(float) + HALF),
           kernel_cuda_sum_of_rows(lane, &sum, terms, 2, false, false, 1, part));
+}
+
+/* As a traced network has them: dense, with heads exchanged, summed over tokens. */
+static void measure_tensors(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    size_t heads = WIDTH / HEAD_DIM;
+    KernelTensor y = {.data = bench->c,
+                      .dtype = KERNEL_BF16,
+                      .n_dims = 3,
+                      .sizes = {heads, ROWS, HEAD_DIM},
+                      .strides = {(size_t)ROWS * HEAD_DIM, HEAD_DIM, 1}};
+    KernelTensor both[] = {y, y}, turned = y, sums = {bench->mean, KERNEL_FP32, 1, {WIDTH}, {1}};
+    both[0].data = bench->a, both[1].data = bench->b;
+    turned.data = bench->a;
+    turned.strides[0] = HEAD_DIM, turned.strides[1] = WIDTH;
+    KernelTensor rows = {bench->a, KERNEL_BF16, 2, {ROWS, WIDTH}, {WIDTH, 1}};
+    BYTES("tensor_each, add", 3 * HALF * N,
+          kernel_cuda_tensor_each(lane, KERNEL_EACH_ADD, &y, both, NULL, 2, 1, 0));
+    BYTES("tensor_each, heads turned", 2 * HALF * N,
+          kernel_cuda_tensor_each(lane, KERNEL_EACH_COPY, &y, &turned, NULL, 1, 0, 0));
+    BYTES("tensor_sum, rows", HALF * N, kernel_cuda_tensor_sum(lane, &sums, &rows, 1, 1));
 }
 
 static void measure_optimizer(Bench *bench) {
@@ -495,6 +517,7 @@ int main(int argc, char **argv) {
     measure_rows(&bench);
     measure_places(&bench);
     measure_ring(&bench);
+    measure_tensors(&bench);
     measure_optimizer(&bench);
     measure_products(&bench);
     measure_experts(&bench);

@@ -16,14 +16,19 @@ struct KernelCudaMoment {
     unsigned ended; /* blocks */
 };
 
+/* Device memory that grows to what is asked for. */
+struct KernelCudaScratch {
+    char *data;
+    size_t bytes;
+};
+
 struct _KernelCuda {
     cudaStream_t stream;
     KernelCudaMath math;
-    int processors;         /* multiprocessors of the device */
-    int major;              /* of its compute capability */
-    int block_shared_bytes; /* that a block may be given of shared memory */
-    char *scratch;          /* device memory */
-    size_t scratch_bytes;
+    int processors;                             /* multiprocessors of the device */
+    int major;                                  /* of its compute capability */
+    int block_shared_bytes;                     /* that a block may be given of shared memory */
+    KernelCudaScratch scratch, callers_scratch; /* the kernels' own, and that of who calls them */
     void *blas_workspace; /* device memory; NULL before the lane's first product */
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
     unsigned tag;

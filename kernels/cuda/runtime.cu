@@ -92,7 +92,8 @@ void kernel_cuda_free(KernelCuda *lane) {
         cublasLtDestroy(lane->blas);
     }
     cudaFree(lane->blas_workspace);
-    cudaFree(lane->scratch);
+    cudaFree(lane->scratch.data);
+    cudaFree(lane->callers_scratch.data);
     cudaFree(lane->moment);
     cudaFreeHost(lane->flag);
     delete lane;
@@ -103,7 +104,8 @@ cudaStream_t kernel_cuda_stream(const KernelCuda *lane) {
 }
 
 size_t kernel_cuda_scratch_bytes(const KernelCuda *lane) {
-    return lane->scratch_bytes + (lane->blas_workspace ? KERNEL_CUDA_BLAS_WORKSPACE : 0);
+    return lane->scratch.bytes + lane->callers_scratch.bytes +
+           (lane->blas_workspace ? KERNEL_CUDA_BLAS_WORKSPACE : 0);
 }
 
 void kernel_cuda_ask_for_room(KernelCuda *lane, bool (*give_room)(void *self), void *self) {
@@ -125,22 +127,30 @@ KernelCudaFault kernel_cuda_take(KernelCuda *lane, const char *what, size_t byte
                                    cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
-    if (bytes > lane->scratch_bytes) {
+static KernelCudaFault grown(KernelCuda *lane, KernelCudaScratch *scratch, size_t bytes,
+                             void **ret_scratch) {
+    if (bytes > scratch->bytes) {
         KERNEL_CUDA_TRY(
             kernel_cuda_check("cudaStreamSynchronize", cudaStreamSynchronize(lane->stream)));
-        cudaFree(lane->scratch);
-        lane->scratch = NULL;
-        lane->scratch_bytes = 0;
+        cudaFree(scratch->data);
+        *scratch = {};
         KERNEL_CUDA_TRY(
-            kernel_cuda_take(lane, "scratch of a lane", bytes, (void **)&lane->scratch));
-        lane->scratch_bytes = bytes;
+            kernel_cuda_take(lane, "scratch of a lane", bytes, (void **)&scratch->data));
+        scratch->bytes = bytes;
     }
 #ifdef KERNEL_EMULATED /* what another op has left there is no number */
-    cudaMemsetAsync(lane->scratch, 0xff, bytes, lane->stream);
+    cudaMemsetAsync(scratch->data, 0xff, bytes, lane->stream);
 #endif
-    *ret_scratch = lane->scratch;
+    *ret_scratch = scratch->data;
     return NULL;
+}
+
+KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
+    return grown(lane, &lane->scratch, bytes, ret_scratch);
+}
+
+KernelCudaFault kernel_cuda_callers_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
+    return grown(lane, &lane->callers_scratch, bytes, ret_scratch);
 }
 
 void kernel_cuda_tag(KernelCuda *lane, uint32_t op) {

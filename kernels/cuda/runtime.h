@@ -62,12 +62,15 @@ void kernel_cuda_free(KernelCuda *lane);
 cudaStream_t kernel_cuda_stream(const KernelCuda *lane);
 
 /* Device memory that the lane holds for itself: cuBLAS's workspace, from the first product on; the
- * stages of reductions. Grown when an op needs more than any did before (the stream is then waited
- * for), never given back. */
+ * stages of reductions; what callers ask for. Grown when an op needs more than any did before (the
+ * stream is then waited for), never given back. */
 size_t kernel_cuda_scratch_bytes(const KernelCuda *lane);
 /* Who is asked for room when the device has none for that, by the thread that uses the lane. It
  * says whether it has given any back; what lanes still use must then be in it no more. */
 void kernel_cuda_ask_for_room(KernelCuda *lane, bool (*give_room)(void *self), void *self);
+
+/* So much of it for whoever calls kernels, who do not touch it; until the next call of this. */
+KernelCudaFault kernel_cuda_callers_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch);
 
 /* What follows belongs to this op; 0 at first. */
 void kernel_cuda_tag(KernelCuda *lane, uint32_t op);

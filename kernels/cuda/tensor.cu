@@ -1,0 +1,300 @@
+/* kernels/cuda/tensor.cu - see tensor.h. Bound: memory, or divisions. A thread an element.
+ */
+#include "kernels/cuda/tensor.h"
+
+#include <math.h>
+
+#include "kernels/cuda/each.cuh"
+#include "kernels/tensor-math.h"
+#include "kernels/tensor-walk.h"
+
+using namespace cu;
+
+namespace {
+
+/* ---- numbers of any dtype ------------------------------------------------------------------- */
+
+template <typename R> __device__ R load_as(const void *data, KernelDtype dtype, size_t at) {
+    switch (dtype) {
+    case KERNEL_FP32:
+        return (R)((const float *)data)[at];
+    case KERNEL_BF16:
+        return (R)widen(((const __nv_bfloat16 *)data)[at]);
+    case KERNEL_FP16:
+        return (R)widen(((const __half *)data)[at]);
+    case KERNEL_FP64:
+        return (R)((const double *)data)[at];
+    case KERNEL_INT64:
+        return (R)((const int64_t *)data)[at];
+    case KERNEL_INT32:
+        return (R)((const int32_t *)data)[at];
+    default: /* bytes, and truths */
+        return (R)((const uint8_t *)data)[at];
+    }
+}
+
+template <typename R> __device__ void store_as(void *data, KernelDtype dtype, size_t at, R x) {
+    switch (dtype) {
+    case KERNEL_FP32:
+        ((float *)data)[at] = (float)x;
+        return;
+    case KERNEL_BF16:
+        narrow((__nv_bfloat16 *)data + at, (float)x);
+        return;
+    case KERNEL_FP16:
+        narrow((__half *)data + at, (float)x);
+        return;
+    case KERNEL_FP64:
+        ((double *)data)[at] = (double)x;
+        return;
+    case KERNEL_INT64:
+        ((int64_t *)data)[at] = (int64_t)x;
+        return;
+    case KERNEL_INT32:
+        ((int32_t *)data)[at] = (int32_t)x;
+        return;
+    case KERNEL_UINT8:
+        ((uint8_t *)data)[at] = (uint8_t)x;
+        return;
+    default:
+        ((uint8_t *)data)[at] = x != 0;
+    }
+}
+
+/* ---- element by element --------------------------------------------------------------------- */
+
+template <typename R> __device__ R compute(KernelEach what, R a, R b, R c, R p, R q) {
+    GELU_FUNCTIONS;
+    (void)q;
+    switch (what) {
+#define EACH(id, ...)                                                                              \
+    case KERNEL_EACH_##id:                                                                         \
+        return (R)(__VA_ARGS__);
+#include "kernels/host/tensor-rows.def"
+#undef EACH
+    case KERNEL_N_EACH:
+        break;
+    }
+    return 0;
+}
+
+/* A tensor of the walk; without data, a number. */
+struct Operand {
+    void *data;
+    KernelDtype dtype;
+    double number;
+};
+
+struct Each {
+    KernelEach what;
+    unsigned n_dims, n_inputs;
+    size_t sizes[KERNEL_TENSOR_SIDES];
+    size_t strides[KERNEL_EACH_INPUTS + 1][KERNEL_TENSOR_SIDES];
+    Operand of[KERNEL_EACH_INPUTS + 1]; /* the output is the last */
+    double p, q;
+};
+
+template <typename R, typename I>
+__global__ void __launch_bounds__(THREADS) each_tensor_kernel(const __grid_constant__ Each e, I n) {
+    FOR_WORK(I, i, n) {
+        size_t at[KERNEL_EACH_INPUTS + 1] = {};
+        I rest = i;
+        for (unsigned d = e.n_dims; d-- > 0;) {
+            I size = (I)e.sizes[d], before = d ? rest / size : 0, here = rest - before * size;
+            rest = before;
+#pragma unroll
+            for (unsigned t = 0; t <= KERNEL_EACH_INPUTS; t++) {
+                at[t] += (size_t)here * e.strides[t][d];
+            }
+        }
+        R x[KERNEL_EACH_INPUTS] = {};
+#pragma unroll
+        for (unsigned t = 0; t < KERNEL_EACH_INPUTS; t++) {
+            if (t < e.n_inputs) {
+                x[t] = e.of[t].data ? load_as<R>(e.of[t].data, e.of[t].dtype, at[t])
+                                    : (R)e.of[t].number;
+            }
+        }
+        const Operand &y = e.of[KERNEL_EACH_INPUTS];
+        store_as<R>(y.data, y.dtype, at[KERNEL_EACH_INPUTS],
+                    compute<R>(e.what, x[0], x[1], x[2], (R)e.p, (R)e.q));
+    }
+}
+
+template <typename R> KernelCudaFault launch_each(KernelCuda *lane, const Each &e, size_t n) {
+    return with_index(n, [&](auto of) {
+        using I = decltype(of);
+        return launch_for(lane, "tensor_each", n, each_tensor_kernel<R, I>, e, n);
+    });
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+enum {
+    ACROSS = 32 /* elements of a sum's result that a block makes, if they lie side by side */
+};
+
+struct Sides {
+    unsigned n;
+    size_t sizes[KERNEL_TENSOR_SIDES], strides[KERNEL_TENSOR_SIDES], others[KERNEL_TENSOR_SIDES];
+
+    void add(size_t size, size_t stride, size_t other) {
+        sizes[n] = size, strides[n] = stride, others[n] = other;
+        n++;
+    }
+    /* Where element i lies, and its like in the other tensor. */
+    __device__ size_t find(size_t i, size_t *ret_other) const {
+        size_t at = 0, other = 0;
+        for (unsigned d = n; d-- > 0;) {
+            size_t before = i / sizes[d], here = i - before * sizes[d];
+            at += here * strides[d];
+            other += here * others[d];
+            i = before;
+        }
+        *ret_other = other;
+        return at;
+    }
+};
+
+struct Sum {
+    Sides kept, gone;
+    size_t n_kept, n_gone;
+    const void *x;
+    void *y;
+    KernelDtype x_dtype, y_dtype;
+    double factor;
+};
+
+/* OUT elements a block, each by THREADS / OUT threads, whose parts are added up in order. */
+template <int OUT>
+__global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_constant__ Sum s) {
+    BLOCK_SHARED(double[THREADS], parts);
+    constexpr unsigned PARTS = THREADS / OUT;
+    size_t out = (size_t)blockIdx.x * OUT + threadIdx.x % OUT, to = 0, none;
+    double sum = 0;
+    if (out < s.n_kept) {
+        size_t from = s.kept.find(out, &to);
+        for (size_t i = threadIdx.x / OUT; i < s.n_gone; i += PARTS) {
+            sum += load_as<double>(s.x, s.x_dtype, from + s.gone.find(i, &none));
+        }
+    }
+    parts[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = THREADS / 2; half >= OUT; half /= 2) {
+        if (threadIdx.x < half) {
+            parts[threadIdx.x] += parts[threadIdx.x + half];
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x < OUT && out < s.n_kept) {
+        store_as<double>(s.y, s.y_dtype, to, parts[threadIdx.x] * s.factor);
+    }
+}
+
+/* ---- by place ------------------------------------------------------------------------------- */
+
+__global__ void __launch_bounds__(THREADS)
+    count_up_kernel(void *y, KernelDtype dtype, size_t n, size_t stride, double start,
+                    double step) {
+    FOR_WORK(size_t, i, n) {
+        store_as<double>(y, dtype, i * stride, start + (double)i * step);
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    triangle_kernel(void *y, KernelDtype y_dtype, Sides sides, const void *x, KernelDtype x_dtype,
+                    size_t n, size_t rows, size_t cols, int64_t diagonal, bool lower) {
+    FOR_WORK(size_t, i, n) {
+        size_t to, from = sides.find(i, &to);
+        int64_t above = (int64_t)(i % cols) - (int64_t)(i / cols % rows) - diagonal;
+        bool keeps = lower ? above <= 0 : above >= 0;
+        store_as<double>(y, y_dtype, to, keeps ? load_as<double>(x, x_dtype, from) : 0);
+    }
+}
+
+size_t count_of(const KernelTensor *t) {
+    size_t n = 1;
+    for (unsigned i = 0; i < t->n_dims; i++) {
+        n *= t->sizes[i];
+    }
+    return n;
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_tensor_each(KernelCuda *lane, KernelEach what, const KernelTensor *y,
+                                        const KernelTensor *inputs, const double *numbers,
+                                        unsigned n_inputs, double p, double q) {
+    KernelWalk walk;
+    bool wide = kernel_walk_of(&walk, y, inputs, n_inputs);
+    Each e = {};
+    e.what = what;
+    e.n_dims = walk.n_dims;
+    e.n_inputs = n_inputs;
+    memcpy(e.sizes, walk.sizes, sizeof e.sizes);
+    memcpy(e.strides[KERNEL_EACH_INPUTS], walk.strides[n_inputs], sizeof *e.strides);
+    for (unsigned i = 0; i < n_inputs && i < KERNEL_EACH_INPUTS; i++) {
+        memcpy(e.strides[i], walk.strides[i], sizeof *e.strides);
+        bool is_number = !inputs[i].data;
+        e.of[i] = Operand{inputs[i].data, inputs[i].dtype, is_number ? numbers[i] : 0};
+    }
+    e.of[KERNEL_EACH_INPUTS] = Operand{y->data, y->dtype, 0};
+    e.p = p;
+    e.q = q;
+    size_t n = count_of(y);
+    return wide ? launch_each<double>(lane, e, n) : launch_each<float>(lane, e, n);
+}
+
+KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
+                                       const KernelTensor *x, unsigned summed, double factor) {
+    Sum s = {};
+    unsigned to = 0;
+    bool lie_beside = false; /* elements of y, in x */
+    for (unsigned i = 0; i < x->n_dims; i++) {
+        bool is_gone = summed >> i & 1;
+        unsigned of_y = y->n_dims == x->n_dims ? i : to;
+        if (is_gone) {
+            s.gone.add(x->sizes[i], x->strides[i], 0);
+        } else {
+            s.kept.add(x->sizes[i], x->strides[i], y->strides[of_y]);
+            to++;
+        }
+        lie_beside = x->sizes[i] == 1 ? lie_beside : !is_gone;
+    }
+    s.n_kept = s.n_gone = 1;
+    for (unsigned i = 0; i < s.kept.n; i++) {
+        s.n_kept *= s.kept.sizes[i];
+    }
+    for (unsigned i = 0; i < s.gone.n; i++) {
+        s.n_gone *= s.gone.sizes[i];
+    }
+    s.x = x->data;
+    s.y = y->data;
+    s.x_dtype = x->dtype;
+    s.y_dtype = y->dtype;
+    s.factor = factor;
+    if (!s.n_kept) {
+        return NULL;
+    }
+    size_t blocks = lie_beside ? divide_up(s.n_kept, ACROSS) : s.n_kept;
+    return launch(lane, "tensor_sum", lie_beside ? sum_tensor_kernel<ACROSS> : sum_tensor_kernel<1>,
+                  dim3((unsigned)blocks), dim3(THREADS), 0, s);
+}
+
+KernelCudaFault kernel_cuda_tensor_count_up(KernelCuda *lane, const KernelTensor *y, double start,
+                                            double step) {
+    return launch_for(lane, "count_up", y->sizes[0], count_up_kernel, y->data, y->dtype,
+                      y->sizes[0], y->strides[0], start, step);
+}
+
+KernelCudaFault kernel_cuda_tensor_triangle(KernelCuda *lane, const KernelTensor *y,
+                                            const KernelTensor *x, int64_t diagonal, bool lower) {
+    Sides sides = {};
+    for (unsigned i = 0; i < y->n_dims; i++) {
+        sides.add(y->sizes[i], x->strides[i], y->strides[i]);
+    }
+    size_t n = count_of(y);
+    return launch_for(lane, "triangle", n, triangle_kernel, y->data, y->dtype, sides, x->data,
+                      x->dtype, n, y->sizes[y->n_dims - 2], y->sizes[y->n_dims - 1], diagonal,
+                      lower);
+}

@@ -1,0 +1,304 @@
+/* tests/kernels-cuda/tensor.c - tensors of any dtype, seen through strides, against the host's
+ * (kernels/host/tensor*.h): shapes, dtypes and strides that are new in each run.
+ *
+ * A result's whole array is compared, gaps between its elements too, which nobody may touch.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/tensor.h"
+#include "kernels/host/tensor-sum.h"
+#include "tests/kernels-cuda/device.h"
+
+enum {
+    DRAWS = 12
+};
+
+/* A tensor in the host's memory and the device's, each an array of `elements`. */
+typedef struct {
+    KernelTensor host, device;
+    size_t elements;
+} Both;
+
+static void both_clear(Both *b) {
+    g_clear_pointer(&b->host.data, g_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Both, both_clear)
+
+static size_t between(size_t low, size_t high) {
+    return (size_t)g_test_rand_int_range((gint32)low, (gint32)high + 1);
+}
+
+/* Sides in any order, some with gaps. */
+static void lie(KernelTensor *t, size_t *ret_elements) {
+    unsigned order[KERNEL_TENSOR_SIDES];
+    size_t step = between(1, 2) == 1 ? 1 : between(1, 3);
+    for (unsigned i = 0; i < t->n_dims; i++) {
+        unsigned j = (unsigned)between(0, i);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    bool in_order = between(0, 1);
+    *ret_elements = 1;
+    for (unsigned i = t->n_dims; i-- > 0;) {
+        unsigned side = in_order ? i : order[i];
+        t->strides[side] = step;
+        *ret_elements += (t->sizes[side] - 1) * step;
+        step = step * t->sizes[side] + (between(0, 3) ? 0 : between(1, 5));
+    }
+}
+
+static KernelTensor new_shape(KernelDtype dtype) {
+    KernelTensor t = {.dtype = dtype, .n_dims = (unsigned)between(0, 4)};
+    for (unsigned i = 0; i < t.n_dims; i++) {
+        t.sizes[i] = between(1, i % 2 ? 3 : 9);
+    }
+    return t;
+}
+
+/* What widens to a shape: fewer sides, some of one. */
+static KernelTensor narrower(const KernelTensor *y, KernelDtype dtype) {
+    KernelTensor t = {.dtype = dtype,
+                      .n_dims = (unsigned)between(between(0, 1) ? y->n_dims : 0, y->n_dims)};
+    for (unsigned i = 0; i < t.n_dims; i++) {
+        size_t side = y->sizes[y->n_dims - t.n_dims + i];
+        t.sizes[i] = between(0, 3) ? side : 1;
+    }
+    return t;
+}
+
+/* Numbers of [low, high]; whole ones where the dtype has no others. */
+static Both filled(KernelTensor shape, double low, double high) {
+    Both b = {.host = shape};
+    lie(&b.host, &b.elements);
+    KernelTensor line = {.data = g_malloc(b.elements * kernel_dtype_bytes(shape.dtype)),
+                         .dtype = shape.dtype,
+                         .n_dims = 1,
+                         .sizes = {b.elements},
+                         .strides = {1}};
+    g_autofree float *numbers = g_new(float, b.elements);
+    bool is_whole = shape.dtype >= KERNEL_INT64;
+    for (size_t i = 0; i < b.elements; i++) {
+        numbers[i] = (float)g_test_rand_double_range(low, high);
+        numbers[i] = is_whole ? (float)floor(numbers[i] + 0.5) : numbers[i];
+    }
+    kernel_tensor_write_f32(&line, numbers);
+    b.host.data = line.data;
+    b.device = b.host;
+    b.device.data = device_put_bytes(line.data, b.elements * kernel_dtype_bytes(shape.dtype));
+    return b;
+}
+
+/* Of the device's poison, the host's array too. */
+static Both poisoned(KernelTensor shape) {
+    Both b = {.host = shape};
+    lie(&b.host, &b.elements);
+    size_t bytes = b.elements * kernel_dtype_bytes(shape.dtype);
+    b.device = b.host;
+    b.device.data = device_new_bytes(bytes);
+    b.host.data = device_get_bytes(b.device.data, bytes);
+    return b;
+}
+
+static double rounding_of(KernelDtype dtype) {
+    return dtype == KERNEL_BF16 ? 0x1p-8 : dtype == KERNEL_FP16 ? 0x1p-11 : 0;
+}
+
+static void is_close(const char *what, const Both *y, double relative, double absolute) {
+    KernelTensor want = {.data = y->host.data,
+                         .dtype = y->host.dtype,
+                         .n_dims = 1,
+                         .sizes = {y->elements},
+                         .strides = {1}};
+    KernelTensor got = want;
+    g_autofree gpointer bytes =
+        device_get_bytes(y->device.data, y->elements * kernel_dtype_bytes(want.dtype));
+    g_autofree float *a = g_new(float, y->elements), *b = g_new(float, y->elements);
+    got.data = bytes;
+    kernel_tensor_read_f32(a, &got);
+    kernel_tensor_read_f32(b, &want);
+    for (size_t i = 0; i < y->elements; i++) {
+        double bound = (relative + rounding_of(want.dtype)) * fabs((double)b[i]) + absolute;
+        bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i]));
+        if (!same && !(fabs((double)a[i] - b[i]) <= bound)) {
+            g_test_message("%s, dtype %d: element %zu is %g, not %g", what, (int)want.dtype, i,
+                           (double)a[i], (double)b[i]);
+            g_test_fail();
+            return;
+        }
+    }
+}
+
+/* ---- element by element --------------------------------------------------------------------- */
+
+static const KernelDtype floats[] = {KERNEL_FP32, KERNEL_BF16, KERNEL_FP16, KERNEL_FP64};
+static const KernelDtype all[] = {KERNEL_FP32,  KERNEL_BF16,  KERNEL_FP16,  KERNEL_FP64,
+                                  KERNEL_INT64, KERNEL_INT32, KERNEL_UINT8, KERNEL_BOOL};
+
+static const char *const names[] = {
+#define EACH(id, ...) #id,
+#include "kernels/host/tensor-rows.def"
+#undef EACH
+};
+
+/* Those that make whole numbers of such, and truths. */
+static bool is_for_whole(KernelEach what) {
+    return what <= KERNEL_EACH_MULTIPLY || what == KERNEL_EACH_COPY || what == KERNEL_EACH_FILL ||
+           what == KERNEL_EACH_WHERE || what == KERNEL_EACH_MAXIMUM || what == KERNEL_EACH_MINIMUM;
+}
+static bool makes_truths(KernelEach what) {
+    return what >= KERNEL_EACH_EQUAL && what <= KERNEL_EACH_OR;
+}
+
+static KernelDtype dtype_for(KernelEach what) {
+    if (makes_truths(what) && between(0, 1)) {
+        return KERNEL_BOOL;
+    }
+    return is_for_whole(what) && between(0, 2) == 0 ? (between(0, 1) ? KERNEL_INT64 : KERNEL_INT32)
+                                                    : floats[between(0, G_N_ELEMENTS(floats) - 1)];
+}
+
+static void check_each(KernelEach what) {
+    double numbers[KERNEL_EACH_INPUTS], p = (double)between(1, 2), q = 1.5;
+    unsigned n = what == KERNEL_EACH_FILL ? 0 : KERNEL_EACH_INPUTS;
+    g_auto(Both) y = poisoned(new_shape(dtype_for(what)));
+    Both x[KERNEL_EACH_INPUTS] = {0};
+    KernelTensor of_host[KERNEL_EACH_INPUTS], of_device[KERNEL_EACH_INPUTS];
+    bool whole = y.host.dtype >= KERNEL_INT64;
+    for (unsigned i = 0; i < n; i++) {
+        KernelDtype dtype = all[between(0, G_N_ELEMENTS(all) - 1)];
+        numbers[i] = (double)g_test_rand_int_range(whole ? 0 : -2, 3);
+        x[i] = filled(narrower(&y.host, whole ? KERNEL_INT64 : dtype),
+                      dtype == KERNEL_UINT8 ? 0 : -2, 2);
+        of_host[i] = x[i].host;
+        of_device[i] = x[i].device;
+        if (between(0, 3) == 0) {
+            of_host[i] = (KernelTensor){.data = &numbers[i], .dtype = KERNEL_FP64};
+            of_device[i] = (KernelTensor){.dtype = KERNEL_FP64};
+        }
+    }
+    kernel_tensor_each(what, &y.host, of_host, n, p, q);
+    DEVICE_OK(kernel_cuda_tensor_each(device_lane, what, &y.device, of_device, numbers, n, p, q));
+    is_close(names[what], &y, 1e-5, 1e-5);
+    for (unsigned i = 0; i < n; i++) {
+        both_clear(&x[i]);
+    }
+}
+
+static void test_each(void) {
+    for (unsigned what = 0; what < KERNEL_N_EACH; what++) {
+        for (unsigned draw = 0; draw < DRAWS; draw++) {
+            check_each((KernelEach)what);
+        }
+    }
+}
+
+/* In place, as PyTorch's ops with a _ at their end. */
+static void test_in_place(void) {
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+        g_auto(Both) y = filled(new_shape(KERNEL_FP32), -2, 2);
+        g_auto(Both) x = filled(narrower(&y.host, KERNEL_BF16), -2, 2);
+        KernelTensor of_host[] = {y.host, x.host}, of_device[] = {y.device, x.device};
+        kernel_tensor_each(KERNEL_EACH_ADD, &y.host, of_host, 2, 0.5, 0);
+        DEVICE_OK(kernel_cuda_tensor_each(device_lane, KERNEL_EACH_ADD, &y.device, of_device, NULL,
+                                          2, 0.5, 0));
+        is_close("in place", &y, 1e-6, 1e-6);
+    }
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+static void check_sum(KernelTensor shape, bool keeps_sides) {
+    unsigned summed = (unsigned)between(0, (1u << shape.n_dims) - 1);
+    KernelTensor made = {.dtype = floats[between(0, G_N_ELEMENTS(floats) - 1)]};
+    for (unsigned i = 0; i < shape.n_dims; i++) {
+        if (keeps_sides || !(summed >> i & 1)) {
+            made.sizes[made.n_dims++] = summed >> i & 1 ? 1 : shape.sizes[i];
+        }
+    }
+    g_auto(Both) x = filled(shape, -2, 2);
+    g_auto(Both) y = poisoned(made);
+    kernel_tensor_sum(&y.host, &x.host, summed, 0.75);
+    DEVICE_OK(kernel_cuda_tensor_sum(device_lane, &y.device, &x.device, summed, 0.75));
+    is_close("sum", &y, 1e-6, 1e-6);
+}
+
+static void test_sum(void) {
+    static const size_t long_ones[][3] = {{300, 2, 1}, {2, 300, 3}, {1, 1, 700}, {40, 33, 1}};
+    for (unsigned draw = 0; draw < 6 * DRAWS; draw++) {
+        check_sum(new_shape(all[between(0, G_N_ELEMENTS(all) - 1)]), draw % 2);
+    }
+    for (unsigned i = 0; i < 4 * G_N_ELEMENTS(long_ones); i++) {
+        KernelTensor shape = {.dtype = KERNEL_FP32, .n_dims = 3};
+        memcpy(shape.sizes, long_ones[i / 4], sizeof long_ones[i / 4]);
+        check_sum(shape, i % 2);
+    }
+}
+
+/* ---- by place ------------------------------------------------------------------------------- */
+
+static void test_count_up(void) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(all) - 1; i++) { /* of truths there is none */
+        KernelTensor shape = {.dtype = all[i], .n_dims = 1, .sizes = {between(1, 60)}};
+        g_auto(Both) y = poisoned(shape);
+        double start = (double)between(0, 9), step = (double)between(1, 3);
+        for (size_t j = 0; j < shape.sizes[0]; j++) {
+            double number = start + (double)j * step;
+            kernel_line_store_f64((char *)y.host.data +
+                                      j * y.host.strides[0] * kernel_dtype_bytes(all[i]),
+                                  all[i], 1, &number, 1);
+        }
+        DEVICE_OK(kernel_cuda_tensor_count_up(device_lane, &y.device, start, step));
+        is_close("counted up", &y, 0, 0);
+    }
+}
+
+static void check_triangle(bool lower) {
+    KernelTensor shape = {.dtype = all[between(0, G_N_ELEMENTS(all) - 1)],
+                          .n_dims = 3,
+                          .sizes = {between(1, 3), between(1, 9), between(1, 9)}};
+    int64_t diagonal = g_test_rand_int_range(-4, 5);
+    g_auto(Both) x = filled(shape, 0, 2);
+    g_auto(Both) y = poisoned(shape);
+    size_t rows = shape.sizes[1], cols = shape.sizes[2], n = kernel_tensor_count(&shape);
+    g_autofree float *numbers = g_new(float, n);
+    kernel_tensor_read_f32(numbers, &x.host);
+    for (size_t i = 0; i < n; i++) {
+        int64_t above = (int64_t)(i % cols) - (int64_t)(i / cols % rows) - diagonal;
+        numbers[i] = (lower ? above <= 0 : above >= 0) ? numbers[i] : 0;
+    }
+    kernel_tensor_write_f32(&y.host, numbers);
+    DEVICE_OK(kernel_cuda_tensor_triangle(device_lane, &y.device, &x.device, diagonal, lower));
+    is_close("triangle", &y, 0, 0);
+}
+
+static void test_triangle(void) {
+    for (unsigned draw = 0; draw < 2 * DRAWS; draw++) {
+        check_triangle(draw % 2);
+    }
+}
+
+static void test_nothing(void) {
+    KernelTensor none = {
+        .data = device_new_bytes(4), .n_dims = 2, .sizes = {3, 0}, .strides = {1, 1}};
+    DEVICE_OK(kernel_cuda_tensor_each(device_lane, KERNEL_EACH_COPY, &none, &none, NULL, 1, 0, 0));
+    KernelTensor sums = {.data = none.data, .n_dims = 1, .sizes = {0}, .strides = {1}};
+    DEVICE_OK(kernel_cuda_tensor_sum(device_lane, &sums, &none, 1, 1));
+    KernelTensor zeros = {
+        .data = device_new_bytes(3 * sizeof(float)), .n_dims = 1, .sizes = {3}, .strides = {1}};
+    DEVICE_OK(kernel_cuda_tensor_sum(device_lane, &zeros, &none, 2, 1));
+    device_equal_bytes("sums of nothing", zeros.data, (const float[]){0, 0, 0}, 3 * sizeof(float));
+}
+
+static void add_tests(void) {
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/each", test_each);
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/in-place", test_in_place);
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/sum", test_sum);
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/count-up", test_count_up);
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/triangle", test_triangle);
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/nothing", test_nothing);
+}
+
+int main(int argc, char **argv) {
+    return device_main(argc, argv, add_tests);
+}
