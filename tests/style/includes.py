@@ -35,7 +35,7 @@ FOLDERS = {
     'exec/cuda/comm': ('exec/comm', 'exec/cuda'),
     'exec/cuda/measure': ('exec/comm', 'exec/cuda', 'exec/cuda/comm', 'exec/cuda/memory'),
     'exec/cuda/memory': ('exec/cuda',),
-    'exec/cuda/ops': ('exec/cuda', 'exec/cuda/comm', 'exec/cuda/memory'),
+    'exec/cuda/ops': ('exec/cuda', 'exec/cuda/comm', 'exec/cuda/memory', 'exec/traced'),
     'exec/files': (),
     'exec/traced': ('exec/files',),
     'exec/watch': (),

@@ -5,7 +5,9 @@
  * begins.
  */
 #include "exec/cuda/ops/launch.h"
+#include "exec/cuda/ops/traced.h"
 #include "exec/error.h"
+#include "exec/inputs.h"
 #include "exec/slot-plan.h"
 
 static bool refuse(const PlanOp *op, const char *why, GError **error) {
@@ -166,8 +168,6 @@ static const struct {
     bool (*has)(PlanOpKind kind);
     const char *why;
 } kinds_refused[] = {
-    {plan_op_is_traced, "it has no kernels for traced networks; run it on CPU ranks (--device "
-                        "host)"},
     {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
                            "float8=none"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
@@ -221,6 +221,12 @@ static bool data_fits(const ExecContext *context, const PlanOp *op, GError **err
 
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     const PlanRole *role = context->role;
+    if (exec_cuda_fills_input(context, op)) {
+        return exec_inputs_fit(context, op, error);
+    }
+    if (plan_op_is_traced((PlanOpKind)op->kind)) {
+        return exec_cuda_traced_knows(context, op, error);
+    }
     return kind_is_known(op, error) && attention_is_known(role, op, error) &&
            exec_slots_are_bounded(role, op, error) && host_step_fits(role, op, error) &&
            data_fits(context, op, error) && types_fit(role, op, error);

@@ -10,6 +10,7 @@
 #include "exec/convert.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/ops/operands.h"
+#include "exec/cuda/ops/traced.h"
 #include "exec/host-step.h"
 #include "exec/places.h"
 #include "kernels/cuda/elementwise.h"
@@ -220,6 +221,9 @@ static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
 }
 
 bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    if (exec_cuda_fills_input(t->context, t->op)) {
+        return exec_cuda_fill_input(t, lane, error);
+    }
     switch (t->op->kind) {
     case PLAN_OP_BATCH:
         return batch(t, lane, error);
@@ -230,6 +234,9 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_ATTENTION_PART:
     case PLAN_OP_LATENT_ATTENTION:
         return attention(t, lane, error);
+#define TRACED_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        return exec_cuda_traced_launch(t, lane, error);
     case PLAN_OP_FILL_EMPTY:
         return fill_empty(t, lane, error);
     case PLAN_OP_SPLITS_TO_HOST:

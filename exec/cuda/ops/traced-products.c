@@ -1,0 +1,239 @@
+/* exec/cuda/ops/traced-products.c - calls of traced networks that are products: of matrices, and
+ * attention. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/cuda/ops/traced-private.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/matmul.h"
+
+/* ---- matrices ------------------------------------------------------------------------------- */
+
+/* Of two sides, or of three, of which the first counts matrices. Where they lie, if either of the
+ * last two is without gaps; else a copy. */
+static KernelCudaMatrices matrices_of(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
+    unsigned first = t->n_dims - 2;
+    size_t rows = t->sizes[first], cols = t->sizes[first + 1], n = first ? t->sizes[0] : 1;
+    size_t down = t->strides[first], across = t->strides[first + 1];
+    bool there = t->dtype == dtype && rows > 1 && cols > 1;
+    KernelCudaMatrices m = {.data = t->data, .head_stride = first ? t->strides[0] : 0};
+    if (there && across == 1 && down >= cols) {
+        m.row_stride = down;
+    } else if (there && down == 1 && across >= rows) {
+        m.row_stride = across;
+        m.transposed = true;
+    } else {
+        m.data = (void *)gpu_dense(r, t, dtype);
+        m.row_stride = cols;
+        m.head_stride = rows * cols;
+    }
+    m.batch_stride = n * m.head_stride;
+    return m;
+}
+
+static void multiply(TracedGpu *r, void *y, const KernelTensor *a, const KernelTensor *b,
+                     KernelDtype dtype) {
+    unsigned first = a->n_dims - 2;
+    size_t n = first ? a->sizes[0] : 1, rows = a->sizes[first], inner = a->sizes[first + 1];
+    size_t cols = b->sizes[first + 1];
+    KernelCudaMatrices left = matrices_of(r, a, dtype), right = matrices_of(r, b, dtype);
+    KernelCudaMatrices made = {y, n * rows * cols, rows * cols, cols, false};
+    TRACED_LAUNCH(r, kernel_cuda_heads_matmul(r->kernels, made, left, right, 1, n, rows, cols,
+                                              inner, gpu_type(dtype)));
+}
+
+static void run_mm(TracedGpu *r, const TracedGpuKernel *kernel) {
+    KernelDtype dtype = gpu_dtype_of(gpu_tensor(r, 0));
+    multiply(r, gpu_result_of(r, 0, dtype), gpu_tensor(r, 0), gpu_tensor(r, 1), dtype);
+}
+
+/* A linear layer's: rows by a weight that lies as it does there, and a bias. */
+static bool is_linear(const TracedGpu *r, KernelDtype dtype) {
+    const KernelTensor *bias = gpu_tensor(r, 0), *x = gpu_tensor(r, 1), *w = gpu_tensor(r, 2);
+    KernelTensor turned = *w;
+    turned.sizes[0] = w->sizes[1], turned.sizes[1] = w->sizes[0];
+    turned.strides[0] = w->strides[1], turned.strides[1] = w->strides[0];
+    const KernelTensor *all[] = {bias, x, &turned, gpu_made(r, 0)};
+    bool is = x->n_dims == 2 && bias->n_dims == 1 && gpu_arg(r, 3)->number == 1 &&
+              gpu_arg(r, 4)->number == 1;
+    for (unsigned i = 0; i < G_N_ELEMENTS(all) && is; i++) {
+        is = all[i]->dtype == dtype && kernel_tensor_is_dense(all[i]);
+    }
+    return is;
+}
+
+/* beta self + alpha a b, of which one factor is 1. */
+static void run_addmm(TracedGpu *r, const TracedGpuKernel *kernel) {
+    const KernelTensor *a = gpu_tensor(r, 1), *b = gpu_tensor(r, 2), *made = gpu_made(r, 0);
+    KernelDtype dtype = gpu_dtype_of(a);
+    double beta = gpu_arg(r, 3)->number, alpha = gpu_arg(r, 4)->number;
+    if (is_linear(r, dtype)) {
+        TRACED_LAUNCH(r, kernel_cuda_linear_forward(r->kernels, made->data, a->data, b->data,
+                                                    gpu_tensor(r, 0)->data, a->sizes[0],
+                                                    b->sizes[1], a->sizes[1], gpu_type(dtype)));
+        return;
+    }
+    KernelTensor product = gpu_dense_like(made, gpu_room(r, made, dtype), dtype);
+    multiply(r, product.data, a, b, dtype);
+    KernelTensor both[] = {*gpu_tensor(r, 0), product}, turned[] = {product, both[0]};
+    TRACED_LAUNCH(r, kernel_cuda_tensor_each(r->kernels, KERNEL_EACH_ADD, made,
+                                             beta == 1 ? both : turned, NULL, 2,
+                                             beta == 1 ? alpha : beta, 0));
+}
+
+static const char *addmm_why_not(const TracedCall *call) {
+    const char *why = traced_addmm_why_not(call);
+    bool scales = call->args[3].number != 1 && call->args[4].number != 1;
+    return why ? why : scales ? "with two factors" : NULL;
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+/* [batch, heads, rows, dim] as [batch, rows, heads, dim]. */
+static KernelTensor by_tokens(const KernelTensor *t) {
+    KernelTensor turned = *t;
+    turned.sizes[1] = t->sizes[2], turned.sizes[2] = t->sizes[1];
+    turned.strides[1] = t->strides[2], turned.strides[2] = t->strides[1];
+    return turned;
+}
+
+/* Heads of a token side by side, tokens so far apart, sequences one behind the other. */
+static bool lies_in_rows(const KernelTensor *t, KernelDtype dtype) {
+    size_t row = t->sizes[2] * t->sizes[3];
+    bool heads = t->sizes[2] == 1 || t->strides[2] == t->sizes[3];
+    bool sequences = t->sizes[0] == 1 || t->strides[0] == t->sizes[1] * t->strides[1];
+    return t->dtype == dtype && t->strides[3] == 1 && heads && sequences && t->strides[1] >= row;
+}
+
+static const void *rows_of(TracedGpu *r, unsigned i, KernelDtype dtype, size_t *ret_stride) {
+    KernelTensor t = by_tokens(gpu_tensor(r, i));
+    bool there = lies_in_rows(&t, dtype);
+    *ret_stride = there ? t.strides[1] : t.sizes[2] * t.sizes[3];
+    return there ? t.data : gpu_dense(r, &t, dtype);
+}
+
+static void *made_rows(TracedGpu *r, unsigned i, const KernelTensor *like, KernelDtype dtype) {
+    KernelTensor t = by_tokens(gpu_makes(r, i) ? gpu_made(r, i) : like);
+    return gpu_makes(r, i) ? gpu_result(r, &t, dtype) : gpu_room(r, like, dtype);
+}
+
+typedef struct {
+    KernelCudaAttention shape;
+    const void *q, *k, *v;
+} Attention;
+
+static Attention attention_of(TracedGpu *r, unsigned q, unsigned scale, unsigned causal) {
+    const KernelTensor *qt = gpu_tensor(r, q), *kt = gpu_tensor(r, q + 1);
+    KernelDtype dtype = gpu_dtype_of(qt);
+    Attention a = {.shape = {.batch = qt->sizes[0],
+                             .heads = qt->sizes[1],
+                             .kv_heads = kt->sizes[1],
+                             .seq = qt->sizes[2],
+                             .head_dim = qt->sizes[3],
+                             .causal = gpu_integer(r, causal) != 0,
+                             .type = gpu_type(dtype),
+                             .keys = kt->sizes[2]}};
+    double given = gpu_is(r, scale) ? gpu_arg(r, scale)->number : 0;
+    a.shape.scale = (float)(given ? given : 1 / sqrt((double)qt->sizes[3]));
+    a.q = rows_of(r, q, dtype, &a.shape.q_stride);
+    a.k = rows_of(r, q + 1, dtype, &a.shape.k_stride);
+    a.v = rows_of(r, q + 2, dtype, &a.shape.v_stride);
+    return a;
+}
+
+/* What a kernel tells of its random numbers is zero, as it draws none. */
+static void clear_rest(TracedGpu *r, unsigned from) {
+    for (unsigned i = from; i < r->call->n_made; i++) {
+        const TracedArg *made = &r->call->made[i];
+        if (made->of == TRACED_TENSOR && made->operand != PLAN_NONE && !made->is_foreign) {
+            gpu_fill(r, &made->tensor, 0);
+        }
+    }
+}
+
+static void forward(TracedGpu *r, unsigned scale, unsigned causal) {
+    Attention a = attention_of(r, 0, scale, causal);
+    const KernelTensor *sums = gpu_made(r, 1);
+    void *o = made_rows(r, 0, gpu_tensor(r, 0), (KernelDtype)a.shape.type);
+    float *lse = gpu_result_of(r, 1, KERNEL_FP32);
+    a.shape.lse_stride = lse ? sums->sizes[2] : a.shape.seq;
+    TRACED_LAUNCH(r,
+                  kernel_cuda_attention_forward(r->kernels, o, lse, a.q, a.k, a.v, NULL, &a.shape));
+    clear_rest(r, 2);
+}
+
+/* (q, k, v, bias, compute_log_sumexp, dropout_p, is_causal, *, scale) */
+static void run_efficient(TracedGpu *r, const TracedGpuKernel *kernel) {
+    forward(r, 7, 6);
+}
+
+/* (q, k, v, dropout_p, is_causal, return_debug_mask, *, scale) */
+static void run_flash(TracedGpu *r, const TracedGpuKernel *kernel) {
+    forward(r, 6, 4);
+}
+
+static void backward(TracedGpu *r, unsigned out, unsigned scale, unsigned causal) {
+    Attention a = attention_of(r, 1, scale, causal);
+    KernelDtype dtype = (KernelDtype)a.shape.type;
+    KernelTensor d_o = by_tokens(gpu_tensor(r, 0)), o = by_tokens(gpu_tensor(r, out));
+    const void *given = gpu_dense(r, &d_o, dtype), *made = gpu_dense(r, &o, dtype);
+    const float *lse = gpu_dense_of(r, out + 1, KERNEL_FP32);
+    void *dq = made_rows(r, 0, gpu_tensor(r, 1), dtype);
+    void *dk = made_rows(r, 1, gpu_tensor(r, 2), dtype);
+    void *dv = made_rows(r, 2, gpu_tensor(r, 3), dtype);
+    a.shape.lse_stride = gpu_tensor(r, out + 1)->sizes[2];
+    TRACED_LAUNCH(r, kernel_cuda_attention_backward(r->kernels, dq, dk, dv, NULL, given, a.q, a.k,
+                                                    a.v, NULL, made, lse, &a.shape));
+}
+
+/* (grad_out, q, k, v, bias, out, lse, seed, offset, dropout_p, grad_input_mask, is_causal, *,
+ * scale) */
+static void run_efficient_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
+    backward(r, 5, 12, 11);
+}
+
+/* (grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
+ * philox_seed, philox_offset, *, scale) */
+static void run_flash_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
+    backward(r, 4, 14, 11);
+}
+
+/* q: where q stands; bias: where that may, 0 for nowhere; lse: where a row's sums are given. */
+static const char *attention_unless(const TracedCall *call, unsigned q, unsigned bias,
+                                    const TracedArg *lse, const char *other) {
+    const KernelTensor *qt = &call->args[q].tensor, *vt = &call->args[q + 2].tensor;
+    bool sums = lse->of == TRACED_TENSOR && lse->tensor.n_dims == 3;
+    return other                                           ? other
+           : bias && call->args[bias].of != TRACED_NOTHING ? "with a bias"
+           : qt->sizes[3] > 256                            ? "of heads that are wider than 256"
+           : vt->sizes[3] != qt->sizes[3]                  ? "with values of another length"
+           : !sums || lse->tensor.dtype != KERNEL_FP32     ? "without sums of rows in fp32"
+           : lse->tensor.sizes[2] && lse->tensor.sizes[2] < qt->sizes[2] ? "with too few sums"
+                                                                         : NULL;
+}
+static const char *efficient_why_not(const TracedCall *call) {
+    return attention_unless(call, 0, 3, &call->made[1], traced_efficient_why_not(call));
+}
+static const char *flash_why_not(const TracedCall *call) {
+    return attention_unless(call, 0, 0, &call->made[1], traced_flash_why_not(call));
+}
+static const char *efficient_backward_why_not(const TracedCall *call) {
+    return attention_unless(call, 1, 4, &call->args[6], traced_efficient_backward_why_not(call));
+}
+static const char *flash_backward_why_not(const TracedCall *call) {
+    return attention_unless(call, 1, 0, &call->args[5], traced_flash_backward_why_not(call));
+}
+
+const TracedGpuKernel traced_gpu_products[] = {
+    {"mm", run_mm, traced_mm_why_not, 0, "22"},
+    {"bmm", run_mm, traced_mm_why_not, 0, "33"},
+    {"addmm", run_addmm, addmm_why_not, 0, "t22nn"},
+    {"baddbmm", run_addmm, addmm_why_not, 0, "t33nn"},
+    {"_scaled_dot_product_efficient_attention", run_efficient, efficient_why_not, 0, "444?nnn."},
+    {"_scaled_dot_product_flash_attention", run_flash, flash_why_not, 0, "444nn."},
+    {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,
+     efficient_backward_why_not, 0, "4444?4t..n.n."},
+    {"_scaled_dot_product_flash_attention_backward", run_flash_backward, flash_backward_why_not, 0,
+     "44444t....nn.."},
+    {0},
+};

@@ -1,0 +1,245 @@
+/* exec/cuda/ops/traced.c - calls of traced networks on a GPU, as exec/host/traced.h has them on CPU
+ * ranks; and those that work element by element.
+ */
+#include "exec/cuda/ops/traced.h"
+
+#include <string.h>
+
+#include "exec/cuda/calls.h"
+#include "exec/cuda/ops/traced-private.h"
+#include "exec/inputs.h"
+#include "exec/traced/each.h"
+
+enum {
+    BORDER = 256 /* bytes; where arrays begin in room */
+};
+
+/* ---- element by element --------------------------------------------------------------------- */
+
+static void launch_each(TracedGpu *r, KernelEach which, TracedEach *e, double p, double q) {
+    for (unsigned i = 0; i < e->n_inputs; i++) {
+        if (e->inputs[i].data == &e->numbers[i]) { /* which is the host's memory */
+            e->inputs[i].data = NULL;
+        }
+    }
+    if (kernel_tensor_count(gpu_made(r, 0)) > 0) {
+        TRACED_LAUNCH(r, kernel_cuda_tensor_each(r->kernels, which, gpu_made(r, 0), e->inputs,
+                                                 e->numbers, e->n_inputs, p, q));
+    }
+}
+
+static void run_each(TracedGpu *r, const TracedGpuKernel *kernel) {
+    TracedEach e = {0};
+    traced_each_take(&e, r->call, kernel->takes);
+    launch_each(r, (KernelEach)kernel->which, &e, e.shared[0], e.shared[1]);
+}
+
+/* 2 (x - target), and by their number where the loss is the mean. */
+static void run_mse_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
+    TracedEach e = {0};
+    traced_each_take(&e, r->call, kernel->takes);
+    bool is_mean = gpu_integer(r, 3) == 1;
+    double factor = 2 / (is_mean ? (double)kernel_tensor_count(&e.inputs[1]) : 1);
+    launch_each(r, KERNEL_EACH_DIFFERENCE_TIMES, &e, factor, 0);
+}
+
+static const TracedGpuKernel each_kernels[] = {
+#define ROW(name, which, takes) {name, run_each, traced_each_why_not, KERNEL_EACH_##which, takes},
+#define TRUTH(name, which, takes)                                                                  \
+    {name, run_each, traced_truths_why_not, KERNEL_EACH_##which, takes},
+#include "exec/traced/each.def"
+    {"mse_loss_backward", run_mse_backward, traced_each_why_not, 0, "ttt"},
+    {0},
+};
+
+/* ---- which kernel --------------------------------------------------------------------------- */
+
+static const TracedGpuKernel *in_table(const TracedGpuKernel *table, const char *name) {
+    while (table->name && !g_str_equal(table->name, name)) {
+        table++;
+    }
+    return table->name ? table : NULL;
+}
+
+static const TracedGpuKernel *kernel_of(const char *name, bool *ret_is_each) {
+    static const TracedGpuKernel *const tables[] = {traced_gpu_rows, traced_gpu_products,
+                                                    traced_gpu_places};
+    const TracedGpuKernel *found = in_table(each_kernels, name);
+    *ret_is_each = found != NULL;
+    for (unsigned i = 0; i < G_N_ELEMENTS(tables) && !found; i++) {
+        found = in_table(tables[i], name);
+    }
+    return found;
+}
+
+static bool find(const char *name, TracedRule *ret_rule) {
+    bool is_each;
+    const TracedGpuKernel *kernel = kernel_of(name, &is_each);
+    if (kernel) {
+        *ret_rule = (TracedRule){is_each ? NULL : kernel->takes, kernel->why_not};
+    }
+    return kernel != NULL;
+}
+
+/* A traced network's first input; its further ones are ops of their own. */
+bool exec_cuda_fills_input(const ExecContext *context, const PlanOp *op) {
+    return op->kind == PLAN_OP_TRACED_INPUT ||
+           (op->kind == PLAN_OP_BATCH && context->plan->n_calls > 0);
+}
+
+bool exec_cuda_traced_knows(const ExecContext *context, const PlanOp *op, GError **error) {
+    return traced_is_known(context, op, find, "GPUs", "run on CPU ranks at most (--device host)",
+                           error);
+}
+
+/* ---- memory of a call ----------------------------------------------------------------------- */
+
+KernelDtype gpu_dtype_of(const KernelTensor *t) {
+    return t->dtype == KERNEL_BF16 || t->dtype == KERNEL_FP16 ? t->dtype : KERNEL_FP32;
+}
+
+static size_t room_for(const KernelTensor *t) {
+    return (kernel_tensor_count(t) * sizeof(int64_t) + 2 * BORDER - 1) / BORDER * BORDER;
+}
+
+static size_t room_for_all(const TracedArg *args, unsigned n) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        bytes += args[i].of == TRACED_TENSOR ? room_for(&args[i].tensor) : 0;
+    }
+    return bytes;
+}
+
+/* For each of the call's tensors twice, in the widest dtype: no kernel wants more. */
+static char *take_room(TracedGpu *r, size_t bytes) {
+    if (!r->room) {
+        const TracedCall *call = r->call;
+        r->room_bytes =
+            2 * (room_for_all(call->args, call->n_args) + room_for_all(call->made, call->n_made) +
+                 room_for_all((const TracedArg *)(gpointer)call->items->data, call->items->len));
+        gpointer room = NULL;
+        TRACED_LAUNCH(r, kernel_cuda_callers_scratch(r->kernels, r->room_bytes, &room));
+        r->room = room;
+    }
+    size_t at = r->used;
+    r->used += (bytes + BORDER - 1) / BORDER * BORDER;
+    g_assert(r->used <= r->room_bytes);
+    return r->room ? r->room + at : NULL;
+}
+
+KernelTensor gpu_dense_like(const KernelTensor *t, const void *data, KernelDtype dtype) {
+    KernelTensor dense = *t;
+    size_t step = 1;
+    dense.data = (void *)data;
+    dense.dtype = dtype;
+    for (unsigned i = dense.n_dims; i-- > 0; step *= dense.sizes[i]) {
+        dense.strides[i] = step;
+    }
+    return dense;
+}
+
+static bool is_as_wanted(const KernelTensor *t, KernelDtype dtype) {
+    return t->dtype == dtype && kernel_tensor_is_dense(t);
+}
+
+void gpu_copy(TracedGpu *r, const KernelTensor *to, const KernelTensor *from) {
+    TRACED_LAUNCH(r,
+                  kernel_cuda_tensor_each(r->kernels, KERNEL_EACH_COPY, to, from, NULL, 1, 0, 0));
+}
+
+void gpu_fill(TracedGpu *r, const KernelTensor *to, double number) {
+    TRACED_LAUNCH(
+        r, kernel_cuda_tensor_each(r->kernels, KERNEL_EACH_FILL, to, NULL, NULL, 0, number, 0));
+}
+
+void *gpu_room(TracedGpu *r, const KernelTensor *like, KernelDtype dtype) {
+    return take_room(r, kernel_tensor_count(like) * kernel_dtype_bytes(dtype));
+}
+
+const void *gpu_dense(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
+    if (is_as_wanted(t, dtype)) {
+        return t->data;
+    }
+    KernelTensor copy = gpu_dense_like(t, gpu_room(r, t, dtype), dtype);
+    gpu_copy(r, &copy, t);
+    return copy.data;
+}
+
+const void *gpu_dense_of(TracedGpu *r, unsigned i, KernelDtype dtype) {
+    return gpu_is(r, i) ? gpu_dense(r, gpu_tensor(r, i), dtype) : NULL;
+}
+
+void *gpu_result(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
+    if (is_as_wanted(t, dtype)) {
+        return t->data;
+    }
+    KernelTensor made = gpu_dense_like(t, gpu_room(r, t, dtype), dtype);
+    r->to[r->n_results] = *t;
+    r->from[r->n_results++] = made;
+    return made.data;
+}
+
+void *gpu_result_of(TracedGpu *r, unsigned i, KernelDtype dtype) {
+    return gpu_makes(r, i) ? gpu_result(r, gpu_made(r, i), dtype) : NULL;
+}
+
+/* ---- a call that runs ----------------------------------------------------------------------- */
+
+static void point(const ExecTask *t, TracedArg *args, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        if (args[i].of == TRACED_TENSOR && args[i].operand != PLAN_NONE) {
+            args[i].tensor.data = (char *)t->pointers[args[i].operand] + args[i].offset;
+        }
+    }
+}
+
+static KernelCudaFault run_call(const ExecTask *t, KernelCuda *kernels, TracedCall *call) {
+    TracedGpu run = {.call = call, .kernels = kernels};
+    bool is_each;
+    point(t, call->args, call->n_args);
+    point(t, call->made, call->n_made);
+    point(t, (TracedArg *)(gpointer)call->items->data, call->items->len);
+    const TracedGpuKernel *kernel = kernel_of(call->name, &is_each);
+    kernel->run(&run, kernel);
+    for (unsigned i = 0; i < run.n_results; i++) {
+        gpu_copy(&run, &run.to[i], &run.from[i]);
+    }
+    return run.fault;
+}
+
+static KernelCudaFault run(const ExecTask *t, KernelCuda *kernels) {
+    g_auto(TracedCall) call;
+    g_autofree char *fault = NULL;
+    traced_call_read(&call, plan_op_call(t->context->plan, t->context->role, t->op), &fault);
+    g_assert(!fault);
+    return g_str_equal(call.name, "-") ? NULL : run_call(t, kernels, &call);
+}
+
+/* ---- what the host has ---------------------------------------------------------------------- */
+
+static bool put(const ExecCudaLane *lane, gpointer to, gsize bytes, GError **error) {
+    return exec_cuda_stage_put(lane->stage, to, 0, bytes, lane->stream, error);
+}
+
+bool exec_cuda_fill_input(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    gsize bytes = dim(t, 0) * dim(t, 1) * plan_dtype_bytes(operand_dtype(t, 0));
+    gpointer staged = exec_cuda_stage_get(lane->stage, bytes, error);
+    ExecTask on_host = *t;
+    on_host.pointers = &staged;
+    return staged && exec_inputs_fill(&on_host, error) && put(lane, t->pointers[0], bytes, error);
+}
+
+bool exec_cuda_traced_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    const char *text = plan_op_call(t->context->plan, t->context->role, t->op);
+    if (!g_str_has_prefix(text, "buffer ")) {
+        return exec_cuda_kernel_ok(run(t, lane->kernels), error);
+    }
+    g_autofree char *name = traced_buffer_of(text);
+    gsize bytes = operand(t, 1).elements * plan_dtype_bytes(operand_dtype(t, 1));
+    gpointer staged = exec_cuda_stage_get(lane->stage, bytes, error);
+    if (!staged) {
+        return false;
+    }
+    exec_weights_get_buffer(t->context->weights, name, staged);
+    return put(lane, t->pointers[1], bytes, error);
+}
