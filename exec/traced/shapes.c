@@ -1,7 +1,7 @@
 /* exec/traced/shapes.c - whether the sizes of a call's tensors go together, as far as kernels
  * lean on it without looking. A network that was traced is sound; a plan may have been edited.
  *
- * Not looked at: attention, convolutions, pools and batch norms, whose many sizes PyTorch settled.
+ * Not looked at: convolutions, pools and batch norms, whose many sizes PyTorch settled.
  */
 #include "exec/traced/known.h"
 
@@ -135,6 +135,65 @@ static bool mm_fits(const TracedCall *c) {
 
 static bool addmm_fits(const TracedCall *c) {
     return product_fits(c, &c->args[1], &c->args[2]);
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+/* [batch, heads, rows, keys] */
+static bool is_of_scores(const TracedArg *arg, const KernelTensor *q, const KernelTensor *k) {
+    const KernelTensor *t = &arg->tensor;
+    return arg->of != TRACED_TENSOR || count(arg) == 0 ||
+           (t->n_dims == 4 && t->sizes[0] == q->sizes[0] && t->sizes[1] == q->sizes[1] &&
+            t->sizes[2] == q->sizes[2] && t->sizes[3] == k->sizes[2]);
+}
+
+/* q, k and v stand one behind the other, each [batch, heads, seq, dim]; several heads of q may
+ * share one of k and v. */
+static bool are_queried(const TracedArg *first) {
+    const KernelTensor *q = &first[0].tensor, *k = &first[1].tensor, *v = &first[2].tensor;
+    return count(&first[0]) > 0 && count(&first[1]) > 0 && count(&first[2]) > 0 &&
+           k->sizes[0] == q->sizes[0] && v->sizes[0] == q->sizes[0] &&
+           q->sizes[1] % k->sizes[1] == 0 && v->sizes[1] == k->sizes[1] &&
+           v->sizes[2] == k->sizes[2] && k->sizes[3] == q->sizes[3];
+}
+
+static size_t attended_count(const TracedArg *first) {
+    return count(&first[0]) / first[0].tensor.sizes[3] * first[2].tensor.sizes[3];
+}
+
+/* Makes what is attended to, and of each row the logarithm of its sum, or nothing of it. */
+static bool attention_fits(const TracedCall *c) {
+    const KernelTensor *q = &c->args[0].tensor, *sums = &c->made[1].tensor;
+    return are_queried(&c->args[0]) && count(&c->made[0]) == attended_count(&c->args[0]) &&
+           c->made[1].of == TRACED_TENSOR && sums->n_dims == 3 &&
+           (count(&c->made[1]) == 0 ||
+            (sums->sizes[0] * sums->sizes[1] == q->sizes[0] * q->sizes[1] &&
+             sums->sizes[2] >= q->sizes[2]));
+}
+
+static bool efficient_attention_fits(const TracedCall *c) {
+    return attention_fits(c) && is_of_scores(&c->args[3], &c->args[0].tensor, &c->args[1].tensor);
+}
+
+/* (grad, q, k, v, ...): gradients of the three, each of them or none. out: what was attended to. */
+static bool attention_backward_fits(const TracedCall *c, unsigned out) {
+    bool all = are_queried(&c->args[1]);
+    all = all && count(&c->args[0]) == attended_count(&c->args[1]) &&
+          count(&c->args[out]) == count(&c->args[0]);
+    for (unsigned i = 0; i < 3 && all; i++) {
+        all = count(&c->made[i]) == 0 || count(&c->made[i]) == count(&c->args[1 + i]);
+    }
+    return all;
+}
+
+static bool flash_backward_fits(const TracedCall *c) {
+    return attention_backward_fits(c, 4);
+}
+
+static bool efficient_backward_fits(const TracedCall *c) {
+    const KernelTensor *q = &c->args[1].tensor, *k = &c->args[2].tensor;
+    return attention_backward_fits(c, 5) && is_of_scores(&c->args[4], q, k) &&
+           is_of_scores(&c->made[3], q, k);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -303,6 +362,10 @@ static const struct {
     {"bmm", mm_fits},
     {"addmm", addmm_fits},
     {"baddbmm", addmm_fits},
+    {"_scaled_dot_product_efficient_attention", efficient_attention_fits},
+    {"_scaled_dot_product_flash_attention", attention_fits},
+    {"_scaled_dot_product_efficient_attention_backward", efficient_backward_fits},
+    {"_scaled_dot_product_flash_attention_backward", flash_backward_fits},
     {"cat", cat_fits},
     {"stack", stack_fits},
     {"select_backward", select_backward_fits},

@@ -128,6 +128,8 @@ def edited(tap, foreshard, source):
              ('1,32,64 [64] 1/fp32/64', '1,32,64 [32] 1/fp32/64', 'shapes that do not go together'),
              ('1/int64/1,32 -1 false', '1/int64/1,31 -1 false', 'shapes that do not go together'),
              ('nll_loss_forward 0/fp32/32,96', 'nll_loss_forward 0/fp32/16,96', 'shapes that do not go together'),
+             ('- true 0.0 true - > 4/fp32/1,2,32,32/', '- true 0.0 true - > 4/fp32/1,2,32,31/', 'shapes that do not go together'),
+             ('0/fp32/1,2,32,32/0,32,192,1/64', '0/fp32/1,2,32,16/0,32,192,1/64', 'shapes that do not go together'),
              ('gelu 0/fp32', 'gelu_of_ours 0/fp32', 'calls gelu_of_ours, for which CPU ranks have no kernel'),
              ('embedding 0/fp32/96,64', 'embedding 0/fp32/6144', 'has not the arguments of embedding'),
              ('embedding 0/fp32/96,64', '?embedding 0/fp32/96,64', 'calls embedding'))
