@@ -168,6 +168,7 @@ class Machine:
         self.refused = ''  # why the driver cannot run the programs
         self.holder = None  # the process that holds the GPU open
         self.libraries = []
+        self.told_loaded = None  # what the loader has said; None: not asked yet
         self.cuda_libraries = cuda_folders(python)
         self.variables = {}
 
@@ -195,8 +196,14 @@ class Machine:
                 and not any(glob.glob(os.path.join(glob.escape(folder), part + '.*')) for folder in folders if folder)]
 
     def loaded(self):
-        """(program, library, where the loader finds it or 'not found') of each program; of the loader itself where there
-        is no ldd, which is a script around it."""
+        """(program, library, where the loader finds it or 'not found') of each program; asked once, since it is a process
+        for each of them."""
+        if self.told_loaded is None:
+            self.told_loaded = self.ask_loader()
+        return self.told_loaded
+
+    def ask_loader(self):
+        """ldd, or the loader itself where there is none, which is a script around it."""
         found, environment = [], self.environment()
         for name, path in sorted(self.programs.items()):
             told = output_of('ldd', path, environment=environment) or output_of(LOADER, '--list', path, environment=environment)

@@ -38,6 +38,12 @@ def how(done):
 
 # ---- facts and tests -------------------------------------------------------------------------------
 
+# Programs that say what this machine is, for the log.
+TELLING = (['nvidia-smi'], ['nvidia-smi', '-q', '-d', 'CLOCK,POWER,MEMORY,PERFORMANCE,COMPUTE,ECC'], ['nvcc', '--version'],
+           ['lscpu'], ['free', '-g'], ['uname', '-a'],
+           ['sh', '-c', 'pip list 2>/dev/null | grep -i -E "torch|nvidia|triton"'])
+
+
 def info(session):
     machine = session.machine
     gpu = machines.gpu()
@@ -61,11 +67,9 @@ def info(session):
         session.row(what, 'MISS' if later else 'ok', '%s: %s' % (', '.join(later), without) if later else 'all of it is found')
     of_cuda = sorted({path for _, library, path in loaded if re.match(r'lib(cu|nccl)', library)})
     session.row('of CUDA', '', ', '.join(of_cuda) or 'none')
-    for command in (['nvidia-smi'], ['nvidia-smi', '-q', '-d', 'CLOCK,POWER,MEMORY,PERFORMANCE,COMPUTE,ECC'], ['nvcc', '--version'],
-                    ['lscpu'], ['free', '-g'], ['uname', '-a'], ['sh', '-c', 'pip list 2>/dev/null | grep -i -E '
-                                                                 '"torch|nvidia|triton"']):
-        if shutil.which(command[0]):
-            session.call(*command, limit=20, ours=False)
+    facts = [lambda command=command: session.call(*command, limit=20, ours=False) for command in TELLING
+             if shutil.which(command[0])]
+    session.beside(facts)  # pip alone may take ten seconds
     if not session.dry and not machine.refused:
         first_program(session)
 

@@ -551,7 +551,8 @@ def machine_case(tap, folder):
         os.environ['PATH'] = folder
         gpu = machines.gpu()
         complaints += [] if gpu and gpu['name'] == 'a GPU' and gpu.get('compute_mode') == more.get('compute_mode') else [str(gpu)]
-        session = types.SimpleNamespace(dry=True, machine=machines.Built(BUILD, None), rows=[], call=lambda *_, **__: None)
+        session = types.SimpleNamespace(dry=True, machine=machines.Built(BUILD, None), rows=[], call=lambda *_, **__: None,
+                                        beside=lambda works: [work() for work in works])
         session.machine.torch_version = ''
         session.row = lambda name, verdict, value='', rows=session.rows: rows.append((name, verdict, value))
         parts.info(session)
