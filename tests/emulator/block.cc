@@ -4,7 +4,7 @@
  * warp. Then the next one runs, up or down through the threads (in turn), and a warp goes as far as
  * it can before the next one does: so a barrier that is missing shows one way or the other. Blocks
  * run from the first to the last or the other way. Fibers live as long as the process and take body
- * after body; they are entered first by setcontext() and from then on by longjmp(), which asks no
+ * after body; they are entered first by setcontext() and from then on by a jump that asks no
  * kernel.
  */
 #include <cuda_runtime.h>
@@ -36,13 +36,36 @@ enum State {
     DONE
 };
 
+/* A kernel's threads change places millions of times. The compiler's own jump keeps the frame, the
+ * stack and where to go on; what else there is, it saves where it is wanted. longjmp() also looks
+ * for handlers to be called on the way, which takes longer than most of what runs in between. */
+/* Who calls what leaves must think that all registers are lost and that it comes back (gcc). */
+#if defined(__has_attribute) && __has_attribute(noipa)
+#define APART __attribute__((noipa))
+#else
+#define APART __attribute__((noinline))
+#endif
+
+#if defined(__x86_64__) && !defined(__clang__)
+typedef void *Place[5];
+#define LEFT(place) __builtin_setjmp(place)
+APART void go_on(void **place) {
+    __builtin_longjmp(place, 1);
+}
+#else
+typedef jmp_buf Place;
+#define LEFT(place) _setjmp(place)
+void go_on(jmp_buf place) {
+    _longjmp(place, 1);
+}
+#endif
+
 struct Fiber {
-    jmp_buf place;
-    ucontext_t first;
-    bool entered;
+    Place place;
     State state;
     unsigned exchanges; /* done so far; even and odd ones use two sets of slots */
     dim3 thread;
+    bool entered;
 };
 
 struct Warp {
@@ -52,9 +75,10 @@ struct Warp {
 };
 
 Fiber *fibers;
+ucontext_t *firsts; /* by fiber: where it is entered */
 char *stacks;
 Warp warps[MOST_THREADS / LANES];
-jmp_buf scheduler;
+Place scheduler;
 const std::function<void()> *body;
 unsigned running, n_threads, n_at_barrier;
 uint64_t launches, block_runs;
@@ -70,14 +94,15 @@ void fiber_main() {
     for (;;) {
         (*body)();
         fibers[running].state = DONE;
-        if (!_setjmp(fibers[running].place)) {
-            _longjmp(scheduler, 1);
+        if (!LEFT(fibers[running].place)) {
+            go_on(scheduler);
         }
     }
 }
 
 void make_fibers() {
     fibers = new Fiber[MOST_THREADS];
+    firsts = new ucontext_t[MOST_THREADS];
     stacks = (char *)mmap(nullptr, STACK * MOST_THREADS, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED) {
@@ -85,33 +110,33 @@ void make_fibers() {
     }
     for (unsigned i = 0; i < MOST_THREADS; i++) {
         fibers[i].entered = false;
-        getcontext(&fibers[i].first);
-        fibers[i].first.uc_stack.ss_sp = stacks + i * STACK;
-        fibers[i].first.uc_stack.ss_size = STACK;
-        fibers[i].first.uc_link = nullptr;
-        makecontext(&fibers[i].first, fiber_main, 0);
+        getcontext(&firsts[i]);
+        firsts[i].uc_stack.ss_sp = stacks + i * STACK;
+        firsts[i].uc_stack.ss_size = STACK;
+        firsts[i].uc_link = nullptr;
+        makecontext(&firsts[i], fiber_main, 0);
     }
 }
 
-__attribute__((noinline)) void resume(unsigned i) {
+APART void resume(unsigned i) {
     running = i;
     emulator_now.thread = (uint16_t)i;
     emulator_thread = fibers[i].thread;
-    if (_setjmp(scheduler)) {
+    if (LEFT(scheduler)) {
         return;
     }
     if (fibers[i].entered) {
-        _longjmp(fibers[i].place, 1);
+        go_on(fibers[i].place);
     }
     fibers[i].entered = true;
-    setcontext(&fibers[i].first);
+    setcontext(&firsts[i]);
 }
 
-__attribute__((noinline)) void wait_as(State state) {
+APART void wait_as(State state) {
     unsigned me = running;
     fibers[me].state = state;
-    if (!_setjmp(fibers[me].place)) {
-        _longjmp(scheduler, 1);
+    if (!LEFT(fibers[me].place)) {
+        go_on(scheduler);
     }
 }
 
@@ -128,13 +153,26 @@ void *new_shared(size_t bytes) {
     return at;
 }
 
+/* Of each block alike. */
+void place_threads() {
+    dim3 at(0, 0, 0);
+    for (unsigned i = 0; i < n_threads; i++) {
+        fibers[i].thread = at;
+        if (++at.x == emulator_block_size.x) {
+            at.x = 0;
+            at.y++;
+        }
+        if (at.y == emulator_block_size.y) {
+            at.y = 0;
+            at.z++;
+        }
+    }
+}
+
 void begin_threads() {
     for (unsigned i = 0; i < n_threads; i++) {
         fibers[i].state = READY;
         fibers[i].exchanges = 0;
-        fibers[i].thread =
-            dim3(i % emulator_block_size.x, i / emulator_block_size.x % emulator_block_size.y,
-                 i / emulator_block_size.x / emulator_block_size.y);
     }
     for (unsigned w = 0; w < (n_threads + LANES - 1) / LANES; w++) {
         warps[w].waiting = 0;
@@ -207,6 +245,7 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_by
     emulator_block_size = block;
     n_threads = block.x * block.y * block.z;
     dynamic_bytes = shared_bytes;
+    place_threads();
     /* No block may count on another having run before it: they go up or down, as the seed has it. */
     size_t blocks = (size_t)grid.x * grid.y * grid.z;
     bool backwards = seed * 0x9E3779B97F4A7C15u >> 63; /* mixed, lest it keep step with launches */
