@@ -105,6 +105,18 @@ static bool run_gnuplot(const char *gnuplot, const char *folder, const char *scr
     return true;
 }
 
+/* gnuplot does not tell that a disk is full: what it draws is then cut short. */
+static bool is_whole(const char *picture, gsize length, const char *output) {
+    const char *end = g_str_has_suffix(output, ".png")   ? "IEND\xae\x42\x60\x82"
+                      : g_str_has_suffix(output, ".pdf") ? "%%EOF"
+                                                         : "</svg>";
+    gsize n = strlen(end);
+    while (length > 0 && g_ascii_isspace(picture[length - 1])) {
+        length--;
+    }
+    return length >= n && memcmp(picture + length - n, end, n) == 0;
+}
+
 /* Copied beside its place and renamed into it. */
 static bool put_picture(const char *folder, const char *output, GError **error) {
     g_autofree char *drawn = g_build_filename(folder, "picture", NULL);
@@ -113,6 +125,12 @@ static bool put_picture(const char *folder, const char *output, GError **error) 
     g_autoptr(GError) cause = NULL;
     if (!g_file_get_contents(drawn, &picture, &length, &cause) || length == 0) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_TOOL, "gnuplot has drawn no picture");
+        return false;
+    }
+    if (!is_whole(picture, length, output)) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
+                    "gnuplot's picture is cut short; is the disk full that holds temporary files "
+                    "(TMPDIR names their folder)?");
         return false;
     }
     if (!g_str_has_suffix(output, ".html")) {

@@ -356,6 +356,30 @@ static void finer_characters(Fixture *fixture, gconstpointer data) {
     g_setenv("PATH", before, TRUE);
 }
 
+/* On a full disk gnuplot writes what finds room and says nothing. */
+static void cut_pictures(Fixture *fixture, gconstpointer data) {
+    g_autofree char *before = g_strdup(g_getenv("PATH"));
+    g_autofree char *program = g_build_filename(fixture->folder, "gnuplot", NULL);
+    static const char *const names[] = {"a.png", "a.svg", "a.pdf", "a.html"};
+    g_assert_true(
+        g_file_set_contents(program, "#!/bin/sh\necho '<svg>%PDF begins' >picture\n", -1, NULL));
+    g_assert_cmpint(g_chmod(program, 0755), ==, 0);
+    g_setenv("PATH", fixture->folder, TRUE);
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *output = g_build_filename(fixture->folder, names[i], NULL);
+        char *text = NULL;
+        fixture->options.output = output;
+        g_assert_false(
+            plot_panels(PLOT_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &text, &error));
+        g_assert_error(error, TRACE_ERROR, TRACE_ERROR_FILE);
+        g_assert_nonnull(strstr(error->message, "cut short; is the disk full"));
+        g_assert_false(g_file_test(output, G_FILE_TEST_EXISTS));
+    }
+    g_setenv("PATH", before, TRUE);
+    g_unlink(program);
+}
+
 static void errors(Fixture *fixture, gconstpointer data) {
     g_autoptr(GError) error = NULL;
     char *text = NULL;
@@ -463,6 +487,7 @@ int main(int argc, char **argv) {
     g_test_add("/plots/plot/jitter-table", Fixture, NULL, set_up, jitter_table, tear_down);
     g_test_add("/plots/plot/text-pictures", Fixture, NULL, set_up, text_pictures, tear_down);
     g_test_add("/plots/plot/finer-characters", Fixture, NULL, set_up, finer_characters, tear_down);
+    g_test_add("/plots/plot/cut-pictures", Fixture, NULL, set_up, cut_pictures, tear_down);
     g_test_add("/plots/plot/errors", Fixture, NULL, set_up, errors, tear_down);
     g_test_add("/plots/plot/gnuplot-reads-the-table", Fixture, NULL, set_up,
                gnuplot_reads_the_table, tear_down);
