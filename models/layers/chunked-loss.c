@@ -91,8 +91,11 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     } else if (s->autocast != PLAN_AUTOCAST_NONE) {
         why = "without autocast, which has no rule for it; set autocast = none and param_dtype = "
               "bf16";
+    } else if (s->pytorch < PLAN_PYTORCH_CURRENT) {
+        why = "for PyTorch 2.13, because later ones keep other sums; set pytorch = current";
     } else if (s->pytorch > PLAN_PYTORCH_CURRENT) {
-        why = "for PyTorch 2.13 and later, which has linear_cross_entropy; set pytorch = current";
+        why =
+            "for PyTorch 2.13, because older ones lack linear_cross_entropy; set pytorch = current";
     } else if (plan_strategy_is_one_program(s)) {
         why = "outside a compiled program, which keeps copies; set compile = block";
     } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {

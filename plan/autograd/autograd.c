@@ -97,10 +97,28 @@ static PlanTensor copy_of(PlanRun *run, uint32_t parameter, PlanTensor gradient)
     return copy;
 }
 
+/* Takes the reference of gradient. */
+static PlanTensor in_its_dtype(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
+    PlanDtype made = plan_run_dtype_of(run, gradient);
+    PlanDtype dtype =
+        run->flavour->gradient_dtype ? run->flavour->gradient_dtype(run, parameter, made) : made;
+    if (dtype == made) {
+        return gradient;
+    }
+    PlanTensor cast = plan_run_new_tensor(run, gradient.elements, dtype, "gradient");
+    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)gradient.elements}, NULL);
+    plan_run_operand(run, gradient);
+    plan_run_operand(run, cast);
+    plan_run_launch(run);
+    plan_run_unref(run, gradient);
+    return cast;
+}
+
 /* The parameter's .grad becomes the gradient that has come, without a copy; one that an earlier
  * pass left takes it in. */
 static void accumulate(PlanRun *run, uint32_t parameter) {
-    PlanTensor gradient = run->incoming[parameter];
+    PlanTensor gradient = in_its_dtype(run, parameter, run->incoming[parameter]);
     if (run->gradients[parameter].storage != PLAN_NONE) {
         run->incoming[parameter] = PLAN_NO_TENSOR;
         add_in_place(run, run->gradients[parameter], gradient);
@@ -214,8 +232,20 @@ static void pass_to_nodes(PlanRun *run, const PlanNode *node, PlanTensor *gradie
     }
 }
 
+/* One of several gradients is cast before it is added to the others; the list has the cast then. */
+static void give_to_list(PlanRun *run, uint32_t parameter, PlanTensor *gradient) {
+    PlanTensor cast = in_its_dtype(run, parameter, plan_run_ref(run, *gradient));
+    if (cast.storage != gradient->storage) {
+        plan_run_unref(run, *gradient);
+        plan_run_unref(run, *gradient);
+        *gradient = plan_run_ref(run, cast);
+        return;
+    }
+    plan_run_unref(run, cast);
+}
+
 /* Returns how many parameters have all of their gradients now; which, in complete. */
-static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const PlanTensor *gradients,
+static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, PlanTensor *gradients,
                                    uint32_t *complete) {
     uint32_t n_complete = 0;
     for (uint32_t i = 0; i < node->n_edges; i++) {
@@ -224,7 +254,12 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, const Pla
             continue;
         }
         PlanTracedTarget target = {.is_parameter = true, .index = edge.slot};
-        add_into(run, target, &run->incoming[edge.slot], gradients[i]);
+        PlanTensor *slot = &run->incoming[edge.slot];
+        bool is_the_only = slot->storage == PLAN_NONE && run->tape.n_contributions[edge.slot] == 1;
+        if (!is_the_only) {
+            give_to_list(run, edge.slot, &gradients[i]);
+        }
+        add_into(run, target, slot, gradients[i]);
         if (--run->tape.n_contributions[edge.slot] == 0) {
             complete[n_complete++] = edge.slot;
         }

@@ -124,6 +124,9 @@ typedef struct {
     PlanPassHook *begin_pass, *end_backward;
     PlanPlaceHook *pre_forward, *post_forward, *pre_backward, *post_backward; /* of a unit */
     PlanPlaceHook *gradient_ready; /* of a parameter; NULL: nothing is done then */
+    /* What autograd casts a parameter's gradient to, of the dtype in which it is made, before it
+     * accumulates it (Tensor.grad_dtype); NULL: it does not. */
+    PlanDtype (*gradient_dtype)(const PlanRun *run, uint32_t parameter, PlanDtype made);
     /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
      * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
     void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);

@@ -175,6 +175,17 @@ bool plan_fsdp1_reshards(const PlanStrategy *strategy) {
     return strategy->sharding == PLAN_SHARDING_FULL || strategy->sharding == PLAN_SHARDING_HYBRID;
 }
 
+/* 2.15 marks what an unsharded parameter was fetched to, or cast to, when that is put away. */
+static void mark_fetched(PlanRun *run, const PlanFsdp1Unit *unit) {
+    const PlanFsdp1 *f = run->state;
+    bool marks = run->strategy->pytorch == PLAN_PYTORCH_2_15 && plan_offload_has_params(run);
+    bool is_freed_marked = unit->is_fetched_again && !f->keeps_views;
+    if (marks && unit->gathered && (f->casts || !is_freed_marked)) {
+        plan_builder_mark(&run->builder, f->casts ? unit->b.cast : unit->b.full,
+                          PLAN_FSDP1_COMPUTE);
+    }
+}
+
 /* Without sharding there is only the cast parameter to drop, and it always goes. */
 void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
     PlanFsdp1 *f = run->state;
@@ -186,9 +197,11 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
         drop_fetched(run, unit);
     }
     if (!f->shards) {
+        mark_fetched(run, unit);
         unit->gathered = false;
         if (unit->is_fetched_again && !f->keeps_views) {
-            /* PyTorch gives it away unmarked, while compute may still read it; no plan may. */
+            /* Before 2.15 PyTorch gives it away unmarked, while compute may still read it; no plan
+             * may. */
             free_marked(run, unit->b.fetched_again, PLAN_FSDP1_COMPUTE);
             unit->is_fetched_again = false;
         }

@@ -215,6 +215,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     const PlanStrategy *strategy = run->strategy;
     uint32_t n = run->graph->parameters->len;
     f->is_of_2_4 = strategy->pytorch == PLAN_PYTORCH_2_4;
+    f->is_of_2_15 = strategy->pytorch == PLAN_PYTORCH_2_15;
     f->ranks = plan_strategy_shard_ranks(strategy);
     f->tensor = strategy->tensor;
     f->copies_in = strategy->pipeline_stages > 1 ? PLAN_FSDP2_COMPUTE : PLAN_FSDP2_COPY_IN;

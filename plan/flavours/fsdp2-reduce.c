@@ -42,10 +42,20 @@ static void take_in(PlanRun *run, uint32_t p) {
     drop(run, gradient);
 }
 
+/* 2.15's parameters want gradients of the dtype that is reduced in. Where that is wider they leave
+ * it to the packing, or to the sum of earlier passes, if there is one. */
+PlanDtype plan_fsdp2_gradient_dtype(const PlanRun *run, uint32_t p, PlanDtype made) {
+    const PlanFsdp2 *f = run->state;
+    bool is_wider = plan_dtype_bytes(f->reduce) > plan_dtype_bytes(f->param);
+    bool is_left = is_wider && (run->reduces || run->gradients[p].storage != PLAN_NONE);
+    return f->is_of_2_15 && !is_left ? f->reduce : made;
+}
+
+/* What 2.15's autograd casts is in it already. */
 static void keep_in_reduce_dtype(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
     PlanTensor *gradient = &run->gradients[p];
-    if (f->param == f->reduce || gradient->storage == PLAN_NONE) {
+    if (gradient->storage == PLAN_NONE || plan_run_dtype_of(run, *gradient) == f->reduce) {
         return;
     }
     PlanTensor sum = plan_run_new_tensor(run, gradient->elements, f->reduce, "accumulated");
@@ -112,6 +122,12 @@ static void turn_gradients(PlanRun *run, const uint32_t *trained, uint32_t n,
                                             plan_run_dtype_of(run, gradient), "by_rank");
         plan_fsdp2_turn_rows(run, trained[i], plan_run_operand_of(run, gradient),
                              plan_run_operand_of(run, ret_turned[i]), false);
+    }
+}
+
+static void free_if_any(PlanRun *run, uint32_t buffer) {
+    if (buffer != PLAN_NONE) {
+        plan_builder_free(&run->builder, buffer);
     }
 }
 
@@ -266,7 +282,8 @@ static uint32_t *ready_event(PlanFsdp2 *f, PlanFsdp2Unit *unit) {
     return f->is_of_2_4 ? &unit->ready_event : &f->post_reduce_event;
 }
 
-/* Returns the unit's new gradients in the dtype of the shards. */
+/* Returns the unit's new gradients in the dtype of the shards. What was reduced in another goes
+ * when it has been cast, in 2.15 when the function returns. */
 static uint32_t reduce(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
@@ -282,16 +299,16 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->trained);
-        if (f->replicas == 1) {
-            plan_builder_free(&run->builder, reduced);
-        }
     }
+    bool goes = f->reduce != f->master && f->replicas == 1;
+    free_if_any(run, goes && !f->is_of_2_15 ? reduced : PLAN_NONE);
     if (plan_offload_has_params(run)) {
         send_to_host(run, u, lane, gradients);
     } else if (unit->gradients != PLAN_NONE) {
         add_shards(run, u, lane, gradients);
     }
     *ready_event(f, unit) = plan_builder_record(&run->builder, lane);
+    free_if_any(run, goes && f->is_of_2_15 ? reduced : PLAN_NONE);
     return gradients;
 }
 
@@ -310,12 +327,6 @@ static uint32_t wait_for_reduced(PlanRun *run) {
     }
     f->reducing = PLAN_NONE;
     return packed;
-}
-
-static void free_if_any(PlanRun *run, uint32_t buffer) {
-    if (buffer != PLAN_NONE) {
-        plan_builder_free(&run->builder, buffer);
-    }
 }
 
 static void reduce_unit(PlanRun *run, uint32_t u) {
@@ -340,8 +351,8 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
         plan_run_unref(run, turned[i]);
     }
     /* A loop variable holds the last one until the function returns; on one rank the loop is not
-     * run, and 2.4 had none. */
-    uint32_t held = unit->ranks > 1 && !f->is_of_2_4;
+     * run, 2.4 had none, and that of 2.15 has returned by then. */
+    uint32_t held = unit->ranks > 1 && !f->is_of_2_4 && !f->is_of_2_15;
     for (uint32_t i = n - held; i-- > 0;) {
         drop(run, whole_gradient(run, trained[i]));
     }
@@ -411,26 +422,37 @@ static void let_go_of_unused(PlanRun *run, uint32_t u) {
     unit->pending = false;
 }
 
+static void finish_unit(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    uint32_t *ready = ready_event(f, unit);
+    if (*ready != PLAN_NONE) {
+        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, *ready);
+        *ready = PLAN_NONE;
+    }
+    if (unit->all_reduced != PLAN_NONE && unit->all_reduced != unit->gradients) {
+        plan_builder_free(&run->builder, unit->all_reduced);
+    }
+    unit->all_reduced = PLAN_NONE;
+    wait_for_host(run, u);
+    let_go_of_unused(run, u);
+    plan_fsdp2_leave_parts(run, u);
+}
+
 /* The root's callback goes over all units: it completes those whose inputs wanted no gradient, and
- * waits for what has been reduced so far. */
+ * waits for what has been reduced so far. 2.15 does the one for all of them before the other. */
 void plan_fsdp2_end_backward(PlanRun *run) {
     PlanFsdp2 *f = run->state;
     for (uint32_t u = 0; u < run->n_units; u++) {
-        PlanFsdp2Unit *unit = &f->units[u];
         plan_run_at_unit(run, u);
         plan_fsdp2_post_backward(run, u);
-        uint32_t *ready = ready_event(f, unit);
-        if (*ready != PLAN_NONE) {
-            plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, *ready);
-            *ready = PLAN_NONE;
+        if (!f->is_of_2_15) {
+            finish_unit(run, u);
         }
-        if (unit->all_reduced != PLAN_NONE && unit->all_reduced != unit->gradients) {
-            plan_builder_free(&run->builder, unit->all_reduced);
-        }
-        unit->all_reduced = PLAN_NONE;
-        wait_for_host(run, u);
-        let_go_of_unused(run, u);
-        plan_fsdp2_leave_parts(run, u);
+    }
+    for (uint32_t u = 0; u < run->n_units && f->is_of_2_15; u++) {
+        plan_run_at_unit(run, u);
+        finish_unit(run, u);
     }
     for (uint32_t u = 0; u < run->n_units; u++) {
         f->units[u].reduced = f->units[u].in_backward = false;

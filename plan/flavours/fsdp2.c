@@ -27,6 +27,13 @@
  *   post-backward  packs and reduces on the reduce lane, in memory of that lane that goes at once
  *   one rank       gathers and reduces by itself
  * It has no lists of units to prefetch.
+ *
+ * PyTorch 2.15 (recordings of 2.15.0):
+ *   forward        the gather buffer of the unit before is freed before the copy-out
+ *   backward       autograd casts gradients to the dtype of the reduction as they come, but for
+ *                  wider ones that are reduced in this pass, or added to those of earlier passes
+ *   post-backward  a pass that does not reduce leaves what it has in the parameters' gradients;
+ *                  one that does frees all gradients as soon as they are packed
  */
 #include "plan/flavours/fsdp2.h"
 #include "plan/autograd/offload.h"
@@ -110,11 +117,14 @@ static void make_whole_now(PlanRun *run, uint32_t u) {
     }
 }
 
-/* In forward it waits for the next. */
+/* In forward it waits for the next; until 2.15 a variable still names it while that is copied. */
 static void take_turns(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     if (f->held != PLAN_NONE) {
         plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
+    }
+    if (f->is_of_2_15) {
+        plan_fsdp2_free_held(run);
     }
     plan_fsdp2_copy_out(run, u);
     plan_fsdp2_free_held(run);
@@ -373,6 +383,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .pre_forward = pre_forward,
     .post_forward = post_forward,
     .pre_backward = pre_backward,
+    .gradient_dtype = plan_fsdp2_gradient_dtype,
     .post_backward = plan_fsdp2_post_backward,
     .end_backward = plan_fsdp2_end_backward,
     .parameter = parameter,

@@ -40,7 +40,7 @@ typedef struct {
 } PlanFsdp2Unit;
 
 typedef struct {
-    bool is_of_2_4;                  /* PyTorch 2.4: the head of fsdp2.c says what differs */
+    bool is_of_2_4, is_of_2_15;      /* PyTorch's version: the head of fsdp2.c says what differs */
     uint8_t copies_in;               /* lane; compute, where units are gathered by hand */
     uint64_t ranks, replicas;        /* of the shard axis, and of the other */
     uint64_t tensor;                 /* ranks that share each layer, and so each parameter */
@@ -132,5 +132,6 @@ void plan_fsdp2_forget_scales(PlanRun *run, uint32_t unit); /* it is not copied 
 void plan_fsdp2_precompute_scales(PlanRun *run);
 
 /* Reducing. */
+PlanDtype plan_fsdp2_gradient_dtype(const PlanRun *run, uint32_t parameter, PlanDtype made);
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t unit);
 void plan_fsdp2_end_backward(PlanRun *run);

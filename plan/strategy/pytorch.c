@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4 to 2.6 and 2.10 to 2.14
+/* The first version of each kind. Recorded are 1.13, 2.0, 2.2, 2.4 to 2.6 and 2.10 to 2.15
  * (tests/oracle/versions.md). RMSNorm's kernel came with 2.9 (pytorch #153666), fully_shard's
  * resharding of the root with 2.8 (pytorch #154704, #155319). In 2.12 alone what was reduced last
  * is a loop's variable of FSDPParamGroup.post_backward() (_fsdp_param_group.py) that lives until
@@ -14,6 +14,8 @@ static const struct {
     unsigned major, minor;
     PlanPytorchVersion kind;
 } versions[] = {
+    {2, 15, {PLAN_PYTORCH_2_15, true, true, false}},
+    {2, 14, {PLAN_PYTORCH_2_14, true, true, false}},
     {2, 13, {PLAN_PYTORCH_CURRENT, true, true, false}},
     {2, 12, {PLAN_PYTORCH_2_12, true, true, true}},
     {2, 9, {PLAN_PYTORCH_2_11, true, true, false}},
@@ -26,8 +28,10 @@ static const struct {
 };
 
 enum {
+    CURRENT_MAJOR = 2,
+    CURRENT_MINOR = 13,
     NEWEST_MAJOR = 2,
-    NEWEST_MINOR = 14
+    NEWEST_MINOR = 15
 };
 
 static bool is_before(unsigned major, unsigned minor, unsigned than_major, unsigned than_minor) {
@@ -42,7 +46,7 @@ static bool read_version(const char *text, unsigned *ret_major, unsigned *ret_mi
 }
 
 bool plan_pytorch_read(const char *text, PlanPytorchVersion *ret, GError **error) {
-    unsigned major = NEWEST_MAJOR, minor = NEWEST_MINOR;
+    unsigned major = CURRENT_MAJOR, minor = CURRENT_MINOR;
     bool is_known = (g_str_equal(text, "current") || read_version(text, &major, &minor)) &&
                     !is_before(NEWEST_MAJOR, NEWEST_MINOR, major, minor);
     for (unsigned i = 0; i < G_N_ELEMENTS(versions) && is_known; i++) {

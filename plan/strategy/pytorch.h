@@ -6,8 +6,10 @@
 #include <stdbool.h>
 
 /* The newest first, so that what is greater is older. Each stands for itself and the versions
- * between it and the next; current for 2.13 and 2.14. */
+ * between it and the next; current for 2.13. */
 typedef enum {
+    PLAN_PYTORCH_2_15,
+    PLAN_PYTORCH_2_14,
     PLAN_PYTORCH_CURRENT,
     PLAN_PYTORCH_2_12,
     PLAN_PYTORCH_2_11,

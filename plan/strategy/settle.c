@@ -107,9 +107,13 @@ PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
                                                      : (PlanDtype)(strategy->param_dtype - 1);
 }
 
+/* FSDP2 of 2.15, told none, reduces in the dtype that a parameter's gradient has by itself. */
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
-    return strategy->reduce_dtype == PLAN_REDUCE_PARAM ? plan_strategy_param_dtype(strategy)
-                                                       : (PlanDtype)(strategy->reduce_dtype - 1);
+    bool is_of_shards =
+        strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->pytorch == PLAN_PYTORCH_2_15;
+    return strategy->reduce_dtype != PLAN_REDUCE_PARAM ? (PlanDtype)(strategy->reduce_dtype - 1)
+           : is_of_shards                              ? plan_strategy_model_dtype(strategy)
+                                                       : plan_strategy_param_dtype(strategy);
 }
 
 /* ---- what does not go together -------------------------------------------------------------- */

@@ -33,7 +33,7 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
 static const char *why_not_with(const PlanStrategy *s) {
-    if (s->pytorch >= PLAN_PYTORCH_2_4) {
+    if (s->pytorch >= PLAN_PYTORCH_2_4 || s->pytorch == PLAN_PYTORCH_2_15) {
         return "is planned only for current PyTorch; set pytorch=current";
     }
     if (s->kernels == PLAN_KERNELS_FUSED) {

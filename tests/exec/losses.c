@@ -39,6 +39,7 @@ static const char *const with_adamw[] = {
     "-n 1 --micro-batch 12 --flavour fsdp2 --pytorch 2.4",
     "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --accumulate 3 --accumulate-sync every "
     "--pytorch 2.4",
+    "-n 2 --micro-batch 2 --accumulate 3 --pytorch 2.15",
     "-n 1 --micro-batch 4 --sharding none --accumulate 3 --zero-grad keep",
     "-n 2 --micro-batch 2 --accumulate 3",
     "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",

@@ -74,8 +74,9 @@ static void what_is_refused(void) {
     } cases[] = {
         {CHUNKED, "ranks=2 param_dtype=fp16", "in fp32 and bf16"},
         {CHUNKED, "ranks=2 autocast=bf16", "without autocast"},
-        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "for PyTorch 2.13 and later"},
-        {CHUNKED, "ranks=2 pytorch=2.12", "for PyTorch 2.13 and later"},
+        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "for PyTorch 2.13, because older ones"},
+        {CHUNKED, "ranks=2 pytorch=2.12", "for PyTorch 2.13, because older ones"},
+        {CHUNKED, "ranks=2 pytorch=2.14", "for PyTorch 2.13, because later ones"},
         {CHUNKED, "ranks=1 sharding=none kernels=compiled compile=network", "compiled program"},
         {CHUNKED, "ranks=2 deterministic=yes", "without deterministic algorithms"},
         {CHUNKED, "ranks=4 tensor=2", "a metered or chunked loss"},

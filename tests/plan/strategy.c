@@ -129,7 +129,8 @@ static void versions_between(void) {
         unsigned rms_norm, reshard_root, hold_reduced;
     } cases[] = {
         {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.14.1", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.15.0", PLAN_PYTORCH_2_15, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
+        {"2.14.1", PLAN_PYTORCH_2_14, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
         {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
         {"2.12.1", PLAN_PYTORCH_2_12, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_YES},
         {"2.11.0", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
@@ -152,14 +153,14 @@ static void versions_between(void) {
         g_assert_cmpuint(s.reshard_root, ==, cases[i].reshard_root);
         g_assert_cmpuint(s.hold_reduced, ==, cases[i].hold_reduced);
     }
-    static const char *const refused[] = {"1.12", "2.15",   "3.0",  "2", "2.",
+    static const char *const refused[] = {"1.12", "2.16",   "3.0",  "2", "2.",
                                           "2.6x", "2.1234", "-2.6", ""};
     for (unsigned i = 0; i < G_N_ELEMENTS(refused); i++) {
         PlanStrategy s;
         plan_strategy_init(&s);
         g_autoptr(GError) error = NULL;
         g_assert_false(plan_strategy_set(&s, "pytorch", refused[i], &error));
-        g_assert_nonnull(strstr(error->message, "current or a version from 1.13 to 2.14, not '"));
+        g_assert_nonnull(strstr(error->message, "current or a version from 1.13 to 2.15, not '"));
     }
 }
 
@@ -328,6 +329,7 @@ static void contradictions(void) {
         {"ranks=24 tensor=3 sharding=hybrid",
          "hybrid sharding in groups of 8 ranks needs a multiple"},
         {"ranks=4 tensor=2 pytorch=2.4", "tensor=2 is planned only for current PyTorch"},
+        {"ranks=4 tensor=2 pytorch=2.15", "tensor=2 is planned only for current PyTorch"},
         {"ranks=4 tensor=2 kernels=fused", "tensor=2 is not planned with fused kernels"},
         {"ranks=4 tensor=2 tensor_plan=kempnerforge",
          "tensor_plan=kempnerforge is planned only with compiled"},

@@ -671,14 +671,25 @@ static void differentiate(const PlanBackward *b) {
     g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)b->op->kind)->name);
 }
 
+/* A linear layer's weight is transposed by a node of its own, behind which its gradient is cast. */
+static PlanDtype dtype_of_gradient(const PlanBackward *b, unsigned i) {
+    PlanDtype own = (PlanDtype)input(b, i)->dtype;
+    PlanEdge edge = b->run->tape.edges.items[b->run->tape.nodes.items[b->node].edges + i];
+    bool is_turned = i == 1 && plan_op_is_linear((PlanOpKind)b->op->kind);
+    return edge.slot == PLAN_NONE || edge.node != PLAN_NONE || is_turned ||
+                   !b->run->flavour->gradient_dtype
+               ? own
+               : b->run->flavour->gradient_dtype(b->run, edge.slot, own);
+}
+
 void plan_give_own_dtype(const PlanBackward *b, unsigned i) {
     PlanTensor made = b->dx[i];
     if (made.storage == PLAN_NONE || !made.elements) {
         return;
     }
-    uint32_t buffer = plan_run_buffer_of(b->run, made);
-    if (plan_builder_at(&b->run->builder, buffer)->dtype != input(b, i)->dtype) {
-        b->dx[i] = cast_of(b, made, (PlanDtype)input(b, i)->dtype, "dx");
+    PlanDtype dtype = dtype_of_gradient(b, i);
+    if (plan_run_dtype_of(b->run, made) != dtype) {
+        b->dx[i] = cast_of(b, made, dtype, "dx");
         plan_run_unref(b->run, made);
     }
 }
