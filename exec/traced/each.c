@@ -46,7 +46,7 @@ void traced_each_take(TracedEach *e, const TracedCall *call, const char *takes) 
 
 static const char shapes[] = "with shapes that do not go together";
 
-static bool widens_to(const KernelTensor *x, const KernelTensor *y) {
+bool traced_widens_to(const KernelTensor *x, const KernelTensor *y) {
     bool all = x->n_dims <= y->n_dims;
     for (unsigned i = 1; all && i <= x->n_dims; i++) {
         size_t side = x->sizes[x->n_dims - i];
@@ -59,7 +59,7 @@ const char *traced_each_why_not(const TracedCall *call) {
     bool all = call->n_made == 1 && call->made[0].of == TRACED_TENSOR;
     for (unsigned i = 0; i < call->n_args && all; i++) {
         const TracedArg *arg = &call->args[i];
-        all = arg->of != TRACED_TENSOR || widens_to(&arg->tensor, &call->made[0].tensor);
+        all = arg->of != TRACED_TENSOR || traced_widens_to(&arg->tensor, &call->made[0].tensor);
     }
     return all ? NULL : shapes;
 }

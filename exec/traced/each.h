@@ -18,6 +18,9 @@ typedef struct {
  * for no argument, and is a number that all share. */
 void traced_each_take(TracedEach *e, const TracedCall *call, const char *takes);
 
+/* Whether x can be read in y's shape: its sides, matched from the last, are as long, or repeat. */
+bool traced_widens_to(const KernelTensor *x, const KernelTensor *y);
+
 /* Why a call is not known; NULL: it is. */
 const char *traced_each_why_not(const TracedCall *call);
 const char *traced_truths_why_not(const TracedCall *call);

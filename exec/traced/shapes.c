@@ -3,6 +3,7 @@
  *
  * Not looked at: convolutions, pools and batch norms, whose many sizes PyTorch settled.
  */
+#include "exec/traced/each.h"
 #include "exec/traced/known.h"
 
 static size_t count(const TracedArg *arg) {
@@ -111,6 +112,10 @@ static bool nll_backward_fits(const TracedCall *c) {
            count(&c->args[6]) == 1 && has_count(&c->made[0], count(x));
 }
 
+static bool mse_fits(const TracedCall *c) {
+    return count(&c->made[0]) == 1 && traced_widens_to(&c->args[1].tensor, &c->args[0].tensor);
+}
+
 static bool embedding_fits(const TracedCall *c) {
     return count(&c->made[0]) == count(&c->args[1]) * c->args[0].tensor.sizes[1];
 }
@@ -134,7 +139,8 @@ static bool mm_fits(const TracedCall *c) {
 }
 
 static bool addmm_fits(const TracedCall *c) {
-    return product_fits(c, &c->args[1], &c->args[2]);
+    return product_fits(c, &c->args[1], &c->args[2]) &&
+           traced_widens_to(&c->args[0].tensor, &c->made[0].tensor);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -207,6 +213,15 @@ static bool are_alike_but(const KernelTensor *a, const KernelTensor *b, unsigned
     return all;
 }
 
+/* One place of a side. */
+static bool is_place_of(const KernelTensor *part, const KernelTensor *all, unsigned side) {
+    bool is = part->n_dims + 1 == all->n_dims;
+    for (unsigned i = 0; is && i < part->n_dims; i++) {
+        is = part->sizes[i] == all->sizes[i < side ? i : i + 1];
+    }
+    return is;
+}
+
 static bool cat_fits(const TracedCall *c) {
     const TracedArg *list = &c->args[0], *made = &c->made[0];
     if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[1])) {
@@ -234,8 +249,7 @@ static bool stack_fits(const TracedCall *c) {
     bool all = list->n == made->tensor.sizes[side];
     for (unsigned i = 0; i < list->n && all; i++) {
         const TracedArg *item = traced_item(c, list, i);
-        all = item->of == TRACED_TENSOR && item->tensor.n_dims + 1 == made->tensor.n_dims &&
-              count(item) * list->n == count(made);
+        all = item->of == TRACED_TENSOR && is_place_of(&item->tensor, &made->tensor, side);
     }
     return all;
 }
@@ -248,8 +262,7 @@ static bool select_backward_fits(const TracedCall *c) {
     }
     unsigned side = traced_side(c->args[2].integer, made->tensor.n_dims);
     int64_t n = (int64_t)made->tensor.sizes[side], place = c->args[3].integer;
-    return place >= -n && place < n && given->tensor.n_dims + 1 == made->tensor.n_dims &&
-           count(given) * made->tensor.sizes[side] == count(made);
+    return place >= -n && place < n && is_place_of(&given->tensor, &made->tensor, side);
 }
 
 /* (grad, sizes, dim, start, end, step) */
@@ -323,7 +336,8 @@ static bool scatter_fits(const TracedCall *c) {
     for (unsigned i = 0; all && source->of == TRACED_TENSOR && i < index->tensor.n_dims; i++) {
         all = index->tensor.sizes[i] <= source->tensor.sizes[i];
     }
-    return all && holds_index(&c->made[0], index, &c->args[1]);
+    return all && holds_index(&c->made[0], index, &c->args[1]) &&
+           traced_widens_to(&c->args[0].tensor, &c->made[0].tensor);
 }
 
 static bool index_select_fits(const TracedCall *c) {
@@ -356,6 +370,7 @@ static const struct {
     {"mean.dim", sum_fits},
     {"nll_loss_forward", nll_fits},
     {"nll_loss_backward", nll_backward_fits},
+    {"mse_loss", mse_fits},
     {"embedding", embedding_fits},
     {"embedding_dense_backward", embedding_backward_fits},
     {"mm", mm_fits},
