@@ -671,11 +671,14 @@ static void differentiate(const PlanBackward *b) {
     g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)b->op->kind)->name);
 }
 
-/* A linear layer's weight is transposed by a node of its own, behind which its gradient is cast. */
+/* A linear layer's weight is transposed by a node of its own, behind which its gradient is cast;
+ * so are those of experts. */
 static PlanDtype dtype_of_gradient(const PlanBackward *b, unsigned i) {
     PlanDtype own = (PlanDtype)input(b, i)->dtype;
     PlanEdge edge = b->run->tape.edges.items[b->run->tape.nodes.items[b->node].edges + i];
-    bool is_turned = i == 1 && plan_op_is_linear((PlanOpKind)b->op->kind);
+    bool is_linear =
+        plan_op_is_linear((PlanOpKind)b->op->kind) || b->op->kind == PLAN_OP_GROUPED_LINEAR;
+    bool is_turned = i == 1 && is_linear;
     return edge.slot == PLAN_NONE || edge.node != PLAN_NONE || is_turned ||
                    !b->run->flavour->gradient_dtype
                ? own
