@@ -79,6 +79,20 @@ static bool rms_norm_backward_fits(const TracedCall *c) {
     return norm_backward_fits(c, 1);
 }
 
+/* What is summed has no side any more, or one of 1; NULL: all are. */
+static bool is_sum_of(const KernelTensor *sum, const KernelTensor *x, const bool *is_summed) {
+    bool keeps = sum->n_dims == x->n_dims, is = true;
+    unsigned at = 0;
+    for (unsigned i = 0; is && i < x->n_dims; i++) {
+        bool is_gone = !is_summed || is_summed[i];
+        if (keeps || !is_gone) {
+            is = at < sum->n_dims && sum->sizes[at] == (is_gone ? 1 : x->sizes[i]);
+            at++;
+        }
+    }
+    return is && at == sum->n_dims;
+}
+
 /* Behind the tensor may stand a list of sides. */
 static bool sum_fits(const TracedCall *c) {
     const TracedArg *x = &c->args[0], *list = &c->args[1];
@@ -91,11 +105,7 @@ static bool sum_fits(const TracedCall *c) {
         }
         is_summed[traced_side(side->integer, MAX(1, x->tensor.n_dims))] = true;
     }
-    size_t left = 1;
-    for (unsigned i = 0; i < x->tensor.n_dims; i++) {
-        left *= !has_list || is_summed[i] ? 1 : x->tensor.sizes[i];
-    }
-    return count(x) > 0 && count(&c->made[0]) == left;
+    return count(x) > 0 && is_sum_of(&c->made[0].tensor, &x->tensor, has_list ? is_summed : NULL);
 }
 
 /* ---- losses and tables ---------------------------------------------------------------------- */

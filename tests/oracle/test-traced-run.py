@@ -131,6 +131,7 @@ EDITED = (('gpt_toy', 'addmm 0/fp32/192 1/fp32/32,64', 'addmm 0/fp32/192 1/fp32/
           ('gpt_toy', 'nll_loss_forward 0/fp32/32,96', 'nll_loss_forward 0/fp32/16,96', SHAPES),
           ('gpt_toy', '- true 0.0 true - > 4/fp32/1,2,32,32/', '- true 0.0 true - > 4/fp32/1,2,32,31/', SHAPES),
           ('gpt_toy', '0/fp32/1,2,32,32/0,32,192,1/64', '0/fp32/1,2,32,16/0,32,192,1/64', SHAPES),
+          ('gpt_toy', '[0] true > 1/fp32/1,192', '[0] true > 1/fp32/192,1/1,500000/0', SHAPES),
           ('gpt_toy', PRODUCT, 'mse_loss 0/fp32/96,32 1/fp32/32,64 1 > 2/fp32/-', SHAPES),
           ('gpt_toy', PRODUCT, 'scatter.value 0/fp32/2,32 0 1/int64/1,1 1 > 2/fp32/96,64', SHAPES),
           ('vit', 'select_backward 0/fp32/1,64 [', 'select_backward 0/fp32/32,2/1,32/0 [', SHAPES),
