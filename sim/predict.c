@@ -132,7 +132,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
     g_assert(options->rank < plan->world);
     g_assert(!plan->for_one || (!options->every_rank && options->rank == 0));
-    g_assert(plan->roles[0].n_folded == 0 || trace == NULL);
+    g_assert((plan->roles[0].n_folded == 0 && !options->unplayed) || trace == NULL);
     g_autoptr(SimPrediction) prediction = sim_prediction_new(plan, cluster, options->steps);
     MemoryOptions asked; /* by the strategy */
     SimOptions own = *options;

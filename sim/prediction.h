@@ -44,6 +44,8 @@ typedef struct {
     uint32_t rank;          /* representative play: the one that stands for all */
     bool fit_only;          /* if it does not fit, it is not played again without a limit: the
                              * result then says only where it ran out of memory */
+    bool unplayed;          /* what a play refuses before it begins is refused, and no more is done:
+                             * of the result's figures only flops are known */
 
     bool memory_of_first; /* if several ranks are played, show the memory of the first, not of the
                            * fullest */

@@ -10,7 +10,8 @@ typedef struct {
     const CliCsv *csv;
     const CliCsvRow *csv_row;
     CliPublished *published;
-    bool twice, is_good;
+    CliRowsAsked asked;
+    bool is_good;
     CliTrainRow row;
     double without_ms;
     GError *error;
@@ -26,10 +27,18 @@ static void predict(CliJob *job, gpointer self) {
     (void)self;
     RowJob *of = (RowJob *)job;
     of->without_ms = NAN;
-    of->is_good =
-        of->twice ? cli_train_predict_twice(of->csv, of->csv_row, of->published, &of->row,
-                                            &of->without_ms, &of->error)
-                  : cli_train_predict(of->csv, of->csv_row, of->published, &of->row, &of->error);
+    switch (of->asked) {
+    case CLI_ROWS_SETTLED:
+        of->is_good = cli_train_settle(of->csv, of->csv_row, of->published, &of->row, &of->error);
+        break;
+    case CLI_ROWS_PREDICTED:
+        of->is_good = cli_train_predict(of->csv, of->csv_row, of->published, &of->row, &of->error);
+        break;
+    case CLI_ROWS_PREDICTED_TWICE:
+        of->is_good = cli_train_predict_twice(of->csv, of->csv_row, of->published, &of->row,
+                                              &of->without_ms, &of->error);
+        break;
+    }
 }
 
 /* What was taken is its taker's. */
@@ -58,11 +67,11 @@ void cli_rows_ahead_free(CliRowsAhead *ahead) {
 }
 
 void cli_rows_ahead_give(CliRowsAhead *ahead, const CliCsv *csv, CliPublished *published,
-                         bool twice) {
+                         CliRowsAsked asked) {
     for (unsigned i = 0; i < csv->n_rows; i++) {
         RowJob *job = g_new(RowJob, 1);
         *job =
-            (RowJob){.csv = csv, .csv_row = &csv->rows[i], .published = published, .twice = twice};
+            (RowJob){.csv = csv, .csv_row = &csv->rows[i], .published = published, .asked = asked};
         g_ptr_array_add(ahead->jobs, job);
         cli_workers_give(ahead->workers, &job->job);
     }

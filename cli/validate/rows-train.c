@@ -65,6 +65,7 @@ typedef struct {
     Plan *plan;
     GString *said; /* the settings as text */
     char *skipped; /* why */
+    bool unplayed; /* as SimOptions.unplayed */
 } Case;
 
 static void clear_case(Case *c) {
@@ -437,6 +438,7 @@ static SimPrediction *predict_plan(const Case *c, GError **error) {
     const char *memory_of = cli_rules_value(c->settings, "memory_of");
     SimOptions options = {.steps = SIM_DEFAULT_STEPS,
                           .allocator = &c->allocator,
+                          .unplayed = c->unplayed,
                           .memory_of_first = memory_of && g_str_equal(memory_of, "first")};
     SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
     if (prediction && prediction->alloc_retries && prediction->fits) {
@@ -581,6 +583,14 @@ bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished
                        CliTrainRow *ret_row, GError **error) {
     g_auto(Case) c;
     open_case(&c, csv, csv_row, published, false);
+    return predict_case(&c, NULL, ret_row, error);
+}
+
+bool cli_train_settle(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
+                      CliTrainRow *ret_row, GError **error) {
+    g_auto(Case) c;
+    open_case(&c, csv, csv_row, published, false);
+    c.unplayed = true;
     return predict_case(&c, NULL, ret_row, error);
 }
 

@@ -37,4 +37,9 @@ bool cli_train_predict(const CliCsv *csv, const CliCsvRow *row, CliPublished *pu
 /* And the time by the rules for when nothing was fitted to this table; NAN of a skipped row. */
 bool cli_train_predict_twice(const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
                              CliTrainRow *ret_row, double *ret_without_ms, GError **error);
+/* Without a play: settings, and why a run is skipped; of what is predicted nothing is set.
+ * A run that its play alone refuses is not skipped: one whose passes turn out not to repeat, and
+ * whose plan of all of them is too large. */
+bool cli_train_settle(const CliCsv *csv, const CliCsvRow *row, CliPublished *published,
+                      CliTrainRow *ret_row, GError **error);
 void cli_train_row_clear(CliTrainRow *row);

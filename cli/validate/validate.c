@@ -297,7 +297,7 @@ static GPtrArray *open_all(const char *const *paths, GError **error) {
 }
 
 /* Runs of all tables, up to one whose numbers do not read. */
-static void begin(GPtrArray *opened, CliRowsAhead *ahead, bool may_be_twice) {
+static void begin(GPtrArray *opened, CliRowsAhead *ahead, CliRowsAsked asked) {
     for (guint i = 0; i < opened->len; i++) {
         Opened *of = opened->pdata[i];
         if (kinds[of->kind].read != read_runs) {
@@ -308,7 +308,8 @@ static void begin(GPtrArray *opened, CliRowsAhead *ahead, bool may_be_twice) {
         }
         of->ahead = ahead;
         bool is_fitted = cli_rules_leave_out(cli_published_rules(of->published), of->csv->name);
-        cli_rows_ahead_give(ahead, of->csv, of->published, may_be_twice && is_fitted);
+        bool is_once = asked == CLI_ROWS_PREDICTED_TWICE && !is_fitted;
+        cli_rows_ahead_give(ahead, of->csv, of->published, is_once ? CLI_ROWS_PREDICTED : asked);
     }
 }
 
@@ -326,7 +327,7 @@ bool cli_validation_add_all(CliValidation *validation, const char *const *paths,
     g_autoptr(GError) unread = NULL;
     g_autoptr(GPtrArray) opened = open_all(paths, &unread);
     g_autoptr(CliRowsAhead) ahead = cli_rows_ahead_new(validation->threads);
-    begin(opened, ahead, true);
+    begin(opened, ahead, CLI_ROWS_PREDICTED_TWICE);
     for (guint i = 0; i < opened->len; i++) {
         if (!add_table(validation, opened->pdata[i], error)) {
             return false;
@@ -396,7 +397,7 @@ bool cli_validation_list(const char *const *paths, unsigned threads, FILE *to, G
     g_autoptr(GError) unread = NULL;
     g_autoptr(GPtrArray) opened = open_all(paths, &unread);
     g_autoptr(CliRowsAhead) ahead = cli_rows_ahead_new(threads);
-    begin(opened, ahead, false);
+    begin(opened, ahead, CLI_ROWS_SETTLED);
     for (guint i = 0; i < opened->len; i++) {
         if (!list_table(opened->pdata[i], i == 0, to, error)) {
             return false;

@@ -53,5 +53,7 @@ static inline bool sim_every_plays(const SimEvery *every, uint32_t rank) {
 
 /* The prediction, of a play that came to its end. */
 void sim_every_read(SimEvery *every);
+/* Of the prediction what no play is needed for. */
+void sim_every_read_flops(SimEvery *every);
 /* The prediction, of a play that a rank ended for want of memory. */
 void sim_every_read_oom(SimEvery *every);

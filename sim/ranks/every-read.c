@@ -55,7 +55,7 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
 }
 
 /* The mean of all ranks: kinds of node have other peaks, and the last shard may be smaller. */
-static void read_flops(SimEvery *every) {
+void sim_every_read_flops(SimEvery *every) {
     SimWork mean = {0};
     g_autofree uint32_t *n_of = g_new0(uint32_t, every->costs->len);
     for (uint32_t rank = 0; rank < every->plan->world; rank++) {
@@ -120,7 +120,7 @@ void sim_every_read(SimEvery *every) {
     sim_verdict_memory(prediction, &every->plan->roles[shown->role], shown->device);
     read_steps(every);
     sim_verdict_times(prediction, every->members[pace].device);
-    read_flops(every);
+    sim_every_read_flops(every);
 }
 
 void sim_every_read_oom(SimEvery *every) {

@@ -445,7 +445,9 @@ static PlanAnswer play_once(const SimEvery *asked, bool limited, Trace *trace, G
             answer = asked->prediction->unsupported_dtype ? PLAN_STOPPED : PLAN_FAILED;
         }
     }
-    if (answer == PLAN_DONE) {
+    if (answer == PLAN_DONE && asked->options->unplayed) {
+        sim_every_read_flops(every);
+    } else if (answer == PLAN_DONE) {
         answer = play(every, error) ? read_end(every, trace, error) : PLAN_FAILED;
     }
     every->over = true;

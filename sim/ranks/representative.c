@@ -103,14 +103,18 @@ static void read_steps(SimPrediction *prediction, SimDevice *device) {
     sim_verdict_steps(prediction, sim_device_zero(device), ends);
 }
 
+static void read_flops(const Task *task) {
+    const PlanRole *role = &task->plan->roles[task->role];
+    SimWork work = sim_work_of_step(role, task->cluster, SIM_WORK_ASKED);
+    sim_verdict_flops(task->prediction, &work);
+}
+
 static void read_play(const Task *task, SimDevice *device) {
     SimPrediction *prediction = task->prediction;
-    const PlanRole *role = &task->plan->roles[task->role];
-    sim_verdict_memory(prediction, role, device);
+    sim_verdict_memory(prediction, &task->plan->roles[task->role], device);
     read_steps(prediction, device);
     sim_verdict_times(prediction, device);
-    SimWork work = sim_work_of_step(role, task->cluster, SIM_WORK_ASKED);
-    sim_verdict_flops(prediction, &work);
+    read_flops(task);
 }
 
 /* One play with so much memory. Rows go to the trace when the play is the one to keep: the limited
@@ -138,6 +142,10 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     g_autoptr(SimDevice) device = sim_device_new(&setup, error);
     if (!device) {
         return PLAN_FAILED;
+    }
+    if (task->options->unplayed) {
+        read_flops(task);
+        return PLAN_DONE;
     }
     if (trace) {
         sim_device_keep_rows(device);
