@@ -184,16 +184,21 @@ static void assert_same_lines(const char *got, const char *expected) {
     }
 }
 
+static GPtrArray *paths_of_runs(void) {
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
+        g_ptr_array_add(paths, of_folder(runs[i]));
+    }
+    g_ptr_array_add(paths, NULL);
+    return paths;
+}
+
 /* What is in and out, and why, is committed; `foreshard validate --settings` makes it. */
 static void list(void) {
     g_autoptr(GError) error = NULL;
     g_autofree char *made = temporary("rows.csv", "");
     FILE *to = g_fopen(made, "w");
-    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
-    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
-        g_ptr_array_add(paths, of_folder(runs[i]));
-    }
-    g_ptr_array_add(paths, NULL);
+    g_autoptr(GPtrArray) paths = paths_of_runs();
     cli_validation_list((const char *const *)paths->pdata, 0, to, &error);
     g_assert_no_error(error);
     fclose(to);
@@ -440,14 +445,35 @@ static bool goals_were_set_for(const CliValidatedTable *t) {
            !g_str_equal(t->name, "train_float8.csv") && !g_str_equal(t->name, "train_context.csv");
 }
 
+/* A play skips what the list, which is made without one, says it does, and nothing else. */
+static void check_skipped(const CliValidation *validation) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = of_folder("rows.csv");
+    g_autoptr(CliCsv) csv = cli_csv_read(path, &error);
+    g_assert_no_error(error);
+    unsigned at = 0;
+    for (guint i = 0; i < validation->tables->len; i++) {
+        const CliValidatedTable *t = validation->tables->pdata[i];
+        for (guint k = 0; k < t->rows->len; k++) {
+            const CliValidatedRow *row = &g_array_index(t->rows, CliValidatedRow, k);
+            const CliCsvRow *listed = &csv->rows[at++];
+            g_assert_cmpstr(cli_csv_text(csv, listed, "file"), ==, t->name);
+            g_assert_cmpstr(cli_csv_text(csv, listed, "reason"), ==,
+                            row->skipped ? row->skipped : "");
+        }
+    }
+    g_assert_cmpuint(at, ==, csv->n_rows);
+}
+
 static void tables(void) {
+    g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    g_autoptr(GPtrArray) paths = paths_of_runs();
     CliScores all = {0}, goal = {0};
-    for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
-        g_autoptr(GError) error = NULL;
-        g_autofree char *path = of_folder(runs[i]);
-        cli_validation_add(validation, path, &error);
-        g_assert_no_error(error);
+    cli_validation_add_all(validation, (const char *const *)paths->pdata, &error);
+    g_assert_no_error(error);
+    check_skipped(validation);
+    for (unsigned i = 0; i < validation->tables->len; i++) {
         CliValidatedTable *t = validation->tables->pdata[i];
         print_table(t);
         check_bounds(t);
