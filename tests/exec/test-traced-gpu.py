@@ -1,7 +1,12 @@
-"""tests/exec/test-traced-gpu.py FORESHARD FORESHARD-EXEC ON-GPU SOURCE - traced networks on CPU ranks and on a GPU.
+"""tests/exec/test-traced-gpu.py FORESHARD FORESHARD-EXEC ON-GPU NETWORKS [-l] [-p PATH]... - traced networks on CPU
+ranks and on a GPU.
 
 The identical plan, from the same numbers: losses agree within what the dtype allows, and memory is equal at every
-instruction. ON-GPU is foreshard-exec built against the emulated GPU (tests/emulator)."""
+instruction. ON-GPU is foreshard-exec built against the emulated GPU (tests/emulator). If it is FORESHARD-EXEC itself, a
+real GPU is meant, or all is skipped. -l lists the tests, and -p chooses, as GLib's tests have it. FORESHARD_TEST_COMM names
+what binds ranks (--comm), where NCCL would not have several on a GPU."""
+import argparse
+import functools
 import json
 import os
 import random
@@ -58,29 +63,32 @@ def losses_of(program, words, wrong):
     return json.loads(said)['losses'] if said else None
 
 
-def hold(programs, source, name, options, bound):
+def planned(programs, networks, name, options, folder, wrong):
+    plan = folder + '/x.plan'
+    run([programs.foreshard, 'plan', os.path.join(networks, name + '.network'), *options.split(), '-o', plan], wrong)
+    return plan
+
+
+def hold(programs, networks, name, options, bound):
     """What is wrong, in words; nothing is."""
-    foreshard, on_host, on_gpu = programs
     wrong, ranks = [], options.split()[1]
     with tempfile.TemporaryDirectory() as folder:
-        plan, weights = folder + '/x.plan', folder + '/weights.safetensors'
-        run([foreshard, 'plan', os.path.join(source, 'tests', 'oracle', 'traced', name + '.network'), *options.split(), '-o',
-             plan], wrong)
+        plan, weights = planned(programs, networks, name, options, folder, wrong), folder + '/weights.safetensors'
         if wrong:
             return wrong
         with open(plan, encoding='utf-8') as file:
             write_weights(weights, file.read())
-        losses = []
-        for program, device in ((on_host, 'host'), (on_gpu, 'cuda')):
+        losses, comm = [], os.environ.get('FORESHARD_TEST_COMM', 'auto')
+        for program, device in ((programs.on_host, 'host'), (programs.on_gpu, 'cuda')):
             losses.append(losses_of(program, [
-                plan, '--device', device, '--local-ranks', ranks, '--steps', str(STEPS), '--load', weights, '--watchdog', '60',
-                '--trace', '%s/%s.trace' % (folder, device)], wrong))
+                plan, '--device', device, '--comm', comm if device == 'cuda' else 'auto', '--local-ranks', ranks, '--steps',
+                str(STEPS), '--load', weights, '--watchdog', '60', '--trace', '%s/%s.trace' % (folder, device)], wrong))
         if wrong:
             return wrong
         off = max(abs(a / b - 1) for a, b in zip(*losses, strict=True))
         wrong += [] if off <= bound else ['losses are off by %.1e: %s' % (off, losses)]
-        run([foreshard, 'replay', plan, folder + '/cuda.trace'], wrong)
-        said = run([foreshard, 'compare', folder + '/host.trace', folder + '/cuda.trace', '--json'], wrong)
+        run([programs.foreshard, 'replay', plan, folder + '/cuda.trace'], wrong)
+        said = run([programs.foreshard, 'compare', folder + '/host.trace', folder + '/cuda.trace', '--json'], wrong)
         verdict = json.loads(said)['verdict'] if said else ''
         what = ('allocated',) if 'fsdp1' in options else ('allocated', 'active', 'reserved')  # FSDP1's frees are a matter of time
         wrong += ['memory is not the host\'s: %s' % verdict for kind in what if kind + ' equal at all ' not in verdict]
@@ -88,25 +96,62 @@ def hold(programs, source, name, options, bound):
     return wrong
 
 
-def refuses(tap, programs, source):
-    for name, said in REFUSED:
-        with tempfile.TemporaryDirectory() as folder:
-            wrong, plan = [], folder + '/x.plan'
-            run([programs[0], 'plan', os.path.join(source, 'tests', 'oracle', 'traced', name + '.network'), '-n', '1',
-                 '--sharding', 'none', '-o', plan], wrong)
-            done = subprocess.run([programs[2], plan, '--device', 'cuda'], capture_output=True, text=True, check=False)
-            if done.returncode != 2 or said not in done.stderr:
-                wrong.append('status %d: %s' % (done.returncode, done.stderr))
-            tap.case('%s is refused: %s' % (name, said), wrong)
+def refuse(programs, networks, name, said):
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = []
+        plan = planned(programs, networks, name, '-n 1 --sharding none', folder, wrong)
+        done = subprocess.run([programs.on_gpu, plan, '--device', 'cuda'], capture_output=True, text=True, check=False)
+        if done.returncode != 2 or said not in done.stderr:
+            wrong.append('status %d: %s' % (done.returncode, done.stderr))
+    return wrong
+
+
+# What a machine without a GPU says, as tests/exec/gpu.c has it.
+NO_GPU = ('no GPU can be used', "the GPU's part of this program cannot be loaded: lib", "there is no device 'cuda' here")
+
+
+def lacks_gpu(programs, networks):
+    """What the program says of a machine without one; None where there is a GPU, even one that fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        name, options, _ = CASES[0]
+        plan = planned(programs, networks, name, options, folder, [])
+        done = subprocess.run([programs.on_gpu, plan, '--device', 'cuda', '--steps', '1'], capture_output=True, text=True,
+                              check=False)
+    return done.stderr.split('\n')[0] if done.returncode and any(why in done.stderr for why in NO_GPU) else None
+
+
+def tests_of(programs, networks):
+    """{path: what is wrong, when it is called}."""
+    tests = {'/exec/traced/%s %s' % case[:2]: functools.partial(hold, programs, networks, *case) for case in CASES}
+    return tests | {'/exec/traced/%s is refused: %s' % case: functools.partial(refuse, programs, networks, *case)
+                    for case in REFUSED}
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ('foreshard', 'on_host', 'on_gpu', 'networks'):
+        parser.add_argument(name, type=os.path.abspath)
+    parser.add_argument('-l', action='store_true', dest='lists')
+    parser.add_argument('-k', action='store_true', help='as all tests here have it: one that fails ends nothing')
+    parser.add_argument('-p', action='append', default=[], dest='paths')
+    return parser.parse_args()
 
 
 def main():
-    programs, source, tap = [os.path.abspath(path) for path in sys.argv[1:4]], os.path.abspath(sys.argv[4]), Tap()
+    options, tap = read_options(), Tap()
+    tests = tests_of(options, options.networks)
+    if options.lists:
+        print('\n'.join(tests))
+        return 0
+    lacking = lacks_gpu(options, options.networks) if options.on_gpu == options.on_host else None
+    if lacking:
+        print('1..0 # SKIP no GPU can be used here: %s' % lacking)
+        return 0
     os.environ['FORESHARD_EMULATOR_LEAKS'] = '1'
-    for at, (name, options, bound) in enumerate(CASES):
+    for at, (path, wrong) in enumerate(tests.items()):
         os.environ['FORESHARD_EMULATOR_SEED'] = str(at % 4)
-        tap.case('%s %s trains alike' % (name, options), hold(programs, source, name, options, bound))
-    refuses(tap, programs, source)
+        if path in options.paths or not options.paths:
+            tap.case(path, wrong())
     return tap.finish()
 
 

@@ -229,8 +229,11 @@ class Bundled(Machine):
         self.variables = {'FORESHARD_DATA': self.data}
 
     def here(self, word):
+        """A word of a test's command, as it is on this machine."""
         path = os.path.join(self.root, word)
-        return path if word.startswith(('files' + os.sep, 'bin' + os.sep)) and os.path.exists(path) else word
+        if word == 'python3':
+            return sys.executable
+        return path if word.startswith(('files/', 'bin/', 'tests/')) and os.path.exists(path) else word
 
 
 class Built(Machine):

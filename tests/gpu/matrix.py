@@ -10,7 +10,7 @@ import re
 import parts
 
 # What `dry` plays instead: the same options, on a toy.
-TOY = 'gpt-toy'
+TOY, TRACED_TOY = 'gpt-toy', 'gpt_toy-bf16.network'
 # (name, network, seq of a network of our own or 0, options): one rank, as record_training.py's
 ONE_RANK = [
     ('gpt2-xl', 'gpt2-xl', '-n 1 --sharding none --model-dtype bf16 --micro-batch 4 --kernels fused '
@@ -27,6 +27,11 @@ ONE_RANK = [
      '--checkpointing full --offload activations'),
     ('qwen3-30b-a3b, 4 blocks', 'qwen3-30b-a3b-4.ini', '-n 1 --sharding none --model-dtype bf16 --seq 4096'),
 ]
+# Traced like any module: run op by op, by kernels for tensors of any strides. Behind it stands the same network as a
+# family, so that the two steps can be held against each other.
+FOR_BOTH = '-n 1 --param-dtype bf16 --reduce-dtype fp32 --micro-batch 8'
+TRACED = [('gpt2, traced, FSDP2', 'gpt2-bf16.network', FOR_BOTH), ('gpt2, FSDP2', 'gpt2', FOR_BOTH),
+          ('gpt2, traced, checkpointed', 'gpt2-bf16.network', FOR_BOTH + ' --checkpointing full')]
 # Several ranks on one card: which rank runs when is the driver's choice, so only memory is compared.
 SHARED_CARD = [(ranks, name, 'gpt2' if ranks == 2 else TOY, options) for ranks in (2, 4) for name, options in (
     ('FSDP2', '--param-dtype bf16 --reduce-dtype fp32'), ('FSDP1', '--flavour fsdp1 --param-dtype bf16'),
@@ -43,8 +48,11 @@ REHEARSED = [
 
 
 def network(session, name, seq=0):
-    """A network by name; those with .ini are cut from another here, to fewer layers; seq: with so many positions."""
+    """A network by name; those with .ini are cut from another here, to fewer layers, those with .network were traced; seq:
+    with so many positions."""
     match = re.fullmatch(r'(.*)-(\d+)\.ini', name)
+    if name.endswith('.network'):
+        return os.path.join(session.machine.root, 'tests', 'oracle', 'traced', TRACED_TOY if session.dry else name)
     if session.dry:
         return TOY
     if not match and not seq:
@@ -261,7 +269,7 @@ def side_by_side(session):
     for name, network_name, options in REHEARSED[:1] if session.dry else REHEARSED:
         if has_time(session, name, 30):
             session.attempt(name, rehearse, session, name, network_name, options)
-    for name, network_name, options in [] if session.dry else ONE_RANK[2:]:
+    for name, network_name, options in TRACED[:1] if session.dry else TRACED + ONE_RANK[2:]:
         if has_time(session, name, 10):
             session.attempt(name, play, session, name, network_name, options)
     for ranks, way, network_name, options in SHARED_CARD[:1] if session.dry else SHARED_CARD:

@@ -261,9 +261,10 @@ def dealt_out(works, hands):
     return [lambda hand=hand: done_by(hand) for hand in range(hands)]
 
 
-def run_ranks_beside(session, test, others):
+def run_ranks_beside(session, test, others, likewise):
     """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests. What
-    is to bind the ranks is tried first, beside those others too: where NCCL hangs, that takes most of a minute."""
+    is to bind the ranks is tried first, beside those others too: where NCCL hangs, that takes most of a minute. Those of
+    `likewise` have ranks as well, and wait for that."""
     found, alone = [], []
 
     def play(some):
@@ -275,11 +276,10 @@ def run_ranks_beside(session, test, others):
         paths = listed(session, test)
         if not paths:  # all are skipped, and it says why
             found.append(run_suite(session, test))
-            return
         first, last = (matching(paths, words) for words in (FIRST, LAST))
         alone.extend(matching(paths, ALONE))
         shared = first + [path for path in paths if path not in first + last + alone] + last
-        session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)])
+        session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + likewise)
     session.beside([ranks] + others)
     play(alone)
     return joined(found)
@@ -300,12 +300,17 @@ def tests(session):
 
     def play(test):
         session.suites[test['name']] = run_suite(session, bound(session, test))
-    others = [lambda test=test: session.attempt(test['name'], play, test) for test in all_tests if test not in ranks]
+
+    def works_of(some):
+        return [lambda test=test: session.attempt(test['name'], play, test) for test in some]
+    kernels = [test for test in all_tests if test['name'].startswith('kernels-cuda/')]
     if ranks:
-        session.suites[goals.RANKS] = run_ranks_beside(session, ranks[0], dealt_out(others, KERNELS_BESIDE))
+        session.suites[goals.RANKS] = run_ranks_beside(
+            session, ranks[0], dealt_out(works_of(kernels), KERNELS_BESIDE),
+            works_of(test for test in all_tests if test not in ranks + kernels))
     else:
         nccl_on_one_card(session)
-        dealt_out(others, 1)[0]()
+        dealt_out(works_of(all_tests), 1)[0]()
     for test in all_tests:
         if test['name'] in session.suites:
             session.row(test['name'], *told_of(session, session.suites[test['name']]))

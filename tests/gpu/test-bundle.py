@@ -136,6 +136,28 @@ def bundle_cases(tap, folder):
     tap.case(case, complaints)
 
 
+def python_case(tap, folder):
+    """A test of Python is carried with what it reads and imports, and runs on a machine whose Python lies elsewhere. The one
+    of traced networks on the emulated GPU stands for that on a real one, which has the same words."""
+    case, bundle = '/gpu/bundle/a test of Python runs from it', bundle_module()
+    test = next((test for test in bundle.introspected(BUILD, 'tests') if test['name'] == 'exec/traced-emulated'), None)
+    if not test:
+        tap.skip(case, 'no emulated GPU in this build')
+        return
+    bundle.introspected = lambda *_: [test | {'suite': ['gpu'], 'cmd': ['/nowhere/python3.99', *test['cmd'][1:]]}]
+    packed = bundle.Bundle(BUILD, folder)
+    manifest = {'commit': '0', 'date': '', 'benches': [], 'tests': packed.place_tests(),
+                'programs': [packed.place(os.path.join(BUILD, 'cli', 'foreshard'), 'bin')]}
+    bundle.copy_files(folder)
+    with open(os.path.join(folder, 'manifest.json'), 'w', encoding='utf-8') as file:
+        json.dump(manifest, file)
+    machine = machines.Bundled(folder, None)
+    words, path = machine.tests[0]['command'], '/exec/traced/gpt_toy -n 1 --sharding none'
+    abroad = [word for word in words[1:] if os.sep in word and not word.startswith(folder)]
+    done = run(*words, '-p', path, env=machine.environment() | {'LD_LIBRARY_PATH': test['env']['LD_LIBRARY_PATH']})
+    tap.case(case, unlike(done, 0, 'ok 1 ' + path, '1..1') + ['not carried: ' + word for word in abroad])
+
+
 def furnish(jail, bundle):
     """A root with the C library, its loader and the unpacked bundle; nothing else."""
     os.makedirs(jail)
@@ -162,6 +184,7 @@ def main():
         tree_case(tap)
         packing_case(tap, folder)
         bundle_cases(tap, folder)
+        python_case(tap, os.path.join(folder, 'of-python'))
     return tap.finish()
 
 

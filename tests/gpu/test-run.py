@@ -190,7 +190,7 @@ def beside_case(tap, folder):
     program, times = os.path.join(folder, 'timed.py'), os.path.join(folder, 'times')
     kernels = ['/k/1', '/k/2', '/l/1', '/l/2']
     alone, first = ['/r/the driver counts alike'], ['/r/losses of 20 steps', '/r/failures say why']
-    shared = ['/r/plays alike: %d' % i for i in range(8)]
+    shared, traced = ['/r/plays alike: %d' % i for i in range(8)], ['/r/traced: %d' % i for i in range(2)]
     with open(program, 'w', encoding='utf-8') as file:
         file.write(TIMED)
 
@@ -200,7 +200,7 @@ def beside_case(tap, folder):
             file.write('\n'.join(paths))
         return {'name': name, 'command': [sys.executable, program, listed, times], 'environment': {}, 'timeout': 60}
     tests = [test_of('kernels-cuda/k', ['/k/1', '/k/2']), test_of('kernels-cuda/l', ['/l/1', '/l/2']),
-             test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes'])]
+             test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes']), test_of('exec/traced-gpu', traced)]
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=tests, programs={}, has_gpu=True)
     session = Session(machine, os.path.join(folder, 'beside'), 1, dry=False)
     session.part_until = time.monotonic() + 50
@@ -219,7 +219,7 @@ def beside_case(tap, folder):
         lines = [line.rstrip('\n').split('\t') for line in file]
     ran = {name: (float(began), float(ended)) for name, began, ended, _ in lines}
     overlap = [(a, b) for a in ran for b in ran if a < b and ran[a][0] < ran[b][1] and ran[b][0] < ran[a][1]]
-    complaints = [] if sorted(ran) == sorted(alone + first + shared + kernels) else ['ran: ' + ' '.join(sorted(ran))]
+    complaints = [] if sorted(ran) == sorted(alone + first + shared + traced + kernels) else ['ran: ' + ' '.join(sorted(ran))]
     complaints += ['%s ran beside %s' % pair for pair in overlap if set(pair) & set(alone)]
     complaints += [name + ' is not told what binds ranks' for name, _, _, comm in lines if name[:2] == '/r' and comm != 'local']
     complaints += ['kernels wait for NCCL'] * (min(ran[name][0] for name in kernels) > min(
@@ -328,7 +328,7 @@ def attempt_case(tap, folder):
     with open(os.path.join(folder, 'attempts.log'), 'w', encoding='utf-8') as session.log_file:
         matrix.side_by_side(session)
     matrix.play, matrix.rehearse = kept
-    wanted = len(matrix.ONE_RANK) + len(matrix.REHEARSED) + len(matrix.SHARED_CARD)
+    wanted = sum(map(len, (matrix.ONE_RANK, matrix.TRACED, matrix.REHEARSED, matrix.SHARED_CARD)))
     failed = [row for row in session.rows if row['verdict'] == 'FAIL' and 'KeyError' in row['value']]
     tap.case('/gpu/run/no case of a part keeps the next one from running', [] if len(tried) == len(failed) == wanted else [
         '%d tried and %d failed of %d' % (len(tried), len(failed), wanted)])
@@ -480,7 +480,7 @@ def command_cases(tap, folder):
     output = os.path.join(folder, 'results')
     done = run(RUN, '--dry', '--build', BUILD, '--output', output, '--minutes', '2', env=os.environ | {
         'FORESHARD_TORCH_PYTHON': ''})
-    complaints = unlike(done, 0, 'allocated equal at all', '2 ranks on one card', 'ours gpt2-xl', ' 0 failed')
+    complaints = unlike(done, 0, 'allocated equal at all', 'ok    gpt2, traced, FSDP2: step', '2 ranks on one card', 'ours gpt2-xl', ' 0 failed')
     left = sorted(os.listdir(output)) if os.path.isdir(output) else []
     if left != ['logs.tar.gz', 'records.tar.gz', 'results.jsonl', 'summary.txt', 'traces.tar.gz']:
         complaints.append('leaves ' + ' '.join(left))
@@ -693,7 +693,7 @@ def missing_case(tap):
 
 def gpu_cases():
     """(name, network, options, seq, ranks that are played, 0 for one that is rehearsed) of all that a GPU is to play."""
-    cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK]
+    cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK + matrix.TRACED]
     cases += [(name, network, options, 0, 0) for name, network, options in matrix.REHEARSED]
     cases += [('%d ranks, %s' % (ranks, way), network, '-n %d %s' % (ranks, options), 0, ranks)
               for ranks, way, network, options in matrix.SHARED_CARD]
