@@ -1,4 +1,5 @@
 /* trace/export/chrome.c - a trace as Chrome's JSON, which Perfetto opens (export.h). */
+#include "trace/by-rank.h"
 #include "trace/export/export.h"
 #include "trace/moments.h"
 #include "trace/summary.h"
@@ -74,8 +75,8 @@ static void name_rank(Writer *writer, uint32_t rank) {
     }
 }
 
-static void append_steps(Writer *writer, uint32_t rank) {
-    g_autoptr(TraceSummary) summary = trace_summary_new(writer->trace, rank);
+static void append_steps(Writer *writer, const Trace *alone, uint32_t rank) {
+    g_autoptr(TraceSummary) summary = trace_summary_new(alone, rank);
     for (guint i = 0; i < summary->n_steps; i++) {
         const TraceStepSummary *step = &summary->steps[i];
         g_autofree char *name = trace_step_name(step->step);
@@ -132,9 +133,9 @@ static void append_count(Writer *writer, bool first, const char *name, uint64_t 
 }
 
 /* Two counters, a pair of events a moment. */
-static void append_memory(Writer *writer, uint32_t rank) {
-    g_autoptr(TraceMoments) moments = trace_moments_new(writer->trace, rank, -1, INT32_MAX);
-    int64_t origin_ns = trace_moments_origin_ns(writer->trace, rank, -1);
+static void append_memory(Writer *writer, const Trace *alone, uint32_t rank) {
+    g_autoptr(TraceMoments) moments = trace_moments_new(alone, rank, -1, INT32_MAX);
+    int64_t origin_ns = trace_moments_origin_ns(alone, rank, -1);
     const GPtrArray *categories = moments->categories;
     for (guint i = 0; i < moments->rows->len; i++) {
         const TraceMoment *moment = trace_moment(moments, i);
@@ -180,15 +181,17 @@ static void append_facts(Writer *writer) {
 
 GString *trace_export_chrome(const Trace *trace) {
     Writer writer = {trace, g_string_new("{\"traceEvents\":["), earliest_ns(trace), false};
+    g_autoptr(TraceByRank) by_rank = trace_by_rank_new(trace);
     for (guint i = 0; i < trace->ranks->len; i++) {
         uint32_t rank = g_array_index(trace->ranks, TraceRank, i).rank;
+        const Trace *alone = trace_by_rank_alone(by_rank, i);
         name_rank(&writer, rank);
-        append_steps(&writer, rank);
-        append_memory(&writer, rank);
+        append_steps(&writer, alone, rank);
+        append_memory(&writer, alone, rank);
     }
     for (guint i = 0; i < trace->ops->len; i++) {
         const TraceOpRow *row = trace_op(trace, i);
-        append_op(&writer, row, trace_role_of_rank(trace, row->rank));
+        append_op(&writer, row, trace_by_rank_role(by_rank, row->rank));
     }
     append_facts(&writer);
     return writer.text;

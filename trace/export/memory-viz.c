@@ -1,4 +1,5 @@
 /* trace/export/memory-viz.c - a trace as a snapshot for PyTorch's memory page (export.h). */
+#include "trace/by-rank.h"
 #include "trace/export/arena.h"
 #include "trace/export/export.h"
 #include "trace/export/pickle.h"
@@ -151,17 +152,15 @@ static void play_row(Replay *replay, const TraceMemoryRow *row) {
     fit_segment(replay, row->reserved, row->host_ns);
 }
 
-static void add_trace_of_rank(Replay *replay, uint32_t rank) {
+static void add_trace_of_rank(Replay *replay, const Trace *alone) {
     Pickle *pickle = replay->pickle;
     int64_t last_ns = 0;
     pickle_item(pickle);
     pickle_open_list(pickle);
-    for (guint i = 0; i < replay->trace->memory->len; i++) {
-        const TraceMemoryRow *row = trace_memory(replay->trace, i);
-        if (row->rank == rank) {
-            play_row(replay, row);
-            last_ns = row->host_ns;
-        }
+    for (guint i = 0; i < alone->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(alone, i);
+        play_row(replay, row);
+        last_ns = row->host_ns;
     }
     /* The page wants a category "unknown" as soon as there is any. */
     open_event(replay, "snapshot", 0, 0, last_ns);
@@ -242,6 +241,7 @@ GString *trace_export_memory_viz(const Trace *trace) {
     Pickle pickle;
     guint n = trace->ranks->len;
     g_autofree Replay *replays = g_new0(Replay, MAX(1, n));
+    g_autoptr(TraceByRank) by_rank = trace_by_rank_new(trace);
     pickle_begin(&pickle);
     pickle_open_dict(&pickle);
     pickle_text(&pickle, "device_traces");
@@ -249,7 +249,7 @@ GString *trace_export_memory_viz(const Trace *trace) {
     for (guint i = 0; i < n; i++) {
         const TraceRank *rank = &g_array_index(trace->ranks, TraceRank, i);
         begin_rank(&replays[i], trace, rank->role, &pickle);
-        add_trace_of_rank(&replays[i], rank->rank);
+        add_trace_of_rank(&replays[i], trace_by_rank_alone(by_rank, i));
     }
     pickle_close_list(&pickle);
     pickle_text(&pickle, "segments");
