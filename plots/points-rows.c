@@ -9,14 +9,23 @@ static const PlotPoint *point_at(const GArray *points, guint i) {
     return &g_array_index(points, PlotPoint, i);
 }
 
+/* Letters, not bytes. */
+static glong letters_of(const char *text) {
+    return g_utf8_strlen(text, (gssize)strlen(text));
+}
+
 /* As wide as the longest of the texts, so that columns stand below each other. */
-static int width_of(const GArray *points, const char *head, gsize offset) {
-    glong width = g_utf8_strlen(head, -1);
+static glong width_of(const GArray *points, const char *head, gsize offset) {
+    glong width = letters_of(head);
     for (guint i = 0; i < points->len; i++) {
         const char *text = *(const char *const *)((const char *)point_at(points, i) + offset);
-        width = MAX(width, g_utf8_strlen(text, -1));
+        width = MAX(width, letters_of(text));
     }
-    return (int)width;
+    return width;
+}
+
+static void append_padded(GString *text, const char *label, glong width) {
+    g_string_append_printf(text, "%s%*s", label, (int)(width - letters_of(label)), "");
 }
 
 static void append_number(GString *text, int width, double value, double per_unit) {
@@ -59,19 +68,20 @@ static void append_note(GString *text, const PlotPoint *point, const PlotPointsO
 GString *plot_points_rows(const GArray *points, const PlotPointsOptions *options) {
     TraceScale time = trace_scale_time(most_of(points, step_ns));
     TraceScale size = trace_scale_bytes(most_of(points, reserved_bytes));
-    int label_width = width_of(points, options->x_name, G_STRUCT_OFFSET(PlotPoint, label));
-    int series_width = width_of(points, "", G_STRUCT_OFFSET(PlotPoint, series));
+    glong label_width = width_of(points, options->x_name, G_STRUCT_OFFSET(PlotPoint, label));
+    glong series_width = width_of(points, "", G_STRUCT_OFFSET(PlotPoint, series));
     g_autofree char *step_head = g_strdup_printf("step (%s)", time.unit);
     g_autofree char *allocated_head = g_strdup_printf("allocated (%s)", size.unit);
     g_autofree char *reserved_head = g_strdup_printf("reserved (%s)", size.unit);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%-*s  %-*s  %10s  %15s  %14s  %12s\n", label_width,
-                           options->x_name, series_width, "", step_head, allocated_head,
-                           reserved_head, "TFLOP/s/GPU");
+    append_padded(text, options->x_name, label_width);
+    g_string_append_printf(text, "  %*s  %10s  %15s  %14s  %12s\n", (int)series_width, "",
+                           step_head, allocated_head, reserved_head, "TFLOP/s/GPU");
     for (guint i = 0; i < points->len; i++) {
         const PlotPoint *point = point_at(points, i);
-        g_string_append_printf(text, "%-*s  %-*s", label_width, point->label, series_width,
-                               point->series);
+        append_padded(text, point->label, label_width);
+        g_string_append(text, "  ");
+        append_padded(text, point->series, series_width);
         append_number(text, 10, point->step_ns, time.per_unit);
         append_number(text, 15, point->allocated_bytes, size.per_unit);
         append_number(text, 14, point->reserved_bytes, size.per_unit);

@@ -57,6 +57,24 @@ static void rows(void) {
         "2            b       40.00                -            4.66             -  published");
 }
 
+/* Letters of several bytes move no column. */
+static void rows_of_any_letters(void) {
+    g_autoptr(GArray) points = planted_points();
+    for (guint i = 0; i < points->len; i++) {
+        PlotPoint *point = &g_array_index(points, PlotPoint, i);
+        point->label = i % 2 ? "Größe" : "größte Zahl";
+        point->series = i % 2 ? "A" : "Ä";
+    }
+    PlotPointsOptions options = {.x_name = "Übung", .marks_name = "published"};
+    g_autoptr(GString) text = plot_points_rows(points, &options);
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    g_assert_cmpstr(lines[0], ==,
+                    "Übung            step (ms)  allocated (GiB)  reserved (GiB)   TFLOP/s/GPU");
+    g_assert_cmpstr(lines[1], ==,
+                    "größte Zahl  Ä       30.00             3.73            4.66        100.00");
+    g_assert_true(g_str_has_prefix(lines[2], "Größe        A       20.00             7.45"));
+}
+
 /* Held against every pair of points. */
 static void front(void) {
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
@@ -426,6 +444,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plots/points/published runs", published_runs);
     g_test_add_func("/plots/points/tables", tables);
     g_test_add_func("/plots/points/rows", rows);
+    g_test_add_func("/plots/points/rows of any letters", rows_of_any_letters);
     g_test_add_func("/plots/points/front", front);
     g_test_add_func("/plots/points/numbers of a front", numbers_of_a_front);
     g_test_add_func("/plots/points/pictures", pictures);
