@@ -18,7 +18,8 @@ static void clear_row(gpointer data) {
 }
 
 enum {
-    MARGIN = 7 /* the number of the line, and a gap */
+    MARGIN = 7, /* the number of the line, and a gap */
+    LABEL = 46  /* letters; a longer one moves its row's figures */
 };
 
 /* Never "-0.0". */
@@ -53,7 +54,9 @@ static char *rest_of(const CliValidatedRow *row) {
 /* On two lines where one is too short. */
 static void print_row(FILE *to, const CliValidatedTable *table, const CliValidatedRow *row) {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_string_append_printf(text, "%5u  %-46s ", row->line, row->label ? row->label : "");
+    const char *label = row->label ? row->label : "";
+    gsize bytes = strlen(label), letters = cli_prose_width(label, bytes);
+    g_string_append_printf(text, "%5u  %-*s ", row->line, (int)(LABEL + bytes - letters), label);
     if (row->skipped) {
         g_string_append_printf(text, "skipped: %s", row->skipped);
     } else {
@@ -317,7 +320,7 @@ static bool add_table(CliValidation *validation, const Opened *of, GError **erro
     CliValidatedTable *table = table_new(of->csv, kinds[of->kind].unit);
     g_ptr_array_add(validation->tables, table);
     if (validation->live) {
-        fprintf(validation->live, "%s\n%5s  %-46s %10s %10s\n", of->csv->path, "line", "",
+        fprintf(validation->live, "%s\n%5s  %-*s %10s %10s\n", of->csv->path, "line", LABEL, "",
                 "measured", "predicted");
     }
     return kinds[of->kind].read(validation, of, table, error);

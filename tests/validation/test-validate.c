@@ -397,6 +397,20 @@ static void memory_alone(void) {
     g_assert_null(strstr(text, "nan"));
 }
 
+/* Letters of several bytes move no column. */
+static void letters(void) {
+    g_autofree char *path =
+        temporary("letters.csv", "hardware,gpus,framework,model,seq_len,micro_batch\n"
+                                 "H200,8,none,gross,512,1\n"
+                                 "H200,8,none,größe,512,1\n");
+    g_autofree char *text = printed_by(1, (const char *const[]){path, NULL});
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    const char *first = strstr(lines[2], "skipped: "), *second = strstr(lines[3], "skipped: ");
+    g_assert_true(first != NULL && second != NULL);
+    g_assert_cmpint(g_utf8_pointer_to_offset(lines[2], first), ==,
+                    g_utf8_pointer_to_offset(lines[3], second));
+}
+
 /* Of three runs of one plan the rule is right about the one in the middle, and as far off the other
  * two as they are from it. */
 static void one_share(void) {
@@ -519,6 +533,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/validation/scores", scores);
     g_test_add_func("/validation/rows.csv says what is done", list);
     g_test_add_func("/validation/memory alone", memory_alone);
+    g_test_add_func("/validation/letters of any kind", letters);
     g_test_add_func("/validation/one share of peak", one_share);
     g_test_add_func("/validation/training runs", tables);
     return g_test_run();
