@@ -54,6 +54,8 @@ KernelCudaFault kernel_cuda_take(KernelCuda *lane, const char *what, size_t byte
                                  void **ret_memory);
 /* At least that many bytes of device memory, until the lane's next call of this. */
 KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch);
+/* The same for what can be done without: nobody is asked for room. */
+KernelCudaFault kernel_cuda_spare_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch);
 
 /* A fault's text, formatted; in the thread's buffer. */
 KernelCudaFault kernel_cuda_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));

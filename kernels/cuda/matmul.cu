@@ -377,7 +377,7 @@ bool is_odd(KernelCuda *lane, Odd *odd, std::initializer_list<const void *> othe
         return false;
     }
     size_t part = std::min((size_t)PART_BYTES, odd->m * odd->padded * odd->bytes());
-    lane->is_short = kernel_cuda_scratch(lane, part + more, &scratch) != NULL;
+    lane->is_short = kernel_cuda_spare_scratch(lane, part + more, &scratch) != NULL;
     cudaGetLastError(); /* which is then no fault of what comes next */
     odd->scratch = (char *)scratch;
     return !lane->is_short;

@@ -149,6 +149,14 @@ KernelCudaFault kernel_cuda_scratch(KernelCuda *lane, size_t bytes, void **ret_s
     return grown(lane, &lane->scratch, bytes, ret_scratch);
 }
 
+KernelCudaFault kernel_cuda_spare_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
+    bool (*give_room)(void *self) = lane->give_room;
+    lane->give_room = NULL;
+    KernelCudaFault fault = kernel_cuda_scratch(lane, bytes, ret_scratch);
+    lane->give_room = give_room;
+    return fault;
+}
+
 KernelCudaFault kernel_cuda_callers_scratch(KernelCuda *lane, size_t bytes, void **ret_scratch) {
     return grown(lane, &lane->callers_scratch, bytes, ret_scratch);
 }

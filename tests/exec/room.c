@@ -10,6 +10,9 @@
 
 enum {
     SIDE = 16,           /* of small matrices */
+    TOKENS = 256,        /* of a layer whose rows of output are no whole 16 bytes */
+    ODD = 1025,          /* its outputs */
+    KEPT = 16 << 20,     /* bytes */
     RESERVED = 40 << 20, /* bytes */
     WORKSPACE = 32 << 20 /* bytes: cuBLAS's */
 };
@@ -78,11 +81,57 @@ static void tensors_do_not(Fixture *f, gconstpointer unused) {
     g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
 }
 
+/* All that the GPU has left, so that not even a row fits. */
+static GPtrArray *fill_up(void) {
+    GPtrArray *fillers = g_ptr_array_new();
+    for (gsize bytes = 8 << 20; bytes >= 4096; bytes /= 2) {
+        gpointer filler;
+        while (cudaMalloc(&filler, bytes) == cudaSuccess) {
+            g_ptr_array_add(fillers, filler);
+        }
+    }
+    cudaGetLastError();
+    return fillers;
+}
+
+/* Rows that are made whole for speed alone are not worth it: the product is made as it is. */
+static void speed_alone_is_not_worth_it(Fixture *f, gconstpointer unused) {
+    guint16 *x, *w, *y;
+    gsize x_bytes = TOKENS * TOKENS * sizeof *x, w_bytes = ODD * TOKENS * sizeof *w;
+    g_assert_cmpint(cudaMalloc((void **)&x, x_bytes), ==, cudaSuccess);
+    g_assert_cmpint(cudaMalloc((void **)&w, w_bytes), ==, cudaSuccess);
+    g_assert_cmpint(cudaMalloc((void **)&y, w_bytes), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemset(x, 0, x_bytes), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemset(w, 0, w_bytes), ==, cudaSuccess);
+    memory_caching_drop(f->room.caching, f->block);
+    exec_cuda_room_for(&f->room, f->kernels);
+    g_assert_cmpstr(multiply(f), ==, NULL); /* which takes the workspace */
+    g_assert_true(memory_caching_alloc(f->room.caching, 0, KEPT, &f->block));
+    memory_caching_drop(f->room.caching, f->block);
+    GPtrArray *fillers = fill_up();
+    g_assert_cmpstr(kernel_cuda_linear_forward(f->kernels, y, x, w, NULL, TOKENS, ODD, TOKENS,
+                                               KERNEL_CUDA_BF16),
+                    ==, NULL);
+    g_assert_cmpuint(f->room.given_bytes, ==, RESERVED);
+    g_assert_cmpuint(memory_caching_reserved(f->room.caching), ==, KEPT);
+    g_assert_cmpuint(kernel_cuda_scratch_bytes(f->kernels), ==, WORKSPACE);
+    g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
+    for (guint i = 0; i < fillers->len; i++) {
+        cudaFree(fillers->pdata[i]);
+    }
+    g_ptr_array_free(fillers, TRUE);
+    cudaFree(x);
+    cudaFree(w);
+    cudaFree(y);
+}
+
 int main(int argc, char **argv) {
     g_setenv("FORESHARD_EMULATOR_MIB", "64", TRUE);
     g_test_init(&argc, &argv, NULL);
     g_test_add("/exec/room/kept segments make room", Fixture, NULL, open_all,
                kept_segments_make_room, close_all);
     g_test_add("/exec/room/tensors do not", Fixture, NULL, open_all, tensors_do_not, close_all);
+    g_test_add("/exec/room/speed alone is not worth it", Fixture, NULL, open_all,
+               speed_alone_is_not_worth_it, close_all);
     return g_test_run();
 }
