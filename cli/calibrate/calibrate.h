@@ -40,10 +40,11 @@ GArray *cli_failures_new(void); /* CliFailure; transfer full: g_array_unref() */
 /* Says there that something failed, and notes it. Takes the error. */
 void cli_failures_add(GArray *failures, const char *what, GError *error, FILE *say);
 
-/* Plays every network of the device's list on n ranks at once, each by itself, those behind one
- * that fails too. Says there what it does. How many were measured. */
-unsigned cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
-                            CliSamples *samples, GArray *failures);
+/* How many networks the device's list has. */
+unsigned cli_calibrate_plays(const char *device);
+/* Plays one of them on n ranks at once. Says there what it does. Whether it was measured. */
+bool cli_calibrate_play(const char *device, unsigned which, unsigned n, const char *folder,
+                        FILE *say, CliSamples *samples, GArray *failures);
 /* What foreshard-exec --costs says on n ranks; G_OPTION_ERROR_BAD_VALUE: it refuses the device.
  * Transfer full. */
 char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
@@ -67,6 +68,7 @@ typedef struct {
     const GArray *failures;
     unsigned n;
     const char *date;
+    const char *unfinished; /* of a GPU: what there is so far, in words; NULL: it is all */
 } CliMeasured;
 
 GString *cli_calibrate_text(const CliMeasured *all);

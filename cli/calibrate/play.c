@@ -252,22 +252,21 @@ static bool play(const Play *which, const char *device, unsigned n, const char *
     return ok;
 }
 
-unsigned cli_calibrate_play(const char *device, unsigned n, const char *folder, FILE *say,
-                            CliSamples *samples, GArray *failures) {
-    bool gpu = cli_ranks_is_cuda(device);
-    const Play *plays = gpu ? on_gpu : on_host;
-    unsigned n_measured = 0;
-    for (unsigned i = 0; i < (gpu ? G_N_ELEMENTS(on_gpu) : G_N_ELEMENTS(on_host)); i++) {
-        gint64 start = g_get_monotonic_time();
-        GError *error = NULL;
-        if (!play(&plays[i], device, n, folder, samples, &error)) {
-            cli_failures_add(failures, plays[i].name, error, say);
-            continue;
-        }
-        n_measured++;
-        fprintf(say, "%-11s trained on %u rank%s at once, %.1f s\n", plays[i].name, n,
-                n == 1 ? "" : "s", (double)(g_get_monotonic_time() - start) / 1e6);
-        fflush(say);
+unsigned cli_calibrate_plays(const char *device) {
+    return cli_ranks_is_cuda(device) ? G_N_ELEMENTS(on_gpu) : G_N_ELEMENTS(on_host);
+}
+
+bool cli_calibrate_play(const char *device, unsigned which, unsigned n, const char *folder,
+                        FILE *say, CliSamples *samples, GArray *failures) {
+    const Play *network = &(cli_ranks_is_cuda(device) ? on_gpu : on_host)[which];
+    gint64 start = g_get_monotonic_time();
+    GError *error = NULL;
+    if (!play(network, device, n, folder, samples, &error)) {
+        cli_failures_add(failures, network->name, error, say);
+        return false;
     }
-    return n_measured;
+    fprintf(say, "%-11s trained on %u rank%s at once, %.1f s\n", network->name, n,
+            n == 1 ? "" : "s", (double)(g_get_monotonic_time() - start) / 1e6);
+    fflush(say);
+    return true;
 }

@@ -208,6 +208,9 @@ GString *cli_calibrate_text_gpu(const CliMeasured *all, const char *name) {
                            "number but\n# those marked assumed. Times of foreshard's own executor, "
                            "not of PyTorch.\n",
                            all->n, all->date);
+    if (all->unfinished) {
+        g_string_append_printf(text, "# Unfinished: %s.\n", all->unfinished);
+    }
     write_failures(text, all);
     g_string_append_printf(text, "[cluster]\ntitle = %u x %s\n\n", all->n, name);
     write_gpu(text, all->measured, name);

@@ -27,19 +27,34 @@ static char *today(void) {
 /* What a part that failed leaves open is taken over from there. */
 #define OTHER "this-machine"
 
-static GString *fit_host(const CliSamples *samples, const char *costs, unsigned n,
-                         const GArray *failures, GError **error) {
+/* What is measured, and what has been. */
+typedef struct {
+    const Options *options;
+    const char *folder; /* for what is written on the way */
+    FILE *say;
+    unsigned n;
+    bool gpu;
+    char *costs; /* NULL: they failed */
+    CliSamples samples;
+    GArray *failures;
+} Measuring;
+
+static GString *fit_host(const Measuring *m, GError **error) {
     g_autofree char *date = today();
     g_autoptr(ModelCluster) other = cli_cluster_read(OTHER, error);
-    g_autoptr(ModelCluster) cluster = other ? cli_calibrate_fit(samples, costs, n, error) : NULL;
-    return cluster ? cli_calibrate_text(&(CliMeasured){cluster, other, failures, n, date}) : NULL;
+    g_autoptr(ModelCluster) cluster =
+        other ? cli_calibrate_fit(&m->samples, m->costs, m->n, error) : NULL;
+    return cluster
+               ? cli_calibrate_text(&(CliMeasured){cluster, other, m->failures, m->n, date, NULL})
+               : NULL;
 }
 
-static GString *fit_gpu(const CliSamples *samples, const char *costs, unsigned n,
-                        const GArray *failures, GError **error) {
+static GString *fit_gpu(const Measuring *m, const char *unfinished, GError **error) {
     g_autofree char *date = today(), *name = NULL;
-    g_autoptr(ModelCluster) cluster = cli_calibrate_fit_gpu(samples, costs, n, &name, error);
-    return cluster ? cli_calibrate_text_gpu(&(CliMeasured){cluster, NULL, failures, n, date}, name)
+    g_autoptr(ModelCluster) cluster =
+        cli_calibrate_fit_gpu(&m->samples, m->costs, m->n, &name, error);
+    return cluster ? cli_calibrate_text_gpu(
+                         &(CliMeasured){cluster, NULL, m->failures, m->n, date, unfinished}, name)
                    : NULL;
 }
 
@@ -55,53 +70,93 @@ static bool is_refused(const GError *error) {
     return g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE);
 }
 
-static GString *measure(const char *device, unsigned n, const char *folder, FILE *say,
-                        GError **error) {
-    g_autofree char *program = cli_ranks_program(error);
-    if (!program) {
-        return NULL;
-    }
-    CliSamples samples;
-    GError *why = NULL;
-    GString *text = NULL;
-    bool gpu = cli_ranks_is_cuda(device);
-    g_autoptr(GArray) failures = cli_failures_new();
-    cli_samples_init(&samples);
-    samples.dtype = gpu ? PLAN_N_DTYPES : PLAN_FP32;
-    g_autofree char *costs = cli_calibrate_costs(device, n, &why);
-    if (is_refused(why)) {
-        g_propagate_error(error, why);
-        cli_samples_clear(&samples);
-        return NULL;
-    }
-    if (!costs) {
-        cli_failures_add(failures, "costs", why, say);
-    }
-    /* Ops are timed on one GPU; CPU ranks slow one another, and work at once. */
-    unsigned n_plays =
-        costs || !gpu ? cli_calibrate_play(device, gpu ? 1 : n, folder, say, &samples, failures)
-                      : 0;
-    if (n_plays || (costs && !gpu)) {
-        text = (gpu ? fit_gpu : fit_host)(&samples, costs, n, failures, error);
-    } else {
-        fail(failures, error);
-    }
-    cli_samples_clear(&samples);
-    return text;
-}
-
 /* What cannot be read back is not written. */
 static bool write_cluster(const GString *text, const char *path, GError **error) {
     g_autoptr(ModelCluster) cluster = model_cluster_read(text->str, text->len, path, error);
     return cluster && cli_output_write(path, text->str, text->len, error);
 }
 
+static char *unfinished_path(const char *output) {
+    return g_strconcat(output, ".unfinished", NULL);
+}
+
+/* A GPU may be lent for minutes: what there is so far is left beside the file that is to be. The
+ * file itself tells whether it can be written. */
+static void keep_so_far(const Measuring *m, unsigned measured, unsigned all) {
+    g_autofree char *path = unfinished_path(m->options->output);
+    g_autofree char *words = g_strdup_printf("ops were timed in %u of %u networks", measured, all);
+    g_autoptr(GString) text = fit_gpu(m, words, NULL);
+    if (text) {
+        write_cluster(text, path, NULL);
+    }
+}
+
+/* Or will be one; /dev/null has no file beside it. */
+static bool is_file(const char *path) {
+    return !cli_output_is_standard(path) &&
+           (g_file_test(path, G_FILE_TEST_IS_REGULAR) || !g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+/* How many networks were measured; those behind one that fails are played too. */
+static unsigned play_all(Measuring *m) {
+    const char *device = m->options->device;
+    unsigned measured = 0, all = cli_calibrate_plays(device);
+    bool keeps = m->gpu && is_file(m->options->output);
+    for (unsigned i = 0; i < all; i++) {
+        /* Ops are timed on one GPU; CPU ranks slow one another, and work at once. */
+        bool ok = cli_calibrate_play(device, i, m->gpu ? 1 : m->n, m->folder, m->say, &m->samples,
+                                     m->failures);
+        measured += ok;
+        if (keeps && ok && i + 1 < all) {
+            keep_so_far(m, measured, all);
+        }
+    }
+    return measured;
+}
+
+/* The text of the cluster file. */
+static GString *measure(Measuring *m, GError **error) {
+    GError *why = NULL;
+    m->costs = cli_calibrate_costs(m->options->device, m->n, &why);
+    if (is_refused(why)) {
+        g_propagate_error(error, why);
+        return NULL;
+    }
+    if (!m->costs) {
+        cli_failures_add(m->failures, "costs", why, m->say);
+    }
+    unsigned measured = m->costs || !m->gpu ? play_all(m) : 0;
+    if (measured || (m->costs && !m->gpu)) {
+        return m->gpu ? fit_gpu(m, NULL, error) : fit_host(m, error);
+    }
+    fail(m->failures, error);
+    return NULL;
+}
+
+static GString *measure_in(const char *folder, const Options *options, GError **error) {
+    g_autofree char *program = cli_ranks_program(error);
+    if (!program) {
+        return NULL;
+    }
+    Measuring m = {.options = options,
+                   .folder = folder,
+                   .say = cli_output_beside(options->output),
+                   .n = (unsigned)options->ranks,
+                   .gpu = cli_ranks_is_cuda(options->device),
+                   .failures = cli_failures_new()};
+    cli_samples_init(&m.samples);
+    m.samples.dtype = m.gpu ? PLAN_N_DTYPES : PLAN_FP32;
+    GString *text = measure(&m, error);
+    cli_samples_clear(&m.samples);
+    g_array_unref(m.failures);
+    g_free(m.costs);
+    return text;
+}
+
 static int calibrate(const Options *options) {
     g_autoptr(GError) error = NULL;
-    FILE *say = cli_output_beside(options->output);
     g_autofree char *folder = plan_leftover_folder("foreshard-calibrate-XXXXXX", &error);
-    g_autoptr(GString) text =
-        folder ? measure(options->device, (unsigned)options->ranks, folder, say, &error) : NULL;
+    g_autoptr(GString) text = folder ? measure_in(folder, options, &error) : NULL;
     bool ok = text && write_cluster(text, options->output, &error);
     if (folder) {
         plan_leftover_remove_folder(folder);
@@ -110,6 +165,8 @@ static int calibrate(const Options *options) {
         return cli_complain(is_refused(error) ? CLI_BAD_INPUT : CLI_FAILED, "%s", error->message);
     }
     if (!cli_output_is_standard(options->output)) {
+        g_autofree char *unfinished = unfinished_path(options->output);
+        g_unlink(unfinished);
         printf("cluster    %s\n", options->output);
     }
     return CLI_OK;
@@ -143,7 +200,8 @@ static const CliCommand command = {
     .examples = "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
                 "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
                 "Where a part fails the rest is measured all the same: the file says what failed, "
-                "and marks\nthe numbers that are taken over from " OTHER ".\n\n"
+                "and marks\nthe numbers that are taken over from " OTHER ". Of a GPU "
+                "FILE.unfinished has what there is so\nfar, until FILE has all.\n\n"
                 "Exit status: 0 measured, if not all of it; 1 nothing could be, or the file cannot "
                 "be\nwritten; 2 a setting is refused.",
 };
