@@ -463,6 +463,17 @@ def calibrate(session):
         session.row('foreshard calibrate', 'ok', done.tail())
     else:
         session.row('foreshard calibrate', 'skip' if done.is_cut else 'FAIL', done.tail() or 'not through after %.0f s' % done.wall_s)
+        keep_unfinished(session, output)
+
+
+def keep_unfinished(session, output):
+    """What a calibration that was cut off, or failed at its end, has left is of this GPU: it is kept, and predicted with."""
+    if os.path.exists(output + '.unfinished'):
+        os.replace(output + '.unfinished', output)
+        with open(output, encoding='utf-8') as file:
+            told = re.search(r'(?m)^# Unfinished: (.*)\.$', file.read())
+        session.cluster = output
+        session.row('what it left', '', told.group(1) if told else 'calibrated.ini')
 
 
 # Lines of bench/kernels-cuda.c that the goal names: AdamW, norms and casts.

@@ -313,6 +313,32 @@ def cut_case(tap, folder):
         'FAIL', 'skip', 'ok', 'FAIL'] else ['%s %s' % (verdicts, told)])
 
 
+# Stands for foreshard: a calibration that hangs when it has written down some of it.
+CALIBRATES = r'''#!/bin/sh
+for output; do :; done
+printf '# Unfinished: some of it.\n' >"$output.unfinished"
+sleep 20
+'''
+
+
+def unfinished_case(tap, folder):
+    """A calibration that is cut off leaves what it has, and the rest is predicted with that."""
+    program = os.path.join(folder, 'calibrates')
+    with open(program, 'w', encoding='utf-8') as file:
+        file.write(CALIBRATES)
+    os.chmod(program, 0o755)
+    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), programs={'foreshard': program})
+    session = Session(machine, os.path.join(folder, 'unfinished'), 1, dry=False)
+    session.part_until = session.until = time.monotonic() + 2
+    with open(os.path.join(folder, 'unfinished.log'), 'w', encoding='utf-8') as session.log_file:
+        parts.calibrate(session)
+    rows = [(row['name'], row['verdict'], row['value']) for row in session.rows]
+    left = os.listdir(session.folder)
+    good = rows[0][:2] == ('foreshard calibrate', 'skip') and rows[1:] == [('what it left', '', 'some of it')]
+    tap.case('/gpu/run/what a calibration has when it is cut off is kept', [] if good and session.cluster == session.path(
+        'calibrated.ini') and 'calibrated.ini' in left and 'calibrated.ini.unfinished' not in left else ['%s, %s' % (rows, left)])
+
+
 def attempt_case(tap, folder):
     """What one case of a part raises, the cases after it do not suffer from; tests that time cut off have not missed."""
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ), programs={'foreshard-exec': 'none', 'foreshard': 'none'},
@@ -756,6 +782,7 @@ def main():
         beside_case(tap, folder)
         toy_case(tap, folder)
         cut_case(tap, folder)
+        unfinished_case(tap, folder)
         attempt_case(tap, folder)
         machine_case(tap, folder)
         sanitized_case(tap, folder)
