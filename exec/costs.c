@@ -9,19 +9,19 @@ enum {
     ROUNDS = 400
 };
 
-bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, double us,
-                       GError **error) {
-    if (!comm->mean(comm->self, &us, 1, error)) {
+bool exec_costs_report(const ExecCosts *costs, const char *name, double us, GError **error) {
+    if (!costs->comm->mean(costs->comm->self, &us, 1, error)) {
         return false;
     }
-    g_string_append_printf(lines, "%s %.4g\n", name, us);
+    g_string_append_printf(costs->lines, "%s %.4g\n", name, us);
+    exec_watchdog_beat(costs->watchdog);
     return true;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static bool segment_costs(const ExecComm *comm, GString *lines, const MemorySource *source,
-                          gpointer self, GError **error) {
+static bool segment_costs(const ExecCosts *costs, const MemorySource *source, gpointer self,
+                          GError **error) {
     enum {
         N = 16
     };
@@ -39,8 +39,8 @@ static bool segment_costs(const ExecComm *comm, GString *lines, const MemorySour
         get[i] = got - start;
         give_back[i] = exec_now_us() - got;
     }
-    return exec_costs_report(comm, lines, "segment_new_us", trace_median(get, N), error) &&
-           exec_costs_report(comm, lines, "segment_free_us", trace_median(give_back, N), error);
+    return exec_costs_report(costs, "segment_new_us", trace_median(get, N), error) &&
+           exec_costs_report(costs, "segment_free_us", trace_median(give_back, N), error);
 }
 
 enum {
@@ -72,8 +72,8 @@ static bool time_blocks(MemoryCaching *caching, double *take, double *drop, GErr
 }
 
 /* Requests that find their block among a few others. */
-static bool block_costs(const ExecComm *comm, GString *lines, const MemorySource *source,
-                        gpointer self, GError **error) {
+static bool block_costs(const ExecCosts *costs, const MemorySource *source, gpointer self,
+                        GError **error) {
     MemoryCaching *caching = memory_caching_new(NULL, source, self, error);
     double take[ROUNDS], drop[ROUNDS];
     bool ok = caching != NULL;
@@ -81,12 +81,11 @@ static bool block_costs(const ExecComm *comm, GString *lines, const MemorySource
         ok = time_blocks(caching, &take[round], &drop[round], error);
     }
     memory_caching_free(caching);
-    return ok && exec_costs_report(comm, lines, "alloc_us", trace_median(take, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "free_us", trace_median(drop, ROUNDS), error);
+    return ok && exec_costs_report(costs, "alloc_us", trace_median(take, ROUNDS), error) &&
+           exec_costs_report(costs, "free_us", trace_median(drop, ROUNDS), error);
 }
 
-bool exec_costs_of_memory(const ExecComm *comm, GString *lines, const MemorySource *source,
-                          gpointer self, GError **error) {
-    return segment_costs(comm, lines, source, self, error) &&
-           block_costs(comm, lines, source, self, error);
+bool exec_costs_of_memory(const ExecCosts *costs, const MemorySource *source, gpointer self,
+                          GError **error) {
+    return segment_costs(costs, source, self, error) && block_costs(costs, source, self, error);
 }

@@ -7,11 +7,18 @@
 #pragma once
 
 #include "exec/comm/comm.h"
+#include "exec/watch/watchdog.h"
 #include "memory/source.h"
 
+typedef struct {
+    const ExecComm *comm;   /* whose shard axis holds all ranks */
+    const char *between;    /* as in ExecOptions */
+    GString *lines;         /* that there are so far */
+    ExecWatchdog *watchdog; /* beats at each line; NULL: none */
+} ExecCosts;
+
 /* Appends "name us", the mean over ranks. */
-bool exec_costs_report(const ExecComm *comm, GString *lines, const char *name, double us,
-                       GError **error);
+bool exec_costs_report(const ExecCosts *costs, const char *name, double us, GError **error);
 /* Segments of the source, and blocks of the caching allocator over it. */
-bool exec_costs_of_memory(const ExecComm *comm, GString *lines, const MemorySource *source,
-                          gpointer self, GError **error);
+bool exec_costs_of_memory(const ExecCosts *costs, const MemorySource *source, gpointer self,
+                          GError **error);

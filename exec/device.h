@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "exec/costs.h"
 #include "exec/play.h"
 #include "plan/player.h"
 
@@ -28,9 +29,8 @@ struct _ExecDevice {
     bool (*fetch)(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error);
     /* Its own facts, into the header of a trace. */
     void (*describe)(const ExecPlay *play, Trace *trace);
-    /* Lines of exec/costs.h; the shard axis of comm holds all ranks. between: as in the options.
-     * NULL with error. */
-    GString *(*costs)(const ExecComm *comm, const char *between, GError **error);
+    /* Appends lines of exec/costs.h. */
+    bool (*costs)(const ExecCosts *costs, GError **error);
     /* Appends what the device is doing, for the watchdog's thread; only reads. NULL: nothing. */
     void (*explain)(const ExecPlay *play, GString *text);
     /* The name of what carries its collectives. NULL: the ExecComm does. */

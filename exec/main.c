@@ -356,11 +356,16 @@ static int run_plan(Run *run, const char *path) {
 /* Without a plan: all ranks are on one axis. */
 static int print_costs(Run *run) {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GString) lines = g_string_new(NULL);
+    g_autofree char *rank = rank_text(run);
+    run->about = "the costs of calls, copies and collectives are measured";
     Plan line = plan_line(run->comm.world);
-    g_autoptr(GString) lines = run->comm.join(run->comm.self, &line, &error)
-                                   ? run->device->costs(&run->comm, run->options->comm, &error)
-                                   : NULL;
-    if (!lines) {
+    ExecCosts costs = {&run->comm, run->options->comm, lines,
+                       exec_watchdog_new((unsigned)run->options->watchdog, run->device->opening_s,
+                                         rank, explain, run)};
+    bool ok = run->comm.join(run->comm.self, &line, &error) && run->device->costs(&costs, &error);
+    exec_watchdog_free(costs.watchdog);
+    if (!ok) {
         return complain(run, error);
     }
     if (run->comm.rank == 0) {

@@ -18,7 +18,7 @@ static bool nothing(gpointer work, GError **error) {
     return true;
 }
 
-static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
+static bool lane_costs(const ExecCosts *costs, GError **error) {
     g_autoptr(ExecLanes) lanes = exec_lanes_new(2);
     double launch[ROUNDS], wait[ROUNDS], host_wait[ROUNDS], through[ROUNDS];
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -44,10 +44,10 @@ static bool lane_costs(const ExecComm *comm, GString *lines, GError **error) {
         exec_lanes_drain(lanes);
         through[round] = (exec_now_us() - start) / (4 * TURN);
     }
-    return exec_costs_report(comm, lines, "launch_us", trace_median(launch, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "wait_us", trace_median(wait, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "host_wait_us", trace_median(host_wait, ROUNDS), error) &&
-           exec_costs_report(comm, lines, "lane_us", trace_median(through, ROUNDS), error);
+    return exec_costs_report(costs, "launch_us", trace_median(launch, ROUNDS), error) &&
+           exec_costs_report(costs, "wait_us", trace_median(wait, ROUNDS), error) &&
+           exec_costs_report(costs, "host_wait_us", trace_median(host_wait, ROUNDS), error) &&
+           exec_costs_report(costs, "lane_us", trace_median(through, ROUNDS), error);
 }
 
 static bool note_time(gpointer work, GError **error) {
@@ -57,13 +57,14 @@ static bool note_time(gpointer work, GError **error) {
 
 /* A lane that has rested a while is given work by a thread that has slept, on all ranks at the same
  * time: as when a paced collective ends. */
-static bool wake_cost(const ExecComm *comm, GString *lines, GError **error) {
+static bool wake_cost(const ExecCosts *costs, GError **error) {
     enum {
         TIMES = 100
     };
     const int64_t rest_ns = 2000000;
     double us[TIMES];
     int64_t at_ns = exec_now_ns();
+    const ExecComm *comm = costs->comm;
     if (!comm->meet(comm->self, PLAN_AXIS_SHARD, &at_ns, error)) {
         return false;
     }
@@ -76,7 +77,7 @@ static bool wake_cost(const ExecComm *comm, GString *lines, GError **error) {
         exec_lanes_drain(lanes);
         us[i] = began - given;
     }
-    return exec_costs_report(comm, lines, "lane_wake_us", trace_median(us, TIMES), error);
+    return exec_costs_report(costs, "lane_wake_us", trace_median(us, TIMES), error);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------- */
@@ -101,11 +102,12 @@ static bool call(const ExecComm *comm, PlanOpKind kind, float *whole, float *par
 }
 
 /* Each starts when all ranks are there; a rank counts from its own leave of the barrier. */
-static bool collective_cost(const ExecComm *comm, GString *lines, unsigned which, uint64_t bytes,
+static bool collective_cost(const ExecCosts *costs, unsigned which, uint64_t bytes,
                             GError **error) {
     enum {
         TIMES = 15
     };
+    const ExecComm *comm = costs->comm;
     uint64_t n = bytes / sizeof(float) / comm->world * comm->world;
     g_autofree float *whole = g_new0(float, n), *part = g_new0(float, n);
     double us[TIMES];
@@ -121,13 +123,13 @@ static bool collective_cost(const ExecComm *comm, GString *lines, unsigned which
     }
     g_autofree char *name =
         g_strdup_printf("%s %" G_GUINT64_FORMAT, collectives[which].name, n * sizeof(float));
-    return exec_costs_report(comm, lines, name, trace_median(us, TIMES), error);
+    return exec_costs_report(costs, name, trace_median(us, TIMES), error);
 }
 
-static bool collective_costs(const ExecComm *comm, GString *lines, GError **error) {
+static bool collective_costs(const ExecCosts *costs, GError **error) {
     for (unsigned which = 0; which < G_N_ELEMENTS(collectives); which++) {
         for (uint64_t bytes = 8 << 10; bytes <= 32 << 20; bytes *= 8) {
-            if (!collective_cost(comm, lines, which, bytes, error)) {
+            if (!collective_cost(costs, which, bytes, error)) {
                 return false;
             }
         }
@@ -135,16 +137,11 @@ static bool collective_costs(const ExecComm *comm, GString *lines, GError **erro
     return true;
 }
 
-GString *exec_host_costs(const ExecComm *comm, const char *between, GError **error) {
+bool exec_host_costs(const ExecCosts *costs, GError **error) {
     ExecSegments segments = {.limit_bytes = UINT64_C(1) << 40};
-    GString *lines = g_string_new(NULL);
-    bool ok = comm->barrier(comm->self, error) && lane_costs(comm, lines, error) &&
-              wake_cost(comm, lines, error) && comm->barrier(comm->self, error) &&
-              exec_costs_of_memory(comm, lines, &exec_segments_source, &segments, error) &&
-              (comm->world == 1 || collective_costs(comm, lines, error));
-    if (!ok) {
-        g_string_free(lines, TRUE);
-        return NULL;
-    }
-    return lines;
+    const ExecComm *comm = costs->comm;
+    return comm->barrier(comm->self, error) && lane_costs(costs, error) &&
+           wake_cost(costs, error) && comm->barrier(comm->self, error) &&
+           exec_costs_of_memory(costs, &exec_segments_source, &segments, error) &&
+           (comm->world == 1 || collective_costs(costs, error));
 }

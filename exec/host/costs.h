@@ -2,7 +2,7 @@
  * Threads: the host's. */
 #pragma once
 
-#include "exec/comm/comm.h"
+#include "exec/costs.h"
 
-/* Lines of exec/costs.h. NULL with error. */
-GString *exec_host_costs(const ExecComm *comm, const char *between, GError **error);
+/* Appends lines of exec/costs.h. */
+bool exec_host_costs(const ExecCosts *costs, GError **error);

@@ -65,8 +65,9 @@ static void costs_need_room(void) {
         unsigned segments = cases[c];
         g_autoptr(GError) error = NULL;
         g_autoptr(GString) lines = g_string_new(NULL);
+        ExecCosts costs = {.comm = &exec_comm_alone, .lines = lines};
         Room room = {.left = segments};
-        bool ok = exec_costs_of_memory(&exec_comm_alone, lines, &source, &room, &error);
+        bool ok = exec_costs_of_memory(&costs, &source, &room, &error);
         g_test_message("%u segments: %s", segments, ok ? lines->str : error->message);
         g_assert_cmpuint(room.held, ==, 0);
         g_assert_true(ok == (segments == 64));

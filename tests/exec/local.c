@@ -179,6 +179,21 @@ static void a_hung_rank_ends_all(void) {
     g_assert_cmpuint(instruction, >=, n[PLAN_SECTION_CONSTRUCT] + n[PLAN_SECTION_FIRST]);
 }
 
+/* Measuring has no plan whose place could be told, but an end. */
+static void a_hung_rank_ends_measuring(void) {
+    test_run_program = exec;
+    GSubprocess *process = test_run_start("--costs --local-ranks 2 --watchdog 2");
+    int first, second;
+    children_of(process, &first, &second);
+    g_assert_cmpint(kill(second, SIGSTOP), ==, 0);
+    TestRun run = test_run_finish(process);
+    g_test_message("%s", run.err);
+    g_assert_cmpint(run.status, ==, 1);
+    g_assert_nonnull(strstr(run.err, "rank 0: nothing has got on for 2 s: the costs of calls, "));
+    g_assert_cmpint(kill(second, 0), !=, 0);
+    test_run_clear(&run);
+}
+
 /* A pipe that nobody reads: the last thing that a rank can hang in. */
 static void a_trace_nobody_takes_is_named(void) {
     g_autofree char *pipe = g_build_filename(folder, "pipe", NULL);
@@ -306,6 +321,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/traces are whole", traces_are_whole);
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
+    g_test_add_func("/exec/local/a hung rank ends measuring", a_hung_rank_ends_measuring);
     g_test_add_func("/exec/local/a trace nobody takes is named", a_trace_nobody_takes_is_named);
     g_test_add_func("/exec/local/what all find is said once", what_all_find_is_said_once);
     g_test_add_func("/exec/local/options are refused", options_are_refused);

@@ -14,8 +14,7 @@
 #include "trace/quantile.h"
 
 typedef struct {
-    const ExecComm *comm;
-    GString *lines;
+    const ExecCosts *costs;
     cudaStream_t stream;
     KernelCuda *kernels;
     cudaEvent_t start, end;
@@ -152,7 +151,7 @@ static bool product_costs(const Bench *bench, GError **error) {
         }
         g_autofree char *name =
             g_strdup_printf("product %s %zu %zu %zu", type_names[p->type], p->m, p->n, p->k);
-        if (!exec_costs_report(bench->comm, bench->lines, name, us, error)) {
+        if (!exec_costs_report(bench->costs, name, us, error)) {
             return false;
         }
     }
@@ -218,7 +217,7 @@ static bool attention_cost(const Bench *bench, const KernelCudaAttention *s, boo
         g_strdup_printf("attention bf16 %zu %zu %zu %zu %zu %d %d", s->batch, s->heads, s->kv_heads,
                         s->seq, s->head_dim, s->causal, backward);
     return time_us(bench, attend, &attention, &us, error) &&
-           exec_costs_report(bench->comm, bench->lines, name, us, error);
+           exec_costs_report(bench->costs, name, us, error);
 }
 
 static bool attention_costs(const Bench *bench, GError **error) {
@@ -300,14 +299,14 @@ static bool host_costs(const Bench *bench, GError **error) {
                  {"wait_us", trace_median(wait, ROUNDS)},
                  {"host_wait_us", trace_median(host, ROUNDS)}};
     for (unsigned i = 0; i < G_N_ELEMENTS(costs); i++) {
-        if (!exec_costs_report(bench->comm, bench->lines, costs[i].name, costs[i].us, error)) {
+        if (!exec_costs_report(bench->costs, costs[i].name, costs[i].us, error)) {
             return false;
         }
     }
     return time_us(bench, nothing_much, NULL, &through, error) &&
-           exec_costs_report(bench->comm, bench->lines, "lane_us", through, error) &&
+           exec_costs_report(bench->costs, "lane_us", through, error) &&
            time_some_us(bench, nothing_much, NULL, 1, &alone, error) &&
-           exec_costs_report(bench->comm, bench->lines, "timed_us", alone, error);
+           exec_costs_report(bench->costs, "timed_us", alone, error);
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -331,8 +330,7 @@ static bool copy_cost(const Bench *bench, const char *name, const Copy *c, doubl
         return false;
     }
     g_autofree char *line = g_strdup_printf("fact %s", name);
-    return exec_costs_report(bench->comm, bench->lines, line, (double)c->bytes * arrays / us / 1e3,
-                             error);
+    return exec_costs_report(bench->costs, line, (double)c->bytes * arrays / us / 1e3, error);
 }
 
 static bool copy_costs(const Bench *bench, GError **error) {
@@ -358,14 +356,14 @@ static bool copy_costs(const Bench *bench, GError **error) {
  * libraries with the kernels they load when they are first wanted, workspaces, communicators. No
  * rank of this GPU gives any back before all have looked. */
 static bool outside(const Bench *bench, GError **error) {
-    const ExecComm *comm = bench->comm;
+    const ExecComm *comm = bench->costs->comm;
     uint64_t used;
     if (!exec_cuda_ok(cudaStreamSynchronize(bench->stream), "cudaStreamSynchronize", error) ||
         !comm->barrier(comm->self, error)) {
         return false;
     }
     used = exec_cuda_facts_used_bytes() / bench->sharers;
-    g_string_append_printf(bench->lines, "fact outside_bytes %" G_GUINT64_FORMAT "\n",
+    g_string_append_printf(bench->costs->lines, "fact outside_bytes %" G_GUINT64_FORMAT "\n",
                            used > bench->room_bytes ? used - bench->room_bytes : 0);
     return comm->barrier(comm->self, error);
 }
@@ -387,7 +385,8 @@ static ExecCudaCall call_of(const Bench *bench, PlanOpKind kind, uint64_t bytes)
                           .axis = PLAN_AXIS_SHARD,
                           .dtype = PLAN_BF16,
                           .reduction = PLAN_REDUCTION_MEAN,
-                          .elements = bytes / 2 / bench->comm->world * bench->comm->world,
+                          .elements =
+                              bytes / 2 / bench->costs->comm->world * bench->costs->comm->world,
                           .in = bench->memory,
                           .out = bench->memory + bench->room_bytes / 2};
 }
@@ -397,7 +396,7 @@ static ExecCudaCall call_of(const Bench *bench, PlanOpKind kind, uint64_t bytes)
 static bool collective_us(const Bench *bench, const Collective *c, double held_us, double *ret_us,
                           double *ret_issue_us, GError **error) {
     float ms;
-    if (!bench->comm->barrier(bench->comm->self, error) ||
+    if (!bench->costs->comm->barrier(bench->costs->comm->self, error) ||
         !exec_cuda_kernel_ok(hold(bench, held_us), error)) {
         return false;
     }
@@ -430,25 +429,25 @@ static bool collective_cost(const Bench *bench, const ExecCudaComm *between, Pla
     }
     g_autofree char *name = g_strdup_printf("%s %" G_GUINT64_FORMAT, plan_op_info(kind)->name,
                                             collective.call.elements * 2);
-    return exec_costs_report(bench->comm, bench->lines, name, trace_median(us + 2, ROUNDS), error);
+    return exec_costs_report(bench->costs, name, trace_median(us + 2, ROUNDS), error);
 }
 
-static bool collective_costs(const Bench *bench, const char *name, GError **error) {
+static bool collective_costs(const Bench *bench, GError **error) {
     static const PlanOpKind kinds[] = {PLAN_OP_ALL_GATHER, PLAN_OP_REDUCE_SCATTER,
                                        PLAN_OP_ALL_REDUCE};
-    Plan line = plan_line(bench->comm->world);
+    Plan line = plan_line(bench->costs->comm->world);
     uint64_t most = MIN(MOST_COLLECTIVE, bench->room_bytes / 2);
     ExecCudaCommKind kind;
     ExecCudaComm between = {0};
-    bool ok = exec_cuda_comm_kind(name, &kind, error) &&
-              exec_cuda_comm_open(&between, kind, &line, bench->comm, most, error);
+    bool ok = exec_cuda_comm_kind(bench->costs->between, &kind, error) &&
+              exec_cuda_comm_open(&between, kind, &line, bench->costs->comm, most, error);
     for (unsigned i = 0; ok && i < G_N_ELEMENTS(kinds); i++) {
         for (uint64_t bytes = LEAST_COLLECTIVE; ok && bytes <= most; bytes *= 8) {
             ok = collective_cost(bench, &between, kinds[i], bytes, error);
         }
     }
     if (ok) {
-        g_string_append_printf(bench->lines, "comm %s\n", between.name);
+        g_string_append_printf(bench->costs->lines, "comm %s\n", between.name);
     }
     ok = ok && outside(bench, error);
     exec_cuda_comm_close(&between);
@@ -477,7 +476,7 @@ static bool facts(const Bench *bench, GError **error) {
                       error)) {
         return false;
     }
-    g_string_append_printf(bench->lines,
+    g_string_append_printf(bench->costs->lines,
                            "gpu %s\nfact sms %d\nfact compute_capability %d\n"
                            "fact memory_bytes %zu\n",
                            properties.name, properties.multiProcessorCount, properties.major * 10,
@@ -487,7 +486,7 @@ static bool facts(const Bench *bench, GError **error) {
 
 static bool open_bench(Bench *bench, GError **error) {
     size_t free_bytes, total_bytes;
-    if (!exec_cuda_take_gpu(bench->comm, &bench->sharers, error) ||
+    if (!exec_cuda_take_gpu(bench->costs->comm, &bench->sharers, error) ||
         !exec_cuda_ok(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", error) ||
         !exec_cuda_ok(cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking),
                       "cudaStreamCreateWithFlags", error) ||
@@ -521,23 +520,19 @@ static void close_bench(Bench *bench) {
 static bool memory_costs(const Bench *bench, GError **error) {
     ExecCudaSegments segments = {0};
     bool ok = exec_cuda_segments_init(&segments, &bench->stream, UINT64_MAX, error) &&
-              exec_costs_of_memory(bench->comm, bench->lines, exec_cuda_segments_source(),
-                                   &segments, error);
+              exec_costs_of_memory(bench->costs, exec_cuda_segments_source(), &segments, error);
     exec_cuda_segments_clear(&segments);
     return ok;
 }
 
-GString *exec_cuda_costs(const ExecComm *comm, const char *between, GError **error) {
-    Bench bench = {.comm = comm, .lines = g_string_new(NULL)};
+bool exec_cuda_costs(const ExecCosts *costs, GError **error) {
+    const ExecComm *comm = costs->comm;
+    Bench bench = {.costs = costs};
     bool ok = open_bench(&bench, error);
     ok = ok && facts(&bench, error) && comm->barrier(comm->self, error) && warm_up(&bench, error) &&
          host_costs(&bench, error) && memory_costs(&bench, error) && copy_costs(&bench, error) &&
          product_costs(&bench, error) && attention_costs(&bench, error) &&
-         (comm->world == 1 ? outside(&bench, error) : collective_costs(&bench, between, error));
+         (comm->world == 1 ? outside(&bench, error) : collective_costs(&bench, error));
     close_bench(&bench);
-    if (!ok) {
-        g_string_free(bench.lines, TRUE);
-        return NULL;
-    }
-    return bench.lines;
+    return ok;
 }

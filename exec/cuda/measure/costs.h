@@ -8,6 +8,6 @@
  */
 #pragma once
 
-#include "exec/comm/comm.h"
+#include "exec/costs.h"
 
-GString *exec_cuda_costs(const ExecComm *comm, const char *between, GError **error);
+bool exec_cuda_costs(const ExecCosts *costs, GError **error);
