@@ -79,6 +79,8 @@ def limited(folder, words):
 
 
 def main():
+    for sig in SIGNALS:  # what ignores one, as nohup does, has its programs ignore it, too
+        signal.signal(sig, signal.SIG_DFL)
     folder = tempfile.mkdtemp(prefix='foreshard-test-')
     for name in ('work', 'tmp'):
         os.mkdir(os.path.join(folder, name))
