@@ -2,101 +2,20 @@
 #include <string.h>
 
 #include "exec/host/traced-private.h"
+#include "exec/traced/moves.h"
 #include "kernels/host/tensor-rows.h"
 
-static void copy(const KernelTensor *to, const KernelTensor *from) {
+static void copy(gpointer self, const KernelTensor *to, const KernelTensor *from) {
     kernel_tensor_each(KERNEL_EACH_COPY, to, from, 1, 0, 0);
 }
 
-static void fill(const KernelTensor *to, double number) {
+static void fill(gpointer self, const KernelTensor *to, double number) {
     kernel_tensor_each(KERNEL_EACH_FILL, to, NULL, 0, number, 0);
 }
 
-/* Without a side, at one place of it. */
-static KernelTensor at_place(const KernelTensor *t, unsigned side, size_t place) {
-    KernelTensor part = kernel_tensor_part(t, side, place, 1);
-    for (unsigned i = side; i + 1 < t->n_dims; i++) {
-        part.sizes[i] = t->sizes[i + 1];
-        part.strides[i] = t->strides[i + 1];
-    }
-    part.n_dims--;
-    return part;
-}
-
-/* ---- joined --------------------------------------------------------------------------------- */
-
-static bool run_cat(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const TracedArg *list = traced_arg(r, 0);
-    const KernelTensor *made = traced_made(r, 0);
-    unsigned side = traced_side(traced_integer(r, 1), made->n_dims);
-    for (size_t i = 0, from = 0; i < list->n; i++) {
-        const KernelTensor *t = &traced_item(r->call, list, (unsigned)i)->tensor;
-        if (kernel_tensor_count(t) > 0) {
-            KernelTensor part = kernel_tensor_part(made, side, from, t->sizes[side]);
-            copy(&part, t);
-            from += t->sizes[side];
-        }
-    }
-    return true;
-}
-
-static bool run_stack(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const TracedArg *list = traced_arg(r, 0);
-    const KernelTensor *made = traced_made(r, 0);
-    unsigned side = traced_side(traced_integer(r, 1), made->n_dims);
-    for (unsigned i = 0; i < list->n; i++) {
-        KernelTensor part = at_place(made, side, i);
-        copy(&part, &traced_item(r->call, list, i)->tensor);
-    }
-    return true;
-}
-
-/* ---- a gradient into zeros ------------------------------------------------------------------ */
-
-/* (grad, sizes, dim, index) */
-static bool run_select_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *made = traced_made(r, 0);
-    unsigned side = traced_side(traced_integer(r, 2), made->n_dims);
-    size_t place = traced_side(traced_integer(r, 3), (unsigned)made->sizes[side]);
-    KernelTensor part = at_place(made, side, place);
-    fill(made, 0);
-    copy(&part, traced_tensor(r, 0));
-    return true;
-}
-
-/* (grad, sizes, dim, start, end, step); a place may be counted from the end, and beyond it. */
-static bool run_slice_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *given = traced_tensor(r, 0), *made = traced_made(r, 0);
-    unsigned side = traced_side(traced_integer(r, 2), made->n_dims);
-    int64_t n = (int64_t)made->sizes[side], from = traced_integer(r, 3);
-    from = CLAMP(from < 0 ? from + n : from, 0, n);
-    KernelTensor part = kernel_tensor_part(made, side, (size_t)from, given->sizes[side]);
-    part.strides[side] *= (size_t)traced_integer(r, 5);
-    fill(made, 0);
-    if (kernel_tensor_count(given) > 0) {
-        copy(&part, given);
-    }
-    return true;
-}
-
-/* (self, pad, value): two numbers for each side, from the last on. */
-static bool run_pad(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const TracedArg *pad = traced_arg(r, 1);
-    KernelTensor part = *traced_made(r, 0), given = *traced_tensor(r, 0);
-    fill(&part, traced_arg(r, 2)->number);
-    for (unsigned i = 0; i < pad->n / 2; i++) {
-        unsigned side = part.n_dims - 1 - i;
-        int64_t before = traced_item(r->call, pad, 2 * i)->integer;
-        int64_t behind = traced_item(r->call, pad, 2 * i + 1)->integer;
-        size_t cut_before = before < 0 ? (size_t)-before : 0;
-        size_t cut_behind = behind < 0 ? (size_t)-behind : 0;
-        size_t n = given.sizes[side] - cut_before - cut_behind;
-        part = kernel_tensor_part(&part, side, before > 0 ? (size_t)before : 0, n);
-        given = kernel_tensor_part(&given, side, cut_before, n);
-    }
-    if (kernel_tensor_count(&given) > 0) {
-        copy(&part, &given);
-    }
+static bool run_move(TracedRun *r, const TracedKernel *kernel, GError **error) {
+    static const TracedMover mover = {copy, fill, NULL};
+    traced_move((TracedMove)kernel->which, r->call, &mover);
     return true;
 }
 
@@ -208,7 +127,7 @@ static bool run_scatter(TracedRun *r, const TracedKernel *kernel, GError **error
     bool is_tensor = traced_arg(r, 3)->of == TRACED_TENSOR;
     const float *from = is_tensor ? traced_floats(r, &read) : NULL;
     if (made->data != traced_tensor(r, 0)->data) {
-        copy(made, traced_tensor(r, 0));
+        copy(NULL, made, traced_tensor(r, 0));
     }
     for (size_t i = 0; i < kernel_tensor_count(index); i++) {
         size_t at;
@@ -235,18 +154,19 @@ static bool run_index_select(TracedRun *r, const TracedKernel *kernel, GError **
         if (named[i] < 0 || (size_t)named[i] >= given->sizes[side]) {
             return traced_bad_index(error, "the index of index_select");
         }
-        KernelTensor from = at_place(given, side, (size_t)named[i]), to = at_place(made, side, i);
-        copy(&to, &from);
+        KernelTensor from = traced_at_place(given, side, (size_t)named[i]),
+                     to = traced_at_place(made, side, i);
+        copy(NULL, &to, &from);
     }
     return true;
 }
 
 const TracedKernel traced_places_kernels[] = {
-    {"cat", run_cat, NULL, 0, "ln"},
-    {"stack", run_stack, NULL, 0, "ln"},
-    {"select_backward", run_select_backward, NULL, 0, "tlnn"},
-    {"slice_backward", run_slice_backward, NULL, 0, "tlnnnn"},
-    {"constant_pad_nd", run_pad, NULL, 0, "tln"},
+    {"cat", run_move, NULL, TRACED_CAT, "ln"},
+    {"stack", run_move, NULL, TRACED_STACK, "ln"},
+    {"select_backward", run_move, NULL, TRACED_SELECT_BACKWARD, "tlnn"},
+    {"slice_backward", run_move, NULL, TRACED_SLICE_BACKWARD, "tlnnnn"},
+    {"constant_pad_nd", run_move, NULL, TRACED_PAD, "tln"},
     {"arange", run_arange, NULL, 0, "n"},
     {"arange.start", run_arange, NULL, 1, "nn"},
     {"arange.start_step", run_arange, NULL, 2, "nnn"},
