@@ -11,6 +11,7 @@
 #include "kernels/host/view.h"
 #include "tests/emulator/emulator.h"
 #include "tests/kernels-cuda/device.h"
+#include "tests/kernels-cuda/slack.h"
 
 /* ---- products ------------------------------------------------------------------------------- */
 
@@ -344,36 +345,6 @@ static const Case cases[] = {
     {1, 4, 2, 41, 64, true, 8, true},
 };
 
-/* How far off tensor cores may be, that take 16-bit numbers: what goes into a product was rounded.
- * Each p was, before it met v and d_o; each ds twice, before it met k and q, for it may be made of
- * the p that was rounded; and once more each head's part of dk and dv, where heads share them. So
- * far off is each output at most, with all terms of a sum taken without their signs. */
-typedef struct {
-    float *o, *dq, *dk, *dv;
-} Slack;
-
-static void slack_clear(Slack *s) {
-    float **all[] = {&s->o, &s->dq, &s->dk, &s->dv};
-    for (size_t i = 0; i < G_N_ELEMENTS(all); i++) {
-        g_clear_pointer(all[i], g_free);
-    }
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Slack, slack_clear)
-
-static float dot(const float *x, const float *y, size_t n) {
-    float sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
-}
-
-static void add_sizes(float *sum, float factor, const float *x, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        sum[i] += fabsf(factor * x[i]);
-    }
-}
-
 /* What attention reads, as the host has it; rows of q, k and v are parts of one row. */
 typedef struct {
     const float *qkv, *d_o, *o, *lse;
@@ -389,17 +360,12 @@ static void add_query(Slack *s, double rounding, const Case *k, const Inputs *in
     size_t at = (token * k->heads + head) * dim;
     const float *q = in->qkv + token * in->row + head * dim, *d_o = in->d_o + at;
     float lse = in->lse[(batch * k->heads + head) * in->lse_stride + query];
-    float row_dot = dot(d_o, in->o + at, dim);
+    float row_dot = slack_dot(d_o, in->o + at, dim);
     for (size_t key = 0; key < k->seq && (!k->causal || key <= query); key++) {
         const float *kk = in->qkv + (batch * k->seq + key) * in->row + (k->heads + kv_head) * dim;
-        const float *v = kk + k->kv_heads * dim;
         size_t kv_at = ((batch * k->seq + key) * k->kv_heads + kv_head) * dim;
-        float p = expf(in->scale * dot(q, kk, dim) - lse), once = (float)rounding * p;
-        float twice = 2 * once * in->scale * (dot(d_o, v, dim) - row_dot);
-        add_sizes(s->o + at, once, v, dim);
-        add_sizes(s->dq + at, twice, kk, dim);
-        add_sizes(s->dk + kv_at, twice * (shared ? 1.5f : 1), q, dim);
-        add_sizes(s->dv + kv_at, once * (shared ? 2 : 1), d_o, dim);
+        SlackPair pair = {q, kk, kk + k->kv_heads * dim, d_o, lse, row_dot, at, kv_at};
+        slack_add(s, rounding, in->scale, shared, dim, &pair);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/cuda/ring.h"
 #include "kernels/host/attention.h"
 #include "tests/kernels-cuda/device.h"
+#include "tests/kernels-cuda/slack.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
@@ -110,34 +111,6 @@ static void host_backward(const Host *h, float *dq, float *dk, float *dv) {
     }
 }
 
-/* How far off tensor cores may be, as products.c has it: of each output the sizes of its terms,
- * times how often what goes into a product was rounded. */
-typedef struct {
-    float *o, *dq, *dk, *dv;
-} Slack;
-
-static void slack_clear(Slack *s) {
-    float **all[] = {&s->o, &s->dq, &s->dk, &s->dv};
-    for (size_t i = 0; i < G_N_ELEMENTS(all); i++) {
-        g_clear_pointer(all[i], g_free);
-    }
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Slack, slack_clear)
-
-static float dot(const float *x, const float *y, size_t n) {
-    float sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += x[i] * y[i];
-    }
-    return sum;
-}
-
-static void add_sizes(float *sum, float factor, const float *x, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        sum[i] += fabsf(factor * x[i]);
-    }
-}
-
 static void add_query(Slack *s, double rounding, const Host *h, size_t b, size_t head,
                       size_t query) {
     const Case *c = h->c;
@@ -146,17 +119,12 @@ static void add_query(Slack *s, double rounding, const Host *h, size_t b, size_t
     size_t all = b * c->rows * h->q_row + h->skipped + query * h->q_row + head * dim;
     size_t at = (b * c->seq + query) * h->q_row + head * dim;
     float lse = h->lse[(b * c->heads + head) * c->seq + query];
-    float row_dot = dot(h->d_o + all, h->saved + all, dim);
+    float row_dot = slack_dot(h->d_o + all, h->saved + all, dim);
     for (size_t key = 0; key < c->keys && (!c->causal || key <= query); key++) {
-        const float *k = h->k + (kv_head * c->rows + key) * dim;
-        const float *v = h->v + (kv_head * c->rows + key) * dim;
-        size_t kv_at = (kv_head * c->keys + key) * dim;
-        float p = expf(h->scale * dot(h->q + all, k, dim) - lse), once = (float)rounding * p;
-        float twice = 2 * once * h->scale * (dot(h->d_o + all, v, dim) - row_dot);
-        add_sizes(s->o + at, once, v, dim);
-        add_sizes(s->dq + at, twice, k, dim);
-        add_sizes(s->dk + kv_at, twice * (shared ? 1.5f : 1), h->q + all, dim);
-        add_sizes(s->dv + kv_at, once * (shared ? 2 : 1), h->d_o + all, dim);
+        size_t from = (kv_head * c->rows + key) * dim, kv_at = (kv_head * c->keys + key) * dim;
+        SlackPair pair = {h->q + all, h->k + from, h->v + from, h->d_o + all,
+                          lse,        row_dot,     at,          kv_at};
+        slack_add(s, rounding, h->scale, shared, dim, &pair);
     }
 }
 
