@@ -230,7 +230,7 @@ static void measure_rows(Bench *bench) {
 static void measure_places(Bench *bench) {
     KernelCuda *lane = bench->lane;
     double n = (double)N, table = (double)VOCAB * WIDTH / 2;
-    KernelCudaRope rope = {ROWS, WIDTH / 128, 128, 4096, TYPE, TYPE};
+    KernelCudaRope rope = {ROWS, WIDTH / 128, 128, 4096, WIDTH, TYPE, TYPE};
     KernelCudaHeads heads = {8, ROWS / 8, WIDTH / 128, 128, TYPE};
     KernelCudaPiece piece = {bench->c, bench->a, 8, N / 16, N / 16, N / 8, TYPE, TYPE};
     BYTES("embedding", 2 * HALF * n / 2,
