@@ -281,6 +281,9 @@ static void measure_tensors(Bench *bench) {
     BYTES("tensor_each, heads turned", 2 * HALF * N,
           kernel_cuda_tensor_each(lane, KERNEL_EACH_COPY, &y, &turned, NULL, 1, 0, 0));
     BYTES("tensor_sum, rows", HALF * N, kernel_cuda_tensor_sum(lane, &sums, &rows, 1, 1));
+    BYTES("tensor_sum, all", HALF * N,
+          kernel_cuda_tensor_sum(lane, &(KernelTensor){bench->mean, KERNEL_FP32, 0, {0}, {0}},
+                                 &rows, 3, 1));
 }
 
 static void measure_optimizer(Bench *bench) {

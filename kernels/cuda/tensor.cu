@@ -131,51 +131,94 @@ template <typename R> KernelCudaFault launch_each(KernelCuda *lane, const Each &
 /* ---- sums ----------------------------------------------------------------------------------- */
 
 enum {
-    ACROSS = 32 /* elements of a sum's result that a block makes, if they lie side by side */
+    ACROSS = 32,   /* elements of a sum's result that a block makes, if they lie side by side */
+    AT_ONCE = 8,   /* numbers that a thread has asked for before it adds them */
+    TURNS = 2,     /* of which it has at least, where a sum is cut */
+    BLOCKS = 1056, /* that a sum is cut into: eight for each multiprocessor of an H100 */
 };
 
+/* Sides of a tensor and of another one; those that lie as one are one, and those of one element are
+ * left out. Zeros at first. */
 struct Sides {
     unsigned n;
     size_t sizes[KERNEL_TENSOR_SIDES], strides[KERNEL_TENSOR_SIDES], others[KERNEL_TENSOR_SIDES];
 
     void add(size_t size, size_t stride, size_t other) {
-        sizes[n] = size, strides[n] = stride, others[n] = other;
-        n++;
+        if (size == 1) {
+            return;
+        }
+        bool joins = n && strides[n - 1] == stride * size && others[n - 1] == other * size;
+        unsigned to = joins ? n - 1 : n++;
+        sizes[to] = joins ? sizes[to] * size : size;
+        strides[to] = stride, others[to] = other;
     }
-    /* Where element i lies, and its like in the other tensor. */
+    size_t count() const {
+        size_t all = 1;
+        for (unsigned d = 0; d < n; d++) {
+            all *= sizes[d];
+        }
+        return all;
+    }
+    /* Where element i lies, and its like in the other tensor. Dividing takes longest, and the first
+     * side needs none. */
     __device__ size_t find(size_t i, size_t *ret_other) const {
         size_t at = 0, other = 0;
-        for (unsigned d = n; d-- > 0;) {
+#pragma unroll 1
+        for (unsigned d = n; d-- > 1;) {
             size_t before = i / sizes[d], here = i - before * sizes[d];
             at += here * strides[d];
             other += here * others[d];
             i = before;
         }
-        *ret_other = other;
-        return at;
+        *ret_other = other + i * others[0];
+        return at + i * strides[0];
     }
 };
 
+/* What each block adds up: `cut` of the elements that are gone; its sums go to y, so far behind
+ * those of the cut before. */
 struct Sum {
     Sides kept, gone;
-    size_t n_kept, n_gone;
+    size_t n_kept, n_gone, cut, y_apart;
     const void *x;
     void *y;
     KernelDtype x_dtype, y_dtype;
     double factor;
 };
 
+/* Read as they lie and widened later, so that several loads are under way together. */
+template <typename X> __device__ double as_double(X x) {
+    return (double)x;
+}
+__device__ double as_double(__nv_bfloat16 x) {
+    return widen(x);
+}
+__device__ double as_double(__half x) {
+    return widen(x);
+}
+
 /* OUT elements a block, each by THREADS / OUT threads, whose parts are added up in order. */
-template <int OUT>
+template <typename X, int OUT>
 __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_constant__ Sum s) {
     BLOCK_SHARED(double[THREADS], parts);
     constexpr unsigned PARTS = THREADS / OUT;
     size_t out = (size_t)blockIdx.x * OUT + threadIdx.x % OUT, to = 0, none;
     double sum = 0;
     if (out < s.n_kept) {
-        size_t from = s.kept.find(out, &to);
-        for (size_t i = threadIdx.x / OUT; i < s.n_gone; i += PARTS) {
-            sum += load_as<double>(s.x, s.x_dtype, from + s.gone.find(i, &none));
+        const X *from = (const X *)s.x + s.kept.find(out, &to);
+        size_t first = blockIdx.y * s.cut, end = min(s.n_gone, first + s.cut);
+        for (size_t i = first + threadIdx.x / OUT; i < end; i += PARTS * AT_ONCE) {
+            X raw[AT_ONCE];
+#pragma unroll
+            for (unsigned u = 0; u < AT_ONCE; u++) {
+                if (i + u * PARTS < end) {
+                    raw[u] = from[s.gone.find(i + u * PARTS, &none)];
+                }
+            }
+#pragma unroll
+            for (unsigned u = 0; u < AT_ONCE; u++) {
+                sum += i + u * PARTS < end ? as_double(raw[u]) : 0;
+            }
         }
     }
     parts[threadIdx.x] = sum;
@@ -187,7 +230,8 @@ __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_consta
         __syncthreads();
     }
     if (threadIdx.x < OUT && out < s.n_kept) {
-        store_as<double>(s.y, s.y_dtype, to, parts[threadIdx.x] * s.factor);
+        store_as<double>(s.y, s.y_dtype, blockIdx.y * s.y_apart + to,
+                         parts[threadIdx.x] * s.factor);
     }
 }
 
@@ -245,6 +289,69 @@ KernelCudaFault kernel_cuda_tensor_each(KernelCuda *lane, KernelEach what, const
     return wide ? launch_each<double>(lane, e, n) : launch_each<float>(lane, e, n);
 }
 
+/* f is called with a number of the type that elements are stored in. */
+template <typename F> static KernelCudaFault with_dtype(KernelDtype dtype, F f) {
+    switch (dtype) {
+    case KERNEL_FP32:
+        return f(float());
+    case KERNEL_BF16:
+        return f(__nv_bfloat16());
+    case KERNEL_FP16:
+        return f(__half());
+    case KERNEL_FP64:
+        return f(double());
+    case KERNEL_INT64:
+        return f(int64_t());
+    case KERNEL_INT32:
+        return f(int32_t());
+    default: /* bytes, and truths */
+        return f(uint8_t());
+    }
+}
+
+static size_t blocks_across(const Sum &s, bool lie_beside) {
+    return lie_beside ? divide_up(s.n_kept, ACROSS) : s.n_kept;
+}
+
+/* How many blocks share out what is gone of an element: enough to keep a GPU's memory busy, each
+ * with enough to do. The same on every device, as are the sums. */
+static size_t cuts_of(const Sum &s, bool lie_beside) {
+    size_t threads = THREADS / (lie_beside ? ACROSS : 1);
+    size_t wanted = divide_up(BLOCKS, blocks_across(s, lie_beside));
+    size_t most = s.n_gone / (threads * AT_ONCE * TURNS);
+    return most < 1 ? 1 : wanted < most ? wanted : most;
+}
+
+static KernelCudaFault launch_sum(KernelCuda *lane, const Sum &s, bool lie_beside, size_t cuts) {
+    Sum cut = s;
+    cut.cut = divide_up(s.n_gone, cuts);
+    return with_dtype(s.x_dtype, [&](auto t) {
+        using X = decltype(t);
+        return launch(
+            lane, "tensor_sum", lie_beside ? sum_tensor_kernel<X, ACROSS> : sum_tensor_kernel<X, 1>,
+            dim3((unsigned)blocks_across(s, lie_beside), (unsigned)cuts), dim3(THREADS), 0, cut);
+    });
+}
+
+/* By way of the sums of each cut, which lie as y's elements would one behind the other. */
+static KernelCudaFault sum_of_cuts(KernelCuda *lane, const Sum &s, bool lie_beside, size_t cuts) {
+    void *scratch;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, cuts * s.n_kept * sizeof(double), &scratch));
+    Sum of_cuts = s, of_all = s;
+    size_t step = 1;
+    for (unsigned d = s.kept.n; d-- > 0; step *= s.kept.sizes[d]) {
+        of_cuts.kept.others[d] = of_all.kept.strides[d] = step;
+    }
+    of_cuts.y = scratch, of_cuts.y_dtype = KERNEL_FP64;
+    of_cuts.y_apart = s.n_kept;
+    of_cuts.factor = 1;
+    of_all.x = scratch, of_all.x_dtype = KERNEL_FP64;
+    of_all.gone = Sides{1, {cuts}, {s.n_kept}, {0}};
+    of_all.n_gone = cuts;
+    KERNEL_CUDA_TRY(launch_sum(lane, of_cuts, lie_beside, cuts));
+    return launch_sum(lane, of_all, s.n_kept > 1, 1);
+}
+
 KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
                                        const KernelTensor *x, unsigned summed, double factor) {
     Sum s = {};
@@ -261,13 +368,8 @@ KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
         }
         lie_beside = x->sizes[i] == 1 ? lie_beside : !is_gone;
     }
-    s.n_kept = s.n_gone = 1;
-    for (unsigned i = 0; i < s.kept.n; i++) {
-        s.n_kept *= s.kept.sizes[i];
-    }
-    for (unsigned i = 0; i < s.gone.n; i++) {
-        s.n_gone *= s.gone.sizes[i];
-    }
+    s.n_kept = s.kept.count();
+    s.n_gone = s.gone.count();
     s.x = x->data;
     s.y = y->data;
     s.x_dtype = x->dtype;
@@ -276,9 +378,8 @@ KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
     if (!s.n_kept) {
         return NULL;
     }
-    size_t blocks = lie_beside ? divide_up(s.n_kept, ACROSS) : s.n_kept;
-    return launch(lane, "tensor_sum", lie_beside ? sum_tensor_kernel<ACROSS> : sum_tensor_kernel<1>,
-                  dim3((unsigned)blocks), dim3(THREADS), 0, s);
+    size_t cuts = cuts_of(s, lie_beside);
+    return cuts == 1 ? launch_sum(lane, s, lie_beside, 1) : sum_of_cuts(lane, s, lie_beside, cuts);
 }
 
 KernelCudaFault kernel_cuda_tensor_count_up(KernelCuda *lane, const KernelTensor *y, double start,

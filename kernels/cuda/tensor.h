@@ -19,7 +19,8 @@ KernelCudaFault kernel_cuda_tensor_each(KernelCuda *lane, KernelEach what, const
 
 /* y = factor times the sum of x over the sides in `summed` (bits), as kernel_tensor_sum(): in
  * double, through a fixed tree. Where x's last side is summed a block adds up each element of y;
- * else 8 threads do, for 32 elements side by side. */
+ * else 8 threads do, for 32 elements side by side. Where those blocks would be few, several share
+ * out what is summed, and their sums are added in order. */
 KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
                                        const KernelTensor *x, unsigned summed, double factor);
 

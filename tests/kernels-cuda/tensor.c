@@ -224,12 +224,13 @@ static void check_sum(KernelTensor shape, bool keeps_sides) {
 }
 
 static void test_sum(void) {
-    static const size_t long_ones[][3] = {{300, 2, 1}, {2, 300, 3}, {1, 1, 700}, {40, 33, 1}};
+    static const size_t long_ones[][3] = {{300, 2, 1},  {2, 300, 3},  {1, 1, 700},  {40, 33, 1},
+                                          {9001, 1, 1}, {1, 3, 8700}, {21, 30, 45}, {700, 37, 1}};
     for (unsigned draw = 0; draw < 6 * DRAWS; draw++) {
         check_sum(new_shape(all[between(0, G_N_ELEMENTS(all) - 1)]), draw % 2);
     }
     for (unsigned i = 0; i < 4 * G_N_ELEMENTS(long_ones); i++) {
-        KernelTensor shape = {.dtype = KERNEL_FP32, .n_dims = 3};
+        KernelTensor shape = {.dtype = all[between(0, G_N_ELEMENTS(all) - 1)], .n_dims = 3};
         memcpy(shape.sizes, long_ones[i / 4], sizeof long_ones[i / 4]);
         check_sum(shape, i % 2);
     }
