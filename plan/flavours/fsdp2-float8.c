@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "plan/flavours/fsdp2.h"
+#include "plan/op/float8.h"
 
 enum {
     NOT_NAMED = 2
@@ -68,11 +69,12 @@ static void free_buffer(const Place *at, uint32_t buffer) {
     plan_builder_free(&at->run->builder, buffer);
 }
 
-static void launch_pass(const Place *at, uint64_t n, PlanOperand x, PlanOperand scale,
-                        uint32_t made) {
+static void launch_pass(const Place *at, PlanFloat8Step step, uint64_t n, PlanOperand x,
+                        PlanOperand scale, uint32_t made) {
     PlanBuilder *builder = &at->run->builder;
-    plan_builder_begin_op(builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE, (int64_t[]){(int64_t)n},
-                          NULL);
+    double largest = plan_float8_largest(PLAN_E4M3);
+    plan_builder_begin_op(builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)n, step}, &largest);
     plan_builder_operand(builder, x.buffer, x.offset_bytes, x.elements);
     plan_builder_operand(builder, scale.buffer, scale.offset_bytes, scale.elements);
     plan_builder_whole(builder, made);
@@ -81,10 +83,10 @@ static void launch_pass(const Place *at, uint64_t n, PlanOperand x, PlanOperand 
 
 static const PlanOperand no_scale = {.buffer = PLAN_NONE};
 
-static uint32_t passed(const Place *at, uint64_t n, PlanOperand x, PlanOperand scale,
-                       const char *name) {
-    uint32_t made = buffer_for(at, n, PLAN_FP32, name);
-    launch_pass(at, n, x, scale, made);
+static uint32_t passed(const Place *at, PlanFloat8Step step, uint64_t n, PlanOperand x,
+                       PlanDtype dtype, const char *name) {
+    uint32_t made = buffer_for(at, n, dtype, name);
+    launch_pass(at, step, n, x, no_scale, made);
     return made;
 }
 
@@ -106,7 +108,7 @@ static uint32_t largest_of_ranks(const Place *at, uint64_t n, uint32_t own) {
     return reduced;
 }
 
-/* Largest numbers, of which made gets scales, are divided by in fp64: twice the bytes. */
+/* Largest numbers, of which made gets scales, are divided by in fp64. */
 typedef struct {
     uint32_t wide, quotients;
 } Divided;
@@ -115,15 +117,15 @@ static Divided divide(const Place *at, uint64_t n, PlanOperand largest, bool bou
     Divided d;
     PlanOperand x;
     uint32_t bounded = PLAN_NONE;
-    d.wide = buffer_for(at, 2 * n, PLAN_FP32, "wide");
-    launch_pass(at, n, largest, no_scale, d.wide);
+    d.wide = passed(at, PLAN_FLOAT8_CONVERT, n, largest, PLAN_FP64, "wide");
     x = whole(at, d.wide);
     if (bounds) {
-        bounded = passed(at, 2 * n, x, no_scale, "bounded");
+        bounded = passed(at, PLAN_FLOAT8_AT_LEAST, n, x, PLAN_FP64, "bounded");
         x = whole(at, bounded);
     }
-    uint32_t inverse = passed(at, 2 * n, x, no_scale, "inverse");
-    d.quotients = passed(at, 2 * n, whole(at, inverse), no_scale, "quotients");
+    uint32_t inverse = passed(at, PLAN_FLOAT8_INVERT, n, x, PLAN_FP64, "inverse");
+    d.quotients =
+        passed(at, PLAN_FLOAT8_TIMES_LARGEST, n, whole(at, inverse), PLAN_FP64, "quotients");
     free_buffer(at, inverse);
     if (bounds) {
         free_buffer(at, bounded);
@@ -152,7 +154,8 @@ static void find_scale(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
     Place at = place_of_gather(run);
     uint64_t n = plan_fsdp2_chunk(f, p);
-    uint32_t magnitudes = passed(&at, n, shard_of(f, p), no_scale, "magnitudes");
+    uint32_t magnitudes =
+        passed(&at, PLAN_FLOAT8_MAGNITUDE, n, shard_of(f, p), PLAN_FP32, "magnitudes");
     uint32_t own = buffer_for(&at, 1, PLAN_FP32, "largest");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_LARGEST, PLAN_AXIS_NONE, NULL, NULL);
     plan_builder_whole(&run->builder, magnitudes);
@@ -162,7 +165,7 @@ static void find_scale(PlanRun *run, uint32_t p) {
     uint32_t largest = largest_of_ranks(&at, 1, own);
     free_buffer(&at, own);
     Divided d = divide(&at, 1, whole(&at, largest), true);
-    launch_pass(&at, 1, whole(&at, d.quotients), no_scale, next_scale(&at, p));
+    launch_pass(&at, PLAN_FLOAT8_CONVERT, 1, whole(&at, d.quotients), no_scale, next_scale(&at, p));
     free_buffer(&at, d.quotients);
     free_buffer(&at, d.wide);
     free_buffer(&at, largest);
@@ -172,13 +175,16 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, PlanOperand scale) {
     PlanFsdp2 *f = run->state;
     Place at = place_of_gather(run);
     uint64_t n = plan_fsdp2_chunk(f, p);
-    uint32_t scaled = passed(&at, n, shard_of(f, p), scale, "scaled");
-    uint32_t bounded = passed(&at, n, whole(&at, scaled), no_scale, "bounded");
+    uint32_t scaled = buffer_for(&at, n, PLAN_FP32, "scaled");
+    launch_pass(&at, PLAN_FLOAT8_TIMES_SCALE, n, shard_of(f, p), scale, scaled);
+    uint32_t bounded = passed(&at, PLAN_FLOAT8_BOUND, n, whole(&at, scaled), PLAN_FP32, "bounded");
     uint32_t made = buffer_for(&at, n, PLAN_E4M3, "float8");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_CAST, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)n, 1}, NULL);
+                          (int64_t[]){(int64_t)n, 1, 1, PLAN_FLOAT8_SCALED_ALREADY, 0}, NULL);
     plan_builder_whole(&run->builder, bounded);
-    plan_builder_whole(&run->builder, PLAN_NONE);
+    for (unsigned of_what_makes_them = 3; of_what_makes_them-- > 0;) {
+        plan_builder_whole(&run->builder, PLAN_NONE);
+    }
     plan_builder_operand(&run->builder, scale.buffer, scale.offset_bytes, scale.elements);
     plan_builder_whole(&run->builder, made);
     plan_builder_whole(&run->builder, PLAN_NONE);
@@ -330,13 +336,14 @@ void plan_fsdp2_precompute_scales(PlanRun *run) {
     Place at = {run, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP};
     uint32_t own = largest_of_shards(&at, weights, n, each);
     uint32_t reduced = largest_of_ranks(&at, n, own);
-    uint32_t bounded = passed(&at, n, whole(&at, reduced), no_scale, "bounded");
+    uint32_t bounded =
+        passed(&at, PLAN_FLOAT8_AT_LEAST, n, whole(&at, reduced), PLAN_FP32, "bounded");
     free_buffer(&at, reduced);
     free_buffer(&at, own);
     Divided d = divide(&at, n, whole(&at, bounded), false);
     free_buffer(&at, bounded);
     keep_scales(&at, n);
-    launch_pass(&at, n, whole(&at, d.quotients), no_scale, f->all_scales);
+    launch_pass(&at, PLAN_FLOAT8_CONVERT, n, whole(&at, d.quotients), no_scale, f->all_scales);
     for (uint32_t i = n; i-- > 0;) {
         free_buffer(&at, each[i]);
     }

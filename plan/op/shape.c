@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "plan/op/float8.h"
+
 /* A matrix r x c of each head in one of the layouts of ops.def. */
 static uint64_t heads_elements(const uint64_t *d, uint64_t r, uint64_t c, uint64_t layout,
                                uint64_t stride) {
@@ -242,6 +244,40 @@ static bool mixes_dtypes(const PlanRole *role, const PlanOp *op) {
     return false;
 }
 
+/* Products have a scale for all of a factor, or for each row of what they make, or column. */
+static bool scales_contradict(PlanOpKind kind, const uint64_t *d) {
+    switch (kind) {
+    case PLAN_OP_FLOAT8_SCALE:
+        return d[3] >= PLAN_FLOAT8_SCALED_ALREADY || d[4] >= PLAN_N_FLOAT8_MADE ||
+               d[2] != plan_float8_n_scales((PlanFloat8Along)d[3], d[0], d[1]);
+    case PLAN_OP_FLOAT8_CAST:
+        return d[3] >= PLAN_N_FLOAT8_ALONG || d[4] >= PLAN_N_FLOAT8_MADE ||
+               d[2] != plan_float8_n_scales((PlanFloat8Along)d[3], d[0], d[1]);
+    case PLAN_OP_FLOAT8_PASS:
+        return d[1] >= PLAN_N_FLOAT8_STEPS;
+    case PLAN_OP_FLOAT8_LINEAR:
+        return (d[3] != 1 && d[3] != d[0]) || (d[4] != 1 && d[4] != d[1]);
+    case PLAN_OP_FLOAT8_LINEAR_DX:
+        return (d[4] != 1 && d[4] != d[0]) || (d[5] != 1 && d[5] != d[2]);
+    case PLAN_OP_FLOAT8_LINEAR_DW:
+        return (d[3] != 1 && d[3] != d[1]) || (d[4] != 1 && d[4] != d[2]);
+    default:
+        return false;
+    }
+}
+
+/* What is made as it is read is made of what the kernel is given. */
+static bool lacks_what_it_reads(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
+    bool makes = op->kind == PLAN_OP_FLOAT8_SCALE || op->kind == PLAN_OP_FLOAT8_CAST;
+    const PlanRef *operands = plan_op_operands(role, op);
+    bool has_more = makes && operands[1] != PLAN_NONE;
+    bool has_norm = makes && operands[2] != PLAN_NONE && operands[3] != PLAN_NONE;
+    bool scales = op->kind == PLAN_OP_FLOAT8_PASS && d[1] == PLAN_FLOAT8_TIMES_SCALE;
+    return (makes && d[4] == PLAN_FLOAT8_BY_SWIGLU && !has_more) ||
+           (makes && d[4] == PLAN_FLOAT8_BY_NORM && !has_norm) ||
+           (scales && operands[1] == PLAN_NONE);
+}
+
 /* A kernel would leave its rows, or deal out what does not divide. */
 static bool dims_contradict(PlanOpKind kind, const uint64_t *d) {
     return (kind == PLAN_OP_ADD && (d[1] > d[0] || d[0] % d[1])) ||
@@ -337,8 +373,11 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {
         return g_strdup("heads do not divide by kv_heads");
     }
-    if (dims_contradict(kind, d)) {
+    if (dims_contradict(kind, d) || scales_contradict(kind, d)) {
         return g_strdup("its dims contradict each other");
+    }
+    if (lacks_what_it_reads(role, op, d)) {
+        return g_strdup("it is not given what it reads");
     }
     if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1] == PLAN_NONE) {
         return g_strdup("tokens need targets");

@@ -76,6 +76,13 @@ static double operand_bytes(const PlanRole *role, PlanRef ref) {
     return (double)operand.elements * (double)plan_dtype_bytes(dtype);
 }
 
+/* What a kernel of float8 is given and does not read, or a number for each row and column. */
+static bool is_free(const PlanOp *op, const int64_t *dims, unsigned slot) {
+    bool finds = op->kind == PLAN_OP_FLOAT8_SCALE, has_found = finds && dims[5];
+    return (finds || op->kind == PLAN_OP_FLOAT8_CAST) &&
+           (slot == 2 || slot == 3 || (has_found && slot < 2));
+}
+
 /* Sums of whole numbers, so in whatever order. */
 static double traffic_of(const PlanRole *role, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
@@ -85,6 +92,7 @@ static double traffic_of(const PlanRole *role, const PlanOp *op) {
     for (unsigned s = 0; s < info->n_slots; s++) {
         PlanSlotFlags flags = info->slots[s].flags;
         double times = (flags & PLAN_SLOT_READ ? 1 : 0) + (flags & PLAN_SLOT_WRITE ? 1 : 0);
+        times = is_free(op, plan_op_dims(role, op), s) ? 0 : times;
         const PlanRef *end = refs + (flags & PLAN_SLOT_LIST ? length : 1);
         for (; refs < end; refs++) {
             bytes += operand_bytes(role, *refs) * times;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/check/check.h"
+#include "plan/op/float8.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
@@ -123,6 +124,49 @@ static void no_cast_is_kept(void) {
     const uint64_t weights = 4 * 64 * 64 + 3 * 96 * 64;
     g_autoptr(Plan) views = test_plan(TOY(96), WORDS "tensorwise flavour=fsdp1");
     g_assert_cmpuint(left_by_forward(views), ==, BLOCKS * weights);
+}
+
+/* ---- dims ------------------------------------------------------------------------------------ */
+
+/* Changes dim i of the first op of a kind, and asks for the complaint. */
+static void expect_refused(Plan *plan, PlanOpKind kind, unsigned i, int64_t to, const char *why) {
+    PlanRole *role = &plan->roles[0];
+    uint32_t at = 0;
+    while (role->ops[at].kind != kind) {
+        at++;
+    }
+    int64_t *dim = (int64_t *)plan_op_dims(role, &role->ops[at]) + i, was = *dim;
+    g_autoptr(GError) error = NULL;
+    *dim = to;
+    g_assert_false(plan_check(plan, &error));
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, plan_op_info(kind)->name));
+    g_assert_nonnull(strstr(error->message, why));
+    *dim = was;
+}
+
+#define CONTRADICTS "contradict"
+
+/* What a kernel would read or write beyond, or not find. */
+static void dims_are_held(void) {
+    g_autoptr(Plan) rows = test_plan(TOY(96), WORDS "rowwise");
+    g_assert_true(plan_check(rows, NULL));
+    expect_refused(rows, PLAN_OP_FLOAT8_CAST_ROWS, 1, 65, "needs");
+    expect_refused(rows, PLAN_OP_FLOAT8_LINEAR, 0, 9, CONTRADICTS); /* rows are not as many */
+    expect_refused(rows, PLAN_OP_FLOAT8_LINEAR, 3, 2, CONTRADICTS);
+    expect_refused(rows, PLAN_OP_FLOAT8_LINEAR_DX, 5, 63, CONTRADICTS);
+    expect_refused(rows, PLAN_OP_FLOAT8_LINEAR_DW, 3, 2, CONTRADICTS);
+    expect_refused(rows, PLAN_OP_FLOAT8_UNSCALE, 0, 65, "needs");
+    expect_refused(rows, PLAN_OP_FLOAT8_SCALE, 3, PLAN_FLOAT8_EACH_ROW, CONTRADICTS);
+    expect_refused(rows, PLAN_OP_FLOAT8_SCALE, 4, PLAN_N_FLOAT8_MADE, CONTRADICTS);
+    g_autoptr(Plan) whole = test_plan(TOY(96), WORDS "tensorwise float8_gather=yes");
+    g_assert_true(plan_check(whole, NULL));
+    expect_refused(whole, PLAN_OP_FLOAT8_CAST, 2, 2, CONTRADICTS);
+    expect_refused(whole, PLAN_OP_FLOAT8_CAST, 4, PLAN_FLOAT8_BY_SWIGLU, "is not given");
+    expect_refused(whole, PLAN_OP_FLOAT8_CAST, 4, PLAN_FLOAT8_BY_NORM, "is not given");
+    expect_refused(whole, PLAN_OP_FLOAT8_TURN, 2, 2, "needs");
+    expect_refused(whole, PLAN_OP_FLOAT8_PASS, 1, PLAN_N_FLOAT8_STEPS, CONTRADICTS);
+    expect_refused(whole, PLAN_OP_FLOAT8_PASS, 1, PLAN_FLOAT8_TIMES_SCALE, "is not given");
 }
 
 /* ---- gathered in float8 ---------------------------------------------------------------------- */
@@ -357,6 +401,7 @@ static void refused(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/plan/float8/dims are held", dims_are_held);
     g_test_add_func("/plan/float8/which layers", which);
     g_test_add_func("/plan/float8/how often is cast", how_often);
     g_test_add_func("/plan/float8/scaled behind a product", scaled_behind);

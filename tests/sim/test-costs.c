@@ -258,8 +258,8 @@ static void test_products_in_float8(void) {
                                   "b7 8388608 bf16 temporary/op compute - cfst y\n"
                                   "b8 4194304 bf16 temporary/op compute - cfst x16\n"
                                   "b9 4194304 bf16 temporary/op compute - cfst w16\n";
-    static const char low[] = "launch compute float8_linear m=2048 n=2048 k=1024 x8=b4 x_scale=b6 "
-                              "w8=b5 w_scale=b6 y=b7\n";
+    static const char low[] = "launch compute float8_linear m=2048 n=2048 k=1024 x_scales=1 "
+                              "w_scales=1 x8=b4 x_scale=b6 w8=b5 w_scale=b6 y=b7\n";
     static const char high[] = "launch compute linear m=2048 n=2048 k=1024 x=b8 w=b9 b=- y=b7\n";
     ModelCluster cluster = toy_cluster;
     cluster.device_memory_gb_per_s = 1e6;
@@ -285,7 +285,7 @@ static void test_scales_behind_products(void) {
                                   "b7 4194304 bf16 temporary/op compute - cfst dx\n";
 #define SCALED(times)                                                                              \
     "launch compute float8_linear_dx m=2048 n=1024 k=1024 scaled=" #times                          \
-    " dy8=b4 dy_scale=b6 w8=b5 w_scale=b6 dx=b7\n"
+    " dy_scales=1 w_scales=1 turned=1 dy8=b4 dy_scale=b6 w8=b5 w_scale=b6 dx=b7\n"
     const double numbers = 2048 * 1024;
     ModelCluster cluster = toy_cluster;
     cluster.device_memory_gb_per_s = 1e9;
@@ -303,6 +303,24 @@ static void test_scales_behind_products(void) {
     cluster.device_memory_gb_per_s = 1; /* bytes decide, and hide what is worked out */
     g_assert_cmpint(time_of(SCALED(1), buffers, &cluster), ==,
                     time_of(SCALED(0), buffers, &cluster));
+}
+
+/* Where whoever made the numbers has found the largest one, finding its scale reads nothing; what a
+ * norm is made of besides them is not counted. */
+static void test_numbers_looked_through(void) {
+    static const char buffers[] = "b4 2097152 bf16 temporary/op compute - cfst x\n"
+                                  "b5 2048 bf16 temporary/op compute - cfst weight\n"
+                                  "b6 4096 fp32 temporary/op compute - cfst rstd\n"
+                                  "b7 4 fp32 temporary/op compute - cfst scale\n";
+#define LOOKED(made, found, norm)                                                                  \
+    "launch compute float8_scale rows=1024 cols=1024 scales=1 along=0 made=" #made                 \
+    " found=" #found " largest=448 x=b4 more=- " norm " scale=b7\n"
+    ModelCluster cluster = toy_cluster;
+    cluster.device_memory_gb_per_s = 1;
+    SimTime all = time_of(LOOKED(0, 0, "weight=- rstd=-"), buffers, &cluster);
+    g_assert_cmpint(all, ==, 2097152 + 4);
+    g_assert_cmpint(time_of(LOOKED(1, 0, "weight=b5 rstd=b6"), buffers, &cluster), ==, all);
+    g_assert_cmpint(time_of(LOOKED(0, 1, "weight=- rstd=-"), buffers, &cluster), ==, 4);
 }
 
 /* DeepSeek's heads, 128 of them, 2 sequences of 4096 tokens, causal: what the numbers of
@@ -392,6 +410,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/second-kernel", test_norms_second_kernel);
     g_test_add_func("/sim/costs/float8", test_products_in_float8);
     g_test_add_func("/sim/costs/scales behind float8", test_scales_behind_products);
+    g_test_add_func("/sim/costs/scales of float8", test_numbers_looked_through);
     g_test_add_func("/sim/costs/latent attention", test_latent_attention_as_published);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     g_test_add_func("/sim/costs/copies", test_copies_cost_the_same);

@@ -45,7 +45,7 @@ FOLDERS = {
     'models/traced': (),
     'plan/autograd/differentiate': ('plan/autograd', 'plan/autograd/float8', 'plan/autograd/shared',
                                     'plan/op'),
-    'plan/autograd/float8': ('plan/autograd', 'plan/autograd/shared'),
+    'plan/autograd/float8': ('plan/autograd', 'plan/autograd/shared', 'plan/op'),
     'plan/autograd/shared': ('plan/autograd',),
     'plan/check': ('plan/op',),
     'plan/files': (),

@@ -21,13 +21,13 @@ static uint32_t x_of(const PlanRun *run, const PlanGraphOp *op) {
 
 static void cast_input(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraphFloat8Linear *d = shape_of(run, op);
-    PlanFloat8Source x = plan_float8_of_tensor(run, plan_run_value(run, x_of(run, op)));
+    PlanFloat8Source x = plan_float8_of_tensor(run, plan_run_value(run, x_of(run, op)), d->m, d->k);
     PlanTensor scale, made;
     if (plan_float8_by_rows(run)) {
-        made = plan_float8_cast_rows(run, &x, (uint64_t)d->m, &scale);
+        made = plan_float8_cast_rows(run, &x, &scale);
     } else {
-        scale = plan_float8_scale(run, &x, 1, d->maker >= 0);
-        made = plan_float8_cast(run, &x, scale, PLAN_E4M3, true, false).as_is;
+        scale = plan_float8_scale(run, &x, PLAN_FLOAT8_WHOLE, d->maker >= 0);
+        made = plan_float8_cast(run, &x, scale, PLAN_FLOAT8_WHOLE, true, false).as_is;
     }
     plan_float8_leave_cast(run, x_of(run, op), false, made, scale);
 }
@@ -50,14 +50,18 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8
     const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
                                             plan_graph_ref(run->graph, op->values + op->n_inputs));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
-    plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), run->float8.cast,
-                         run->float8.scale, w8, w_scale, made, 0);
+    PlanFloat8Product product = {.a = run->float8.cast,
+                                 .a_scale = run->float8.scale,
+                                 .b = w8,
+                                 .b_scale = w_scale,
+                                 .made = made};
+    plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), &product);
     return made;
 }
 
 static void forward_of_gathered(PlanRun *run, const PlanGraphOp *op, PlanOperand scale) {
     PlanFloat8Source w = plan_float8_of_weight(run, op);
-    PlanTensor w_scale = plan_float8_inverse(run, scale, 1);
+    PlanTensor w_scale = plan_float8_inverse(run, scale, 1, PLAN_FLOAT8_INVERT, PLAN_E4M3);
     plan_run_give(run, op, 0, multiplied(run, op, w.x, w_scale));
     plan_run_give(run, op, 1, w_scale);
     if (plan_float8_keeps_copy(run, op)) {
@@ -71,10 +75,10 @@ static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
     PlanFloat8Source w = plan_float8_of_weight(run, op);
     PlanTensor w_scale, w8;
     if (plan_float8_by_rows(run)) {
-        w8 = plan_float8_cast_rows(run, &w, (uint64_t)shape_of(run, op)->n, &w_scale);
+        w8 = plan_float8_cast_rows(run, &w, &w_scale);
     } else {
-        w_scale = plan_float8_scale(run, &w, 1, false);
-        w8 = plan_float8_cast(run, &w, w_scale, PLAN_E4M3, true, false).as_is;
+        w_scale = plan_float8_scale(run, &w, PLAN_FLOAT8_WHOLE, false);
+        w8 = plan_float8_cast(run, &w, w_scale, PLAN_FLOAT8_WHOLE, true, false).as_is;
     }
     plan_run_give(run, op, 0, multiplied(run, op, plan_run_operand_of(run, w8), w_scale));
     plan_run_give(run, op, 1, w_scale);
@@ -133,18 +137,21 @@ typedef struct {
 } Gradient;
 
 static Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
-    PlanFloat8Source dy = plan_float8_of_tensor(b->run, b->dy[0]);
+    PlanFloat8Source dy = plan_float8_of_tensor(b->run, b->dy[0], d->m, d->n);
     Gradient g;
     if (plan_float8_by_rows(b->run)) {
-        g.as_is = plan_float8_cast_rows(b->run, &dy, (uint64_t)d->m, &g.as_is_scale);
-        g.turned_scale = plan_float8_scale(b->run, &dy, (uint64_t)d->n, false);
-        g.turned = plan_float8_cast(b->run, &dy, g.turned_scale, PLAN_E4M3, false, true).turned;
+        PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
+        g.as_is = plan_float8_cast_rows(b->run, &dy, &g.as_is_scale);
+        g.turned_scale = plan_float8_scale(b->run, &dy, columns, false);
+        g.turned = plan_float8_cast(b->run, &dy, g.turned_scale, columns, false, true).turned;
         return g;
     }
     bool found = plan_float8_gradient_is_searched(b->run->graph, b->op);
-    g.as_is_scale = g.turned_scale = plan_float8_scale(b->run, &dy, 1, found);
+    dy.to = PLAN_E5M2;
+    g.as_is_scale = g.turned_scale = plan_float8_scale(b->run, &dy, PLAN_FLOAT8_WHOLE, found);
     plan_run_ref(b->run, g.turned_scale);
-    PlanFloat8Casts casts = plan_float8_cast(b->run, &dy, g.as_is_scale, PLAN_E5M2, true, true);
+    PlanFloat8Casts casts =
+        plan_float8_cast(b->run, &dy, g.as_is_scale, PLAN_FLOAT8_WHOLE, true, true);
     g.as_is = casts.as_is;
     g.turned = casts.turned;
     return g;
@@ -153,73 +160,93 @@ static Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear
 /* The weight as the product of dx takes it, and its scale. */
 typedef struct {
     PlanTensor numbers, scale;
+    bool turned;
 } Weight;
 
-static Weight weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+static Weight weight_for_dx(const PlanBackward *b) {
     PlanRun *run = b->run;
     Weight weight;
     PlanFloat8Source w = plan_float8_of_weight(run, b->op);
     PlanOperand gathered = plan_float8_gathered_scale(run, b->op);
     bool is_gathered = gathered.buffer != PLAN_NONE;
     bool has_kept = run->tape.nodes.items[b->node].n_saved && !plan_float8_by_rows(run);
-    weight.scale =
-        has_kept ? plan_run_ref(run, plan_run_value(run, value_at(b, 3)))
-        : is_gathered
-            ? plan_float8_inverse(run, gathered, 1)
-            : plan_float8_scale(run, &w, plan_float8_by_rows(run) ? (uint64_t)d->k : 1, false);
+    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
+    weight.scale = has_kept ? plan_run_ref(run, plan_run_value(run, value_at(b, 3)))
+                   : is_gathered
+                       ? plan_float8_inverse(run, gathered, 1, PLAN_FLOAT8_INVERT, PLAN_E4M3)
+                       : plan_float8_scale(run, &w, along, false);
     PlanTensor left = has_kept ? plan_run_value(run, value_at(b, 4)) : PLAN_NO_TENSOR;
     weight.numbers = left.storage != PLAN_NONE ? plan_run_ref(run, left)
                      : is_gathered
                          ? plan_float8_turn(run, &w, PLAN_E4M3)
-                         : plan_float8_cast(run, &w, weight.scale, PLAN_E4M3, true, false).as_is;
+                         : plan_float8_cast(run, &w, weight.scale, along, false, true).turned;
+    weight.turned = is_gathered || left.storage == PLAN_NONE; /* forward's own lies as it is */
     return weight;
 }
 
 static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Gradient *g) {
-    Weight w = weight_for_dx(b, d);
+    Weight w = weight_for_dx(b);
     b->dx[0] = like_input(b, 0, "dx");
-    int64_t scaled = plan_float8_by_rows(b->run);
-    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, g->as_is, g->as_is_scale,
-                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0], scaled);
+    PlanFloat8Product product = {.a = g->as_is,
+                                 .a_scale = g->as_is_scale,
+                                 .b = plan_run_operand_of(b->run, w.numbers),
+                                 .b_scale = w.scale,
+                                 .made = b->dx[0],
+                                 .scaled = plan_float8_by_rows(b->run),
+                                 .turned = w.turned};
+    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, &product);
     plan_run_unref(b->run, w.numbers);
     plan_run_unref(b->run, w.scale);
 }
 
+/* Value i of the op that made x. */
+static PlanOperand of_maker(const PlanBackward *b, const PlanGraphOp *maker, unsigned i) {
+    uint32_t value = plan_graph_ref(b->run->graph, maker->values + i);
+    uint32_t parameter = plan_graph_at(b->run->graph->values, PlanGraphValue, value)->parameter;
+    return parameter != PLAN_NONE ? b->run->flavour->parameter(b->run, parameter)
+                                  : plan_run_operand_of(b->run, plan_run_value(b->run, value));
+}
+
 /* What x is made of: itself, where it is kept. */
 PlanFloat8Source plan_float8_made_of(const PlanBackward *b) {
-    const PlanGraph *graph = b->run->graph;
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    PlanFloat8Source x = {.more = plan_float8_nothing, .elements = input(b, 0)->elements};
     if (d->maker < 0) {
-        return plan_float8_of_tensor(b->run, plan_run_value(b->run, value_at(b, 0)));
+        return plan_float8_of_tensor(b->run, plan_run_value(b->run, value_at(b, 0)), d->m, d->k);
     }
-    const PlanGraphOp *maker = plan_graph_at(graph->ops, PlanGraphOp, d->maker);
-    unsigned at = maker->kind == PLAN_OP_ADD_RMSNORM ? maker->n_inputs : 0;
-    x.x = plan_run_operand_of(b->run,
-                              plan_run_value(b->run, plan_graph_ref(graph, maker->values + at)));
+    const PlanGraphOp *maker = plan_graph_at(b->run->graph->ops, PlanGraphOp, d->maker);
+    bool adds = maker->kind == PLAN_OP_ADD_RMSNORM; /* x and a term, and norms their sum */
+    uint32_t from = plan_graph_ref(b->run->graph, maker->values + (adds ? maker->n_inputs : 0));
+    PlanFloat8Source x = plan_float8_of_tensor(b->run, plan_run_value(b->run, from), d->m, d->k);
     if (maker->kind == PLAN_OP_SWIGLU) {
-        x.more = plan_run_operand_of(
-            b->run, plan_run_value(b->run, plan_graph_ref(graph, maker->values + 1)));
+        x.made = PLAN_FLOAT8_BY_SWIGLU;
+        x.up = of_maker(b, maker, 1);
+    } else if (adds || maker->kind == PLAN_OP_RMSNORM) {
+        x.made = PLAN_FLOAT8_BY_NORM;
+        x.weight = of_maker(b, maker, adds ? 2 : 1);
+        x.rstd = of_maker(b, maker, adds ? 5 : 3);
     }
     return x;
 }
 
 /* Tensorwise, ranks that share what SwiGLU makes have one scale for all of it. */
-static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, uint64_t columns,
+static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, PlanFloat8Along along,
                                bool found) {
     if (plan_float8_by_rows(run) || run->graph->tensor == 1) {
-        return plan_float8_scale(run, x, plan_float8_by_rows(run) ? columns : 1, found);
+        return plan_float8_scale(run, x, along, found);
     }
-    PlanTensor of_all = plan_float8_scale_of_known(run, x, 1, found);
-    PlanTensor scale = plan_float8_inverse(run, plan_run_operand_of(run, of_all), 1);
+    PlanTensor of_all = plan_float8_scale_of_known(run, x, along, found);
+    PlanTensor scale = plan_float8_inverse(run, plan_run_operand_of(run, of_all), 1,
+                                           PLAN_FLOAT8_INVERSE_SCALE, x->to);
     plan_run_unref(run, of_all);
     return scale;
 }
 
 void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
     PlanFloat8Source x = plan_float8_made_of(b);
-    PlanTensor scale = scale_for_dw(b->run, &x, (uint64_t)shape_of(b->run, b->op)->k, found);
-    PlanTensor made = plan_float8_cast(b->run, &x, scale, PLAN_E4M3, false, true).turned;
+    PlanFloat8Along along =
+        plan_float8_by_rows(b->run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
+    PlanTensor scale = scale_for_dw(b->run, &x, along, found);
+    PlanTensor made = plan_float8_cast(b->run, &x, scale, along, false, true).turned;
     plan_float8_leave_cast(b->run, x_of(b->run, b->op), true, made, scale);
 }
 
@@ -263,10 +290,14 @@ bool plan_float8_go_through_swiglu(const PlanBackward *b) {
  * (float8_ops.py, addmm_float8_unwrapped): of dx by whatever reads it, of dw by a kernel. */
 void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale) {
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    PlanTensor x8 = b->run->float8.cast, x_scale = b->run->float8.scale;
+    PlanTensor x_scale = b->run->float8.scale;
     b->dx[1] = like_input(b, 1, "dw");
-    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, turned, turned_scale,
-                         plan_run_operand_of(b->run, x8), x_scale, b->dx[1], 0);
+    PlanFloat8Product product = {.a = turned,
+                                 .a_scale = turned_scale,
+                                 .b = plan_run_operand_of(b->run, b->run->float8.cast),
+                                 .b_scale = x_scale,
+                                 .made = b->dx[1]};
+    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, &product);
     if (plan_float8_by_rows(b->run)) {
         plan_float8_begin(b->run, PLAN_OP_FLOAT8_UNSCALE, (int64_t[]){d->n, d->k});
         plan_run_operand(b->run, turned_scale);

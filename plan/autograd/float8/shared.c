@@ -56,8 +56,11 @@ static void give_ref(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTe
     give(run, op, which, plan_run_ref(run, made));
 }
 
-static PlanTensor inverse_of(PlanRun *run, PlanTensor scale) {
-    return plan_float8_inverse(run, plan_run_operand_of(run, scale), scale.elements);
+/* Of largest numbers. */
+static PlanTensor inverse_of(PlanRun *run, PlanTensor largest, PlanDtype to) {
+    PlanFloat8Step step =
+        plan_float8_by_rows(run) ? PLAN_FLOAT8_INVERSE_OF_POWER : PLAN_FLOAT8_INVERSE_SCALE;
+    return plan_float8_inverse(run, plan_run_operand_of(run, largest), largest.elements, step, to);
 }
 
 static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
@@ -66,29 +69,32 @@ static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
 
-/* By the scale of all ranks' numbers, whose inverse is the caller's. */
-static PlanTensor cast_own(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
-                           PlanTensor *ret_scale) {
-    PlanFloat8Source source = plan_float8_of_tensor(run, own);
-    PlanTensor scale = dtype == PLAN_E5M2 ? plan_float8_scale_of_all(run, &source, 1, found)
-                                          : plan_float8_scale_of_known(run, &source, 1, found);
-    PlanTensor cast = plan_float8_cast(run, &source, scale, dtype, true, false).as_is;
-    *ret_scale = inverse_of(run, scale);
+/* By the scale of all ranks' numbers, whose inverse is the caller's. tokens: of each rank, as its
+ * gather or scatter has them: sequences, rows, width. */
+static PlanTensor cast_own(PlanRun *run, PlanTensor own, const int64_t *tokens, PlanDtype dtype,
+                           bool found, PlanTensor *ret_scale) {
+    PlanFloat8Along whole = PLAN_FLOAT8_WHOLE;
+    PlanFloat8Source source = plan_float8_of_tensor(run, own, tokens[0] * tokens[1], tokens[2]);
+    source.to = dtype;
+    PlanTensor scale = dtype == PLAN_E5M2 ? plan_float8_scale_of_all(run, &source, whole, found)
+                                          : plan_float8_scale_of_known(run, &source, whole, found);
+    PlanTensor cast = plan_float8_cast(run, &source, scale, whole, true, false).as_is;
+    *ret_scale = inverse_of(run, scale, dtype);
     plan_run_unref(run, scale);
     return cast;
 }
 
 /* Cast and gathered; of several sequences what arrives is put in their order by a copy. */
-static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, PlanDtype dtype, bool found,
-                                    int64_t batch, PlanTensor *ret_scale) {
-    PlanTensor cast = cast_own(run, own, dtype, found, ret_scale);
+static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t *tokens,
+                                    PlanDtype dtype, bool found, PlanTensor *ret_scale) {
+    PlanTensor cast = cast_own(run, own, tokens, dtype, found, ret_scale);
     PlanTensor all = plan_shared_of_all(run, cast);
     plan_run_unref(run, cast);
-    if (batch == 1) {
+    if (tokens[0] == 1) {
         return all;
     }
-    PlanFloat8Source parts = plan_float8_of_tensor(run, all);
-    PlanTensor in_order = plan_float8_turn(run, &parts, dtype);
+    int64_t dims[] = {(int64_t)run->graph->tensor, tokens[0], tokens[1] * tokens[2]};
+    PlanTensor in_order = plan_float8_exchange(run, plan_run_operand_of(run, all), dims, dtype);
     plan_run_unref(run, all);
     return in_order;
 }
@@ -105,10 +111,10 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     bool is_norms = d[PLAN_GRAPH_GATHER_IS_NORMS], in_parts = plan_async_gathers(run, op);
     PlanTensor scale, all;
     if (in_parts) {
-        PlanTensor cast = cast_own(run, given(run, op), PLAN_E4M3, is_norms, &scale);
+        PlanTensor cast = cast_own(run, given(run, op), d, PLAN_E4M3, is_norms, &scale);
         all = gathered_in_parts(run, op, cast);
     } else {
-        all = cast_and_gathered(run, given(run, op), PLAN_E4M3, is_norms, d[0], &scale);
+        all = cast_and_gathered(run, given(run, op), d, PLAN_E4M3, is_norms, &scale);
     }
     uint32_t value = plan_graph_ref(run->graph, op->values + 1);
     plan_run_give(run, op, 0, all);
@@ -116,7 +122,8 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     if (keeps(run) && in_parts) {
         run->float8.kept = plan_async_turned(run);
     } else if (keeps(run)) {
-        PlanFloat8Source x = plan_float8_of_tensor(run, all);
+        int64_t rows = d[0] * d[1] * (int64_t)run->graph->tensor;
+        PlanFloat8Source x = plan_float8_of_tensor(run, all, rows, d[2]);
         run->float8.kept = plan_float8_turn(run, &x, PLAN_E4M3);
     }
 }
@@ -125,11 +132,11 @@ void plan_float8_gather_gradient(const PlanBackward *b) {
     plan_run_unref(b->run, b->run->float8_gradient_scale);
     if (plan_async_gathers(b->run, b->op)) {
         PlanTensor cast =
-            cast_own(b->run, b->dy[0], PLAN_E5M2, false, &b->run->float8_gradient_scale);
+            cast_own(b->run, b->dy[0], dims(b), PLAN_E5M2, false, &b->run->float8_gradient_scale);
         b->dx[0] = gathered_in_parts(b->run, b->op, cast);
         return;
     }
-    b->dx[0] = cast_and_gathered(b->run, b->dy[0], PLAN_E5M2, false, dim(b, 0),
+    b->dx[0] = cast_and_gathered(b->run, b->dy[0], dims(b), PLAN_E5M2, false,
                                  &b->run->float8_gradient_scale);
 }
 
@@ -173,23 +180,31 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x,
     const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
                                             plan_graph_ref(run->graph, op->values + RESULT));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
-    plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->numbers, x->scale,
-                         plan_run_operand_of(run, w->numbers), w->scale, made, 0);
+    PlanFloat8Product whole = {.a = x->numbers,
+                               .a_scale = x->scale,
+                               .b = plan_run_operand_of(run, w->numbers),
+                               .b_scale = w->scale,
+                               .made = made};
+    plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), &whole);
     return made;
 }
 
 /* By the largest number of each of several groups, of which each rank has a part. */
-static Cast cast_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales, bool found,
-                        PlanTensor *ret_turned) {
-    PlanTensor of_all = plan_float8_scale_of_known(run, source, scales, found);
-    PlanFloat8Casts casts =
-        plan_float8_cast(run, source, of_all, PLAN_E4M3, true, ret_turned != NULL);
-    Cast cast = {casts.as_is, inverse_of(run, of_all)};
+static Cast cast_of_all(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
+                        bool found, PlanTensor *ret_turned) {
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, along, found);
+    PlanFloat8Casts casts = plan_float8_cast(run, source, of_all, along, true, ret_turned != NULL);
+    Cast cast = {casts.as_is, inverse_of(run, of_all, source->to)};
     plan_run_unref(run, of_all);
     if (ret_turned) {
         *ret_turned = casts.turned;
     }
     return cast;
+}
+
+static PlanFloat8Source of_given(PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraphFloat8Linear *d = shape_of(run, op);
+    return plan_float8_of_tensor(run, given(run, op), d->m, d->k);
 }
 
 static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
@@ -200,12 +215,13 @@ static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
         x = (Cast){plan_run_ref(run, run->float8.cast), plan_run_ref(run, run->float8.scale)};
         x_turned = is_kept ? plan_run_ref(run, run->float8.kept) : input_itself(run, op);
     } else {
-        PlanFloat8Source source = plan_float8_of_tensor(run, given(run, op));
-        x = cast_of_all(run, &source, 1, shape_of(run, op)->maker >= 0, is_kept ? &x_turned : NULL);
+        PlanFloat8Source source = of_given(run, op);
+        x = cast_of_all(run, &source, PLAN_FLOAT8_WHOLE, shape_of(run, op)->maker >= 0,
+                        is_kept ? &x_turned : NULL);
         x_turned = is_kept ? x_turned : input_itself(run, op);
     }
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    Cast w = cast_of_all(run, &weight, 1, false, is_kept ? &w_turned : NULL);
+    Cast w = cast_of_all(run, &weight, PLAN_FLOAT8_WHOLE, false, is_kept ? &w_turned : NULL);
     give(run, op, RESULT, multiplied(run, op, &x, &w));
     give_ref(run, op, WEIGHT_SCALE, w.scale);
     give(run, op, WEIGHT_CAST, w_turned);
@@ -218,15 +234,14 @@ static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
 /* What has the layer's input for dw: a cast by columns, or by a block that is computed again the
  * input itself. */
 static void leave_rows_of_input(PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraphFloat8Linear *d = shape_of(run, op);
-    PlanFloat8Source x = plan_float8_of_tensor(run, given(run, op));
-    PlanTensor scale, made = plan_float8_cast_rows(run, &x, (uint64_t)d->m, &scale);
+    PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
+    PlanFloat8Source x = of_given(run, op);
+    PlanTensor scale, made = plan_float8_cast_rows(run, &x, &scale);
     plan_float8_leave_cast(run, plan_graph_ref(run->graph, op->values), false, made, scale);
     if (keeps(run)) {
-        run->float8.kept_scale =
-            plan_float8_scale_as(run, &x, (uint64_t)d->k, run->graph->dtype, false);
+        run->float8.kept_scale = plan_float8_scale_as(run, &x, columns, run->graph->dtype, false);
         run->float8.kept =
-            plan_float8_cast(run, &x, run->float8.kept_scale, PLAN_E4M3, false, true).turned;
+            plan_float8_cast(run, &x, run->float8.kept_scale, columns, false, true).turned;
     }
 }
 
@@ -236,12 +251,12 @@ static void give_weight_for_dx(PlanRun *run, const PlanGraphOp *op) {
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
     PlanTensor turned = PLAN_NO_TENSOR, scale = PLAN_NO_TENSOR;
     if (run->builder.phase == PLAN_PHASE_FORWARD) {
-        PlanTensor of_all =
-            plan_float8_scale_of_all(run, &weight, (uint64_t)shape_of(run, op)->k, false);
+        PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
+        PlanTensor of_all = plan_float8_scale_of_all(run, &weight, columns, false);
         if (keeps(run) && plan_float8_keeps_copy(run, op)) {
-            turned = plan_float8_cast(run, &weight, of_all, PLAN_E4M3, false, true).turned;
+            turned = plan_float8_cast(run, &weight, of_all, columns, false, true).turned;
         }
-        scale = inverse_of(run, of_all);
+        scale = inverse_of(run, of_all, weight.to);
         plan_run_unref(run, of_all);
     }
     give(run, op, WEIGHT_SCALE, scale);
@@ -254,7 +269,7 @@ static void forward_of_columns(PlanRun *run, const PlanGraphOp *op) {
     }
     Cast x = {run->float8.cast, run->float8.scale}, w;
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    w.numbers = plan_float8_cast_rows(run, &weight, (uint64_t)shape_of(run, op)->n, &w.scale);
+    w.numbers = plan_float8_cast_rows(run, &weight, &w.scale);
     give(run, op, RESULT, multiplied(run, op, &x, &w));
     drop(run, &w);
     give_weight_for_dx(run, op);
@@ -264,18 +279,18 @@ static void forward_of_columns(PlanRun *run, const PlanGraphOp *op) {
 }
 
 static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraphFloat8Linear *d = shape_of(run, op);
-    PlanFloat8Source source = plan_float8_of_tensor(run, given(run, op));
-    Cast x = cast_of_all(run, &source, (uint64_t)d->m, d->maker >= 0, NULL);
+    PlanFloat8Along rows = PLAN_FLOAT8_EACH_ROW, columns = PLAN_FLOAT8_EACH_COLUMN;
+    PlanFloat8Source source = of_given(run, op);
+    Cast x = cast_of_all(run, &source, rows, shape_of(run, op)->maker >= 0, NULL);
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    Cast w = cast_of_all(run, &weight, (uint64_t)d->n, false, NULL);
+    Cast w = cast_of_all(run, &weight, rows, false, NULL);
     give(run, op, RESULT, multiplied(run, op, &x, &w));
     drop(run, &x);
     drop(run, &w);
     PlanTensor scale = PLAN_NO_TENSOR, turned = PLAN_NO_TENSOR;
     if (keeps(run)) {
-        scale = plan_float8_scale_as(run, &weight, (uint64_t)d->k, run->graph->dtype, false);
-        turned = plan_float8_cast(run, &weight, scale, PLAN_E4M3, false, true).turned;
+        scale = plan_float8_scale_as(run, &weight, columns, run->graph->dtype, false);
+        turned = plan_float8_cast(run, &weight, scale, columns, false, true).turned;
         if (!plan_float8_keeps_copy(run, op)) { /* of the weight itself it is found again */
             plan_run_unref(run, scale);
             scale = PLAN_NO_TENSOR;
@@ -313,8 +328,8 @@ PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op) {
 }
 
 static PlanTensor inverse_again(PlanRun *run, const PlanFloat8Source *source) {
-    PlanTensor of_all = plan_float8_scale_of_known(run, source, 1, false);
-    PlanTensor scale = inverse_of(run, of_all);
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, PLAN_FLOAT8_WHOLE, false);
+    PlanTensor scale = inverse_of(run, of_all, source->to);
     plan_run_unref(run, of_all);
     return scale;
 }
@@ -324,7 +339,7 @@ void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
     if (plan_float8_by_rows(run)) {
         return;
     }
-    PlanFloat8Source x = plan_float8_of_tensor(run, given(run, op));
+    PlanFloat8Source x = of_given(run, op);
     PlanFloat8Source w = plan_float8_of_weight(run, op);
     give(run, op, INPUT_SCALE, inverse_again(run, &x));
     give_ref(run, op, INPUT_CAST, given(run, op));
@@ -335,7 +350,7 @@ void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_by_rows(run)) {
         PlanFloat8Source weight = plan_float8_of_weight(run, op);
-        plan_run_unref(run, plan_float8_scale_of_known(run, &weight, 1, false));
+        plan_run_unref(run, plan_float8_scale_of_known(run, &weight, PLAN_FLOAT8_WHOLE, false));
     }
     give_ref(run, op, INPUT_CAST,
              takes_gathered(run->graph, op) || !plan_float8_by_rows(run) ? given(run, op)
@@ -354,10 +369,15 @@ typedef struct {
     Cast as_is, turned;
 } Gradient;
 
+static PlanFloat8Source of_gradient(const PlanBackward *b) {
+    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
+    return plan_float8_of_tensor(b->run, b->dy[0], d->m, d->n);
+}
+
 static Gradient gathered_gradient(const PlanBackward *b) {
     PlanRun *run = b->run;
     Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8_gradient_scale}};
-    PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
+    PlanFloat8Source dy = of_gradient(b);
     g.turned.numbers = plan_float8_turn(run, &dy, PLAN_E5M2);
     g.turned.scale = plan_run_ref(run, g.as_is.scale);
     run->float8_gradient_scale = PLAN_NO_TENSOR;
@@ -369,27 +389,30 @@ static Gradient tensorwise_gradient(const PlanBackward *b) {
     if (!takes_gathered(run->graph, b->op)) {
         return gathered_gradient(b);
     }
-    PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
+    PlanFloat8Along whole = PLAN_FLOAT8_WHOLE;
+    PlanFloat8Source dy = of_gradient(b);
     bool found = plan_float8_gradient_is_searched(run->graph, b->op);
-    PlanTensor of_all = plan_float8_scale_of_all(run, &dy, 1, found);
-    PlanFloat8Casts casts = plan_float8_cast(run, &dy, of_all, PLAN_E5M2, true, true);
-    PlanTensor scale = inverse_of(run, of_all);
+    dy.to = PLAN_E5M2;
+    PlanTensor of_all = plan_float8_scale_of_all(run, &dy, whole, found);
+    PlanFloat8Casts casts = plan_float8_cast(run, &dy, of_all, whole, true, true);
+    PlanTensor scale = inverse_of(run, of_all, dy.to);
     plan_run_unref(run, of_all);
     return (Gradient){{casts.as_is, scale}, {casts.turned, plan_run_ref(run, scale)}};
 }
 
-static Gradient gradient_by_rows(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+static Gradient gradient_by_rows(const PlanBackward *b) {
     PlanRun *run = b->run;
     Gradient g;
-    PlanFloat8Source dy = plan_float8_of_tensor(run, b->dy[0]);
+    PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
+    PlanFloat8Source dy = of_gradient(b);
     if (takes_gathered(run->graph, b->op)) {
         bool found = plan_float8_gradient_is_searched(run->graph, b->op);
-        g.as_is = cast_of_all(run, &dy, (uint64_t)d->m, found, NULL);
+        g.as_is = cast_of_all(run, &dy, PLAN_FLOAT8_EACH_ROW, found, NULL);
     } else {
-        g.as_is.numbers = plan_float8_cast_rows(run, &dy, (uint64_t)d->m, &g.as_is.scale);
+        g.as_is.numbers = plan_float8_cast_rows(run, &dy, &g.as_is.scale);
     }
-    g.turned.scale = plan_float8_scale(run, &dy, (uint64_t)d->n, false);
-    g.turned.numbers = plan_float8_cast(run, &dy, g.turned.scale, PLAN_E4M3, false, true).turned;
+    g.turned.scale = plan_float8_scale(run, &dy, columns, false);
+    g.turned.numbers = plan_float8_cast(run, &dy, g.turned.scale, columns, false, true).turned;
     return g;
 }
 
@@ -405,29 +428,29 @@ static bool is_there(PlanTensor x) {
 /* Where forward left no scale, one is found: of all ranks' numbers, or of a weight's columns that
  * this rank has whole. */
 static PlanTensor scale_for_dx(const PlanBackward *b, const PlanFloat8Source *weight,
-                               const PlanGraphFloat8Linear *d) {
+                               PlanFloat8Along along) {
     PlanRun *run = b->run;
-    bool by_rows = plan_float8_by_rows(run);
-    if (by_rows && !takes_gathered(run->graph, b->op)) {
-        return plan_float8_scale(run, weight, (uint64_t)d->k, false);
+    if (plan_float8_by_rows(run) && !takes_gathered(run->graph, b->op)) {
+        return plan_float8_scale(run, weight, along, false);
     }
-    PlanTensor of_all =
-        plan_float8_scale_of_known(run, weight, by_rows ? (uint64_t)d->k : 1, false);
-    PlanTensor scale = inverse_of(run, of_all);
+    PlanTensor of_all = plan_float8_scale_of_known(run, weight, along, false);
+    PlanTensor scale = inverse_of(run, of_all, weight->to);
     plan_run_unref(run, of_all);
     return scale;
 }
 
-static Cast weight_for_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+/* Turned. */
+static Cast weight_for_dx(const PlanBackward *b) {
     PlanRun *run = b->run;
+    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
     PlanTensor scale = saved(b, WEIGHT_SCALE), numbers = saved(b, WEIGHT_CAST);
     PlanFloat8Source weight = plan_float8_of_weight(run, b->op);
     bool is_joined_again = plan_float8_by_rows(run) && !is_there(numbers);
     Cast w = {plan_run_ref(run, numbers), is_there(scale) && !is_joined_again
                                               ? plan_run_ref(run, scale)
-                                              : scale_for_dx(b, &weight, d)};
+                                              : scale_for_dx(b, &weight, along)};
     if (!is_there(numbers)) {
-        w.numbers = plan_float8_cast(run, &weight, w.scale, PLAN_E4M3, true, false).as_is;
+        w.numbers = plan_float8_cast(run, &weight, w.scale, along, false, true).turned;
     }
     return w;
 }
@@ -469,11 +492,16 @@ static int64_t times_scaled(const PlanBackward *b) {
 }
 
 static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Cast *dy) {
-    Cast w = weight_for_dx(b, d);
+    Cast w = weight_for_dx(b);
     b->dx[0] = plan_run_new_tensor(b->run, input(b, INPUT)->elements, b->run->graph->dtype, "dx");
-    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, dy->numbers, dy->scale,
-                         plan_run_operand_of(b->run, w.numbers), w.scale, b->dx[0],
-                         times_scaled(b));
+    PlanFloat8Product product = {.a = dy->numbers,
+                                 .a_scale = dy->scale,
+                                 .b = plan_run_operand_of(b->run, w.numbers),
+                                 .b_scale = w.scale,
+                                 .made = b->dx[0],
+                                 .scaled = times_scaled(b),
+                                 .turned = true};
+    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, &product);
     drop(b->run, &w);
 }
 
@@ -485,7 +513,8 @@ static void leave(const PlanBackward *b, PlanTensor numbers, PlanTensor scale) {
 static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     PlanRun *run = b->run;
     PlanTensor x = saved(b, INPUT_CAST), scale = saved(b, INPUT_SCALE);
-    PlanFloat8Source source = plan_float8_of_tensor(run, x);
+    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
+    PlanFloat8Source source = plan_float8_of_tensor(run, x, d->m, d->k);
     PlanDtype dtype = plan_run_dtype_of(run, x);
     bool again = run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     if (!again) {
@@ -493,10 +522,9 @@ static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *
     } else if (plan_dtype_is_float8(dtype)) {
         leave(b, plan_float8_turn(run, &source, dtype), plan_run_ref(run, scale));
     } else {
-        PlanTensor found = plan_float8_by_rows(run)
-                               ? plan_float8_scale(run, &source, (uint64_t)d->k, false)
-                               : plan_run_ref(run, scale);
-        leave(b, plan_float8_cast(run, &source, found, PLAN_E4M3, false, true).turned, found);
+        PlanTensor found = plan_float8_by_rows(run) ? plan_float8_scale(run, &source, along, false)
+                                                    : plan_run_ref(run, scale);
+        leave(b, plan_float8_cast(run, &source, found, along, false, true).turned, found);
     }
 }
 
@@ -512,7 +540,7 @@ static void cast_input_for_dw(const PlanBackward *b, const PlanGraphFloat8Linear
 
 static void make_dx_as_gathered(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     PlanRun *run = b->run;
-    Cast w = weight_for_dx(b, d);
+    Cast w = weight_for_dx(b);
     b->dx[0] = plan_run_new_tensor(run, input(b, INPUT)->elements, run->graph->dtype, "dx");
     PlanAsyncProduct product =
         product_of(run, PLAN_OP_FLOAT8_LINEAR_DX, d, run->float8_gradient_scale, &w, b->dx[0]);
@@ -526,7 +554,7 @@ void plan_float8_shared_backward(const PlanBackward *b) {
     if (is_made) {
         make_dx_as_gathered(b, d);
     }
-    Gradient g = plan_float8_by_rows(b->run) ? gradient_by_rows(b, d) : tensorwise_gradient(b);
+    Gradient g = plan_float8_by_rows(b->run) ? gradient_by_rows(b) : tensorwise_gradient(b);
     if (!is_made) {
         make_dx(b, d, &g.as_is);
     }

@@ -39,8 +39,20 @@ bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- what is cast --------------------------------------------------------------------------- */
 
-PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x) {
-    return (PlanFloat8Source){plan_run_operand_of(run, x), plan_float8_nothing, x.elements};
+static PlanFloat8Source source_of(PlanOperand x, int64_t rows, int64_t cols) {
+    return (PlanFloat8Source){.x = x,
+                              .up = plan_float8_nothing,
+                              .weight = plan_float8_nothing,
+                              .rstd = plan_float8_nothing,
+                              .rows = rows,
+                              .cols = cols,
+                              .made = PLAN_FLOAT8_AS_THEY_ARE,
+                              .to = PLAN_E4M3};
+}
+
+PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x, int64_t rows, int64_t cols) {
+    g_assert((uint64_t)(rows * cols) == x.elements);
+    return source_of(plan_run_operand_of(run, x), rows, cols);
 }
 
 const PlanGraphValue *plan_float8_weight(const PlanRun *run, const PlanGraphOp *op) {
@@ -49,9 +61,9 @@ const PlanGraphValue *plan_float8_weight(const PlanRun *run, const PlanGraphOp *
 }
 
 PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraphValue *v = plan_float8_weight(run, op);
-    return (PlanFloat8Source){run->flavour->parameter(run, v->parameter), plan_float8_nothing,
-                              v->elements};
+    const PlanGraphFloat8Linear *d = plan_graph_float8_linear_of(run->graph, op);
+    uint32_t parameter = plan_float8_weight(run, op)->parameter;
+    return source_of(run->flavour->parameter(run, parameter), d->n, d->k);
 }
 
 PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op) {
@@ -62,40 +74,53 @@ PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+static void operands_of(PlanRun *run, const PlanFloat8Source *source) {
+    plan_float8_operand(run, source->x);
+    plan_float8_operand(run, source->up);
+    plan_float8_operand(run, source->weight);
+    plan_float8_operand(run, source->rstd);
+}
+
+static int64_t n_scales(const PlanFloat8Source *source, PlanFloat8Along along) {
+    return (int64_t)plan_float8_n_scales(along, (uint64_t)source->rows, (uint64_t)source->cols);
+}
+
+PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
                                 PlanDtype dtype, bool found) {
-    PlanTensor scale = plan_run_new_tensor(run, scales, dtype, "scale");
-    plan_float8_begin(run, PLAN_OP_FLOAT8_SCALE,
-                      (int64_t[]){(int64_t)source->elements, (int64_t)scales});
-    plan_float8_operand(run, found ? plan_float8_nothing : source->x);
-    plan_float8_operand(run, found ? plan_float8_nothing : source->more);
+    int64_t scales = n_scales(source, along);
+    double largest = plan_float8_largest(source->to);
+    PlanTensor scale = plan_run_new_tensor(run, (uint64_t)scales, dtype, "scale");
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_FLOAT8_SCALE, PLAN_AXIS_NONE,
+        (int64_t[]){source->rows, source->cols, scales, along, source->made, found}, &largest);
+    operands_of(run, source);
     plan_run_operand(run, scale);
     plan_run_launch(run);
     return scale;
 }
 
-PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
                              bool found) {
-    return plan_float8_scale_as(run, source, scales, PLAN_FP32, found);
+    return plan_float8_scale_as(run, source, along, PLAN_FP32, found);
 }
 
-PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
-                                    bool found) {
+PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source,
+                                    PlanFloat8Along along, bool found) {
     double attr = PLAN_REDUCTION_MAX;
-    PlanTensor scale = plan_float8_scale_as(run, source, scales, PLAN_FP64, found);
+    PlanTensor scale = plan_float8_scale_as(run, source, along, PLAN_FP64, found);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_TENSOR,
-                          (int64_t[]){(int64_t)scales, (int64_t)run->graph->tensor}, &attr);
+                          (int64_t[]){(int64_t)scale.elements, (int64_t)run->graph->tensor}, &attr);
     plan_run_operand(run, scale);
     plan_run_launch(run);
     return scale;
 }
 
-PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
-                                      bool found) {
+PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source,
+                                      PlanFloat8Along along, bool found) {
     bool is_first = run->builder.phase == PLAN_PHASE_FORWARD;
     bool is_kept = plan_run_keeps_largest(run);
     PlanTensor scale =
-        plan_float8_scale_of_all(run, source, scales, found || (is_kept && !is_first));
+        plan_float8_scale_of_all(run, source, along, found || (is_kept && !is_first));
     if (is_first && is_kept) {
         plan_run_keep_largest(run);
     }
@@ -103,18 +128,19 @@ PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *sour
 }
 
 PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
-                                 PlanDtype dtype, bool wants_as_is, bool wants_turned) {
+                                 PlanFloat8Along along, bool wants_as_is, bool wants_turned) {
     PlanFloat8Casts casts = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};
+    uint64_t elements = (uint64_t)(source->rows * source->cols);
     if (wants_as_is) {
-        casts.as_is = plan_run_new_tensor(run, source->elements, dtype, "float8");
+        casts.as_is = plan_run_new_tensor(run, elements, source->to, "float8");
     }
     if (wants_turned) {
-        casts.turned = plan_run_new_tensor(run, source->elements, dtype, "float8_turned");
+        casts.turned = plan_run_new_tensor(run, elements, source->to, "float8_turned");
     }
-    plan_float8_begin(run, PLAN_OP_FLOAT8_CAST,
-                      (int64_t[]){(int64_t)source->elements, (int64_t)scale.elements});
-    plan_float8_operand(run, source->x);
-    plan_float8_operand(run, source->more);
+    plan_float8_begin(
+        run, PLAN_OP_FLOAT8_CAST,
+        (int64_t[]){source->rows, source->cols, (int64_t)scale.elements, along, source->made});
+    operands_of(run, source);
     plan_run_operand(run, scale);
     plan_run_operand(run, casts.as_is);
     plan_run_operand(run, casts.turned);
@@ -122,31 +148,41 @@ PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, P
     return casts;
 }
 
-PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype) {
-    PlanTensor made = plan_run_new_tensor(run, cast->elements, dtype, "float8_turned");
-    plan_float8_begin(run, PLAN_OP_FLOAT8_TURN, (int64_t[]){(int64_t)cast->elements});
-    plan_float8_operand(run, cast->x);
+PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *dims,
+                                PlanDtype dtype) {
+    PlanTensor made =
+        plan_run_new_tensor(run, (uint64_t)(dims[0] * dims[1] * dims[2]), dtype, "float8_turned");
+    plan_float8_begin(run, PLAN_OP_FLOAT8_TURN, dims);
+    plan_float8_operand(run, cast);
     plan_run_operand(run, made);
     plan_run_launch(run);
     return made;
 }
 
-PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand scale, uint64_t n) {
+PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype) {
+    return plan_float8_exchange(run, cast->x, (int64_t[]){cast->rows, cast->cols, 1}, dtype);
+}
+
+PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
+                               PlanDtype to) {
     PlanTensor made = plan_run_new_tensor(run, n, PLAN_FP32, "scale");
-    plan_float8_begin(run, PLAN_OP_FLOAT8_PASS, (int64_t[]){(int64_t)n});
-    plan_float8_operand(run, scale);
+    double largest = plan_float8_largest(to);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)n, step}, &largest);
+    plan_float8_operand(run, of);
     plan_float8_operand(run, plan_float8_nothing);
     plan_run_operand(run, made);
     plan_run_launch(run);
     return made;
 }
 
-PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, uint64_t rows,
+PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
                                  PlanTensor *ret_scale) {
-    PlanTensor made = plan_run_new_tensor(run, source->elements, PLAN_E4M3, "float8");
-    *ret_scale = plan_run_new_tensor(run, rows, PLAN_FP32, "scale");
-    plan_float8_begin(run, PLAN_OP_FLOAT8_CAST_ROWS,
-                      (int64_t[]){(int64_t)source->elements, (int64_t)rows});
+    uint64_t elements = (uint64_t)(source->rows * source->cols);
+    PlanTensor made = plan_run_new_tensor(run, elements, PLAN_E4M3, "float8");
+    *ret_scale = plan_run_new_tensor(run, (uint64_t)source->rows, PLAN_FP32, "scale");
+    g_assert(source->made == PLAN_FLOAT8_AS_THEY_ARE);
+    plan_float8_begin(run, PLAN_OP_FLOAT8_CAST_ROWS, (int64_t[]){source->rows, source->cols});
     plan_float8_operand(run, source->x);
     plan_run_operand(run, made);
     plan_run_operand(run, *ret_scale);
@@ -155,13 +191,15 @@ PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, u
 }
 
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
-                          PlanTensor a, PlanTensor a_scale, PlanOperand b, PlanTensor b_scale,
-                          PlanTensor made, int64_t scaled) {
-    plan_float8_begin(run, kind, (int64_t[]){d->m, d->n, d->k, scaled});
-    plan_run_operand(run, a);
-    plan_run_operand(run, a_scale);
-    plan_float8_operand(run, b);
-    plan_run_operand(run, b_scale);
-    plan_run_operand(run, made);
+                          const PlanFloat8Product *p) {
+    int64_t a_scales = (int64_t)p->a_scale.elements, b_scales = (int64_t)p->b_scale.elements;
+    int64_t of_dx[] = {d->m, d->n, d->k, p->scaled, a_scales, b_scales, p->turned};
+    int64_t of_others[] = {d->m, d->n, d->k, a_scales, b_scales, plan_float8_by_rows(run)};
+    plan_float8_begin(run, kind, kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others);
+    plan_run_operand(run, p->a);
+    plan_run_operand(run, p->a_scale);
+    plan_float8_operand(run, p->b);
+    plan_run_operand(run, p->b_scale);
+    plan_run_operand(run, p->made);
     plan_run_launch(run);
 }

@@ -7,11 +7,15 @@
 #pragma once
 
 #include "plan/autograd/backward.h"
+#include "plan/op/float8.h"
 
-/* Numbers in 16 bits to be cast: x, or what is made of x and more as they are read. */
+/* A matrix in 16 bits to be cast to a dtype: x, or what is made of it as it is read, of up by
+ * SwiGLU, of weight and rstd by a norm. */
 typedef struct {
-    PlanOperand x, more;
-    uint64_t elements;
+    PlanOperand x, up, weight, rstd;
+    int64_t rows, cols;
+    PlanFloat8Made made;
+    PlanDtype to;
 } PlanFloat8Source;
 
 typedef struct {
@@ -33,36 +37,46 @@ static inline void plan_float8_begin(PlanRun *run, PlanOpKind kind, const int64_
 }
 
 const PlanGraphValue *plan_float8_weight(const PlanRun *run, const PlanGraphOp *op);
-PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x);
+PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x, int64_t rows, int64_t cols);
 PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op);
 /* Where the weight is gathered in float8; buffer PLAN_NONE: it is not. */
 PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op);
 
 /* found: whoever makes the numbers looks for the largest as it goes. */
-PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
                              bool found);
-PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
+PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
                                 PlanDtype dtype, bool found);
 /* In fp64, the largest over the ranks of the tensor axis. */
-PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
-                                    bool found);
+PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source,
+                                    PlanFloat8Along along, bool found);
 /* The same of a weight or what a layer is given, which forward may have looked through, and kept
  * what it found. */
-PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source, uint64_t scales,
-                                      bool found);
+PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source,
+                                      PlanFloat8Along along, bool found);
 PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
-                                 PlanDtype dtype, bool wants_as_is, bool wants_turned);
-PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source, uint64_t rows,
+                                 PlanFloat8Along along, bool wants_as_is, bool wants_turned);
+PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
                                  PlanTensor *ret_scale);
-/* What is in float8 already, with rows and columns exchanged. */
+/* What is in float8 already, [rows, cols, inner], with rows and columns exchanged. */
+PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *dims,
+                                PlanDtype dtype);
 PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype);
-/* What a product divides by is found of the n scales. */
-PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand scale, uint64_t n);
-/* Of dx, how often the kernel that reads it works out the scales of each of its numbers: by rows
- * it has them all behind it. */
+/* What a product multiplies by is found, in one step, of n numbers. */
+PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
+                               PlanDtype to);
+/* a is cast by rows of what is made, b by its columns. scaled: of dx, how often the kernel that
+ * reads it works out the scales of each of its numbers: by rows it has them all behind it. turned:
+ * of dx, b lies so. */
+typedef struct {
+    PlanTensor a, a_scale;
+    PlanOperand b;
+    PlanTensor b_scale, made;
+    int64_t scaled;
+    bool turned;
+} PlanFloat8Product;
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
-                          PlanTensor a, PlanTensor a_scale, PlanOperand b, PlanTensor b_scale,
-                          PlanTensor made, int64_t scaled);
+                          const PlanFloat8Product *product);
 
 bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned);
 void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,

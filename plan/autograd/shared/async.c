@@ -84,13 +84,19 @@ static void operand_at(PlanRun *run, PlanOperand at) {
     plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
 }
 
-static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, PlanTensor made,
-                     uint8_t lane) {
-    int64_t dims[] = {p->m / (int64_t)run->graph->tensor, p->n, p->k, 0};
-    plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_NONE, dims, NULL);
+/* Part i of x; of its scales, too, where each row has one. */
+static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint64_t i,
+                     PlanTensor made, uint8_t lane) {
+    PlanTensor a_scale = p->a_scale.elements > 1 ? part(run, p->a_scale, i) : p->a_scale;
+    int64_t m = p->m / (int64_t)run->graph->tensor;
+    int64_t a_scales = (int64_t)a_scale.elements, b_scales = (int64_t)p->b_scale.elements;
+    int64_t of_dx[] = {m, p->n, p->k, 0, a_scales, b_scales, true};
+    int64_t of_others[] = {m, p->n, p->k, a_scales, b_scales};
+    plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_NONE,
+                          p->kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others, NULL);
     plan_run_operand(run, a);
     if (plan_op_is_float8_product(p->kind)) {
-        plan_run_operand(run, p->a_scale);
+        plan_run_operand(run, a_scale);
     }
     operand_at(run, p->b);
     if (plan_op_is_float8_product(p->kind)) {
@@ -125,7 +131,7 @@ static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
             plan_builder_launch(builder, lane);
         }
         for (unsigned i = 0; i < n; i++) {
-            multiply(run, &products[i], turn > 0 ? part(run, all, turn) : own,
+            multiply(run, &products[i], turn > 0 ? part(run, all, turn) : own, turn,
                      part(run, products[i].made, turn), lane);
         }
     }
@@ -145,7 +151,7 @@ static void turn(PlanRun *run) {
     const PlanAsync *a = state_of(run);
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, a->gather->dims);
     int64_t of_parts[] = {d[0], (int64_t)run->graph->tensor, d[1], d[2], true};
-    int64_t of_all[] = {(int64_t)a->all.elements};
+    int64_t of_all[] = {(int64_t)run->graph->tensor, d[0], d[1] * d[2]};
     bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
     plan_builder_begin_op(&run->builder, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY,
                           PLAN_AXIS_NONE, is_float8 ? of_all : of_parts, NULL);
@@ -243,14 +249,14 @@ static void multiply_and_swap(PlanRun *run, const PlanAsyncProduct *p, PlanTenso
     for (uint64_t turn = 1; turn < ranks; turn++) {
         uint8_t lane = lane_of_turn(run, turn);
         PlanTensor at = part(run, partials, ranks - turn);
-        multiply(run, p, part(run, x, turn), at, lane);
+        multiply(run, p, part(run, x, turn), turn, at, lane);
         barrier(run, lane);
         peers(run, PLAN_OP_SWAP, at.elements, ranks - turn);
         plan_run_operand(run, at);
         plan_builder_launch(builder, lane);
         barrier(run, lane);
     }
-    multiply(run, p, part(run, x, 0), part(run, partials, 0), LANE_COMPUTE);
+    multiply(run, p, part(run, x, 0), 0, part(run, partials, 0), LANE_COMPUTE);
     plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
     barrier(run, LANE_COMPUTE);
 }

@@ -1,0 +1,52 @@
+/* plan/op/float8.h - what the dims of ops of float8 say, and what float8 is.
+ *
+ * Recorded and read of torchao.float8 0.18 (float8_utils.py: amax_to_scale; EPS, the least that a
+ * largest magnitude counts as). By rows or columns a scale is a power of two, one of a whole tensor
+ * is not.
+ */
+#pragma once
+
+#include "plan/dtype.h"
+
+/* What has a scale of its own. */
+typedef enum {
+    PLAN_FLOAT8_WHOLE,
+    PLAN_FLOAT8_EACH_ROW,
+    PLAN_FLOAT8_EACH_COLUMN,
+    PLAN_FLOAT8_SCALED_ALREADY, /* numbers that are cast as they come */
+    PLAN_N_FLOAT8_ALONG
+} PlanFloat8Along;
+
+/* By what numbers are made as they are read. */
+typedef enum {
+    PLAN_FLOAT8_AS_THEY_ARE,
+    PLAN_FLOAT8_BY_NORM,
+    PLAN_FLOAT8_BY_SWIGLU,
+    PLAN_N_FLOAT8_MADE
+} PlanFloat8Made;
+
+/* One step of PyTorch's eager kernels; each in the dtype of what it writes. */
+typedef enum {
+    PLAN_FLOAT8_MAGNITUDE,
+    PLAN_FLOAT8_CONVERT,  /* between fp32 and fp64 */
+    PLAN_FLOAT8_AT_LEAST, /* PLAN_FLOAT8_LEAST */
+    PLAN_FLOAT8_INVERT,
+    PLAN_FLOAT8_TIMES_LARGEST,
+    PLAN_FLOAT8_TIMES_SCALE,
+    PLAN_FLOAT8_BOUND,            /* to what float8 can hold */
+    PLAN_FLOAT8_INVERSE_SCALE,    /* of a largest magnitude: what a product multiplies by */
+    PLAN_FLOAT8_INVERSE_OF_POWER, /* the same where the scale is a power of two */
+    PLAN_N_FLOAT8_STEPS
+} PlanFloat8Step;
+
+#define PLAN_FLOAT8_LEAST 1e-12
+
+/* The largest number; e4m3 has no infinity (torch.float8_e4m3fn). */
+static inline double plan_float8_largest(PlanDtype dtype) {
+    return dtype == PLAN_E5M2 ? 57344 : 448;
+}
+
+/* How many scales a matrix has. */
+static inline uint64_t plan_float8_n_scales(PlanFloat8Along along, uint64_t rows, uint64_t cols) {
+    return along == PLAN_FLOAT8_EACH_ROW ? rows : along == PLAN_FLOAT8_EACH_COLUMN ? cols : 1;
+}
