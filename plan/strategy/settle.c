@@ -148,8 +148,8 @@ static bool settle_reshard(PlanStrategy *strategy, GError **error) {
     }
     if (strategy->flavour != PLAN_FLAVOUR_FSDP2) {
         return plan_strategy_refuse(
-            error,
-            "reshard_after_forward is FSDP2's; with other flavours set sharding=full or grad-op");
+            error, "reshard_after_forward is FSDP2's (elsewhere sharding=full or grad-op says it); "
+                   "set reshard_after_forward=default, or flavour=fsdp2");
     }
     if (strategy->sharding == PLAN_SHARDING_GRAD_OP ||
         strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
@@ -223,8 +223,8 @@ static bool scale_is_known(const PlanStrategy *s, GError **error) {
     if (s->flavour != PLAN_FLAVOUR_FSDP1 && plan_strategy_model_dtype(s) == PLAN_FP16) {
         return plan_strategy_refuse(
             error, "GradScaler refuses gradients in fp16, which model_dtype=fp16 makes; "
-                   "set model_dtype=fp32 with autocast=fp16 or param_dtype=fp16, or "
-                   "loss_scale=none");
+                   "set model_dtype=fp32 and autocast=fp16, or model_dtype=fp32 and "
+                   "param_dtype=fp16, or loss_scale=none");
     }
     return !sgd || s->optimizer_kernel != PLAN_KERNEL_FUSED ||
            plan_strategy_refuse(error, "loss_scale with fused SGD is not planned; set "
@@ -237,8 +237,9 @@ static bool keys_are_fsdp1s(const PlanStrategy *strategy, GError **error) {
         return true;
     }
     if (strategy->backward_prefetch == PLAN_PREFETCH_POST) {
-        return plan_strategy_refuse(
-            error, "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or pre or none");
+        return plan_strategy_refuse(error,
+                                    "backward_prefetch=post is FSDP1's; set flavour=fsdp1, or "
+                                    "backward_prefetch=pre or none");
     }
     return true;
 }
@@ -256,7 +257,8 @@ static bool keys_are_fsdp2s(PlanStrategy *strategy, GError **error) {
         *ahead = one ? (PlanVariant){.choice = PLAN_FORWARD_PREFETCH_YES} : *ahead;
         if (ahead->choice == PLAN_FORWARD_PREFETCH_UNITS) {
             return plan_strategy_refuse(error,
-                                        "forward_prefetch=N is FSDP2's; FSDP1 knows no and yes");
+                                        "forward_prefetch=N is FSDP2's; set forward_prefetch=no or "
+                                        "yes, or flavour=fsdp2");
         }
     }
     if (strategy->wrap_ends == PLAN_ENDS_TAIL && strategy->flavour != PLAN_FLAVOUR_FSDP2) {
@@ -405,18 +407,24 @@ static bool keys_are_ddps(const PlanStrategy *strategy, GError **error) {
            plan_strategy_refuse(error, "bucket_view is DDP's; set flavour=ddp, or bucket_view=no");
 }
 
+static bool count_is_on_device(const PlanStrategy *s, GError **error) {
+    if (s->offload == PLAN_OFFLOAD_OPTIMIZER || s->offload == PLAN_OFFLOAD_PARAMS) {
+        return plan_strategy_refuse(error, "optimizer_count=device needs the optimizer on the "
+                                           "device; set offload=none, or optimizer_count=host");
+    }
+    return (!is_sgd(s) && s->optimizer_kernel == PLAN_KERNEL_LOOP) ||
+           plan_strategy_refuse(error, "optimizer_count=device is for Adam's loop; set "
+                                       "optimizer=adamw and optimizer_kernel=loop, or "
+                                       "optimizer_count=host");
+}
+
 static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     bool sgd = is_sgd(strategy);
     if (strategy->weight_decay == -1) {
         strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
     }
-    if (strategy->optimizer_count == PLAN_COUNT_DEVICE &&
-        (sgd || strategy->optimizer_kernel != PLAN_KERNEL_LOOP ||
-         strategy->offload == PLAN_OFFLOAD_OPTIMIZER || strategy->offload == PLAN_OFFLOAD_PARAMS)) {
-        return plan_strategy_refuse(error,
-                                    "optimizer_count=device is for Adam's loop on the device; set "
-                                    "optimizer=adamw or adam and optimizer_kernel=loop, or "
-                                    "optimizer_count=host");
+    if (strategy->optimizer_count == PLAN_COUNT_DEVICE && !count_is_on_device(strategy, error)) {
+        return false;
     }
     if (strategy->weight_decay < 0) {
         return plan_strategy_refuse(error, "weight_decay is 0 or more, or -1 for PyTorch's own");
@@ -438,14 +446,16 @@ static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
         return true;
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP1) {
-        return plan_strategy_refuse(
-            error, "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or no");
+        return plan_strategy_refuse(error,
+                                    "keep_low_precision_grads is FSDP1's; set flavour=fsdp1, or "
+                                    "keep_low_precision_grads=no");
     }
     return (sgd && s->optimizer_kernel != PLAN_KERNEL_FUSED) ||
            plan_strategy_refuse(
                error, "keep_low_precision_grads=yes leaves gradients in another dtype than the "
-                      "parameters, which PyTorch's Adam and fused kernels refuse; set it to no, or "
-                      "optimizer=sgd and optimizer_kernel=foreach or loop");
+                      "parameters, which PyTorch's Adam and fused kernels refuse; set "
+                      "keep_low_precision_grads=no, or optimizer=sgd and optimizer_kernel=foreach "
+                      "or loop");
 }
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {

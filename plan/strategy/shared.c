@@ -143,8 +143,8 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
         why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
               "and sequence_parallel=yes";
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned only with eager kernels or compiled blocks; set kernels=eager, or "
-              "compiled with compile=block";
+        why = "is planned only with eager kernels or compiled blocks; set kernels=eager and "
+              "compile=block, or kernels=compiled and compile=block";
     } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&
                s->kernels == PLAN_KERNELS_COMPILED) {
         why = "with compiled blocks is not planned with selective checkpointing; set "

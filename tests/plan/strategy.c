@@ -398,7 +398,7 @@ static void contradictions(void) {
         {"ranks=2 optimizer_count=device optimizer_kernel=loop optimizer=sgd",
          "optimizer_count=device is for Adam's loop"},
         {"ranks=2 optimizer_count=device optimizer_kernel=loop offload=params",
-         "optimizer_count=device is for Adam's loop on the device"},
+         "optimizer_count=device needs the optimizer on the device"},
         {"ranks=2 sharding=none param_dtype=bf16", "param_dtype and reduce_dtype are FSDP's"},
         {"ranks=2 sharding=optimizer-only loss_scale=dynamic",
          "loss_scale is not planned with sharding=optimizer-only"},
