@@ -31,6 +31,26 @@ static KernelCudaMatrices matrices_of(TracedGpu *r, const KernelTensor *t, Kerne
     return m;
 }
 
+/* Whether both lie without gaps, as in one of a linear layer's three products. */
+static bool are_linear(const KernelCudaMatrices *a, const KernelCudaMatrices *b, size_t rows,
+                       size_t inner, size_t cols) {
+    return a->row_stride == (a->transposed ? rows : inner) &&
+           b->row_stride == (b->transposed ? inner : cols) && !(a->transposed && b->transposed);
+}
+
+/* Those know a way round rows of odd length (kernels/cuda/matmul.h). */
+static KernelCudaFault multiply_linear(KernelCuda *k, void *y, const KernelCudaMatrices *a,
+                                       const KernelCudaMatrices *b, size_t rows, size_t inner,
+                                       size_t cols, KernelCudaType type) {
+    return a->transposed /* dy^T x */
+               ? kernel_cuda_linear_backward_weight(k, y, a->data, b->data, inner, rows, cols, type)
+               : b->transposed /* x w^T */
+                     ? kernel_cuda_linear_forward(k, y, a->data, b->data, NULL, rows, cols, inner,
+                                                  type)
+                     : kernel_cuda_linear_backward_input(k, y, a->data, b->data, rows, inner, cols,
+                                                         type);
+}
+
 static void multiply(TracedGpu *r, void *y, const KernelTensor *a, const KernelTensor *b,
                      KernelDtype dtype) {
     unsigned first = a->n_dims - 2;
@@ -38,6 +58,11 @@ static void multiply(TracedGpu *r, void *y, const KernelTensor *a, const KernelT
     size_t cols = b->sizes[first + 1];
     KernelCudaMatrices left = matrices_of(r, a, dtype), right = matrices_of(r, b, dtype);
     KernelCudaMatrices made = {y, n * rows * cols, rows * cols, cols, false};
+    if (n == 1 && are_linear(&left, &right, rows, inner, cols)) {
+        TRACED_LAUNCH(
+            r, multiply_linear(r->kernels, y, &left, &right, rows, inner, cols, gpu_type(dtype)));
+        return;
+    }
     TRACED_LAUNCH(r, kernel_cuda_heads_matmul(r->kernels, made, left, right, 1, n, rows, cols,
                                               inner, gpu_type(dtype)));
 }
