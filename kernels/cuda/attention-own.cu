@@ -425,7 +425,7 @@ size_t widest(const KernelCudaAttention *a) {
 }
 
 template <typename L> dim3 grid_of(const Shape &s, size_t rows, size_t heads) {
-    return dim3((unsigned)divide_up(rows, L::ROWS), (unsigned)heads, (unsigned)s.a.batch);
+    return dim3(block_each(divide_up(rows, L::ROWS)), (unsigned)heads, (unsigned)s.a.batch);
 }
 
 } // namespace
@@ -455,7 +455,7 @@ KernelCudaFault kernel_cuda_attention_own_backward(KernelCuda *lane, void *dq, v
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, rows * sizeof(float), &scratch));
     const float *dots = (const float *)scratch;
     KERNEL_CUDA_TRY(launch(lane, "attention_backward (dots)", row_dots_kernel,
-                           dim3((unsigned)divide_up(rows, rows_a_block)),
+                           dim3(block_each(divide_up(rows, rows_a_block))),
                            dim3(LANES, (unsigned)rows_a_block), 0, (float *)scratch, d_o, o, s));
     return with_dim(widest(shape), [&](auto dim) -> KernelCudaFault {
         constexpr int DIM = decltype(dim)::value;

@@ -417,6 +417,12 @@ static inline KernelCudaFault launch(KernelCuda *lane, const char *name, void (*
     return kernel_cuda_check(name, cudaGetLastError());
 }
 
+/* A block for each of n. Of more than a grid has there are none, which a launch refuses: what 32
+ * bits leave of their number would be some, and do a part of the work. */
+static inline unsigned block_each(size_t n) {
+    return n <= INT32_MAX ? (unsigned)n : 0;
+}
+
 /* Calls f with a number of the type that is meant. */
 template <typename F> static inline KernelCudaFault with_type(KernelCudaType type, F f) {
     switch (type) {

@@ -131,7 +131,7 @@ template <typename T, int V>
 KernelCudaFault add_rows(KernelCuda *lane, const char *name, void *sums, const void *first_numbers,
                          const void *x, KernelCudaSorted sorted, size_t count, size_t rows,
                          size_t width) {
-    return launch(lane, name, add_rows_kernel<T, V>, dim3((unsigned)rows), dim3(LANES, ROW_LANES),
+    return launch(lane, name, add_rows_kernel<T, V>, dim3(block_each(rows)), dim3(LANES, ROW_LANES),
                   LANES * ROW_LANES * V * sizeof(float), (T *)sums, (const T *)first_numbers,
                   (const T *)x, sorted, count, width);
 }
@@ -199,8 +199,8 @@ KernelCudaFault kernel_cuda_embedding_forward(KernelCuda *lane, void *out, const
         size_t pieces = divide_up(width, VECTOR<T>);
         unsigned threads =
             (unsigned)(pieces < THREADS ? divide_up(pieces, LANES) * LANES : THREADS);
-        return launch(lane, "embedding", lookup_kernel<T>, dim3((unsigned)count), dim3(threads), 0,
-                      (T *)out, (const T *)weight, index, width, vocab, lane->flag, lane->tag);
+        return launch(lane, "embedding", lookup_kernel<T>, dim3(block_each(count)), dim3(threads),
+                      0, (T *)out, (const T *)weight, index, width, vocab, lane->flag, lane->tag);
     });
 }
 
@@ -241,7 +241,7 @@ KernelCudaFault kernel_cuda_bias_backward(KernelCuda *lane, void *dweight, const
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "bias_backward", bias_backward_kernel<T>,
-                      dim3((unsigned)vocab, (unsigned)divide_up(width, HEADS_AT_ONCE)),
+                      dim3(block_each(vocab), (unsigned)divide_up(width, HEADS_AT_ONCE)),
                       dim3(THREADS), 0, (T *)dweight, (const T *)dout, index, count, width, vocab,
                       lane->flag, lane->tag);
     });

@@ -230,7 +230,7 @@ KernelCudaFault kernel_cuda_top_k(KernelCuda *lane, void *y, int64_t *index, con
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "top_k", top_k_kernel<T>, dim3((unsigned)divide_up(rows, BLOCK_ROWS)),
+        return launch(lane, "top_k", top_k_kernel<T>, dim3(block_each(divide_up(rows, BLOCK_ROWS))),
                       dim3(LANES, BLOCK_ROWS), 0, (T *)y, index, (const T *)x, rows, (unsigned)cols,
                       k);
     });

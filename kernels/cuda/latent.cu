@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 dim3 warps_for(size_t rows) {
-    return dim3((unsigned)divide_up(rows, BLOCK_ROWS));
+    return dim3(block_each(divide_up(rows, BLOCK_ROWS)));
 }
 
 } // namespace
@@ -162,7 +162,7 @@ KernelCudaFault kernel_cuda_norm_columns_backward(KernelCuda *lane, void *dx, vo
                                       rstd, w, rows, width, row)
                              : NULL);
         return launch(lane, "norm_columns_backward (dw)", norm_dw_kernel<T>,
-                      dim3((unsigned)divide_up(width, LANES), (unsigned)parts), dim3(LANES), 0,
+                      dim3(block_each(divide_up(width, LANES)), (unsigned)parts), dim3(LANES), 0,
                       (float *)sums, d, from, rstd, rows, width, row, divide_up(rows, parts));
     }));
     return kernel_cuda_add_parts(lane, dweight, (const float *)sums, parts, width, norm->type);

@@ -358,7 +358,7 @@ KernelCudaFault softmax(KernelCuda *lane, const char *name, void *y, const void 
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, name, softmax_kernel<T, LOG>, dim3((unsigned)rows),
+        return launch(lane, name, softmax_kernel<T, LOG>, dim3(block_each(rows)),
                       dim3(threads_for(cols)), 0, (T *)y, (const T *)x, cols);
     });
 }
@@ -371,7 +371,7 @@ KernelCudaFault softmax_backward(KernelCuda *lane, const char *name, void *dx, c
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, name, softmax_backward_kernel<T, LOG>, dim3((unsigned)rows),
+        return launch(lane, name, softmax_backward_kernel<T, LOG>, dim3(block_each(rows)),
                       dim3(threads_for(cols)), 0, (T *)dx, (const T *)dy, (const T *)y, cols);
     });
 }
@@ -415,7 +415,7 @@ KernelCudaFault kernel_cuda_nll_loss_forward(KernelCuda *lane, void *loss, void 
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
         KERNEL_CUDA_TRY(rows ? launch(lane, "nll_loss", pick_kernel<T>,
-                                      dim3((unsigned)divide_up(rows, THREADS)), dim3(THREADS), 0,
+                                      dim3(block_each(divide_up(rows, THREADS))), dim3(THREADS), 0,
                                       (float *)row_loss, (const T *)logp, target, rows, classes,
                                       lane->flag, lane->tag)
                              : NULL);
@@ -431,7 +431,7 @@ KernelCudaFault kernel_cuda_nll_loss_backward(KernelCuda *lane, void *dlogp, con
     }
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "nll_loss_backward", nll_backward_kernel<T>, dim3((unsigned)rows),
+        return launch(lane, "nll_loss_backward", nll_backward_kernel<T>, dim3(block_each(rows)),
                       dim3(threads_for(classes)), 0, (T *)dlogp, (const T *)dloss, target,
                       (const T *)total, classes, lane->flag, lane->tag);
     });
@@ -446,7 +446,7 @@ KernelCudaFault kernel_cuda_cross_entropy_forward(KernelCuda *lane, void *loss, 
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
         KERNEL_CUDA_TRY(rows && classes ? launch(lane, "cross_entropy", cross_entropy_kernel<T>,
-                                                 dim3((unsigned)rows), dim3(threads_for(classes)),
+                                                 dim3(block_each(rows)), dim3(threads_for(classes)),
                                                  0, lse, (float *)row_loss, (const T *)logits,
                                                  target, classes, lane->flag, lane->tag)
                                         : NULL);
@@ -465,7 +465,7 @@ KernelCudaFault kernel_cuda_cross_entropy_backward(KernelCuda *lane, void *dlogi
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "cross_entropy_backward", cross_entropy_backward_kernel<T>,
-                      dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)dlogits,
+                      dim3(block_each(rows)), dim3(threads_for(classes)), 0, (T *)dlogits,
                       (const T *)logits, (const T *)dloss, target, (const T *)total, lse, classes,
                       lane->flag, lane->tag);
     });
@@ -481,7 +481,7 @@ KernelCudaFault kernel_cuda_compiled_loss_forward(KernelCuda *lane, void *loss, 
     if (rows && classes) {
         KERNEL_CUDA_TRY(with_type(type, [&](auto t) {
             using T = decltype(t);
-            return launch(lane, "compiled_loss", compiled_loss_kernel<T>, dim3((unsigned)rows),
+            return launch(lane, "compiled_loss", compiled_loss_kernel<T>, dim3(block_each(rows)),
                           dim3(threads_for(classes)), 0, most, log_sum, (float *)row_loss,
                           (const T *)logits, target, classes, lane->flag, lane->tag);
         }));
@@ -510,7 +510,7 @@ KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogi
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "compiled_loss_backward", compiled_loss_backward_kernel<T>,
-                      dim3((unsigned)rows), dim3(threads_for(classes)), 0, (T *)dlogits,
+                      dim3(block_each(rows)), dim3(threads_for(classes)), 0, (T *)dlogits,
                       (const T *)logits, target, most, log_sum, (const float *)factor, classes,
                       lane->flag, lane->tag);
     });
@@ -527,7 +527,7 @@ KernelCudaFault kernel_cuda_cross_entropy_part(KernelCuda *lane, void *loss, flo
     return with_type(type, [&](auto t) -> KernelCudaFault {
         using T = decltype(t);
         KERNEL_CUDA_TRY(launch(lane, "cross_entropy_part", cross_entropy_part_kernel<T>,
-                               dim3((unsigned)rows), dim3(threads_for(classes)), 0, row_loss,
+                               dim3(block_each(rows)), dim3(threads_for(classes)), 0, row_loss,
                                (T *)logits, target, classes, factor, lane->flag, lane->tag));
         return launch(lane, "add_loss", add_loss_kernel<T>, dim3(1), dim3(ROW_THREADS), 0,
                       (T *)loss, sum, (const float *)row_loss, rows, factor, is_first);

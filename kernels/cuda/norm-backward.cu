@@ -408,11 +408,11 @@ KernelCudaFault backward_streamed(KernelCuda *lane, const char *name, const Back
                                   unsigned blocks) {
     if (b.dweight || b.dbias) {
         KERNEL_CUDA_TRY(launch(lane, name, columns_streamed_kernel<T, CENTERED>,
-                               dim3((unsigned)divide_up(b.width, THREADS), blocks), dim3(THREADS),
+                               dim3(block_each(divide_up(b.width, THREADS)), blocks), dim3(THREADS),
                                0, b));
     }
-    return b.dx ? launch(lane, name, backward_streamed_kernel<T, CENTERED>, dim3((unsigned)b.rows),
-                         dim3(streamed_threads(b.width)), 0, b)
+    return b.dx ? launch(lane, name, backward_streamed_kernel<T, CENTERED>,
+                         dim3(block_each(b.rows)), dim3(streamed_threads(b.width)), 0, b)
                 : NULL;
 }
 

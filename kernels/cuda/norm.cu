@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T
 template <typename T, bool CENTERED, int N>
 KernelCudaFault forward_held(KernelCuda *lane, const char *name, const Forward<T> &f,
                              unsigned threads, unsigned rows) {
-    dim3 grid((unsigned)divide_up(f.rows, rows)), block(threads, rows);
+    dim3 grid(block_each(divide_up(f.rows, rows))), block(threads, rows);
     if constexpr (CENTERED) {
         if (f.bias) {
             return launch(lane, name, forward_held_kernel<T, true, true, N>, grid, block, 0, f);
@@ -167,7 +167,7 @@ KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T> &f)
                 aligned(f.a) && aligned(f.r) && aligned(f.sum) && aligned(f.y) &&
                 aligned(f.weight) && aligned(f.bias);
     if (!held) {
-        return launch(lane, name, forward_streamed_kernel<T, CENTERED>, dim3((unsigned)f.rows),
+        return launch(lane, name, forward_streamed_kernel<T, CENTERED>, dim3(block_each(f.rows)),
                       dim3(streamed_threads(f.width)), 0, f);
     }
     bool is_short = pieces <= LANES * ITEMS;

@@ -184,6 +184,6 @@ KernelCudaFault kernel_cuda_dropout_backward(KernelCuda *lane, void *dx, const v
 
 KernelCudaFault kernel_cuda_tokens(KernelCuda *lane, int64_t *x, int64_t *y, size_t n,
                                    int64_t vocab, KernelCudaRandom token, KernelCudaRandom noise) {
-    return launch(lane, "tokens", tokens_kernel, dim3((unsigned)divide_up(n + 1, THREADS)),
+    return launch(lane, "tokens", tokens_kernel, dim3(block_each(divide_up(n + 1, THREADS))),
                   dim3(THREADS), 0, x, y, n, vocab, token, noise);
 }

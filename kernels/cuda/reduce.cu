@@ -239,7 +239,7 @@ template <typename T, int V>
 KernelCudaFault column_parts(KernelCuda *lane, float *parts, const T *x, size_t rows, size_t cols,
                              size_t n_parts) {
     return launch(lane, "column_sum", column_parts_kernel<T, V>,
-                  dim3((unsigned)divide_up(cols, LANES * V), (unsigned)n_parts),
+                  dim3(block_each(divide_up(cols, LANES * V)), (unsigned)n_parts),
                   dim3(LANES, COLUMN_ROWS), LANES * COLUMN_ROWS * V * sizeof(float), parts, x, rows,
                   cols, divide_up(rows, n_parts));
 }
@@ -274,7 +274,7 @@ KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "add_parts", add_parts_kernel<T>,
-                      dim3((unsigned)divide_up(cols, LANES)),
+                      dim3(block_each(divide_up(cols, LANES))),
                       dim3(LANES, n_parts < PART_ROWS ? (unsigned)n_parts : PART_ROWS), 0, (T *)out,
                       parts, n_parts, cols);
     });
@@ -311,7 +311,7 @@ KernelCudaFault kernel_cuda_row_sum(KernelCuda *lane, void *out, const void *x, 
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "row_sum", row_sum_kernel<T>,
-                      dim3((unsigned)divide_up(rows, BLOCK_ROWS)), dim3(LANES, BLOCK_ROWS), 0,
+                      dim3(block_each(divide_up(rows, BLOCK_ROWS))), dim3(LANES, BLOCK_ROWS), 0,
                       (T *)out, (const T *)x, rows, cols, (float)factor);
     });
 }
@@ -324,7 +324,7 @@ KernelCudaFault kernel_cuda_row_max(KernelCuda *lane, void *out, const void *x, 
     return with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "row_max", row_max_kernel<T>,
-                      dim3((unsigned)divide_up(rows, BLOCK_ROWS)), dim3(LANES, BLOCK_ROWS), 0,
+                      dim3(block_each(divide_up(rows, BLOCK_ROWS))), dim3(LANES, BLOCK_ROWS), 0,
                       (T *)out, (const T *)x, rows, cols);
     });
 }

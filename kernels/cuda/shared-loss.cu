@@ -109,7 +109,7 @@ KernelCudaFault kernel_cuda_largest(KernelCuda *lane, float *most, const void *l
                                     size_t width, KernelCudaType type) {
     return of_rows(rows, type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "largest", largest_kernel<T>, dim3((unsigned)rows), dim3(THREADS), 0,
+        return launch(lane, "largest", largest_kernel<T>, dim3(block_each(rows)), dim3(THREADS), 0,
                       most, (const T *)logits, width);
     });
 }
@@ -119,7 +119,7 @@ KernelCudaFault kernel_cuda_sum_of_exps(KernelCuda *lane, float *sum, const void
                                         KernelCudaType type) {
     return of_rows(rows, type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "sum_of_exps", sum_of_exps_kernel<T>, dim3((unsigned)rows),
+        return launch(lane, "sum_of_exps", sum_of_exps_kernel<T>, dim3(block_each(rows)),
                       dim3(THREADS), 0, sum, (const T *)logits, most, width);
     });
 }
@@ -148,7 +148,7 @@ KernelCudaFault kernel_cuda_add_softmax(KernelCuda *lane, float *y, const float 
                                         size_t rows, size_t width, KernelCudaType type) {
     return of_rows(rows, type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "add_softmax", add_softmax_kernel<T>, dim3((unsigned)rows),
+        return launch(lane, "add_softmax", add_softmax_kernel<T>, dim3(block_each(rows)),
                       dim3(THREADS), 0, y, less, (const T *)logits, most, sum, width);
     });
 }
@@ -159,7 +159,7 @@ KernelCudaFault kernel_cuda_scale_counted(KernelCuda *lane, void *dlogits, const
                                           KernelCudaType type) {
     return of_rows(rows, type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "scale_counted", scale_kernel<T>, dim3((unsigned)rows), dim3(THREADS),
+        return launch(lane, "scale_counted", scale_kernel<T>, dim3(block_each(rows)), dim3(THREADS),
                       0, (T *)dlogits, y, counted, dloss, total, width);
     });
 }

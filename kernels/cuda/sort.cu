@@ -131,7 +131,7 @@ KernelCudaFault new_sort(KernelCuda *lane, size_t n, Sort *ret_sort) {
 
 KernelCudaFault sort_digit(KernelCuda *lane, const Sort &s, Keys to, Keys from, size_t n,
                            int shift) {
-    dim3 chunks((unsigned)s.chunks), threads(CHUNK);
+    dim3 chunks(block_each(s.chunks)), threads(CHUNK);
     KERNEL_CUDA_TRY(launch(lane, "sort (count)", count_kernel, chunks, threads, 0, s.counts,
                            s.before, from.key, n, shift));
     KERNEL_CUDA_TRY(launch(lane, "sort (sums)", sums_before_kernel, dim3(DIGITS), dim3(LANES), 0,
@@ -152,8 +152,9 @@ KernelCudaFault kernel_cuda_sort_positions(KernelCuda *lane, const int64_t *inde
         return kernel_cuda_fault("a sort of %zu positions by %zu indices is too large", n, limit);
     }
     KERNEL_CUDA_TRY(new_sort(lane, n, &s));
-    KERNEL_CUDA_TRY(launch(lane, "sort (keys)", keys_kernel, dim3((unsigned)divide_up(n, THREADS)),
-                           dim3(THREADS), 0, s.keys[0], index, n, limit, lane->flag, lane->tag));
+    KERNEL_CUDA_TRY(launch(lane, "sort (keys)", keys_kernel,
+                           dim3(block_each(divide_up(n, THREADS))), dim3(THREADS), 0, s.keys[0],
+                           index, n, limit, lane->flag, lane->tag));
     for (int shift = 0; limit >> shift; shift += DIGIT_BITS, from ^= 1) {
         KERNEL_CUDA_TRY(sort_digit(lane, s, s.keys[from ^ 1], s.keys[from], n, shift));
     }

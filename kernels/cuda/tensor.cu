@@ -329,7 +329,7 @@ static KernelCudaFault launch_sum(KernelCuda *lane, const Sum &s, bool lie_besid
         using X = decltype(t);
         return launch(
             lane, "tensor_sum", lie_beside ? sum_tensor_kernel<X, ACROSS> : sum_tensor_kernel<X, 1>,
-            dim3((unsigned)blocks_across(s, lie_beside), (unsigned)cuts), dim3(THREADS), 0, cut);
+            dim3(block_each(blocks_across(s, lie_beside)), (unsigned)cuts), dim3(THREADS), 0, cut);
     });
 }
 

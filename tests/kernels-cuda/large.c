@@ -11,12 +11,16 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
+#include "kernels/cuda/experts.h"
 #include "kernels/cuda/grouped.h"
+#include "kernels/cuda/latent.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/shared-loss.h"
+#include "kernels/cuda/tensor.h"
 #include "kernels/host/half.h"
 #include "kernels/host/random.h"
 #include "tests/kernels-cuda/device.h"
@@ -274,6 +278,50 @@ static void test_shard(void) {
     check("sgd", parameter, after_sgd);
 }
 
+/* ---- more blocks than a launch has ----------------------------------------------------------- */
+
+/* More than 2^32 blocks are refused: what 32 bits leave of their number is one, and would be done.
+ * There is room for its rows alone. */
+static void test_too_many_rows(void) {
+    enum {
+        BLOCK_ROWS = 256, /* at most */
+        ROOM = 4096,
+    };
+    size_t n = ((size_t)1 << 32) * BLOCK_ROWS + 1;
+    KernelCuda *k = device_lane;
+    float *x = device_new_floats(ROOM);
+    int64_t *index = device_new_bytes(ROOM * sizeof *index);
+    KernelCudaType type = KERNEL_CUDA_F32;
+    KernelCudaNorm norm = {n, 1, 1e-5f, type}, whole = {n, 4, 1e-5f, type};
+    KernelCudaNorm columns = {n, 2, 1e-5f, type};
+    KernelTensor kept = {x, KERNEL_FP32, 2, {n, 1}, {1, 1}}, sums = {x, KERNEL_FP32, 1, {n}, {1}};
+    const KernelCudaFault faults[] = {
+        kernel_cuda_softmax_forward(k, x, x, n, 1, type),
+        kernel_cuda_softmax_backward(k, x, x, x, n, 1, type),
+        kernel_cuda_nll_loss_backward(k, x, x, index, x, n, 1, type),
+        kernel_cuda_cross_entropy_backward(k, x, x, x, index, x, x, n, 1, type),
+        kernel_cuda_layernorm_forward(k, NULL, x, x, x, x, NULL, x, x, &norm),
+        kernel_cuda_rmsnorm_forward(k, NULL, x, x, x, NULL, x, &whole),
+        kernel_cuda_rmsnorm_backward(k, x, NULL, NULL, x, x, x, x, &norm),
+        kernel_cuda_norm_columns(k, x, x, x, x, &columns, 4),
+        kernel_cuda_row_sum(k, x, x, n, 1, 1, type),
+        kernel_cuda_row_max(k, x, x, n, 1, type),
+        kernel_cuda_embedding_forward(k, x, x, index, n, 1, 64, type),
+        kernel_cuda_top_k(k, x, index, x, n, 1, 1, type),
+        kernel_cuda_largest(k, x, x, n, 1, type),
+        kernel_cuda_sum_of_exps(k, x, x, x, n, 1, type),
+        kernel_cuda_add_softmax(k, x, x, x, x, x, n, 1, type),
+        kernel_cuda_scale_counted(k, x, x, (const uint8_t *)x, x, x, n, 1, type),
+        kernel_cuda_tensor_sum(k, &sums, &kept, 2, 1),
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++) {
+        if (!faults[i]) {
+            g_test_message("call %zu of more rows than a launch has blocks is not refused", i);
+            g_test_fail();
+        }
+    }
+}
+
 /* More than 2^32 elements, where two arrays of them fit and leave half as much again. */
 static size_t rows_that_fit(void) {
     size_t free_bytes = 0, total_bytes = 0, wanted = ((size_t)1 << 32) / WIDTH + 3;
@@ -295,6 +343,7 @@ static void add_tests(void) {
     DEVICE_TEST_ONCE("/kernels-cuda/large/table", test_table);
     DEVICE_TEST_ONCE("/kernels-cuda/large/experts", test_experts);
     DEVICE_TEST_ONCE("/kernels-cuda/large/shard", test_shard);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/too-many-rows", test_too_many_rows);
 }
 
 int main(int argc, char **argv) {
