@@ -8,17 +8,20 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/grouped.h"
+#include "kernels/cuda/heads.h"
 #include "kernels/cuda/latent.h"
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rope.h"
 #include "kernels/cuda/shared-loss.h"
 #include "kernels/cuda/tensor.h"
 #include "kernels/host/half.h"
@@ -278,6 +281,59 @@ static void test_shard(void) {
     check("sgd", parameter, after_sgd);
 }
 
+/* ---- heads of tokens ------------------------------------------------------------------------- */
+
+enum {
+    HEAD_DIM = 128,
+    HEADS = WIDTH / HEAD_DIM,
+};
+
+/* What lies [rows, heads, dim], head by head. */
+static float by_head(size_t i) {
+    size_t head = i / HEAD_DIM / rows, row = i / HEAD_DIM % rows;
+    return rounded(uniform((row * HEADS + head) * HEAD_DIM + i % HEAD_DIM));
+}
+
+/* Each of WIDTH columns added up: of numbers that are all 2.5. */
+static void sum_all(void *x) {
+    float *sums = device_new_bytes(WIDTH * sizeof(float));
+    g_autofree float *want = g_new(float, WIDTH);
+    KernelTensor all = {x, KERNEL_BF16, 2, {rows, WIDTH}, {WIDTH, 1}};
+    KernelTensor columns = {sums, KERNEL_FP32, 1, {WIDTH}, {1}};
+    for (size_t i = 0; i < WIDTH; i++) {
+        want[i] = 2.5f * (float)rows;
+    }
+    DEVICE_OK(kernel_cuda_fill(device_lane, x, elements(), 2.5, KERNEL_CUDA_BF16));
+    DEVICE_OK(kernel_cuda_tensor_sum(device_lane, &columns, &all, 1, 1));
+    device_close_floats("sum of rows", sums, want, WIDTH, 1e-6, 0);
+}
+
+/* Where indices are counted in 32 bits as long as that suffices. */
+static void test_heads(void) {
+    void *x = new_array(), *y = new_array(), *tables = device_new_bytes(4 * HEAD_DIM);
+    char *sines = (char *)tables + 2 * HEAD_DIM;
+    KernelCudaType type = KERNEL_CUDA_BF16;
+    KernelCudaHeads heads = {1, rows, HEADS, HEAD_DIM, type};
+    KernelCudaRope still = {rows, HEADS, HEAD_DIM, 1, WIDTH, type, type};
+    KernelTensor by_rows = {x, KERNEL_BF16, 3, {HEADS, rows, HEAD_DIM}, {HEAD_DIM, WIDTH, 1}};
+    KernelTensor by_heads = {
+        y, KERNEL_BF16, 3, {HEADS, rows, HEAD_DIM}, {rows * HEAD_DIM, HEAD_DIM, 1}};
+    DEVICE_OK(kernel_cuda_philox_uniform(device_lane, x, elements(), stream, 0.5f, 1, type));
+    DEVICE_OK(kernel_cuda_heads_copy(device_lane, y, x, &heads, WIDTH, false));
+    check("heads apart", y, by_head);
+    DEVICE_OK(kernel_cuda_fill(device_lane, y, elements(), 0, type));
+    DEVICE_OK(
+        kernel_cuda_tensor_each(device_lane, KERNEL_EACH_COPY, &by_heads, &by_rows, NULL, 1, 0, 0));
+    check("a tensor turned", y, by_head);
+    DEVICE_OK(kernel_cuda_fill(device_lane, tables, HEAD_DIM, 1, type));
+    DEVICE_OK(kernel_cuda_fill(device_lane, sines, HEAD_DIM, 0, type));
+    DEVICE_OK(kernel_cuda_rope(device_lane, y, x, tables, sines, &still, false));
+    check("heads turned by nothing", y, uniform);
+    DEVICE_OK(kernel_cuda_copy_columns(device_lane, y, type, x, type, rows, WIDTH, WIDTH, 0));
+    check("columns", y, uniform);
+    sum_all(y);
+}
+
 /* ---- more blocks than a launch has ----------------------------------------------------------- */
 
 /* More than 2^32 blocks are refused: what 32 bits leave of their number is one, and would be done.
@@ -343,6 +399,7 @@ static void add_tests(void) {
     DEVICE_TEST_ONCE("/kernels-cuda/large/table", test_table);
     DEVICE_TEST_ONCE("/kernels-cuda/large/experts", test_experts);
     DEVICE_TEST_ONCE("/kernels-cuda/large/shard", test_shard);
+    DEVICE_TEST_ONCE("/kernels-cuda/large/heads", test_heads);
     DEVICE_TEST_ONCE("/kernels-cuda/large/too-many-rows", test_too_many_rows);
 }
 
