@@ -46,10 +46,10 @@ struct Lay {
 };
 
 struct Shape {
-    KernelCudaAttention a;             /* its v_dim, v_head and keys are set */
-    const void *bias;                  /* nullptr: none */
-    size_t bias_of_batch, bias_of_key; /* elements apart; and heads, unless it is a mask */
-    Lay q, k, v, o, saved; /* o as forward writes it; o and d_o as backward reads them */
+    KernelCudaAttention a;  /* its v_dim, v_head and keys are set */
+    const void *bias;       /* nullptr: none */
+    size_t bias_strides[4]; /* elements from a sequence, head, query and key to the next */
+    Lay q, k, v, o, saved;  /* o as forward writes it; o and d_o as backward reads them */
     Lay dq, dk, dv;
     bool by_four; /* all rows begin where four elements may be loaded at once */
 };
@@ -140,11 +140,12 @@ template <int DIM> __device__ float add_parts(float x) {
 __device__ float added(float slope, size_t batch, size_t head, size_t query, size_t key,
                        const Shape &s) {
     float lean = slope * ((float)key - (float)query);
-    if (!s.bias || query >= s.a.seq || key >= s.a.seq) {
+    if (!s.bias || query >= s.a.seq || key >= s.a.keys) {
         return lean;
     }
-    size_t at = batch * s.bias_of_batch + (query * s.a.seq + key) * s.bias_of_key;
-    return lean + load1(s.bias, s.a.type, at + (s.a.masked ? 0 : head));
+    const size_t *steps = s.bias_strides;
+    size_t at = batch * steps[0] + head * steps[1] + query * steps[2] + key * steps[3];
+    return lean + load1(s.bias, s.a.type, at);
 }
 
 __device__ bool sees(size_t query, size_t key, const Shape &s) {
@@ -230,7 +231,7 @@ __global__ void __launch_bounds__(BLOCK)
     }
     if (query < s.a.seq) {
         size_t at = s.o.first(batch, head) + query * s.o.row;
-        put_mine<DIM>(o, at, s.a.v_dim, out, 1.0f / sum, s);
+        put_mine<DIM>(o, at, s.a.v_dim, out, sum > 0 ? 1.0f / sum : 0.0f, s);
         if (lse && threadIdx.x % L::PARTS == 0) {
             lse[(batch * s.a.heads + head) * s.a.lse_stride + query] = most + logf(sum);
         }
@@ -259,6 +260,12 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* So that exp(score - it) is 0 of a query that is not there, or sees no key. */
+__device__ float lse_of(const float *lse, size_t number, size_t query, const Shape &s) {
+    float sum = query < s.a.seq ? lse[number * s.a.lse_stride + query] : -INFINITY;
+    return sum == -INFINITY ? INFINITY : sum;
+}
+
 template <int DIM>
 __global__ void __launch_bounds__(BLOCK)
     dq_kernel(void *dq, void *d_bias, const void *d_o, const void *q, const void *k, const void *v,
@@ -276,7 +283,7 @@ __global__ void __launch_bounds__(BLOCK)
     float mine[L::MINE], d_mine[L::MINE], sum[L::MINE] = {};
     get_mine<DIM>(mine, rows_of(q, s.q, batch, head, s.a.head_dim), query, is_there, s);
     get_mine<DIM>(d_mine, rows_of(d_o, s.saved, batch, head, s.a.v_dim), query, is_there, s);
-    float my_lse = is_there ? lse[number * s.a.lse_stride + query] : INFINITY;
+    float my_lse = lse_of(lse, number, query, s);
     float my_dot = is_there ? dots[number * s.a.seq + query] : 0.0f;
     size_t begin = d_bias ? 0 : first_seen((size_t)blockIdx.x * L::ROWS, L::TILE, s);
     for (size_t first = begin; first < end; first += L::TILE) {
@@ -290,14 +297,14 @@ __global__ void __launch_bounds__(BLOCK)
                           added(slope, batch, head, query, key, s);
             float dp = dot<DIM>(d_mine, values + j * DIM);
             float ds = sees(query, key, s) ? expf(score - my_lse) * (dp - my_dot) : 0.0f;
-            if (d_bias && writes && key < s.a.seq) {
-                store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, ds);
+            if (d_bias && writes && key < s.a.keys) {
+                store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.keys + key, ds);
             }
             add_scaled<DIM>(sum, ds, keys + j * DIM);
         }
     }
-    for (size_t key = end; d_bias && writes && key < s.a.seq; key++) { /* behind the last tile */
-        store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.seq + key, 0.0f);
+    for (size_t key = end; d_bias && writes && key < s.a.keys; key++) { /* behind the last tile */
+        store1(d_bias, s.a.type, (number * s.a.seq + query) * s.a.keys + key, 0.0f);
     }
     if (is_there) {
         size_t at = s.dq.first(batch, head) + query * s.dq.row;
@@ -333,9 +340,8 @@ __global__ void __launch_bounds__(BLOCK)
             get_tile<DIM>(d_outs, d_rows, first, s.a.seq, s);
             if (threadIdx.x < L::TILE) {
                 size_t query = first + threadIdx.x;
-                bool in = query < s.a.seq;
-                tile_lse[threadIdx.x] = in ? lse[number * s.a.lse_stride + query] : INFINITY;
-                tile_dots[threadIdx.x] = in ? dots[number * s.a.seq + query] : 0.0f;
+                tile_lse[threadIdx.x] = lse_of(lse, number, query, s);
+                tile_dots[threadIdx.x] = query < s.a.seq ? dots[number * s.a.seq + query] : 0.0f;
             }
             __syncthreads();
             for (int j = 0; j < L::TILE; j++) {
@@ -403,6 +409,14 @@ void lay_out(Shape *s) {
     s->dv = of_keys(a, a->keys, dv_row, a->v_dim);
 }
 
+void lay_bias(Shape *s) {
+    const KernelCudaAttention *a = &s->a;
+    const size_t of_heads[] = {0, 1, a->seq * a->heads, a->heads};
+    const size_t of_mask[] = {a->seq * a->seq, 0, a->seq, 1};
+    const size_t *lies = a->scored ? a->bias_strides : a->masked ? of_mask : of_heads;
+    memcpy(s->bias_strides, lies, sizeof s->bias_strides);
+}
+
 Shape shape_of(const KernelCudaAttention *asked, const void *q, const void *k, const void *v,
                const void *bias) {
     Shape s = {};
@@ -412,8 +426,7 @@ Shape shape_of(const KernelCudaAttention *asked, const void *q, const void *k, c
     a->v_head = a->v_head ? a->v_head : a->v_dim;
     a->keys = kernel_cuda_keys(a);
     s.bias = bias;
-    s.bias_of_batch = a->masked ? a->seq * a->seq : 0;
-    s.bias_of_key = a->masked ? 1 : a->heads;
+    lay_bias(&s);
     lay_out(&s);
     s.by_four =
         by_four(q, a->q_stride, a) && by_four(k, a->k_stride, a) && by_four(v, a->v_stride, a);

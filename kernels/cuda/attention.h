@@ -12,14 +12,15 @@
  * dk, dv unless gradient_stride says how far their rows are apart, as in one array of all three.
  * Query head h reads key head h / (heads / kv_heads). Causal: query i sees keys 0 .. i, with a
  * window of w of these the last w. A bias [seq, seq, heads] (NULL: none), the same for every
- * sequence, is added to the scores; its gradient is [batch, heads, seq, seq] (NULL: not wanted). As
- * a mask it is [batch, seq, seq], the same for every head, and has no gradient; -inf hides a key,
- * not all keys of a query. A turn of a ring of ranks attends from `seq` rows of each sequence,
- * where q, o and d_o point, to `keys` of another's; o, lse and dq then have seq rows, dk and dv
- * keys, whatever lies between those of what is read. This room's backward is the same bits in every
- * run; cuDNN's adds dq in any order (its repeatable way holds a seq x seq array). Bound:
- * arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq * head_dim of a head,
- * half of that if causal. Dropout is refused: set attention = math.
+ * sequence, is added to the scores; its gradient is [batch, heads, seq, keys] (NULL: not wanted).
+ * As a mask it is [batch, seq, seq], the same for every head, and has no gradient; or it is scored,
+ * [batch, heads, seq, keys], and lies as it likes. -inf hides a key; where it hides all keys of a
+ * query, o is 0 and the logsumexp -inf, and nothing flows back. A turn of a ring of ranks attends
+ * from `seq` rows of each sequence, where q, o and d_o point, to `keys` of another's; o, lse and dq
+ * then have seq rows, dk and dv keys, whatever lies between those of what is read. This room's
+ * backward is the same bits in every run; cuDNN's adds dq in any order (its repeatable way holds a
+ * seq x seq array). Bound: arithmetic, 4 (forward) and 10 (backward) operations for each seq * seq
+ * * head_dim of a head, half of that if causal. Dropout is refused: set attention = math.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
@@ -41,9 +42,11 @@ typedef struct {
     /* By those alone, too: */
     size_t window; /* of causal attention; 0: none */
     bool masked;   /* the bias is a mask */
+    bool scored;   /* the bias is of each score: elements from a sequence, head, .. to the next */
+    size_t bias_strides[4];
     size_t v_dim;  /* of the heads of v, o, d_o and dv; 0: head_dim */
     size_t v_head; /* elements from a head of v to the next; 0: v_dim */
-    /* Of a part of each sequence, without any of the five above, causal where keys is seq: */
+    /* Of a part of each sequence, or of another one, without a window, `masked` and v_head: */
     size_t keys;  /* rows of k and v, and of dk and dv; 0: seq */
     size_t rows;  /* from a sequence to the next of q, k, v and of what backward reads; 0: seq */
     bool by_head; /* k, v, dk and dv are [batch, kv_heads, rows, head_dim], dense in a head */

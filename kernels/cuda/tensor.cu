@@ -4,62 +4,13 @@
 
 #include <math.h>
 
-#include "kernels/cuda/each.cuh"
+#include "kernels/cuda/tensor.cuh"
 #include "kernels/tensor-math.h"
 #include "kernels/tensor-walk.h"
 
 using namespace cu;
 
 namespace {
-
-/* ---- numbers of any dtype ------------------------------------------------------------------- */
-
-template <typename R> __device__ R load_as(const void *data, KernelDtype dtype, size_t at) {
-    switch (dtype) {
-    case KERNEL_FP32:
-        return (R)((const float *)data)[at];
-    case KERNEL_BF16:
-        return (R)widen(((const __nv_bfloat16 *)data)[at]);
-    case KERNEL_FP16:
-        return (R)widen(((const __half *)data)[at]);
-    case KERNEL_FP64:
-        return (R)((const double *)data)[at];
-    case KERNEL_INT64:
-        return (R)((const int64_t *)data)[at];
-    case KERNEL_INT32:
-        return (R)((const int32_t *)data)[at];
-    default: /* bytes, and truths */
-        return (R)((const uint8_t *)data)[at];
-    }
-}
-
-template <typename R> __device__ void store_as(void *data, KernelDtype dtype, size_t at, R x) {
-    switch (dtype) {
-    case KERNEL_FP32:
-        ((float *)data)[at] = (float)x;
-        return;
-    case KERNEL_BF16:
-        narrow((__nv_bfloat16 *)data + at, (float)x);
-        return;
-    case KERNEL_FP16:
-        narrow((__half *)data + at, (float)x);
-        return;
-    case KERNEL_FP64:
-        ((double *)data)[at] = (double)x;
-        return;
-    case KERNEL_INT64:
-        ((int64_t *)data)[at] = (int64_t)x;
-        return;
-    case KERNEL_INT32:
-        ((int32_t *)data)[at] = (int32_t)x;
-        return;
-    case KERNEL_UINT8:
-        ((uint8_t *)data)[at] = (uint8_t)x;
-        return;
-    default:
-        ((uint8_t *)data)[at] = x != 0;
-    }
-}
 
 /* ---- element by element --------------------------------------------------------------------- */
 
@@ -137,48 +88,11 @@ enum {
     BLOCKS = 1056, /* that a sum is cut into: eight for each multiprocessor of an H100 */
 };
 
-/* Sides of a tensor and of another one; those that lie as one are one, and those of one element are
- * left out. Zeros at first. */
-struct Sides {
-    unsigned n;
-    size_t sizes[KERNEL_TENSOR_SIDES], strides[KERNEL_TENSOR_SIDES], others[KERNEL_TENSOR_SIDES];
-
-    void add(size_t size, size_t stride, size_t other) {
-        if (size == 1) {
-            return;
-        }
-        bool joins = n && strides[n - 1] == stride * size && others[n - 1] == other * size;
-        unsigned to = joins ? n - 1 : n++;
-        sizes[to] = joins ? sizes[to] * size : size;
-        strides[to] = stride, others[to] = other;
-    }
-    size_t count() const {
-        size_t all = 1;
-        for (unsigned d = 0; d < n; d++) {
-            all *= sizes[d];
-        }
-        return all;
-    }
-    /* Where element i lies, and its like in the other tensor. Dividing takes longest, and the first
-     * side needs none. */
-    __device__ size_t find(size_t i, size_t *ret_other) const {
-        size_t at = 0, other = 0;
-#pragma unroll 1
-        for (unsigned d = n; d-- > 1;) {
-            size_t before = i / sizes[d], here = i - before * sizes[d];
-            at += here * strides[d];
-            other += here * others[d];
-            i = before;
-        }
-        *ret_other = other + i * others[0];
-        return at + i * strides[0];
-    }
-};
-
 /* What each block adds up: `cut` of the elements that are gone; its sums go to y, so far behind
  * those of the cut before. */
 struct Sum {
-    Sides kept, gone;
+    Sides<2> kept; /* of x and of y */
+    Sides<1> gone;
     size_t n_kept, n_gone, cut, y_apart;
     const void *x;
     void *y;
@@ -202,17 +116,19 @@ template <typename X, int OUT>
 __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_constant__ Sum s) {
     BLOCK_SHARED(double[THREADS], parts);
     constexpr unsigned PARTS = THREADS / OUT;
-    size_t out = (size_t)blockIdx.x * OUT + threadIdx.x % OUT, to = 0, none;
+    size_t out = (size_t)blockIdx.x * OUT + threadIdx.x % OUT, at[2] = {}, more[1];
     double sum = 0;
     if (out < s.n_kept) {
-        const X *from = (const X *)s.x + s.kept.find(out, &to);
+        s.kept.find(out, at);
+        const X *from = (const X *)s.x + at[0];
         size_t first = blockIdx.y * s.cut, end = min(s.n_gone, first + s.cut);
         for (size_t i = first + threadIdx.x / OUT; i < end; i += PARTS * AT_ONCE) {
             X raw[AT_ONCE];
 #pragma unroll
             for (unsigned u = 0; u < AT_ONCE; u++) {
                 if (i + u * PARTS < end) {
-                    raw[u] = from[s.gone.find(i + u * PARTS, &none)];
+                    s.gone.find(i + u * PARTS, more);
+                    raw[u] = from[more[0]];
                 }
             }
 #pragma unroll
@@ -230,7 +146,7 @@ __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_consta
         __syncthreads();
     }
     if (threadIdx.x < OUT && out < s.n_kept) {
-        store_as<double>(s.y, s.y_dtype, blockIdx.y * s.y_apart + to,
+        store_as<double>(s.y, s.y_dtype, blockIdx.y * s.y_apart + at[1],
                          parts[threadIdx.x] * s.factor);
     }
 }
@@ -238,21 +154,21 @@ __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_consta
 /* ---- by place ------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(THREADS)
-    count_up_kernel(void *y, KernelDtype dtype, size_t n, size_t stride, double start,
-                    double step) {
+    count_up_kernel(Numbers y, size_t n, size_t stride, double start, double step) {
     FOR_WORK(size_t, i, n) {
-        store_as<double>(y, dtype, i * stride, start + (double)i * step);
+        y.put(i * stride, start + (double)i * step);
     }
 }
 
 __global__ void __launch_bounds__(THREADS)
-    triangle_kernel(void *y, KernelDtype y_dtype, Sides sides, const void *x, KernelDtype x_dtype,
-                    size_t n, size_t rows, size_t cols, int64_t diagonal, bool lower) {
+    triangle_kernel(Numbers y, Numbers x, Sides<2> sides, size_t n, size_t rows, size_t cols,
+                    int64_t diagonal, bool lower) {
     FOR_WORK(size_t, i, n) {
-        size_t to, from = sides.find(i, &to);
+        size_t at[2];
+        sides.find(i, at);
         int64_t above = (int64_t)(i % cols) - (int64_t)(i / cols % rows) - diagonal;
         bool keeps = lower ? above <= 0 : above >= 0;
-        store_as<double>(y, y_dtype, to, keeps ? load_as<double>(x, x_dtype, from) : 0);
+        y.put(at[1], keeps ? x.get<double>(at[0]) : 0);
     }
 }
 
@@ -340,13 +256,13 @@ static KernelCudaFault sum_of_cuts(KernelCuda *lane, const Sum &s, bool lie_besi
     Sum of_cuts = s, of_all = s;
     size_t step = 1;
     for (unsigned d = s.kept.n; d-- > 0; step *= s.kept.sizes[d]) {
-        of_cuts.kept.others[d] = of_all.kept.strides[d] = step;
+        of_cuts.kept.strides[1][d] = of_all.kept.strides[0][d] = step;
     }
     of_cuts.y = scratch, of_cuts.y_dtype = KERNEL_FP64;
     of_cuts.y_apart = s.n_kept;
     of_cuts.factor = 1;
     of_all.x = scratch, of_all.x_dtype = KERNEL_FP64;
-    of_all.gone = Sides{1, {cuts}, {s.n_kept}, {0}};
+    of_all.gone = Sides<1>{1, {cuts}, {{s.n_kept}}};
     of_all.n_gone = cuts;
     KERNEL_CUDA_TRY(launch_sum(lane, of_cuts, lie_beside, cuts));
     return launch_sum(lane, of_all, s.n_kept > 1, 1);
@@ -361,7 +277,7 @@ KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
         bool is_gone = summed >> i & 1;
         unsigned of_y = y->n_dims == x->n_dims ? i : to;
         if (is_gone) {
-            s.gone.add(x->sizes[i], x->strides[i], 0);
+            s.gone.add(x->sizes[i], x->strides[i]);
         } else {
             s.kept.add(x->sizes[i], x->strides[i], y->strides[of_y]);
             to++;
@@ -384,18 +300,17 @@ KernelCudaFault kernel_cuda_tensor_sum(KernelCuda *lane, const KernelTensor *y,
 
 KernelCudaFault kernel_cuda_tensor_count_up(KernelCuda *lane, const KernelTensor *y, double start,
                                             double step) {
-    return launch_for(lane, "count_up", y->sizes[0], count_up_kernel, y->data, y->dtype,
-                      y->sizes[0], y->strides[0], start, step);
+    return launch_for(lane, "count_up", y->sizes[0], count_up_kernel, numbers_of(y), y->sizes[0],
+                      y->strides[0], start, step);
 }
 
 KernelCudaFault kernel_cuda_tensor_triangle(KernelCuda *lane, const KernelTensor *y,
                                             const KernelTensor *x, int64_t diagonal, bool lower) {
-    Sides sides = {};
+    Sides<2> sides = {};
     for (unsigned i = 0; i < y->n_dims; i++) {
         sides.add(y->sizes[i], x->strides[i], y->strides[i]);
     }
-    size_t n = count_of(y);
-    return launch_for(lane, "triangle", n, triangle_kernel, y->data, y->dtype, sides, x->data,
-                      x->dtype, n, y->sizes[y->n_dims - 2], y->sizes[y->n_dims - 1], diagonal,
-                      lower);
+    size_t n = sides.count();
+    return launch_for(lane, "triangle", n, triangle_kernel, numbers_of(y), numbers_of(x), sides, n,
+                      y->sizes[y->n_dims - 2], y->sizes[y->n_dims - 1], diagonal, lower);
 }
