@@ -142,16 +142,33 @@ static void score(const Attention *a, size_t head, float *scores) {
     }
 }
 
-static float log_sum(const float *row, size_t n) {
+static float most_of(const float *row, size_t n) {
     float most = -INFINITY;
-    double sum = 0;
     for (size_t j = 0; j < n; j++) {
         most = row[j] > most ? row[j] : most;
     }
-    for (size_t j = 0; j < n; j++) {
+    return most;
+}
+
+static float log_sum(const float *row, size_t n) {
+    float most = most_of(row, n);
+    double sum = 0;
+    for (size_t j = 0; j < n && most > -INFINITY; j++) {
         sum += exp((double)(row[j] - most));
     }
     return most + (float)log(sum);
+}
+
+/* In place; a row that sees no key becomes zeros. */
+static void soften(float *scores, size_t rows, size_t keys) {
+    for (size_t i = 0; i < rows; i++) {
+        float *row = scores + i * keys;
+        if (most_of(row, keys) > -INFINITY) {
+            kernel_softmax_forward_f32(row, row, 1, keys);
+        } else {
+            memset(row, 0, keys * sizeof *row);
+        }
+    }
 }
 
 /* lse: a row's of each head, `apart` numbers from one head to the next; NULL: not asked for. */
@@ -162,7 +179,7 @@ static void attend(TracedRun *r, const Attention *a, float *o, float *lse, size_
         for (size_t i = 0; lse && i < a->rows; i++) {
             lse[head * apart + i] = log_sum(scores + i * a->keys, a->keys);
         }
-        kernel_softmax_forward_f32(scores, scores, a->rows, a->keys);
+        soften(scores, a->rows, a->keys);
         kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, a->rows, a->v_dim, a->keys, 1,
                         scores, a->keys, a->v + kv_head_of(a, head) * a->keys * a->v_dim, a->v_dim,
                         0, o + head * a->rows * a->v_dim, a->v_dim);
@@ -184,7 +201,7 @@ static void attend_backward(TracedRun *r, const Attention *a, const float *d_o, 
         const float *head_do = d_o + head * a->rows * a->v_dim;
         const float *head_o = o + head * a->rows * a->v_dim;
         score(a, head, p);
-        kernel_softmax_forward_f32(p, p, a->rows, a->keys);
+        soften(p, a->rows, a->keys);
         kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, a->keys, a->v_dim, a->rows, 1, p,
                         a->keys, head_do, a->v_dim, 1, made->dv + kv * a->keys * a->v_dim,
                         a->v_dim);

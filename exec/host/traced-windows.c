@@ -1,91 +1,54 @@
 /* exec/host/traced-windows.c - calls of traced networks that look through windows: convolutions, by
- * products of the windows written out as columns, and pooling; and norms by channels.
- *
- * One and two sides that windows move along; a single one is the second of two. */
+ * products of the windows written out as columns, and pooling; and norms by channels. */
 #include <math.h>
 #include <string.h>
 
 #include "exec/host/traced-private.h"
+#include "exec/traced/known.h"
+#include "exec/traced/windows.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/tensor-rows.h"
 
-enum {
-    SIDES = 2
-};
-
-typedef struct {
-    size_t samples, in, out, groups; /* channels of all groups */
-    size_t size[SIDES], made[SIDES], window[SIDES];
-    int64_t stride[SIDES], padding[SIDES], apart[SIDES];
-} Windows;
-
-/* Of the last side one, of two both; one number may stand for both. */
-static void take_pair(const TracedRun *r, unsigned i, int64_t missing, unsigned n_sides,
-                      int64_t *ret_pair) {
-    const TracedArg *list = traced_arg(r, i);
-    for (unsigned s = 0; s < SIDES; s++) {
-        bool is_there = s >= SIDES - n_sides && list->of == TRACED_LIST && list->n > 0;
-        unsigned at = MIN(s - (SIDES - n_sides), list->n - 1);
-        ret_pair[s] = is_there ? traced_item(r->call, list, at)->integer : missing;
-    }
-}
-
-static void take_sizes(const KernelTensor *t, size_t *ret_sizes) {
-    unsigned n = t->n_dims - 2;
-    for (unsigned s = 0; s < SIDES; s++) {
-        ret_sizes[s] = s >= SIDES - n ? t->sizes[2 + s - (SIDES - n)] : 1;
-    }
-}
-
-/* first: where the arguments begin that say how windows move. */
-static Windows windows_of(const TracedRun *r, const KernelTensor *x, const KernelTensor *w,
-                          const KernelTensor *y, unsigned first, unsigned groups) {
-    unsigned n = x->n_dims - 2;
-    Windows windows = {.samples = x->sizes[0],
-                       .in = x->sizes[1],
-                       .out = y->sizes[1],
-                       .groups = (size_t)traced_integer(r, groups)};
-    take_sizes(x, windows.size);
-    take_sizes(y, windows.made);
-    take_sizes(w, windows.window);
-    take_pair(r, first, 1, n, windows.stride);
-    take_pair(r, first + 1, 0, n, windows.padding);
-    take_pair(r, first + 2, 1, n, windows.apart);
-    return windows;
-}
-
 /* ---- columns -------------------------------------------------------------------------------- */
 
-/* Where the number of a window lies in its channel; false: in the padding. */
-static bool place_in(const Windows *w, const size_t *at, const size_t *in_window, size_t *ret) {
-    size_t place = 0;
-    for (unsigned s = 0; s < SIDES; s++) {
+static void split(size_t number, const size_t *sizes, size_t *ret_at) {
+    for (unsigned s = KERNEL_WINDOW_SIDES; s-- > 0; number /= sizes[s]) {
+        ret_at[s] = number % sizes[s];
+    }
+}
+
+/* Where number `in` of the window at a place lies in its channel; false: in the padding. */
+static bool place_in(const KernelWindows *w, size_t place, size_t in, size_t *ret_at) {
+    size_t at[KERNEL_WINDOW_SIDES], in_window[KERNEL_WINDOW_SIDES], lies = 0;
+    split(place, w->made, at);
+    split(in, w->window, in_window);
+    for (unsigned s = 0; s < KERNEL_WINDOW_SIDES; s++) {
         int64_t here =
             (int64_t)at[s] * w->stride[s] - w->padding[s] + (int64_t)in_window[s] * w->apart[s];
         if (here < 0 || here >= (int64_t)w->size[s]) {
             return false;
         }
-        place = place * w->size[s] + (size_t)here;
+        lies = lies * w->size[s] + (size_t)here;
     }
-    *ret = place;
+    *ret_at = lies;
     return true;
 }
 
 /* A group's windows as columns [channels * window, places]; or, back, added to the channels. */
-static void columns(const Windows *w, float *channels, float *cols, size_t n_channels, bool back) {
-    size_t window = w->window[0] * w->window[1], places = w->made[0] * w->made[1];
-    size_t area = w->size[0] * w->size[1];
+static void columns(const KernelWindows *w, float *channels, float *cols, size_t n_channels,
+                    bool back) {
+    size_t window = kernel_windows_area(w->window), places = kernel_windows_area(w->made);
+    size_t area = kernel_windows_area(w->size);
     for (size_t row = 0; row < n_channels * window; row++) {
-        size_t in_window[] = {row % window / w->window[1], row % w->window[1]};
         float *channel = channels + row / window * area;
         for (size_t p = 0; p < places; p++) {
-            size_t at[] = {p / w->made[1], p % w->made[1]}, place;
-            bool is_inside = place_in(w, at, in_window, &place);
+            size_t at;
+            bool is_inside = place_in(w, p, row % window, &at);
             float *number = &cols[row * places + p];
             if (!back) {
-                *number = is_inside ? channel[place] : 0;
+                *number = is_inside ? channel[at] : 0;
             } else if (is_inside) {
-                channel[place] += *number;
+                channel[at] += *number;
             }
         }
     }
@@ -96,18 +59,19 @@ typedef struct {
     size_t in, out, area, places, rows; /* of a group; rows: of its columns */
 } Group;
 
-static Group group_of(const Windows *w) {
+static Group group_of(const KernelWindows *w) {
     Group group = {.in = w->in / w->groups,
                    .out = w->out / w->groups,
-                   .area = w->size[0] * w->size[1],
-                   .places = w->made[0] * w->made[1]};
-    group.rows = group.in * w->window[0] * w->window[1];
+                   .area = kernel_windows_area(w->size),
+                   .places = kernel_windows_area(w->made)};
+    group.rows = group.in * kernel_windows_area(w->window);
     return group;
 }
 
 /* (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) */
 static bool run_convolution(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    Windows w = windows_of(r, traced_tensor(r, 0), traced_tensor(r, 1), traced_made(r, 0), 3, 8);
+    KernelWindows w = traced_convolution_windows(r->call, traced_tensor(r, 0), traced_tensor(r, 1),
+                                                 traced_made(r, 0), 3, 8);
     Group g = group_of(&w);
     float *x = (float *)traced_floats_of(r, 0), *y = traced_result_of(r, 0);
     const float *weight = traced_floats_of(r, 1), *bias = traced_floats_of(r, 2);
@@ -130,7 +94,7 @@ static bool run_convolution(TracedRun *r, const TracedKernel *kernel, GError **e
  * output_mask) */
 static bool run_convolution_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
     const KernelTensor *xt = traced_tensor(r, 1), *wt = traced_tensor(r, 2);
-    Windows w = windows_of(r, xt, wt, traced_tensor(r, 0), 4, 9);
+    KernelWindows w = traced_convolution_windows(r->call, xt, wt, traced_tensor(r, 0), 4, 9);
     Group g = group_of(&w);
     const float *dy = traced_floats_of(r, 0), *weight = traced_floats(r, wt);
     float *x = (float *)traced_floats(r, xt);
@@ -165,49 +129,26 @@ static bool run_convolution_backward(TracedRun *r, const TracedKernel *kernel, G
     return true;
 }
 
-static const char *convolution_unless(const TracedCall *call, unsigned x, unsigned transposed) {
-    unsigned n = call->args[x].tensor.n_dims;
-    return call->args[transposed].integer ? "transposed"
-           : n != 3 && n != 4             ? "of other than one or two sides"
-                                          : NULL;
-}
-
-static const char *convolution_why_not(const TracedCall *call) {
-    return convolution_unless(call, 0, 6);
-}
-
-static const char *convolution_backward_why_not(const TracedCall *call) {
-    return convolution_unless(call, 1, 7);
-}
-
 /* ---- the largest of a window ---------------------------------------------------------------- */
 
 /* (self, kernel_size, stride, padding, dilation, ceil_mode): where it lies in its channel, too. */
 static bool run_max_pool(TracedRun *r, const TracedKernel *kernel, GError **error) {
     const KernelTensor *x = traced_tensor(r, 0), *made = traced_made(r, 0);
-    Windows w = {.samples = 1, .in = 1};
-    int64_t window[SIDES];
-    take_sizes(x, w.size);
-    take_sizes(made, w.made);
-    take_pair(r, 1, 1, SIDES, window);
-    bool has_stride = traced_arg(r, 2)->n > 0; /* else windows lie side by side */
-    take_pair(r, has_stride ? 2 : 1, 1, SIDES, w.stride);
-    take_pair(r, 3, 0, SIDES, w.padding);
-    take_pair(r, 4, 1, SIDES, w.apart);
-    size_t places = w.made[0] * w.made[1], area = w.size[0] * w.size[1];
+    KernelWindows w = traced_pool_windows(r->call, x, made, 1);
+    size_t places = kernel_windows_area(w.made), area = kernel_windows_area(w.size);
     const float *from = traced_floats(r, x);
     float *y = traced_result_of(r, 0);
     int64_t *found = traced_scratch(r, kernel_tensor_count(made) * sizeof *found);
     for (size_t i = 0; i < kernel_tensor_count(made); i++) {
-        size_t at[] = {i % places / w.made[1], i % w.made[1]}, place;
         const float *channel = from + i / places * area;
         y[i] = -INFINITY;
-        for (int64_t k = 0; k < window[0] * window[1]; k++) {
-            size_t in_window[] = {(size_t)(k / window[1]), (size_t)(k % window[1])};
-            if (place_in(&w, at, in_window, &place) &&
-                (channel[place] > y[i] || channel[place] != channel[place])) {
-                y[i] = channel[place];
-                found[i] = (int64_t)place;
+        found[i] = -1;
+        for (size_t k = 0; k < kernel_windows_area(w.window); k++) {
+            size_t at;
+            if (place_in(&w, i % places, k, &at) &&
+                (found[i] < 0 || channel[at] > y[i] || channel[at] != channel[at])) {
+                y[i] = channel[at];
+                found[i] = (int64_t)at;
             }
         }
     }
@@ -218,10 +159,8 @@ static bool run_max_pool(TracedRun *r, const TracedKernel *kernel, GError **erro
 /* (grad, self, kernel_size, stride, padding, dilation, ceil_mode, indices) */
 static bool run_max_pool_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
     const KernelTensor *given = traced_tensor(r, 0), *x = traced_tensor(r, 1);
-    size_t sizes[SIDES], made[SIDES];
-    take_sizes(x, sizes);
-    take_sizes(given, made);
-    size_t places = made[0] * made[1], area = sizes[0] * sizes[1];
+    KernelWindows w = traced_pool_windows(r->call, x, given, 2);
+    size_t places = kernel_windows_area(w.made), area = kernel_windows_area(w.size);
     const float *dy = traced_floats(r, given);
     const int64_t *found = traced_integers(r, traced_tensor(r, 7));
     float *dx = traced_result_of(r, 0);
@@ -233,10 +172,6 @@ static bool run_max_pool_backward(TracedRun *r, const TracedKernel *kernel, GErr
         dx[i / places * area + (size_t)found[i]] += dy[i];
     }
     return true;
-}
-
-static const char *pool_why_not(const TracedCall *call) {
-    return call->args[0].tensor.n_dims == 4 ? NULL : "of other than four sides";
 }
 
 /* ---- norms by channels ---------------------------------------------------------------------- */
@@ -327,30 +262,14 @@ static bool run_batch_norm_backward(TracedRun *r, const TracedKernel *kernel, GE
     return true;
 }
 
-static const char *batch_norm_unless(const TracedCall *call, unsigned training, unsigned running) {
-    const TracedArg *kept = &call->args[running];
-    return !call->args[training].integer ? "of numbers that are not the batch's"
-           : kept->of == TRACED_TENSOR && kept->tensor.dtype != KERNEL_FP32
-               ? "with running numbers of other than fp32"
-               : NULL;
-}
-
-static const char *batch_norm_why_not(const TracedCall *call) {
-    return batch_norm_unless(call, 5, 3);
-}
-
-static const char *batch_norm_backward_why_not(const TracedCall *call) {
-    return batch_norm_unless(call, 7, 3);
-}
-
 const TracedKernel traced_windows_kernels[] = {
-    {"convolution", run_convolution, convolution_why_not, 0, "tt?lllnln"},
-    {"convolution_backward", run_convolution_backward, convolution_backward_why_not, 0,
+    {"convolution", run_convolution, traced_convolution_why_not, 0, "tt?lllnln"},
+    {"convolution_backward", run_convolution_backward, traced_convolution_backward_why_not, 0,
      "ttt.lllnlnl"},
-    {"max_pool2d_with_indices", run_max_pool, pool_why_not, 0, "4lllln"},
-    {"max_pool2d_with_indices_backward", run_max_pool_backward, pool_why_not, 0, "44llllnt"},
-    {"native_batch_norm", run_batch_norm, batch_norm_why_not, 0, "t????nnn"},
-    {"native_batch_norm_backward", run_batch_norm_backward, batch_norm_backward_why_not, 0,
+    {"max_pool2d_with_indices", run_max_pool, traced_pool_why_not, 0, "4lllln"},
+    {"max_pool2d_with_indices_backward", run_max_pool_backward, traced_pool_why_not, 0, "44llllnt"},
+    {"native_batch_norm", run_batch_norm, traced_batch_norm_why_not, 0, "t????nnn"},
+    {"native_batch_norm_backward", run_batch_norm_backward, traced_batch_norm_backward_why_not, 0,
      "tt???ttnn"},
     {0},
 };

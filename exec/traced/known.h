@@ -40,3 +40,8 @@ const char *traced_nll_why_not(const TracedCall *call);
 const char *traced_nll_backward_why_not(const TracedCall *call);
 const char *traced_mse_why_not(const TracedCall *call);
 const char *traced_embedding_backward_why_not(const TracedCall *call);
+const char *traced_convolution_why_not(const TracedCall *call);
+const char *traced_convolution_backward_why_not(const TracedCall *call);
+const char *traced_pool_why_not(const TracedCall *call);
+const char *traced_batch_norm_why_not(const TracedCall *call);
+const char *traced_batch_norm_backward_why_not(const TracedCall *call);

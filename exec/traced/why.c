@@ -58,3 +58,38 @@ const char *traced_mse_why_not(const TracedCall *call) {
 const char *traced_embedding_backward_why_not(const TracedCall *call) {
     return call->args[4].integer ? "with gradients scaled by frequency" : NULL;
 }
+
+static const char *convolution_unless(const TracedCall *call, unsigned x, unsigned transposed) {
+    unsigned n = call->args[x].tensor.n_dims;
+    return call->args[transposed].integer ? "transposed"
+           : n < 3 || n > 5               ? "of other than one to three sides"
+                                          : NULL;
+}
+
+const char *traced_convolution_why_not(const TracedCall *call) {
+    return convolution_unless(call, 0, 6);
+}
+
+const char *traced_convolution_backward_why_not(const TracedCall *call) {
+    return convolution_unless(call, 1, 7);
+}
+
+const char *traced_pool_why_not(const TracedCall *call) {
+    return call->args[0].tensor.n_dims == 4 ? NULL : "of other than four sides";
+}
+
+static const char *batch_norm_unless(const TracedCall *call, unsigned training, unsigned running) {
+    const TracedArg *kept = &call->args[running];
+    return !call->args[training].integer ? "of numbers that are not the batch's"
+           : kept->of == TRACED_TENSOR && kept->tensor.dtype != KERNEL_FP32
+               ? "with running numbers of other than fp32"
+               : NULL;
+}
+
+const char *traced_batch_norm_why_not(const TracedCall *call) {
+    return batch_norm_unless(call, 5, 3);
+}
+
+const char *traced_batch_norm_backward_why_not(const TracedCall *call) {
+    return batch_norm_unless(call, 7, 3);
+}

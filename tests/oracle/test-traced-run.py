@@ -18,7 +18,7 @@ HALF = 2e-2    # bf16 against PyTorch's fp32: losses are rounded to 2^-8; the mo
 STRATEGIES = ('-n 1 --sharding none', '-n 2', '-n 2 --sharding none', '-n 2 --flavour fsdp1',
               '-n 4 --checkpointing full', '-n 4 --sharding grad-op --wrap whole', '-n 2 --accumulate 2 --micro-batch 1')
 PROGRAMS = {'gpt_toy': STRATEGIES, 'llama_toy': STRATEGIES, 't5_toy': STRATEGIES, 'vit': STRATEGIES, 'dit': STRATEGIES,
-            'scan': STRATEGIES, 'convnet': STRATEGIES[:1]}
+            'scan': STRATEGIES, 'masked': STRATEGIES, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
 
 # PyTorch's side, in a process of its own: FOLDER PROGRAM writes weights, samples and losses.
 TRAINS = '''

@@ -29,7 +29,8 @@ struct TracedGpuKernel {
 };
 
 /* Each ends with a row without a name. */
-extern const TracedGpuKernel traced_gpu_rows[], traced_gpu_products[], traced_gpu_places[];
+extern const TracedGpuKernel traced_gpu_rows[], traced_gpu_products[], traced_gpu_places[],
+    traced_gpu_windows[];
 
 /* Launches, unless there has been a fault. */
 #define TRACED_LAUNCH(r, call)                                                                     \

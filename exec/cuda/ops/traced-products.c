@@ -87,7 +87,15 @@ static bool is_linear(const TracedGpu *r, KernelDtype dtype) {
     return is;
 }
 
-/* beta self + alpha a b, of which one factor is 1. */
+static KernelTensor times(TracedGpu *r, const KernelTensor *t, double factor) {
+    KernelTensor made = gpu_dense_like(t, gpu_room(r, t, KERNEL_FP32), KERNEL_FP32);
+    KernelTensor given[] = {*t, {.dtype = KERNEL_FP32}};
+    TRACED_LAUNCH(r, kernel_cuda_tensor_each(r->kernels, KERNEL_EACH_MULTIPLY, &made, given,
+                                             (const double[]){0, factor}, 2, 0, 0));
+    return made;
+}
+
+/* beta self + alpha a b; where beta is 0 whatever self holds. */
 static void run_addmm(TracedGpu *r, const TracedGpuKernel *kernel) {
     const KernelTensor *a = gpu_tensor(r, 1), *b = gpu_tensor(r, 2), *made = gpu_made(r, 0);
     KernelDtype dtype = gpu_dtype_of(a);
@@ -100,16 +108,15 @@ static void run_addmm(TracedGpu *r, const TracedGpuKernel *kernel) {
     }
     KernelTensor product = gpu_dense_like(made, gpu_room(r, made, dtype), dtype);
     multiply(r, product.data, a, b, dtype);
-    KernelTensor both[] = {*gpu_tensor(r, 0), product}, turned[] = {product, both[0]};
+    KernelTensor both[] = {*gpu_tensor(r, 0), product};
+    if (beta == 0 || (beta != 1 && alpha != 1)) {
+        both[0] = beta == 0 ? (KernelTensor){.dtype = KERNEL_FP32} : times(r, &both[0], beta);
+        beta = 1;
+    }
+    KernelTensor turned[] = {product, both[0]};
     TRACED_LAUNCH(r, kernel_cuda_tensor_each(r->kernels, KERNEL_EACH_ADD, made,
-                                             beta == 1 ? both : turned, NULL, 2,
+                                             beta == 1 ? both : turned, (const double[]){0, 0}, 2,
                                              beta == 1 ? alpha : beta, 0));
-}
-
-static const char *addmm_why_not(const TracedCall *call) {
-    const char *why = traced_addmm_why_not(call);
-    bool scales = call->args[3].number != 1 && call->args[4].number != 1;
-    return why ? why : scales ? "with two factors" : NULL;
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -144,20 +151,43 @@ static void *made_rows(TracedGpu *r, unsigned i, const KernelTensor *like, Kerne
 
 typedef struct {
     KernelCudaAttention shape;
-    const void *q, *k, *v;
+    const void *q, *k, *v, *bias;
 } Attention;
 
-static Attention attention_of(TracedGpu *r, unsigned q, unsigned scale, unsigned causal) {
+/* Where the call's arguments stand: q, k and v behind each other, a bias only if bias > 0. */
+typedef struct {
+    unsigned q, bias, causal, scale, out;
+} Places;
+
+/* Of each score; many of its elements may be one in memory. */
+static void take_bias(Attention *a, TracedGpu *r, unsigned i, KernelDtype dtype) {
+    KernelTensor bias = *gpu_tensor(r, i);
+    a->bias = bias.data;
+    if (bias.dtype != dtype) {
+        a->bias = gpu_dense(r, &bias, dtype);
+        bias = gpu_dense_like(&bias, a->bias, dtype);
+    }
+    a->shape.scored = true;
+    memcpy(a->shape.bias_strides, bias.strides, sizeof a->shape.bias_strides);
+}
+
+static Attention attention_of(TracedGpu *r, const Places *at) {
+    unsigned q = at->q, scale = at->scale;
     const KernelTensor *qt = gpu_tensor(r, q), *kt = gpu_tensor(r, q + 1);
+    size_t v_dim = gpu_tensor(r, q + 2)->sizes[3];
     KernelDtype dtype = gpu_dtype_of(qt);
     Attention a = {.shape = {.batch = qt->sizes[0],
                              .heads = qt->sizes[1],
                              .kv_heads = kt->sizes[1],
                              .seq = qt->sizes[2],
                              .head_dim = qt->sizes[3],
-                             .causal = gpu_integer(r, causal) != 0,
+                             .causal = gpu_integer(r, at->causal) != 0,
                              .type = gpu_type(dtype),
+                             .v_dim = v_dim == qt->sizes[3] ? 0 : v_dim,
                              .keys = kt->sizes[2]}};
+    if (at->bias && gpu_is(r, at->bias)) {
+        take_bias(&a, r, at->bias, dtype);
+    }
     double given = gpu_is(r, scale) ? gpu_arg(r, scale)->number : 0;
     a.shape.scale = (float)(given ? given : 1 / sqrt((double)qt->sizes[3]));
     a.q = rows_of(r, q, dtype, &a.shape.q_stride);
@@ -176,84 +206,86 @@ static void clear_rest(TracedGpu *r, unsigned from) {
     }
 }
 
-static void forward(TracedGpu *r, unsigned scale, unsigned causal) {
-    Attention a = attention_of(r, 0, scale, causal);
-    const KernelTensor *sums = gpu_made(r, 1);
-    void *o = made_rows(r, 0, gpu_tensor(r, 0), (KernelDtype)a.shape.type);
+static void forward(TracedGpu *r, const Places *at) {
+    Attention a = attention_of(r, at);
+    const KernelTensor *sums = gpu_made(r, 1), *vt = gpu_tensor(r, 2);
+    KernelTensor like = *gpu_tensor(r, 0);
+    like.sizes[3] = vt->sizes[3];
+    void *o = made_rows(r, 0, &like, (KernelDtype)a.shape.type);
     float *lse = gpu_result_of(r, 1, KERNEL_FP32);
     a.shape.lse_stride = lse ? sums->sizes[2] : a.shape.seq;
-    TRACED_LAUNCH(r,
-                  kernel_cuda_attention_forward(r->kernels, o, lse, a.q, a.k, a.v, NULL, &a.shape));
+    TRACED_LAUNCH(
+        r, kernel_cuda_attention_forward(r->kernels, o, lse, a.q, a.k, a.v, a.bias, &a.shape));
     clear_rest(r, 2);
 }
 
 /* (q, k, v, bias, compute_log_sumexp, dropout_p, is_causal, *, scale) */
 static void run_efficient(TracedGpu *r, const TracedGpuKernel *kernel) {
-    forward(r, 7, 6);
+    forward(r, &(Places){.q = 0, .bias = 3, .causal = 6, .scale = 7});
 }
 
 /* (q, k, v, dropout_p, is_causal, return_debug_mask, *, scale) */
 static void run_flash(TracedGpu *r, const TracedGpuKernel *kernel) {
-    forward(r, 6, 4);
+    forward(r, &(Places){.q = 0, .causal = 4, .scale = 6});
 }
 
-static void backward(TracedGpu *r, unsigned out, unsigned scale, unsigned causal) {
-    Attention a = attention_of(r, 1, scale, causal);
+/* out: where the output stands, and behind it the sums of rows. */
+static void backward(TracedGpu *r, const Places *at) {
+    Attention a = attention_of(r, at);
     KernelDtype dtype = (KernelDtype)a.shape.type;
-    KernelTensor d_o = by_tokens(gpu_tensor(r, 0)), o = by_tokens(gpu_tensor(r, out));
+    KernelTensor d_o = by_tokens(gpu_tensor(r, 0)), o = by_tokens(gpu_tensor(r, at->out));
     const void *given = gpu_dense(r, &d_o, dtype), *made = gpu_dense(r, &o, dtype);
-    const float *lse = gpu_dense_of(r, out + 1, KERNEL_FP32);
+    const float *lse = gpu_dense_of(r, at->out + 1, KERNEL_FP32);
     void *dq = made_rows(r, 0, gpu_tensor(r, 1), dtype);
     void *dk = made_rows(r, 1, gpu_tensor(r, 2), dtype);
     void *dv = made_rows(r, 2, gpu_tensor(r, 3), dtype);
-    a.shape.lse_stride = gpu_tensor(r, out + 1)->sizes[2];
-    TRACED_LAUNCH(r, kernel_cuda_attention_backward(r->kernels, dq, dk, dv, NULL, given, a.q, a.k,
-                                                    a.v, NULL, made, lse, &a.shape));
+    void *d_bias = at->bias ? gpu_result_of(r, 3, dtype) : NULL;
+    a.shape.lse_stride = gpu_tensor(r, at->out + 1)->sizes[2];
+    TRACED_LAUNCH(r, kernel_cuda_attention_backward(r->kernels, dq, dk, dv, d_bias, given, a.q, a.k,
+                                                    a.v, a.bias, made, lse, &a.shape));
 }
 
 /* (grad_out, q, k, v, bias, out, lse, seed, offset, dropout_p, grad_input_mask, is_causal, *,
  * scale) */
 static void run_efficient_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
-    backward(r, 5, 12, 11);
+    backward(r, &(Places){.q = 1, .bias = 4, .causal = 11, .scale = 12, .out = 5});
 }
 
 /* (grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
  * philox_seed, philox_offset, *, scale) */
 static void run_flash_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
-    backward(r, 4, 14, 11);
+    backward(r, &(Places){.q = 1, .causal = 11, .scale = 14, .out = 4});
 }
 
-/* q: where q stands; bias: where that may, 0 for nowhere; lse: where a row's sums are given. */
-static const char *attention_unless(const TracedCall *call, unsigned q, unsigned bias,
-                                    const TracedArg *lse, const char *other) {
+/* q: where q stands; lse: where a row's sums are given. */
+static const char *attention_unless(const TracedCall *call, unsigned q, const TracedArg *lse,
+                                    const char *other) {
     const KernelTensor *qt = &call->args[q].tensor, *vt = &call->args[q + 2].tensor;
     bool sums = lse->of == TRACED_TENSOR && lse->tensor.n_dims == 3;
-    return other                                           ? other
-           : bias && call->args[bias].of != TRACED_NOTHING ? "with a bias"
-           : qt->sizes[3] > 256                            ? "of heads that are wider than 256"
-           : vt->sizes[3] != qt->sizes[3]                  ? "with values of another length"
-           : !sums || lse->tensor.dtype != KERNEL_FP32     ? "without sums of rows in fp32"
+    return other                                       ? other
+           : MAX(qt->sizes[3], vt->sizes[3]) > 256     ? "of heads that are wider than 256"
+           : !sums || lse->tensor.dtype != KERNEL_FP32 ? "without sums of rows in fp32"
            : lse->tensor.sizes[2] && lse->tensor.sizes[2] < qt->sizes[2] ? "with too few sums"
                                                                          : NULL;
 }
 static const char *efficient_why_not(const TracedCall *call) {
-    return attention_unless(call, 0, 3, &call->made[1], traced_efficient_why_not(call));
+    return attention_unless(call, 0, &call->made[1], traced_efficient_why_not(call));
 }
 static const char *flash_why_not(const TracedCall *call) {
-    return attention_unless(call, 0, 0, &call->made[1], traced_flash_why_not(call));
+    return attention_unless(call, 0, &call->made[1], traced_flash_why_not(call));
 }
 static const char *efficient_backward_why_not(const TracedCall *call) {
-    return attention_unless(call, 1, 4, &call->args[6], traced_efficient_backward_why_not(call));
+    return attention_unless(call, 1, &call->args[6], traced_efficient_backward_why_not(call));
 }
 static const char *flash_backward_why_not(const TracedCall *call) {
-    return attention_unless(call, 1, 0, &call->args[5], traced_flash_backward_why_not(call));
+    return attention_unless(call, 1, &call->args[5], traced_flash_backward_why_not(call));
 }
 
 const TracedGpuKernel traced_gpu_products[] = {
     {"mm", run_mm, traced_mm_why_not, 0, "22"},
     {"bmm", run_mm, traced_mm_why_not, 0, "33"},
-    {"addmm", run_addmm, addmm_why_not, 0, "t22nn"},
-    {"baddbmm", run_addmm, addmm_why_not, 0, "t33nn"},
+    {"addmm", run_addmm, traced_addmm_why_not, 0, "t22nn"},
+    {"baddbmm", run_addmm, traced_addmm_why_not, 0, "t33nn"},
     {"_scaled_dot_product_efficient_attention", run_efficient, efficient_why_not, 0, "444?nnn."},
     {"_scaled_dot_product_flash_attention", run_flash, flash_why_not, 0, "444nn."},
     {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,

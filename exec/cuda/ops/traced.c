@@ -63,7 +63,7 @@ static const TracedGpuKernel *in_table(const TracedGpuKernel *table, const char 
 
 static const TracedGpuKernel *kernel_of(const char *name, bool *ret_is_each) {
     static const TracedGpuKernel *const tables[] = {traced_gpu_rows, traced_gpu_products,
-                                                    traced_gpu_places};
+                                                    traced_gpu_places, traced_gpu_windows};
     const TracedGpuKernel *found = in_table(each_kernels, name);
     *ret_is_each = found != NULL;
     for (unsigned i = 0; i < G_N_ELEMENTS(tables) && !found; i++) {

@@ -2,7 +2,8 @@
  * of this program's or by several.
  *
  * To add an op: a row in the table of the file that has its like (traced-rows.c norms, softmax,
- * sums, losses and tables, traced-products.c products and attention, traced-places.c what is moved;
+ * sums, losses and tables, traced-products.c products and attention, traced-places.c what is moved,
+ * traced-windows.c convolutions, pools and batch norm;
  * exec/traced/each.def element by element, for CPU ranks too), and where it leans on sizes a rule
  * in exec/traced/shapes.c. What no row knows is refused before training, by name.
  */
