@@ -45,6 +45,23 @@ static gsize length_of_file(const char *name) {
     return strlen(ahead);
 }
 
+char *cli_cluster_name_with_nodes(const char *name, uint64_t nodes) {
+    gsize length = g_file_test(name, G_FILE_TEST_EXISTS) ? strlen(name) : length_of_file(name);
+    GString *with = g_string_new_len(name, (gssize)length);
+    g_string_append_printf(with, ":%" G_GUINT64_FORMAT, (guint64)nodes);
+    g_auto(GStrv) changes = g_strsplit(name + length, ":", -1);
+    for (char **change = changes; *change != NULL; change++) {
+        if (strchr(*change, '=') != NULL) {
+            g_string_append_printf(with, ":%s", *change);
+        }
+    }
+    return g_string_free(with, FALSE);
+}
+
+bool cli_cluster_can_grow(const ModelCluster *cluster) {
+    return cluster->n_kinds == 0 && cluster->inter_node_nic_gb_per_s > 0;
+}
+
 static bool refuse(const ModelCluster *cluster, const char *wrong, GError **error) {
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "cluster %s: %s", cluster->name, wrong);
     return false;
@@ -110,11 +127,12 @@ static bool set_number(ModelCluster *cluster, const char *key, const char *value
 
 /* Its name says what it is not as in its file, so that a trace that names it does. */
 static void rename_changed(ModelCluster *cluster, const char *change, bool is_nodes) {
-    bool is_first = strchr(cluster->name, ':') == NULL;
+    static const char HERE[] = "; here with "; /* a file that is like another may say so, too */
+    bool is_first = strstr(cluster->title, HERE) == NULL;
     char *own_name = cluster->name, *own_title = cluster->title;
     cluster->name = g_strdup_printf("%s:%s", own_name, change);
     cluster->title =
-        g_strdup_printf("%s%s%s%s", own_title, is_first ? "; here with " : ", ", change,
+        g_strdup_printf("%s%s%s%s", own_title, is_first ? HERE : ", ", change,
                         !is_nodes                  ? ""
                         : g_str_equal(change, "1") ? " node"
                                                    : " nodes");
@@ -155,7 +173,13 @@ ModelCluster *cli_cluster_read(const char *name, GError **error) {
     g_autofree char *file = g_strndup(name, length);
     g_auto(GStrv) changes = g_strsplit(name + length + 1, ":", -1);
     g_autoptr(ModelCluster) cluster = read_named(file, error);
+    guint n_counts = 0;
     for (guint i = 0; cluster != NULL && changes[i] != NULL; i++) {
+        n_counts += strchr(changes[i], '=') == NULL;
+        if (n_counts > 1) {
+            refuse(cluster, "two numbers of nodes stand behind its name; give one", error);
+            return NULL;
+        }
         if (!cli_cluster_change(cluster, changes[i], error)) {
             return NULL;
         }

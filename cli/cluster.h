@@ -11,6 +11,11 @@
 ModelCluster *cli_cluster_read(const char *name, GError **error);
 /* The file of one; what it says to be `like` may be a name. */
 ModelCluster *cli_cluster_read_file(const char *path, GError **error);
+/* The same with that many nodes: "./mine.ini:2:host.record_us=1" with 16 of them is
+ * "./mine.ini:16:host.record_us=1". Transfer full. */
+char *cli_cluster_name_with_nodes(const char *name, uint64_t nodes);
+/* Whether there can be other numbers of nodes of it. */
+bool cli_cluster_can_grow(const ModelCluster *cluster);
 /* One of these changes. */
 bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error);
 

@@ -10,6 +10,7 @@
 #include "cli/other-words.h"
 #include "cli/prose.h"
 #include "plan/files/nearest.h"
+#include "plan/strategy/strategy.h"
 
 /* Every "--name" of the help: GLib tells an option's name in no other way. */
 static GPtrArray *known_options(GOptionContext *context) {
@@ -37,15 +38,31 @@ static char *unknown_option(const GError *error) {
     return two ? g_steal_pointer(&word) : g_strconcat("-", word, NULL);
 }
 
+/* "; it is one of none, full" behind an option without its value, as the end of a sentence. */
+static char *values_of(const GError *error) {
+    const char *option = strstr(error->message, " --");
+    g_autofree char *key = g_strdelimit(g_strdup(option ? option + strlen(" --") : ""), "-", '_');
+    unsigned n, row;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    bool is_value = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE);
+    if (!is_value || !plan_strategy_find_key(key, &row) || !keys[row].choices) {
+        return g_strdup("");
+    }
+    g_auto(GStrv) names = g_strsplit(keys[row].choices, " ", -1);
+    g_autofree char *list = g_strjoinv(", ", names);
+    return g_strdup_printf("; it is one of %s", list);
+}
+
 static int complain_of_option(GOptionContext *context, const GError *error) {
     g_autofree char *word = unknown_option(error);
     if (word == NULL) { /* of numbers GLib says what they are not */
         bool is_number = g_str_has_prefix(error->message, "Cannot parse ");
         bool is_whole = is_number && strstr(error->message, " integer ") != NULL;
+        g_autofree char *values = values_of(error);
         return cli_complain(CLI_BAD_INPUT, "%s%s", error->message,
                             is_whole    ? "; give a whole number"
                             : is_number ? "; give a number without a unit"
-                                        : "");
+                                        : values);
     }
     g_autoptr(GPtrArray) names = known_options(context);
     const char *const *known = (const char *const *)names->pdata;

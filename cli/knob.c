@@ -38,6 +38,9 @@ bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
         return false;
     }
     *ret = (CliKnob){g_steal_pointer(&key), g_strsplit(equals + 1, ",", -1)};
+    for (char **value = ret->values; *value != NULL; value++) {
+        g_strstrip(*value); /* "1, 2" */
+    }
     return true;
 }
 

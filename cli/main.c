@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -83,12 +84,30 @@ static int end(int status) {
     return status;
 }
 
+/* "-n64" is "-n 64", as elsewhere; to GLib it is three letters. */
+static char **apart(int argc, char **argv) {
+    GPtrArray *words = g_ptr_array_new();
+    for (int i = 0; i < argc; i++) {
+        bool is_both = g_ascii_isalpha(argv[i][0] == '-' ? argv[i][1] : '\0') &&
+                       g_ascii_isdigit(argv[i][2]) &&
+                       strspn(argv[i] + 2, "0123456789") == strlen(argv[i] + 2);
+        g_ptr_array_add(words, is_both ? g_strndup(argv[i], 2) : g_strdup(argv[i]));
+        if (is_both) {
+            g_ptr_array_add(words, g_strdup(argv[i] + 2));
+        }
+    }
+    g_ptr_array_add(words, NULL);
+    return (char **)g_ptr_array_free(words, FALSE);
+}
+
 static int run_command(int argc, char **argv) {
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (g_str_equal(commands[i].name, argv[0])) {
             g_autofree char *name = g_strconcat("foreshard ", argv[0], NULL);
             g_set_prgname(name); /* what --help calls the program */
-            return end(commands[i].run(argc, argv));
+            g_auto(GStrv) words = apart(argc, argv);
+            g_autofree char **left = g_memdup2(words, (g_strv_length(words) + 1) * sizeof *words);
+            return end(commands[i].run((int)g_strv_length(words), left));
         }
     }
     return complain_of(argv[0]);

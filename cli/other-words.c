@@ -60,6 +60,7 @@ static const struct {
     {"data token-bytes load save pace watchdog verbose", "foreshard run has it"},
     {"tree", "foreshard units has it"},
     {"chrome memory-viz", "foreshard export has it"},
+    {"cluster", "foreshard predict has it (and run --pace C makes collectives as slow as C's)"},
 };
 
 static bool is_one_of(const char *word, const char *list) {

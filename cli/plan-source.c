@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/data-dir.h"
 #include "cli/strategy-themes.h"
+#include "cli/trace-source.h"
 #include "memory/options.h"
 #include "models/network.h"
 #include "plan/build/build.h"
@@ -95,6 +96,15 @@ char *cli_plan_source_text(const CliPlanSource *source) {
     for (unsigned i = 0; i < source->settings->len; i++) {
         const Setting *setting = &g_array_index(source->settings, Setting, i);
         g_string_append_printf(text, "%s%s=%s", i > 0 ? ", " : "", setting->key, setting->value);
+    }
+    return g_string_free(text, FALSE);
+}
+
+char *cli_plan_source_network_keys(const CliPlanSource *source) {
+    g_auto(GStrv) changes = network_changes(source);
+    GString *text = g_string_new(NULL);
+    for (char **change = changes; *change != NULL; change++) {
+        g_string_append_printf(text, " --network-key %s", *change);
     }
     return g_string_free(text, FALSE);
 }
@@ -312,6 +322,12 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
             "in models/networks can have it (dropout = P)",
             what, network->dropouts);
     }
+    if (network->quantized) {
+        cli_complain(CLI_OK,
+                     "note: %s: quantization_config (%s) is left out; weights are planned in "
+                     "--model-dtype",
+                     what, network->quantized);
+    }
     bool is_long = network->from_config || network->seq > usual_sequence;
     if (is_long && strategy->seq == 0) {
         cli_complain(CLI_OK,
@@ -333,6 +349,9 @@ static Plan *load(CliPlanSource *source, const char *name, Build *build, GError 
     }
     if (plan_is_file(name) || g_str_equal(name, "-") || plan_stream_is(name)) {
         return load_plan(source, name, error);
+    }
+    if (!cli_trace_is_no_snapshot(name, error)) {
+        return NULL;
     } /* anything else is taken for a network */
     g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, name, error);
     if (!path) {

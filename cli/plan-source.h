@@ -31,6 +31,9 @@ bool cli_plan_source_spares(const CliPlanSource *source, const char *output,
 /* What was given so far: "sharding=full, ranks=8". */
 char *cli_plan_source_text(const CliPlanSource *source);
 
+/* The network's keys among it, as options: " --network-key loss=chunked", one behind the other. */
+char *cli_plan_source_network_keys(const CliPlanSource *source);
+
 /* The plan of a network under a settled strategy. */
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
 /* plan_build_for_one(): for a prediction without a trace, in which rank 0 stands for all. */

@@ -125,6 +125,12 @@ static ModelCluster *read_cluster(const Trace *trace, const char *name, GError *
     }
     const char *meant = name != NULL ? name : own;
     g_autoptr(ModelCluster) cluster = cli_cluster_read(meant, error);
+    if (cluster == NULL && name == NULL) {
+        g_prefix_error(error,
+                       "the trace was predicted on %s; if that was a file, give it: --cluster "
+                       "FILE.ini; ",
+                       own);
+    }
     if (cluster == NULL || (name == NULL && !is_the_traces(cluster, trace, meant, error))) {
         return NULL;
     }

@@ -164,6 +164,17 @@ static char *nearest_number(const char *name) {
     return nearest_of(name, names);
 }
 
+/* "; it belongs into [device]", of a key that stands elsewhere; NULL: no section has it. */
+static char *right_section(const char *key) {
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        if (g_str_equal(rows[i].key, key)) {
+            g_string_append_printf(names, "%s[%s]", names->len > 0 ? " or " : "", rows[i].section);
+        }
+    }
+    return names->len > 0 ? g_strdup_printf("; it belongs into %s", names->str) : NULL;
+}
+
 /* A word that is not in the table: the file's own description of itself. */
 static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                       GError **error) {
@@ -192,13 +203,14 @@ static bool read_word(ModelCluster *cluster, const PlanIni *ini, const PlanIniEn
             g_str_equal(entry->value, "gpu") ? MODEL_DEVICE_GPU : MODEL_DEVICE_CPU;
         return true;
     }
+    g_autofree char *right = right_section(entry->key);
     if (!has_section(entry->section)) {
-        g_autofree char *near = nearest_section(entry->section);
+        g_autofree char *near = right ? g_strdup(right) : nearest_section(entry->section);
         return plan_ini_refuse(ini, entry, error,
                                "'%s' stands in [%s], and a cluster's file has no such section%s",
                                entry->key, entry->section, near);
     }
-    g_autofree char *near = nearest_key(entry->section, entry->key);
+    g_autofree char *near = right ? g_strdup(right) : nearest_key(entry->section, entry->key);
     return plan_ini_refuse(ini, entry, error, "unknown key '%s' in [%s]%s", entry->key,
                            entry->section, near);
 }
@@ -213,8 +225,12 @@ static bool refuse_missing(const PlanIni *ini, const KeyRow *row, GError **error
 static bool check_memory(const ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                          GError **error) {
     if (cluster->device_outside_allocator_bytes >= cluster->device_memory_bytes) {
-        return plan_ini_refuse(ini, entry, error,
-                               "outside_allocator_bytes leaves nothing of memory_bytes; give less");
+        return plan_ini_refuse(
+            ini, entry, error,
+            "outside_allocator_bytes = %" G_GUINT64_FORMAT " leaves nothing of memory_bytes = "
+            "%" G_GUINT64_FORMAT "; give both in bytes (80 GB are 80000000000), the former less",
+            (guint64)cluster->device_outside_allocator_bytes,
+            (guint64)cluster->device_memory_bytes);
     }
     return true;
 }
@@ -275,7 +291,8 @@ static bool check_whole(const ModelCluster *cluster, const PlanIni *ini, bool is
                                "section [device] lacks the key kind; add kind = gpu or cpu");
     }
     const PlanIniEntry *outside = plan_ini_find(ini, "device", "outside_allocator_bytes");
-    if (!check_memory(cluster, ini, outside, error)) {
+    const PlanIniEntry *memory = plan_ini_find(ini, "device", "memory_bytes");
+    if (!check_memory(cluster, ini, is_like && memory ? memory : outside, error)) {
         return false;
     }
     if (cluster->device_compute_capability > 0) {
@@ -336,6 +353,22 @@ static ModelCluster *begin(const char *text, gsize length, const char *file_name
     return cluster;
 }
 
+/* The title of a file that is like another and has none: the other's, and what is not so here. */
+static void say_what_differs(ModelCluster *cluster, const PlanIni *ini) {
+    g_autoptr(GString) title = g_string_new(cluster->title);
+    const char *before = "; here with ";
+    for (unsigned i = 0; i < ini->n_entries; i++) {
+        const PlanIniEntry *entry = &ini->entries[i];
+        if (find_row(entry->section, entry->key)) {
+            g_string_append_printf(title, "%s%s.%s=%s", before, entry->section, entry->key,
+                                   entry->value);
+            before = ", ";
+        }
+    }
+    g_free(cluster->title);
+    cluster->title = g_strdup(title->str);
+}
+
 static ModelCluster *read_text(const char *text, gsize length, const char *file_name,
                                ModelClusterFind find, GError **error) {
     g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
@@ -362,6 +395,9 @@ static ModelCluster *read_text(const char *text, gsize length, const char *file_
     }
     if (!read_rest(cluster, ini, like != NULL, error)) {
         return NULL;
+    }
+    if (like && !plan_ini_find(ini, "cluster", "title")) {
+        say_what_differs(cluster, ini);
     }
     return model_cluster_read_kinds(cluster, ini, find, error) ? g_steal_pointer(&cluster) : NULL;
 }

@@ -101,8 +101,8 @@ ModelNetwork *model_network_read_file(const char *path, GError **error) {
 
 static ModelNetwork *read_config(const char *text, gsize length, const char *path,
                                  const char *const *changes, GError **error) {
-    g_autofree char *dropouts = NULL;
-    g_autofree char *ini = model_config_json_to_ini(text, length, path, &dropouts, error);
+    g_auto(ModelConfigLeftOut) left_out = {NULL};
+    g_autofree char *ini = model_config_json_to_ini(text, length, path, &left_out, error);
     if (!ini) {
         return NULL;
     }
@@ -115,7 +115,8 @@ static ModelNetwork *read_config(const char *text, gsize length, const char *pat
     }
     g_free(network->name);
     network->name = name_of_config(path);
-    network->dropouts = g_steal_pointer(&dropouts);
+    network->dropouts = g_steal_pointer(&left_out.dropouts);
+    network->quantized = g_steal_pointer(&left_out.quantized);
     network->from_config = true;
     return network;
 }

@@ -18,6 +18,7 @@ void model_network_free(ModelNetwork *network) {
         g_free(network->text);
         model_traced_free(network->traced);
         g_free(network->dropouts);
+        g_free(network->quantized);
         g_free(network);
     }
 }

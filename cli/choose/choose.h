@@ -109,7 +109,9 @@ typedef struct {
     double tokens, most_days; /* as asked */
     double spare_percent;     /* of a GPU's memory, that was kept free */
     const char *network;
-    const char *written; /* the strategy file that was written; NULL: none */
+    const char *network_keys; /* " --network-key loss=chunked" of each that was given */
+    char **called;            /* names of the machines, as they were given */
+    const char *written;      /* the strategy file that was written; NULL: none */
 } CliChooseView;
 
 /* The choices to show (indices, guint): the best of each machine and number of GPUs. */

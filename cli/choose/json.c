@@ -65,7 +65,9 @@ static void add_empty_places(JsonBuilder *json, const CliChosen *chosen) {
             trace_json_add_text(json, "cluster", place->cluster->name);
             trace_json_add_bool(json, "fits", place->n_fit > 0);
             add_known(json, "least_days", place->least_days);
-            add_known(json, "nearest_reserved_bytes", (double)place->nearest_bytes);
+            if (place->has_nearest) {
+                trace_json_add_int(json, "nearest_reserved_bytes", place->nearest_bytes);
+            }
             json_builder_end_object(json);
         }
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
+#include "cli/cluster.h"
 #include "cli/prose.h"
 #include "cli/ways-to-fit.h"
 
@@ -135,8 +136,9 @@ static void append_table(GString *text, const Table *table) {
 
 typedef struct {
     bool cluster, accumulate, energy, price;
-    bool training; /* energy and price are of all of it, else of a billion tokens */
-    bool below;    /* keys have no columns: each row's are said below it, as options */
+    bool cluster_below; /* it is too long a name for a column */
+    bool training;      /* energy and price are of all of it, else of a billion tokens */
+    bool below;         /* keys have no columns: each row's are said below it, as options */
     uint32_t said; /* a bit for each key that has one value in all rows: it is said above them */
 } Columns;
 
@@ -258,7 +260,13 @@ static char *settings_text(const CliChoice *choice, const CliChosen *chosen, con
         }
     }
     g_autofree char *options = cli_changes_as_options(changes->str);
-    return g_strconcat(options, *note != '\0' ? "; " : "", note, NULL);
+    GString *text = g_string_new(NULL);
+    const char *parts[] = {columns->cluster_below ? choice->cluster->name : "", options, note};
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        bool is_behind = *parts[i] != '\0' && text->len > 0;
+        g_string_append_printf(text, "%s%s", is_behind ? "; " : "", parts[i]);
+    }
+    return g_string_free(text, FALSE);
 }
 
 static void add_row(Table *table, const CliChosen *chosen, const CliChoice *choice, guint place,
@@ -389,6 +397,11 @@ static void append_rows(GString *text, const CliChosen *chosen, const CliChooseV
         columns.below = true;
         fill(&table, chosen, shown, &columns, view);
     }
+    if (is_too_wide(&table, 1) && columns.cluster) {
+        columns.cluster = false;
+        columns.cluster_below = true;
+        fill(&table, chosen, shown, &columns, view);
+    }
     append_table(text, &table);
     append_legend(text, &columns, chosen, shown, view);
 }
@@ -402,17 +415,27 @@ static uint64_t nodes_in_time(const ModelCluster *cluster, uint64_t ranks, doubl
     return (uint64_t)ceil((double)ranks * times / (double)cluster->topology_gpus_per_node);
 }
 
+/* What it was given as, by which it can be given again. */
+static const char *called(const ModelCluster *cluster, const CliChosen *chosen,
+                          const CliChooseView *view) {
+    for (guint i = 0; i < chosen->places->len; i++) {
+        if (g_array_index(chosen->places, CliPlace, i).cluster == cluster) {
+            return view->called[i];
+        }
+    }
+    return cluster->name;
+}
+
 /* The end of a sentence. */
-static void append_ranks_in_time(GString *text, const CliPlace *place, const CliChooseView *view) {
+static void append_ranks_in_time(GString *text, const CliPlace *place, const CliChosen *chosen,
+                                 const CliChooseView *view) {
     const ModelCluster *cluster = place->cluster;
     uint64_t nodes = nodes_in_time(cluster, place->least_days_ranks, place->least_days, view);
-    if (cluster->inter_node_nic_gb_per_s > 0) {
-        g_string_append_printf(text,
-                               "; %" G_GUINT64_FORMAT
-                               " would do if each stayed as fast (--cluster %.*s:%" G_GUINT64_FORMAT
-                               ")",
-                               (guint64)(nodes * cluster->topology_gpus_per_node),
-                               (int)strcspn(cluster->name, ":"), cluster->name, (guint64)nodes);
+    if (cli_cluster_can_grow(cluster)) {
+        g_autofree char *larger = cli_cluster_name_with_nodes(called(cluster, chosen, view), nodes);
+        g_string_append_printf(
+            text, "; %" G_GUINT64_FORMAT " would do if each stayed as fast (--cluster %s)",
+            (guint64)(nodes * cluster->topology_gpus_per_node), larger);
     }
 }
 
@@ -430,7 +453,7 @@ static void append_empty_places(GString *text, const CliChosen *chosen, const Cl
                                    "nothing finishes in %g days; the fastest takes %s days, on "
                                    "%" G_GUINT64_FORMAT " GPUs",
                                    view->most_days, days, place->least_days_ranks);
-            append_ranks_in_time(text, place, view);
+            append_ranks_in_time(text, place, chosen, view);
             g_string_append_c(text, '\n');
         } else if (place->has_nearest) {
             g_string_append_printf(text, "nothing fits; the nearest needs %.2f GiB of %.2f GiB\n",
@@ -541,15 +564,32 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
     g_autofree char *days = amount(least_days);
     uint64_t nodes = nodes_in_time(quickest->cluster, quickest->ranks, least_days, view);
     uint64_t ranks = nodes * quickest->cluster->topology_gpus_per_node;
-    gsize name = strcspn(quickest->cluster->name, ":");
     g_string_append_printf(text,
                            "nothing that fits finishes in %g days; the fastest takes %s days, on "
                            "%s:\n%s, %.1f tokens/s/GPU\n"
-                           "%" G_GUINT64_FORMAT " GPUs would do if each stayed as fast: "
-                           "-n %" G_GUINT64_FORMAT " --cluster %.*s:%" G_GUINT64_FORMAT "\n",
+                           "%" G_GUINT64_FORMAT " GPUs would do if each stayed as fast",
                            view->most_days, days, quickest->cluster->name, options,
-                           cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks,
-                           (guint64)ranks, (int)name, quickest->cluster->name, (guint64)nodes);
+                           cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks);
+    if (cli_cluster_can_grow(quickest->cluster)) {
+        g_autofree char *larger =
+            cli_cluster_name_with_nodes(called(quickest->cluster, chosen, view), nodes);
+        g_string_append_printf(text, ": -n %" G_GUINT64_FORMAT " --cluster %s\n", (guint64)ranks,
+                               larger);
+    } else {
+        g_string_append(text, ", on a cluster whose file has more nodes of these\n");
+    }
+}
+
+/* Those of the network among row 1's settings, as options behind those that were given. */
+static char *network_keys(const CliChoice *best, const CliChooseView *view) {
+    GString *keys = g_string_new(view->network_keys);
+    for (char **setting = best->settings; *setting != NULL; setting++) {
+        if (g_str_has_prefix(*setting, "network.")) {
+            g_autofree char *option = cli_changes_as_options(*setting);
+            g_string_append_printf(keys, " %s", option);
+        }
+    }
+    return g_string_free(keys, FALSE);
 }
 
 static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {
@@ -564,8 +604,10 @@ static void append_next(GString *text, const CliChosen *chosen, const CliChooseV
     }
     if (view->written != NULL) {
         g_autofree char *first = g_strdup_printf("%s has row 1's strategy:", view->written);
-        g_autofree char *next = g_strdup_printf("foreshard diagnose %s --strategy %s --cluster %s",
-                                                view->network, view->written, best->cluster->name);
+        g_autofree char *keys = network_keys(best, view);
+        g_autofree char *next =
+            g_strdup_printf("foreshard diagnose %s%s --strategy %s --cluster %s", view->network,
+                            keys, view->written, called(best->cluster, chosen, view));
         bool is_long = strlen(first) + 1 + strlen(next) > CLI_COLUMNS; /* a command stays whole */
         g_string_append_printf(text, "%s%s%s\n", first, is_long ? "\n  " : " ", next);
     } else {
@@ -574,9 +616,18 @@ static void append_next(GString *text, const CliChosen *chosen, const CliChooseV
     }
 }
 
+/* As its plans have it: a config.json is called by its folder. */
+static char *name_of_network(const CliChosen *chosen, const CliChooseView *view) {
+    const CliChoice *any = chosen->choices->len > 0   ? choice_at(chosen, 0)
+                           : chosen->quickest != NULL ? chosen->quickest
+                                                      : chosen->nearest;
+    return any != NULL ? g_strndup(any->title, strcspn(any->title, ",( "))
+                       : g_path_get_basename(view->network);
+}
+
 char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
     GString *text = g_string_new(NULL);
-    g_autofree char *name = g_path_get_basename(view->network);
+    g_autofree char *name = name_of_network(chosen, view);
     g_string_append(text, name);
     if (chosen->choices->len > 0) {
         append_rows(text, chosen, view);

@@ -232,7 +232,8 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
 
 /* ---- the whole ---- */
 
-static int show(const CliChosen *chosen, const Options *options, const char *network) {
+static int show(const CliChosen *chosen, const Options *options, const char *network,
+                const CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
     bool write = options->output != NULL && chosen->choices->len > 0;
     if (write) {
@@ -247,12 +248,15 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
         cli_complain(CLI_OK, "nothing %s, so %s was not written",
                      chosen->quickest != NULL ? "finishes in time" : "fits", options->output);
     }
+    g_autofree char *keys = cli_plan_source_network_keys(source);
     bool is_shown = write && !cli_output_is_standard(options->output);
     CliChooseView view = {.top = options->top == NO_TOP ? 0 : (guint)options->top,
                           .tokens = options->tokens,
                           .most_days = most_days(options),
                           .spare_percent = options->spare,
                           .network = network,
+                          .network_keys = keys,
+                          .called = options->clusters,
                           .written = is_shown ? options->output : NULL};
     g_autofree char *text =
         options->json ? cli_chosen_json(chosen, &view) : cli_chosen_text(chosen, &view);
@@ -295,7 +299,7 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                             .most_days = most_days(options),
                             .cores = (guint)options->cores};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
-    return chosen != NULL ? show(chosen, options, network)
+    return chosen != NULL ? show(chosen, options, network, source)
                           : cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }
 

@@ -156,7 +156,11 @@ static int explain(int n_words, char **words, const char *sharding, const char *
                             "--rank is of a trace; of a plan or network one rank is played, which "
                             "stands for all: leave it away");
     }
-    return explain_plan(words[0], words[1], source, machine, as_json);
+    int status = explain_plan(words[0], words[1], source, machine, as_json);
+    if (status == CLI_OK && cluster == NULL) {
+        cli_complain(CLI_OK, "note: on " DEFAULT_CLUSTER ", since no --cluster was given");
+    }
+    return status;
 }
 
 int cmd_explain(int argc, char **argv) {

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/output.h"
+#include "cli/trace-source.h"
 #include "trace/export/export.h"
 #include "trace/text.h"
 
@@ -30,7 +31,7 @@ typedef GString *Exporter(const Trace *trace);
 static int export_trace(const char *path, Exporter *exporter, const char *output) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace =
-        cli_spares_inputs(output, &path, 1, &error) ? trace_read_file(path, &error) : NULL;
+        cli_spares_inputs(output, &path, 1, &error) ? cli_trace_read(path, &error) : NULL;
     if (trace == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

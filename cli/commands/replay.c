@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/plan-source.h"
 #include "cli/prose.h"
+#include "cli/trace-source.h"
 #include "trace/text.h"
 
 /* NULL: that side has no more rows. */
@@ -46,7 +47,7 @@ static int replay_ranks(const Plan *plan, const Trace *trace, GError **error) {
 
 /* A prediction keeps no answers. */
 static Trace *read_measured(const char *path, GError **error) {
-    g_autoptr(Trace) trace = trace_read_file(path, error);
+    g_autoptr(Trace) trace = cli_trace_read(path, error);
     if (trace && g_strcmp0(trace_get(trace, "side"), "measured") != 0) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                     "%s is a predicted trace; give a measured one, as foreshard run --trace writes "

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/plot/pictures.h"
 #include "cli/report/report.h"
+#include "cli/trace-source.h"
 #include "trace/text.h"
 
 static const CliCommand command = {
@@ -92,7 +93,7 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     for (guint i = 0; i < paths->len; i++) {
-        Trace *trace = trace_read_file(paths->pdata[i], &error);
+        Trace *trace = cli_trace_read(paths->pdata[i], &error);
         if (trace == NULL) {
             return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }

@@ -200,6 +200,19 @@ static bool read_dropouts(const Type *type, const ModelConfig *c, char **ret) {
     return true;
 }
 
+/* Of weights that a checkpoint has in fewer bits; training makes plain ones of them. */
+static char *quantization_of(const ModelConfig *c) {
+    ModelConfig within;
+    return model_config_within(c, "quantization_config", &within)
+               ? g_strdup(model_config_text(&within, "quant_method", "of an unnamed kind"))
+               : NULL;
+}
+
+void model_config_left_out_clear(ModelConfigLeftOut *left_out) {
+    g_free(left_out->dropouts);
+    g_free(left_out->quantized);
+}
+
 static bool append_all(const ModelConfig *c, const Type *type) {
     g_string_append_printf(c->ini,
                            "# From a config.json of model_type %s.\n[network]\nfamily = %s\n",
@@ -243,7 +256,7 @@ static const Type *find_type(const ModelConfig *c) {
 }
 
 char *model_config_json_to_ini(const char *json, gsize length, const char *file_name,
-                               char **ret_dropouts, GError **error) {
+                               ModelConfigLeftOut *ret, GError **error) {
     g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(GString) ini = g_string_new(NULL);
     g_autoptr(GError) cause = NULL;
@@ -274,6 +287,9 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     }
     c.fields = json_node_get_object(root);
     const Type *type = types_are_sound(&c) ? find_type(&c) : NULL;
-    bool is_read = type && append_all(&c, type) && read_dropouts(type, &c, ret_dropouts);
+    bool is_read = type && append_all(&c, type) && read_dropouts(type, &c, &ret->dropouts);
+    if (is_read) {
+        ret->quantized = quantization_of(&c);
+    }
     return is_read ? g_strdup(ini->str) : NULL;
 }

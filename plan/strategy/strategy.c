@@ -112,7 +112,7 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
 static const struct {
     const char *ours, *theirs;
 } values[] = {
-    {"full", "full-shard zero3 zero-3 fsdp fsdp2 yes true all"},
+    {"full", "full-shard zero3 zero-3 fsdp fsdp2 yes true on all"},
     {"grad-op", "shard-grad-op zero2 zero-2"},
     {"optimizer-only", "zero1 zero-1"},
     {"none", "no-shard ddp no false off"},
@@ -124,6 +124,7 @@ static const struct {
     {"selective-op", "selective"},
     {"pre", "backward-pre"},
     {"post", "backward-post"},
+    {"params", "cpu host yes true on"},
     {"whole", "model network"},
     {"yes", "true on 1"},
     {"no", "false off 0"},

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
-from runner import Runner
+from runner import Runner, flat
 from tap import Tap
 
 XL = ['gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16', '--flavour', 'fsdp2']
@@ -186,7 +186,7 @@ def check_clusters_without_a_row(run):
 
 def check_rows_shown(run):
     """Five of one place; the best of each of several."""
-    one = run.json('choose', 'gpt2-xl', '-n', '8', '--cluster', 'dgx-h100')['choices']
+    one = run.json('choose', 'gpt2-xl', '-n', '8', '--cluster', 'dgx-h100', '--knob', 'micro_batch=8, 16')['choices']
     several = run.json('choose', 'gpt2-xl', '--cluster', 'dgx-h100:4')['choices']
     ranks = sorted(row['ranks'] for row in several)
     return [] if len(one) == 5 and ranks == [8, 16, 32] else ['%d rows; ranks %s' % (len(one), ranks)]
@@ -327,6 +327,15 @@ def check_said_once(run):
     return said + ([] if 'all rows have' not in one and '     sharding  micro-  checkpointing ' in one else [one])
 
 
+def check_long_names(run):
+    """A cluster's name that is too long for a column stands below its row."""
+    names = ['dgx-h100:1', 'dgx-h100:1:inter_node.nic_gb_per_s=25:host.record_us=2:host.queue_depth=999']
+    _, out, _ = run('choose', 'gpt2', '-n', '8', '--cluster', names[0], '--cluster', names[1], '--tokens', '1T', '--price',
+                    '2')
+    below = re.findall(r'^ {5}(dgx-h100:1\S*?)(?:;.*)?$', out, re.MULTILINE)
+    return [] if sorted(below) == names and max(map(len, out.splitlines())) <= 100 else [out]
+
+
 def check_few_predictions(run):
     """So that 64 GPUs and 70 billion parameters are a matter of seconds."""
     chosen = run.json('choose', 'llama3-70b', '-n', '64', '--cluster', 'dgx-h100')
@@ -353,6 +362,33 @@ def check_nodes(run, source):
     if status != 2 or 'NAME:NODES' not in err:
         said.append('no remedy: ' + err)
     return said
+
+
+def check_commands(run, source):
+    """What is said to be typed next is taken: of a cluster's own file, with a number changed, of a network's key."""
+    said = []
+    config = os.path.join(source, 'tests', 'oracle', 'recorder', 'configs', 'llama3-8b.json')
+    os.makedirs(os.path.join(run.folder, 'own'), exist_ok=True)
+    with open(os.path.join(run.folder, 'own', 'mine.ini'), 'w', encoding='utf-8') as file:
+        file.write('[cluster]\nlike = dgx-h100\n')
+    for network, cluster, keys in (('gpt2', 'own/mine.ini:1', []),
+                                   (config, 'dgx-h100:1:inter_node.nic_gb_per_s=25', ['--network-key', 'loss=kernel'])):
+        words = [network, '--seq', '1024', '--param-dtype', 'bf16', '--checkpointing', 'none', '--sharding', 'full',
+                 '--cluster', cluster]
+        _, out, err = run('choose', *words, *keys, '-n', '8', '--knob', 'micro_batch=1', '-o', 'next.ini')
+        command = re.search(r"next.ini has row 1's strategy: foreshard (diagnose .* --cluster \S+)", flat(out))
+        status, _, err = run(*command.group(1).split()) if command else (2, '', out + err)
+        if status or not set(keys) <= set(command.group(1).split()):
+            said.append('%s: %s' % (command and command.group(1), err))
+        _, out, _ = run('choose', *words, '--tokens', '1T', '--days', '3', '--knob', 'micro_batch=1')
+        larger = re.search(r'would do if each stayed as fast: (-n \d+ --cluster (\S+))', out)
+        status, _, err = run('predict', *words[:-2], *larger.group(1).split()) if larger else (2, '', out)
+        if status or not larger.group(2).endswith(cluster.partition(':1')[2]):
+            said.append('%s: %s' % (larger and larger.group(1), err))
+        if not out.startswith('llama3-8b.json: ' if network == config else 'gpt2: '):
+            said.append('not the name of its plans: ' + out)
+    _, out, _ = run('choose', 'gpt2', '--cluster', 'a100-node', '--tokens', '10T', '--days', '3', '--knob', 'micro_batch=1')
+    return said + ([] if ', on a cluster whose file has more nodes' in ' '.join(out.split()) else [out])
 
 
 def check_refusals(run):
@@ -410,8 +446,10 @@ def main(program, source):
         tap.case('memory kept free', check_spare(run))
         tap.case('said once', check_said_once(run))
         tap.case('a wide table', check_wide(run))
+        tap.case('long names', check_long_names(run))
         tap.case('few predictions', check_few_predictions(run))
         tap.case('a cluster with other nodes', check_nodes(run, source))
+        tap.case('what to type next', check_commands(run, source))
         tap.case('refusals', check_refusals(run))
         tap.case('same input, same bytes', check_same_twice(run))
     return tap.finish()

@@ -19,6 +19,7 @@ REFUSED = [
     ('device.outside_allocator_bytes=999999999999', 'leaves nothing of memory_bytes'),
     ('topology.nodes=3', 'write :NODES behind its name'),
     ('0', 'give a number of nodes'),
+    ('2:3', 'two numbers of nodes stand behind its name'),
     ('x', "behind its name stand :NODES or :SECTION.KEY=VALUE, not ':x'"),
 ]
 

@@ -205,6 +205,20 @@ static void wrong_kinds(void) {
     expect("predict gpt-toy --cluster of.trace", 2, "", "of.trace:1: this is a foreshard-trace");
     expect("predict gpt-toy --cluster of-a-network", 2, "",
            "of-a-network:2: 'family' stands in [network], and a cluster's file has no such");
+    const char *source = g_getenv("SOURCE");
+    static const char *const of_traces[] = {"explain oom", "diagnose", "export --chrome -o x",
+                                            "replay gpt-toy", "report -o x.html"};
+    static const char *const of_networks[] = {"plan", "predict --cluster a100-node", "units"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_traces); i++) {
+        g_autofree char *words =
+            g_strdup_printf("%s %s/tests/trace/pytorch/window.pickle.gz", of_traces[i], source);
+        expect(words, 2, "", "window.pickle.gz is of PyTorch's kind: hold it against a prediction");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_networks); i++) {
+        g_autofree char *words =
+            g_strdup_printf("%s %s/tests/trace/pytorch/cpu.json.gz", of_networks[i], source);
+        expect(words, 2, "", "or draw it (foreshard plot FILE)");
+    }
     expect("plan ./", 2, "", "./: this folder holds no config.json; name one that does");
     expect("predict gpt-toy --cluster ./", 2, "", "./: this is no regular file; name one");
 }
@@ -256,6 +270,15 @@ static void bad_clusters(void) {
     expect("predict gpt-toy --cluster c.ini", 2, "", "c.ini:4:");
     expect("predict gpt-toy --cluster no-such-cluster", 2, "", "no-such-cluster");
     expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8 (1 node of 8)");
+}
+
+/* What a trace names a machine by is no file's path. */
+static void cluster_of_a_trace(void) {
+    write_cluster("of-mine.ini", "a100-node", "\nnodes", "1");
+    expect("predict gpt-toy --cluster of-mine.ini --trace mine.trace", 0, "step ", "");
+    expect("diagnose mine.trace", 2, "",
+           "predicted on of-mine; if that was a file, give it: --cluster FILE.ini");
+    expect("diagnose mine.trace --cluster of-mine.ini", 0, "bottleneck", "");
 }
 
 static void bad_plans(void) {
@@ -392,6 +415,10 @@ static void other_words(void) {
         {"plan gpt-toy --reduce-dtype torch.float32", "did you mean fp32?"},
         {"plan gpt-toy --backward-prefetch BACKWARD_POST", "did you mean post?"},
         {"plan gpt-toy --checkpointing true", "; did you mean full?"},
+        {"plan gpt-toy --checkpointing on", "; did you mean full?"},
+        {"plan gpt-toy --offload cpu", "; did you mean params?"},
+        {"plan gpt-toy --float8", " --float8; it is one of none, tensorwise, rowwise\n"},
+        {"run gpt-toy --cluster a100-node", "--cluster; foreshard predict has it (and run --pace"},
         {"plan gpt-toy --step-sync false", "did you mean no?"},
         {"plan gpt-toy --optimizer adamx", "did you mean adamw or adam?"},
         {"predict gpt-toy --tokens 1T", "--tokens; foreshard choose has it"},
@@ -444,6 +471,8 @@ static void slips(void) {
     expect("choose gpt2 --cluster dgx-h100 --tokens 2 trillion", 2, "",
            "'trillion' is one word too many; give one NETWORK");
     expect("predict gpt2 --micro-bacth 3", 2, "", "did you mean --micro-batch?");
+    expect("predict gpt-toy -n8 --cluster a100-node", 0, "8 ranks", "");
+    expect("predict gpt-toy -nx8 --cluster a100-node", 2, "", "not '--cluster'");
     expect("predict gpt2 -micro-batch 3", 2, "",
            "Unknown option -micro-batch; did you mean --micro");
     expect("list gpt9", 2, "", "nor a network or cluster of that name; did you mean gpt2?");
@@ -537,6 +566,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/standard output", standard_output);
     g_test_add_func("/cli/refusals/bad networks", bad_networks);
     g_test_add_func("/cli/refusals/endless files", endless_files);
+    g_test_add_func("/cli/refusals/cluster of a trace", cluster_of_a_trace);
     g_test_add_func("/cli/refusals/numbers below zero", numbers_below_zero);
     g_test_add_func("/cli/refusals/empty words", empty_words);
     g_test_add_func("/cli/refusals/no gpu", no_gpu);

@@ -196,9 +196,9 @@ static bool try_network(const GString *text, GError **error) {
 }
 
 static bool try_config(const GString *text, GError **error) {
-    g_autofree char *dropouts = NULL;
+    g_auto(ModelConfigLeftOut) left_out = {NULL};
     g_autofree char *ini =
-        model_config_json_to_ini(text->str, text->len, FILE_NAME, &dropouts, error);
+        model_config_json_to_ini(text->str, text->len, FILE_NAME, &left_out, error);
     if (!ini) {
         return false;
     }

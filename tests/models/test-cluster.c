@@ -380,6 +380,9 @@ static void test_whole_like(void) {
                         &error);
     g_assert_no_error(error);
     g_assert_cmpstr(mine->name, ==, "mine");
+    g_assert_true(g_str_has_prefix(mine->title, base->title)); /* and what is not so here */
+    g_assert_nonnull(
+        strstr(mine->title, "; here with inter_node.nic_gb_per_s=12.5, topology.nodes=3"));
     g_assert_cmpstr(mine->model, ==, base->model);
     g_assert_cmpstr(mine->digest, !=, base->digest);
     g_assert_cmpuint(mine->device_memory_bytes, ==, base->device_memory_bytes);
@@ -397,7 +400,14 @@ static void test_whole_like_refused(void) {
         {"[cluster]\nlikes = dgx-h100\n", "did you mean like?"},
         {"[cluster]\nlike = a100-node\n[topology]\nnodes = 2\n", "lacks the key nic_gb_per_s"},
         {"[cluster]\nlike = dgx-h100\n[device]\noutside_allocator_bytes = 99999999999\n",
-         "mine.ini:4: outside_allocator_bytes leaves nothing"},
+         "mine.ini:4: outside_allocator_bytes = 99999999999 leaves nothing"},
+        {"[cluster]\nlike = dgx-h100\n[device]\nmemory_bytes = 80\n",
+         "mine.ini:4: outside_allocator_bytes = 1342177280 leaves nothing of memory_bytes = 80;"},
+        {"[cluster]\nlike = dgx-h100\nprice_per_hour = 2\n",
+         "mine.ini:3: unknown key 'price_per_hour' in [cluster]; it belongs into [device]"},
+        {"[cluster]\nlike = dgx-h100\n[price]\nprice_per_hour = 2\n",
+         "'price_per_hour' stands in [price], and a cluster's file has no such section; it belongs "
+         "into [device]"},
         {"[cluster]\nlike = mine.ini\n", "is like another itself"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {

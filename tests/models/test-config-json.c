@@ -378,6 +378,25 @@ static void becomes_a_network(gconstpointer data) {
     g_assert_cmpuint(network->window, ==, published[i].window);
 }
 
+/* Weights in fewer bits are told of, and planned as any. */
+static void says_what_is_quantized(void) {
+    static const struct {
+        const char *text, *quantized;
+    } cases[] = {
+        {"{\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true}", "bitsandbytes"},
+        {"{\"bits\": 4}", "of an unnamed kind"},
+        {"null", NULL},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(
+            LLAMA(2, 64, 4, 128, LLAMA_2 ", \"quantization_config\": %s"), cases[i].text);
+        g_autoptr(ModelNetwork) network = read_config(text, &error);
+        g_assert_no_error(error);
+        g_assert_cmpstr(network->quantized, ==, cases[i].quantized);
+    }
+}
+
 /* Which of q and k is normalized, and where a block's norms stand. */
 static void says_what_is_normalized(void) {
     static const struct {
@@ -674,6 +693,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/config.json/deep ones are refused", deep_ones_are_refused);
     g_test_add_func("/models/config.json/says scaling in its text", says_scaling_in_its_text);
     g_test_add_func("/models/config.json/says what is normalized", says_what_is_normalized);
+    g_test_add_func("/models/config.json/says what is quantized", says_what_is_quantized);
     g_test_add_func("/models/config.json/says where sequences end", says_where_sequences_end);
     g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
     g_test_add_func("/models/config.json/says both bases of Gemma 3", says_both_bases);

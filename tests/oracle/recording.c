@@ -615,8 +615,9 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
 /* Of transformers' own modules: what is made of their config.json. */
 static char *config_text(const Recording *recording, GError **error) {
     JsonNode *config = json_object_get_member(recording->header, "config");
-    g_autofree char *json = json_to_string(config, FALSE), *dropouts = NULL;
-    return model_config_json_to_ini(json, strlen(json), recording->file_name, &dropouts, error);
+    g_autofree char *json = json_to_string(config, FALSE);
+    g_auto(ModelConfigLeftOut) left_out = {NULL};
+    return model_config_json_to_ini(json, strlen(json), recording->file_name, &left_out, error);
 }
 
 /* A file that was traced, in a folder beside those of recordings. */
