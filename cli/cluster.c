@@ -131,11 +131,10 @@ static void rename_changed(ModelCluster *cluster, const char *change, bool is_no
     bool is_first = strstr(cluster->title, HERE) == NULL;
     char *own_name = cluster->name, *own_title = cluster->title;
     cluster->name = g_strdup_printf("%s:%s", own_name, change);
-    cluster->title =
-        g_strdup_printf("%s%s%s%s", own_title, is_first ? HERE : ", ", change,
-                        !is_nodes                  ? ""
-                        : g_str_equal(change, "1") ? " node"
-                                                   : " nodes");
+    cluster->title = g_strdup_printf("%s%s%s%s", own_title, is_first ? HERE : ", ", change,
+                                     !is_nodes                  ? ""
+                                     : g_str_equal(change, "1") ? " node"
+                                                                : " nodes");
     g_free(own_name);
     g_free(own_title);
 }

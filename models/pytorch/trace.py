@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError:
     sys.exit("trace: this Python has no PyTorch; run it with one that has 2.13 (pip install torch; no GPU is needed)")
 from torch import nn
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 import network_text
 import pretended_gpu
@@ -279,7 +279,7 @@ def main():
         trace(options)
     except Unsupported as why:
         refuse(why)
-    except DataDependentOutputException as why:
+    except (DataDependentOutputException, DynamicOutputShapeException) as why:
         refuse(f"{place_in(own_frames(why, options.program))}the network asks for a number that only a device could tell "
                f"({why.func}); take out what reads tensors' contents (.item(), if x.sum() > 0, x[mask])")
     except KeyboardInterrupt:

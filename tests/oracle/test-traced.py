@@ -98,10 +98,12 @@ def model():
     return network
 """
 ASKING = NARROW.replace('return model(inputs[:, :7])', 'return model(inputs) if inputs.sum() > 0 else inputs') % ''
+MASKING = NARROW.replace('return model(inputs[:, :7])', 'return model(inputs)[inputs > 0]') % ''
 SAID = (  # the program, the tracer's status, what it says
     (PROGRAM % '', 0, 'wrote mine.network; next: foreshard predict ./mine.network'),
     (DRAWN, 0, 'wrote mine.network'),
     (ASKING, 2, 'mine.py:13: return model(inputs) if inputs.sum() > 0 else inputs: the network asks for a number'),
+    (MASKING, 2, 'mine.py:13: return model(inputs)[inputs > 0]: the network asks for a number'),
     (PROGRAM % '.cuda()', 2, 'mine.py:4: return torch.nn.Linear(8, 8).cuda(): name no device'),
     (NARROW % '', 2, 'mine.py:13: return model(inputs[:, :7]): RuntimeError: '),
     (NARROW % '', 2, 'called from\n  mine.py:10, in loss: return torch.nn.functional.mse_loss('),
