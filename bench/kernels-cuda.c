@@ -241,6 +241,14 @@ static void measure_places(Bench *bench) {
                                          WIDTH / 2, TYPE));
     BYTES("rope", 2 * HALF * n,
           kernel_cuda_rope(lane, bench->c, bench->a, bench->b, bench->d, &rope, false));
+    BYTES("negate_half", HALF * n,
+          kernel_cuda_negate_half(lane, bench->c, bench->a, N / HEAD_DIM, HEAD_DIM / 2,
+                                  HEAD_DIM / 2, WIDTH / HEAD_DIM, WIDTH, TYPE));
+    BYTES("join_halves", 2 * HALF * n,
+          kernel_cuda_join_halves(lane, bench->c, bench->b, bench->a, N / HEAD_DIM, HEAD_DIM / 2,
+                                  WIDTH / HEAD_DIM, WIDTH, TYPE));
+    BYTES("table_mul", 2 * HALF * n,
+          kernel_cuda_table_mul(lane, bench->c, bench->a, bench->b, &rope, false));
     BYTES("heads_copy", 2 * HALF * n,
           kernel_cuda_heads_copy(lane, bench->c, bench->a, &heads, WIDTH, false));
     BYTES("copy_pieces", HALF * n, kernel_cuda_copy_pieces(lane, &piece, 1));

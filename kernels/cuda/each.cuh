@@ -121,6 +121,33 @@ static inline KernelCudaFault launch_for(KernelCuda *lane, const char *name, siz
              : NULL;
 }
 
+/* V elements that begin on 16 bytes, or one that lies anyhow. */
+template <int V, typename T> static inline __device__ void get(float (&x)[V], const T *at) {
+    if constexpr (V > 1) {
+        load<V>(x, at);
+    } else {
+        x[0] = widen(*at);
+    }
+}
+template <int V, typename T> static inline __device__ void set(T *at, const float (&x)[V]) {
+    if constexpr (V > 1) {
+        store<V>(at, x);
+    } else {
+        narrow(at, x[0]);
+    }
+}
+
+/* What only moves goes 16 bytes at a time, where all of it begins on such: `all` is its addresses
+ * and the bytes from place to place, or'd. f is called with a number of the type that is moved, and
+ * how many elements it stands for. */
+template <typename F>
+static inline KernelCudaFault with_unit(KernelCudaType type, uintptr_t all, F f) {
+    size_t bytes = kernel_cuda_type_bytes(type);
+    return all % 16 == 0 ? f(uint4(), 16 / bytes)
+           : bytes == 2  ? f(uint16_t(), 1)
+                         : f(uint32_t(), 1);
+}
+
 /* Places are found by dividing, which takes several times as long in 64 bits as in 32: f is called
  * with a number of the type that counts up to n (and past it, by what a grid strides). */
 template <typename F> static inline KernelCudaFault with_index(size_t n, F f) {

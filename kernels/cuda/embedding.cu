@@ -74,14 +74,6 @@ __device__ size_t first_place(const unsigned *key, size_t n, unsigned wanted) {
     return low;
 }
 
-template <int V, typename T> __device__ void get(float (&x)[V], const T *at) {
-    if constexpr (V > 1) {
-        load<V>(x, at);
-    } else {
-        x[0] = widen(*at);
-    }
-}
-
 template <typename T, int V>
 __global__ void __launch_bounds__(LANES *ROW_LANES)
     add_rows_kernel(T *dweight, const T *first_numbers, const T *dout, KernelCudaSorted sorted,
@@ -117,11 +109,7 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
                     total[v] += shared[(r * V + v) * LANES + threadIdx.x];
                 }
             }
-            if constexpr (V > 1) {
-                store<V>(dweight + row * width + column, total);
-            } else {
-                narrow(&dweight[row * width + column], total[0]);
-            }
+            set<V>(dweight + row * width + column, total);
         }
         __syncthreads();
     }

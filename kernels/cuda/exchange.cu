@@ -157,18 +157,14 @@ KernelCudaFault kernel_cuda_of_segment(KernelCuda *lane, int64_t *y, const int64
 KernelCudaFault kernel_cuda_place_rows(KernelCuda *lane, void *y, const void *x,
                                        const int64_t *index, size_t n, size_t width,
                                        KernelCudaType type) {
-    size_t bytes = width * kernel_cuda_type_bytes(type);
-    uintptr_t all = (uintptr_t)y | (uintptr_t)x | bytes;
-    auto place = [&](auto unit) {
-        size_t per = bytes / sizeof unit;
+    uintptr_t all = (uintptr_t)y | (uintptr_t)x | width * kernel_cuda_type_bytes(type);
+    return with_unit(type, all, [&](auto unit, size_t elements) {
+        size_t per = width / elements;
         return with_index(std::max(n * per, n), [&](auto of) {
             using U = decltype(unit);
             using I = decltype(of);
             return launch_for(lane, "place_rows", n * per, place_kernel<U, I>, (U *)y, (const U *)x,
                               index, n * per, n, per, lane->flag, lane->tag);
         });
-    };
-    return all % 16 == 0             ? place(uint4())
-           : type == KERNEL_CUDA_F32 ? place(uint32_t())
-                                     : place(uint16_t());
+    });
 }

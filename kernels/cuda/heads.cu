@@ -146,15 +146,9 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* What only moves goes 16 bytes at a time where rows are made of those: f is called with a number
- * of the type that is moved, and how many elements it stands for. */
-template <typename F>
-KernelCudaFault with_unit(const KernelCudaHeads *h, size_t row_stride, const void *y, const void *x,
-                          F f) {
-    size_t bytes = kernel_cuda_type_bytes(h->type), per = 16 / bytes;
-    bool whole = h->dim % per == 0 && row_stride % per == 0 && (uintptr_t)y % 16 == 0 &&
-                 (uintptr_t)x % 16 == 0;
-    return whole ? f(uint4(), per) : bytes == 2 ? f(uint16_t(), 1) : f(uint32_t(), 1);
+/* What is moved: rows of heads' dims, inside rows that begin row_stride elements apart. */
+uintptr_t moved(const KernelCudaHeads *h, size_t row_stride, const void *y, const void *x) {
+    return (uintptr_t)y | (uintptr_t)x | (h->dim | row_stride) * kernel_cuda_type_bytes(h->type);
 }
 
 template <typename I> Shape<I> shape_of(const KernelCudaHeads *h, size_t per = 1) {
@@ -170,7 +164,7 @@ size_t elements_of(const KernelCudaHeads *h) {
 KernelCudaFault kernel_cuda_repeat_heads(KernelCuda *lane, void *y, const void *x,
                                          const KernelCudaHeads *heads, size_t row_stride,
                                          size_t repeats, bool apart) {
-    return with_unit(heads, row_stride, y, x, [&](auto t, size_t per) {
+    return with_unit(heads->type, moved(heads, row_stride, y, x), [&](auto t, size_t per) {
         size_t n = elements_of(heads) / per * repeats;
         return with_index(n, [&](auto index) {
             using T = decltype(t);
@@ -197,7 +191,7 @@ KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
 
 KernelCudaFault kernel_cuda_heads_copy(KernelCuda *lane, void *y, const void *x,
                                        const KernelCudaHeads *heads, size_t row_stride, bool back) {
-    return with_unit(heads, row_stride, y, x, [&](auto t, size_t per) {
+    return with_unit(heads->type, moved(heads, row_stride, y, x), [&](auto t, size_t per) {
         size_t n = elements_of(heads) / per;
         return with_index(n, [&](auto index) {
             using T = decltype(t);

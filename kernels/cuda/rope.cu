@@ -9,9 +9,10 @@ using namespace cu;
 
 namespace {
 
-/* Where a head of x begins. */
-__device__ size_t head_in_row(size_t row, size_t heads, size_t stride, size_t dim) {
-    return row / heads * stride + row % heads * dim;
+/* Where a head of x begins, of rows of heads of tokens. */
+template <typename I> __device__ size_t head_in_row(I row, I heads, size_t stride, I dim) {
+    I token = row / heads;
+    return token * stride + (size_t)(row - token * heads) * dim;
 }
 
 template <typename T>
@@ -43,69 +44,69 @@ __global__ void __launch_bounds__(THREADS)
         size_t at = (size_t)row * 2 * half + j, table = (size_t)(token % seq) * 2 * half + j;
         size_t from = token * stride + (size_t)(row - token * heads) * 2 * half + j;
         float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
-        if constexpr (V > 1) {
-            load<V>(low, x + from);
-            load<V>(high, x + from + half);
-            load<V>(c0, cosines + table);
-            load<V>(c1, cosines + table + half);
-            load<V>(s0, sines + table);
-            load<V>(s1, sines + table + half);
-        } else {
-            low[0] = widen(x[from]);
-            high[0] = widen(x[from + half]);
-            c0[0] = widen(cosines[table]);
-            c1[0] = widen(cosines[table + half]);
-            s0[0] = widen(sines[table]);
-            s1[0] = widen(sines[table + half]);
-        }
+        get<V>(low, x + from);
+        get<V>(high, x + from + half);
+        get<V>(c0, cosines + table);
+        get<V>(c1, cosines + table + half);
+        get<V>(s0, sines + table);
+        get<V>(s1, sines + table + half);
 #pragma unroll
         for (int v = 0; v < V; v++) {
             float a = low[v], b = high[v];
             low[v] = back ? a * c0[v] + b * s1[v] : a * c0[v] - b * s0[v];
             high[v] = back ? b * c1[v] - a * s0[v] : b * c1[v] + a * s1[v];
         }
-        if constexpr (V > 1) {
-            store<V>(y + at, low);
-            store<V>(y + at + half, high);
-        } else {
-            narrow(&y[at], low[0]);
-            narrow(&y[at + half], high[0]);
-        }
+        set<V>(y + at, low);
+        set<V>(y + at + half, high);
     }
 }
 
 /* ---- its pieces ----------------------------------------------------------------------------- */
 
-template <typename T>
+/* n pieces of V elements. */
+template <typename T, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    negate_half_kernel(T *y, const T *x, size_t rows, size_t half, size_t from, size_t heads,
-                       size_t stride) {
-    FOR_WORK(size_t, i, rows * half) {
-        size_t at = head_in_row(i / half, heads, stride, 2 * half);
-        narrow(&y[i], -widen(x[at + from + i % half]));
+    negate_half_kernel(T *y, const T *x, I n, I half, I from, I heads, size_t stride) {
+    I pieces = half / V;
+    FOR_WORK(I, i, n) {
+        I row = i / pieces, j = (i - row * pieces) * V;
+        float z[V];
+        get<V>(z, x + head_in_row(row, heads, stride, (I)(2 * half)) + from + j);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            z[v] = -z[v];
+        }
+        set<V>(y + (size_t)i * V, z);
     }
 }
 
-template <typename T>
+/* half and stride count numbers of the type that is moved. */
+template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
-    join_halves_kernel(T *y, const T *lower, const T *x, size_t rows, size_t half, size_t heads,
-                       size_t stride) {
-    FOR_WORK(size_t, i, rows * 2 * half) {
-        size_t row = i / (2 * half), j = i % (2 * half);
-        y[i] = j < half ? lower[row * half + j]
-                        : x[head_in_row(row, heads, stride, 2 * half) + j - half];
+    join_halves_kernel(T *y, const T *lower, const T *x, I n, I half, I heads, size_t stride) {
+    FOR_WORK(I, i, n) {
+        I row = i / (2 * half), j = i - row * (2 * half);
+        y[i] = j < half ? lower[(size_t)row * half + j]
+                        : x[head_in_row(row, heads, stride, (I)(2 * half)) + j - half];
     }
 }
 
-/* Rows that share a position: `heads` neighbours, or if they lie apart one after each seq rows. */
-template <typename T, typename C>
+/* Rows that share a position: `heads` neighbours, or if they lie apart one after each seq rows. n
+ * pieces of V elements. */
+template <typename T, typename C, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t stride,
-                     size_t dim, size_t seq) {
-    FOR_WORK(size_t, i, rows * dim) {
-        size_t row = i / dim, j = i % dim;
-        float by = widen(table[row / heads % seq * dim + j]);
-        narrow(&y[i], widen(x[head_in_row(row, heads, stride, dim) + j]) * by);
+    table_mul_kernel(T *y, const T *x, const C *table, I n, I heads, size_t stride, I dim, I seq) {
+    I pieces = dim / V;
+    FOR_WORK(I, i, n) {
+        I row = i / pieces, j = (i - row * pieces) * V, token = row / heads;
+        float z[V], by[V];
+        get<V>(z, x + token * stride + (size_t)(row - token * heads) * dim + j);
+        get<V>(by, table + (size_t)(token % seq) * dim + j);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            z[v] *= by[v];
+        }
+        set<V>(y + (size_t)i * V, z);
     }
 }
 
@@ -139,6 +140,8 @@ __global__ void __launch_bounds__(THREADS) conjugate_kernel(float *y, const floa
         y[i] = i % 2 ? -x[i] : x[i];
     }
 }
+
+template <int N> struct Count { static constexpr int value = N; };
 
 bool aligned(const void *at) {
     return (uintptr_t)at % 16 == 0;
@@ -184,38 +187,64 @@ KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const
     });
 }
 
+/* f is called with a constant, how many elements go at a time, and a number of the type that pieces
+ * of so many are counted in: V of them where all steps and addresses let 16 bytes go, else one. */
+template <int V, typename F>
+static KernelCudaFault in_pieces(size_t steps, uintptr_t addresses, size_t n, F f) {
+    if (steps % V == 0 && addresses % 16 == 0) {
+        return with_index(n / V, [&](auto index) { return f(Count<V>(), index); });
+    }
+    return with_index(n, [&](auto index) { return f(Count<1>(), index); });
+}
+
 KernelCudaFault kernel_cuda_negate_half(KernelCuda *lane, void *y, const void *x, size_t rows,
                                         size_t half, size_t from, size_t heads, size_t stride,
                                         KernelCudaType type) {
+    size_t n = rows * half;
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, "negate_half", negate_half_kernel<T>, dim3(grid_for(lane, rows * half)),
-                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, half, from, heads, stride);
+        return in_pieces<VECTOR<T>>(
+            half | from | stride, (uintptr_t)y | (uintptr_t)x, n, [&](auto count, auto index) {
+                constexpr int V = decltype(count)::value;
+                return launch_for(lane, "negate_half", n / V,
+                                  negate_half_kernel<T, V, decltype(index)>, (T *)y, (const T *)x,
+                                  n / V, half, from, heads, stride);
+            });
     });
 }
 
 KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *lower, const void *x,
                                         size_t rows, size_t half, size_t heads, size_t stride,
                                         KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch(lane, "join_halves", join_halves_kernel<T>,
-                      dim3(grid_for(lane, rows * 2 * half)), dim3(THREADS), 0, (T *)y,
-                      (const T *)lower, (const T *)x, rows, half, heads, stride);
+    uintptr_t all = (uintptr_t)y | (uintptr_t)lower | (uintptr_t)x |
+                    (half | stride) * kernel_cuda_type_bytes(type);
+    return with_unit(type, all, [&](auto unit, size_t per) {
+        size_t n = rows * 2 * half / per;
+        return with_index(n, [&](auto index) {
+            using U = decltype(unit);
+            return launch_for(lane, "join_halves", n, join_halves_kernel<U, decltype(index)>,
+                              (U *)y, (const U *)lower, (const U *)x, n, half / per, heads,
+                              stride / per);
+        });
     });
 }
 
 KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, const void *table,
                                       const KernelCudaRope *rope, bool apart) {
-    size_t rows = rope->tokens * rope->heads;
+    size_t n = rope->tokens * rope->heads * rope->dim, dim = rope->dim, seq = rope->seq;
+    size_t heads = apart ? 1 : rope->heads, stride = apart ? rope->dim : rope->stride;
     return with_type(rope->type, [&](auto t) {
         return with_type(rope->table_type, [&](auto c) {
             using T = decltype(t);
             using C = decltype(c);
-            return launch(lane, "table_mul", table_mul_kernel<T, C>,
-                          dim3(grid_for(lane, rows * rope->dim)), dim3(THREADS), 0, (T *)y,
-                          (const T *)x, (const C *)table, rows, apart ? 1 : rope->heads,
-                          apart ? rope->dim : rope->stride, rope->dim, rope->seq);
+            return in_pieces<VECTOR<T, C>>(
+                dim | stride, (uintptr_t)y | (uintptr_t)x | (uintptr_t)table, n,
+                [&](auto count, auto index) {
+                    constexpr int V = decltype(count)::value;
+                    return launch_for(
+                        lane, "table_mul", n / V, table_mul_kernel<T, C, V, decltype(index)>,
+                        (T *)y, (const T *)x, (const C *)table, n / V, heads, stride, dim, seq);
+                });
         });
     });
 }

@@ -302,45 +302,55 @@ static void test_columns(const DeviceCase *c) {
     device_equal("join columns", c, all, joined, ROWS * WIDTH);
 }
 
-/* Two heads a token inside of rows that are longer, and a third beyond them. */
-static void test_rope_pieces_of_long_rows(const DeviceCase *c) {
+/* Two heads a token inside of rows that are longer by `more`, and a third beyond them. */
+static void check_rope_pieces_of_long_rows(const DeviceCase *c, size_t half, size_t more) {
     enum {
         TOKENS = 4,
         SEQ = 2,
         HEADS = 2,
-        HALF = 3,
-        DIM = 2 * HALF,
-        ROW = 3 * DIM + 1,
         ROWS = TOKENS * HEADS,
-        N = ROWS * DIM
     };
-    g_autofree float *x = device_random(c, TOKENS * ROW, -2, 2, 1);
-    g_autofree float *t = device_random(c, SEQ * DIM, -1, 1, 2);
-    float lower[ROWS * HALF], joined[N], product[N], put[TOKENS * ROW] = {0};
-    KernelCudaRope rope = {TOKENS, HEADS, DIM, SEQ, ROW, c->type, c->type};
-    void *in = device_put(c, x, TOKENS * ROW), *negative = device_new(c, ROWS * HALF);
-    void *both = device_new(c, N), *some = device_new(c, TOKENS * ROW);
-    for (size_t i = 0; i < N; i++) {
-        size_t row = i / DIM, j = i % DIM, head = row / HEADS * ROW + row % HEADS * DIM;
-        product[i] = x[head + j] * t[row / HEADS % SEQ * DIM + j];
-        joined[i] = j < HALF ? -x[head + HALF + j] : x[head + j - HALF];
-        if (j < HALF) {
-            lower[row * HALF + j] = -x[head + HALF + j];
+    size_t dim = 2 * half, long_row = 3 * dim + more, n = ROWS * dim, heads = HEADS * dim;
+    const DeviceCase fp32 = {KERNEL_CUDA_F32, c->shift, 0};
+    g_autofree float *x = device_random(c, TOKENS * long_row, -2, 2, 1);
+    g_autofree float *t = device_random(c, SEQ * dim, -1, 1, 2);
+    g_autofree float *lower = g_new(float, n / 2), *joined = g_new(float, n);
+    g_autofree float *product = g_new(float, n), *put = g_new0(float, TOKENS *long_row);
+    void *in = device_put(c, x, TOKENS * long_row), *negative = device_new(c, n / 2);
+    void *both = device_new(c, n), *some = device_new(c, TOKENS * long_row);
+    for (size_t i = 0; i < n; i++) {
+        size_t row = i / dim, j = i % dim, head = row / HEADS * long_row + row % HEADS * dim;
+        product[i] = x[head + j] * t[row / HEADS % SEQ * dim + j];
+        joined[i] = j < half ? -x[head + half + j] : x[head + j - half];
+        if (j < half) {
+            lower[row * half + j] = -x[head + half + j];
         }
-        put[i / (HEADS * DIM) * ROW + DIM + i % (HEADS * DIM)] = joined[i];
+        put[i / heads * long_row + dim + i % heads] = joined[i];
     }
-    DEVICE_OK(
-        kernel_cuda_negate_half(device_lane, negative, in, ROWS, HALF, HALF, HEADS, ROW, c->type));
-    device_equal("negate half", c, negative, lower, ROWS * HALF);
-    DEVICE_OK(
-        kernel_cuda_join_halves(device_lane, both, negative, in, ROWS, HALF, HEADS, ROW, c->type));
-    device_equal("join halves", c, both, joined, N);
-    DEVICE_OK(kernel_cuda_put_columns(device_lane, some, both, TOKENS, HEADS * DIM, HEADS * DIM, 0,
-                                      DIM, ROW, c->type));
-    device_equal("put columns", c, some, put, TOKENS * ROW);
-    DEVICE_OK(
-        kernel_cuda_table_mul(device_lane, both, in, device_put(c, t, SEQ * DIM), &rope, false));
-    device_equal("table mul", c, both, product, N);
+    DEVICE_OK(kernel_cuda_negate_half(device_lane, negative, in, ROWS, half, half, HEADS, long_row,
+                                      c->type));
+    device_equal("negate half", c, negative, lower, n / 2);
+    DEVICE_OK(kernel_cuda_join_halves(device_lane, both, negative, in, ROWS, half, HEADS, long_row,
+                                      c->type));
+    device_equal("join halves", c, both, joined, n);
+    DEVICE_OK(kernel_cuda_put_columns(device_lane, some, both, TOKENS, heads, heads, 0, dim,
+                                      long_row, c->type));
+    device_equal("put columns", c, some, put, TOKENS * long_row);
+    const DeviceCase *tables[] = {c, &fp32};
+    for (unsigned i = 0; i < G_N_ELEMENTS(tables); i++) {
+        KernelCudaRope rope = {TOKENS, HEADS, dim, SEQ, long_row, c->type, tables[i]->type};
+        DEVICE_OK(kernel_cuda_table_mul(device_lane, both, in, device_put(tables[i], t, SEQ * dim),
+                                        &rope, false));
+        device_equal("table mul", c, both, product, n);
+    }
+}
+
+/* In single elements, and in pieces of 16 bytes. */
+static void test_rope_pieces_of_long_rows(const DeviceCase *c) {
+    check_rope_pieces_of_long_rows(c, 3, 1);
+    check_rope_pieces_of_long_rows(c, 8, 8);
+    check_rope_pieces_of_long_rows(c, 24, 16);
+    check_rope_pieces_of_long_rows(c, 8, 3);
 }
 
 /* [batch, heads, seq, dim] when apart, else [batch, seq, heads, dim]. */
