@@ -8,6 +8,7 @@
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/elementwise.h"
+#include "kernels/host/float8.h"
 #include "kernels/host/half.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/norm.h"
@@ -80,6 +81,16 @@ DISPATCH(kernel_mul_rows_f32);
 DISPATCH(kernel_mul_columns_f32);
 DISPATCH(kernel_spread_f32);
 DISPATCH(kernel_power_f32);
+DISPATCH(kernel_widen_e4m3);
+DISPATCH(kernel_widen_e5m2);
+DISPATCH(kernel_narrow_e4m3);
+DISPATCH(kernel_narrow_e5m2);
+DISPATCH(kernel_magnitude_f32);
+DISPATCH(kernel_magnitude_rows_f32);
+DISPATCH(kernel_magnitude_columns_f32);
+DISPATCH(kernel_float8_scale);
+DISPATCH(kernel_scale_rows_columns_f32);
+DISPATCH(kernel_exchange_bytes);
 DISPATCH(kernel_widen_bf16);
 DISPATCH(kernel_narrow_bf16);
 DISPATCH(kernel_add_inplace_bf16);
