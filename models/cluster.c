@@ -522,8 +522,11 @@ double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype) {
     case PLAN_FP16:
         return cluster->device_matmul_fp16_tflops * 1e12;
     case PLAN_E4M3:
-    case PLAN_E5M2:
-        return cluster->device_matmul_fp8_tflops * 1e12;
+    case PLAN_E5M2: /* CPU ranks widen them, as they do 16 bits */
+        return (cluster->device_matmul_fp8_tflops > 0 || cluster->device_kind == MODEL_DEVICE_GPU
+                    ? cluster->device_matmul_fp8_tflops
+                    : cluster->device_matmul_bf16_tflops) *
+               1e12;
     case PLAN_FP64:
     case PLAN_INT64:
     case PLAN_INT32:

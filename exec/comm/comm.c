@@ -8,13 +8,28 @@ uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank) {
     return axis == PLAN_AXIS_NONE ? 0 : plan_group_of_rank(plan, rank, axis);
 }
 
+/* NaN where a rank has one, as a scale of float8 then is none. */
+static void put_largest(double *to, const double *all, uint64_t n, uint64_t ranks) {
+    for (uint64_t i = 0; i < n; i++) {
+        to[i] = all[i];
+        for (uint64_t rank = 1; rank < ranks; rank++) {
+            double other = all[rank * n + i];
+            to[i] = to[i] >= other || isnan(to[i]) ? to[i] : other;
+        }
+    }
+}
+
 static bool all_reduce_max(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t n,
                            uint64_t ranks, PlanDtype dtype, GError **error) {
     g_autofree char *all = g_malloc(n * ranks * plan_dtype_bytes(dtype));
-    g_autofree float *wide = g_new(float, n *ranks);
     if (!comm->all_gather(comm->self, axis, buffer, all, n * ranks, dtype, error)) {
         return false;
     }
+    if (dtype == PLAN_FP64) {
+        put_largest(buffer, (const double *)(gconstpointer)all, n, ranks);
+        return true;
+    }
+    g_autofree float *wide = g_new(float, n *ranks);
     exec_convert(wide, PLAN_FP32, all, dtype, n * ranks);
     for (uint64_t i = 0; i < n; i++) {
         for (uint64_t rank = 1; rank < ranks; rank++) {

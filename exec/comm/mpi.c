@@ -29,21 +29,39 @@ enum {
 };
 
 static bool fits(uint64_t elements, PlanDtype dtype, GError **error) {
-    bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
-    if (!is_number || elements > MAX_COUNT) {
+    if (elements > MAX_COUNT) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "a collective of %" G_GUINT64_FORMAT " elements of %s is beyond the host "
-                    "device (fp32, bf16 or fp16, %d elements); use smaller units",
+                    "device (%d elements); use smaller units",
                     elements, plan_dtype_name(dtype), MAX_COUNT);
         return false;
     }
     return true;
 }
 
-/* ---- numbers in 16 bits --------------------------------------------------------------------- */
+static bool fits_and_adds(uint64_t elements, PlanDtype dtype, GError **error) {
+    bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
+    if (!is_number) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "CPU ranks add up fp32, bf16 or fp16, and not %s", plan_dtype_name(dtype));
+    }
+    return is_number && fits(elements, dtype, error);
+}
 
+/* ---- numbers as they are stored ------------------------------------------------------------- */
+
+/* MPI only moves them. */
 static MPI_Datatype type_of(PlanDtype dtype) {
-    return dtype == PLAN_FP32 ? MPI_FLOAT : MPI_UINT16_T;
+    switch (plan_dtype_bytes(dtype)) {
+    case 1:
+        return MPI_UINT8_T;
+    case 2:
+        return MPI_UINT16_T;
+    case 4:
+        return MPI_FLOAT;
+    default:
+        return MPI_DOUBLE;
+    }
 }
 
 static void add_fp32(gpointer to, gconstpointer from, size_t n) {
@@ -99,7 +117,7 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
     int ranks = axis_size(mpi, axis);
     uint64_t count = elements / (uint64_t)ranks;
     ExecRing ring = ring_of(mpi, axis, dtype);
-    if (!fits(elements, dtype, error) ||
+    if (!fits_and_adds(elements, dtype, error) ||
         !exec_ring_reduce_scatter(&ring, packed, shard, count, error)) {
         return false;
     }
@@ -113,7 +131,8 @@ static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t e
                        PlanDtype dtype, bool average, GError **error) {
     ExecMpi *mpi = self;
     ExecRing ring = ring_of(mpi, axis, dtype);
-    if (!fits(elements, dtype, error) || !exec_ring_all_reduce(&ring, buffer, elements, error)) {
+    if (!fits_and_adds(elements, dtype, error) ||
+        !exec_ring_all_reduce(&ring, buffer, elements, error)) {
         return false;
     }
     if (average) {

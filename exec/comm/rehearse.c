@@ -4,6 +4,7 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "kernels/host/float8.h"
 #include "kernels/host/random.h"
 
 typedef struct {
@@ -11,7 +12,7 @@ typedef struct {
     uint32_t rank;
     uint64_t calls[PLAN_N_AXES];  /* each counted by its axis's thread */
     uint64_t talks[2][2];         /* with the stage before or behind, exchanges or not: likewise */
-    char *numbers[PLAN_FP16 + 1]; /* EXEC_REHEARSE_NUMBERS of each dtype of floats */
+    char *numbers[PLAN_N_DTYPES]; /* EXEC_REHEARSE_NUMBERS of each; NULL of whole numbers */
 } Rehearsal;
 
 static uint64_t ranks_of(const Rehearsal *rehearsal, PlanAxis axis) {
@@ -20,14 +21,45 @@ static uint64_t ranks_of(const Rehearsal *rehearsal, PlanAxis axis) {
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+/* Bytes that are gathered are parts of several dtypes, of which none then overflows. */
+static void put(gpointer to, PlanDtype dtype, const float *x, uint64_t n) {
+    switch (dtype) {
+    case PLAN_FP32:
+    case PLAN_BF16:
+    case PLAN_FP16:
+        exec_convert(to, dtype, x, PLAN_FP32, n);
+        return;
+    case PLAN_E4M3:
+    case PLAN_UINT8:
+        kernel_narrow_e4m3(to, x, n);
+        return;
+    case PLAN_E5M2:
+        kernel_narrow_e5m2(to, x, n);
+        return;
+    case PLAN_FP64:
+        for (uint64_t i = 0; i < n; i++) {
+            ((double *)to)[i] = (double)x[i];
+        }
+        return;
+    case PLAN_INT64:
+    case PLAN_INT32:
+    case PLAN_N_DTYPES:
+        break;
+    }
+    g_assert_not_reached();
+}
+
 gpointer exec_rehearse_numbers(PlanDtype dtype) {
     enum {
         SEED = 1 /* any will do */
     };
+    if (dtype == PLAN_INT64 || dtype == PLAN_INT32) {
+        return NULL;
+    }
     g_autofree float *wide = g_new(float, EXEC_REHEARSE_NUMBERS);
     gpointer numbers = g_malloc(EXEC_REHEARSE_NUMBERS * plan_dtype_bytes(dtype));
     kernel_philox_uniform_f32(wide, EXEC_REHEARSE_NUMBERS, SEED, 0, 0, -0x1p-5f, 0x1p-5f);
-    exec_convert(numbers, dtype, wide, PLAN_FP32, EXEC_REHEARSE_NUMBERS);
+    put(numbers, dtype, wide, EXEC_REHEARSE_NUMBERS);
     return numbers;
 }
 
@@ -90,7 +122,7 @@ static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
 
 static void close_rehearsal(gpointer self) {
     Rehearsal *rehearsal = self;
-    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+    for (PlanDtype dtype = 0; dtype < PLAN_N_DTYPES; dtype++) {
         g_free(rehearsal->numbers[dtype]);
     }
     g_free(rehearsal);
@@ -105,7 +137,7 @@ bool exec_rehearse_open(const Plan *plan, uint32_t rank, ExecComm *ret_comm, GEr
     }
     Rehearsal *rehearsal = g_new0(Rehearsal, 1);
     *rehearsal = (Rehearsal){.plan = plan, .rank = rank};
-    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+    for (PlanDtype dtype = 0; dtype < PLAN_N_DTYPES; dtype++) {
         rehearsal->numbers[dtype] = exec_rehearse_numbers(dtype);
     }
     *ret_comm = exec_comm_alone; /* who waits for the others finds them there */

@@ -18,8 +18,9 @@
 
 #define EXEC_REHEARSE_NUMBERS ((uint64_t)1 << 18)
 
-/* The table, of fp32, bf16 or fp16: uniform between -2^-5 and 2^-5, about as wide as weights begin
- * (a standard deviation of 0.018), by Philox, rounded to the dtype. Transfer full: g_free(). */
+/* The table: uniform between -2^-5 and 2^-5, about as wide as weights begin (a standard deviation
+ * of 0.018), by Philox, rounded to the dtype, bytes as e4m3; NULL for integers. Transfer full:
+ * g_free(). */
 gpointer exec_rehearse_numbers(PlanDtype dtype);
 /* The place in the table where call number `call` of an axis begins; a multiple of 8. */
 static inline uint64_t exec_rehearse_from(PlanAxis axis, uint64_t call) {

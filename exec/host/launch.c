@@ -44,19 +44,6 @@ static bool from_host(const ExecTask *t, GError **error) {
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
-/* What is no number of a communicator's goes as so many that are as wide: nobody computes. */
-static bool broadcast(const ExecTask *t, PlanDtype dtype, GError **error) {
-    const ExecComm *comm = t->context->comm;
-    uint64_t elements = dim(t, 0), bytes = elements * plan_dtype_bytes(dtype);
-    bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
-    if (!is_number && bytes % 2 == 0) {
-        dtype = bytes % 4 ? PLAN_FP16 : PLAN_FP32;
-        elements = bytes / plan_dtype_bytes(dtype);
-    }
-    return comm->broadcast(comm->self, (PlanAxis)t->op->axis, t->pointers[0], elements, dtype,
-                           error);
-}
-
 static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     PlanAxis axis = (PlanAxis)t->op->axis;
@@ -87,7 +74,7 @@ static bool collective(const ExecTask *t, GError **error) {
                                     dim(t, 0), dtype, error);
     }
     g_assert(t->op->kind == PLAN_OP_BROADCAST);
-    return broadcast(t, dtype, error);
+    return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
 }
 
 static bool talk(const ExecTask *t, GError **error) {
@@ -143,12 +130,6 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
         return exec_traced_knows(context, op, error);
     }
-    if (plan_op_is_of_float8((PlanOpKind)op->kind)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "CPU ranks have no kernels for float8; `foreshard predict` plans and "
-                            "predicts it, and a run takes float8=none");
-        return false;
-    }
     if (plan_op_is_of_peers((PlanOpKind)op->kind)) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "no rank copies from another's memory yet; `foreshard predict` plays "
@@ -174,7 +155,8 @@ static bool works_on_storage(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_CAST || kind == PLAN_OP_COPY ||
            kind == PLAN_OP_FLATTEN || kind == PLAN_OP_PART || kind == PLAN_OP_GATHER_COPY_IN ||
            kind == PLAN_OP_GATHER_COPY_OUT || kind == PLAN_OP_REDUCE_COPY_IN ||
-           kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY;
+           kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY ||
+           kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_OUT;
 }
 
 bool exec_host_run(const ExecTask *t, GError **error) {

@@ -492,6 +492,74 @@ static const Half in_halves[] = {
     {NULL, 0},
 };
 
+/* Linear layers in float8, by one scale a tensor or by rows: as near to fp32 as bf16 is. */
+#define FLOAT8 "--kernels compiled --param-dtype bf16 --reduce-dtype fp32 --float8 "
+static const Half in_float8[] = {
+    {"-n 1 --micro-batch 12 --sharding none", 0},
+    {FLOAT8 "tensorwise -n 2 --micro-batch 6", 0x1p-7},
+    {FLOAT8 "rowwise -n 3 --micro-batch 4 --sharding grad-op", 0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --micro-batch 3 --flavour fsdp1 --checkpointing full", 0x1p-7},
+    {FLOAT8 "rowwise -n 4 --micro-batch 1 --accumulate 3 --sharding hybrid --replicate 2", 0x1p-7},
+    {FLOAT8 "tensorwise -n 2 --micro-batch 6 --float8-gather yes --checkpointing selective-op",
+     0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --micro-batch 3 --float8-gather precomputed --optimizer-kernel fused",
+     0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --tensor 2 --micro-batch 6", 0x1p-7},
+    {FLOAT8 "rowwise -n 4 --tensor 2 --micro-batch 6", 0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --tensor 2 --micro-batch 1 --accumulate 6 --checkpointing full",
+     0x1p-7},
+    {FLOAT8 "rowwise -n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op",
+     0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --context 2 --micro-batch 6", 0x1p-7},
+    {FLOAT8 "rowwise -n 4 --pipeline 2 --micro-batch 2 --accumulate 3", 0x1p-7},
+    {"-n 1 --micro-batch 12 --sharding none --kernels compiled --model-dtype bf16 --float8 rowwise",
+     0x1p-6},
+    {NULL, 0},
+};
+
+/* However it is sharded and computed again, what is cast is cast by the same scales: the digits of
+ * all steps are the same. */
+static const char *const tensorwise_alike[] = {
+    "-n 2 --micro-batch 6 --float8 tensorwise",
+    "-n 2 --micro-batch 6 --float8 tensorwise --sharding grad-op --checkpointing full",
+    "-n 2 --micro-batch 6 --float8 tensorwise --checkpointing selective-op --wrap whole",
+    "-n 2 --micro-batch 6 --float8 tensorwise --flavour fsdp1",
+    "-n 2 --micro-batch 6 --float8 tensorwise --flavour fsdp1 --checkpointing full",
+    "-n 2 --micro-batch 6 --float8 tensorwise --sharding hybrid --replicate 2",
+    NULL,
+};
+static const char *const gathered_alike[] = {
+    "-n 2 --micro-batch 6 --float8 tensorwise --float8-gather yes",
+    "-n 2 --micro-batch 6 --float8 tensorwise --float8-gather yes --checkpointing full",
+    "-n 2 --micro-batch 6 --float8 tensorwise --float8-gather precomputed",
+    "-n 2 --micro-batch 6 --float8 tensorwise --float8-gather precomputed --sharding grad-op "
+    "--checkpointing selective-op",
+    NULL,
+};
+static const char *const rowwise_alike[] = {
+    "-n 2 --micro-batch 6 --float8 rowwise",
+    "-n 2 --micro-batch 6 --float8 rowwise --sharding grad-op --checkpointing full",
+    "-n 2 --micro-batch 6 --float8 rowwise --checkpointing selective-op --wrap whole",
+    "-n 2 --micro-batch 6 --float8 rowwise --sharding hybrid --replicate 2",
+    NULL,
+};
+
+static void digits_are_the_same(gconstpointer data) {
+    enum {
+        STEPS = 20
+    };
+    const char *const *runs = data;
+    double expected[STEPS], losses[STEPS];
+    for (unsigned i = 0; runs[i]; i++) {
+        g_autofree char *words = g_strconcat(
+            "llama-toy --kernels compiled --param-dtype bf16 --reduce-dtype fp32 ", runs[i], NULL);
+        test_run_losses(words, i ? losses : expected, STEPS);
+        for (unsigned step = 0; step < STEPS && i; step++) {
+            g_assert_cmpfloat(losses[step], ==, expected[step]);
+        }
+    }
+}
+
 /* Gradients, too, are given to the optimizer as they were computed. */
 #define LOW                                                                                        \
     "--flavour fsdp1 --param-dtype bf16 --keep-low-precision-grads yes --optimizer sgd --lr 0.05 "
@@ -659,6 +727,7 @@ int main(int argc, char **argv) {
     } halves[] = {{"in 16 bits", {"gpt-toy", in_halves}},
                   {"with gradients in 16 bits", {"gpt-toy", with_low_gradients}},
                   {"with gradients in 16 bits, clipped,", {"gpt-toy", with_low_gradients_clipped}},
+                  {"of layers in float8", {"llama-toy", in_float8}},
                   {"of shared sequences", {"llama-toy --network-key seq=48", with_rings}},
                   {"of shared sequences and norms of heads",
                    {"llama-toy --network-key seq=48 --network-key qk_norm=head", with_rings}}};
@@ -677,6 +746,12 @@ int main(int argc, char **argv) {
             g_strdup_printf("/exec/losses/steps that overflow are skipped: %s", overflows[i].words);
         g_test_add_data_func(name, &overflows[i], overflowing_steps_are_skipped);
     }
+    g_test_add_data_func("/exec/losses/digits are the same: one scale a tensor", tensorwise_alike,
+                         digits_are_the_same);
+    g_test_add_data_func("/exec/losses/digits are the same: gathered in float8", gathered_alike,
+                         digits_are_the_same);
+    g_test_add_data_func("/exec/losses/digits are the same: scales by rows", rowwise_alike,
+                         digits_are_the_same);
     g_test_add_func("/exec/losses/documents learn as sequences", documents_learn_as_sequences);
     return g_test_run();
 }

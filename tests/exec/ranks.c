@@ -10,6 +10,8 @@
 #include "trace/compare/compare.h"
 #include "trace/text.h"
 
+#define FLOAT8 "llama-toy --kernels compiled --param-dtype bf16 "
+
 /* Allocated, active and reserved, predicted and measured, at every instruction of every rank. With
  * marks (FSDP1), when a freed block is free again is a matter of time: there, allocated alone. */
 static void memory_is_as_predicted(void) {
@@ -79,6 +81,14 @@ static void memory_is_as_predicted(void) {
         "--sequence-parallel no --tensor-plan kempnerforge",
         "llama-toy --network-key layers=6 -n 8 --pipeline 2 --tensor 2 --accumulate 3 --clip 1 "
         "--sequence-parallel no --tensor-plan kempnerforge",
+        FLOAT8 "-n 2 --micro-batch 2 --float8 tensorwise",
+        FLOAT8 "-n 3 --micro-batch 2 --float8 rowwise --checkpointing full --clip 1",
+        FLOAT8 "-n 4 --float8 tensorwise --float8-gather yes --sharding hybrid --replicate 2",
+        FLOAT8 "-n 2 --float8 tensorwise --float8-gather precomputed --checkpointing selective-op",
+        FLOAT8 "-n 4 --tensor 2 --micro-batch 2 --float8 tensorwise",
+        FLOAT8 "-n 4 --tensor 2 --micro-batch 2 --float8 rowwise --checkpointing full",
+        FLOAT8 "-n 4 --pipeline 2 --accumulate 2 --float8 tensorwise --checkpointing full",
+        FLOAT8 "-n 2 --float8 tensorwise --flavour fsdp1",
         "llama-toy -n 3 --context 3 --micro-batch 2 --network-key seq=48 --param-dtype bf16 --clip "
         "1",
         "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",

@@ -18,6 +18,11 @@ static const char *const plans[] = {
     "gpt-toy -n 8 --param-dtype bf16 --reduce-dtype fp32 --clip 1 --cluster a100-node",
     "gpt-toy -n 8 --param-dtype fp16 --cluster a100-node",
     "llama-toy -n 8 --reshard-after-forward 2 --kernels fused --cluster a100-node",
+    "llama-toy -n 8 --param-dtype bf16 --kernels compiled --float8 tensorwise --float8-gather yes "
+    "--cluster dgx-h100",
+    "llama-toy -n 8 --param-dtype bf16 --kernels compiled --float8 rowwise --tensor 2 "
+    "--micro-batch "
+    "2 --cluster dgx-h100",
     "mlp-toy -n 8 --optimizer sgd --cluster a100-node",
     "moe-toy -n 8 --network-key routing=in-turn --expert 2 --micro-batch 3 --cluster a100-node",
 };
