@@ -2,13 +2,16 @@
 
     python compare.py --foreshard build/cli/foreshard models/networks/{gpt,llama,t5}-toy.ini
     python compare.py --foreshard build/cli/foreshard --keep tests/oracle/numbers/golden/*/network.ini
+    python compare.py --foreshard build/cli/foreshard --float8 --keep tests/oracle/numbers/golden/float8/network.ini
 
 Per network: losses of 20 steps of AdamW on a global batch of 12 and all gradients of the first step, PyTorch
 on one process and with FSDP2 over gloo on two, foreshard on one rank and with several strategies; then in
-bf16. With --keep PyTorch's side is left beside the network's file, for tests/oracle/numbers/check.c."""
+bf16. With --float8 instead FSDP2 in bf16 and with layers in float8, by torchao 0.18, and what float8's rounding
+adds to a gradient: how alike it is on both sides (1: the same, 0: it has nothing in common). With --keep PyTorch's side is left beside the network's file, for tests/oracle/numbers/check.c."""
 
 import argparse
 import json
+import math
 import os
 import shutil
 import socket
@@ -29,6 +32,7 @@ def read_options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--foreshard", required=True)
     p.add_argument("--data", default=os.path.join(HERE, "golden", "tokens.bin"))
+    p.add_argument("--float8", action="store_true")
     p.add_argument("--keep", action="store_true")
     p.add_argument("networks", nargs="+")
     return p.parse_args()
@@ -105,9 +109,36 @@ def compare(options, network, folder):
     return torch
 
 
-def keep(folder, network, losses):
+def alike(a, b, plain):
+    """Of what a and b add to the plain gradients, in parts of each one's norm, the cosine."""
+    def added(x):
+        return [(x[name] - plain[name]) / plain[name].norm() for name in plain]
+    dot = sum(float((p * q).sum()) for p, q in zip(added(a), added(b)))
+    return dot / math.sqrt(sum(float((p * p).sum()) for p in added(a)) * sum(float((q * q).sum()) for q in added(b)))
+
+
+def compare_float8(options, network, folder):
+    torch = {"one": torch_losses(1, network, folder, options.data, "--seed", "1",
+                                 "--gradients", folder + "/one.safetensors")}
+    bf16, plain = "-n 2 --param-dtype bf16 --reduce-dtype fp32 --kernels compiled", None
+    print(f"{network}: FSDP2 in bf16 over 2 ranks; relative differences between foreshard and PyTorch")
+    print(f"  {'':48} losses   gradients; PyTorch's from bf16's; alike")
+    for name, words in (("bf16", []), ("tensorwise", ["--float8", "tensorwise"]), ("rowwise", ["--float8", "rowwise"]),
+                        ("gathered", ["--float8", "tensorwise", "--float8-gather", "yes"])):
+        path = f"{folder}/{'gradients' if name == 'bf16' else name}.safetensors"
+        torch[name] = torch_losses(2, network, folder, options.data, "--bf16", *words, "--gradients", path)
+        strategy, theirs = " ".join([bf16, *words]), weight_files.read(path)
+        losses = run_foreshard(options, network, folder, strategy, "--steps", str(STEPS))
+        ours, plain = foreshard_gradients(options, network, folder, strategy), plain or theirs
+        print(f"  {name:48} {worst_loss(losses, torch[name]):8.1e} {worst_gradient(ours, theirs):8.1e} "
+              f"{worst_gradient(theirs, plain):8.1e} "
+              + (f"{alike(ours, theirs, plain):6.2f}" if name != "bf16" else ""))
+    return torch
+
+
+def keep(folder, network, losses, names):
     target = os.path.dirname(os.path.abspath(network))
-    for name in ("weights", "gradients"):
+    for name in names:
         shutil.copy(f"{folder}/{name}.safetensors", target)
     with open(os.path.join(target, "losses.json"), "w") as file:
         json.dump(losses, file, indent=1)
@@ -118,9 +149,10 @@ def main():
     options = read_options()
     for network in options.networks:
         with tempfile.TemporaryDirectory() as folder:
-            losses = compare(options, network, folder)
+            losses = (compare_float8 if options.float8 else compare)(options, network, folder)
             if options.keep:
-                keep(folder, network, losses)
+                keep(folder, network, losses,
+                     ("weights", "gradients") + (("tensorwise", "rowwise") if options.float8 else ()))
 
 
 if __name__ == "__main__":

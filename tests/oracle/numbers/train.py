@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorder"))
+import float8  # noqa: E402
 import networks  # noqa: E402
 import weight_files  # noqa: E402
 import variants  # noqa: E402
@@ -36,6 +37,9 @@ def read_options():
     p.add_argument("--lr", type=float, default=1e-3)
     p.add_argument("--seed", type=int, help="make the weights anew")
     p.add_argument("--bf16", action="store_true", help="FSDP2's mixed precision: computes in bf16, reduces in fp32")
+    p.add_argument("--float8", choices=["tensorwise", "rowwise"],
+                   help="torchao.float8's recipe for the linear layers of blocks")
+    p.add_argument("--float8-gather", choices=["yes", "precomputed"], help="of tensorwise: what FSDP2 gathers")
     p.add_argument("--gradients", help="write the first step's gradients to this safetensors file")
     return p.parse_args()
 
@@ -184,6 +188,7 @@ def main():
     if options.seed is not None:
         make_weights(network, options.seed, options.weights)
     load_weights(network, options.weights)
+    float8.convert(network, options)
     if world > 1:
         shard(network, world, options.bf16)
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.lr)
@@ -199,6 +204,7 @@ def main():
             if rank == 0:
                 weight_files.write(options.gradients, gradients)
         optimizer.step()
+        float8.after_step(network, options)
         losses.append(mean_over_ranks(loss, world))
     if rank == 0:
         print(json.dumps(losses), flush=True)
