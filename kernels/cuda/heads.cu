@@ -8,6 +8,10 @@ using namespace cu;
 
 namespace {
 
+enum {
+    HEADS_AT_ONCE = 16, /* whose biases are 32 bytes of halves, as much as memory gives at a time */
+};
+
 template <typename I> struct Shape { I batch, seq, heads, dim; };
 
 /* Where the row of a head of a token begins, of `heads` heads. */
@@ -138,11 +142,33 @@ __global__ void __launch_bounds__(THREADS) to_bias_kernel(T *y, const uint8_t *m
     }
 }
 
-template <typename T, typename I>
-__global__ void __launch_bounds__(THREADS)
-    bias_add_kernel(T *y, const T *x, const T *bias, I all, I heads, I n) {
-    FOR_WORK(I, i, all) {
-        narrow(&y[i], widen(x[i]) + widen(bias[i % n * heads + i / n % heads]));
+/* A position's biases of neighbouring heads lie side by side: a thread has HEADS_AT_ONCE of them in
+ * registers, and takes them to each sequence, where neighbouring threads' numbers lie so. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS, 4)
+    bias_add_kernel(T *y, const T *x, const T *bias, size_t batch, size_t heads, size_t n) {
+    size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    size_t first = (size_t)blockIdx.y * HEADS_AT_ONCE;
+    unsigned here = (unsigned)min(heads - first, (size_t)HEADS_AT_ONCE);
+    float by[HEADS_AT_ONCE];
+    if (i >= n) {
+        return;
+    }
+#pragma unroll
+    for (unsigned h = 0; h < HEADS_AT_ONCE; h++) {
+        by[h] = h < here ? widen(bias[i * heads + first + h]) : 0.0f;
+    }
+    for (size_t b = 0, at = first * n + i; b < batch; b++, at += heads * n) {
+        const T *from = x + at;
+        T *to = y + at, raw[HEADS_AT_ONCE];
+#pragma unroll
+        for (unsigned h = 0; h < HEADS_AT_ONCE && h < here; h++, from += n) {
+            raw[h] = *from;
+        }
+#pragma unroll
+        for (unsigned h = 0; h < HEADS_AT_ONCE && h < here; h++, to += n) {
+            narrow(to, widen(raw[h]) + by[h]);
+        }
     }
 }
 
@@ -270,13 +296,14 @@ KernelCudaFault kernel_cuda_positive_mask(KernelCuda *lane, uint8_t *mask, const
 
 KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x, const void *bias,
                                      size_t batch, size_t heads, size_t n, KernelCudaType type) {
-    size_t all = batch * heads * n;
+    if (!batch || !heads || !n) {
+        return NULL;
+    }
     return with_type(type, [&](auto t) {
-        return with_index(all, [&](auto index) {
-            using T = decltype(t);
-            using I = decltype(index);
-            return launch_for(lane, "bias_add", all, bias_add_kernel<T, I>, (T *)y, (const T *)x,
-                              (const T *)bias, (I)all, (I)heads, (I)n);
-        });
+        using T = decltype(t);
+        return launch(
+            lane, "bias_add", bias_add_kernel<T>,
+            dim3(block_each(divide_up(n, THREADS)), (unsigned)divide_up(heads, HEADS_AT_ONCE)),
+            dim3(THREADS), 0, (T *)y, (const T *)x, (const T *)bias, batch, heads, n);
     });
 }

@@ -508,6 +508,26 @@ static void test_relative(const DeviceCase *c) {
     device_equal("bias add", c, y, want, BATCH * HEADS * PAIRS);
 }
 
+/* More positions than a block has threads, and more heads than a thread takes at once. */
+static void test_bias_of_many_heads(const DeviceCase *c) {
+    enum {
+        BATCH = 2,
+        HEADS = 18,
+        PAIRS = 300,
+        N = BATCH * HEADS * PAIRS
+    };
+    g_autofree float *x = device_random(c, N, -2, 2, 1), *want = g_new(float, N);
+    g_autofree float *bias = device_random(c, PAIRS * HEADS, -1, 1, 2);
+    void *y = device_new(c, N);
+    for (size_t i = 0; i < N; i++) {
+        want[i] = x[i] + bias[i % PAIRS * HEADS + i / PAIRS % HEADS];
+    }
+    DEVICE_OK(kernel_cuda_bias_add(device_lane, y, device_put(c, x, N),
+                                   device_put(c, bias, PAIRS * HEADS), BATCH, HEADS, PAIRS,
+                                   c->type));
+    device_equal("bias of many heads", c, y, want, N);
+}
+
 /* ---- pieces --------------------------------------------------------------------------------- */
 
 /* Enough pieces for several launches, of all sizes, from the case's type to each; zeros between. */
@@ -663,6 +683,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/heads/copies", test_heads);
     DEVICE_TEST("/kernels-cuda/heads/masks", test_masks);
     DEVICE_TEST("/kernels-cuda/heads/relative", test_relative);
+    DEVICE_TEST("/kernels-cuda/heads/bias-of-many-heads", test_bias_of_many_heads);
     DEVICE_TEST("/kernels-cuda/copy/pieces", test_pieces);
     DEVICE_TEST("/kernels-cuda/copy/strided", test_strided_piece);
     DEVICE_TEST("/kernels-cuda/copy/anywhere", test_pieces_anywhere);
