@@ -98,8 +98,10 @@ KernelDtype gpu_dtype_of(const KernelTensor *t) {
     return t->dtype == KERNEL_BF16 || t->dtype == KERNEL_FP16 ? t->dtype : KERNEL_FP32;
 }
 
+/* In the widest dtype that a kernel wants of it. */
 static size_t room_for(const KernelTensor *t) {
-    return (kernel_tensor_count(t) * sizeof(int64_t) + 2 * BORDER - 1) / BORDER * BORDER;
+    size_t each = t->dtype < KERNEL_INT64 ? sizeof(float) : sizeof(int64_t);
+    return (kernel_tensor_count(t) * each + 2 * BORDER - 1) / BORDER * BORDER;
 }
 
 static size_t room_for_all(const TracedArg *args, unsigned n) {
@@ -110,7 +112,7 @@ static size_t room_for_all(const TracedArg *args, unsigned n) {
     return bytes;
 }
 
-/* For each of the call's tensors twice, in the widest dtype: no kernel wants more. */
+/* For each of the call's tensors twice: no kernel wants more. */
 static char *take_room(TracedGpu *r, size_t bytes) {
     if (!r->room) {
         const TracedCall *call = r->call;
