@@ -320,7 +320,6 @@ static void losses_of_20_steps(void) {
     }
 }
 
-/* One file whoever writes it, and either reads the other's. */
 /* Whatever order a device's threads, blocks and streams come in; cuDNN's dq needs to be asked. */
 static void losses_repeat(void) {
     static const char *const plans[] = {"gpt-toy -n 2 --param-dtype bf16 --deterministic yes",
@@ -343,6 +342,7 @@ static void losses_repeat(void) {
     }
 }
 
+/* One file whoever writes it, and either reads the other's. */
 static void weights_go_between(const char *words) {
     unsigned ranks = ranks_of(words);
     plan(words);
