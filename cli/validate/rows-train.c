@@ -5,6 +5,7 @@
 
 #include "cli/data-dir.h"
 #include "cli/validate/train-row.h"
+#include "cli/validate/train-words.h"
 #include "memory/options.h"
 #include "models/network.h"
 #include "plan/build/build.h"
@@ -39,11 +40,17 @@ static const char *const numbers[] = {
 #undef NUMBER
 };
 
-bool cli_train_check(const CliCsv *csv, GError **error) {
+/* Rows are read in plain digits later (train-row.h). */
+static bool is_number(const CliCsv *csv, const CliCsvRow *row, const char *column, GError **error) {
     double ignored;
+    g_autofree char *plain = cli_train_words_number(column, cli_csv_text(csv, row, column));
+    return plan_parse_double(plain, &ignored) || cli_csv_number(csv, row, column, &ignored, error);
+}
+
+bool cli_train_check(const CliCsv *csv, GError **error) {
     for (unsigned i = 0; i < csv->n_rows; i++) {
         for (unsigned k = 0; k < G_N_ELEMENTS(numbers); k++) {
-            if (!cli_csv_number(csv, &csv->rows[i], numbers[k], &ignored, error)) {
+            if (!is_number(csv, &csv->rows[i], numbers[k], error)) {
                 return false;
             }
         }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/validate/train-words.h"
 #include "plan/files/ini.h"
 
 /* ---- filling -------------------------------------------------------------------------------- */
@@ -31,14 +32,20 @@ static bool is_open(const Filler *f, const char *column) {
     return cli_csv_has(f->csv, column) && !*text(f, column);
 }
 
-static void fill(Filler *f, const char *column, const char *value, const char *why) {
+static void set(Filler *f, const char *column, const char *value) {
     for (unsigned i = 0; f->csv->columns[i]; i++) {
         if (g_str_equal(f->csv->columns[i], column)) {
             g_free(f->row.fields[i]);
             f->row.fields[i] = g_strdup(value);
-            g_string_append_printf(f->said, "%s%s=%s (%s)", f->said->len ? " " : "", column, value,
-                                   why);
         }
+    }
+}
+
+static void fill(Filler *f, const char *column, const char *value, const char *why) {
+    if (cli_csv_has(f->csv, column)) {
+        set(f, column, value);
+        g_string_append_printf(f->said, "%s%s=%s (%s)", f->said->len ? " " : "", column, value,
+                               why);
     }
 }
 
@@ -53,6 +60,51 @@ static void fill_count(Filler *f, const char *column, double value, const char *
 static bool contains(const char *text, const char *word) {
     g_autofree char *lower = g_ascii_strdown(text, -1);
     return strstr(lower, word) != NULL;
+}
+
+/* ---- in the rules' words -------------------------------------------------------------------- */
+
+static void say_plainly(Filler *f, const char *column, const char *plain) {
+    if (*plain && !g_str_equal(plain, text(f, column))) {
+        fill(f, column, plain, "our word for it");
+    } else if (!*plain && *text(f, column)) {
+        set(f, column, ""); /* what is not said */
+    }
+}
+
+static void say_all_plainly(Filler *f) {
+    static const struct {
+        const char *name;
+        bool is_number;
+    } columns[] = {
+#define COLUMN(name) {#name, false},
+#define NUMBER(name) {#name, true},
+#include "cli/validate/train-columns.def"
+#undef COLUMN
+#undef NUMBER
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
+        const char *name = columns[i].name, *given = text(f, name);
+        g_autofree char *plain = columns[i].is_number ? cli_train_words_number(name, given)
+                                                      : cli_train_words_plain(name, given);
+        say_plainly(f, name, plain);
+    }
+}
+
+/* A card's memory tells its machine apart where its name does not. */
+static void say_memory(Filler *f) {
+    static const struct {
+        const char *gpu, *gigabytes;
+    } kinds[] = {{"a100", "40"}, {"a100", "64"}, {"h100", "64"}, {"v100", "16"}};
+    const char *hardware = text(f, "hardware");
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (contains(hardware, kinds[i].gpu) && !contains(hardware, kinds[i].gigabytes) &&
+            number(f, "gpu_mem_gb") == g_ascii_strtod(kinds[i].gigabytes, NULL)) {
+            g_autofree char *whole = g_strdup_printf("%s-%sGB", hardware, kinds[i].gigabytes);
+            fill(f, "hardware", whole, "of gpu_mem_gb");
+            return;
+        }
+    }
 }
 
 /* ---- batch and ranks ------------------------------------------------------------------------ */
@@ -129,6 +181,27 @@ static void fill_number_of(Filler *f, const char *column, const char *from, cons
     }
 }
 
+/* "FSDP2 + TP2 + AC", "full_shard offload": what has columns of its own, where those are empty. */
+static void fill_from_sharding(Filler *f) {
+    static const struct {
+        const char *column, *pattern, *value;
+    } told[] = {
+        {"offload", "\\boff-?load|fsdp[ _-]cpu\\b", "cpu"},
+        {"activation_checkpointing", "\\bsac\\b|\\bselective", "selective"},
+        {"activation_checkpointing", "(?<!no )(?<!without )\\b(?:ac|checkpointing)\\b", "full"},
+    };
+    const char *sharding = text(f, "sharding_strategy");
+    fill_number_of(f, "tp", "sharding_strategy", "\\b(?:tp|tensor[ -]parallel)[ =:-]*(?<n>[0-9]+)");
+    fill_number_of(f, "pp", "sharding_strategy", "\\b(?:pp|pipeline)[ =:-]*(?<n>[0-9]+)");
+    fill_number_of(f, "cp", "sharding_strategy", "\\b(?:cp|context)[ =:-]*(?<n>[0-9]+)");
+    for (unsigned i = 0; i < G_N_ELEMENTS(told); i++) {
+        g_autoptr(GRegex) regex = g_regex_new(told[i].pattern, G_REGEX_CASELESS, 0, NULL);
+        if (is_open(f, told[i].column) && g_regex_match(regex, sharding, 0, NULL)) {
+            fill(f, told[i].column, told[i].value, "of sharding_strategy");
+        }
+    }
+}
+
 /* "swiglu MoE 8 experts top-2", "64 experts, 8 active": how many, and the kind in the rules' words,
  * "swiglu moe" or "mixture of experts". */
 static void say_experts(Filler *f) {
@@ -147,12 +220,33 @@ static void say_experts(Filler *f) {
     }
 }
 
-/* "llama2-7b LoRA r=16", "LoRA (rank 8)". */
+/* "llama2-7b LoRA r=16", "bf16, LoRA (rank 8)"; in notes, which may speak of others, nearer by. */
 static void fill_adapters(Filler *f) {
-    static const char *const columns[] = {"model", "framework", "notes"};
-    bool are_there = contains(text(f, "model"), "lora") || contains(text(f, "framework"), "lora");
-    for (unsigned i = 0; i < G_N_ELEMENTS(columns) && are_there; i++) {
-        fill_number_of(f, "lora_rank", columns[i], "\\b(?:rank|r) *[=:]? *(?<n>[0-9]+)\\b");
+    static const char *const columns[] = {"model", "framework", "precision", "sharding_strategy",
+                                          "optimizer"};
+    static const char rank[] = "\\b(?:rank|r) *[=:]? *(?<n>[0-9]+)\\b";
+    bool are_there = false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
+        if (contains(text(f, columns[i]), "lora")) {
+            fill_number_of(f, "lora_rank", columns[i], rank);
+            are_there = true;
+        }
+    }
+    fill_number_of(f, "lora_rank", "notes",
+                   are_there ? rank
+                             : "\\blora(?: with| of|,)? *[(]?(?:rank|r) *[=:]? *(?<n>[0-9]+)\\b");
+}
+
+/* A whole table of shares has none of a percent. */
+static void say_percents(Filler *f, const char *column) {
+    double largest = 0, value = number(f, column);
+    for (unsigned i = 0; i < f->csv->n_rows; i++) {
+        double other = number_of(f->csv, &f->csv->rows[i], column);
+        largest = other > largest ? other : largest;
+    }
+    if (value > 0 && value <= 1 && largest <= 1) {
+        g_autofree char *percents = g_strdup_printf("%.15g", 100 * value);
+        fill(f, column, percents, "assumed: a share");
     }
 }
 
@@ -231,25 +325,55 @@ static void say_dtype_plainly(Filler *f, const char *column) {
     }
 }
 
+/* "every 4th layer", "every other block", "ac_freq=2": which blocks; 0 where none is said. */
+static double every(const char *checkpointing) {
+    static const char *const words[] = {"other", "second", "third",   "fourth",
+                                        "fifth", "sixth",  "seventh", "eighth"};
+    g_autoptr(GRegex) which = g_regex_new("(?:every|each)[ =_-]*([0-9]+|[a-z]+)|freq[ =:]*([0-9]+)|"
+                                          "selective[^0-9a-z]*(?:layers?[^0-9a-z]*)?([0-9]+)[)]?$",
+                                          G_REGEX_CASELESS, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (!g_regex_match(which, checkpointing, 0, &match)) {
+        return 0;
+    }
+    g_autofree char *word = g_match_info_fetch(match, 1);
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (!g_ascii_strcasecmp(word, words[i])) {
+            return MAX(i + 1, 2);
+        }
+    }
+    g_autofree char *number = g_match_info_expand_references(match, "\\1\\2\\3", NULL);
+    return g_ascii_strtod(number, NULL);
+}
+
 /* "full on 5 of 48 layers" is a share of the blocks. */
 static void say_share(Filler *f) {
-    g_autoptr(GRegex) share = g_regex_new("([0-9]+) of ([0-9]+)", 0, 0, NULL);
+    const char *given = text(f, "activation_checkpointing");
+    g_autoptr(GRegex) share = g_regex_new("([0-9]+) (?:out )?of ([0-9]+)", 0, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
-    if (g_regex_match(share, text(f, "activation_checkpointing"), 0, &match)) {
+    if (g_regex_match(share, given, 0, &match)) {
         g_autofree char *some = g_match_info_fetch(match, 1), *all = g_match_info_fetch(match, 2);
         g_autofree char *ratio =
             g_strdup_printf("ratio=%.4f", g_ascii_strtod(some, NULL) / g_ascii_strtod(all, NULL));
         fill(f, "activation_checkpointing", ratio, "so many of all blocks");
+    } else if (every(given) >= 2) {
+        g_autofree char *blocks = g_strdup_printf("every=%.0f", every(given));
+        fill(f, "activation_checkpointing", blocks, "so many of all blocks");
     }
 }
 
 CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GString *said) {
     Filler f = {csv, *row, said};
     f.row.fields = g_strdupv(row->fields);
+    say_all_plainly(&f);
+    say_memory(&f);
+    fill_from_sharding(&f);
     fill_batch(&f);
     fill_shape(&f);
     fill_adapters(&f);
     say_share(&f);
+    say_percents(&f, "mfu_pct");
+    say_percents(&f, "hfu_pct");
     say_dtype_plainly(&f, "precision");
     say_dtype_plainly(&f, "reduce_dtype");
     return f.row;

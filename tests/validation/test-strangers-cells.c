@@ -1,0 +1,303 @@
+/* Cells as strangers write them, one at a time in a row of ours: each comes to a setting, or leaves
+ * the row out for a reason. What is misread in silence is worse than either. */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "cli/validate/train-words.h"
+#include "cli/validate/validate.h"
+
+/* The row that a case changes; a column that no case names stays as it is. */
+static const char *const ours[][2] = {
+    {"measured_date", "2025-01"},
+    {"hardware", "H100"},
+    {"gpu_mem_gb", ""},
+    {"gpus", "16"},
+    {"gpus_per_node", "8"},
+    {"interconnect", ""},
+    {"framework", "PyTorch"},
+    {"model", "x"},
+    {"params", ""},
+    {"layers", "2"},
+    {"d_model", "256"},
+    {"heads", "4"},
+    {"kv_heads", "4"},
+    {"d_ff", "688"},
+    {"mlp_type", "swiglu"},
+    {"vocab", "1000"},
+    {"tied_embeddings", ""},
+    {"seq_len", "4096"},
+    {"micro_batch", "2"},
+    {"grad_accum", ""},
+    {"sharding_strategy", "FSDP2"},
+    {"dp_replicate", ""},
+    {"tp", ""},
+    {"pp", ""},
+    {"cp", ""},
+    {"ep", ""},
+    {"activation_checkpointing", ""},
+    {"offload", ""},
+    {"precision", "bf16"},
+    {"reduce_dtype", ""},
+    {"compile", ""},
+    {"attention_impl", ""},
+    {"optimizer", ""},
+    {"lora_rank", ""},
+    {"lora_on", ""},
+    {"step_ms", "1000"},
+    {"mfu_pct", ""},
+    {"notes", ""},
+};
+
+static void add(GString *line, const char *field) {
+    g_string_append_printf(line, "%s\"%s\"", line->len ? "," : "", field);
+}
+
+/* Of a table with the one row: what `validate --settings` says of it, or why it refuses it. */
+static char *read_as(const char *column, const char *cell, const char *column2, const char *cell2) {
+    g_autoptr(GString) header = g_string_new(NULL), fields = g_string_new(NULL);
+    bool found = false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(ours); i++) {
+        add(header, ours[i][0]);
+        bool is_it = g_str_equal(ours[i][0], column);
+        bool is_second = column2 && g_str_equal(ours[i][0], column2);
+        add(fields, is_it ? cell : is_second ? cell2 : ours[i][1]);
+        found = found || is_it;
+    }
+    g_assert_true(found);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("foreshard-cells-XXXXXX", &error);
+    g_assert_no_error(error);
+    g_autofree char *path = g_build_filename(folder, "t.csv", NULL);
+    g_autofree char *listed = g_build_filename(folder, "settings", NULL);
+    g_autofree char *table = g_strconcat(header->str, "\n", fields->str, "\n", NULL);
+    g_assert_true(g_file_set_contents(path, table, -1, NULL));
+    FILE *to = g_fopen(listed, "w");
+    bool read = cli_validation_list((const char *const[]){path, NULL}, 1, to, &error);
+    fclose(to);
+    char *said = NULL;
+    g_assert_true(g_file_get_contents(listed, &said, NULL, NULL));
+    g_unlink(path);
+    g_unlink(listed);
+    g_rmdir(folder);
+    if (!read) {
+        g_free(said);
+        return g_strdup(error->message);
+    }
+    char *row = g_strdup(strchr(said, '\n') + 1);
+    g_free(said);
+    return row;
+}
+
+typedef struct {
+    const char *column, *cell, *says; /* after "!": not */
+    const char *column2, *cell2;
+} Cell;
+
+static void check(const Cell *cells, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        const Cell *c = &cells[i];
+        g_autofree char *said = read_as(c->column, c->cell, c->column2, c->cell2);
+        bool turned = *c->says == '!';
+        if ((strstr(said, c->says + turned) != NULL) == turned) {
+            g_test_message("%s = '%s': '%s' in: %s", c->column, c->cell, c->says, said);
+            g_test_fail();
+        }
+    }
+}
+#define CHECK(...)                                                                                 \
+    do {                                                                                           \
+        static const Cell cells[] = {__VA_ARGS__};                                                 \
+        check(cells, G_N_ELEMENTS(cells));                                                         \
+    } while (0)
+
+static void gpus(void) {
+    CHECK({"hardware", "A100", "a100-p4d", "gpu_mem_gb", "40"},
+          {"hardware", "A100", "a100-roce", "gpu_mem_gb", "80 GB"},
+          {"hardware", "V100", "memory_bytes=16943000000", "gpu_mem_gb", "16"},
+          {"hardware", "NVIDIA L40", "matmul_bf16_tflops=181.05"},
+          {"hardware", "L40-48GB", "matmul_bf16_tflops=181.05"},
+          {"hardware", "NVIDIA L40S", "!matmul_bf16_tflops"},
+          {"hardware", "H100 NVL", "memory_bytes=99965000000"},
+          {"hardware", "H200 NVL", "bridges of NVLink"}, {"hardware", "RTX 6000 Ada", "l40s-node"},
+          {"hardware", "A6000 Ada", "l40s-node"}, {"hardware", "RTX A6000", "a6000-node"},
+          {"hardware", "RTX 4090 D", "device.sms=114"}, {"hardware", "RTX 4090", "!device.sms"},
+          {"hardware", "RTX 3090 Ti", "device.sms=84"},
+          {"hardware", "NVIDIA RTX PRO 6000 Blackwell Server Edition", "device.sms=188"},
+          {"hardware", "V100-PCIE-32GB", "nccl_channels=1"},
+          {"hardware", "Quadro RTX 6000", "no rule names a cluster"},
+          {"hardware", "DGX Spark", "no rule names a cluster"},
+          {"interconnect", "PCIe only", "h100-pcie"}, {"interconnect", "no NVLink", "h100-pcie"},
+          {"interconnect", "NVLink intra; 400 Gb/s per GPU", "dgx-h100"},
+          {"interconnect", "EFA", "h100-p5"}, {"interconnect", "RoCE 4x200G", "nic_gb_per_s=12.5"},
+          {"interconnect", "25GbE", "nic_gb_per_s=0.390625"},
+          {"interconnect", "1x HDR", "nic_gb_per_s=3.125"},
+          {"interconnect", "IB NDR", "IB NDR,dgx-h100"});
+}
+
+static void shardings(void) {
+    CHECK({"sharding_strategy", "FSDP v2", "flavour=fsdp2"},
+          {"sharding_strategy", "FSDP-2", "flavour=fsdp2"},
+          {"sharding_strategy", "fsdp (v2)", "flavour=fsdp2"},
+          {"sharding_strategy", "fully_shard", "flavour=fsdp2"},
+          {"sharding_strategy", "FSDP v1", "flavour=fsdp1"},
+          {"sharding_strategy", "FullyShardedDataParallel", "flavour=fsdp1"},
+          {"sharding_strategy", "ZeRO-3 (FSDP)", "flavour=fsdp1"},
+          {"sharding_strategy", "torch.nn.parallel.DistributedDataParallel", "flavour=ddp"},
+          {"sharding_strategy", "SHARD_GRAD_OP", "sharding=grad-op"},
+          {"sharding_strategy", "FSDP2 ZeRO-2", "sharding=grad-op"},
+          {"sharding_strategy", "HSDP", "sharding=hybrid"},
+          {"sharding_strategy", "_HYBRID_SHARD_ZERO2", "sharding=hybrid-grad-op"},
+          {"sharding_strategy", "FSDP2, no reshard", "reshard_after_forward=no"},
+          {"sharding_strategy", "FSDP2 + AC", "checkpointing=full"},
+          {"sharding_strategy", "FSDP2 without AC", "!checkpointing=full"},
+          {"sharding_strategy", "FSDP2 + TP2", "tensor=2"},
+          {"sharding_strategy", "FSDP2 + TP", "tp does not say how many"},
+          {"sharding_strategy", "FSDP2 + PP", "pp does not say how many"},
+          {"sharding_strategy", "full_shard offload", "offload=params"},
+          {"sharding_strategy", "FSDP2 ZeRO-1", "the optimizer's state alone"},
+          {"sharding_strategy", "DeepSpeed ZeRO-3", "no rule knows"},
+          {"sharding_strategy", "Megatron", "no rule knows"}, {"tp", "N/A", "!tensor"},
+          {"tp", "-", "!tensor"}, {"tp", "0", "!tensor"}, {"pp", "-", "!pipeline"},
+          {"cp", "-", "!context"}, {"ep", "-", "!expert"}, {"dp_replicate", "-", "flavour=fsdp2"});
+}
+
+static void frameworks(void) {
+    CHECK({"framework", "FSDP2", "flavour=fsdp2", "sharding_strategy", "full_shard"},
+          {"framework", "PyTorch FSDP v2", "flavour=fsdp2", "sharding_strategy", ""},
+          {"framework", "PyTorch FSDP (v1)", "flavour=fsdp1", "sharding_strategy", ""},
+          {"framework", "NeMo AutoModel (FSDP2)", "flavour=fsdp2"},
+          {"framework", "LlamaFactory", "host_reads=loss"},
+          {"framework", "fms-hf-tuning", "host_reads=loss"}, {"framework", "open_lm", "clip=1"},
+          {"framework", "nanotron", "no rule knows"}, {"framework", "GPT-NeoX", "no rule knows"},
+          {"framework", "fairseq", "no rule knows"}, {"framework", "unsloth", "no rule knows"});
+}
+
+static void checkpointings(void) {
+    static const char *const all[] = {"GC",
+                                      "grad ckpt",
+                                      "act ckpt",
+                                      "AC: full",
+                                      "every layer",
+                                      "activation-checkpointing",
+                                      "per-layer",
+                                      "use_reentrant=False",
+                                      "TransformerBlock",
+                                      "full (non-reentrant)"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        check(&(Cell){"activation_checkpointing", all[i], " checkpointing=full"}, 1);
+    }
+    static const char *const some[][2] = {{"every 3rd block", "every=3"},
+                                          {"every other layer", "every=2"},
+                                          {"every fourth layer", "every=4"},
+                                          {"selective 2", "every=2"},
+                                          {"selective (2)", "every=2"},
+                                          {"selective layer 2", "every=2"},
+                                          {"ac_freq=4", "every=4"},
+                                          {"1 of 2", "ratio=0.5"},
+                                          {"8 out of 32 layers", "ratio=0.25"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(some); i++) {
+        g_autofree char *setting = g_strconcat(" checkpointing=", some[i][1], NULL);
+        check(&(Cell){"activation_checkpointing", some[i][0], setting}, 1);
+    }
+    CHECK({"activation_checkpointing", "activation checkpointing: none", "checkpointing=none"},
+          {"activation_checkpointing", "gradient_checkpointing=False", "checkpointing=none"},
+          {"activation_checkpointing", "-", "!checkpointing"},
+          {"activation_checkpointing", "full + offload", "this offload"},
+          {"activation_checkpointing", "attention only", "what this recomputes"},
+          {"activation_checkpointing", "50%", "what this recomputes"},
+          {"offload", "-", "!offload=params"}, {"offload", "disabled", "!offload=params"},
+          {"offload", "CPU offload", "offload=params"}, {"offload", "yes", "this offload"});
+}
+
+static void dtypes_and_kernels(void) {
+    CHECK({"precision", "32", "param_dtype=fp32"}, {"precision", "32-true", "param_dtype=fp32"},
+          {"precision", "torch.float32", "param_dtype=fp32"},
+          {"precision", "full precision", "param_dtype=fp32"},
+          {"precision", "torch.bfloat16", "param_dtype=bf16"},
+          {"precision", "tf32", "matmul_fp32_tflops=494.7"},
+          {"precision", "tf32", "matmul_fp32_tflops=77.4", "hardware", "A6000"},
+          {"precision", "O2", "no rule knows this precision"},
+          {"precision", "bf16, LoRA r=16", "lora_rank=16"},
+          {"precision", "bf16 + LoRA", "rank is not said"},
+          {"reduce_dtype", "same", "reduce_dtype=param"},
+          {"reduce_dtype", "param dtype", "reduce_dtype=param"},
+          {"reduce_dtype", "fp16", "reduce_dtype=fp16"},
+          {"reduce_dtype", "torch.bfloat16", "reduce_dtype=bf16"},
+          {"compile", "compiled", "kernels=compiled"},
+          {"compile", "yes (per block)", "kernels=compiled"},
+          {"compile", "per TransformerBlock", "kernels=compiled"},
+          {"compile", "loss only", "as a whole graph"},
+          {"attention_impl", "FlashAttention v3", "attention_efficiency=0.64"},
+          {"attention_impl", "FA-3", "attention_efficiency=0.64"},
+          {"attention_impl", "FA2", "!attention_efficiency"},
+          {"attention_impl", "flex", "FlexAttention is not"},
+          {"optimizer", "SOAP", "this optimizer"}, {"optimizer", "int8 Adam", "this optimizer"},
+          {"optimizer", "DeepSpeedCPUAdam", "this optimizer"},
+          {"optimizer", "adamw_torch_fused", "optimizer_kernel=fused"},
+          {"notes", "LoRA rank 8, alpha 16", "lora_rank=8"},
+          {"notes", "the LoRA run took 3 h", "!lora_rank"}, {"lora_rank", "r=16", "lora_rank=16"},
+          {"lora_rank", "N/A", "!lora_rank"},
+          {"lora_on", "qkv", "lora_on=module=.*\\.(q|k|v)", "lora_rank", "8"},
+          {"lora_on", "mlp", "beside which layers", "lora_rank", "8"});
+}
+
+static void numbers(void) {
+    static const struct {
+        const char *column, *cell, *plain;
+    } cases[] = {{"seq_len", "4k", "4096"},
+                 {"seq_len", "32K", "32768"},
+                 {"seq_len", "4,096", "4096"},
+                 {"seq_len", "4096", "4096"},
+                 {"params", "7B", "7000000000"},
+                 {"params", "124M", "124000000"},
+                 {"params", "6,738,415,616", "6738415616"},
+                 {"gpu_mem_gb", "80 GB", "80"},
+                 {"mfu_pct", "45.2 %", "45.2"},
+                 {"step_ms", "~950 ms", "950"},
+                 {"step_ms", "\xe2\x89\x88 950", "\xe2\x89\x88 950"},
+                 {"step_ms",
+                  "\xe2\x89\x88"
+                  "950",
+                  "950"},
+                 {"tp", "N/A", ""},
+                 {"tp", "none", ""},
+                 {"tp", "-", ""},
+                 {"vocab", "1e5", "1e5"},
+                 /* as many as there are readings */
+                 {"vocab", "32k", "32k"},
+                 {"global_batch_tokens", "4M", "4M"},
+                 {"peak_mem_gib", "73 GB", "73 GB"},
+                 {"step_ms", "1.5 s", "1.5 s"},
+                 {"gpus", "1,23", "1,23"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *plain = cli_train_words_number(cases[i].column, cases[i].cell);
+        g_assert_cmpstr(plain, ==, cases[i].plain);
+    }
+    CHECK({"seq_len", "4k", "seq=4096"}, {"seq_len", "4096 words", "seq_len is '4096 words'"},
+          {"mfu_pct", "0.45", "mfu_pct=45 (assumed", "step_ms", ""},
+          {"mfu_pct", "45%", "mfu_pct=45 (our", "step_ms", ""},
+          {"tied_embeddings", "True", "network.tied=yes"},
+          {"tied_embeddings", "False", "!network.tied"},
+          {"measured_date", "June 2025", "measured_date=2025-06"},
+          {"measured_date", "3 June 2025", "measured_date=2025-06"},
+          {"measured_date", "2025/06/03", "measured_date=2025-06"},
+          {"measured_date", "06/2025", "measured_date=2025-06"});
+}
+
+static void models(void) {
+    CHECK({"model", "mistralai/Mistral-7B-v0.1", "model=Mistral-7B-v0.1"},
+          {"model", "Qwen/Qwen3-8B", "qk_norm=head"}, {"model", "facebook/opt-1.3b", "model=opt"},
+          {"model", "moe-8x (4B total/1.8B active)", "total/1.8B active"});
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/strangers/cells: GPUs and links", gpus);
+    g_test_add_func("/strangers/cells: shardings", shardings);
+    g_test_add_func("/strangers/cells: frameworks", frameworks);
+    g_test_add_func("/strangers/cells: checkpointing and offload", checkpointings);
+    g_test_add_func("/strangers/cells: dtypes, kernels, adapters", dtypes_and_kernels);
+    g_test_add_func("/strangers/cells: numbers and dates", numbers);
+    g_test_add_func("/strangers/cells: models", models);
+    return g_test_run();
+}
