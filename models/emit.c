@@ -101,6 +101,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
     graph->keeps_copies = pass->keeps_copies;
     graph->rms_norm_of_ops = pass->rms_norm_of_ops;
     graph->before_2_1 = pass->before_2_1;
+    graph->since_2_14 = pass->since_2_14;
     graph->trained = pass->trained;
     graph->tensor = MAX(pass->tensor, 1);
     graph->whole_ends = pass->whole_ends;
@@ -227,6 +228,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .compiled_loss = plan_strategy_is_one_program(strategy),
                       .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
                       .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
+                      .since_2_14 = strategy->pytorch <= PLAN_PYTORCH_2_14,
                       .trained = trained_of(strategy, frozen, lora_on),
                       .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);

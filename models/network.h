@@ -178,7 +178,7 @@ typedef struct {
     PlanFloat8 float8;
     bool compiled_norm, compiled_loss; /* as in a graph */
     bool rms_norm_of_ops;              /* where kernels are eager */
-    bool before_2_1;                   /* by a PyTorch that old */
+    bool before_2_1, since_2_14;       /* by a PyTorch that old, or that new */
     PlanGraphTrained trained;
     bool is_checkpointed; /* blocks keep their arguments, so those had better be few */
 } ModelPass;

@@ -11,14 +11,25 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
 }
 
-/* chunking_method "aspect_ratio:2", the default on a GPU: a chunk has about as many logits as x has
- * numbers, rounded up to a power of two of rows; and half of that. */
-uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab) {
-    uint64_t target = divide_up(rows, divide_up(vocab, width)), power = 1;
-    while (power < target) {
+static uint64_t next_power_of_two(uint64_t at_least) {
+    uint64_t power = 1;
+    while (power < at_least) {
         power *= 2;
     }
-    return MAX(power / 2, 1);
+    return power;
+}
+
+static uint64_t largest_power_of_two(uint64_t at_most) {
+    return next_power_of_two(at_most / 2 + 1);
+}
+
+/* The default on a GPU, chunking_method "aspect_ratio": a chunk has about as many logits as x has
+ * numbers, rounded up to a power of two of rows. 2.13 takes half of that ("aspect_ratio:2"). Since
+ * 2.14 a chunk's rows of x have at most a fourth as many numbers as all logits. */
+uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab, bool since_2_14) {
+    uint64_t power = next_power_of_two(divide_up(rows, divide_up(vocab, width)));
+    uint64_t most = largest_power_of_two(rows * vocab / (4 * width));
+    return MAX(since_2_14 ? MIN(MIN(power, rows), most) : power / 2, 1);
 }
 
 static uint64_t block(uint64_t elements, uint64_t bytes) {
@@ -48,7 +59,8 @@ static uint64_t room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab, b
 uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
                                 uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    uint64_t chunk = model_loss_chunk(w->rows, w->width, vocab), n = w->rows * w->width;
+    uint64_t chunk = model_loss_chunk(w->rows, w->width, vocab, w->graph->since_2_14),
+             n = w->rows * w->width;
     bool trains_w = plan_graph_wants_gradient(graph, head->weight);
     bool is_function = head->module == PLAN_NONE;
     PlanDtype dtypes[] = {graph->dtype, graph->dtype, graph->dtype, PLAN_FP32};
@@ -91,11 +103,9 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     } else if (s->autocast != PLAN_AUTOCAST_NONE) {
         why = "without autocast, which has no rule for it; set autocast = none and param_dtype = "
               "bf16";
-    } else if (s->pytorch < PLAN_PYTORCH_CURRENT) {
-        why = "for PyTorch 2.13, because later ones keep other sums; set pytorch = current";
     } else if (s->pytorch > PLAN_PYTORCH_CURRENT) {
-        why =
-            "for PyTorch 2.13, because older ones lack linear_cross_entropy; set pytorch = current";
+        why = "since PyTorch 2.13, because older ones lack linear_cross_entropy; set pytorch = "
+              "current";
     } else if (plan_strategy_is_one_program(s)) {
         why = "outside a compiled program, which keeps copies; set compile = block";
     } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {

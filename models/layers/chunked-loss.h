@@ -1,10 +1,10 @@
 /* models/layers/chunked-loss.h - head and loss in one, so many rows at a time: no pass has all its
  * logits.
  *
- * As PyTorch 2.13's torch.nn.functional.linear_cross_entropy does it on a GPU with
- * LinearCrossEntropyOptions() (torch/nn/modules/linear_cross_entropy.py, recorded): forward makes
- * the logits of a chunk of rows, their part of the loss, and of both gradients; backward only
- * scales those. Inside models/ only.
+ * As PyTorch's torch.nn.functional.linear_cross_entropy does it on a GPU with
+ * LinearCrossEntropyOptions() (torch/nn/modules/linear_cross_entropy.py, recorded of 2.13 to 2.15):
+ * forward makes the logits of a chunk of rows, their part of the loss, and of both gradients;
+ * backward only scales those. Inside models/ only.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
                                 uint32_t targets, uint64_t vocab);
 
-/* Rows of a chunk. */
-uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab);
+/* Rows of a chunk, as PyTorch 2.13 has them or as it does since 2.14. */
+uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab, bool since_2_14);
 
 /* Whether the network's loss may be made so, by such a strategy; and of such a graph. */
 bool model_loss_can_be_chunked(const ModelNetwork *network, const PlanStrategy *strategy,

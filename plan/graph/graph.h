@@ -241,6 +241,7 @@ struct _PlanGraph {
     PlanGraphTrained trained;
     bool declares_adapter; /* what is declared is part of one */
     bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
+    bool since_2_14;       /* of a PyTorch that new: its loss in chunks has larger ones */
     uint64_t tensor;       /* ranks that share each layer ... */
     bool async_tensor;     /* ... by products in parts, in compiled blocks */
     bool whole_ends;       /* ... but not the embedding and the logits, which each has whole ... */

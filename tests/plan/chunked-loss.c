@@ -8,20 +8,26 @@
 #define LLAMA   "[network]\nfamily=llama\nlayers=1\nwidth=64\nheads=4\nffn=96\nvocab=1000\nseq=32\n"
 #define CHUNKED LLAMA "loss=chunked\n"
 
-/* What LinearCrossEntropyOptions()._adjust() of PyTorch 2.13 makes of these on a GPU. */
+/* What LinearCrossEntropyOptions()._adjust() of PyTorch 2.13 makes of these on a GPU, and that of
+ * 2.15.0. */
 static void rows_of_a_chunk(void) {
-    static const uint64_t cases[][4] = {
-        {8192, 4096, 128256, 128},
-        {32768, 4096, 128256, 512},
-        {4096, 4096, 32000, 256},
-        {12000, 1024, 50257, 128},
-        {131072, 8192, 128256, 4096},
-        {14, 16, 19, 4},
-        {99, 64, 1001, 4},
-        {5, 64, 300, 1},
+    static const uint64_t cases[][5] = {
+        {8192, 4096, 128256, 128, 256},
+        {32768, 4096, 128256, 512, 1024},
+        {4096, 4096, 32000, 256, 512},
+        {12000, 1024, 50257, 128, 256},
+        {131072, 8192, 128256, 4096, 8192},
+        {14, 16, 19, 4, 4},
+        {99, 64, 1001, 4, 8},
+        {5, 64, 300, 1, 1},
+        {2, 64, 65, 1, 1},
+        {64, 64, 130, 16, 32},
+        {1000, 100, 101, 256, 128},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_assert_cmpuint(model_loss_chunk(cases[i][0], cases[i][1], cases[i][2]), ==, cases[i][3]);
+        const uint64_t *c = cases[i];
+        g_assert_cmpuint(model_loss_chunk(c[0], c[1], c[2], false), ==, c[3]);
+        g_assert_cmpuint(model_loss_chunk(c[0], c[1], c[2], true), ==, c[4]);
     }
 }
 
@@ -74,9 +80,8 @@ static void what_is_refused(void) {
     } cases[] = {
         {CHUNKED, "ranks=2 param_dtype=fp16", "in fp32 and bf16"},
         {CHUNKED, "ranks=2 autocast=bf16", "without autocast"},
-        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "for PyTorch 2.13, because older ones"},
-        {CHUNKED, "ranks=2 pytorch=2.12", "for PyTorch 2.13, because older ones"},
-        {CHUNKED, "ranks=2 pytorch=2.14", "for PyTorch 2.13, because later ones"},
+        {CHUNKED, "ranks=2 pytorch=2.4 rms_norm=ops", "since PyTorch 2.13, because older ones"},
+        {CHUNKED, "ranks=2 pytorch=2.12", "since PyTorch 2.13, because older ones"},
         {CHUNKED, "ranks=1 sharding=none kernels=compiled compile=network", "compiled program"},
         {CHUNKED, "ranks=2 deterministic=yes", "without deterministic algorithms"},
         {CHUNKED, "ranks=4 tensor=2", "a metered or chunked loss"},

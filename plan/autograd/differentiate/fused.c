@@ -283,13 +283,14 @@ static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
 
 /* Forward has made both gradients, of a mean that nobody has scaled: they are, in place. They are
  * results of an autograd function, too, whose own gradients nobody gave: PyTorch's engine makes
- * those, as large, of zeros, and lets them go when the function has returned. */
+ * those, as large, of zeros, and lets them go when the function has returned; since 2.14 that tells
+ * it not to (set_materialize_grads). */
 void plan_chunked_loss_backward(const PlanBackward *b) {
-    PlanTensor zeros[2];
+    PlanTensor zeros[] = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};
     unsigned n = wanted(b, 1) ? 2 : 1;
     for (unsigned i = 0; i < n; i++) {
         b->dx[i] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 4 + i)));
-        zeros[i] = zeros_like(b, b->dx[i]);
+        zeros[i] = b->run->graph->since_2_14 ? PLAN_NO_TENSOR : zeros_like(b, b->dx[i]);
     }
     for (unsigned i = 0; i < n; i++) {
         begin(b, PLAN_OP_SCALE_ALL, NULL, NULL);
