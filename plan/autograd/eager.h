@@ -343,6 +343,8 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
 /* What a functional all-reduce over the tensor axis makes of x, in a new tensor
  * (shared/shared.c). */
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
+/* Ranks that share layers have its gradient each of their own tokens. */
+bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter);
 /* What this rank has of a parameter's gradient where ranks share layers: the sum of what each has
  * made of its own tokens, or of a whole table's the rows that are its own; PLAN_NO_TENSOR: the
  * gradient as it is. */

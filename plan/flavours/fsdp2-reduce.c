@@ -43,11 +43,13 @@ static void take_in(PlanRun *run, uint32_t p) {
 }
 
 /* 2.15's parameters want gradients of the dtype that is reduced in. Where that is wider they leave
- * it to the packing, or to the sum of earlier passes, if there is one. */
+ * it to the packing, or to the sum of earlier passes, if there is one; not of a parameter that
+ * ranks which share layers add up before. */
 PlanDtype plan_fsdp2_gradient_dtype(const PlanRun *run, uint32_t p, PlanDtype made) {
     const PlanFsdp2 *f = run->state;
     bool is_wider = plan_dtype_bytes(f->reduce) > plan_dtype_bytes(f->param);
-    bool is_left = is_wider && (run->reduces || run->gradients[p].storage != PLAN_NONE);
+    bool is_left = is_wider && !plan_shared_is_summed(run, p) &&
+                   (run->reduces || run->gradients[p].storage != PLAN_NONE);
     return f->is_of_2_15 && !is_left ? f->reduce : made;
 }
 
@@ -110,7 +112,8 @@ static void pack_gradients(PlanRun *run, uint32_t u, const PlanOperand *gradient
 }
 
 /* Where rows are dealt out, gradients in the order of ranks. The loop that makes them lets go of
- * the first two when it comes to the third, and of the last when its function returns. */
+ * the first two when it comes to the third, and of the last when its function returns: that of 2.15
+ * has returned when they are packed. */
 static void turn_gradients(PlanRun *run, const uint32_t *trained, uint32_t n,
                            PlanTensor *ret_turned) {
     for (uint32_t i = 0; i < n; i++) {
@@ -122,6 +125,9 @@ static void turn_gradients(PlanRun *run, const uint32_t *trained, uint32_t n,
                                             plan_run_dtype_of(run, gradient), "by_rank");
         plan_fsdp2_turn_rows(run, trained[i], plan_run_operand_of(run, gradient),
                              plan_run_operand_of(run, ret_turned[i]), false);
+    }
+    for (uint32_t i = 0; i < n && ((PlanFsdp2 *)run->state)->is_of_2_15; i++) {
+        drop(run, whole_gradient(run, trained[i]));
     }
 }
 
@@ -168,7 +174,7 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
     if (f->replicas > 1) {
         return moves_on || is_added ? PLAN_COMMUNICATION_REPLICATE : PLAN_GRADIENTS_SHARDED;
     }
-    return moves_on ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
+    return moves_on || is_added ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
 }
 
 /* On one rank what would be reduced is copied; divided first, where it is. */

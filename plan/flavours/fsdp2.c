@@ -32,6 +32,7 @@
  *   forward        the gather buffer of the unit before is freed before the copy-out
  *   backward       autograd casts gradients to the dtype of the reduction as they come, but for
  *                  wider ones that are reduced in this pass, or added to those of earlier passes
+ *                  (and whose parameter is not one that ranks of the tensor axis add up first)
  *   post-backward  a pass that does not reduce leaves what it has in the parameters' gradients;
  *                  one that does frees all gradients as soon as they are packed
  */

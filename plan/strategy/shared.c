@@ -33,7 +33,7 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
 static const char *why_not_with(const PlanStrategy *s) {
-    if (s->pytorch >= PLAN_PYTORCH_2_4 || s->pytorch == PLAN_PYTORCH_2_15) {
+    if (s->pytorch >= PLAN_PYTORCH_2_4) {
         return "is planned only for current PyTorch; set pytorch=current";
     }
     if (s->kernels == PLAN_KERNELS_FUSED) {
@@ -163,6 +163,9 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
 static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
         return "is planned only with FSDP2; set flavour=fsdp2";
+    }
+    if (s->pytorch == PLAN_PYTORCH_2_15) {
+        return "is not planned for PyTorch 2.15, whose stages keep less; set pytorch=2.14";
     }
     if (s->ranks % s->pipeline) {
         return "does not divide the ranks; change one of them";

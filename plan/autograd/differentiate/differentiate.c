@@ -709,8 +709,9 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
         if (n->checkpoint != PLAN_NONE) {
             plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
         }
-        for (unsigned i = 0; i < op->n_inputs; i++) {
-            plan_give_own_dtype(&b, i);
-        }
+    }
+    bool is_cast = op->kind < PLAN_N_OP_KINDS || (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS;
+    for (unsigned i = 0; i < op->n_inputs && is_cast; i++) {
+        plan_give_own_dtype(&b, i);
     }
 }

@@ -134,9 +134,11 @@ PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, Plan
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-void plan_ring_drop_attended(const PlanRing *r, const PlanRingAttended *a) {
-    plan_ring_drop(r, a->o);
-    plan_ring_drop(r, a->lse);
+bool plan_ring_keeps_first_seed(const PlanRing *r) {
+    return r->run->strategy->pytorch <= PLAN_PYTORCH_2_14;
+}
+
+void plan_ring_drop_seed(const PlanRing *r, const PlanRingAttended *a) {
     plan_ring_drop(r, a->offset);
     plan_ring_drop(r, a->seed);
 }

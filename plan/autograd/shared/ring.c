@@ -81,7 +81,8 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanRingExchange all = plan_ring_gather(r, own);
     plan_ring_drop(r, own);
     PlanRingTurn turn = plan_ring_turn_of(r, 0);
-    PlanRingAttended last = plan_ring_attend(r, &turn, q, k, v);
+    PlanRingAttended last = plan_ring_attend(r, &turn, q, k, v), first = last;
+    bool keeps_first = plan_ring_keeps_first_seed(r);
     Merged merged = {plan_ring_in_dtype(r, last.o, PLAN_FP32, "out"), plan_run_ref(run, last.lse)};
     for (uint64_t i = 1; i < r->ranks; i++) {
         turn = plan_ring_turn_of(r, i);
@@ -97,7 +98,11 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
         }
         PlanRingAttended before = last;
         last = plan_ring_attend(r, &turn, q, keys, values);
-        plan_ring_drop_attended(r, &before);
+        plan_ring_drop(r, before.o);
+        plan_ring_drop(r, before.lse);
+        if (i > 1 || !keeps_first) {
+            plan_ring_drop_seed(r, &before);
+        }
         PlanTensor block = plan_ring_in_dtype(r, last.o, PLAN_FP32, "block");
         merge(r, &turn, block, last.lse, &merged);
         plan_ring_drop(r, block);
@@ -107,9 +112,12 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
     plan_ring_drop(r, all.taken);
     plan_ring_drop(r, last.o);
     plan_ring_drop(r, last.lse);
+    if (keeps_first) {
+        plan_ring_drop_seed(r, &last);
+    }
     plan_run_give(r->run, op, 1, merged.lse);
-    plan_run_give(r->run, op, 2, last.seed);
-    plan_run_give(r->run, op, 3, last.offset);
+    plan_run_give(r->run, op, 2, keeps_first ? first.seed : last.seed);
+    plan_run_give(r->run, op, 3, keeps_first ? first.offset : last.offset);
 }
 
 void plan_ring_rows_forward(PlanRun *run, const PlanGraphOp *op) {

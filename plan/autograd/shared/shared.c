@@ -20,6 +20,12 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
     return all;
 }
 
+bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph);
+}
+
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
@@ -29,7 +35,7 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
         LAUNCH_BEGUN(run, gradient, mine);
         return mine;
     }
-    return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph)
+    return plan_shared_is_summed(run, parameter)
                ? plan_shared_reduced(run, gradient, PLAN_REDUCTION_SUM)
                : PLAN_NO_TENSOR;
 }
