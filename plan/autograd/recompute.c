@@ -345,15 +345,12 @@ static void drop_held(PlanRun *run, uint32_t first_step, uint32_t end_step, uint
     }
 }
 
-/* The exception that ends a recompute leaves the call that raised it, then autocast, and unwinds
- * what its frames still hold, the innermost first, of which what is held goes first; at its regular
- * end that are the results, and autocast is left after them. */
-static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step, bool last_ran) {
+/* The exception that ends a recompute has left the call that raised it. It leaves autocast, and
+ * unwinds what its frames still hold, the innermost first, of which what is held goes first; at its
+ * regular end that are the results, and autocast is left after them. */
+static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     bool returns =
         plan_graph_at(run->graph->steps, PlanGraphStep, last_step)->kind == PLAN_STEP_LEAVE;
-    if (last_ran) {
-        drop_held(run, last_step, last_step + 1, last_step);
-    }
     if (!returns) {
         drop_copies(run, first_step, last_step);
     }
@@ -427,7 +424,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         bool is_last = early && is_op && step->index == c->last_op;
         if (!early && leaves(step, entered)) {
             leave_frames(run, n_frames); /* the block returns; its result is still there */
-            unwind(run, c->enter_step + 1, i, true);
+            unwind(run, c->enter_step + 1, i);
             break;
         }
         const PlanGraphOp *op = is_op ? plan_graph_at(graph->ops, PlanGraphOp, step->index) : NULL;
@@ -454,8 +451,11 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
             }
         }
         if (is_last) {
+            if (last_runs) { /* its call has no frame */
+                drop_held(run, i, i + 1, i);
+            }
             leave_frames(run, n_frames); /* what they hold is still there then */
-            unwind(run, c->enter_step + 1, i, last_runs);
+            unwind(run, c->enter_step + 1, i);
             break;
         }
         plan_run_let_go(run, step);
