@@ -44,11 +44,11 @@ static bool run_fast(KernelEach which, const TracedEach *e, const KernelTensor *
     }
 }
 
-static bool run_each(TracedRun *r, const TracedKernel *kernel, GError **error) {
+bool host_run_each(TracedRun *r, const TracedRule *rule, GError **error) {
     TracedEach e = {0};
-    traced_each_take(&e, r->call, kernel->takes);
-    KernelEach which = (KernelEach)kernel->which;
-    const KernelTensor *y = traced_made(r, 0);
+    traced_each_take(&e, r->call, rule->takes);
+    KernelEach which = (KernelEach)rule->which;
+    const KernelTensor *y = traced_made(r->call, 0);
     if (!run_fast(which, &e, y)) {
         kernel_tensor_each(which, y, e.inputs, e.n_inputs, e.shared[0], e.shared[1]);
     }
@@ -56,22 +56,12 @@ static bool run_each(TracedRun *r, const TracedKernel *kernel, GError **error) {
 }
 
 /* 2 (x - target), and by their number where the loss is the mean. */
-static bool run_mse_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
+bool host_run_mse_backward(TracedRun *r, const TracedRule *rule, GError **error) {
     TracedEach e = {0};
-    traced_each_take(&e, r->call, kernel->takes);
-    bool is_mean = traced_integer(r, 3) == 1;
+    traced_each_take(&e, r->call, rule->takes);
+    bool is_mean = traced_integer(r->call, 3) == 1;
     double factor = 2 / (is_mean ? (double)kernel_tensor_count(&e.inputs[1]) : 1);
-    kernel_tensor_each(KERNEL_EACH_DIFFERENCE_TIMES, traced_made(r, 0), e.inputs, 3, factor, 0);
+    kernel_tensor_each(KERNEL_EACH_DIFFERENCE_TIMES, traced_made(r->call, 0), e.inputs, 3, factor,
+                       0);
     return true;
 }
-
-const TracedKernel traced_each_kernels[] = {
-#define ROW(name, which, takes) {name, run_each, traced_each_why_not, KERNEL_EACH_##which, takes},
-#define TRUTH(name, which, takes)                                                                  \
-    {name, run_each, traced_truths_why_not, KERNEL_EACH_##which, takes},
-#include "exec/traced/each.def"
-    {"mse_loss_backward", run_mse_backward, traced_each_why_not, 0, "ttt"},
-    {0},
-};
-
-const TracedKernel *const traced_each_end = traced_each_kernels + G_N_ELEMENTS(traced_each_kernels);

@@ -13,19 +13,19 @@ static void fill(gpointer self, const KernelTensor *to, double number) {
     kernel_tensor_each(KERNEL_EACH_FILL, to, NULL, 0, number, 0);
 }
 
-static bool run_move(TracedRun *r, const TracedKernel *kernel, GError **error) {
+bool host_run_move(TracedRun *r, const TracedRule *rule, GError **error) {
     static const TracedMover mover = {copy, fill, NULL};
-    traced_move((TracedMove)kernel->which, r->call, &mover);
+    traced_move((TracedMove)rule->which, r->call, &mover);
     return true;
 }
 
 /* ---- numbered ------------------------------------------------------------------------------- */
 
 /* (end), (start, end) or (start, end, step), by which */
-static bool run_arange(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *made = traced_made(r, 0);
-    double start = kernel->which > 0 ? traced_arg(r, 0)->number : 0;
-    double step = kernel->which > 1 ? traced_arg(r, 2)->number : 1;
+bool host_run_arange(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *made = traced_made(r->call, 0);
+    double start = rule->which > 0 ? traced_arg(r->call, 0)->number : 0;
+    double step = rule->which > 1 ? traced_arg(r->call, 2)->number : 1;
     for (size_t i = 0; i < kernel_tensor_count(made); i++) {
         double number = start + (double)i * step;
         kernel_line_store_f64((char *)made->data +
@@ -36,23 +36,24 @@ static bool run_arange(TracedRun *r, const TracedKernel *kernel, GError **error)
 }
 
 /* (self, diagonal) of each matrix: what lies below it, or above, is kept. */
-static bool run_triangle(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *made = traced_made(r, 0);
+bool host_run_triangle(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *made = traced_made(r->call, 0);
     size_t rows = made->sizes[made->n_dims - 2], cols = made->sizes[made->n_dims - 1];
     size_t n = kernel_tensor_count(made);
     const float *given = traced_floats_of(r, 0);
     float *kept = traced_result_of(r, 0);
     for (size_t i = 0; i < n; i++) {
-        int64_t above = (int64_t)(i % cols) - (int64_t)(i / cols % rows) - traced_integer(r, 1);
-        kept[i] = (kernel->which ? above >= 0 : above <= 0) ? given[i] : 0;
+        int64_t above =
+            (int64_t)(i % cols) - (int64_t)(i / cols % rows) - traced_integer(r->call, 1);
+        kept[i] = (rule->which ? above >= 0 : above <= 0) ? given[i] : 0;
     }
     return true;
 }
 
 /* (self, dim) */
-static bool run_running_sum(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *x = traced_tensor(r, 0), *y = traced_made(r, 0);
-    unsigned side = traced_side(traced_integer(r, 1), x->n_dims);
+bool host_run_running_sum(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *x = traced_tensor(r->call, 0), *y = traced_made(r->call, 0);
+    unsigned side = traced_side(traced_integer(r->call, 1), x->n_dims);
     KernelTensor from = kernel_tensor_with_last(x, side), to = kernel_tensor_with_last(y, side);
     size_t n = kernel_tensor_count(x), width = x->sizes[side];
     const float *given = traced_floats(r, &from);
@@ -66,8 +67,8 @@ static bool run_running_sum(TracedRun *r, const TracedKernel *kernel, GError **e
 }
 
 /* (self, repeats): the given one, again and again along each side. */
-static bool run_repeat(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *made = traced_made(r, 0), *given = traced_tensor(r, 0);
+bool host_run_repeat(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *made = traced_made(r->call, 0), *given = traced_tensor(r->call, 0);
     size_t n = kernel_tensor_count(made);
     const float *from = traced_floats(r, given);
     float *to = traced_result_of(r, 0);
@@ -101,9 +102,9 @@ static bool find(const KernelTensor *t, unsigned side, const KernelTensor *index
 }
 
 /* (self, dim, index) */
-static bool run_gather(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *given = traced_tensor(r, 0), *index = traced_tensor(r, 2);
-    unsigned side = traced_side(traced_integer(r, 1), MAX(1, given->n_dims));
+bool host_run_gather(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *given = traced_tensor(r->call, 0), *index = traced_tensor(r->call, 2);
+    unsigned side = traced_side(traced_integer(r->call, 1), MAX(1, given->n_dims));
     const int64_t *named = traced_integers(r, index);
     float *made = traced_result_of(r, 0);
     for (size_t i = 0; i < kernel_tensor_count(index); i++) {
@@ -118,16 +119,16 @@ static bool run_gather(TracedRun *r, const TracedKernel *kernel, GError **error)
 }
 
 /* (self, dim, index, src or a number): which 1 adds. What is made holds self at first. */
-static bool run_scatter(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *made = traced_made(r, 0), *index = traced_tensor(r, 2);
-    unsigned side = traced_side(traced_integer(r, 1), MAX(1, made->n_dims));
+bool host_run_scatter(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *made = traced_made(r->call, 0), *index = traced_tensor(r->call, 2);
+    unsigned side = traced_side(traced_integer(r->call, 1), MAX(1, made->n_dims));
     const int64_t *named = traced_integers(r, index);
-    KernelTensor read = *traced_tensor(r, 3);
+    KernelTensor read = *traced_tensor(r->call, 3);
     memcpy(read.sizes, index->sizes, sizeof read.sizes); /* it may be larger */
-    bool is_tensor = traced_arg(r, 3)->of == TRACED_TENSOR;
+    bool is_tensor = traced_arg(r->call, 3)->of == TRACED_TENSOR;
     const float *from = is_tensor ? traced_floats(r, &read) : NULL;
-    if (made->data != traced_tensor(r, 0)->data) {
-        copy(NULL, made, traced_tensor(r, 0));
+    if (made->data != traced_tensor(r->call, 0)->data) {
+        copy(NULL, made, traced_tensor(r->call, 0));
     }
     for (size_t i = 0; i < kernel_tensor_count(index); i++) {
         size_t at;
@@ -135,8 +136,8 @@ static bool run_scatter(TracedRun *r, const TracedKernel *kernel, GError **error
             return traced_bad_index(error, "the index of scatter");
         }
         void *to = (char *)made->data + at * kernel_dtype_bytes(made->dtype);
-        float before = 0, given = is_tensor ? from[i] : (float)traced_arg(r, 3)->number;
-        if (kernel->which) {
+        float before = 0, given = is_tensor ? from[i] : (float)traced_arg(r->call, 3)->number;
+        if (rule->which) {
             kernel_line_load_f32(&before, made->dtype, to, 1, 1);
         }
         given += before;
@@ -146,10 +147,10 @@ static bool run_scatter(TracedRun *r, const TracedKernel *kernel, GError **error
 }
 
 /* (self, dim, index): rows, columns or whatever the side has, one after the other. */
-static bool run_index_select(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *given = traced_tensor(r, 0), *made = traced_made(r, 0);
-    unsigned side = traced_side(traced_integer(r, 1), given->n_dims);
-    const int64_t *named = traced_integers(r, traced_tensor(r, 2));
+bool host_run_index_select(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *given = traced_tensor(r->call, 0), *made = traced_made(r->call, 0);
+    unsigned side = traced_side(traced_integer(r->call, 1), given->n_dims);
+    const int64_t *named = traced_integers(r, traced_tensor(r->call, 2));
     for (size_t i = 0; i < made->sizes[side]; i++) {
         if (named[i] < 0 || (size_t)named[i] >= given->sizes[side]) {
             return traced_bad_index(error, "the index of index_select");
@@ -160,27 +161,3 @@ static bool run_index_select(TracedRun *r, const TracedKernel *kernel, GError **
     }
     return true;
 }
-
-const TracedKernel traced_places_kernels[] = {
-    {"cat", run_move, NULL, TRACED_CAT, "ln"},
-    {"stack", run_move, NULL, TRACED_STACK, "ln"},
-    {"select_backward", run_move, NULL, TRACED_SELECT_BACKWARD, "tlnn"},
-    {"slice_backward", run_move, NULL, TRACED_SLICE_BACKWARD, "tlnnnn"},
-    {"constant_pad_nd", run_move, NULL, TRACED_PAD, "tln"},
-    {"arange", run_arange, NULL, 0, "n"},
-    {"arange.start", run_arange, NULL, 1, "nn"},
-    {"arange.start_step", run_arange, NULL, 2, "nnn"},
-    {"tril", run_triangle, NULL, 0, "tn"},
-    {"triu", run_triangle, NULL, 1, "tn"},
-    {"cumsum", run_running_sum, NULL, 0, "tn"},
-    {"repeat", run_repeat, NULL, 0, "tl"},
-    {"gather", run_gather, NULL, 0, "tnt"},
-    {"scatter.src", run_scatter, NULL, 0, "tntt"},
-    {"scatter_.src", run_scatter, NULL, 0, "tntt"},
-    {"scatter.value", run_scatter, NULL, 0, "tntn"},
-    {"scatter_.value", run_scatter, NULL, 0, "tntn"},
-    {"scatter_add", run_scatter, NULL, 1, "tntt"},
-    {"scatter_add_", run_scatter, NULL, 1, "tntt"},
-    {"index_select", run_index_select, NULL, 0, "tnt"},
-    {0},
-};

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "exec/host/traced-private.h"
-#include "exec/traced/known.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/tensor-rows.h"
@@ -67,20 +66,20 @@ static KernelTensor dense_of(const KernelTensor *shape, float *data) {
     return dense;
 }
 
-static bool run_mm(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    multiply(r, traced_result_of(r, 0), traced_tensor(r, 0), traced_tensor(r, 1), 1, 0);
+bool host_run_mm(TracedRun *r, const TracedRule *rule, GError **error) {
+    multiply(r, traced_result_of(r, 0), traced_tensor(r->call, 0), traced_tensor(r->call, 1), 1, 0);
     return true;
 }
 
 /* To what stands before the product, times beta. */
-static bool run_addmm(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    double beta = traced_arg(r, 3)->number, alpha = traced_arg(r, 4)->number;
+bool host_run_addmm(TracedRun *r, const TracedRule *rule, GError **error) {
+    double beta = traced_arg(r->call, 3)->number, alpha = traced_arg(r->call, 4)->number;
     float *y = traced_result_of(r, 0);
-    KernelTensor filled = dense_of(traced_made(r, 0), y);
+    KernelTensor filled = dense_of(traced_made(r->call, 0), y);
     if (beta != 0) {
-        kernel_tensor_each(KERNEL_EACH_COPY, &filled, traced_tensor(r, 0), 1, 0, 0);
+        kernel_tensor_each(KERNEL_EACH_COPY, &filled, traced_tensor(r->call, 0), 1, 0, 0);
     }
-    multiply(r, y, traced_tensor(r, 1), traced_tensor(r, 2), (float)alpha, (float)beta);
+    multiply(r, y, traced_tensor(r->call, 1), traced_tensor(r->call, 2), (float)alpha, (float)beta);
     return true;
 }
 
@@ -96,8 +95,8 @@ typedef struct {
 } Attention;
 
 static Attention attention_of(TracedRun *r, unsigned q, double scale, bool causal) {
-    const KernelTensor *qt = traced_tensor(r, q), *kt = traced_tensor(r, q + 1),
-                       *vt = traced_tensor(r, q + 2);
+    const KernelTensor *qt = traced_tensor(r->call, q), *kt = traced_tensor(r->call, q + 1),
+                       *vt = traced_tensor(r->call, q + 2);
     return (Attention){.q = traced_floats(r, qt),
                        .k = traced_floats(r, kt),
                        .v = traced_floats(r, vt),
@@ -113,11 +112,11 @@ static Attention attention_of(TracedRun *r, unsigned q, double scale, bool causa
 }
 
 static double scale_of(const TracedRun *r, unsigned i) {
-    return traced_is(r, i) ? traced_arg(r, i)->number : 0;
+    return traced_is(r->call, i) ? traced_arg(r->call, i)->number : 0;
 }
 
 static void take_bias(Attention *a, const TracedRun *r, unsigned i) {
-    a->bias = traced_is(r, i) ? traced_tensor(r, i) : NULL;
+    a->bias = traced_is(r->call, i) ? traced_tensor(r->call, i) : NULL;
 }
 
 static size_t kv_head_of(const Attention *a, size_t head) {
@@ -242,7 +241,7 @@ static void clear_rest(const TracedRun *r, unsigned from) {
 }
 
 static void run_forward(TracedRun *r, const Attention *a) {
-    const KernelTensor *lse = traced_made(r, 1);
+    const KernelTensor *lse = traced_made(r->call, 1);
     bool wants_lse = kernel_tensor_count(lse) > 0;
     attend(r, a, traced_result_of(r, 0), wants_lse ? traced_result_of(r, 1) : NULL,
            wants_lse ? lse->sizes[2] : 0);
@@ -250,23 +249,23 @@ static void run_forward(TracedRun *r, const Attention *a) {
 }
 
 /* (q, k, v, bias, compute_log_sumexp, dropout_p, is_causal, *, scale) */
-static bool run_efficient(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    Attention a = attention_of(r, 0, scale_of(r, 7), traced_integer(r, 6));
+bool host_run_efficient(TracedRun *r, const TracedRule *rule, GError **error) {
+    Attention a = attention_of(r, 0, scale_of(r, 7), traced_integer(r->call, 6));
     take_bias(&a, r, 3);
     run_forward(r, &a);
     return true;
 }
 
 /* (q, k, v, dropout_p, is_causal, return_debug_mask, *, scale) */
-static bool run_flash(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    Attention a = attention_of(r, 0, scale_of(r, 6), traced_integer(r, 4));
+bool host_run_flash(TracedRun *r, const TracedRule *rule, GError **error) {
+    Attention a = attention_of(r, 0, scale_of(r, 6), traced_integer(r->call, 4));
     run_forward(r, &a);
     return true;
 }
 
 static float *cleared_result(TracedRun *r, unsigned i, const KernelTensor *like) {
     size_t n = kernel_tensor_count(like);
-    float *made = traced_makes(r, i) && kernel_tensor_count(traced_made(r, i))
+    float *made = traced_makes(r->call, i) && kernel_tensor_count(traced_made(r->call, i))
                       ? traced_result_of(r, i)
                       : traced_scratch(r, n * sizeof *made);
     memset(made, 0, n * sizeof *made);
@@ -274,18 +273,18 @@ static float *cleared_result(TracedRun *r, unsigned i, const KernelTensor *like)
 }
 
 static void run_backward(TracedRun *r, const Attention *a, unsigned out) {
-    bool wants_bias = traced_makes(r, 3) && kernel_tensor_count(traced_made(r, 3)) > 0;
-    AttentionGradients made = {.dq = cleared_result(r, 0, traced_tensor(r, 1)),
-                               .dk = cleared_result(r, 1, traced_tensor(r, 2)),
-                               .dv = cleared_result(r, 2, traced_tensor(r, 3)),
-                               .d_bias = wants_bias ? traced_made(r, 3) : NULL};
+    bool wants_bias = traced_makes(r->call, 3) && kernel_tensor_count(traced_made(r->call, 3)) > 0;
+    AttentionGradients made = {.dq = cleared_result(r, 0, traced_tensor(r->call, 1)),
+                               .dk = cleared_result(r, 1, traced_tensor(r->call, 2)),
+                               .dv = cleared_result(r, 2, traced_tensor(r->call, 3)),
+                               .d_bias = wants_bias ? traced_made(r->call, 3) : NULL};
     attend_backward(r, a, traced_floats_of(r, 0), traced_floats_of(r, out), &made);
 }
 
 /* (grad_out, q, k, v, bias, out, lse, seed, offset, dropout_p, grad_input_mask, is_causal, *,
  * scale) */
-static bool run_efficient_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    Attention a = attention_of(r, 1, scale_of(r, 12), traced_integer(r, 11));
+bool host_run_efficient_backward(TracedRun *r, const TracedRule *rule, GError **error) {
+    Attention a = attention_of(r, 1, scale_of(r, 12), traced_integer(r->call, 11));
     take_bias(&a, r, 4);
     run_backward(r, &a, 5);
     return true;
@@ -293,23 +292,8 @@ static bool run_efficient_backward(TracedRun *r, const TracedKernel *kernel, GEr
 
 /* (grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
  * philox_seed, philox_offset, *, scale) */
-static bool run_flash_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    Attention a = attention_of(r, 1, scale_of(r, 14), traced_integer(r, 11));
+bool host_run_flash_backward(TracedRun *r, const TracedRule *rule, GError **error) {
+    Attention a = attention_of(r, 1, scale_of(r, 14), traced_integer(r->call, 11));
     run_backward(r, &a, 4);
     return true;
 }
-
-const TracedKernel traced_products_kernels[] = {
-    {"mm", run_mm, traced_mm_why_not, 0, "22"},
-    {"bmm", run_mm, traced_mm_why_not, 0, "33"},
-    {"addmm", run_addmm, traced_addmm_why_not, 0, "t22nn"},
-    {"baddbmm", run_addmm, traced_addmm_why_not, 0, "t33nn"},
-    {"_scaled_dot_product_efficient_attention", run_efficient, traced_efficient_why_not, 0,
-     "444?nnn."},
-    {"_scaled_dot_product_flash_attention", run_flash, traced_flash_why_not, 0, "444nn."},
-    {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,
-     traced_efficient_backward_why_not, 0, "4444?4t..n.n."},
-    {"_scaled_dot_product_flash_attention_backward", run_flash_backward,
-     traced_flash_backward_why_not, 0, "44444t....nn.."},
-    {0},
-};

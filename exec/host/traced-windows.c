@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "exec/host/traced-private.h"
-#include "exec/traced/known.h"
 #include "exec/traced/windows.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/tensor-rows.h"
@@ -69,9 +68,10 @@ static Group group_of(const KernelWindows *w) {
 }
 
 /* (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) */
-static bool run_convolution(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    KernelWindows w = traced_convolution_windows(r->call, traced_tensor(r, 0), traced_tensor(r, 1),
-                                                 traced_made(r, 0), 3, 8);
+bool host_run_convolution(TracedRun *r, const TracedRule *rule, GError **error) {
+    KernelWindows w =
+        traced_convolution_windows(r->call, traced_tensor(r->call, 0), traced_tensor(r->call, 1),
+                                   traced_made(r->call, 0), 3, 8);
     Group g = group_of(&w);
     float *x = (float *)traced_floats_of(r, 0), *y = traced_result_of(r, 0);
     const float *weight = traced_floats_of(r, 1), *bias = traced_floats_of(r, 2);
@@ -92,9 +92,9 @@ static bool run_convolution(TracedRun *r, const TracedKernel *kernel, GError **e
 
 /* (grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
  * output_mask) */
-static bool run_convolution_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *xt = traced_tensor(r, 1), *wt = traced_tensor(r, 2);
-    KernelWindows w = traced_convolution_windows(r->call, xt, wt, traced_tensor(r, 0), 4, 9);
+bool host_run_convolution_backward(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *xt = traced_tensor(r->call, 1), *wt = traced_tensor(r->call, 2);
+    KernelWindows w = traced_convolution_windows(r->call, xt, wt, traced_tensor(r->call, 0), 4, 9);
     Group g = group_of(&w);
     const float *dy = traced_floats_of(r, 0), *weight = traced_floats(r, wt);
     float *x = (float *)traced_floats(r, xt);
@@ -132,8 +132,8 @@ static bool run_convolution_backward(TracedRun *r, const TracedKernel *kernel, G
 /* ---- the largest of a window ---------------------------------------------------------------- */
 
 /* (self, kernel_size, stride, padding, dilation, ceil_mode): where it lies in its channel, too. */
-static bool run_max_pool(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *x = traced_tensor(r, 0), *made = traced_made(r, 0);
+bool host_run_max_pool(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *x = traced_tensor(r->call, 0), *made = traced_made(r->call, 0);
     KernelWindows w = traced_pool_windows(r->call, x, made, 1);
     size_t places = kernel_windows_area(w.made), area = kernel_windows_area(w.size);
     const float *from = traced_floats(r, x);
@@ -152,17 +152,17 @@ static bool run_max_pool(TracedRun *r, const TracedKernel *kernel, GError **erro
             }
         }
     }
-    kernel_tensor_write_i64(traced_made(r, 1), found);
+    kernel_tensor_write_i64(traced_made(r->call, 1), found);
     return true;
 }
 
 /* (grad, self, kernel_size, stride, padding, dilation, ceil_mode, indices) */
-static bool run_max_pool_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *given = traced_tensor(r, 0), *x = traced_tensor(r, 1);
+bool host_run_max_pool_backward(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *given = traced_tensor(r->call, 0), *x = traced_tensor(r->call, 1);
     KernelWindows w = traced_pool_windows(r->call, x, given, 2);
     size_t places = kernel_windows_area(w.made), area = kernel_windows_area(w.size);
     const float *dy = traced_floats(r, given);
-    const int64_t *found = traced_integers(r, traced_tensor(r, 7));
+    const int64_t *found = traced_integers(r, traced_tensor(r->call, 7));
     float *dx = traced_result_of(r, 0);
     memset(dx, 0, kernel_tensor_count(x) * sizeof *dx);
     for (size_t i = 0; i < kernel_tensor_count(given); i++) {
@@ -197,14 +197,14 @@ static void follow(const KernelTensor *running, size_t channel, double now, doub
 }
 
 /* (input, weight, bias, running_mean, running_var, training, momentum, eps) */
-static bool run_batch_norm(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *x = traced_tensor(r, 0);
+bool host_run_batch_norm(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *x = traced_tensor(r->call, 0);
     Channels c = channels_of(x);
     const float *from = traced_floats(r, x);
     const float *weight = traced_floats_of(r, 1), *bias = traced_floats_of(r, 2);
     float *y = traced_result_of(r, 0), *means = traced_result_of(r, 1);
     float *roots = traced_result_of(r, 2);
-    double momentum = traced_arg(r, 6)->number, eps = traced_arg(r, 7)->number;
+    double momentum = traced_arg(r->call, 6)->number, eps = traced_arg(r->call, 7)->number;
     for (size_t channel = 0; channel < c.channels; channel++) {
         double sum = 0, squares = 0;
         for (size_t j = 0; j < c.n; j++) {
@@ -221,19 +221,23 @@ static bool run_batch_norm(TracedRun *r, const TracedKernel *kernel, GError **er
             y[at] = (float)((from[at] - mean) * root * (weight ? weight[channel] : 1) +
                             (bias ? bias[channel] : 0));
         }
-        means[channel] = (float)mean;
-        roots[channel] = (float)root;
-        if (traced_is(r, 3)) {
-            follow(traced_tensor(r, 3), channel, mean, momentum);
-            follow(traced_tensor(r, 4), channel, squares / (double)(c.n - 1), momentum);
+        if (means) {
+            means[channel] = (float)mean;
+        }
+        if (roots) {
+            roots[channel] = (float)root;
+        }
+        if (traced_is(r->call, 3)) {
+            follow(traced_tensor(r->call, 3), channel, mean, momentum);
+            follow(traced_tensor(r->call, 4), channel, squares / (double)(c.n - 1), momentum);
         }
     }
     return true;
 }
 
 /* (grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask) */
-static bool run_batch_norm_backward(TracedRun *r, const TracedKernel *kernel, GError **error) {
-    const KernelTensor *x = traced_tensor(r, 1);
+bool host_run_batch_norm_backward(TracedRun *r, const TracedRule *rule, GError **error) {
+    const KernelTensor *x = traced_tensor(r->call, 1);
     Channels c = channels_of(x);
     const float *dy = traced_floats_of(r, 0), *from = traced_floats(r, x);
     const float *weight = traced_floats_of(r, 2), *means = traced_floats_of(r, 5);
@@ -261,15 +265,3 @@ static bool run_batch_norm_backward(TracedRun *r, const TracedKernel *kernel, GE
     }
     return true;
 }
-
-const TracedKernel traced_windows_kernels[] = {
-    {"convolution", run_convolution, traced_convolution_why_not, 0, "tt?lllnln"},
-    {"convolution_backward", run_convolution_backward, traced_convolution_backward_why_not, 0,
-     "ttt.lllnlnl"},
-    {"max_pool2d_with_indices", run_max_pool, traced_pool_why_not, 0, "4lllln"},
-    {"max_pool2d_with_indices_backward", run_max_pool_backward, traced_pool_why_not, 0, "44llllnt"},
-    {"native_batch_norm", run_batch_norm, traced_batch_norm_why_not, 0, "t????nnn"},
-    {"native_batch_norm_backward", run_batch_norm_backward, traced_batch_norm_backward_why_not, 0,
-     "tt???ttnn"},
-    {0},
-};

@@ -8,31 +8,13 @@
 
 /* ---- which kernel --------------------------------------------------------------------------- */
 
-static const TracedKernel *kernel_of(const char *name) {
-    static const TracedKernel *const tables[] = {traced_each_kernels, traced_rows_kernels,
-                                                 traced_products_kernels, traced_places_kernels,
-                                                 traced_windows_kernels};
-    for (unsigned i = 0; i < G_N_ELEMENTS(tables); i++) {
-        for (const TracedKernel *k = tables[i]; k->name; k++) {
-            if (g_str_equal(k->name, name)) {
-                return k;
-            }
-        }
-    }
-    return NULL;
-}
-
-static bool find(const char *name, TracedRule *ret_rule) {
-    const TracedKernel *kernel = kernel_of(name);
-    if (kernel) {
-        bool is_each = kernel >= traced_each_kernels && kernel < traced_each_end;
-        *ret_rule = (TracedRule){is_each ? NULL : kernel->takes, kernel->why_not};
-    }
-    return kernel != NULL;
-}
+static TracedRunner *const runners[] = {
+#define CALL(name, run, ...) host_run_##run,
+#include "exec/traced/calls.def"
+};
 
 bool exec_traced_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    return traced_is_known(context, op, find, "CPU ranks", "not run", error);
+    return traced_is_known(context, op, NULL, error);
 }
 
 /* ---- memory of a call ----------------------------------------------------------------------- */
@@ -62,7 +44,7 @@ const float *traced_floats(TracedRun *r, const KernelTensor *t) {
 }
 
 const float *traced_floats_of(TracedRun *r, unsigned i) {
-    return traced_is(r, i) ? traced_floats(r, traced_tensor(r, i)) : NULL;
+    return traced_is(r->call, i) ? traced_floats(r, traced_tensor(r->call, i)) : NULL;
 }
 
 const int64_t *traced_integers(TracedRun *r, const KernelTensor *t) {
@@ -84,7 +66,7 @@ float *traced_result(TracedRun *r, const KernelTensor *t) {
 }
 
 float *traced_result_of(TracedRun *r, unsigned i) {
-    return traced_makes(r, i) ? traced_result(r, traced_made(r, i)) : NULL;
+    return traced_makes(r->call, i) ? traced_result(r, traced_made(r->call, i)) : NULL;
 }
 
 bool traced_bad_index(GError **error, const char *what) {
@@ -110,8 +92,8 @@ static bool run_kernel(const ExecTask *t, TracedCall *call, GError **error) {
     point(t, call->args, call->n_args);
     point(t, call->made, call->n_made);
     point(t, (TracedArg *)(gpointer)call->items->data, call->items->len);
-    const TracedKernel *kernel = kernel_of(call->name);
-    bool ok = kernel->run(&run, kernel, error);
+    const TracedRule *rule = traced_rule_of(call->name);
+    bool ok = runners[rule - traced_rules](&run, rule, error);
     for (guint i = 0; i < run.waiting->len && ok; i++) {
         const Waiting *waiting = &g_array_index(run.waiting, Waiting, i);
         kernel_tensor_write_f32(&waiting->to, waiting->from);

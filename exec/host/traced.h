@@ -1,11 +1,9 @@
 /* exec/host/traced.h - ops of traced networks on CPU ranks: calls of ATen's ops (traced/call.h),
  * each by a general kernel.
  *
- * To add an op: a row in the table of the file that has its like (traced-each.c element by element,
- * traced-rows.c norms, softmax, sums and losses, traced-products.c products and attention,
- * traced-windows.c convolutions and pooling, traced-places.c what is moved), and, where it leans on
- * sizes without looking, a rule in traced/shapes.c. What no row knows is refused by name, before
- * training.
+ * A function for each name in traced/calls.def: traced-each.c element by element, traced-rows.c
+ * norms, softmax, sums and losses, traced-products.c products and attention, traced-windows.c
+ * convolutions, pools and batch norm, traced-places.c what is moved.
  */
 #pragma once
 

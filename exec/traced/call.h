@@ -41,6 +41,25 @@ bool traced_call_read(TracedCall *call, const char *text, char **ret_fault);
 void traced_call_clear(TracedCall *call);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TracedCall, traced_call_clear)
 
+static inline const TracedArg *traced_arg(const TracedCall *call, unsigned i) {
+    return &call->args[i];
+}
+static inline bool traced_is(const TracedCall *call, unsigned i) { /* given */
+    return i < call->n_args && call->args[i].of != TRACED_NOTHING;
+}
+static inline const KernelTensor *traced_tensor(const TracedCall *call, unsigned i) {
+    return &call->args[i].tensor;
+}
+static inline int64_t traced_integer(const TracedCall *call, unsigned i) {
+    return call->args[i].integer;
+}
+static inline const KernelTensor *traced_made(const TracedCall *call, unsigned i) {
+    return &call->made[i].tensor;
+}
+static inline bool traced_makes(const TracedCall *call, unsigned i) { /* asked for, and not empty */
+    return i < call->n_made && call->made[i].of == TRACED_TENSOR &&
+           kernel_tensor_count(traced_made(call, i)) > 0;
+}
 static inline TracedArg *traced_item(const TracedCall *call, const TracedArg *list, unsigned i) {
     return &g_array_index(call->items, TracedArg, list->first + i);
 }

@@ -31,9 +31,9 @@ void traced_each_take(TracedEach *e, const TracedCall *call, const char *takes) 
             e->shared[e->n_shared++] = arg->number;
         } else if (*takes == 's') {
             e->shared[e->n_shared++] = number_of_text(arg);
-        } else if (*takes != '-' && arg->of == TRACED_TENSOR) {
+        } else if (*takes != '.' && arg->of == TRACED_TENSOR) {
             e->inputs[e->n_inputs++] = arg->tensor;
-        } else if (*takes != '-') {
+        } else if (*takes != '.') {
             bool is_open = arg->of == TRACED_NOTHING;
             take_number(e, *takes == '<' && is_open   ? -INFINITY
                            : *takes == '>' && is_open ? INFINITY
@@ -42,10 +42,6 @@ void traced_each_take(TracedEach *e, const TracedCall *call, const char *takes) 
     }
 }
 
-/* ---- what is not known ---------------------------------------------------------------------- */
-
-static const char shapes[] = "with shapes that do not go together";
-
 bool traced_widens_to(const KernelTensor *x, const KernelTensor *y) {
     bool all = x->n_dims <= y->n_dims;
     for (unsigned i = 1; all && i <= x->n_dims; i++) {
@@ -53,18 +49,4 @@ bool traced_widens_to(const KernelTensor *x, const KernelTensor *y) {
         all = side == 1 || side == y->sizes[y->n_dims - i];
     }
     return all;
-}
-
-const char *traced_each_why_not(const TracedCall *call) {
-    bool all = call->n_made == 1 && call->made[0].of == TRACED_TENSOR;
-    for (unsigned i = 0; i < call->n_args && all; i++) {
-        const TracedArg *arg = &call->args[i];
-        all = arg->of != TRACED_TENSOR || traced_widens_to(&arg->tensor, &call->made[0].tensor);
-    }
-    return all ? NULL : shapes;
-}
-
-const char *traced_truths_why_not(const TracedCall *call) {
-    const char *why = traced_each_why_not(call);
-    return why ? why : call->made[0].tensor.dtype == KERNEL_BOOL ? NULL : "of whole numbers";
 }

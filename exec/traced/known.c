@@ -4,6 +4,10 @@
 
 #include "exec/error.h"
 #include "exec/files/weights.h"
+#include "exec/traced/moves.h"
+#include "kernels/host/tensor-rows.h"
+
+#define MOST_ELEMENTS 0x1p40 /* of a tensor; more than any machine's memory holds */
 
 static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static bool refuse(GError **error, const char *format, ...) {
@@ -15,15 +19,39 @@ static bool refuse(GError **error, const char *format, ...) {
     return false;
 }
 
+const TracedRule traced_rules[] = {
+#define CALL(name, run, which, takes, why, fits)                                                   \
+    {name, takes, which, traced_why_##why, traced_fits_##fits},
+#include "exec/traced/calls.def"
+    {0},
+};
+
+const TracedRule *traced_rule_of(const char *name) {
+    const TracedRule *rule = traced_rules;
+    while (rule->name && !g_str_equal(rule->name, name)) {
+        rule++;
+    }
+    return rule->name ? rule : NULL;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------ */
+
 static bool is_taken(char letter, const TracedArg *arg) {
-    bool is_tensor = arg->of == TRACED_TENSOR;
+    bool is_tensor = arg->of == TRACED_TENSOR, is_missing = arg->of == TRACED_NOTHING;
     switch (letter) {
     case 't':
         return is_tensor;
     case '?':
-        return is_tensor || arg->of == TRACED_NOTHING;
+        return is_tensor || is_missing;
     case 'n':
         return arg->of == TRACED_NUMBER;
+    case 'x':
+        return is_tensor || arg->of == TRACED_NUMBER;
+    case '<':
+    case '>':
+        return is_tensor || is_missing || arg->of == TRACED_NUMBER;
+    case 's':
+        return arg->of == TRACED_TEXT || is_missing;
     case 'l':
         return arg->of == TRACED_LIST;
     case '.':
@@ -34,24 +62,48 @@ static bool is_taken(char letter, const TracedArg *arg) {
 }
 
 static bool takes(const TracedRule *rule, const TracedCall *call) {
+    static const TracedArg nothing;
     bool all = call->n_made > 0;
-    for (unsigned i = 0; rule->takes && all && rule->takes[i]; i++) {
-        all = i < call->n_args && is_taken(rule->takes[i], &call->args[i]);
+    unsigned at = 0;
+    for (const char *letter = rule->takes; all && *letter; letter++) {
+        bool is_there = at < call->n_args;
+        if (*letter != '1') {
+            all = is_taken(*letter, is_there ? &call->args[at] : &nothing) &&
+                  (is_there || *letter != '.');
+            at++;
+        }
     }
     return all;
 }
 
-/* Its last element lies inside of the operand. */
+/* Of what the kernel reads, a tensor; what it leaves alone stands where a '.' does. */
+static bool has_foreign(const TracedRule *rule, const TracedCall *call) {
+    bool has = call->made[0].is_foreign;
+    for (unsigned i = 0; rule->takes[i] && i < call->n_args && !has; i++) {
+        has = call->args[i].is_foreign && rule->takes[i] != '.';
+    }
+    for (unsigned i = 0; i < call->items->len && !has; i++) {
+        has = g_array_index(call->items, TracedArg, i).is_foreign;
+    }
+    return has;
+}
+
+/* Its last element lies inside of the operand. Of an endless one, whose elements are the same in
+ * memory, nothing can be counted. */
 static bool is_inside(const ExecContext *context, const PlanOp *op, const TracedArg *arg) {
     const KernelTensor *t = &arg->tensor;
-    double end = 1;
+    double end = 1, elements = 1;
+    if (arg->operand != PLAN_NONE && arg->operand >= op->n_operands) {
+        return false;
+    }
     for (unsigned i = 0; i < t->n_dims; i++) {
         if (t->sizes[i] == 0) {
             return true;
         }
+        elements *= (double)t->sizes[i];
         end += (double)(t->sizes[i] - 1) * (double)t->strides[i];
     }
-    if (arg->operand >= op->n_operands) {
+    if (arg->operand == PLAN_NONE || elements > MOST_ELEMENTS) {
         return false;
     }
     PlanOperand operand = plan_op_operand(context->role, op, arg->operand);
@@ -96,8 +148,52 @@ static bool knows_buffer(const ExecContext *context, const PlanOp *op, const cha
     return exec_weights_has_buffer(context->weights, name, bytes_of(context, op, 1), error);
 }
 
-bool traced_is_known(const ExecContext *context, const PlanOp *op, TracedFind find, const char *who,
-                     const char *otherwise, GError **error) {
+static bool refuse_call(const TracedRule *rule, const char *why, const char *otherwise,
+                        GError **error) {
+    return refuse(error, "a traced network calls %s %s, so it can be predicted, and %s", rule->name,
+                  why, otherwise);
+}
+
+/* ---- known ---------------------------------------------------------------------------------- */
+
+static bool is_call_known(const ExecContext *context, const PlanOp *op, const char *text,
+                          const TracedCall *call,
+                          const char *(*why_of)(const TracedRule *rule, const TracedCall *call),
+                          GError **error) {
+    const TracedRule *rule = traced_rule_of(call->name);
+    if (!rule) {
+        return refuse(error,
+                      "a traced network calls %s, for which there is no kernel, so it can be "
+                      "predicted, and not run",
+                      call->name);
+    }
+    if (!takes(rule, call)) {
+        return refuse(error, "call '%s' has not the arguments of %s", text, call->name);
+    }
+    if (has_foreign(rule, call)) {
+        return refuse_call(rule, "with a dtype that no kernel knows", "not run", error);
+    }
+    const char *why = rule->why(call);
+    if (why) {
+        return refuse_call(rule, why, "not run", error);
+    }
+    bool inside = args_are_inside(context, op, call->args, call->n_args) &&
+                  args_are_inside(context, op, call->made, call->n_made) &&
+                  args_are_inside(context, op, (const TracedArg *)(gpointer)call->items->data,
+                                  call->items->len);
+    if (!inside) {
+        return refuse(error, "call '%s' reaches beyond its operands", text);
+    }
+    if (!rule->fits(call)) {
+        return refuse(error, "call '%s' has shapes that do not go together", text);
+    }
+    why = why_of ? why_of(rule, call) : NULL;
+    return !why || refuse_call(rule, why, "run on CPU ranks at most (--device host)", error);
+}
+
+bool traced_is_known(const ExecContext *context, const PlanOp *op,
+                     const char *(*why_of)(const TracedRule *rule, const TracedCall *call),
+                     GError **error) {
     const char *text = plan_op_call(context->plan, context->role, op);
     if (!text) {
         return refuse(error, "a traced network is run by what its trace says that it computes, and "
@@ -117,31 +213,5 @@ bool traced_is_known(const ExecContext *context, const PlanOp *op, TracedFind fi
     if (!traced_call_read(&call, text, &fault)) {
         return refuse(error, "call '%s': %s", text, fault);
     }
-    if (g_str_equal(call.name, "-")) {
-        return true;
-    }
-    TracedRule rule;
-    if (!find(call.name, &rule)) {
-        return refuse(error,
-                      "a traced network calls %s, for which %s have no kernel, so it can be "
-                      "predicted, and %s",
-                      call.name, who, otherwise);
-    }
-    if (!takes(&rule, &call)) {
-        return refuse(error, "call '%s' has not the arguments of %s", text, call.name);
-    }
-    const char *why = rule.why_not ? rule.why_not(&call) : NULL;
-    if (why) {
-        return refuse(error, "a traced network calls %s %s, so it can be predicted, and %s",
-                      call.name, why, otherwise);
-    }
-    bool inside = args_are_inside(context, op, call.args, call.n_args) &&
-                  args_are_inside(context, op, call.made, call.n_made) &&
-                  args_are_inside(context, op, (const TracedArg *)(gpointer)call.items->data,
-                                  call.items->len);
-    if (!inside) {
-        return refuse(error, "call '%s' reaches beyond its operands", text);
-    }
-    return traced_shapes_fit(&call) ||
-           refuse(error, "call '%s' has shapes that do not go together", text);
+    return g_str_equal(call.name, "-") || is_call_known(context, op, text, &call, why_of, error);
 }

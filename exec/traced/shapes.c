@@ -1,7 +1,6 @@
 /* exec/traced/shapes.c - whether the sizes of a call's tensors go together, as far as kernels
  * lean on it without looking. A network that was traced is sound; a plan may have been edited.
- *
- * Not looked at: convolutions, pools and batch norms, whose many sizes PyTorch settled.
+ * Of what looks through windows, and norms by channels: window-shapes.c.
  */
 #include "exec/traced/each.h"
 #include "exec/traced/known.h"
@@ -15,6 +14,7 @@ static bool is_side_of(const TracedArg *arg, const TracedArg *side) {
     return side->integer >= -n && side->integer < n;
 }
 
+/* Of as many elements, however they are arranged. */
 static bool are_alike(const TracedArg *a, const TracedArg *b) {
     return a->tensor.n_dims == b->tensor.n_dims && count(a) == count(b) && count(a) > 0;
 }
@@ -24,13 +24,24 @@ static bool has_count(const TracedArg *arg, size_t wanted) {
     return arg->of != TRACED_TENSOR || count(arg) == wanted;
 }
 
+/* ---- element by element --------------------------------------------------------------------- */
+
+bool traced_fits_each(const TracedCall *c) {
+    bool all = c->n_made == 1 && c->made[0].of == TRACED_TENSOR;
+    for (unsigned i = 0; i < c->n_args && all; i++) {
+        const TracedArg *arg = &c->args[i];
+        all = arg->of != TRACED_TENSOR || traced_widens_to(&arg->tensor, &c->made[0].tensor);
+    }
+    return all;
+}
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static bool softmax_fits(const TracedCall *c) {
+bool traced_fits_softmax(const TracedCall *c) {
     return are_alike(&c->args[0], &c->made[0]) && is_side_of(&c->args[0], &c->args[1]);
 }
 
-static bool softmax_backward_fits(const TracedCall *c) {
+bool traced_fits_softmax_backward(const TracedCall *c) {
     return are_alike(&c->args[0], &c->args[1]) && are_alike(&c->args[1], &c->made[0]) &&
            is_side_of(&c->args[1], &c->args[2]);
 }
@@ -46,7 +57,7 @@ static size_t norm_width(const TracedCall *c, const TracedArg *x, const TracedAr
 }
 
 /* (x, shape, weight, bias, eps): y, and numbers of each row. */
-static bool norm_fits(const TracedCall *c) {
+bool traced_fits_norm(const TracedCall *c) {
     const TracedArg *x = &c->args[0];
     size_t width = norm_width(c, x, &c->args[1]), rows = width > 0 ? count(x) / width : 0;
     bool all = width > 0 && count(&c->made[0]) == count(x) && has_count(&c->args[2], width) &&
@@ -58,7 +69,7 @@ static bool norm_fits(const TracedCall *c) {
 }
 
 /* (dy, x, shape, numbers of each row, parameters): dx, and their gradients. */
-static bool norm_backward_fits(const TracedCall *c, unsigned n_numbers) {
+static bool is_norm_backward(const TracedCall *c, unsigned n_numbers) {
     const TracedArg *x = &c->args[1];
     size_t width = norm_width(c, x, &c->args[2]), rows = width > 0 ? count(x) / width : 0;
     bool all = width > 0 && count(&c->args[0]) == count(x) && has_count(&c->made[0], count(x));
@@ -71,12 +82,12 @@ static bool norm_backward_fits(const TracedCall *c, unsigned n_numbers) {
     return all;
 }
 
-static bool layer_norm_backward_fits(const TracedCall *c) {
-    return norm_backward_fits(c, 2);
+bool traced_fits_layer_norm_backward(const TracedCall *c) {
+    return is_norm_backward(c, 2);
 }
 
-static bool rms_norm_backward_fits(const TracedCall *c) {
-    return norm_backward_fits(c, 1);
+bool traced_fits_rms_norm_backward(const TracedCall *c) {
+    return is_norm_backward(c, 1);
 }
 
 /* What is summed has no side any more, or one of 1; NULL: all are. */
@@ -94,7 +105,7 @@ static bool is_sum_of(const KernelTensor *sum, const KernelTensor *x, const bool
 }
 
 /* Behind the tensor may stand a list of sides. */
-static bool sum_fits(const TracedCall *c) {
+bool traced_fits_sum(const TracedCall *c) {
     const TracedArg *x = &c->args[0], *list = &c->args[1];
     bool has_list = c->n_args > 1 && list->of == TRACED_LIST && list->n > 0;
     bool is_summed[KERNEL_TENSOR_SIDES] = {false};
@@ -105,51 +116,54 @@ static bool sum_fits(const TracedCall *c) {
         }
         is_summed[traced_side(side->integer, MAX(1, x->tensor.n_dims))] = true;
     }
-    return count(x) > 0 && is_sum_of(&c->made[0].tensor, &x->tensor, has_list ? is_summed : NULL);
+    return count(x) > 0 && c->made[0].of == TRACED_TENSOR &&
+           is_sum_of(&c->made[0].tensor, &x->tensor, has_list ? is_summed : NULL);
 }
 
 /* ---- losses and tables ---------------------------------------------------------------------- */
 
-static bool nll_fits(const TracedCall *c) {
+bool traced_fits_nll(const TracedCall *c) {
     const TracedArg *x = &c->args[0];
-    return count(x) > 0 && count(&c->args[1]) == x->tensor.sizes[0] && has_count(&c->made[0], 1) &&
-           has_count(&c->made[1], 1);
+    return count(x) > 0 && count(&c->args[1]) == x->tensor.sizes[0] && count(&c->made[0]) == 1 &&
+           count(&c->made[1]) == 1;
 }
 
-static bool nll_backward_fits(const TracedCall *c) {
+bool traced_fits_nll_backward(const TracedCall *c) {
     const TracedArg *x = &c->args[1];
     return count(x) > 0 && count(&c->args[0]) == 1 && count(&c->args[2]) == x->tensor.sizes[0] &&
-           count(&c->args[6]) == 1 && has_count(&c->made[0], count(x));
+           count(&c->args[6]) == 1 && count(&c->made[0]) == count(x);
 }
 
-static bool mse_fits(const TracedCall *c) {
+bool traced_fits_mse(const TracedCall *c) {
     return count(&c->made[0]) == 1 && traced_widens_to(&c->args[1].tensor, &c->args[0].tensor);
 }
 
-static bool embedding_fits(const TracedCall *c) {
+bool traced_fits_embedding(const TracedCall *c) {
     return count(&c->made[0]) == count(&c->args[1]) * c->args[0].tensor.sizes[1];
 }
 
-static bool embedding_backward_fits(const TracedCall *c) {
+bool traced_fits_embedding_backward(const TracedCall *c) {
     const KernelTensor *made = &c->made[0].tensor;
     return made->n_dims == 2 && count(&c->args[0]) == count(&c->args[1]) * made->sizes[1];
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-static bool product_fits(const TracedCall *c, const TracedArg *a, const TracedArg *b) {
+/* Matrices, or as many of each. */
+static bool is_product(const TracedCall *c, const TracedArg *a, const TracedArg *b) {
     const KernelTensor *left = &a->tensor, *right = &b->tensor, *made = &c->made[0].tensor;
     unsigned n = left->n_dims;
-    return made->n_dims == n && made->sizes[n - 1] == right->sizes[n - 1] &&
-           made->sizes[n - 2] == left->sizes[n - 2] && (n == 2 || made->sizes[0] == left->sizes[0]);
+    return left->sizes[n - 1] == right->sizes[n - 2] && made->n_dims == n &&
+           made->sizes[n - 1] == right->sizes[n - 1] && made->sizes[n - 2] == left->sizes[n - 2] &&
+           (n == 2 || (left->sizes[0] == right->sizes[0] && made->sizes[0] == left->sizes[0]));
 }
 
-static bool mm_fits(const TracedCall *c) {
-    return product_fits(c, &c->args[0], &c->args[1]);
+bool traced_fits_mm(const TracedCall *c) {
+    return is_product(c, &c->args[0], &c->args[1]);
 }
 
-static bool addmm_fits(const TracedCall *c) {
-    return product_fits(c, &c->args[1], &c->args[2]) &&
+bool traced_fits_addmm(const TracedCall *c) {
+    return is_product(c, &c->args[1], &c->args[2]) &&
            traced_widens_to(&c->args[0].tensor, &c->made[0].tensor);
 }
 
@@ -178,7 +192,7 @@ static size_t attended_count(const TracedArg *first) {
 }
 
 /* Makes what is attended to, and of each row the logarithm of its sum, or nothing of it. */
-static bool attention_fits(const TracedCall *c) {
+bool traced_fits_attention(const TracedCall *c) {
     const KernelTensor *q = &c->args[0].tensor, *sums = &c->made[1].tensor;
     return are_queried(&c->args[0]) && count(&c->made[0]) == attended_count(&c->args[0]) &&
            c->made[1].of == TRACED_TENSOR && sums->n_dims == 3 &&
@@ -187,12 +201,13 @@ static bool attention_fits(const TracedCall *c) {
              sums->sizes[2] >= q->sizes[2]));
 }
 
-static bool efficient_attention_fits(const TracedCall *c) {
-    return attention_fits(c) && is_of_scores(&c->args[3], &c->args[0].tensor, &c->args[1].tensor);
+bool traced_fits_efficient_attention(const TracedCall *c) {
+    return traced_fits_attention(c) &&
+           is_of_scores(&c->args[3], &c->args[0].tensor, &c->args[1].tensor);
 }
 
 /* (grad, q, k, v, ...): gradients of the three, each of them or none. out: what was attended to. */
-static bool attention_backward_fits(const TracedCall *c, unsigned out) {
+static bool is_attention_backward(const TracedCall *c, unsigned out) {
     bool all = are_queried(&c->args[1]);
     all = all && count(&c->args[0]) == attended_count(&c->args[1]) &&
           count(&c->args[out]) == count(&c->args[0]);
@@ -202,13 +217,13 @@ static bool attention_backward_fits(const TracedCall *c, unsigned out) {
     return all;
 }
 
-static bool flash_backward_fits(const TracedCall *c) {
-    return attention_backward_fits(c, 4);
+bool traced_fits_flash_backward(const TracedCall *c) {
+    return is_attention_backward(c, 4);
 }
 
-static bool efficient_backward_fits(const TracedCall *c) {
+bool traced_fits_efficient_backward(const TracedCall *c) {
     const KernelTensor *q = &c->args[1].tensor, *k = &c->args[2].tensor;
-    return attention_backward_fits(c, 5) && is_of_scores(&c->args[4], q, k) &&
+    return is_attention_backward(c, 5) && is_of_scores(&c->args[4], q, k) &&
            is_of_scores(&c->made[3], q, k);
 }
 
@@ -223,6 +238,10 @@ static bool are_alike_but(const KernelTensor *a, const KernelTensor *b, unsigned
     return all;
 }
 
+static bool are_same(const TracedArg *a, const TracedArg *b) {
+    return are_alike_but(&a->tensor, &b->tensor, KERNEL_TENSOR_SIDES);
+}
+
 /* One place of a side. */
 static bool is_place_of(const KernelTensor *part, const KernelTensor *all, unsigned side) {
     bool is = part->n_dims + 1 == all->n_dims;
@@ -232,7 +251,7 @@ static bool is_place_of(const KernelTensor *part, const KernelTensor *all, unsig
     return is;
 }
 
-static bool cat_fits(const TracedCall *c) {
+bool traced_fits_cat(const TracedCall *c) {
     const TracedArg *list = &c->args[0], *made = &c->made[0];
     if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[1])) {
         return false;
@@ -250,7 +269,7 @@ static bool cat_fits(const TracedCall *c) {
     return n == made->tensor.sizes[side];
 }
 
-static bool stack_fits(const TracedCall *c) {
+bool traced_fits_stack(const TracedCall *c) {
     const TracedArg *list = &c->args[0], *made = &c->made[0];
     if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[1])) {
         return false;
@@ -265,7 +284,7 @@ static bool stack_fits(const TracedCall *c) {
 }
 
 /* (grad, sizes, dim, index) */
-static bool select_backward_fits(const TracedCall *c) {
+bool traced_fits_select_backward(const TracedCall *c) {
     const TracedArg *given = &c->args[0], *made = &c->made[0];
     if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[2])) {
         return false;
@@ -276,7 +295,7 @@ static bool select_backward_fits(const TracedCall *c) {
 }
 
 /* (grad, sizes, dim, start, end, step) */
-static bool slice_backward_fits(const TracedCall *c) {
+bool traced_fits_slice_backward(const TracedCall *c) {
     const TracedArg *given = &c->args[0], *made = &c->made[0];
     int64_t step = c->args[5].integer;
     if (made->tensor.n_dims == 0 || !is_side_of(made, &c->args[2]) || step < 1) {
@@ -291,7 +310,7 @@ static bool slice_backward_fits(const TracedCall *c) {
 }
 
 /* (self, pad, value): two numbers for each side, from the last on; what is negative cuts. */
-static bool pad_fits(const TracedCall *c) {
+bool traced_fits_pad(const TracedCall *c) {
     const TracedArg *pad = &c->args[1];
     const KernelTensor *given = &c->args[0].tensor, *made = &c->made[0].tensor;
     bool all = given->n_dims == made->n_dims && pad->n % 2 == 0 && pad->n / 2 <= given->n_dims;
@@ -307,20 +326,20 @@ static bool pad_fits(const TracedCall *c) {
     return all;
 }
 
-static bool arange_fits(const TracedCall *c) {
+bool traced_fits_arange(const TracedCall *c) {
     return c->made[0].tensor.n_dims == 1;
 }
 
-static bool triangle_fits(const TracedCall *c) {
-    return c->made[0].tensor.n_dims >= 2 && count(&c->args[0]) == count(&c->made[0]);
+bool traced_fits_triangle(const TracedCall *c) {
+    return c->made[0].tensor.n_dims >= 2 && are_same(&c->args[0], &c->made[0]);
 }
 
-static bool repeat_fits(const TracedCall *c) {
+bool traced_fits_repeat(const TracedCall *c) {
     return c->args[0].tensor.n_dims <= c->made[0].tensor.n_dims && count(&c->args[0]) > 0;
 }
 
-static bool running_sum_fits(const TracedCall *c) {
-    return are_alike(&c->args[0], &c->made[0]) && c->made[0].tensor.n_dims > 0 &&
+bool traced_fits_running_sum(const TracedCall *c) {
+    return are_same(&c->args[0], &c->made[0]) && c->made[0].tensor.n_dims > 0 &&
            is_side_of(&c->args[0], &c->args[1]);
 }
 
@@ -334,13 +353,12 @@ static bool holds_index(const TracedArg *t, const TracedArg *index, const Traced
     return all;
 }
 
-static bool gather_fits(const TracedCall *c) {
-    return holds_index(&c->args[0], &c->args[2], &c->args[1]) &&
-           count(&c->made[0]) == count(&c->args[2]);
+bool traced_fits_gather(const TracedCall *c) {
+    return holds_index(&c->args[0], &c->args[2], &c->args[1]) && are_same(&c->made[0], &c->args[2]);
 }
 
 /* A source is read in the index's sizes. */
-static bool scatter_fits(const TracedCall *c) {
+bool traced_fits_scatter(const TracedCall *c) {
     const TracedArg *source = &c->args[3], *index = &c->args[2];
     bool all = source->of != TRACED_TENSOR || source->tensor.n_dims == index->tensor.n_dims;
     for (unsigned i = 0; all && source->of == TRACED_TENSOR && i < index->tensor.n_dims; i++) {
@@ -350,74 +368,12 @@ static bool scatter_fits(const TracedCall *c) {
            traced_widens_to(&c->args[0].tensor, &c->made[0].tensor);
 }
 
-static bool index_select_fits(const TracedCall *c) {
+bool traced_fits_index_select(const TracedCall *c) {
     const TracedArg *given = &c->args[0], *made = &c->made[0];
     if (given->tensor.n_dims == 0 || !is_side_of(given, &c->args[1])) {
         return false;
     }
     unsigned side = traced_side(c->args[1].integer, given->tensor.n_dims);
-    return are_alike_but(&given->tensor, &made->tensor, side) &&
+    return are_alike_but(&given->tensor, &made->tensor, side) && c->args[2].tensor.n_dims <= 1 &&
            count(&c->args[2]) == made->tensor.sizes[side];
-}
-
-/* ---- which ---------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *name;
-    bool (*fits)(const TracedCall *call);
-} rules[] = {
-    {"_softmax", softmax_fits},
-    {"_log_softmax", softmax_fits},
-    {"_softmax_backward_data", softmax_backward_fits},
-    {"_log_softmax_backward_data", softmax_backward_fits},
-    {"native_layer_norm", norm_fits},
-    {"native_layer_norm_backward", layer_norm_backward_fits},
-    {"_fused_rms_norm", norm_fits},
-    {"_fused_rms_norm_backward", rms_norm_backward_fits},
-    {"sum", sum_fits},
-    {"sum.dim_IntList", sum_fits},
-    {"mean", sum_fits},
-    {"mean.dim", sum_fits},
-    {"nll_loss_forward", nll_fits},
-    {"nll_loss_backward", nll_backward_fits},
-    {"mse_loss", mse_fits},
-    {"embedding", embedding_fits},
-    {"embedding_dense_backward", embedding_backward_fits},
-    {"mm", mm_fits},
-    {"bmm", mm_fits},
-    {"addmm", addmm_fits},
-    {"baddbmm", addmm_fits},
-    {"_scaled_dot_product_efficient_attention", efficient_attention_fits},
-    {"_scaled_dot_product_flash_attention", attention_fits},
-    {"_scaled_dot_product_efficient_attention_backward", efficient_backward_fits},
-    {"_scaled_dot_product_flash_attention_backward", flash_backward_fits},
-    {"cat", cat_fits},
-    {"stack", stack_fits},
-    {"select_backward", select_backward_fits},
-    {"slice_backward", slice_backward_fits},
-    {"constant_pad_nd", pad_fits},
-    {"arange", arange_fits},
-    {"arange.start", arange_fits},
-    {"arange.start_step", arange_fits},
-    {"tril", triangle_fits},
-    {"triu", triangle_fits},
-    {"cumsum", running_sum_fits},
-    {"repeat", repeat_fits},
-    {"gather", gather_fits},
-    {"scatter.src", scatter_fits},
-    {"scatter_.src", scatter_fits},
-    {"scatter.value", scatter_fits},
-    {"scatter_.value", scatter_fits},
-    {"scatter_add", scatter_fits},
-    {"scatter_add_", scatter_fits},
-    {"index_select", index_select_fits},
-};
-
-bool traced_shapes_fit(const TracedCall *call) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(rules); i++) {
-        if (g_str_equal(rules[i].name, call->name)) {
-            return rules[i].fits(call);
-        }
-    }
-    return true;
 }

@@ -19,18 +19,14 @@ typedef struct {
     KernelCudaFault fault; /* the first; nothing is launched after it */
 } TracedGpu;
 
-typedef struct TracedGpuKernel TracedGpuKernel;
-struct TracedGpuKernel {
-    const char *name;
-    void (*run)(TracedGpu *r, const TracedGpuKernel *kernel);
-    const char *(*why_not)(const TracedCall *call);
-    int which;
-    const char *takes; /* as TracedRule's; of those that work element by element their own */
-};
+/* One for each function that calls.def names. */
+typedef void TracedGpuRunner(TracedGpu *r, const TracedRule *rule);
+#define CALL(name, run, ...) TracedGpuRunner gpu_run_##run;
+#include "exec/traced/calls.def"
 
-/* Each ends with a row without a name. */
-extern const TracedGpuKernel traced_gpu_rows[], traced_gpu_products[], traced_gpu_places[],
-    traced_gpu_windows[];
+/* What GPUs do not do that CPU ranks do; NULL: they do. Of calls that are known. */
+TracedWhy gpu_nll_why_not, gpu_nll_backward_why_not, gpu_attention_why_not,
+    gpu_efficient_backward_why_not, gpu_flash_backward_why_not;
 
 /* Launches, unless there has been a fault. */
 #define TRACED_LAUNCH(r, call)                                                                     \
@@ -39,26 +35,6 @@ extern const TracedGpuKernel traced_gpu_rows[], traced_gpu_products[], traced_gp
             (r)->fault = (call);                                                                   \
         }                                                                                          \
     } while (0)
-
-static inline const TracedArg *gpu_arg(const TracedGpu *r, unsigned i) {
-    return &r->call->args[i];
-}
-static inline bool gpu_is(const TracedGpu *r, unsigned i) {
-    return i < r->call->n_args && r->call->args[i].of != TRACED_NOTHING;
-}
-static inline const KernelTensor *gpu_tensor(const TracedGpu *r, unsigned i) {
-    return &r->call->args[i].tensor;
-}
-static inline const KernelTensor *gpu_made(const TracedGpu *r, unsigned i) {
-    return &r->call->made[i].tensor;
-}
-static inline bool gpu_makes(const TracedGpu *r, unsigned i) {
-    return i < r->call->n_made && r->call->made[i].of == TRACED_TENSOR &&
-           kernel_tensor_count(gpu_made(r, i)) > 0;
-}
-static inline int64_t gpu_integer(const TracedGpu *r, unsigned i) {
-    return r->call->args[i].integer;
-}
 
 /* The dtype that kernels of rows and products compute a call in: that of a tensor, where it is one
  * of theirs, else fp32. */

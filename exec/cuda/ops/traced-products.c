@@ -67,20 +67,22 @@ static void multiply(TracedGpu *r, void *y, const KernelTensor *a, const KernelT
                                               inner, gpu_type(dtype)));
 }
 
-static void run_mm(TracedGpu *r, const TracedGpuKernel *kernel) {
-    KernelDtype dtype = gpu_dtype_of(gpu_tensor(r, 0));
-    multiply(r, gpu_result_of(r, 0, dtype), gpu_tensor(r, 0), gpu_tensor(r, 1), dtype);
+void gpu_run_mm(TracedGpu *r, const TracedRule *rule) {
+    KernelDtype dtype = gpu_dtype_of(traced_tensor(r->call, 0));
+    multiply(r, gpu_result_of(r, 0, dtype), traced_tensor(r->call, 0), traced_tensor(r->call, 1),
+             dtype);
 }
 
 /* A linear layer's: rows by a weight that lies as it does there, and a bias. */
 static bool is_linear(const TracedGpu *r, KernelDtype dtype) {
-    const KernelTensor *bias = gpu_tensor(r, 0), *x = gpu_tensor(r, 1), *w = gpu_tensor(r, 2);
+    const KernelTensor *bias = traced_tensor(r->call, 0), *x = traced_tensor(r->call, 1),
+                       *w = traced_tensor(r->call, 2);
     KernelTensor turned = *w;
     turned.sizes[0] = w->sizes[1], turned.sizes[1] = w->sizes[0];
     turned.strides[0] = w->strides[1], turned.strides[1] = w->strides[0];
-    const KernelTensor *all[] = {bias, x, &turned, gpu_made(r, 0)};
-    bool is = x->n_dims == 2 && bias->n_dims == 1 && gpu_arg(r, 3)->number == 1 &&
-              gpu_arg(r, 4)->number == 1;
+    const KernelTensor *all[] = {bias, x, &turned, traced_made(r->call, 0)};
+    bool is = x->n_dims == 2 && bias->n_dims == 1 && traced_arg(r->call, 3)->number == 1 &&
+              traced_arg(r->call, 4)->number == 1;
     for (unsigned i = 0; i < G_N_ELEMENTS(all) && is; i++) {
         is = all[i]->dtype == dtype && kernel_tensor_is_dense(all[i]);
     }
@@ -96,19 +98,20 @@ static KernelTensor times(TracedGpu *r, const KernelTensor *t, double factor) {
 }
 
 /* beta self + alpha a b; where beta is 0 whatever self holds. */
-static void run_addmm(TracedGpu *r, const TracedGpuKernel *kernel) {
-    const KernelTensor *a = gpu_tensor(r, 1), *b = gpu_tensor(r, 2), *made = gpu_made(r, 0);
+void gpu_run_addmm(TracedGpu *r, const TracedRule *rule) {
+    const KernelTensor *a = traced_tensor(r->call, 1), *b = traced_tensor(r->call, 2),
+                       *made = traced_made(r->call, 0);
     KernelDtype dtype = gpu_dtype_of(a);
-    double beta = gpu_arg(r, 3)->number, alpha = gpu_arg(r, 4)->number;
+    double beta = traced_arg(r->call, 3)->number, alpha = traced_arg(r->call, 4)->number;
     if (is_linear(r, dtype)) {
         TRACED_LAUNCH(r, kernel_cuda_linear_forward(r->kernels, made->data, a->data, b->data,
-                                                    gpu_tensor(r, 0)->data, a->sizes[0],
+                                                    traced_tensor(r->call, 0)->data, a->sizes[0],
                                                     b->sizes[1], a->sizes[1], gpu_type(dtype)));
         return;
     }
     KernelTensor product = gpu_dense_like(made, gpu_room(r, made, dtype), dtype);
     multiply(r, product.data, a, b, dtype);
-    KernelTensor both[] = {*gpu_tensor(r, 0), product};
+    KernelTensor both[] = {*traced_tensor(r->call, 0), product};
     if (beta == 0 || (beta != 1 && alpha != 1)) {
         both[0] = beta == 0 ? (KernelTensor){.dtype = KERNEL_FP32} : times(r, &both[0], beta);
         beta = 1;
@@ -138,15 +141,15 @@ static bool lies_in_rows(const KernelTensor *t, KernelDtype dtype) {
 }
 
 static const void *rows_of(TracedGpu *r, unsigned i, KernelDtype dtype, size_t *ret_stride) {
-    KernelTensor t = by_tokens(gpu_tensor(r, i));
+    KernelTensor t = by_tokens(traced_tensor(r->call, i));
     bool there = lies_in_rows(&t, dtype);
     *ret_stride = there ? t.strides[1] : t.sizes[2] * t.sizes[3];
     return there ? t.data : gpu_dense(r, &t, dtype);
 }
 
 static void *made_rows(TracedGpu *r, unsigned i, const KernelTensor *like, KernelDtype dtype) {
-    KernelTensor t = by_tokens(gpu_makes(r, i) ? gpu_made(r, i) : like);
-    return gpu_makes(r, i) ? gpu_result(r, &t, dtype) : gpu_room(r, like, dtype);
+    KernelTensor t = by_tokens(traced_makes(r->call, i) ? traced_made(r->call, i) : like);
+    return traced_makes(r->call, i) ? gpu_result(r, &t, dtype) : gpu_room(r, like, dtype);
 }
 
 typedef struct {
@@ -161,7 +164,7 @@ typedef struct {
 
 /* Of each score; many of its elements may be one in memory. */
 static void take_bias(Attention *a, TracedGpu *r, unsigned i, KernelDtype dtype) {
-    KernelTensor bias = *gpu_tensor(r, i);
+    KernelTensor bias = *traced_tensor(r->call, i);
     a->bias = bias.data;
     if (bias.dtype != dtype) {
         a->bias = gpu_dense(r, &bias, dtype);
@@ -173,22 +176,22 @@ static void take_bias(Attention *a, TracedGpu *r, unsigned i, KernelDtype dtype)
 
 static Attention attention_of(TracedGpu *r, const Places *at) {
     unsigned q = at->q, scale = at->scale;
-    const KernelTensor *qt = gpu_tensor(r, q), *kt = gpu_tensor(r, q + 1);
-    size_t v_dim = gpu_tensor(r, q + 2)->sizes[3];
+    const KernelTensor *qt = traced_tensor(r->call, q), *kt = traced_tensor(r->call, q + 1);
+    size_t v_dim = traced_tensor(r->call, q + 2)->sizes[3];
     KernelDtype dtype = gpu_dtype_of(qt);
     Attention a = {.shape = {.batch = qt->sizes[0],
                              .heads = qt->sizes[1],
                              .kv_heads = kt->sizes[1],
                              .seq = qt->sizes[2],
                              .head_dim = qt->sizes[3],
-                             .causal = gpu_integer(r, at->causal) != 0,
+                             .causal = traced_integer(r->call, at->causal) != 0,
                              .type = gpu_type(dtype),
                              .v_dim = v_dim == qt->sizes[3] ? 0 : v_dim,
                              .keys = kt->sizes[2]}};
-    if (at->bias && gpu_is(r, at->bias)) {
+    if (at->bias && traced_is(r->call, at->bias)) {
         take_bias(&a, r, at->bias, dtype);
     }
-    double given = gpu_is(r, scale) ? gpu_arg(r, scale)->number : 0;
+    double given = traced_is(r->call, scale) ? traced_arg(r->call, scale)->number : 0;
     a.shape.scale = (float)(given ? given : 1 / sqrt((double)qt->sizes[3]));
     a.q = rows_of(r, q, dtype, &a.shape.q_stride);
     a.k = rows_of(r, q + 1, dtype, &a.shape.k_stride);
@@ -208,8 +211,8 @@ static void clear_rest(TracedGpu *r, unsigned from) {
 
 static void forward(TracedGpu *r, const Places *at) {
     Attention a = attention_of(r, at);
-    const KernelTensor *sums = gpu_made(r, 1), *vt = gpu_tensor(r, 2);
-    KernelTensor like = *gpu_tensor(r, 0);
+    const KernelTensor *sums = traced_made(r->call, 1), *vt = traced_tensor(r->call, 2);
+    KernelTensor like = *traced_tensor(r->call, 0);
     like.sizes[3] = vt->sizes[3];
     void *o = made_rows(r, 0, &like, (KernelDtype)a.shape.type);
     float *lse = gpu_result_of(r, 1, KERNEL_FP32);
@@ -220,12 +223,12 @@ static void forward(TracedGpu *r, const Places *at) {
 }
 
 /* (q, k, v, bias, compute_log_sumexp, dropout_p, is_causal, *, scale) */
-static void run_efficient(TracedGpu *r, const TracedGpuKernel *kernel) {
+void gpu_run_efficient(TracedGpu *r, const TracedRule *rule) {
     forward(r, &(Places){.q = 0, .bias = 3, .causal = 6, .scale = 7});
 }
 
 /* (q, k, v, dropout_p, is_causal, return_debug_mask, *, scale) */
-static void run_flash(TracedGpu *r, const TracedGpuKernel *kernel) {
+void gpu_run_flash(TracedGpu *r, const TracedRule *rule) {
     forward(r, &(Places){.q = 0, .causal = 4, .scale = 6});
 }
 
@@ -233,64 +236,50 @@ static void run_flash(TracedGpu *r, const TracedGpuKernel *kernel) {
 static void backward(TracedGpu *r, const Places *at) {
     Attention a = attention_of(r, at);
     KernelDtype dtype = (KernelDtype)a.shape.type;
-    KernelTensor d_o = by_tokens(gpu_tensor(r, 0)), o = by_tokens(gpu_tensor(r, at->out));
+    KernelTensor d_o = by_tokens(traced_tensor(r->call, 0)),
+                 o = by_tokens(traced_tensor(r->call, at->out));
     const void *given = gpu_dense(r, &d_o, dtype), *made = gpu_dense(r, &o, dtype);
     const float *lse = gpu_dense_of(r, at->out + 1, KERNEL_FP32);
-    void *dq = made_rows(r, 0, gpu_tensor(r, 1), dtype);
-    void *dk = made_rows(r, 1, gpu_tensor(r, 2), dtype);
-    void *dv = made_rows(r, 2, gpu_tensor(r, 3), dtype);
+    void *dq = made_rows(r, 0, traced_tensor(r->call, 1), dtype);
+    void *dk = made_rows(r, 1, traced_tensor(r->call, 2), dtype);
+    void *dv = made_rows(r, 2, traced_tensor(r->call, 3), dtype);
     void *d_bias = at->bias ? gpu_result_of(r, 3, dtype) : NULL;
-    a.shape.lse_stride = gpu_tensor(r, at->out + 1)->sizes[2];
+    a.shape.lse_stride = traced_tensor(r->call, at->out + 1)->sizes[2];
     TRACED_LAUNCH(r, kernel_cuda_attention_backward(r->kernels, dq, dk, dv, d_bias, given, a.q, a.k,
                                                     a.v, a.bias, made, lse, &a.shape));
 }
 
 /* (grad_out, q, k, v, bias, out, lse, seed, offset, dropout_p, grad_input_mask, is_causal, *,
  * scale) */
-static void run_efficient_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
+void gpu_run_efficient_backward(TracedGpu *r, const TracedRule *rule) {
     backward(r, &(Places){.q = 1, .bias = 4, .causal = 11, .scale = 12, .out = 5});
 }
 
 /* (grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
  * philox_seed, philox_offset, *, scale) */
-static void run_flash_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
+void gpu_run_flash_backward(TracedGpu *r, const TracedRule *rule) {
     backward(r, &(Places){.q = 1, .causal = 11, .scale = 14, .out = 4});
 }
 
 /* q: where q stands; lse: where a row's sums are given. */
-static const char *attention_unless(const TracedCall *call, unsigned q, const TracedArg *lse,
-                                    const char *other) {
-    const KernelTensor *qt = &call->args[q].tensor, *vt = &call->args[q + 2].tensor;
+static const char *attention_unless(const TracedCall *call, unsigned q, const TracedArg *lse) {
+    size_t widest = MAX(traced_tensor(call, q)->sizes[3], traced_tensor(call, q + 2)->sizes[3]);
     bool sums = lse->of == TRACED_TENSOR && lse->tensor.n_dims == 3;
-    return other                                       ? other
-           : MAX(qt->sizes[3], vt->sizes[3]) > 256     ? "of heads that are wider than 256"
+    return widest > 256                                ? "of heads that are wider than 256"
            : !sums || lse->tensor.dtype != KERNEL_FP32 ? "without sums of rows in fp32"
-           : lse->tensor.sizes[2] && lse->tensor.sizes[2] < qt->sizes[2] ? "with too few sums"
-                                                                         : NULL;
-}
-static const char *efficient_why_not(const TracedCall *call) {
-    return attention_unless(call, 0, &call->made[1], traced_efficient_why_not(call));
-}
-static const char *flash_why_not(const TracedCall *call) {
-    return attention_unless(call, 0, &call->made[1], traced_flash_why_not(call));
-}
-static const char *efficient_backward_why_not(const TracedCall *call) {
-    return attention_unless(call, 1, &call->args[6], traced_efficient_backward_why_not(call));
-}
-static const char *flash_backward_why_not(const TracedCall *call) {
-    return attention_unless(call, 1, &call->args[5], traced_flash_backward_why_not(call));
+           : lse->tensor.sizes[2] && lse->tensor.sizes[2] < traced_tensor(call, q)->sizes[2]
+               ? "with too few sums"
+               : NULL;
 }
 
-const TracedGpuKernel traced_gpu_products[] = {
-    {"mm", run_mm, traced_mm_why_not, 0, "22"},
-    {"bmm", run_mm, traced_mm_why_not, 0, "33"},
-    {"addmm", run_addmm, traced_addmm_why_not, 0, "t22nn"},
-    {"baddbmm", run_addmm, traced_addmm_why_not, 0, "t33nn"},
-    {"_scaled_dot_product_efficient_attention", run_efficient, efficient_why_not, 0, "444?nnn."},
-    {"_scaled_dot_product_flash_attention", run_flash, flash_why_not, 0, "444nn."},
-    {"_scaled_dot_product_efficient_attention_backward", run_efficient_backward,
-     efficient_backward_why_not, 0, "4444?4t..n.n."},
-    {"_scaled_dot_product_flash_attention_backward", run_flash_backward, flash_backward_why_not, 0,
-     "44444t....nn.."},
-    {0},
-};
+const char *gpu_attention_why_not(const TracedCall *call) {
+    return attention_unless(call, 0, &call->made[1]);
+}
+
+const char *gpu_efficient_backward_why_not(const TracedCall *call) {
+    return attention_unless(call, 1, &call->args[6]);
+}
+
+const char *gpu_flash_backward_why_not(const TracedCall *call) {
+    return attention_unless(call, 1, &call->args[5]);
+}

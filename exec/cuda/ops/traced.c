@@ -22,63 +22,54 @@ static void launch_each(TracedGpu *r, KernelEach which, TracedEach *e, double p,
             e->inputs[i].data = NULL;
         }
     }
-    if (kernel_tensor_count(gpu_made(r, 0)) > 0) {
-        TRACED_LAUNCH(r, kernel_cuda_tensor_each(r->kernels, which, gpu_made(r, 0), e->inputs,
-                                                 e->numbers, e->n_inputs, p, q));
+    if (kernel_tensor_count(traced_made(r->call, 0)) > 0) {
+        TRACED_LAUNCH(r, kernel_cuda_tensor_each(r->kernels, which, traced_made(r->call, 0),
+                                                 e->inputs, e->numbers, e->n_inputs, p, q));
     }
 }
 
-static void run_each(TracedGpu *r, const TracedGpuKernel *kernel) {
+void gpu_run_each(TracedGpu *r, const TracedRule *rule) {
     TracedEach e = {0};
-    traced_each_take(&e, r->call, kernel->takes);
-    launch_each(r, (KernelEach)kernel->which, &e, e.shared[0], e.shared[1]);
+    traced_each_take(&e, r->call, rule->takes);
+    launch_each(r, (KernelEach)rule->which, &e, e.shared[0], e.shared[1]);
 }
 
 /* 2 (x - target), and by their number where the loss is the mean. */
-static void run_mse_backward(TracedGpu *r, const TracedGpuKernel *kernel) {
+void gpu_run_mse_backward(TracedGpu *r, const TracedRule *rule) {
     TracedEach e = {0};
-    traced_each_take(&e, r->call, kernel->takes);
-    bool is_mean = gpu_integer(r, 3) == 1;
+    traced_each_take(&e, r->call, rule->takes);
+    bool is_mean = traced_integer(r->call, 3) == 1;
     double factor = 2 / (is_mean ? (double)kernel_tensor_count(&e.inputs[1]) : 1);
     launch_each(r, KERNEL_EACH_DIFFERENCE_TIMES, &e, factor, 0);
 }
 
-static const TracedGpuKernel each_kernels[] = {
-#define ROW(name, which, takes) {name, run_each, traced_each_why_not, KERNEL_EACH_##which, takes},
-#define TRUTH(name, which, takes)                                                                  \
-    {name, run_each, traced_truths_why_not, KERNEL_EACH_##which, takes},
-#include "exec/traced/each.def"
-    {"mse_loss_backward", run_mse_backward, traced_each_why_not, 0, "ttt"},
-    {0},
-};
-
 /* ---- which kernel --------------------------------------------------------------------------- */
 
-static const TracedGpuKernel *in_table(const TracedGpuKernel *table, const char *name) {
-    while (table->name && !g_str_equal(table->name, name)) {
-        table++;
-    }
-    return table->name ? table : NULL;
+static TracedGpuRunner *const runners[] = {
+#define CALL(name, run, ...) gpu_run_##run,
+#include "exec/traced/calls.def"
+};
+
+static TracedGpuRunner *runner_of(const TracedRule *rule) {
+    return runners[rule - traced_rules];
 }
 
-static const TracedGpuKernel *kernel_of(const char *name, bool *ret_is_each) {
-    static const TracedGpuKernel *const tables[] = {traced_gpu_rows, traced_gpu_products,
-                                                    traced_gpu_places, traced_gpu_windows};
-    const TracedGpuKernel *found = in_table(each_kernels, name);
-    *ret_is_each = found != NULL;
-    for (unsigned i = 0; i < G_N_ELEMENTS(tables) && !found; i++) {
-        found = in_table(tables[i], name);
+static const char *why_of(const TracedRule *rule, const TracedCall *call) {
+    static const struct {
+        TracedGpuRunner *run;
+        TracedWhy *why;
+    } limits[] = {{gpu_run_nll, gpu_nll_why_not},
+                  {gpu_run_nll_backward, gpu_nll_backward_why_not},
+                  {gpu_run_efficient, gpu_attention_why_not},
+                  {gpu_run_flash, gpu_attention_why_not},
+                  {gpu_run_efficient_backward, gpu_efficient_backward_why_not},
+                  {gpu_run_flash_backward, gpu_flash_backward_why_not}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(limits); i++) {
+        if (limits[i].run == runner_of(rule)) {
+            return limits[i].why(call);
+        }
     }
-    return found;
-}
-
-static bool find(const char *name, TracedRule *ret_rule) {
-    bool is_each;
-    const TracedGpuKernel *kernel = kernel_of(name, &is_each);
-    if (kernel) {
-        *ret_rule = (TracedRule){is_each ? NULL : kernel->takes, kernel->why_not};
-    }
-    return kernel != NULL;
+    return NULL;
 }
 
 /* A traced network's first input; its further ones are ops of their own. */
@@ -88,8 +79,7 @@ bool exec_cuda_fills_input(const ExecContext *context, const PlanOp *op) {
 }
 
 bool exec_cuda_traced_knows(const ExecContext *context, const PlanOp *op, GError **error) {
-    return traced_is_known(context, op, find, "GPUs", "run on CPU ranks at most (--device host)",
-                           error);
+    return traced_is_known(context, op, why_of, error);
 }
 
 /* ---- memory of a call ----------------------------------------------------------------------- */
@@ -168,7 +158,7 @@ const void *gpu_dense(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
 }
 
 const void *gpu_dense_of(TracedGpu *r, unsigned i, KernelDtype dtype) {
-    return gpu_is(r, i) ? gpu_dense(r, gpu_tensor(r, i), dtype) : NULL;
+    return traced_is(r->call, i) ? gpu_dense(r, traced_tensor(r->call, i), dtype) : NULL;
 }
 
 void *gpu_result(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
@@ -182,7 +172,7 @@ void *gpu_result(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
 }
 
 void *gpu_result_of(TracedGpu *r, unsigned i, KernelDtype dtype) {
-    return gpu_makes(r, i) ? gpu_result(r, gpu_made(r, i), dtype) : NULL;
+    return traced_makes(r->call, i) ? gpu_result(r, traced_made(r->call, i), dtype) : NULL;
 }
 
 /* ---- a call that runs ----------------------------------------------------------------------- */
@@ -197,12 +187,11 @@ static void point(const ExecTask *t, TracedArg *args, unsigned n) {
 
 static KernelCudaFault run_call(const ExecTask *t, KernelCuda *kernels, TracedCall *call) {
     TracedGpu run = {.call = call, .kernels = kernels};
-    bool is_each;
+    const TracedRule *rule = traced_rule_of(call->name);
     point(t, call->args, call->n_args);
     point(t, call->made, call->n_made);
     point(t, (TracedArg *)(gpointer)call->items->data, call->items->len);
-    const TracedGpuKernel *kernel = kernel_of(call->name, &is_each);
-    kernel->run(&run, kernel);
+    runner_of(rule)(&run, rule);
     for (unsigned i = 0; i < run.n_results; i++) {
         gpu_copy(&run, &run.to[i], &run.from[i]);
     }

@@ -1,11 +1,10 @@
 /* exec/cuda/ops/traced.h - ops of traced networks on a GPU: calls of ATen's ops, each by a kernel
  * of this program's or by several.
  *
- * To add an op: a row in the table of the file that has its like (traced-rows.c norms, softmax,
- * sums, losses and tables, traced-products.c products and attention, traced-places.c what is moved,
- * traced-windows.c convolutions, pools and batch norm;
- * exec/traced/each.def element by element, for CPU ranks too), and where it leans on sizes a rule
- * in exec/traced/shapes.c. What no row knows is refused before training, by name.
+ * A function for each name in exec/traced/calls.def: traced.c element by element, traced-rows.c
+ * norms, softmax, sums, losses and tables, traced-products.c products and attention,
+ * traced-windows.c convolutions, pools and batch norm, traced-places.c what is moved. What of these
+ * a GPU does not do is in a table in traced.c.
  */
 #pragma once
 
