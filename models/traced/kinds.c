@@ -37,10 +37,23 @@ bool traced_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref)
     return traced_refuse(r, "'%s' is nothing that stands before it", word);
 }
 
+/* Whether backward has let go of it; NULL: it does not let go of such. */
+static bool *gone_of(const TracedReader *r, PlanTracedRef ref) {
+    GArray *gone = ref.of == PLAN_TRACED_MADE    ? r->freed
+                   : ref.of == PLAN_TRACED_SAVED ? r->dropped
+                                                 : NULL;
+    return gone ? plan_graph_at(gone, bool, ref.index) : NULL;
+}
+
+/* What a node keeps, or a kernel reads or writes. */
 static bool add_ref(const TracedReader *r, const char *word) {
     PlanTracedRef ref;
     if (!traced_ref(r, word, &ref)) {
         return false;
+    }
+    const bool *gone = gone_of(r, ref);
+    if (gone && *gone) {
+        return traced_refuse(r, "'%s' was let go of before it", word);
     }
     g_array_append_val(r->program->refs, ref);
     return true;
@@ -61,6 +74,18 @@ bool traced_kind_is_whole(const TracedReader *r) {
            traced_refuse(r, "the kind before it has edges, and no backward");
 }
 
+static bool read_number(const TracedReader *r, const char *word, uint32_t most, const char *what,
+                        uint32_t *ret_number) {
+    uint64_t number;
+    *ret_number = 0;
+    if (!plan_parse_u64(word, &number) || number > most) {
+        return traced_refuse(r, "'%s' is no number of %s, of which there are %u at most", word,
+                             what, most);
+    }
+    *ret_number = (uint32_t)number;
+    return true;
+}
+
 bool traced_read_kind(TracedReader *r) {
     if (!traced_kind_is_whole(r)) {
         return false;
@@ -71,13 +96,14 @@ bool traced_read_kind(TracedReader *r) {
                            .saves = r->program->refs->len,
                            .kernels = r->program->kernels->len,
                            .events = r->program->events->len};
-    if (!traced_index(r, r->words[2], MOST_OUTS + 1, "number of edges", &kind.n_edges) ||
-        !traced_index(r, r->words[3], 2 * MOST_OUTS + 1, "number of inputs", &kind.n_inputs) ||
-        !traced_index(r, r->words[4], MOST_OUTS + 1, "number of outputs", &kind.n_outs)) {
+    if (!read_number(r, r->words[2], MOST_OUTS, "edges", &kind.n_edges) ||
+        !read_number(r, r->words[3], 2 * MOST_OUTS, "inputs", &kind.n_inputs) ||
+        !read_number(r, r->words[4], MOST_OUTS, "outputs", &kind.n_outs)) {
         return false;
     }
     g_array_append_val(r->program->kinds, kind);
-    g_array_set_size(r->gone, 0);
+    g_array_set_size(r->freed, 0);
+    g_array_set_size(r->dropped, 0);
     r->place = IN_KIND;
     return kind.n_edges <= kind.n_inputs || traced_refuse(r, "it has more edges than inputs");
 }
@@ -137,7 +163,7 @@ static bool read_sizes(const TracedReader *r, PlanTracedKernel *kernel) {
         if (!traced_count(r, r->words[2 + i], count)) {
             return false;
         }
-        bool is_zero = count->each == 0 && count->fixed == 0;
+        bool is_zero = plan_traced_count(*count, r->program->first_samples) == 0;
         if (is_zero && !(info->dims_may_be_zero >> i & 1)) {
             return traced_refuse(r, "%s is 0", info->dims[i]);
         }
@@ -148,6 +174,11 @@ static bool read_sizes(const TracedReader *r, PlanTracedKernel *kernel) {
         return traced_refuse(r, "heads do not divide by kv_heads");
     }
     return true;
+}
+
+static void add_event(TracedReader *r, PlanTracedEvent event) {
+    g_array_append_val(r->program->events, event);
+    last_kind(r)->n_events++;
 }
 
 bool traced_read_run(TracedReader *r) {
@@ -187,8 +218,7 @@ bool traced_read_run(TracedReader *r) {
     PlanTracedEvent event = {.kind = PLAN_TRACED_RUN, .index = r->program->kernels->len};
     g_array_append_val(r->program->kernels, kernel);
     if (r->place == IN_BACKWARD) {
-        g_array_append_val(r->program->events, event);
-        last_kind(r)->n_events++;
+        add_event(r, event);
     } else {
         last_kind(r)->n_kernels++;
     }
@@ -219,12 +249,8 @@ bool traced_read_backward(TracedReader *r) {
     PlanTracedKind *kind = last_kind(r);
     kind->has_backward = true;
     r->place = IN_BACKWARD;
+    g_array_set_size(r->dropped, kind->n_saves);
     return traced_kind_is_whole(r);
-}
-
-static void add_event(TracedReader *r, PlanTracedEvent event) {
-    g_array_append_val(r->program->events, event);
-    last_kind(r)->n_events++;
 }
 
 bool traced_read_alloc(TracedReader *r) {
@@ -235,9 +261,8 @@ bool traced_read_alloc(TracedReader *r) {
         return false;
     }
     add_event(r, event);
-    bool gone = false;
-    g_array_append_val(r->gone, gone);
     kind->n_made++;
+    g_array_set_size(r->freed, kind->n_made);
     return true;
 }
 
@@ -251,13 +276,11 @@ bool traced_read_free(TracedReader *r) {
         return traced_refuse(r, "'%s' is not what is %s", r->words[1],
                              drops ? "dropped, such as s0" : "freed, such as t0");
     }
-    if (!drops) {
-        bool *gone = plan_graph_at(r->gone, bool, ref.index);
-        if (*gone) {
-            return traced_refuse(r, "'%s' is freed twice", r->words[1]);
-        }
-        *gone = true;
+    bool *gone = gone_of(r, ref);
+    if (*gone) {
+        return traced_refuse(r, "'%s' is %s twice", r->words[1], drops ? "dropped" : "freed");
     }
+    *gone = true;
     add_event(r, (PlanTracedEvent){.kind = drops ? PLAN_TRACED_DROP : PLAN_TRACED_FREE,
                                    .index = ref.index});
     return true;
@@ -274,8 +297,8 @@ bool traced_read_give(TracedReader *r) {
         if (!g_str_equal(r->words[i], "-") && !traced_ref(r, r->words[i], &ref)) {
             return false;
         }
-        bool is_gone = ref.of == PLAN_TRACED_MADE && g_array_index(r->gone, bool, ref.index);
-        if (ref.of == PLAN_TRACED_SAVED || is_gone) {
+        const bool *gone = gone_of(r, ref);
+        if (ref.of == PLAN_TRACED_SAVED || (gone && *gone)) {
             return traced_refuse(r, "'%s' does not flow on", r->words[i]);
         }
         g_array_append_val(r->program->refs, ref);

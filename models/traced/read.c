@@ -521,12 +521,14 @@ ModelTraced *model_traced_read(const char *text, gsize length, const char *file_
                       .line = 1,
                       .values = g_array_new(FALSE, FALSE, sizeof(Value)),
                       .inside = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
-                      .gone = g_array_new(FALSE, FALSE, sizeof(bool)),
+                      .freed = g_array_new(FALSE, TRUE, sizeof(bool)),
+                      .dropped = g_array_new(FALSE, TRUE, sizeof(bool)),
                       .error = error};
     bool is_sound = is_text(&r, text, length) && read_lines(&r, own);
     g_array_unref(r.values);
     g_array_unref(r.inside);
-    g_array_unref(r.gone);
+    g_array_unref(r.freed);
+    g_array_unref(r.dropped);
     return is_sound ? g_steal_pointer(&traced) : NULL;
 }
 

@@ -27,10 +27,11 @@ typedef struct {
     unsigned line;
     char **words;
     unsigned n;
-    GArray *values; /* what steps know of a value */
-    GArray *inside; /* uint32_t modules that are entered */
-    GArray *gone;   /* bool: of what backward makes, that it is freed */
-    bool returns;   /* the module has returned and is about to be left */
+    GArray *values;  /* what steps know of a value */
+    GArray *inside;  /* uint32_t modules that are entered */
+    GArray *freed;   /* bool: of what backward makes, that it is gone; */
+    GArray *dropped; /* and of what its node keeps */
+    bool returns;    /* the module has returned and is about to be left */
     GError **error;
 } TracedReader;
 
