@@ -128,7 +128,10 @@ def add_training_options(p):
     step.add_argument("--accumulate", type=int, default=1, help="passes per step")
     step.add_argument("--accumulate-sync", choices=("last", "every"), default="last",
                       help="reduce gradients in the last pass only, or in every pass")
-    step.add_argument("--optimizer", choices=("adamw", "adam", "sgd"), default="adamw")
+    step.add_argument("--optimizer", choices=("adamw", "adam", "sgd", "muon"), default="adamw",
+                      help="muon: over the blocks' matrices, and AdamW over all else (muon.py)")
+    step.add_argument("--muon-nesterov", action=argparse.BooleanOptionalAction, default=None, help="muon: default its own (on)")
+    step.add_argument("--muon-ns-steps", type=int, help="muon: Newton-Schulz steps; default its own (5)")
     step.add_argument("--optimizer-kernel", choices=("default", "foreach", "fused", "loop"), default="default")
     step.add_argument("--momentum", type=float, default=0.0, help="sgd")
     step.add_argument("--weight-decay", type=float, help="default: the optimizer's own")
