@@ -19,6 +19,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
     {"kernels", "kernels compile silu_backward rms_norm deterministic"},
     {"the optimizer", "optimizer optimizer_kernel optimizer_count state_dtype zero_grad clip lr "
                       "beta1 beta2 eps momentum weight_decay"},
+    {"the optimizer Muon",
+     "muon_lr muon_momentum muon_nesterov muon_steps muon_weight_decay muon_rate"},
     {"PyTorch's version, and the loop around a step", "pytorch step_sync host_reads"},
 };
 const unsigned cli_n_strategy_themes = G_N_ELEMENTS(cli_strategy_themes);

@@ -13,6 +13,7 @@
 #include "exec/host/heads.h"
 #include "exec/host/latent.h"
 #include "exec/host/launch.h"
+#include "exec/host/muon.h"
 #include "exec/host/optimizer.h"
 #include "exec/host/positions.h"
 #include "exec/host/ring.h"
@@ -545,6 +546,10 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_ADD_NUMBER:
     case PLAN_OP_AT_MOST:
         numbers(t);
+        return true;
+#define MUON_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        exec_muon_compute(t);
         return true;
     case PLAN_OP_ACCUMULATE:
         kernel_add_inplace_f32(f32(t, 1), f32(t, 0), dim(t, 0));

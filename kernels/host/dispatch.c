@@ -144,6 +144,7 @@ DISPATCH(kernel_scale_counted_f32);
 DISPATCH(kernel_mul_scalar_inplace_f32);
 DISPATCH(kernel_div_scalar_inplace_f32);
 DISPATCH(kernel_add_scalar_inplace_f32);
+DISPATCH(kernel_lower_by_matrix_f32);
 DISPATCH(kernel_lerp_inplace_f32);
 DISPATCH(kernel_addcmul_inplace_f32);
 DISPATCH(kernel_addcdiv_inplace_f32);

@@ -28,6 +28,17 @@ KERNEL(void, kernel_add_scalar_inplace_f32)(float *x, float value, size_t n) {
     }
 }
 
+KERNEL(void, kernel_lower_by_matrix_f32)
+(float *matrix, const float *x, double lr, size_t rows, size_t columns, size_t row_stride,
+ size_t column_stride) {
+    float by = (float)-lr;
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t column = 0; column < columns; column++) {
+            matrix[row * columns + column] += by * x[row * row_stride + column * column_stride];
+        }
+    }
+}
+
 KERNEL(void, kernel_lerp_inplace_f32)(float *x, const float *y, float weight, size_t n) {
     if (weight < 0.5f) {
         KERNEL_LOOP

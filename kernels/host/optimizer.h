@@ -29,6 +29,11 @@ void kernel_addcdiv_inplace_f32(float *x, const float *a, const float *b, float 
                                 size_t n);                  /* x += value a / b */
 void kernel_sqrt_f32(float *out, const float *x, size_t n); /* out may alias x */
 
+/* A matrix [rows, columns], row after row, is lowered by lr x, whose rows and columns lie so far
+ * apart. */
+void kernel_lower_by_matrix_f32(float *matrix, const float *x, double lr, size_t rows,
+                                size_t columns, size_t row_stride, size_t column_stride);
+
 typedef enum {
     KERNEL_ADAM_COUPLED,   /* Adam: weight decay is added to the gradient */
     KERNEL_ADAM_DECOUPLED, /* AdamW: weight decay shrinks the parameter */

@@ -1,5 +1,6 @@
 /* plan/build/units-check.c - units that FSDP could not run, or that nothing was recorded of. */
 #include "plan/build/units-private.h"
+#include "plan/optimizer/optimizer.h"
 
 static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
     while (module != PLAN_NONE && run->unit_of_module[module] != unit) {
@@ -264,10 +265,48 @@ static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
     return true;
 }
 
+static bool refuse_matrix(const PlanRun *run, uint32_t p, GError **error) {
+    const PlanGraphParameter *matrix = plan_parameter_at(run->graph, p);
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "optimizer=muon is planned with FSDP2 only where rows and columns divide by the "
+                "ranks, and %s has %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+                " over %" G_GUINT64_FORMAT "; set other ranks, sharding=none, or optimizer=adamw",
+                matrix->name, matrix->dims[0], matrix->dims[1],
+                plan_strategy_shard_ranks(run->strategy));
+    return false;
+}
+
+/* PyTorch's Muon wants something to step; uneven shards are padded on their way. */
+static bool muon_has_matrices(const PlanRun *run, GError **error) {
+    uint64_t ranks =
+        run->strategy->flavour == PLAN_FLAVOUR_FSDP2 ? plan_strategy_shard_ranks(run->strategy) : 1;
+    uint32_t n = 0;
+    if (run->strategy->optimizer != PLAN_OPTIMIZER_MUON) {
+        return true;
+    }
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        const int64_t *dims = plan_parameter_at(run->graph, p)->dims;
+        if (plan_run_is_frozen(run, p) || !plan_muon_takes(run, p)) {
+            continue;
+        }
+        if ((uint64_t)dims[0] % ranks || (uint64_t)dims[1] % ranks) {
+            return refuse_matrix(run, p, error);
+        }
+        n++;
+    }
+    if (!n) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "optimizer=muon finds no weight of two dimensions in a block that is trained; "
+                    "set optimizer=adamw");
+    }
+    return n > 0;
+}
+
 bool plan_check_units(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
         !adapters_are_gathered_in_time(run, error) || !float8_shards_are_even(run, error) ||
-        !parameters_are_there(run, error) || !checkpoints_do_not_nest(run, error)) {
+        !parameters_are_there(run, error) || !muon_has_matrices(run, error) ||
+        !checkpoints_do_not_nest(run, error)) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&

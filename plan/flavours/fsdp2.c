@@ -289,14 +289,29 @@ static void clip(PlanRun *run) {
     }
 }
 
-/* Of its unit, in the network's order. */
+/* Of its unit, in the order of the optimizer's groups, and of the network in each. */
 static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
     bool is_last = !plan_run_is_frozen(run, p);
-    for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
+    unsigned group = plan_group_of(run, p);
+    for (uint32_t i = 0; i < run->units[u].parameters->len && is_last; i++) {
         uint32_t other = plan_fsdp2_parameter_of(run, u, i);
-        is_last &= other <= p || plan_run_is_frozen(run, other);
+        unsigned others = plan_group_of(run, other);
+        is_last =
+            others < group || (others == group && other <= p) || plan_run_is_frozen(run, other);
     }
     return is_last;
+}
+
+static void drop_group(PlanRun *run, unsigned group) {
+    PlanFsdp2 *f = run->state;
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        uint32_t u = run->unit_of_parameter[p];
+        if (plan_group_of(run, p) == group && is_last_trained(run, u, p)) {
+            plan_run_at_unit(run, u);
+            plan_builder_free(&run->builder, f->units[u].gradients);
+            f->units[u].gradients = PLAN_NONE;
+        }
+    }
 }
 
 /* All gradients of a unit lie in one buffer, which dies with the last of them. */
@@ -308,14 +323,8 @@ static void drop_gradients(PlanRun *run) {
     if (plan_offload_has_params(run)) {
         return;
     }
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        uint32_t u = run->unit_of_parameter[p];
-        if (!is_last_trained(run, u, p)) {
-            continue;
-        }
-        plan_run_at_unit(run, u);
-        plan_builder_free(&run->builder, f->units[u].gradients);
-        f->units[u].gradients = PLAN_NONE;
+    for (unsigned group = 0; group < plan_n_groups(run); group++) {
+        drop_group(run, group);
     }
 }
 

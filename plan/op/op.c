@@ -127,7 +127,8 @@ static bool may_be_zero(const char *dim) {
         "apart",  "from",      "stream", "scaled",      "slot",   "to",    "place",
         "norm",   "peer",      "ahead",  "backward",    "call",   "along", "made",
         "found",  "turned",    "behind", "step",        NULL};
-    return is_among(dim, names) || g_str_has_suffix(dim, "_layout");
+    return is_among(dim, names) || g_str_has_suffix(dim, "_layout") ||
+           g_str_has_suffix(dim, "_turned");
 }
 
 void plan_op_parse_row(PlanOpKind kind) {

@@ -162,7 +162,7 @@ double plan_op_flops(const PlanRole *role, const PlanOp *op) {
 }
 
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op) {
-    if (!multiplies((PlanOpKind)op->kind)) {
+    if (!multiplies((PlanOpKind)op->kind) || op->kind == PLAN_OP_PRODUCT) {
         return 0;
     }
     bool is_latent = op->kind == PLAN_OP_LATENT_ATTENTION;

@@ -18,7 +18,8 @@ bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that
 bool plan_op_has_mask(const PlanRole *role, const PlanOp *op); /* ... that is a window's mask */
 double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arithmetic alone */
 /* Of that, what the model asks for: not the scores that attention's backward makes again, one of
- * its five products, and no pair of a query and a key that a window hides. */
+ * its five products, no pair of a query and a key that a window hides, and nothing of what Muon
+ * multiplies. */
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op);
 /* The same with all pairs of attention, hidden or not: 12 L H Q T a token of L blocks, as published
  * MFU counts (Chowdhery et al. 2022, PaLM, appendix B). */

@@ -22,18 +22,15 @@ enum {
     LIST_DENOMINATOR = PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_DENOMINATOR,
 };
 
-static void make_state(const PlanOver *all, uint32_t p, unsigned state, uint64_t elements,
-                       PlanDtype dtype) {
-    uint32_t buffer = plan_over_new_state(all, p, state, elements, dtype);
-    plan_builder_begin_op(&all->run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, (double[]){0});
-    plan_builder_whole(&all->run->builder, buffer);
-    plan_builder_launch(&all->run->builder, 0);
-}
-
 /* Fused kernels do, and the loop where the strategy says so. */
 static bool counts_on_device(const PlanStrategy *s) {
     return s->optimizer_kernel == PLAN_KERNEL_FUSED || s->optimizer_count == PLAN_COUNT_DEVICE;
+}
+
+/* Whether the optimizer was given it, of which this rank may own nothing. */
+static bool is_given(const PlanOver *all, uint32_t p) {
+    return !plan_run_is_frozen(all->run, p) &&
+           (plan_n_groups(all->run) == 1 || plan_group_of(all->run, p) == all->group);
 }
 
 void plan_adam_first(const PlanOver *all) {
@@ -41,18 +38,23 @@ void plan_adam_first(const PlanOver *all) {
     bool counts = counts_on_device(run->strategy);
     for (uint32_t p = all->from; p < all->to; p++) {
         PlanOperand owned = all->owned[p];
-        bool steps_empty = run->flavour->has_empty_shards && !plan_run_is_frozen(run, p);
+        bool steps_empty = run->flavour->has_empty_shards && is_given(all, p);
         if (counts && (owned.elements || steps_empty)) {
-            make_state(all, p, PLAN_STATE_STEPS, 1, PLAN_FP32);
+            plan_over_make_state(all, p, PLAN_STATE_STEPS, 1, PLAN_FP32);
         }
         if (!owned.elements) {
             continue;
         }
         PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, owned.buffer)->dtype;
-        make_state(all, p, PLAN_STATE_EXP_AVG, owned.elements, dtype);
-        make_state(all, p, PLAN_STATE_EXP_AVG_SQ, owned.elements, dtype);
+        plan_over_make_state(all, p, PLAN_STATE_EXP_AVG, owned.elements, dtype);
+        plan_over_make_state(all, p, PLAN_STATE_EXP_AVG_SQ, owned.elements, dtype);
     }
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
+}
+
+/* Of AdamW, by itself or beside Muon. */
+static bool is_decoupled(const PlanStrategy *s) {
+    return s->optimizer != PLAN_OPTIMIZER_ADAM;
 }
 
 static void decay(const PlanOver *over) {
@@ -60,7 +62,7 @@ static void decay(const PlanOver *over) {
     if (s->weight_decay == 0) {
         return;
     }
-    if (s->optimizer == PLAN_OPTIMIZER_ADAMW) {
+    if (is_decoupled(s)) {
         plan_over_launch(over, PLAN_OP_ADAM_DECAY, 1, (unsigned[]){PLAN_LIST_PARAMETER},
                          (double[]){s->lr, s->weight_decay});
     } else {
@@ -154,7 +156,7 @@ static void step_loop(const PlanOver *all) {
     count_on_device(all);
     for (uint32_t p = all->from; p < all->to; p++) {
         PlanOver one = plan_over_one(all, p);
-        if (plan_run_is_frozen(all->run, p)) {
+        if (!is_given(all, p)) {
             continue;
         }
         read_count(all, p);
@@ -181,10 +183,9 @@ static void step_loop(const PlanOver *all) {
 
 static void step_fused(const PlanOver *all) {
     const PlanStrategy *s = all->run->strategy;
-    bool decoupled = s->optimizer == PLAN_OPTIMIZER_ADAMW;
     static const unsigned lists[] = {PLAN_LIST_GRADIENT, PLAN_LIST_PARAMETER, LIST_EXP_AVG,
                                      LIST_EXP_AVG_SQ, LIST_STEPS};
-    double attrs[] = {s->lr, s->beta1, s->beta2, s->eps, s->weight_decay, decoupled};
+    double attrs[] = {s->lr, s->beta1, s->beta2, s->eps, s->weight_decay, is_decoupled(s)};
     if (all->found.storage == PLAN_NONE) {
         plan_over_launch(all, PLAN_OP_ADAM_FUSED, G_N_ELEMENTS(lists), lists, attrs);
     } else {

@@ -153,6 +153,15 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
     return buffer;
 }
 
+void plan_over_make_state(const PlanOver *over, uint32_t parameter, unsigned state,
+                          uint64_t elements, PlanDtype dtype) {
+    uint32_t buffer = plan_over_new_state(over, parameter, state, elements, dtype);
+    plan_builder_begin_op(&over->run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)elements}, (double[]){0});
+    plan_builder_whole(&over->run->builder, buffer);
+    plan_builder_launch(&over->run->builder, 0);
+}
+
 void plan_over_decay_gradients(const PlanOver *over) {
     plan_over_make(over, PLAN_TEMPORARY_DECAYED, "decayed");
     plan_builder_begin_op(&over->run->builder, PLAN_OP_GRADIENT_DECAY, PLAN_AXIS_NONE, NULL,
@@ -196,6 +205,13 @@ static void make_states(const PlanOver *all) {
     case PLAN_OPTIMIZER_MOMENTUM:
         plan_sgd_first(all);
         return;
+    case PLAN_OPTIMIZER_MUON:
+        if (all->group == 0) {
+            plan_muon_first(all);
+        } else {
+            plan_adam_first(all);
+        }
+        return;
     }
 }
 
@@ -208,6 +224,13 @@ static void step(const PlanOver *all) {
     case PLAN_OPTIMIZER_SGD:
     case PLAN_OPTIMIZER_MOMENTUM:
         plan_sgd_step(all);
+        return;
+    case PLAN_OPTIMIZER_MUON:
+        if (all->group == 0) {
+            plan_muon_step(all);
+        } else {
+            plan_adam_step(all);
+        }
         return;
     }
 }
@@ -288,6 +311,7 @@ static void optimize_group(const PlanOver *all, bool first, unsigned group) {
         }
     }
     part.owned = owned;
+    part.group = group;
     optimize(&part, first);
 }
 

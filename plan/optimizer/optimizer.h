@@ -26,6 +26,7 @@ enum {
 typedef struct {
     PlanRun *run;
     uint32_t from, to;
+    unsigned group; /* of the optimizer's (plan_group_of()) */
     const PlanOperand *owned;
     uint32_t *temporaries[PLAN_N_TEMPORARIES];
     PlanTensor scale, found;   /* that fused kernels look at (scaler.h), or none */
@@ -45,6 +46,9 @@ void plan_over_let_go(const PlanOver *over, unsigned temporary); /* from the las
 /* Allocates a state of one parameter and leaves it unset. */
 uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned state,
                              uint64_t elements, PlanDtype dtype);
+/* The same, set to 0. */
+void plan_over_make_state(const PlanOver *over, uint32_t parameter, unsigned state,
+                          uint64_t elements, PlanDtype dtype);
 /* Coupled weight decay: a new list of gradients, which takes the place of the old. */
 void plan_over_decay_gradients(const PlanOver *over);
 
@@ -52,10 +56,14 @@ void plan_adam_first(const PlanOver *all); /* makes its state */
 void plan_adam_step(const PlanOver *all);
 void plan_sgd_first(const PlanOver *all);
 void plan_sgd_step(const PlanOver *all);
+/* Of group 0 of two, matrices; AdamW steps the other. */
+void plan_muon_first(const PlanOver *all);
+void plan_muon_step(const PlanOver *all);
+bool plan_muon_takes(const PlanRun *run, uint32_t parameter);
 
 /* shared.c: an operator over a list takes DTensors or others. So where nothing is wrapped and ranks
  * that share layers leave sequences whole, what each has whole is a group of the optimizer's, and
- * what they share a second. */
+ * what they share a second. Muon's matrices are a group, and AdamW's parameters the other. */
 unsigned plan_n_groups(const PlanRun *run);
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter);
 /* Of layers that ranks share where nothing is sharded, each operator that reads gradients

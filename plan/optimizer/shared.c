@@ -11,14 +11,19 @@ static bool settles(const PlanRun *run) {
     return run->graph->tensor > 1 && run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
 }
 
+static bool is_muons(const PlanRun *run) {
+    return run->strategy->optimizer == PLAN_OPTIMIZER_MUON;
+}
+
 unsigned plan_n_groups(const PlanRun *run) {
-    return settles(run) && run->graph->whole_tokens ? 2 : 1;
+    return is_muons(run) || (settles(run) && run->graph->whole_tokens) ? 2 : 1;
 }
 
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
-    return plan_n_groups(run) > 1 && p->share != PLAN_SHARE_ALL;
+    return is_muons(run) ? !plan_muon_takes(run, parameter)
+                         : plan_n_groups(run) > 1 && p->share != PLAN_SHARE_ALL;
 }
 
 PlanTensor *plan_settle_gradients(const PlanOver *over) {

@@ -418,10 +418,49 @@ static bool count_is_on_device(const PlanStrategy *s, GError **error) {
                                        "optimizer_count=host");
 }
 
+/* What is known of Muon is recorded of these. */
+static bool muon_is_known(const PlanStrategy *s, GError **error) {
+    const char *why = NULL;
+    bool is_fsdp2 = s->flavour == PLAN_FLAVOUR_FSDP2;
+    if (s->optimizer != PLAN_OPTIMIZER_MUON) {
+        return true;
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP1) {
+        why = "finds no matrices with FSDP1, whose shards are flat: PyTorch's Muon refuses them; "
+              "set flavour=fsdp2";
+    } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        why = "is not planned with sharding=optimizer-only; set sharding=full or none";
+    } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
+        why = "is planned only for PyTorch 2.13; set pytorch=current";
+    } else if (s->tensor > 1 || s->pipeline > 1 || s->expert > 1 || s->context > 1) {
+        why = "is not planned where ranks share layers, stages, experts or sequences; set tensor, "
+              "pipeline, expert and context to 1";
+    } else if (is_fsdp2 && is_hybrid(s)) {
+        why = "is not planned with groups of ranks; set sharding=full or grad-op";
+    } else if (s->offload == PLAN_OFFLOAD_OPTIMIZER || s->offload == PLAN_OFFLOAD_PARAMS) {
+        why = "is not planned on the host; set offload=none or activations";
+    } else if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
+        why = "is not planned with a scaled loss; set loss_scale=none";
+    } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
+        why = "is not planned with deterministic algorithms; set deterministic=no";
+    } else if (s->muon_nesterov == PLAN_NO && plan_strategy_model_dtype(s) == PLAN_BF16) {
+        why = "without Nesterov's momentum divides a momentum in bf16 by its norm, in place, in "
+              "PyTorch, and forgets it; set muon_nesterov=yes, or model_dtype=fp32 and a "
+              "param_dtype";
+    }
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "optimizer=muon %s, or optimizer=adamw",
+                    why);
+    }
+    return !why;
+}
+
 static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
     bool sgd = is_sgd(strategy);
     if (strategy->weight_decay == -1) {
-        strategy->weight_decay = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ? 0.01 : 0;
+        bool is_adamws = strategy->optimizer == PLAN_OPTIMIZER_ADAMW ||
+                         strategy->optimizer == PLAN_OPTIMIZER_MUON;
+        strategy->weight_decay = is_adamws ? 0.01 : 0;
     }
     if (strategy->optimizer_count == PLAN_COUNT_DEVICE && !count_is_on_device(strategy, error)) {
         return false;
@@ -556,10 +595,10 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            precision_is_fsdp(strategy, error) && autocast_is_known(strategy, error) &&
            scale_is_known(strategy, error) && keys_are_fsdp1s(strategy, error) &&
            keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
-           settle_optimizer(strategy, error) && zero1_reduces_once(strategy, error) &&
-           offload_has_blocks(strategy, error) && low_gradients_are_stepped(strategy, error) &&
-           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
-           compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
-           float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
-           determinism_is_known(strategy, error);
+           settle_optimizer(strategy, error) && muon_is_known(strategy, error) &&
+           zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
+           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
+           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
+           float8_is_known(strategy, error) && float8_gathers_are_known(strategy, error) &&
+           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
 }

@@ -195,8 +195,13 @@ typedef enum {
     PLAN_OPTIMIZER_ADAMW,
     PLAN_OPTIMIZER_ADAM,
     PLAN_OPTIMIZER_SGD,
-    PLAN_OPTIMIZER_MOMENTUM
+    PLAN_OPTIMIZER_MOMENTUM,
+    PLAN_OPTIMIZER_MUON
 } PlanOptimizer;
+typedef enum {
+    PLAN_MUON_RATE_ORIGINAL,
+    PLAN_MUON_RATE_MATCH_RMS_ADAMW
+} PlanMuonRate;
 
 /* A choice that may have an argument. */
 typedef struct {

@@ -43,6 +43,29 @@ static void test_pieces(void) {
     }
 }
 
+/* Row after row, and column after column. */
+static void test_lower_by_matrix(void) {
+    enum {
+        ROWS = 5,
+        COLUMNS = 7,
+        N = ROWS * COLUMNS
+    };
+    g_autofree float *x = check_random(N, 0.1, 2, 1);
+    g_autofree float *matrix = check_random(N, 0.1, 2, 2);
+    for (unsigned turned = 0; turned < 2; turned++) {
+        g_autofree float *work = check_poisoned(N);
+        double want[N];
+        memcpy(work, matrix, N * sizeof *work);
+        for (unsigned i = 0; i < N; i++) {
+            unsigned row = i / COLUMNS, column = i % COLUMNS;
+            want[i] = (double)matrix[i] - 0.3 * (double)x[turned ? column * ROWS + row : i];
+        }
+        kernel_lower_by_matrix_f32(work, x, 0.3, ROWS, COLUMNS, turned ? 1 : COLUMNS,
+                                   turned ? ROWS : 1);
+        check_close("lower_by_matrix", work, want, N, 3e-7, 2e-7);
+    }
+}
+
 /* The state of an optimizer in double. */
 typedef struct {
     double *param, *m, *v;
@@ -206,6 +229,7 @@ static void test_unscale(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernels/optimizer/lower by matrix", test_lower_by_matrix);
     g_test_add_func("/kernels/optimizer/pieces", test_pieces);
     g_test_add_func("/kernels/optimizer/adam", test_adam);
     g_test_add_func("/kernels/optimizer/sgd", test_sgd);

@@ -345,12 +345,26 @@ static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrat
                              error);
 }
 
+/* Only this project's recorder knows it, and gives Muon the weight decay that AdamW has. */
+static void set_muon(JsonObject *options, PlanStrategy *strategy) {
+    if (has(options, "muon_nesterov")) {
+        strategy->muon_nesterov = flag_of(options, "muon_nesterov") ? PLAN_YES : PLAN_NO;
+    }
+    if (has(options, "muon_ns_steps")) {
+        strategy->muon_steps = (uint64_t)int_of(options, "muon_ns_steps");
+    }
+    if (has(options, "weight_decay")) {
+        strategy->muon_weight_decay = real_of(options, "weight_decay");
+    }
+}
+
 static bool set_optimizer(JsonObject *options, PlanStrategy *strategy, GError **error) {
     const char *name = text_of(options, "optimizer");
     strategy->momentum = real_of(options, "momentum");
     strategy->clip = real_of(options, "clip");
     strategy->weight_decay = has(options, "weight_decay") ? real_of(options, "weight_decay") : -1;
     bool momentum = g_str_equal(name, "sgd") && strategy->momentum != 0;
+    set_muon(options, strategy);
     return plan_strategy_set(strategy, "optimizer", momentum ? "momentum" : name, error);
 }
 

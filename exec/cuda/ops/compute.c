@@ -589,7 +589,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #include "plan/op/ops.def"
         return exec_cuda_exchange(t, k);
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id: /* knows.c refuses these */
-#define TRACED_OP          FLOAT8_OP          /* launch.c's */
+#define MUON_OP            FLOAT8_OP
+#define TRACED_OP          FLOAT8_OP /* launch.c's */
 #include "plan/op/ops.def"
     case PLAN_OP_BATCH: /* launch.c's */
     case PLAN_OP_INIT_NORMAL:

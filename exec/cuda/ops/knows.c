@@ -170,6 +170,9 @@ static const struct {
 } kinds_refused[] = {
     {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
                            "float8=none"},
+    {plan_op_is_of_muon,
+     "it has no kernels for Muon yet, which can be planned and predicted, and run "
+     "on CPU ranks; set optimizer=adamw"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},

@@ -650,6 +650,8 @@ static void differentiate(const PlanBackward *b) {
     case PLAN_OP_NORM:
     case PLAN_OP_SPREAD:
     case PLAN_OP_AT_MOST:
+#define MUON_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
     case PLAN_OP_UPDATE_SCALE:
     case PLAN_OP_ACCUMULATE:
     case PLAN_OP_ALL_GATHER:

@@ -24,6 +24,7 @@ sys.path.insert(1, HERE)
 import weight_files  # noqa: E402
 
 STEPS, BATCH, LR = 20, 12, 512
+MUON_LR = 0.02
 STRATEGIES = ("-n 1 --sharding none", "-n 2", "-n 3 --sharding none", "-n 3 --flavour fsdp1",
               "-n 4 --sharding hybrid --replicate 2")
 
@@ -93,6 +94,8 @@ def compare(options, network, folder):
                                  "--gradients", folder + "/gradients.safetensors")}
     torch["fsdp2"] = torch_losses(2, network, folder, options.data, "--gradients", folder + "/fsdp2.safetensors")
     torch["bf16"] = torch_losses(2, network, folder, options.data, "--bf16")
+    torch["muon"] = torch_losses(1, network, folder, options.data, "--muon-lr", str(MUON_LR))
+    of_two = torch_losses(2, network, folder, options.data, "--muon-lr", str(MUON_LR))
     gradients = weight_files.read(folder + "/gradients.safetensors")
     print(f"{network}: relative differences from PyTorch on one process")
     print(f"  {'':48} losses   gradients")
@@ -106,6 +109,11 @@ def compare(options, network, folder):
                          "--steps", str(STEPS))
     print(f"  {'PyTorch, FSDP2 in bf16':48} {worst_loss(torch['bf16'], torch['one']):8.1e}")
     print(f"  {'foreshard, FSDP2 in bf16':48} {worst_loss(bf16, torch['one']):8.1e}")
+    print(f"  {'PyTorch, Muon, FSDP2 over gloo, 2 ranks':48} {worst_loss(of_two, torch['muon']):8.1e}")
+    for strategy in ("-n 1 --sharding none", "-n 2", "-n 2 --sharding none"):
+        losses = run_foreshard(options, network, folder, strategy + f" --optimizer muon --muon-lr {MUON_LR}",
+                               "--steps", str(STEPS))
+        print(f"  {'foreshard ' + strategy + ' --optimizer muon':48} {worst_loss(losses, torch['muon']):8.1e}")
     return torch
 
 

@@ -16,6 +16,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recorder"))
 import float8  # noqa: E402
+import muon  # noqa: E402
 import networks  # noqa: E402
 import weight_files  # noqa: E402
 import variants  # noqa: E402
@@ -40,6 +41,7 @@ def read_options():
     p.add_argument("--float8", choices=["tensorwise", "rowwise"],
                    help="torchao.float8's recipe for the linear layers of blocks")
     p.add_argument("--float8-gather", choices=["yes", "precomputed"], help="of tensorwise: what FSDP2 gathers")
+    p.add_argument("--muon-lr", type=float, help="Muon at this rate for the blocks' matrices, beside AdamW")
     p.add_argument("--gradients", help="write the first step's gradients to this safetensors file")
     return p.parse_args()
 
@@ -192,6 +194,8 @@ def main():
     if world > 1:
         shard(network, world, options.bf16)
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.lr)
+    if options.muon_lr is not None:
+        optimizer = muon.beside_adamw(network, {"lr": options.muon_lr}, {"lr": options.lr})
     with open(options.data, "rb") as file:
         tokens = torch.tensor(list(file.read()))
     share, losses = options.batch // world, []
