@@ -52,18 +52,30 @@ static void add(GString *line, const char *field) {
     g_string_append_printf(line, "%s\"%s\"", line->len ? "," : "", field);
 }
 
+typedef struct {
+    const char *column, *cell, *says; /* after "!": not */
+    const char *besides[3][2];        /* columns and their cells */
+} Cell;
+
+static const char *cell_of(const Cell *c, const char *const column[2]) {
+    if (g_str_equal(c->column, column[0])) {
+        return c->cell;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(c->besides) && c->besides[i][0]; i++) {
+        if (g_str_equal(c->besides[i][0], column[0])) {
+            return c->besides[i][1];
+        }
+    }
+    return column[1];
+}
+
 /* Of a table with the one row: what `validate --settings` says of it, or why it refuses it. */
-static char *read_as(const char *column, const char *cell, const char *column2, const char *cell2) {
+static char *read_as(const Cell *c) {
     g_autoptr(GString) header = g_string_new(NULL), fields = g_string_new(NULL);
-    bool found = false;
     for (unsigned i = 0; i < G_N_ELEMENTS(ours); i++) {
         add(header, ours[i][0]);
-        bool is_it = g_str_equal(ours[i][0], column);
-        bool is_second = column2 && g_str_equal(ours[i][0], column2);
-        add(fields, is_it ? cell : is_second ? cell2 : ours[i][1]);
-        found = found || is_it;
+        add(fields, cell_of(c, ours[i]));
     }
-    g_assert_true(found);
     g_autoptr(GError) error = NULL;
     g_autofree char *folder = g_dir_make_tmp("foreshard-cells-XXXXXX", &error);
     g_assert_no_error(error);
@@ -88,15 +100,10 @@ static char *read_as(const char *column, const char *cell, const char *column2, 
     return row;
 }
 
-typedef struct {
-    const char *column, *cell, *says; /* after "!": not */
-    const char *column2, *cell2;
-} Cell;
-
 static void check(const Cell *cells, unsigned n) {
     for (unsigned i = 0; i < n; i++) {
         const Cell *c = &cells[i];
-        g_autofree char *said = read_as(c->column, c->cell, c->column2, c->cell2);
+        g_autofree char *said = read_as(c);
         bool turned = *c->says == '!';
         if ((strstr(said, c->says + turned) != NULL) == turned) {
             g_test_message("%s = '%s': '%s' in: %s", c->column, c->cell, c->says, said);
@@ -111,9 +118,9 @@ static void check(const Cell *cells, unsigned n) {
     } while (0)
 
 static void gpus(void) {
-    CHECK({"hardware", "A100", "a100-p4d", "gpu_mem_gb", "40"},
-          {"hardware", "A100", "a100-roce", "gpu_mem_gb", "80 GB"},
-          {"hardware", "V100", "memory_bytes=16943000000", "gpu_mem_gb", "16"},
+    CHECK({"hardware", "A100", "a100-p4d", {{"gpu_mem_gb", "40"}}},
+          {"hardware", "A100", "a100-roce", {{"gpu_mem_gb", "80 GB"}}},
+          {"hardware", "V100", "memory_bytes=16943000000", {{"gpu_mem_gb", "16"}}},
           {"hardware", "NVIDIA L40", "matmul_bf16_tflops=181.05"},
           {"hardware", "L40-48GB", "matmul_bf16_tflops=181.05"},
           {"hardware", "NVIDIA L40S", "!matmul_bf16_tflops"},
@@ -162,14 +169,35 @@ static void shardings(void) {
 }
 
 static void frameworks(void) {
-    CHECK({"framework", "FSDP2", "flavour=fsdp2", "sharding_strategy", "full_shard"},
-          {"framework", "PyTorch FSDP v2", "flavour=fsdp2", "sharding_strategy", ""},
-          {"framework", "PyTorch FSDP (v1)", "flavour=fsdp1", "sharding_strategy", ""},
+    CHECK({"framework", "FSDP2", "flavour=fsdp2", {{"sharding_strategy", "full_shard"}}},
+          {"framework", "PyTorch FSDP v2", "flavour=fsdp2", {{"sharding_strategy", ""}}},
+          {"framework", "PyTorch FSDP (v1)", "flavour=fsdp1", {{"sharding_strategy", ""}}},
           {"framework", "NeMo AutoModel (FSDP2)", "flavour=fsdp2"},
           {"framework", "LlamaFactory", "host_reads=loss"},
           {"framework", "fms-hf-tuning", "host_reads=loss"}, {"framework", "open_lm", "clip=1"},
           {"framework", "nanotron", "no rule knows"}, {"framework", "GPT-NeoX", "no rule knows"},
           {"framework", "fairseq", "no rule knows"}, {"framework", "unsloth", "no rule knows"});
+}
+
+/* What trains on one GPU and shards nothing needs no schedule of its own. */
+static void one_gpu(void) {
+    static const char *const of[][3] = {
+        {"PyTorch", "bf16", "autocast=bf16"},         {"a script", "", "autocast=bf16"},
+        {"PyTorch Lightning", "fp32", "!autocast"},   {"PyTorch", "fp16", "autocast=fp16"},
+        {"PyTorch", "bf16-true", "model_dtype=bf16"}, {"torchtune", "bf16", "model_dtype=bf16"},
+        {"torchtune", "bf16", "!autocast"},           {"JAX", "bf16", "no rule knows"},
+        {"llm.c", "bf16", "no rule knows"},           {"DeepSpeed", "bf16", "no rule knows"}};
+    static const char *const words[] = {"", "none", "single GPU", "n/a"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(of); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(words); k++) {
+            check(
+                &(Cell){"framework",
+                        of[i][0],
+                        of[i][2],
+                        {{"precision", of[i][1]}, {"gpus", "1"}, {"sharding_strategy", words[k]}}},
+                1);
+        }
+    }
 }
 
 static void checkpointings(void) {
@@ -215,7 +243,7 @@ static void dtypes_and_kernels(void) {
           {"precision", "full precision", "param_dtype=fp32"},
           {"precision", "torch.bfloat16", "param_dtype=bf16"},
           {"precision", "tf32", "matmul_fp32_tflops=494.7"},
-          {"precision", "tf32", "matmul_fp32_tflops=77.4", "hardware", "A6000"},
+          {"precision", "tf32", "matmul_fp32_tflops=77.4", {{"hardware", "A6000"}}},
           {"precision", "O2", "no rule knows this precision"},
           {"precision", "bf16, LoRA r=16", "lora_rank=16"},
           {"precision", "bf16 + LoRA", "rank is not said"},
@@ -237,8 +265,8 @@ static void dtypes_and_kernels(void) {
           {"notes", "LoRA rank 8, alpha 16", "lora_rank=8"},
           {"notes", "the LoRA run took 3 h", "!lora_rank"}, {"lora_rank", "r=16", "lora_rank=16"},
           {"lora_rank", "N/A", "!lora_rank"},
-          {"lora_on", "qkv", "lora_on=module=.*\\.(q|k|v)", "lora_rank", "8"},
-          {"lora_on", "mlp", "beside which layers", "lora_rank", "8"});
+          {"lora_on", "qkv", "lora_on=module=.*\\.(q|k|v)", {{"lora_rank", "8"}}},
+          {"lora_on", "mlp", "beside which layers", {{"lora_rank", "8"}}});
 }
 
 static void numbers(void) {
@@ -274,8 +302,8 @@ static void numbers(void) {
         g_assert_cmpstr(plain, ==, cases[i].plain);
     }
     CHECK({"seq_len", "4k", "seq=4096"}, {"seq_len", "4096 words", "seq_len is '4096 words'"},
-          {"mfu_pct", "0.45", "mfu_pct=45 (assumed", "step_ms", ""},
-          {"mfu_pct", "45%", "mfu_pct=45 (our", "step_ms", ""},
+          {"mfu_pct", "0.45", "mfu_pct=45 (assumed", {{"step_ms", ""}}},
+          {"mfu_pct", "45%", "mfu_pct=45 (our", {{"step_ms", ""}}},
           {"tied_embeddings", "True", "network.tied=yes"},
           {"tied_embeddings", "False", "!network.tied"},
           {"measured_date", "June 2025", "measured_date=2025-06"},
@@ -295,6 +323,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/cells: GPUs and links", gpus);
     g_test_add_func("/strangers/cells: shardings", shardings);
     g_test_add_func("/strangers/cells: frameworks", frameworks);
+    g_test_add_func("/strangers/cells: one GPU", one_gpu);
     g_test_add_func("/strangers/cells: checkpointing and offload", checkpointings);
     g_test_add_func("/strangers/cells: dtypes, kernels, adapters", dtypes_and_kernels);
     g_test_add_func("/strangers/cells: numbers and dates", numbers);
