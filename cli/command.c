@@ -60,7 +60,7 @@ static int complain_of_option(GOptionContext *context, const GError *error) {
         bool is_whole = is_number && strstr(error->message, " integer ") != NULL;
         g_autofree char *values = values_of(error);
         return cli_complain(CLI_BAD_INPUT, "%s%s", error->message,
-                            is_whole    ? "; give a whole number"
+                            is_whole    ? "; give a whole number, without a unit"
                             : is_number ? "; give a number without a unit"
                                         : values);
     }

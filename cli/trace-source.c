@@ -58,7 +58,7 @@ Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *clust
     if (!cli_trace_is_no_snapshot(name, error)) {
         return NULL;
     }
-    bool is_path = strchr(name, '/') || g_str_has_suffix(name, ".trace");
+    bool is_path = strchr(name, '/') || strstr(name, ".trace");
     bool exists = g_file_test(name, G_FILE_TEST_EXISTS), is_missing = is_path && !exists;
     if (exists && g_access(name, R_OK) != 0) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be read: %s", name,

@@ -22,6 +22,8 @@ void explain_retries(GString *text, const CliSubject *subject);
 
 void explain_held_at_end(GString *text, const CliSubject *subject);
 
+/* Says so and how to have one, where there is no prediction of the trace's plan. */
+bool explain_needs_prediction(GString *text, const CliSubject *subject);
 void explain_fits(GString *text, const CliSubject *subject);
 void explain_published(GString *text, const CliSubject *subject);
 void explain_oom(GString *text, const CliSubject *subject);

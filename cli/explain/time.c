@@ -1,5 +1,6 @@
 /* Steps, rates, lanes and collectives: from op rows to the number. */
 #include "cli/explain/private.h"
+#include "cli/predict/predict.h"
 #include "sim/costs/issue.h"
 #include "trace/ended.h"
 #include "trace/idle.h"
@@ -32,22 +33,39 @@ static void say_where_rows_end(GString *text, const CliSubject *subject) {
     }
 }
 
+/* Of a play that ran out of memory no step is whole, but a prediction goes on as if memory sufficed.
+ * NULL: the rows have whole steps; or nobody knows. */
+static const SimPrediction *steps_as_if(const CliSubject *subject) {
+    g_autofree char *oom = trace_oom_text(subject->trace);
+    bool is_predicted = g_strcmp0(trace_get(subject->trace, "side"), "predicted") == 0;
+    return oom != NULL && is_predicted ? subject->prediction : NULL;
+}
+
 /* ---- the step ---- */
 
 void explain_step(GString *text, const CliSubject *subject) {
     const TraceSummary *summary = subject->summary;
+    const SimPrediction *as_if = steps_as_if(subject);
     TraceSpread spread = trace_summary_spread(summary);
     guint n = spread.n;
     say_where_rows_end(text, subject);
     if (lacks_steps(text, subject, "step_ms")) {
         return;
     }
-    g_string_append_printf(text,
-                           "step_ms = %.6f: the median of %u steady steps (all but the first "
-                           "two)\n",
-                           ms(spread.median_ns), n);
-    g_string_append_printf(text, "step_ms_p95 = %.6f: at least 95 %% of them take no longer\n",
-                           ms(spread.p95_ns));
+    if (as_if != NULL) {
+        g_string_append_printf(text,
+                               "step_ms = %.6f: the median of whole steps if memory sufficed\n"
+                               "step_ms_p95 = %.6f: at least 95 %% of these take no longer\n",
+                               cli_predict_ms(as_if->median_step_ns),
+                               cli_predict_ms(cli_predict_p95_step_ns(as_if)));
+    } else {
+        g_string_append_printf(text,
+                               "step_ms = %.6f: the median of %u steady steps (all but the first "
+                               "two)\n",
+                               ms(spread.median_ns), n);
+        g_string_append_printf(text, "step_ms_p95 = %.6f: at least 95 %% of them take no longer\n",
+                               ms(spread.p95_ns));
+    }
     g_string_append(text,
                     "a step lasts from the end of the compute lane's last op in the step before to "
                     "the end of its own last op there\n");
@@ -79,17 +97,16 @@ void explain_step(GString *text, const CliSubject *subject) {
 /* ---- rates ---- */
 
 void explain_rate(GString *text, const CliSubject *subject) {
-    double step_ns = trace_summary_spread(subject->summary).median_ns;
+    const SimPrediction *as_if = steps_as_if(subject);
+    double step_ns = as_if != NULL ? (double)as_if->median_step_ns
+                                   : trace_summary_spread(subject->summary).median_ns;
     say_where_rows_end(text, subject);
     if (!(step_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
         g_string_append(text, "tokens_per_s_per_gpu, tflops_per_gpu and mfu: no steady step with "
                               "a kernel was recorded\n");
         return;
     }
-    if (subject->plan == NULL) {
-        g_string_append(text,
-                        "the trace's plan cannot be built again, so its tokens and operations "
-                        "are unknown; give the plan instead\n");
+    if (explain_needs_prediction(text, subject)) {
         return;
     }
     double flops = subject->prediction->flops;

@@ -6,17 +6,17 @@
 #include "cli/trains-well.h"
 #include "trace/ended.h"
 
-static bool needs_prediction(GString *text, const CliSubject *subject) {
+bool explain_needs_prediction(GString *text, const CliSubject *subject) {
     if (subject->prediction == NULL) {
-        g_string_append(text, "the trace's plan cannot be predicted again, so this is unknown; "
-                              "give the plan or the network, and --cluster\n");
+        g_string_append(text, "this takes a prediction of the trace's plan, and its machine is not "
+                              "known here; give it, as in: --cluster this-machine\n");
     }
     return subject->prediction == NULL;
 }
 
 void explain_fits(GString *text, const CliSubject *subject) {
     const SimPrediction *prediction = subject->prediction;
-    if (needs_prediction(text, subject)) {
+    if (explain_needs_prediction(text, subject)) {
         return;
     }
     g_string_append_printf(
@@ -52,7 +52,7 @@ void explain_oom(GString *text, const CliSubject *subject) {
 
 void explain_trains_well(GString *text, const CliSubject *subject) {
     const SimPrediction *prediction = subject->prediction;
-    if (needs_prediction(text, subject)) {
+    if (explain_needs_prediction(text, subject)) {
         return;
     }
     g_string_append_printf(
@@ -77,7 +77,7 @@ static void append_errors(GString *text, const char *what, const CliErrors *erro
 }
 
 void explain_published(GString *text, const CliSubject *subject) {
-    if (needs_prediction(text, subject)) {
+    if (explain_needs_prediction(text, subject)) {
         return;
     }
     const CliPredictReport report = {
@@ -111,7 +111,7 @@ static void append_cost(GString *text, const char *key, double cost, const char 
 }
 
 void explain_spending(GString *text, const CliSubject *subject) {
-    if (needs_prediction(text, subject)) {
+    if (explain_needs_prediction(text, subject)) {
         return;
     }
     CliSpending spent = cli_spending(subject->plan, subject->cluster, subject->prediction);
@@ -147,7 +147,7 @@ void explain_identity(GString *text, const CliSubject *subject) {
 
 void explain_ranks(GString *text, const CliSubject *subject) {
     const SimPrediction *prediction = subject->prediction;
-    if (needs_prediction(text, subject)) {
+    if (explain_needs_prediction(text, subject)) {
         return;
     }
     if (prediction->n_ranks == 0) {

@@ -279,6 +279,9 @@ static void cluster_of_a_trace(void) {
     expect("diagnose mine.trace", 2, "",
            "predicted on of-mine; if that was a file, give it: --cluster FILE.ini");
     expect("diagnose mine.trace --cluster of-mine.ini", 0, "bottleneck", "");
+    expect("explain mfu mine.trace", 0, "its machine is not known here; give it, as in: --clu", "");
+    expect("explain mfu mine.trace --cluster of-mine.ini", 0, "mfu = ", "");
+    expect("explain mfu gpt-toy -n 2", 0, "mfu = ", "note: on dgx-h100, since no --cluster was gi");
 }
 
 static void bad_plans(void) {
