@@ -60,3 +60,18 @@ GArray *cli_knobs_new(void) {
     g_array_set_clear_func(knobs, clear_knob);
     return knobs;
 }
+
+bool cli_knobs_add(GArray *knobs, CliKnob knob, GError **error) {
+    bool is_new = true;
+    for (guint i = 0; i < knobs->len; i++) {
+        is_new &= !g_str_equal(g_array_index(knobs, CliKnob, i).key, knob.key);
+    }
+    if (is_new) {
+        g_array_append_val(knobs, knob);
+    } else {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--knob %s is given twice; give all its values at once", knob.key);
+        clear_knob(&knob);
+    }
+    return is_new;
+}

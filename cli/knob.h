@@ -14,5 +14,7 @@ typedef struct {
  * error. */
 bool cli_knob_read(const char *text, CliKnob *ret, GError **error);
 GArray *cli_knobs_new(void); /* CliKnob, which it owns */
+/* One more, whose key none of them has: refused otherwise. The knob is theirs, or gone. */
+bool cli_knobs_add(GArray *knobs, CliKnob knob, GError **error);
 /* "SECTION.KEY" of "cluster.SECTION.KEY"; NULL: it is no key of a cluster. */
 const char *cli_knob_of_cluster(const char *key);

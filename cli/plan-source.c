@@ -100,6 +100,12 @@ char *cli_plan_source_text(const CliPlanSource *source) {
     return g_string_free(text, FALSE);
 }
 
+char *cli_plan_network_of(const char *title) {
+    const char *comma = strstr(title, ", "), *keys = strstr(title, " (");
+    const char *end = keys != NULL && (comma == NULL || keys < comma) ? keys : comma;
+    return end != NULL ? g_strndup(title, (gsize)(end - title)) : g_strdup(title);
+}
+
 char *cli_plan_source_network_keys(const CliPlanSource *source) {
     g_auto(GStrv) changes = network_changes(source);
     GString *text = g_string_new(NULL);

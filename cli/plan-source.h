@@ -34,6 +34,10 @@ char *cli_plan_source_text(const CliPlanSource *source);
 /* The network's keys among it, as options: " --network-key loss=chunked", one behind the other. */
 char *cli_plan_source_network_keys(const CliPlanSource *source);
 
+/* What a plan's title calls its network: "llama3-8b" of "llama3-8b (loss=kernel), FSDP2, ...".
+ * Transfer full. */
+char *cli_plan_network_of(const char *title);
+
 /* The plan of a network under a settled strategy. */
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
 /* plan_build_for_one(): for a prediction without a trace, in which rank 0 stands for all. */

@@ -621,8 +621,7 @@ static char *name_of_network(const CliChosen *chosen, const CliChooseView *view)
     const CliChoice *any = chosen->choices->len > 0   ? choice_at(chosen, 0)
                            : chosen->quickest != NULL ? chosen->quickest
                                                       : chosen->nearest;
-    return any != NULL ? g_strndup(any->title, strcspn(any->title, ",( "))
-                       : g_path_get_basename(view->network);
+    return any != NULL ? cli_plan_network_of(any->title) : g_path_get_basename(view->network);
 }
 
 char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {

@@ -146,16 +146,9 @@ static GPtrArray *read_clusters(const Options *options, GError **error) {
 
 /* ---- knobs ---- */
 
-/* A key twice, or one that is an option too, would not say what is meant. */
-static bool check_knob(const GArray *knobs, const CliKnob *knob, const PlanStrategy *given,
-                       gint64 global_batch, GError **error) {
-    for (guint i = 0; i < knobs->len; i++) {
-        if (g_str_equal(g_array_index(knobs, CliKnob, i).key, knob->key)) {
-            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "--knob %s is given twice; give all its values at once", knob->key);
-            return false;
-        }
-    }
+/* One that is an option too would not say what is meant. */
+static bool check_knob(const CliKnob *knob, const PlanStrategy *given, gint64 global_batch,
+                       GError **error) {
     if (plan_strategy_is_given(given, knob->key)) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "%s is given as a setting and as a knob; leave one of them away", knob->key);
@@ -204,9 +197,8 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
         if (!cli_knob_read(options->knobs[i], &knob, error)) {
             return NULL;
         }
-        bool good = check_machine_knob(&knob, error) &&
-                    check_knob(knobs, &knob, &given, options->global_batch, error);
-        g_array_append_val(knobs, knob);
+        bool good = cli_knobs_add(knobs, knob, error) && check_machine_knob(&knob, error) &&
+                    check_knob(&knob, &given, options->global_batch, error);
         for (guint k = 0; good && knob.values[k] != NULL; k++) {
             good = cli_plan_source_set(trial, knob.key, knob.values[k], error);
         }

@@ -42,8 +42,31 @@ bool cli_points_add_knob(CliPoints *points, const char *text, GError **error) {
     if (!cli_knob_read(text, &knob, error)) {
         return false;
     }
-    g_array_append_val(points->knobs, knob);
-    return true;
+    return cli_knobs_add(points->knobs, knob, error);
+}
+
+static bool is_knob(const CliPoints *points, const char *setting) {
+    gsize length = strcspn(setting, "=");
+    bool is_one = false;
+    for (guint i = 0; i < points->knobs->len; i++) {
+        const char *key = knob_at(points, i)->key;
+        is_one |= strlen(key) == length && strncmp(key, setting, length) == 0;
+    }
+    return is_one;
+}
+
+/* What holds at all points: a knob wins over what was given otherwise. Transfer full. */
+static char *title_of(const CliPoints *points, const Plan *plan, const ModelCluster *cluster,
+                      char **given) {
+    g_autofree char *name = cli_plan_network_of(plan->title);
+    GString *title = g_string_new(name);
+    g_string_append_printf(title, " on %s", cluster->name);
+    for (char **setting = given; *setting != NULL; setting++) {
+        if (!is_knob(points, *setting)) {
+            g_string_append_printf(title, ", %s", *setting);
+        }
+    }
+    return g_string_free(title, FALSE);
 }
 
 static bool parse_number(const char *text, double *ret_value) {
@@ -139,7 +162,7 @@ static bool set_key(CliPlanSource *source, ModelCluster *cluster, const char *ke
 }
 
 static bool predict_one(CliPoints *points, CliPlanSource *source, const char *network,
-                        const ModelCluster *cluster, char **values, GError **error) {
+                        const ModelCluster *cluster, char **given, char **values, GError **error) {
     g_autoptr(ModelCluster) machine = model_cluster_copy(cluster);
     for (guint i = 0; i < points->knobs->len; i++) {
         if (!set_key(source, machine, knob_at(points, i)->key, values[i], error)) {
@@ -154,6 +177,9 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
         return false;
     }
     add_prediction(points, values, prediction, plan->tokens_per_rank);
+    if (points->title == NULL) {
+        points->title = title_of(points, plan, cluster, given);
+    }
     return true;
 }
 
@@ -169,10 +195,8 @@ static void settle_costs(CliPoints *points) {
 
 bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *network,
                         const ModelCluster *cluster, GError **error) {
-    g_autofree char *fixed = cli_plan_source_text(source);
-    g_autofree char *name = g_path_get_basename(network);
-    points->title =
-        g_strdup_printf("%s on %s%s%s", name, cluster->name, fixed[0] != '\0' ? ", " : "", fixed);
+    g_autofree char *settings = cli_plan_source_text(source);
+    g_auto(GStrv) given = g_strsplit(settings, ", ", -1);
     guint n = points->knobs->len;
     g_autofree guint *at = g_new0(guint, n);
     g_autofree char **values = g_new0(char *, n + 1);
@@ -181,7 +205,7 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
             values[i] = knob_at(points, i)->values[at[i]];
         }
         g_autoptr(GError) refusal = NULL;
-        if (!predict_one(points, source, network, cluster, values, &refusal)) {
+        if (!predict_one(points, source, network, cluster, given, values, &refusal)) {
             if (n == 1 || !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
                 g_propagate_error(error, g_steal_pointer(&refusal));
                 return false;
