@@ -130,8 +130,11 @@ static void rename_changed(ModelCluster *cluster, const char *change, bool is_no
     static const char HERE[] = "; here with "; /* a file that is like another may say so, too */
     bool is_first = strstr(cluster->title, HERE) == NULL;
     char *own_name = cluster->name, *own_title = cluster->title;
+    g_auto(GStrv) pair = g_strsplit(change, "=", 2);
+    g_autofree char *number =
+        is_nodes ? g_strdup(change) : model_cluster_number_text(pair[0], pair[1]);
     cluster->name = g_strdup_printf("%s:%s", own_name, change);
-    cluster->title = g_strdup_printf("%s%s%s%s", own_title, is_first ? HERE : ", ", change,
+    cluster->title = g_strdup_printf("%s%s%s%s", own_title, is_first ? HERE : ", ", number,
                                      !is_nodes                  ? ""
                                      : g_str_equal(change, "1") ? " node"
                                                                 : " nodes");

@@ -153,6 +153,9 @@ static char *nearest_section(const char *section) {
             g_ptr_array_add(names, (gpointer)rows[i].section);
         }
     }
+    g_ptr_array_add(names, (gpointer) "cluster");
+    g_ptr_array_add(names, (gpointer) "kernels");
+    g_ptr_array_add(names, (gpointer) "nodes NAME");
     return nearest_of(section, names);
 }
 
@@ -353,6 +356,13 @@ static ModelCluster *begin(const char *text, gsize length, const char *file_name
     return cluster;
 }
 
+char *model_cluster_number_text(const char *name, const char *value) {
+    double rate;
+    bool is_rate = g_str_equal(name, "inter_node.nic_gb_per_s") && plan_parse_double(value, &rate);
+    return is_rate ? g_strdup_printf("%s=%s (%g Gb/s a GPU)", name, value, 8 * rate)
+                   : g_strdup_printf("%s=%s", name, value);
+}
+
 /* The title of a file that is like another and has none: the other's, and what is not so here. */
 static void say_what_differs(ModelCluster *cluster, const PlanIni *ini) {
     g_autoptr(GString) title = g_string_new(cluster->title);
@@ -360,8 +370,9 @@ static void say_what_differs(ModelCluster *cluster, const PlanIni *ini) {
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         if (find_row(entry->section, entry->key)) {
-            g_string_append_printf(title, "%s%s.%s=%s", before, entry->section, entry->key,
-                                   entry->value);
+            g_autofree char *name = g_strconcat(entry->section, ".", entry->key, NULL);
+            g_autofree char *number = model_cluster_number_text(name, entry->value);
+            g_string_append_printf(title, "%s%s", before, number);
             before = ", ";
         }
     }

@@ -73,6 +73,9 @@ bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
                              const GPtrArray *entries, GError **error);
 /* As NCCL_ALGO and NCCL_PROTO would; NULL: NCCL chooses. */
 void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto);
+/* A number that differs, "host.record_us=2"; of a network's rate also in the bits that networks are
+ * sold in. Transfer full. */
+char *model_cluster_number_text(const char *name, const char *value);
 void model_cluster_free(ModelCluster *cluster); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelCluster, model_cluster_free)
 

@@ -269,6 +269,10 @@ static void bad_clusters(void) {
     write_file("c.ini", "[cluster]\ntitle = x\n[device]\nkind = toaster\n");
     expect("predict gpt-toy --cluster c.ini", 2, "", "c.ini:4:");
     expect("predict gpt-toy --cluster no-such-cluster", 2, "", "no-such-cluster");
+    expect("predict gpt-toy --cluster dgx-h100:2:inter_node.nic_gb_per_s=200", 0,
+           "2 nodes, inter_node.nic_gb_per_s=200 (1600 Gb/s a GPU)\n", "");
+    write_file("c.ini", "[cluster]\nlike = dgx-h100\n[nodes]\nat = 1\n");
+    expect("predict gpt-toy --cluster c.ini", 2, "", "; did you mean nodes NAME?\n");
     expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8 (1 node of 8)");
 }
 

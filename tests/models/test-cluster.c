@@ -382,7 +382,8 @@ static void test_whole_like(void) {
     g_assert_cmpstr(mine->name, ==, "mine");
     g_assert_true(g_str_has_prefix(mine->title, base->title)); /* and what is not so here */
     g_assert_nonnull(
-        strstr(mine->title, "; here with inter_node.nic_gb_per_s=12.5, topology.nodes=3"));
+        strstr(mine->title,
+               "; here with inter_node.nic_gb_per_s=12.5 (100 Gb/s a GPU), topology.nodes=3"));
     g_assert_cmpstr(mine->model, ==, base->model);
     g_assert_cmpstr(mine->digest, !=, base->digest);
     g_assert_cmpuint(mine->device_memory_bytes, ==, base->device_memory_bytes);
