@@ -33,8 +33,8 @@ static void say_where_rows_end(GString *text, const CliSubject *subject) {
     }
 }
 
-/* Of a play that ran out of memory no step is whole, but a prediction goes on as if memory sufficed.
- * NULL: the rows have whole steps; or nobody knows. */
+/* Of a play that ran out of memory no step is whole, but a prediction goes on as if memory
+ * sufficed. NULL: the rows have whole steps; or nobody knows. */
 static const SimPrediction *steps_as_if(const CliSubject *subject) {
     g_autofree char *oom = trace_oom_text(subject->trace);
     bool is_predicted = g_strcmp0(trace_get(subject->trace, "side"), "predicted") == 0;
