@@ -5,6 +5,7 @@ on 1, 2 and 4 ranks under FSDP2, FSDP1 and DDP, checkpointed or not, and memory 
 norm, whose ranks see a batch each, one rank alone. Needs PyTorch 2.13, python3's or that which FORESHARD_TORCH_PYTHON names."""
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -192,11 +193,62 @@ def edited(tap, foreshard, source):
     tap.case('an edited plan is refused', wrong)
 
 
+MUTATED = 25
+
+
+def other_number(draw, number):
+    return str(draw.choice((0, 1, 2, number + 1, max(0, number - 1), 2 * number, number // 2, 7 * number, 1 << 20, 1 << 33,
+                            (1 << 48) - 1, -1)))
+
+
+def mutated_call(draw, call, calls):
+    """One of its numbers another, a word left out, missing or in another's place, or another's name."""
+    words, kind = call.split(' '), draw.randrange(6)
+    numbers = list(re.finditer(r'(?<![A-Za-z])\d+(?![A-Za-z.])', call[call.index(' '):]))
+    if kind < 3 and numbers:
+        number, at = draw.choice(numbers), call.index(' ')
+        return call[:at + number.start()] + other_number(draw, int(number.group())) + call[at + number.end():]
+    at, other = (draw.randrange(2, len(words)) for _ in range(2))
+    if kind == 3:
+        words[at] = '-'
+    elif kind == 4:
+        words[at], words[other] = words[other], words[at]
+    else:
+        words[1] = draw.choice(calls).split(' ')[1]
+    return ' '.join(words)
+
+
+def mutated(tap, foreshard, source):
+    """Whatever a call is made to say, the plan ends with an error or trains: by no signal."""
+    wrong, seed = [], random.randrange(1 << 30)
+    draw = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        plan, texts = folder + '/toy.plan', []
+        for name in ('convnet', 'masked', 'video', 'gpt_toy'):
+            network = os.path.join(source, 'tests', 'oracle', 'traced', name + '.network')
+            run([foreshard, 'plan', network, '-n', '1', '--sharding', 'none', '-o', plan], wrong)
+            with open(plan, encoding='utf-8') as file:
+                texts.append(re.sub(r'(?m)^(c\d+) buffer .*', r'\1 -', file.read()))
+        for _ in range(MUTATED):
+            text = draw.choice(texts)
+            calls = re.findall(r'(?m)^c\d+ [^-?].* .*$', text)
+            call = draw.choice(calls)
+            new = mutated_call(draw, call, calls)
+            with open(plan, 'w', encoding='utf-8') as file:
+                file.write(text.replace(call + '\n', new + '\n', 1))
+            done = subprocess.run([foreshard, 'run', plan, '--steps', '1'], capture_output=True, text=True, check=False)
+            if done.returncode not in (0, 1, 2) or 'signal' in done.stderr:
+                wrong.append('%s: status %d: %s' % (new, done.returncode, done.stderr))
+    print('# calls are drawn by %d' % seed)
+    tap.case('%d plans with a mutated call end by no signal' % MUTATED, wrong)
+
+
 def main():
     foreshard, source, tap = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), Tap()
     os.environ['FORESHARD_DATA'] = os.path.join(source, 'models')
     refuses(tap, foreshard, source)
     edited(tap, foreshard, source)
+    mutated(tap, foreshard, source)
     python = python_with_torch()
     for name in PROGRAMS:
         if python:
