@@ -251,6 +251,9 @@ static void measure_places(Bench *bench) {
           kernel_cuda_table_mul(lane, bench->c, bench->a, bench->b, &rope, false));
     BYTES("heads_copy", 2 * HALF * n,
           kernel_cuda_heads_copy(lane, bench->c, bench->a, &heads, WIDTH, false));
+    BYTES("masked_fill", 2 * HALF * n,
+          kernel_cuda_masked_fill(lane, bench->c, bench->a, bench->mask, N >> 20, 1 << 20, 1,
+                                  -INFINITY, TYPE));
     BYTES("bias_add", 2.25 * HALF * n,
           kernel_cuda_bias_add(lane, bench->c, bench->a, bench->b, 4, 32, N / 128, TYPE));
     BYTES("copy_pieces", HALF * n, kernel_cuda_copy_pieces(lane, &piece, 1));

@@ -81,11 +81,25 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T, typename I>
+/* Pieces of V elements; of more than one, inner is 1, and each has a byte of the mask. */
+template <typename T, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    masked_fill_kernel(T *y, const T *x, const uint8_t *mask, I all, I n, I inner, float value) {
-    FOR_WORK(I, i, all) {
-        narrow(&y[i], mask[i / inner % n] ? value : widen(x[i]));
+    masked_fill_kernel(T *y, const T *x, const uint8_t *mask, I pieces, I n, I inner, float value) {
+    FOR_WORK(I, i, pieces) {
+        I at = i * V;
+        float z[V];
+        uint8_t hides[V];
+        get<V>(z, x + at);
+        if constexpr (V > 1) {
+            memcpy(hides, __builtin_assume_aligned(mask + at % n, V), V);
+        } else {
+            hides[0] = mask[at / inner % n];
+        }
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            z[v] = hides[v] ? value : z[v];
+        }
+        set<V>(y + at, z);
     }
 }
 
@@ -243,11 +257,16 @@ KernelCudaFault kernel_cuda_masked_fill(KernelCuda *lane, void *y, const void *x
                                         double value, KernelCudaType type) {
     size_t all = outer * n * inner;
     return with_type(type, [&](auto t) {
+        using T = decltype(t);
+        constexpr int V = VECTOR<T>;
+        bool whole = inner == 1 && n % V == 0 && ((uintptr_t)y | (uintptr_t)x) % 16 == 0 &&
+                     (uintptr_t)mask % V == 0;
         return with_index(all, [&](auto index) {
-            using T = decltype(t);
             using I = decltype(index);
-            return launch_for(lane, "masked_fill", all, masked_fill_kernel<T, I>, (T *)y,
-                              (const T *)x, mask, (I)all, (I)n, (I)inner, (float)value);
+            return launch_for(lane, "masked_fill", whole ? all / V : all,
+                              whole ? masked_fill_kernel<T, V, I> : masked_fill_kernel<T, 1, I>,
+                              (T *)y, (const T *)x, mask, whole ? all / V : all, n, inner,
+                              (float)value);
         });
     });
 }

@@ -436,35 +436,39 @@ static void test_heads(const DeviceCase *c) {
     check_heads(c, 16, 2, false);
 }
 
-static void test_masks(const DeviceCase *c) {
+static void check_masks(const DeviceCase *c, size_t rows, size_t cols) {
     enum {
-        OUTER = 2,
-        ROWS = 5,
-        COLS = 7,
-        N = ROWS * COLS
+        OUTER = 2
     };
-    guint8 all[N], want_mask[N];
-    float want[OUTER * N * 3];
-    g_autofree float *x = device_random(c, OUTER * N * 3, -1, 1, 1);
-    for (size_t i = 0; i < N; i++) {
+    size_t n = rows * cols;
+    g_autofree guint8 *all = g_new(guint8, n), *want_mask = g_new(guint8, n);
+    g_autofree float *want = g_new(float, OUTER *n * 3);
+    g_autofree float *x = device_random(c, OUTER * n * 3, -1, 1, 1);
+    for (size_t i = 0; i < n; i++) {
         all[i] = i % 4 != 0;
-        want_mask[i] = i % COLS > i / COLS ? all[i] : 0;
+        want_mask[i] = i % cols > i / cols ? all[i] : 0;
     }
-    guint8 *mask = device_new_bytes(N), *ones = device_new_bytes(N);
-    DEVICE_OK(kernel_cuda_upper_mask(device_lane, mask, device_put_bytes(all, N), ROWS, COLS));
-    device_equal_bytes("upper mask", mask, want_mask, N);
+    guint8 *mask = device_new_bytes(n), *ones = device_new_bytes(n);
+    DEVICE_OK(kernel_cuda_upper_mask(device_lane, mask, device_put_bytes(all, n), rows, cols));
+    device_equal_bytes("upper mask", mask, want_mask, n);
     for (size_t inner = 1; inner <= 3; inner += 2) {
-        void *y = device_new(c, OUTER * N * inner);
-        for (size_t i = 0; i < OUTER * N * inner; i++) {
-            want[i] = want_mask[i / inner % N] ? -INFINITY : x[i];
+        void *y = device_new(c, OUTER * n * inner);
+        for (size_t i = 0; i < OUTER * n * inner; i++) {
+            want[i] = want_mask[i / inner % n] ? -INFINITY : x[i];
         }
-        DEVICE_OK(kernel_cuda_masked_fill(device_lane, y, device_put(c, x, OUTER * N * inner), mask,
-                                          OUTER, N, inner, -INFINITY, c->type));
-        device_equal("masked fill", c, y, want, OUTER * N * inner);
+        DEVICE_OK(kernel_cuda_masked_fill(device_lane, y, device_put(c, x, OUTER * n * inner), mask,
+                                          OUTER, n, inner, -INFINITY, c->type));
+        device_equal("masked fill", c, y, want, OUTER * n * inner);
     }
-    memset(all, 1, N);
-    DEVICE_OK(kernel_cuda_ones_mask(device_lane, ones, N));
-    device_equal_bytes("ones mask", ones, all, N);
+    memset(all, 1, n);
+    DEVICE_OK(kernel_cuda_ones_mask(device_lane, ones, n));
+    device_equal_bytes("ones mask", ones, all, n);
+}
+
+/* In single elements, and in pieces of 16 bytes. */
+static void test_masks(const DeviceCase *c) {
+    check_masks(c, 5, 7);
+    check_masks(c, 6, 8);
 }
 
 static void test_relative(const DeviceCase *c) {
