@@ -2,7 +2,8 @@
  *
  * A cluster's [host] says it by kind of instruction. On top of that comes a framework's Python: for
  * each unit that FSDP gathers or reduces, for each parameter of that unit, for each tensor in the
- * lists of an op, and for each parameter that an optimizer or clipping takes as a DTensor (FSDP2).
+ * lists of an op, for each parameter that an optimizer or clipping takes as a DTensor (FSDP2), and
+ * for each DTensor that Muon's operators move.
  *
  * Owns: its numbers. Borrows: role and cluster. Threads: const once made, so any number.
  */
@@ -18,6 +19,7 @@ typedef struct {
     SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
     bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does */
     double launch_us, collective_us, list_us, dtensor_us;
+    double moved_us; /* of a DTensor that an operator wants otherwise, beside its collective */
     double *unit_us; /* by unit: of its gather or reduction, on top */
 } SimIssueCosts;
 

@@ -77,6 +77,28 @@ static void test_python_of_units_and_parameters(void) {
     assert_costs(ddp, &cluster, PLAN_OP_ALL_REDUCE, false, 0);
 }
 
+/* Muon's collectives are of no unit. */
+static void test_moved_dtensors(void) {
+    ModelCluster cluster = python_host();
+    static const double want_us[] = {20, 20 + 5 * 0.01};
+    static const char *const words[] = {"ranks=8 sharding=none flavour=ddp optimizer=muon",
+                                        "ranks=8 sharding=full flavour=fsdp2 optimizer=muon"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autoptr(Plan) plan = toy_network_plan("gpt-toy", words[i]);
+        const PlanRole *role = &plan->roles[0];
+        g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
+        unsigned n = 0;
+        for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][j];
+            if (instr->kind == PLAN_LAUNCH && role->ops[instr->arg].kind == PLAN_OP_ALL_REDUCE) {
+                g_assert_cmpint(sim_issue_cost(costs, instr), ==, sim_time_from_us(want_us[i]));
+                n++;
+            }
+        }
+        g_assert_cmpuint(n, >, 0);
+    }
+}
+
 /* A slower CPU takes as much longer, whatever it does. */
 static void test_cpu_factor(void) {
     ModelCluster cluster = python_host();
@@ -402,6 +424,7 @@ static void test_copies_cost_the_same(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
+    g_test_add_func("/sim/costs/moved DTensors", test_moved_dtensors);
     g_test_add_func("/sim/costs/cpu-factor", test_cpu_factor);
     g_test_add_func("/sim/costs/slowest", test_slowest_of_many);
     g_test_add_func("/sim/costs/representative", test_representative_rank_is_the_slowest);
