@@ -145,6 +145,9 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is planned only with eager kernels or compiled blocks; set kernels=eager and "
               "compile=block, or kernels=compiled and compile=block";
+    } else if (s->kernels == PLAN_KERNELS_COMPILED && s->pytorch <= PLAN_PYTORCH_2_14) {
+        why = "with compiled blocks is not planned since PyTorch 2.14, whose backward gathers "
+              "again; set pytorch=current, or kernels=eager";
     } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&
                s->kernels == PLAN_KERNELS_COMPILED) {
         why = "with compiled blocks is not planned with selective checkpointing; set "

@@ -329,6 +329,8 @@ static void contradictions(void) {
         {"ranks=24 tensor=3 sharding=hybrid",
          "hybrid sharding in groups of 8 ranks needs a multiple"},
         {"ranks=4 tensor=2 pytorch=2.4", "tensor=2 is planned only for current PyTorch"},
+        {"ranks=4 context=2 param_dtype=bf16 kernels=compiled pytorch=2.14",
+         "context=2 with compiled blocks is not planned since PyTorch 2.14"},
         {"ranks=4 pipeline=2 accumulate=2 pytorch=2.15",
          "pipeline=2 is not planned for PyTorch 2.15"},
         {"ranks=4 tensor=2 kernels=fused", "tensor=2 is not planned with fused kernels"},

@@ -46,14 +46,12 @@ static void merge(const PlanRing *r, const PlanRingTurn *turn, const PlanRingAtt
     PlanTensor lse = plan_ring_new_like(r, merged->lse, merged->lse.elements, "lse");
     LAUNCH(r->run, PLAN_OP_MERGE_TURN, DIMS(d->batch, d->seq, d->heads, d->head_dim, turn->q_rows),
            NULL, merged->o, merged->lse, block->o, block->lse, y, lse);
-    bool keeps_first = plan_ring_keeps_first_seed(r);
     plan_ring_drop(r, merged->o);
     plan_ring_drop(r, merged->lse);
-    plan_ring_drop_seed(r, keeps_first ? block : merged);
+    plan_ring_drop_seed(r, merged);
     plan_ring_drop(r, block->lse);
     plan_ring_drop(r, block->o);
-    *merged = keeps_first ? (PlanRingAttended){y, lse, merged->seed, merged->offset}
-                          : (PlanRingAttended){y, lse, block->seed, block->offset};
+    *merged = (PlanRingAttended){y, lse, block->seed, block->offset};
 }
 
 /* A checkpointed block's backward is one program with what it computes again, in which each turn's

@@ -134,10 +134,6 @@ PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, Plan
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-bool plan_ring_keeps_first_seed(const PlanRing *r) {
-    return r->run->strategy->pytorch <= PLAN_PYTORCH_2_14;
-}
-
 void plan_ring_drop_seed(const PlanRing *r, const PlanRingAttended *a) {
     plan_ring_drop(r, a->offset);
     plan_ring_drop(r, a->seed);

@@ -58,8 +58,6 @@ PlanRingTurn plan_ring_turn_of(const PlanRing *r, uint64_t i);
 bool plan_ring_is_partial(const PlanRingTurn *t);
 PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, PlanTensor q,
                                   PlanTensor k, PlanTensor v);
-/* One turn's random state is kept for backward: the last's, since 2.14 the first's. */
-bool plan_ring_keeps_first_seed(const PlanRing *r);
 void plan_ring_drop_seed(const PlanRing *r, const PlanRingAttended *a);
 PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingTurn *t,
                                             const PlanTensor *given);
