@@ -686,7 +686,7 @@ static void rules_for_clusters(void) {
     refuse_rules(ALL "cluster.device.memory_bytes = 2000000000\n", NULL);
     refuse_rules(ALL "[small]\nif.gpus = 8\ncluster.device.memory_bytes = 1000000000\n"
                      "cluster.host.launch_us = 7\n",
-                 "train.ini:9: outside_allocator_bytes leaves nothing");
+                 "train.ini:9: outside_allocator_bytes = 1342177280 leaves nothing");
     refuse_rules(ALL "cluster.intra_node.nccl_channels = 0\ncluster.device.sms = 80\n",
                  "train.ini:7: with compute_capability, nccl_channels");
     refuse_rules(ALL "cluster.device.compute_capability = 0\n"
