@@ -386,6 +386,34 @@ static void measure_products(Bench *bench) {
     }
 }
 
+/* Where the GPU multiplies them; against the same product in bf16 above. */
+static void measure_float8(Bench *bench) {
+    enum {
+        M = 8192,
+        OUT = 14336,
+        IN = 4096
+    };
+    KernelCuda *lane = bench->lane;
+    KernelCudaFloat8Source x = {.x = bench->a, .rows = M, .cols = IN, .type = TYPE};
+    KernelCudaFloat8Factor a = {(guint8 *)bench->c, bench->mean, KERNEL_CUDA_E4M3};
+    KernelCudaFloat8Factor b = {(guint8 *)bench->d, bench->mean, KERNEL_CUDA_E4M3};
+    guint8 *turned = (guint8 *)bench->d;
+    double n = (double)M * IN, work = 2 * n * OUT;
+    printf("float8, %d x %d\n", M, IN);
+    BYTES("float8 scale", HALF * n,
+          kernel_cuda_float8_scale(lane, bench->mean, &x, KERNEL_CUDA_WHOLE, 448));
+    BYTES("float8 scales of columns", HALF * n,
+          kernel_cuda_float8_scale(lane, bench->mean, &x, KERNEL_CUDA_EACH_COLUMN, 448));
+    BYTES("float8 cast", (HALF + 1) * n,
+          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, NULL, &x, bench->mean,
+                                  KERNEL_CUDA_WHOLE, KERNEL_CUDA_E4M3));
+    BYTES("float8 cast, turned too", (HALF + 2) * n,
+          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, turned, &x, bench->mean,
+                                  KERNEL_CUDA_WHOLE, KERNEL_CUDA_E4M3));
+    FLOPS("float8 linear", work,
+          kernel_cuda_float8_product(lane, bench->b, a, b, M, OUT, IN, true, TYPE));
+}
+
 /* Eight of 64 experts for each of 8192 tokens, chosen by numbers that are all alike. */
 enum {
     EXPERTS = 64,
@@ -530,6 +558,9 @@ int main(int argc, char **argv) {
     warm_up(&bench);
     measure_roofs(&bench);
     measure_elements(&bench);
+    if (10 * device.major + device.minor >= 89) {
+        measure_float8(&bench);
+    }
     measure_rows(&bench);
     measure_places(&bench);
     measure_ring(&bench);

@@ -29,6 +29,7 @@ struct KernelCudaProductShape {
     uint64_t a_stride, b_stride, y_stride, a_batch, b_batch, y_batch;
     uint32_t a_align, b_align, y_align, bias_align, before_align;
     uint8_t a_transposed, b_transposed, type, ending;
+    uint8_t a_stored, b_stored, quick; /* Stored */
 };
 
 struct KernelCudaProduct {
@@ -64,9 +65,17 @@ enum Ending : uint8_t {
 /* What is done to a product at its end, and the arrays for that. */
 struct End {
     Ending ending;
-    const void *bias;   /* or its gradient, which is written */
-    const void *before; /* what goes into GELU: written forward, read backward */
-    bool adds;          /* to what the output holds; plans are the same */
+    const void *bias;               /* or its gradient, which is written */
+    const void *before;             /* what goes into GELU: written forward, read backward */
+    bool adds;                      /* to what the output holds; plans are the same */
+    const float *a_scale, *b_scale; /* of factors in float8 */
+};
+
+/* How a factor is: as the output, or in float8. */
+enum Stored : uint8_t {
+    AS_OUTPUT,
+    IN_E4M3,
+    IN_E5M2
 };
 
 constexpr End NO_END = {PLAIN, NULL, NULL, false}, ADDED = {PLAIN, NULL, NULL, true};
@@ -75,6 +84,10 @@ cudaDataType_t data_type(KernelCudaType type) {
     return type == KERNEL_CUDA_F32    ? CUDA_R_32F
            : type == KERNEL_CUDA_BF16 ? CUDA_R_16BF
                                       : CUDA_R_16F;
+}
+
+cudaDataType_t factor_type(uint8_t stored, cudaDataType_t type) {
+    return stored == IN_E4M3 ? CUDA_R_8F_E4M3 : stored == IN_E5M2 ? CUDA_R_8F_E5M2 : type;
 }
 
 cublasLtEpilogue_t epilogue_of(uint8_t ending) {
@@ -134,6 +147,10 @@ KernelCudaFault set_pointers(const KernelCudaProduct *p, const End &end) {
     if (end.bias) {
         KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, end.bias));
     }
+    if (p->shape.a_stored) { /* ours and theirs stand the other way round; NULL: 1 */
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, end.b_scale));
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, end.a_scale));
+    }
     return end.before ? set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, end.before) : NULL;
 }
 
@@ -155,10 +172,14 @@ KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     if (s.before_align) {
         KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, (int64_t)s.y_stride));
     }
-    KERNEL_CUDA_TRY(new_layout(&p->a, type, s.a_transposed ? s.k : s.m, s.a_transposed ? s.m : s.k,
-                               s.a_stride, s.batch, s.a_batch));
-    KERNEL_CUDA_TRY(new_layout(&p->b, type, s.b_transposed ? s.n : s.k, s.b_transposed ? s.k : s.n,
-                               s.b_stride, s.batch, s.b_batch));
+    if (s.quick) {
+        KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, (int8_t)1));
+    }
+    cudaDataType_t a_type = factor_type(s.a_stored, type), b_type = factor_type(s.b_stored, type);
+    KERNEL_CUDA_TRY(new_layout(&p->a, a_type, s.a_transposed ? s.k : s.m,
+                               s.a_transposed ? s.m : s.k, s.a_stride, s.batch, s.a_batch));
+    KERNEL_CUDA_TRY(new_layout(&p->b, b_type, s.b_transposed ? s.n : s.k,
+                               s.b_transposed ? s.k : s.n, s.b_stride, s.batch, s.b_batch));
     return new_layout(&p->y, type, s.m, s.n, s.y_stride, s.batch, s.y_batch);
 }
 
@@ -250,6 +271,11 @@ KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const End &end
 struct Sizes {
     size_t m, n, k, batch;
     KernelCudaType type;
+    Stored a, b;
+    bool quick;
+    size_t bytes_of(Stored stored) const {
+        return stored == AS_OUTPUT ? kernel_cuda_type_bytes(type) : 1;
+    }
 };
 
 /* A lane that multiplies has one: of a rank's lanes that is the one that computes. */
@@ -270,8 +296,8 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     s.m = z.m, s.n = z.n, s.k = z.k, s.batch = z.batch;
     s.a_stride = a.stride, s.b_stride = b.stride, s.y_stride = y_stride;
     s.a_batch = a.batch_stride, s.b_batch = b.batch_stride, s.y_batch = y_batch;
-    s.a_align = alignment(a.data, a.stride, a.batch_stride, bytes);
-    s.b_align = alignment(b.data, b.stride, b.batch_stride, bytes);
+    s.a_align = alignment(a.data, a.stride, a.batch_stride, z.bytes_of(z.a));
+    s.b_align = alignment(b.data, b.stride, b.batch_stride, z.bytes_of(z.b));
     s.bias_align = alignment_of_extra(end.bias), s.before_align = alignment_of_extra(end.before);
     s.y_align = alignment(y, y_stride, y_batch, bytes);
     if (end.bias && end.ending != DBIAS && s.bias_align < s.y_align) {
@@ -280,6 +306,7 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     s.a_transposed = a.transposed, s.b_transposed = b.transposed;
     s.type = (uint8_t)z.type;
     s.ending = end.ending;
+    s.a_stored = z.a, s.b_stored = z.b, s.quick = z.quick;
     KernelCudaProduct *p;
     KERNEL_CUDA_TRY(product_for(lane, s, end, &p));
     if (ret_possible) {
@@ -449,6 +476,17 @@ bool goes_through_gelu(const KernelCuda *lane, const void *before, size_t n, Ker
 }
 
 } // namespace
+
+KernelCudaFault kernel_cuda_float8_product(KernelCuda *lane, void *y, KernelCudaFloat8Factor a,
+                                           KernelCudaFloat8Factor b, size_t m, size_t n, size_t k,
+                                           bool quick, KernelCudaType type) {
+    Stored stored[] = {IN_E4M3, IN_E5M2};
+    Sizes sizes = {m, n, k, 1, type, stored[a.type], stored[b.type], quick};
+    End scaled = {PLAIN, NULL, NULL, false, a.scale, b.scale};
+    return !m || !n || !k ? NULL
+                          : multiply(lane, y, n, 0, {a.numbers, k, 0, false},
+                                     {b.numbers, k, 0, true}, sizes, scaled, NULL);
+}
 
 void kernel_cuda_products_free(KernelCuda *lane) {
     for (KernelCudaProduct *p : lane->products) {

@@ -9,6 +9,7 @@
  */
 #pragma once
 #include "kernels/cuda/activation.h"
+#include "kernels/cuda/float8.h"
 #include "kernels/cuda/runtime.h"
 
 #ifdef __cplusplus
@@ -65,6 +66,21 @@ KernelCudaFault kernel_cuda_heads_matmul(KernelCuda *lane, KernelCudaMatrices y,
                                          KernelCudaMatrices a, KernelCudaMatrices b, size_t batch,
                                          size_t heads, size_t m, size_t n, size_t k,
                                          KernelCudaType type);
+
+/* What was cast, each row so long as what is summed, and in the device's memory what the product is
+ * multiplied by for it; NULL: nothing. */
+typedef struct {
+    const uint8_t *numbers;
+    const float *scale;
+    KernelCudaFloat8 type;
+} KernelCudaFloat8Factor;
+
+/* y[m, n] = a[m, k] b[n, k]^T times both scales. GPUs from compute capability 8.9 on have it, for
+ * sides that 16 divides. quick: sums may be kept less exactly on the way (what cuBLASLt calls fast
+ * accumulation, as PyTorch has it forward). */
+KernelCudaFault kernel_cuda_float8_product(KernelCuda *lane, void *y, KernelCudaFloat8Factor a,
+                                           KernelCudaFloat8Factor b, size_t m, size_t n, size_t k,
+                                           bool quick, KernelCudaType type);
 
 #ifdef __cplusplus
 }

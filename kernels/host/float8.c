@@ -2,51 +2,10 @@
 #include "kernels/host/float8.h"
 #include "kernels/host/vector.h"
 
+#define FLOAT8_INLINE KERNEL_INLINE
+#include "kernels/float8-bits.h"
+
 /* ---- conversions ---------------------------------------------------------------------------- */
-
-/* Shifted into place, an e4m3 is a float whose exponent is 120 too small, denormals included. */
-KERNEL_INLINE float from_e4m3(uint8_t x) {
-    uint32_t magnitude = x & 0x7fu;
-    uint32_t bits = float_bits(float_from_bits(magnitude << 20) * 0x1p120f);
-
-    bits = magnitude == 0x7fu ? 0x7fc00000u : bits;
-    return float_from_bits(bits | (uint32_t)(x & 0x80u) << 24);
-}
-
-/* Likewise 112 too small; the largest exponent means infinity or NaN in both. */
-KERNEL_INLINE float from_e5m2(uint8_t x) {
-    uint32_t magnitude = x & 0x7fu;
-    uint32_t bits = float_bits(float_from_bits(magnitude << 21) * 0x1p112f);
-
-    bits |= magnitude >= 0x7cu ? 0x7f800000u : 0u;
-    return float_from_bits(bits | (uint32_t)(x & 0x80u) << 24);
-}
-
-/* Adding just under half of the last kept bit, and that bit itself, carries exactly when rounding
- * to even goes up. Below the least normal number (2^-6) results are multiples of 2^-9, the last bit
- * of floats in [2^14, 2^15): adding 2^14 lets the processor round. */
-KERNEL_INLINE uint8_t to_e4m3(float x) {
-    uint32_t bits = float_bits(x), magnitude = bits & 0x7fffffffu;
-    uint32_t bounded = magnitude > 0x43e00000u ? 0x43e00000u : magnitude; /* 448 */
-    uint32_t normal = (bounded - (120u << 23) + 0x7ffffu + (bounded >> 20 & 1u)) >> 20;
-    uint32_t small = float_bits(float_from_bits(bounded) + 0x1p14f) - float_bits(0x1p14f);
-    uint32_t rounded = bounded < 0x3c800000u ? small : normal;
-
-    rounded = magnitude > 0x7f800000u ? 0x7fu : rounded;
-    return (uint8_t)(rounded | (bits >> 24 & 0x80u));
-}
-
-/* The same; below 2^-14 multiples of 2^-16, the last bit of floats in [2^7, 2^8). */
-KERNEL_INLINE uint8_t to_e5m2(float x) {
-    uint32_t bits = float_bits(x), magnitude = bits & 0x7fffffffu;
-    uint32_t bounded = magnitude > 0x47600000u ? 0x47600000u : magnitude; /* 57344 */
-    uint32_t normal = (bounded - (112u << 23) + 0xfffffu + (bounded >> 21 & 1u)) >> 21;
-    uint32_t small = float_bits(float_from_bits(bounded) + 0x1p7f) - float_bits(0x1p7f);
-    uint32_t rounded = bounded < 0x38800000u ? small : normal;
-
-    rounded = magnitude > 0x7f800000u ? 0x7fu : rounded;
-    return (uint8_t)(rounded | (bits >> 24 & 0x80u));
-}
 
 #define FLOAT8_KERNELS(type)                                                                       \
     KERNEL(void, kernel_widen_##type)(float *out, const uint8_t *x, size_t n) {                    \
@@ -110,11 +69,8 @@ KERNEL(void, kernel_magnitude_columns_f32)(float *out, const float *x, size_t ro
 
 /* ---- scales --------------------------------------------------------------------------------- */
 
-/* Of a number that is finite and normal, as these are, the exponent's bits are such a power. */
 KERNEL(float, kernel_float8_scale)(double magnitude, double largest, bool to_power) {
-    float scale = (float)(largest / (magnitude < 1e-12 ? 1e-12 : magnitude));
-
-    return to_power ? float_from_bits(float_bits(scale) & 0x7f800000u) : scale;
+    return float8_scale_of(magnitude, largest, to_power);
 }
 
 KERNEL(void, kernel_scale_rows_columns_f32)

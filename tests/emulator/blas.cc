@@ -3,6 +3,9 @@
  * Matrices are column-major, as cuBLASLt's. Halves are widened, multiplied in fp32, and rounded
  * once, after the epilogue. A tf32 product is computed in fp32.
  *
+ * Of float8 it takes what cublasLt.h's documentation has for compute capability 8.9 and 9.0: a
+ * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2.
+ *
  * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
  * aligned than the heuristics were told (of a bias, its gradient and of what goes into GELU: than
  * those that they saw), a bias that is less aligned than the output was said to be, an array that
@@ -37,6 +40,8 @@ struct EmulatorProduct {
     int32_t bias_type;
     void *aux;
     int64_t aux_ld;
+    const float *a_scale = nullptr, *b_scale = nullptr; /* of float8: one for all */
+    int8_t quick = 0;
 };
 
 struct EmulatorLayout {
@@ -59,8 +64,29 @@ struct EmulatorAlignments {
 
 namespace {
 
+/* By its definition; the largest exponent of e5m2 is infinity and NaN, e4m3 has one NaN. */
+float of_float8(uint8_t x, int fraction_bits, int bias) {
+    int exponent = (x & 0x7f) >> fraction_bits, ones = (1 << (7 - fraction_bits)) - 1;
+    int fraction = x & ((1 << fraction_bits) - 1), all = (1 << fraction_bits) - 1;
+    bool has_infinity = fraction_bits == 2;
+    double value = ldexp(exponent ? fraction + all + 1 : fraction,
+                         (exponent ? exponent : 1) - bias - fraction_bits);
+    if (exponent == ones && (has_infinity || fraction == all)) {
+        value = has_infinity && fraction == 0 ? INFINITY : NAN;
+    }
+    return (float)(x & 0x80 ? -value : value);
+}
+
+bool is_float8(cudaDataType type) {
+    return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
 float get(const void *array, cudaDataType type, size_t i) {
     switch (type) {
+    case CUDA_R_8F_E4M3:
+        return of_float8(((const uint8_t *)array)[i], 3, 7);
+    case CUDA_R_8F_E5M2:
+        return of_float8(((const uint8_t *)array)[i], 2, 15);
     case CUDA_R_32F:
         return ((const float *)array)[i];
     case CUDA_R_16F:
@@ -81,6 +107,9 @@ void put(void *array, cudaDataType type, size_t i, float x) {
         break;
     case CUDA_R_16BF:
         ((__nv_bfloat16 *)array)[i] = __float2bfloat16_rn(x);
+        break;
+    case CUDA_R_8F_E4M3: /* no output is */
+    case CUDA_R_8F_E5M2:
         break;
     }
 }
@@ -206,11 +235,13 @@ void multiply(const Call &call) {
     const EmulatorLayout &l = call.d_layout;
     bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
     size_t k = ta ? call.a_layout.rows : call.a_layout.cols;
+    float alpha = call.alpha * (call.product.a_scale ? *call.product.a_scale : 1) *
+                  (call.product.b_scale ? *call.product.b_scale : 1);
     for (size_t i = 0; i < (size_t)l.batch; i++) {
         std::vector<float> a = widened(call.a, call.a_layout, i);
         std::vector<float> b = widened(call.b, call.b_layout, i), y(l.rows * l.cols);
         cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-                    (int)l.rows, (int)l.cols, (int)k, call.alpha, a.data(), (int)call.a_layout.rows,
+                    (int)l.rows, (int)l.cols, (int)k, alpha, a.data(), (int)call.a_layout.rows,
                     b.data(), (int)call.b_layout.rows, 0, y.data(), (int)l.rows);
         finish(call, &y, i);
         if (call.product.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
@@ -285,6 +316,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
         return assign(&product->aux_ld, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
         return assign(&product->bias_type, value, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+        return assign(&product->a_scale, value, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+        return assign(&product->b_scale, value, bytes);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+        return assign(&product->quick, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -349,9 +386,21 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
     return given_back(preference);
 }
 
+/* Whether it is no product of float8, or one that a GPU has. */
+static bool takes_float8(const EmulatorProduct &p, const EmulatorLayout &a, const EmulatorLayout &b,
+                         const EmulatorLayout &d, const EmulatorPreference &aligned) {
+    if (!is_float8(a.type) && !is_float8(b.type)) {
+        return !p.a_scale && !p.b_scale && !p.quick;
+    }
+    bool is_whole = (a.rows | a.cols | b.rows | b.cols | (uint64_t)a.ld | (uint64_t)b.ld) % 16 == 0;
+    return is_float8(a.type) && is_float8(b.type) && !is_float8(d.type) &&
+           !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) && p.a == CUBLAS_OP_T &&
+           p.b == CUBLAS_OP_N && is_whole && aligned.a >= 16 && aligned.b >= 16 && aligned.d >= 16;
+}
+
 /* As on a GPU, the epilogue that keeps what went into GELU wants rows of whole 16 bytes. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t *results,
@@ -369,7 +418,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     }
     bool sums_rows = product->epilogue == CUBLASLT_EPILOGUE_BGRADB && product->b != CUBLAS_OP_T;
     bool wants_eights = (keeps(*product) || goes_back(*product)) && product->aux_ld % 8;
-    if (wanted < 1 || sums_rows || wants_eights) {
+    if (wanted < 1 || sums_rows || wants_eights ||
+        !takes_float8(*product, *a, *b, *d, *preference)) {
         return refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
     results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};

@@ -21,6 +21,8 @@ typedef enum {
     CUDA_R_32F,
     CUDA_R_16F,
     CUDA_R_16BF,
+    CUDA_R_8F_E4M3,
+    CUDA_R_8F_E5M2,
 } cudaDataType;
 typedef cudaDataType cudaDataType_t;
 
@@ -42,6 +44,9 @@ typedef enum {
     CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
     CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
     CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+    CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
+    CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+    CUBLASLT_MATMUL_DESC_FAST_ACCUM,
 } cublasLtMatmulDescAttributes_t;
 
 typedef enum {

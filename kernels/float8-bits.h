@@ -1,0 +1,61 @@
+/* kernels/float8-bits.h - e4m3 and e5m2 as bits, and a scale of a magnitude, for the host and for
+ * CUDA. Whoever includes it defines before: FLOAT8_INLINE how a function is declared, and
+ * float_bits(x), float_from_bits(bits).
+ *
+ * Narrowing rounds to nearest, ties to even, and gives the largest number for what is larger.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Shifted into place, an e4m3 is a float whose exponent is 120 too small, denormals included. */
+FLOAT8_INLINE float from_e4m3(uint8_t x) {
+    uint32_t magnitude = x & 0x7fu;
+    uint32_t bits = float_bits(float_from_bits(magnitude << 20) * 0x1p120f);
+
+    bits = magnitude == 0x7fu ? 0x7fc00000u : bits;
+    return float_from_bits(bits | (uint32_t)(x & 0x80u) << 24);
+}
+
+/* Likewise 112 too small; the largest exponent means infinity or NaN in both. */
+FLOAT8_INLINE float from_e5m2(uint8_t x) {
+    uint32_t magnitude = x & 0x7fu;
+    uint32_t bits = float_bits(float_from_bits(magnitude << 21) * 0x1p112f);
+
+    bits |= magnitude >= 0x7cu ? 0x7f800000u : 0u;
+    return float_from_bits(bits | (uint32_t)(x & 0x80u) << 24);
+}
+
+/* Adding just under half of the last kept bit, and that bit itself, carries exactly when rounding
+ * to even goes up. Below the least normal number (2^-6) results are multiples of 2^-9, the last bit
+ * of floats in [2^14, 2^15): adding 2^14 lets the processor round. */
+FLOAT8_INLINE uint8_t to_e4m3(float x) {
+    uint32_t bits = float_bits(x), magnitude = bits & 0x7fffffffu;
+    uint32_t bounded = magnitude > 0x43e00000u ? 0x43e00000u : magnitude; /* 448 */
+    uint32_t normal = (bounded - (120u << 23) + 0x7ffffu + (bounded >> 20 & 1u)) >> 20;
+    uint32_t small = float_bits(float_from_bits(bounded) + 0x1p14f) - float_bits(0x1p14f);
+    uint32_t rounded = bounded < 0x3c800000u ? small : normal;
+
+    rounded = magnitude > 0x7f800000u ? 0x7fu : rounded;
+    return (uint8_t)(rounded | (bits >> 24 & 0x80u));
+}
+
+/* The same; below 2^-14 multiples of 2^-16, the last bit of floats in [2^7, 2^8). */
+FLOAT8_INLINE uint8_t to_e5m2(float x) {
+    uint32_t bits = float_bits(x), magnitude = bits & 0x7fffffffu;
+    uint32_t bounded = magnitude > 0x47600000u ? 0x47600000u : magnitude; /* 57344 */
+    uint32_t normal = (bounded - (112u << 23) + 0xfffffu + (bounded >> 21 & 1u)) >> 21;
+    uint32_t small = float_bits(float_from_bits(bounded) + 0x1p7f) - float_bits(0x1p7f);
+    uint32_t rounded = bounded < 0x38800000u ? small : normal;
+
+    rounded = magnitude > 0x7f800000u ? 0x7fu : rounded;
+    return (uint8_t)(rounded | (bits >> 24 & 0x80u));
+}
+
+/* What numbers of which `magnitude` is the largest are multiplied by, so that it becomes `largest`;
+ * of a number that is finite and normal, as these are, the exponent's bits are a power of two. */
+FLOAT8_INLINE float float8_scale_of(double magnitude, double largest, bool to_power) {
+    float scale = (float)(largest / (magnitude < 1e-12 ? 1e-12 : magnitude));
+
+    return to_power ? float_from_bits(float_bits(scale) & 0x7f800000u) : scale;
+}

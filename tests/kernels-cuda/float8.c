@@ -1,0 +1,226 @@
+/* tests/kernels-cuda/float8.c - casts to float8, their scales, and products of them, against the
+ * host's kernels: numbers that are cast as they are bit by bit.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cuda/matmul.h"
+#include "kernels/host/float8.h"
+#include "kernels/host/matmul.h"
+#include "tests/kernels-cuda/device.h"
+
+static const size_t shapes[][2] = {{1, 1}, {5, 48}, {33, 7}, {130, 65}, {3, 1500}};
+
+/* What the host makes of them: a norm's, or SwiGLU's. */
+static void make(float *made, const float *x, const float *up, const float *weight,
+                 const float *rstd, size_t rows, size_t cols) {
+    for (size_t i = 0; i < rows * cols; i++) {
+        made[i] = rstd ? x[i] * (rstd[i / cols] * weight[i % cols])
+                  : up ? x[i] / (1 + expf(-x[i])) * up[i]
+                       : x[i];
+    }
+}
+
+/* The host's scales of a matrix. Transfer full. */
+static float *scales_of(const float *x, size_t rows, size_t cols, KernelCudaAlong along,
+                        double largest, size_t *ret_n) {
+    size_t n = along == KERNEL_CUDA_EACH_ROW ? rows : along == KERNEL_CUDA_EACH_COLUMN ? cols : 1;
+    float *scales = g_new(float, n);
+    if (along == KERNEL_CUDA_EACH_ROW) {
+        kernel_magnitude_rows_f32(scales, x, rows, cols);
+    } else if (along == KERNEL_CUDA_EACH_COLUMN) {
+        kernel_magnitude_columns_f32(scales, x, rows, cols);
+    } else {
+        *scales = kernel_magnitude_f32(x, rows * cols);
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool to_power = along != KERNEL_CUDA_WHOLE;
+        scales[i] = 1 / kernel_float8_scale((double)scales[i], largest, to_power);
+    }
+    *ret_n = n;
+    return scales;
+}
+
+/* The host's casts by the scales that the device found. */
+static void cast(guint8 *as_is, guint8 *turned, float *x, const float *scales,
+                 KernelCudaAlong along, size_t rows, size_t cols, bool is_e5m2) {
+    for (size_t i = 0; i < rows * cols; i++) {
+        x[i] *= 1 / scales[along == KERNEL_CUDA_EACH_ROW      ? i / cols
+                           : along == KERNEL_CUDA_EACH_COLUMN ? i % cols
+                                                              : 0];
+    }
+    (is_e5m2 ? kernel_narrow_e5m2 : kernel_narrow_e4m3)(as_is, x, rows * cols);
+    kernel_exchange_bytes(turned, as_is, rows, cols, 1);
+}
+
+static void test_casts(const DeviceCase *c) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(shapes) * 6; i++) {
+        size_t rows = shapes[i / 6][0], cols = shapes[i / 6][1], n = rows * cols, n_scales;
+        KernelCudaAlong along = (KernelCudaAlong)(i % 3);
+        bool is_e5m2 = i % 2;
+        g_autofree float *x = device_random(c, n, -3, 3, 1);
+        g_autofree guint8 *want = g_new(guint8, n), *want_turned = g_new(guint8, n);
+        KernelCudaFloat8Source source = {
+            .x = device_put(c, x, n), .rows = rows, .cols = cols, .type = c->type};
+        double largest = is_e5m2 ? 57344 : 448;
+        g_autofree float *scales = scales_of(x, rows, cols, along, largest, &n_scales);
+        float *found = device_new_floats(n_scales);
+        guint8 *as_is = device_new_bytes(n), *turned = device_new_bytes(n);
+        guint8 *alone = device_new_bytes(n), *again = device_new_bytes(n);
+        KernelCudaFloat8 to = is_e5m2 ? KERNEL_CUDA_E5M2 : KERNEL_CUDA_E4M3;
+        DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, along, largest));
+        device_close_floats("scale", found, scales, n_scales, 0, 0);
+        DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, turned, &source, found, along, to));
+        DEVICE_OK(kernel_cuda_float8_cast(device_lane, NULL, alone, &source, found, along, to));
+        DEVICE_OK(kernel_cuda_float8_turn(device_lane, again, as_is, rows, cols));
+        cast(want, want_turned, x, scales, along, rows, cols, is_e5m2);
+        device_equal_bytes("as it is", as_is, want, n);
+        device_equal_bytes("turned", turned, want_turned, n);
+        device_equal_bytes("turned alone", alone, want_turned, n);
+        device_equal_bytes("turned behind", again, want_turned, n);
+    }
+}
+
+/* Within what exponentials and products of three may differ by, and so a number of float8. */
+static void test_made_as_they_are_cast(const DeviceCase *c) {
+    enum {
+        ROWS = 37,
+        COLS = 130,
+        N = ROWS * COLS
+    };
+    g_autofree float *x = device_random(c, N, -3, 3, 1), *up = device_random(c, N, -2, 2, 2);
+    g_autofree float *weight = device_random(c, COLS, 0.5, 2, 3);
+    const DeviceCase floats = {.type = KERNEL_CUDA_F32};
+    g_autofree float *rstd = device_random(&floats, ROWS, 0.2, 3, 4), *made = g_new(float, N);
+    for (unsigned by_norm = 0; by_norm < 2; by_norm++) {
+        KernelCudaFloat8Source source = {.x = device_put(c, x, N),
+                                         .up = by_norm ? NULL : device_put(c, up, N),
+                                         .weight = by_norm ? device_put(c, weight, COLS) : NULL,
+                                         .rstd = by_norm ? device_put_floats(rstd, ROWS) : NULL,
+                                         .rows = ROWS,
+                                         .cols = COLS,
+                                         .type = c->type};
+        for (unsigned a = 0; a < 3; a++) {
+            KernelCudaAlong along = (KernelCudaAlong)a;
+            size_t n_scales;
+            make(made, x, by_norm ? NULL : up, weight, by_norm ? rstd : NULL, ROWS, COLS);
+            g_autofree float *scales = scales_of(made, ROWS, COLS, along, 448, &n_scales);
+            float *found = device_new_floats(n_scales);
+            guint8 *as_is = device_new_bytes(N);
+            DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, along, 448));
+            DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, NULL, &source, found, along,
+                                              KERNEL_CUDA_E4M3));
+            g_autofree float *got_scales = device_get_bytes(found, n_scales * sizeof(float));
+            g_autofree guint8 *got = device_get_bytes(as_is, N);
+            g_autofree float *wide = g_new(float, N);
+            kernel_widen_e4m3(wide, got, N);
+            for (unsigned i = 0; i < N; i++) {
+                float scale = got_scales[along == KERNEL_CUDA_EACH_ROW      ? i / COLS
+                                         : along == KERNEL_CUDA_EACH_COLUMN ? i % COLS
+                                                                            : 0];
+                wide[i] *= scale;
+                /* half a place of 3 bits; below the least normal number half a step of 2^-9 */
+                if (fabsf(wide[i] - made[i]) >
+                    fabsf(made[i]) * 0x1.001p-4f + scale * 0x1.001p-10f) {
+                    g_test_message("%g is cast to %g", (double)made[i], (double)wide[i]);
+                    g_test_fail();
+                }
+            }
+        }
+    }
+}
+
+static void test_not_a_number(const DeviceCase *c) {
+    float x[48];
+    for (unsigned i = 0; i < G_N_ELEMENTS(x); i++) {
+        x[i] = i == 20 ? NAN : 1;
+    }
+    KernelCudaFloat8Source source = {
+        .x = device_put(c, x, 48), .rows = 3, .cols = 16, .type = c->type};
+    float *found = device_new_floats(3);
+    const float want[] = {1.0f / 256, NAN, 1.0f / 256};
+    DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, KERNEL_CUDA_EACH_ROW, 448));
+    g_autofree float *got = device_get_bytes(found, sizeof want);
+    g_assert_true(got[0] == want[0] && !(got[1] > 0) && got[2] == want[2]);
+    DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, KERNEL_CUDA_WHOLE, 448));
+    device_close_floats("whole", found, want + 1, 1, 0, 0);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static guint8 *random_float8(size_t n) {
+    guint8 *x = g_new(guint8, n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (guint8)(g_test_rand_int_range(0, 0x60) | (g_test_rand_bit() ? 0x80 : 0));
+    }
+    return x;
+}
+
+static void test_products(const DeviceCase *c) {
+    static const size_t sides[][3] = {{16, 16, 16}, {48, 80, 128}, {16, 176, 32}};
+    if (c->type == KERNEL_CUDA_F32 || c->shift) { /* as plans have them */
+        return;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(sides) * 3; i++) {
+        size_t m = sides[i / 3][0], n = sides[i / 3][1], k = sides[i / 3][2];
+        KernelCudaFloat8 a_type = i % 3 == 1 ? KERNEL_CUDA_E5M2 : KERNEL_CUDA_E4M3;
+        g_autofree guint8 *a = random_float8(m * k), *b = random_float8(n * k);
+        g_autofree float *a_wide = g_new(float, m *k), *b_wide = g_new(float, n *k);
+        g_autofree float *y = g_new(float, m *n), *size = g_new(float, m *n);
+        bool is_scaled = i % 3 < 2;
+        const float scales[] = {0.037f, 1.7f};
+        float *on_device = device_put_floats(scales, 2);
+        (a_type == KERNEL_CUDA_E5M2 ? kernel_widen_e5m2 : kernel_widen_e4m3)(a_wide, a, m * k);
+        kernel_widen_e4m3(b_wide, b, n * k);
+        float factor = is_scaled ? scales[0] * scales[1] : 1;
+        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, m, n, k, factor, a_wide, k, b_wide,
+                        k, 0, y, n);
+        for (size_t e = 0; e < m * k; e++) {
+            a_wide[e] = fabsf(a_wide[e]);
+        }
+        for (size_t e = 0; e < n * k; e++) {
+            b_wide[e] = fabsf(b_wide[e]);
+        }
+        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, m, n, k, factor * 0x1p-18f, a_wide,
+                        k, b_wide, k, 0, size, n);
+        void *got = device_new(c, m * n);
+        KernelCudaFloat8Factor left = {device_put_bytes(a, m * k), is_scaled ? on_device : NULL,
+                                       a_type};
+        KernelCudaFloat8Factor right = {device_put_bytes(b, n * k),
+                                        is_scaled ? on_device + 1 : NULL, KERNEL_CUDA_E4M3};
+        DEVICE_OK(
+            kernel_cuda_float8_product(device_lane, got, left, right, m, n, k, i % 2, c->type));
+        if (c->type != KERNEL_CUDA_F16) { /* which such sums leave */
+            device_close_within("product", c, got, y, size, m * n, 0, 0);
+        }
+    }
+}
+
+static void test_unscaled(const DeviceCase *c) {
+    enum {
+        ROWS = 37,
+        COLS = 130,
+        N = ROWS * COLS
+    };
+    const DeviceCase floats = {.type = KERNEL_CUDA_F32};
+    g_autofree float *x = device_random(c, N, -3, 3, 1);
+    g_autofree float *row = device_random(&floats, ROWS, 0.2, 3, 4);
+    g_autofree float *column = device_random(&floats, COLS, 0.2, 3, 5);
+    void *at = device_put(c, x, N);
+    DEVICE_OK(kernel_cuda_float8_unscale(device_lane, at, device_put_floats(row, ROWS),
+                                         device_put_floats(column, COLS), ROWS, COLS, c->type));
+    kernel_scale_rows_columns_f32(x, row, ROWS, column, COLS, ROWS, COLS);
+    device_equal("unscaled", c, at, x, N);
+}
+
+static void add_tests(void) {
+    DEVICE_TEST("/kernels-cuda/float8/casts", test_casts);
+    DEVICE_TEST("/kernels-cuda/float8/made as they are cast", test_made_as_they_are_cast);
+    DEVICE_TEST("/kernels-cuda/float8/not a number", test_not_a_number);
+    DEVICE_TEST("/kernels-cuda/float8/products", test_products);
+    DEVICE_TEST("/kernels-cuda/float8/unscaled", test_unscaled);
+}
+
+int main(int argc, char **argv) {
+    return device_main(argc, argv, add_tests);
+}
