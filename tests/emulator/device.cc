@@ -14,7 +14,12 @@ constexpr int PROCESSORS = 4, SHARED = 48 << 10, SHARED_OPTIN = 227 << 10, L2 = 
 
 thread_local cudaError_t last_error;
 std::atomic<bool> is_broken; /* for good */
-std::atomic<int> major{9};   /* of the compute capability */
+int first_major() {
+    const char *text = getenv("FORESHARD_EMULATOR_MAJOR");
+    return text ? atoi(text) : 9;
+}
+
+std::atomic<int> major{first_major()}; /* of the compute capability */
 
 struct Name {
     cudaError_t error;

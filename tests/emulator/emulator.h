@@ -12,7 +12,8 @@
  * freed twice) prints what it is and aborts.
  *
  * Environment, read at the first call: FORESHARD_EMULATOR_SEED, FORESHARD_EMULATOR_MIB (memory of
- * the device; 1024), FORESHARD_EMULATOR_LEAKS (a process that ends well and has not given back all
+ * the device; 1024), FORESHARD_EMULATOR_MAJOR (of its compute capability; 9),
+ * FORESHARD_EMULATOR_LEAKS (a process that ends well and has not given back all
  * streams, events, memory and cuBLASLt's objects says so, and ends with status 3).
  *
  * Threads: any; one works at a time.

@@ -124,7 +124,8 @@ typedef struct {
     double bound; /* of the losses, relative */
 } Case;
 
-#define FP32 2e-6
+#define FLOAT8 "llama-toy -n 2 --kernels compiled --param-dtype bf16 "
+#define FP32   2e-6
 /* The loss is rounded to the model's dtype, and what leads to it may fall on either side. */
 #define BF16 0x1p-6
 #define FP16 0x1p-9
@@ -237,6 +238,12 @@ static const Case cases[] = {
     {"sliced-toy -n 2 --param-dtype bf16", BF16},
     {"joined-toy -n 2 --param-dtype bf16 --kernels fused", BF16},
     {"llama-toy -n 4 --tensor 2 --kernels compiled --checkpointing full --param-dtype bf16", BF16},
+    {FLOAT8 "--float8 tensorwise", BF16},
+    {FLOAT8 "--float8 tensorwise --flavour fsdp1 --checkpointing full", BF16},
+    {FLOAT8 "--float8 rowwise --checkpointing selective-op --reduce-dtype fp32", BF16},
+    {"llama-toy -n 4 --pipeline 2 --micro-batch 1 --accumulate 2 --kernels compiled --param-dtype "
+     "bf16 --float8 rowwise --checkpointing full",
+     BF16},
     {"moe-shared -n 2 --param-dtype bf16", BF16},
     {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16", BF16},
     {"deepseek-toy -n 2 --param-dtype bf16", BF16},
@@ -559,8 +566,19 @@ static void failures_say_why(void) {
         plan("gpt-toy -n 1 --allocator expandable");
         fails_on_gpu("", 2, "expandable");
     }
-    plan("llama-toy -n 2 --kernels compiled --float8 rowwise --param-dtype bf16");
-    fails_on_gpu("--local-ranks 2", 2, "it has no kernels for float8");
+    plan(FLOAT8 "--float8 tensorwise --float8-gather yes");
+    fails_on_gpu("--local-ranks 2", 2, "weights that are gathered in float8");
+    plan("llama-toy -n 4 --tensor 2 --kernels compiled --param-dtype bf16 --float8 rowwise");
+    fails_on_gpu("--local-ranks 4", 2, "layers in float8 that ranks share");
+    plan(FLOAT8 "--float8 rowwise --network-key seq=24");
+    fails_on_gpu("--local-ranks 2", 2, "as many tokens, and sides, as 16 divides");
+    if (!real) {
+        plan(FLOAT8 "--float8 rowwise");
+        test_run_name = "FORESHARD_EMULATOR_MAJOR";
+        test_run_value = "8";
+        fails_on_gpu("--local-ranks 2", 2, "compute capability 8.9 or more; set float8=none");
+        test_run_name = NULL;
+    }
     plan("moe-toy -n 2 --expert 2 --micro-batch 6");
     fails_on_gpu("--local-ranks 2", 2, "the router sends more rows to one rank than to another");
 }

@@ -588,11 +588,13 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_cuda_exchange(t, k);
-#define FLOAT8_OP(id, ...) case PLAN_OP_##id: /* knows.c refuses these */
-#define MUON_OP            FLOAT8_OP
-#define TRACED_OP          FLOAT8_OP /* launch.c's */
+#define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
-    case PLAN_OP_BATCH: /* launch.c's */
+        return exec_cuda_float8(t, k);
+#define MUON_OP(id, ...) case PLAN_OP_##id: /* knows.c refuses these */
+#define TRACED_OP        MUON_OP            /* launch.c's */
+#include "plan/op/ops.def"
+    case PLAN_OP_BATCH:
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
     case PLAN_OP_TO_HOST:

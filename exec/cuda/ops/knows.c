@@ -6,6 +6,9 @@
  */
 #include "exec/cuda/ops/launch.h"
 #include "exec/cuda/ops/traced.h"
+
+#include <cuda_runtime_api.h>
+
 #include "exec/error.h"
 #include "exec/inputs.h"
 #include "exec/slot-plan.h"
@@ -84,6 +87,12 @@ static bool makes_angles(PlanOpKind kind) {
            kind == PLAN_OP_TURN_COLUMNS || kind == PLAN_OP_CONJUGATE;
 }
 
+/* What products of float8 multiply by. */
+static bool is_scale(PlanOpKind kind, const char *slot) {
+    return plan_op_is_of_float8(kind) && (g_str_has_suffix(slot, "scale") ||
+                                          g_str_equal(slot, "row") || g_str_equal(slot, "column"));
+}
+
 /* What was made in 16 bits meets fp32: a product under autocast hidden states, rows of experts
  * their weights. */
 static bool widens(const PlanRole *role, const PlanOp *op) {
@@ -110,11 +119,14 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
         uint32_t buffer = plan_op_buffer(role, op, i);
-        if (buffer == PLAN_NONE ||
-            slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_INT32 | PLAN_SLOT_MASK)) {
+        if (buffer == PLAN_NONE || slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_INT32 |
+                                                  PLAN_SLOT_MASK | PLAN_SLOT_FLOAT8)) {
             continue;
         }
         int mine = role->buffers[buffer].dtype;
+        if (is_scale((PlanOpKind)op->kind, slot->name) && mine == PLAN_FP32) {
+            continue;
+        }
         if (makes_angles((PlanOpKind)op->kind) && mine != PLAN_FP32) {
             return refuse(op, "its angles are not stored in fp32; use a plan of this version",
                           error);
@@ -163,13 +175,22 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
 
 /* ---- what it cannot do ---------------------------------------------------------------------- */
 
+/* Of shards that are cast, and of what is gathered so; ranks that share layers invert largest
+ * numbers, too. */
+static bool shares_float8(PlanOpKind kind) {
+    return kind == PLAN_OP_FLOAT8_PASS || kind == PLAN_OP_FLOAT8_TURN ||
+           kind == PLAN_OP_FLOAT8_LARGEST || kind == PLAN_OP_FLOAT8_COPY_IN ||
+           kind == PLAN_OP_FLOAT8_COPY_OUT;
+}
+
 /* Of these kinds it can do none. What is said of an op is the first that it is of. */
 static const struct {
     bool (*has)(PlanOpKind kind);
     const char *why;
 } kinds_refused[] = {
-    {plan_op_is_of_float8, "it has no kernels for float8, which can be planned and predicted; set "
-                           "float8=none"},
+    {shares_float8, "it has no kernels for weights that are gathered in float8, nor for layers in "
+                    "float8 that ranks share; set float8_gather=no and tensor=1, or run it on "
+                    "--device host"},
     {plan_op_is_of_muon,
      "it has no kernels for Muon yet, which can be planned and predicted, and run "
      "on CPU ranks; set optimizer=adamw"},
@@ -215,6 +236,40 @@ static bool attention_is_known(const PlanRole *role, const PlanOp *op, GError **
     return true;
 }
 
+/* In tens and ones, as 89; 0: it does not say. */
+static int compute_capability(void) {
+    int device, major, minor;
+    bool is_told =
+        cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
+    return is_told ? 10 * major + minor : 0;
+}
+
+/* Its scales are a float each, of all ranks' numbers another dtype's; and what cuBLASLt asks of a
+ * product in float8 (cublasLt.h; PyTorch asks it of the same sides). */
+static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) {
+    const int64_t *d = plan_op_dims(role, op);
+    if (op->kind == PLAN_OP_FLOAT8_SCALE && op->dtype != PLAN_FP32) {
+        return refuse(op, "it has no kernels for layers in float8 that ranks share; set tensor=1",
+                      error);
+    }
+    if (!plan_op_is_float8_product((PlanOpKind)op->kind)) {
+        return true;
+    }
+    if (compute_capability() < 89) {
+        return refuse(op,
+                      "this GPU does not multiply in float8, which takes compute capability 8.9 or "
+                      "more; set float8=none",
+                      error);
+    }
+    return (d[0] % 16 == 0 && d[1] % 16 == 0 && d[2] % 16 == 0) ||
+           refuse(op,
+                  "a product in float8 takes as many tokens, and sides, as 16 divides; set another "
+                  "micro_batch, or float8=none",
+                  error);
+}
+
 static bool data_fits(const ExecContext *context, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(context->role, op);
     return op->kind != PLAN_OP_BATCH || !context->data ||
@@ -232,5 +287,6 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     return kind_is_known(op, error) && attention_is_known(role, op, error) &&
            exec_slots_are_bounded(role, op, error) && host_step_fits(role, op, error) &&
-           data_fits(context, op, error) && types_fit(role, op, error);
+           data_fits(context, op, error) && float8_fits(role, op, error) &&
+           types_fit(role, op, error);
 }

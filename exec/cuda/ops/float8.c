@@ -1,0 +1,125 @@
+/* exec/cuda/ops/float8.c - ops of linear layers in float8, as exec/host/float8.c has them: of
+ * weights that are not gathered so, and of layers that ranks do not share, whose scales are all
+ * stored in fp32.
+ *
+ * Of scales by rows and columns cuBLASLt's product knows nothing here, and a kernel behind it
+ * applies them, as torchao.float8 has it in backward: they are powers of two, so that rounding
+ * before or behind is the same.
+ */
+#include "plan/op/float8.h"
+#include "exec/cuda/ops/operands.h"
+#include "kernels/cuda/matmul.h"
+
+static KernelCudaFloat8 float8_at(const ExecTask *t, unsigned i) {
+    return operand_dtype(t, i) == PLAN_E4M3 ? KERNEL_CUDA_E4M3 : KERNEL_CUDA_E5M2;
+}
+
+/* Of a scale or a cast, whose operands and dims begin alike. */
+static KernelCudaFloat8Source source_of(const ExecTask *t) {
+    gpointer *p = t->pointers;
+    return (KernelCudaFloat8Source){.x = p[0],
+                                    .up = p[1],
+                                    .weight = p[2],
+                                    .rstd = p[3],
+                                    .rows = dim(t, 0),
+                                    .cols = dim(t, 1),
+                                    .type = type_at(t, 0)};
+}
+
+static KernelCudaAlong along_of(const ExecTask *t) {
+    switch ((PlanFloat8Along)dim(t, 3)) {
+    case PLAN_FLOAT8_EACH_ROW:
+        return KERNEL_CUDA_EACH_ROW;
+    case PLAN_FLOAT8_EACH_COLUMN:
+        return KERNEL_CUDA_EACH_COLUMN;
+    case PLAN_FLOAT8_WHOLE:
+    case PLAN_FLOAT8_SCALED_ALREADY: /* of what is gathered, which knows.c refuses */
+    case PLAN_N_FLOAT8_ALONG:
+        return KERNEL_CUDA_WHOLE;
+    }
+    g_assert_not_reached();
+}
+
+static KernelCudaFault cast(const ExecTask *t, KernelCuda *k) {
+    KernelCudaFloat8Source source = source_of(t);
+    gpointer *p = t->pointers;
+    return kernel_cuda_float8_cast(k, p[5], p[6], &source, f32(t, 4), along_of(t),
+                                   float8_at(t, p[6] ? 6 : 5));
+}
+
+static KernelCudaFault cast_rows(const ExecTask *t, KernelCuda *k) {
+    KernelCudaFloat8Source source = {
+        .x = t->pointers[0], .rows = dim(t, 0), .cols = dim(t, 1), .type = type_at(t, 0)};
+    KernelCudaFloat8 to = float8_at(t, 1);
+    KernelCudaFault fault = kernel_cuda_float8_scale(k, f32(t, 2), &source, KERNEL_CUDA_EACH_ROW,
+                                                     plan_float8_largest(operand_dtype(t, 1)));
+    return fault ? fault
+                 : kernel_cuda_float8_cast(k, bytes(t, 1), NULL, &source, f32(t, 2),
+                                           KERNEL_CUDA_EACH_ROW, to);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t m, n, k; /* of y [m, n], a sum of k */
+    bool by_rows, is_scaled, is_quick;
+} Product;
+
+static Product product_of(const ExecTask *t) {
+    size_t m = dim(t, 0), n = dim(t, 1), k = dim(t, 2);
+    switch (t->op->kind) {
+    case PLAN_OP_FLOAT8_LINEAR:
+        return (Product){m, n, k, dim(t, 3) > 1, true, true};
+    case PLAN_OP_FLOAT8_LINEAR_DX:
+        return (Product){m, k, n, dim(t, 4) > 1, true, false};
+    default:
+        return (Product){n, k, m, dim(t, 3) > 1, !dim(t, 5), false};
+    }
+}
+
+/* A weight that a block left as it lay, [k, n]: a product of dx sums over what are its rows. */
+static KernelCudaFault turned(const ExecTask *t, KernelCuda *k, const Product *p, gpointer *ret_b) {
+    KernelCudaFault fault = kernel_cuda_callers_scratch(k, p->n * p->k, ret_b);
+    return fault ? fault : kernel_cuda_float8_turn(k, *ret_b, bytes(t, 2), p->k, p->n);
+}
+
+static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
+    Product p = product_of(t);
+    bool lies_as_it_is = t->op->kind == PLAN_OP_FLOAT8_LINEAR_DX && !dim(t, 6);
+    gpointer factor = t->pointers[2];
+    KernelCudaFault fault = lies_as_it_is ? turned(t, k, &p, &factor) : NULL;
+    if (fault) {
+        return fault;
+    }
+    KernelCudaFloat8Factor a = {bytes(t, 0), p.by_rows ? NULL : f32(t, 1), float8_at(t, 0)};
+    KernelCudaFloat8Factor b = {factor, p.by_rows ? NULL : f32(t, 3), float8_at(t, 2)};
+    fault = kernel_cuda_float8_product(k, t->pointers[4], a, b, p.m, p.n, p.k, p.is_quick,
+                                       type_at(t, 4));
+    return fault || !p.by_rows || !p.is_scaled
+               ? fault
+               : kernel_cuda_float8_unscale(k, t->pointers[4], f32(t, 1), f32(t, 3), p.m, p.n,
+                                            type_at(t, 4));
+}
+
+/* ---- the switch ----------------------------------------------------------------------------- */
+
+KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
+    KernelCudaFloat8Source source;
+    switch (t->op->kind) {
+    case PLAN_OP_FLOAT8_SCALE:
+        source = source_of(t);
+        return kernel_cuda_float8_scale(k, f32(t, 4), &source, along_of(t), attr(t, 0));
+    case PLAN_OP_FLOAT8_CAST:
+        return cast(t, k);
+    case PLAN_OP_FLOAT8_CAST_ROWS:
+        return cast_rows(t, k);
+    case PLAN_OP_FLOAT8_UNSCALE:
+        return kernel_cuda_float8_unscale(k, t->pointers[2], f32(t, 0), f32(t, 1), dim(t, 0),
+                                          dim(t, 1), type_at(t, 2));
+    case PLAN_OP_FLOAT8_LINEAR:
+    case PLAN_OP_FLOAT8_LINEAR_DX:
+    case PLAN_OP_FLOAT8_LINEAR_DW:
+        return multiply(t, k);
+    }
+    g_assert_not_reached();
+}
