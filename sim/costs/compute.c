@@ -5,6 +5,7 @@
 #include "plan/op/work.h"
 #include "sim/costs/chunked-loss.h"
 #include "sim/costs/efficiency.h"
+#include "sim/costs/lists.h"
 
 /* ---- products and attention ----------------------------------------------------------------- */
 
@@ -324,6 +325,19 @@ static double packing_ns(const ModelCluster *cluster, PlanOpKind kind, const int
     return packs ? (double)dims[0] * (double)dims[1] / rate : 0;
 }
 
+static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                        const PlanOpWork *work, double element_bytes) {
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    const int64_t *dims = plan_op_dims(role, op);
+    if (sim_list_kernels(cluster, role, op) > 0) {
+        return sim_list_ns(cluster, role, op, work->bytes);
+    }
+    double bytes = work->bytes + reread_bytes(cluster, kind, dims, element_bytes);
+    return fmax(start_ns(cluster, kind) + traffic_ns(cluster, kind, bytes) +
+                    weight_gradient_ns(cluster, kind, dims, element_bytes),
+                packing_ns(cluster, kind, dims));
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -344,15 +358,12 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     if (op_class == PLAN_CLASS_MATMUL) {
         flops_ns += apart_ns(cluster, op, dims, element_bytes) + scales_ns(cluster, op, dims);
     }
-    double bytes = work.bytes + reread_bytes(cluster, op->kind, dims, element_bytes);
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,
         .flops_ns = flops_ns,
         .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
                         ? work.bytes / cluster->device_host_link_gb_per_s
-                        : fmax(start_ns(cluster, op->kind) + traffic_ns(cluster, op->kind, bytes) +
-                                   weight_gradient_ns(cluster, op->kind, dims, element_bytes),
-                               packing_ns(cluster, op->kind, dims)),
+                        : moving_ns(cluster, role, op, &work, element_bytes),
     };
     return true;
 }

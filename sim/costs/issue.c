@@ -2,6 +2,7 @@
 
 #include "plan/fold.h"
 #include "sim/costs/chunked-loss.h"
+#include "sim/costs/lists.h"
 
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
  * where ranks share layers. */
@@ -112,6 +113,11 @@ SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr
 }
 
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {
+    unsigned of_lists = sim_list_kernels(costs->cluster, costs->role, op);
+    if (of_lists > 0) {
+        double us = costs->cluster->host_cpu_factor * costs->cluster->host_list_kernel_us;
+        return sim_time_from_us((of_lists - 1) * us);
+    }
     return (SimTime)(sim_kernels_of(costs->cluster, costs->role, op) - 1) * costs->ns[PLAN_LAUNCH];
 }
 

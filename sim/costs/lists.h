@@ -1,0 +1,21 @@
+/* sim/costs/lists.h - ops over lists of tensors, which are several kernels on a GPU.
+ *
+ * PyTorch cuts each tensor of a list into chunks of 65536 elements, and a block of threads takes
+ * one. A kernel has as many blocks and tensors as fit in what it may be handed; the rest is for
+ * the next (aten/src/ATen/native/cuda/MultiTensorApply.cuh). So memory is not always busy: a block
+ * goes from one turn of elements to the next no faster than memory answers, and those that found no
+ * room beside the others run by themselves at a kernel's end.
+ *
+ * CPU ranks, and a kind that was measured by itself (a cluster's [kernels]), have one kernel.
+ */
+#pragma once
+
+#include "models/cluster.h"
+#include "plan/plan.h"
+
+/* 0: it is no such op, or has nothing to do. */
+unsigned sim_list_kernels(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op);
+
+/* All its kernels, of which there are some, and the gaps between them; bytes: that they move. */
+double sim_list_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                   double bytes);
