@@ -297,6 +297,23 @@ static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *bl
     return block->turns && llama->rotary.is_complex && !norms_read_gradients(llama);
 }
 
+/* From what a checkpoint lets go of last: transformers gives attention all by name, and a
+ * dictionary lets go of what was named first. */
+static void enter_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
+    const ModelRotary *rotary = rotary_of(llama, block);
+    bool by_name = llama->positions != PLAN_NONE;
+    uint32_t all[] = {by_name ? PLAN_NONE : x, rotary->cosines,       rotary->sines,
+                      llama->positions,        mask_of(llama, block), by_name ? x : PLAN_NONE};
+    uint32_t given[G_N_ELEMENTS(all)];
+    unsigned n = 0;
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        if (all[i] != PLAN_NONE) {
+            given[n++] = all[i];
+        }
+    }
+    plan_graph_enter(llama->walk.graph, block->attn, given, n);
+}
+
 static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     if (llama->latent.kv_rank) {
@@ -328,8 +345,7 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
         .ring = w->graph->context > 1,
         .mask = mask_of(llama, block)};
     const ModelRotary *rotary = rotary_of(llama, block);
-    uint32_t given[] = {x, rotary->cosines, rotary->sines, attention.mask};
-    plan_graph_enter(w->graph, block->attn, given, attention.mask == PLAN_NONE ? 3 : 4);
+    enter_attention(llama, block, x);
     uint32_t own = x;
     x = model_llama_gather_tokens(llama, x);
     Heads h = llama->qkv == MODEL_QKV_APART ? run_layers(llama, block, &attention, own, x)

@@ -401,6 +401,12 @@ static void leave_out(PlanRun *run, const PlanGraphOp *op) {
     }
 }
 
+/* The module itself, and not what it does inside. */
+static bool is_called_again(const PlanRun *run) {
+    return run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE ||
+           run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_PARTS;
+}
+
 void plan_run_recompute(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     const PlanGraph *graph = run->graph;
@@ -411,8 +417,8 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     c->recomputed = true;
     run->n_products = 0;
     run->builder.phase = PLAN_PHASE_RECOMPUTE;
-    if (run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE) {
-        plan_run_begin_frame(run); /* the block itself is called again */
+    if (is_called_again(run)) {
+        plan_run_begin_frame(run);
     }
     /* In a compiled block what nobody asks for is no part of the program. */
     const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);

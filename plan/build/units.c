@@ -389,6 +389,27 @@ void plan_clear_units(PlanRun *run) {
 
 /* ---- which blocks are checkpointed ---------------------------------------------------------- */
 
+static bool is_inside(const PlanGraph *graph, uint32_t module, uint32_t part) {
+    while (module != PLAN_NONE && module != part) {
+        module = plan_module_at(graph, module)->parent;
+    }
+    return module == part;
+}
+
+/* What lies in a block and has parameters: its attention, its hidden layer, its norms. */
+static void choose_parts(const PlanGraph *graph, uint32_t block, bool *chosen) {
+    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+        uint32_t module = plan_graph_at(graph->parameters, PlanGraphParameter, p)->module;
+        if (module == block || !is_inside(graph, module, block)) {
+            continue;
+        }
+        while (plan_module_at(graph, module)->parent != block) {
+            module = plan_module_at(graph, module)->parent;
+        }
+        chosen[module] = true;
+    }
+}
+
 /* ratio=P as in IBM's fms-fsdp: block number i (from 1) when i * P passes the next half. */
 bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy) {
     const PlanVariant *by = &strategy->checkpointing;
@@ -407,6 +428,9 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
         case PLAN_CHECKPOINTING_FULL:
         case PLAN_CHECKPOINTING_SELECTIVE_OP:
             chosen[m] = true;
+            break;
+        case PLAN_CHECKPOINTING_PARTS:
+            choose_parts(graph, m, chosen);
             break;
         case PLAN_CHECKPOINTING_EVERY:
             chosen[m] = n % (uint64_t)by->number == 0;

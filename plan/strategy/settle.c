@@ -291,6 +291,24 @@ static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
                                        "offload=optimizer");
 }
 
+static bool parts_are_known(const PlanStrategy *s, GError **error) {
+    const char *why =
+        s->kernels != PLAN_KERNELS_EAGER
+            ? "is planned only with eager kernels, which leave a block's parts apart; set "
+              "kernels=eager, or checkpointing=full"
+        : s->offload == PLAN_OFFLOAD_ACTIVATIONS
+            ? "is not planned with offload=activations; set checkpointing=full, or offload=none"
+        : s->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE
+            ? "lies inside of a block, so checkpoint_place=outside does not apply; set it to "
+              "inside, or checkpointing=full"
+            : NULL;
+    if (s->checkpointing.choice == PLAN_CHECKPOINTING_PARTS && why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "checkpointing=parts %s", why);
+        return false;
+    }
+    return true;
+}
+
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
     return strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
            strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE ||
@@ -597,8 +615,9 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            keys_are_fsdp2s(strategy, error) && keys_are_ddps(strategy, error) &&
            settle_optimizer(strategy, error) && muon_is_known(strategy, error) &&
            zero1_reduces_once(strategy, error) && offload_has_blocks(strategy, error) &&
-           low_gradients_are_stepped(strategy, error) && params_are_fsdps(strategy, error) &&
-           reads_are_there(strategy, error) && compiler_is_asked(strategy, error) &&
-           float8_is_known(strategy, error) && float8_gathers_are_known(strategy, error) &&
-           freezes_as_known(strategy, error) && determinism_is_known(strategy, error);
+           parts_are_known(strategy, error) && low_gradients_are_stepped(strategy, error) &&
+           params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
+           compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
+           float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
+           determinism_is_known(strategy, error);
 }

@@ -38,7 +38,7 @@ CHOICES = {
     "wrap-ends": (None, "own"),
     "reshard-after-forward": (None, None, "yes", "no", "2"),
     "reshard-last": (None, "no"),
-    "checkpointing": (None, None, "full", "every=2", "ratio=0.5", "selective-op"),
+    "checkpointing": (None, None, "full", "every=2", "ratio=0.5", "selective-op", "parts"),
     "checkpoint-early-stop": (None, None, "no"),
     "offload": (None, None, "activations", "optimizer", "params"),
     "backward-prefetch": (None, "pre", "post", "none"),

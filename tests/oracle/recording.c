@@ -571,8 +571,10 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
         return false;
     }
     const char *checkpointing = text_of(options, "checkpointing");
-    strategy->checkpointing.choice =
-        g_str_equal(checkpointing, "none") ? PLAN_CHECKPOINTING_NONE : PLAN_CHECKPOINTING_FULL;
+    strategy->checkpointing.choice = g_str_equal(checkpointing, "none") ? PLAN_CHECKPOINTING_NONE
+                                     : g_str_equal(checkpointing, "parts")
+                                         ? PLAN_CHECKPOINTING_PARTS
+                                         : PLAN_CHECKPOINTING_FULL;
     strategy->checkpoint_place =
         g_str_equal(checkpointing, "outside") ? PLAN_CHECKPOINT_OUTSIDE : PLAN_CHECKPOINT_INSIDE;
     static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
