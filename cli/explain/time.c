@@ -98,10 +98,10 @@ void explain_step(GString *text, const CliSubject *subject) {
 
 void explain_rate(GString *text, const CliSubject *subject) {
     const SimPrediction *as_if = steps_as_if(subject);
-    double step_ns = as_if != NULL ? (double)as_if->median_step_ns
-                                   : trace_summary_spread(subject->summary).median_ns;
+    double recorded_ns = trace_summary_spread(subject->summary).median_ns;
+    double step_ns = as_if != NULL ? (double)as_if->median_step_ns : recorded_ns;
     say_where_rows_end(text, subject);
-    if (!(step_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
+    if (!(recorded_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
         g_string_append(text, "tokens_per_s_per_gpu, tflops_per_gpu and mfu: no steady step with "
                               "a kernel was recorded\n");
         return;
