@@ -329,8 +329,9 @@ static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const
                         const PlanOpWork *work, double element_bytes) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const int64_t *dims = plan_op_dims(role, op);
-    if (sim_list_kernels(cluster, role, op) > 0) {
-        return sim_list_ns(cluster, role, op, work->bytes);
+    double of_lists_ns = sim_list_ns(cluster, role, op, work->bytes);
+    if (of_lists_ns > 0) {
+        return of_lists_ns;
     }
     double bytes = work->bytes + reread_bytes(cluster, kind, dims, element_bytes);
     return fmax(start_ns(cluster, kind) + traffic_ns(cluster, kind, bytes) +

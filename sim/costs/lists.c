@@ -157,6 +157,9 @@ unsigned sim_list_kernels(const ModelCluster *cluster, const PlanRole *role, con
 
 double sim_list_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                    double bytes) {
+    if (!is_cut(cluster, op)) {
+        return 0;
+    }
     Cut cut = cut_lists(cluster, role, op, bytes);
     double gaps = cut.kernels > 0 ? cut.kernels - 1 : 0;
     return cut.ns + cut.kernels * cluster->device_start_us * 1e3 +

@@ -16,6 +16,6 @@
 /* 0: it is no such op, or has nothing to do. */
 unsigned sim_list_kernels(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op);
 
-/* All its kernels, of which there are some, and the gaps between them; bytes: that they move. */
+/* All its kernels, and the gaps between them; 0 where there are none. bytes: that they move. */
 double sim_list_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                    double bytes);
