@@ -1,5 +1,7 @@
 #include "models/families/latent.h"
 
+#include <string.h>
+
 /* What a norm of q or k takes for a row. */
 static uint64_t qk_norm_width(const ModelLlama *llama, uint64_t heads) {
     return llama->head_dim * (llama->qk_norm == MODEL_QK_NORM_HEAD ? 1 : heads);
@@ -297,6 +299,17 @@ static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *bl
     return block->turns && llama->rotary.is_complex && !norms_read_gradients(llama);
 }
 
+/* Moves those that there are to the front; returns how many. */
+static unsigned keep_given(uint32_t *arguments, unsigned n) {
+    unsigned n_given = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (arguments[i] != PLAN_NONE) {
+            arguments[n_given++] = arguments[i];
+        }
+    }
+    return n_given;
+}
+
 /* From what a checkpoint lets go of last: transformers gives attention all by name, and a
  * dictionary lets go of what was named first. */
 static void enter_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
@@ -304,14 +317,7 @@ static void enter_attention(const ModelLlama *llama, const ModelLlamaBlock *bloc
     bool by_name = llama->positions != PLAN_NONE;
     uint32_t all[] = {by_name ? PLAN_NONE : x, rotary->cosines,       rotary->sines,
                       llama->positions,        mask_of(llama, block), by_name ? x : PLAN_NONE};
-    uint32_t given[G_N_ELEMENTS(all)];
-    unsigned n = 0;
-    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
-        if (all[i] != PLAN_NONE) {
-            given[n++] = all[i];
-        }
-    }
-    plan_graph_enter(llama->walk.graph, block->attn, given, n);
+    plan_graph_enter(llama->walk.graph, block->attn, all, keep_given(all, G_N_ELEMENTS(all)));
 }
 
 static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
@@ -515,12 +521,8 @@ static unsigned block_arguments(const ModelLlama *llama, const ModelLlamaBlock *
         mask != PLAN_NONE || llama->experts.n || llama->residual_scale || llama->gate_up_joined;
     uint32_t all[] = {is_before ? PLAN_NONE : llama->positions, rotary->cosines, rotary->sines,
                       is_before ? llama->positions : PLAN_NONE, mask};
-    unsigned n = 0;
-    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
-        if (all[i] != PLAN_NONE) {
-            ret_arguments[n++] = all[i];
-        }
-    }
+    unsigned n = keep_given(all, G_N_ELEMENTS(all));
+    memcpy(ret_arguments, all, n * sizeof(all[0]));
     return n;
 }
 

@@ -389,24 +389,14 @@ void plan_clear_units(PlanRun *run) {
 
 /* ---- which blocks are checkpointed ---------------------------------------------------------- */
 
-static bool is_inside(const PlanGraph *graph, uint32_t module, uint32_t part) {
-    while (module != PLAN_NONE && module != part) {
-        module = plan_module_at(graph, module)->parent;
-    }
-    return module == part;
-}
-
 /* What lies in a block and has parameters: its attention, its hidden layer, its norms. */
-static void choose_parts(const PlanGraph *graph, uint32_t block, bool *chosen) {
+static void choose_parts(const PlanGraph *graph, bool *chosen) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        uint32_t module = plan_graph_at(graph->parameters, PlanGraphParameter, p)->module;
-        if (module == block || !is_inside(graph, module, block)) {
-            continue;
+        uint32_t module = plan_parameter_at(graph, p)->module, around;
+        while ((around = plan_module_at(graph, module)->parent) != PLAN_NONE) {
+            chosen[module] |= plan_module_at(graph, around)->is_block;
+            module = around;
         }
-        while (plan_module_at(graph, module)->parent != block) {
-            module = plan_module_at(graph, module)->parent;
-        }
-        chosen[module] = true;
     }
 }
 
@@ -424,13 +414,11 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
         bool passes = (double)n * by->number >= next;
         switch ((PlanCheckpointing)by->choice) {
         case PLAN_CHECKPOINTING_NONE:
+        case PLAN_CHECKPOINTING_PARTS:
             break;
         case PLAN_CHECKPOINTING_FULL:
         case PLAN_CHECKPOINTING_SELECTIVE_OP:
             chosen[m] = true;
-            break;
-        case PLAN_CHECKPOINTING_PARTS:
-            choose_parts(graph, m, chosen);
             break;
         case PLAN_CHECKPOINTING_EVERY:
             chosen[m] = n % (uint64_t)by->number == 0;
@@ -440,6 +428,9 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
             next += passes;
             break;
         }
+    }
+    if (by->choice == PLAN_CHECKPOINTING_PARTS) {
+        choose_parts(graph, chosen);
     }
     return chosen;
 }
