@@ -1,5 +1,6 @@
 /* plan/autograd/launch.h - ops of the compute lane in a line each, for what is written op by op:
- * latent attention, experts that exchange rows, layers and sequences that ranks share.
+ * latent attention, experts that exchange rows, layers and sequences that ranks share, and what
+ * Muon and clipping work out.
  *
  * Inside plan/ only.
  */
@@ -18,6 +19,12 @@ static inline void launch_op(PlanRun *run, PlanOpKind kind, const int64_t *dims,
                              const double *attrs, const PlanTensor *tensors, unsigned n) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
     launch_of(run, tensors, n);
+}
+
+/* y of each number of x, or one number of all of them. */
+static inline void launch_each(PlanRun *run, PlanOpKind kind, PlanTensor x, double attr,
+                               PlanTensor y) {
+    launch_op(run, kind, (int64_t[]){(int64_t)x.elements}, &attr, (PlanTensor[]){x, y}, 2);
 }
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

@@ -11,6 +11,7 @@
  */
 #include <math.h>
 
+#include "plan/autograd/launch.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/read.h"
 #include "plan/optimizer/optimizer.h"
@@ -58,23 +59,15 @@ static PlanTensor new_numbers(const Clip *c, uint64_t n, const char *name) {
     return plan_run_new_tensor(c->run, n, c->dtype, name);
 }
 
-static void launch(const Clip *c, PlanOpKind kind, PlanTensor x, double attr, PlanTensor y) {
-    plan_builder_begin_op(&c->run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)x.elements},
-                          &attr);
-    plan_run_operand(c->run, x);
-    plan_run_operand(c->run, y);
-    plan_run_launch(c->run);
-}
-
 static PlanTensor apply(const Clip *c, PlanOpKind kind, PlanTensor x, double attr,
                         const char *name) {
     PlanTensor y = new_numbers(c, kind == PLAN_OP_NORM ? 1 : x.elements, name);
-    launch(c, kind, x, attr, y);
+    launch_each(c->run, kind, x, attr, y);
     return y;
 }
 
 static void apply_in_place(const Clip *c, PlanOpKind kind, PlanTensor x, double attr) {
-    launch(c, kind, x, attr, x);
+    launch_each(c->run, kind, x, attr, x);
 }
 
 static PlanOperand gradient_of(const Clip *c, uint32_t i) {

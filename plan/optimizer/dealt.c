@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "plan/autograd/launch.h"
+
 static uint64_t ranks_of(const PlanRun *run) {
     return plan_strategy_shard_ranks(run->strategy);
 }
@@ -99,12 +101,8 @@ static void communicate(PlanRun *run, PlanOpKind kind, uint64_t elements, PlanTe
 static PlanTensor with_parts(PlanRun *run, PlanTensor x, uint64_t batch, uint64_t width,
                              bool back) {
     PlanTensor y = new_like(run, x, x.elements, "parts");
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_PARTS_COPY, PLAN_AXIS_NONE,
-        (int64_t[]){(int64_t)batch, (int64_t)ranks_of(run), 1, (int64_t)width, back}, NULL);
-    plan_run_operand(run, x);
-    plan_run_operand(run, y);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_PARTS_COPY,
+           DIMS((int64_t)batch, (int64_t)ranks_of(run), 1, (int64_t)width, back), NULL, x, y);
     return y;
 }
 
@@ -122,12 +120,8 @@ static PlanTensor straightened(PlanRun *run, const PlanDealt *x) {
         return plan_run_ref(run, x->part);
     }
     PlanTensor y = new_like(run, x->part, x->part.elements, "straight");
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_EXCHANGE_SIDES, PLAN_AXIS_NONE,
-        (int64_t[]){(int64_t)columns_of_part(run, x), (int64_t)rows_of_part(run, x)}, NULL);
-    plan_run_operand(run, x->part);
-    plan_run_operand(run, y);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_EXCHANGE_SIDES,
+           DIMS((int64_t)columns_of_part(run, x), (int64_t)rows_of_part(run, x)), NULL, x->part, y);
     return y;
 }
 
@@ -219,15 +213,10 @@ PlanDealt plan_dealt_product(PlanRun *run, const PlanDealt *a, const PlanDealt *
     PlanDealt y = {.way = ways->y, .rows = a->rows, .columns = b->columns};
     uint64_t m = rows_of_part(run, &left), n = columns_of_part(run, &right);
     y.part = new_like(run, a->part, m * n, "product");
-    plan_builder_begin_op(&run->builder, PLAN_OP_PRODUCT, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)m, (int64_t)n, (int64_t)columns_of_part(run, &left),
-                                      left.is_turned, right.is_turned, third.is_turned},
-                          (double[]){alpha, beta});
-    plan_run_operand(run, left.part);
-    plan_run_operand(run, right.part);
-    plan_run_operand(run, third.part);
-    plan_run_operand(run, y.part);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_PRODUCT,
+           DIMS((int64_t)m, (int64_t)n, (int64_t)columns_of_part(run, &left), left.is_turned,
+                right.is_turned, third.is_turned),
+           ((double[]){alpha, beta}), left.part, right.part, third.part, y.part);
     plan_run_unref(run, right.part);
     plan_run_unref(run, left.part);
     plan_run_unref(run, third.part);

@@ -12,6 +12,7 @@
  */
 #include <math.h>
 
+#include "plan/autograd/launch.h"
 #include "plan/optimizer/dealt.h"
 #include "plan/optimizer/optimizer.h"
 
@@ -53,19 +54,11 @@ static PlanTensor new_numbers(const Matrix *m, uint64_t n, PlanDtype dtype, cons
     return plan_run_new_tensor(m->run, n, dtype, name);
 }
 
-static void launch(const Matrix *m, PlanOpKind kind, PlanTensor x, double attr, PlanTensor y) {
-    plan_builder_begin_op(&m->run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)x.elements},
-                          &attr);
-    plan_run_operand(m->run, x);
-    plan_run_operand(m->run, y);
-    plan_run_launch(m->run);
-}
-
 static PlanTensor apply(const Matrix *m, PlanOpKind kind, PlanTensor x, double attr,
                         const char *name) {
     PlanTensor y =
         new_numbers(m, kind == PLAN_OP_NORM ? 1 : x.elements, plan_run_dtype_of(m->run, x), name);
-    launch(m, kind, x, attr, y);
+    launch_each(m->run, kind, x, attr, y);
     return y;
 }
 
@@ -106,11 +99,7 @@ static void divide_by_norm(const Matrix *m, PlanTensor x) {
     PlanTensor divisor = apply(m, PLAN_OP_AT_LEAST, whole, EPS, "divisor");
     plan_run_unref(m->run, whole);
     plan_run_unref(m->run, norm);
-    plan_builder_begin_op(&m->run->builder, PLAN_OP_DIVIDE_BY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)x.elements}, NULL);
-    plan_run_operand(m->run, divisor);
-    plan_run_operand(m->run, x);
-    plan_run_launch(m->run);
+    LAUNCH(m->run, PLAN_OP_DIVIDE_BY, DIMS((int64_t)x.elements), NULL, divisor, x);
     plan_run_unref(m->run, divisor);
 }
 
