@@ -6,15 +6,12 @@
 
 #include "cli/validate/train-row.h"
 #include "cli/validate/validate.h"
+#include "plan/files/leftovers.h"
+
+static char *tables_folder; /* of the tables that are written */
 
 static char *written(const char *text) {
-    g_autoptr(GError) error = NULL;
-    static char *folder;
-    if (!folder) {
-        folder = g_dir_make_tmp("foreshard-strangers-XXXXXX", &error);
-        g_assert_no_error(error);
-    }
-    char *path = g_build_filename(folder, "t.csv", NULL);
+    char *path = g_build_filename(tables_folder, "t.csv", NULL);
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
     return path;
 }
@@ -713,6 +710,8 @@ static void rules_misspelt(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    tables_folder = plan_leftover_folder("foreshard-strangers-XXXXXX", NULL);
+    g_assert_nonnull(tables_folder);
     g_test_add_func("/strangers/runs: columns of time", columns_of_time);
     g_test_add_func("/strangers/runs: words", words);
     g_test_add_func("/strangers/runs: one reason of several rows", one_reason);
@@ -736,5 +735,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
     g_test_add_func("/strangers/rules for clusters", rules_for_clusters);
     g_test_add_func("/strangers/rules misspelt", rules_misspelt);
-    return g_test_run();
+    int status = g_test_run();
+    plan_leftover_remove_folder(tables_folder);
+    g_free(tables_folder);
+    return status;
 }

@@ -8,19 +8,16 @@
 #include "cli/validate/one-share.h"
 #include "cli/validate/rules.h"
 #include "cli/validate/validate.h"
+#include "plan/files/leftovers.h"
 
 static const char *const columns[] = {"a", "b", "c", NULL};
 static const char *const settings_known[] = {"x", "y", "z", "deep.", NULL};
 static const CliRuleWords known = {columns, settings_known};
 
+static char *tables_folder; /* of the tables that are written */
+
 static char *temporary(const char *name, const char *text) {
-    g_autoptr(GError) error = NULL;
-    static char *folder;
-    if (!folder) {
-        folder = g_dir_make_tmp("foreshard-validate-XXXXXX", &error);
-        g_assert_no_error(error);
-    }
-    char *path = g_build_filename(folder, name, NULL);
+    char *path = g_build_filename(tables_folder, name, NULL);
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
     return path;
 }
@@ -525,6 +522,8 @@ static void tables(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
+    tables_folder = plan_leftover_folder("foreshard-validate-XXXXXX", NULL);
+    g_assert_nonnull(tables_folder);
     g_test_add_func("/validation/fields", fields);
     g_test_add_func("/published/any number of threads", threads);
     g_test_add_func("/validation/fields/in messages", fields_in_messages);
@@ -536,5 +535,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/validation/letters of any kind", letters);
     g_test_add_func("/validation/one share of peak", one_share);
     g_test_add_func("/validation/training runs", tables);
-    return g_test_run();
+    int status = g_test_run();
+    plan_leftover_remove_folder(tables_folder);
+    g_free(tables_folder);
+    return status;
 }
