@@ -197,14 +197,15 @@ static void add(PlanBuilder *builder, PlanRef operand) {
     plan_vector_last(&builder->ops)->n_operands++;
 }
 
-void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
-                          uint64_t elements) {
-    PlanOperand operand = {.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements};
+void plan_builder_operand(PlanBuilder *builder, PlanOperand operand) {
     add(builder, ref_of(builder, &operand));
 }
 
-void plan_builder_rows(PlanBuilder *builder, PlanOperand operand) {
-    add(builder, ref_of(builder, &operand));
+void plan_builder_part(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
+                       uint64_t elements) {
+    plan_builder_operand(
+        builder,
+        (PlanOperand){.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements});
 }
 
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
@@ -259,7 +260,7 @@ void plan_builder_fill_empty(PlanBuilder *builder, PlanOperand part, uint8_t lan
     }
     plan_builder_begin_op(builder, PLAN_OP_FILL_EMPTY, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)part.elements}, NULL);
-    plan_builder_operand(builder, part.buffer, part.offset_bytes, part.elements);
+    plan_builder_operand(builder, part);
     plan_builder_launch(builder, lane);
 }
 

@@ -72,17 +72,16 @@ void plan_builder_host_wait_lane(PlanBuilder *builder, uint8_t lane);
 /* Operands may be added after the op is begun and before the next is. */
 uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis,
                                const int64_t *dims, const double *attrs);
-void plan_builder_operand(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
-                          uint64_t elements);
-/* One that also says how many rows it has. */
-void plan_builder_rows(PlanBuilder *builder, PlanOperand operand);
+void plan_builder_operand(PlanBuilder *builder, PlanOperand operand);
+void plan_builder_part(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
+                       uint64_t elements);
+void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it, or none */
 /* Many at once, each as it is held: room for at most n, and where those that were written there
  * end. */
 PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand);
 PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n);
 void plan_builder_written(PlanBuilder *builder, const PlanRef *end);
-void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it, or none */
-void plan_builder_launch(PlanBuilder *builder, uint8_t lane);   /* the op begun last */
+void plan_builder_launch(PlanBuilder *builder, uint8_t lane); /* the op begun last */
 /* Op id, to which no operand is added any more. */
 void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane);
 void plan_builder_host_op(PlanBuilder *builder); /* it too, done by the host */

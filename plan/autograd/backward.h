@@ -88,7 +88,7 @@ static inline void value_operand(const PlanBackward *b, unsigned i) {
     const PlanGraphValue *v = input(b, i);
     if (v && v->parameter != PLAN_NONE) {
         PlanOperand p = b->run->flavour->parameter(b->run, v->parameter);
-        plan_builder_operand(&b->run->builder, p.buffer, p.offset_bytes, p.elements);
+        plan_builder_operand(&b->run->builder, p);
     } else {
         operand(b, v ? plan_run_value(b->run, value_at(b, i)) : PLAN_NO_TENSOR);
     }

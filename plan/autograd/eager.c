@@ -72,27 +72,20 @@ void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, u
                    uint64_t elements) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
                           NULL);
-    plan_builder_operand(&run->builder, from, 0, elements);
-    plan_builder_operand(&run->builder, to, 0, elements);
+    plan_builder_part(&run->builder, from, 0, elements);
+    plan_builder_part(&run->builder, to, 0, elements);
     plan_builder_launch(&run->builder, lane);
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-static void append_operand(PlanRun *run, PlanOperand operand) {
-    plan_builder_operand(&run->builder, operand.buffer, operand.offset_bytes, operand.elements);
-}
-
 static void append_value(PlanRun *run, uint32_t value) {
-    if (value == PLAN_NONE) {
-        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
-        return;
-    }
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    if (v->parameter != PLAN_NONE) {
-        append_operand(run, run->flavour->parameter(run, v->parameter));
-    } else if (!v->elements) {
-        plan_builder_operand(&run->builder, PLAN_NONE, 0, 0);
+    const PlanGraphValue *v =
+        value == PLAN_NONE ? NULL : plan_graph_at(run->graph->values, PlanGraphValue, value);
+    if (!v || (v->parameter == PLAN_NONE && !v->elements)) {
+        plan_builder_whole(&run->builder, PLAN_NONE);
+    } else if (v->parameter != PLAN_NONE) {
+        plan_builder_operand(&run->builder, run->flavour->parameter(run, v->parameter));
     } else {
         plan_run_operand(run, plan_run_value(run, value));
     }

@@ -337,7 +337,7 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
     if (tensor.storage != PLAN_NONE) {
         at = plan_run_operand_of(run, tensor);
     }
-    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
+    plan_builder_operand(&run->builder, at);
 }
 
 /* What a functional all-reduce over the tensor axis makes of x, in a new tensor

@@ -31,7 +31,7 @@ void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand
                        uint8_t lane) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
-    plan_builder_operand(&run->builder, tensor.buffer, tensor.offset_bytes, tensor.elements);
+    plan_builder_operand(&run->builder, tensor);
     plan_builder_launch(&run->builder, lane);
 }
 

@@ -87,7 +87,7 @@ typedef struct {
 static void add_operands(PlanRun *run, const PlanOperand *operands, unsigned n, unsigned length) {
     for (unsigned i = 0; i < length; i++) {
         PlanOperand o = operands[MIN(i, n - 1)];
-        plan_builder_operand(&run->builder, o.buffer, o.offset_bytes, o.elements);
+        plan_builder_operand(&run->builder, o);
     }
 }
 

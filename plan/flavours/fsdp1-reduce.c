@@ -19,8 +19,8 @@ static void let_go(PlanRun *run, PlanTensor *tensor) {
 static void add(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements) {
     plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)elements}, NULL);
-    plan_builder_operand(&run->builder, from, 0, elements);
-    plan_builder_operand(&run->builder, to, 0, elements);
+    plan_builder_part(&run->builder, from, 0, elements);
+    plan_builder_part(&run->builder, to, 0, elements);
     plan_builder_launch(&run->builder, lane);
 }
 

@@ -75,8 +75,8 @@ static void launch_pass(const Place *at, PlanFloat8Step step, uint64_t n, PlanOp
     double largest = plan_float8_largest(PLAN_E4M3);
     plan_builder_begin_op(builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)n, step}, &largest);
-    plan_builder_operand(builder, x.buffer, x.offset_bytes, x.elements);
-    plan_builder_operand(builder, scale.buffer, scale.offset_bytes, scale.elements);
+    plan_builder_operand(builder, x);
+    plan_builder_operand(builder, scale);
     plan_builder_whole(builder, made);
     plan_builder_launch(builder, at->lane);
 }
@@ -185,7 +185,7 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, PlanOperand scale) {
     for (unsigned of_what_makes_them = 3; of_what_makes_them-- > 0;) {
         plan_builder_whole(&run->builder, PLAN_NONE);
     }
-    plan_builder_operand(&run->builder, scale.buffer, scale.offset_bytes, scale.elements);
+    plan_builder_operand(&run->builder, scale);
     plan_builder_whole(&run->builder, made);
     plan_builder_whole(&run->builder, PLAN_NONE);
     plan_builder_launch(&run->builder, at.lane);
@@ -288,7 +288,7 @@ static uint32_t largest_of_shards(const Place *at, const uint32_t *weights, uint
     }
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_LARGEST, PLAN_AXIS_NONE, NULL, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        plan_builder_operand(&run->builder, f->shards[weights[i]], 0, f->local[weights[i]]);
+        plan_builder_part(&run->builder, f->shards[weights[i]], 0, f->local[weights[i]]);
     }
     for (uint32_t i = 0; i < n; i++) {
         plan_builder_whole(&run->builder, ret_each[i]);

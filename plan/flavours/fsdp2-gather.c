@@ -143,7 +143,7 @@ static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
         if (f->in_float8[p]) {
             plan_builder_whole(&run->builder, f->staged[p]);
         } else {
-            plan_builder_operand(&run->builder, flat, at, elements);
+            plan_builder_part(&run->builder, flat, at, elements);
             at += elements * plan_dtype_bytes(f->param);
         }
     }
@@ -238,8 +238,8 @@ void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperan
     int64_t dims[] = {parameter->dims[0], ranks, parameter->dims[1] / ranks, parameter->dims[2],
                       back};
     plan_builder_begin_op(&run->builder, PLAN_OP_PARTS_COPY, PLAN_AXIS_NONE, dims, NULL);
-    plan_builder_operand(&run->builder, from.buffer, from.offset_bytes, from.elements);
-    plan_builder_operand(&run->builder, to.buffer, to.offset_bytes, to.elements);
+    plan_builder_operand(&run->builder, from);
+    plan_builder_operand(&run->builder, to);
     plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
 }
 

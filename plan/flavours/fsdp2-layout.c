@@ -269,8 +269,8 @@ static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     if (f->local[p]) {
         plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
                               (int64_t[]){(int64_t)f->local[p]}, NULL);
-        plan_builder_operand(&run->builder, old, 0, f->local[p]);
-        plan_builder_operand(&run->builder, f->shards[p], 0, f->local[p]);
+        plan_builder_part(&run->builder, old, 0, f->local[p]);
+        plan_builder_part(&run->builder, f->shards[p], 0, f->local[p]);
         plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
     }
     plan_builder_free(&run->builder, old);

@@ -102,7 +102,7 @@ static void pack_gradients(PlanRun *run, uint32_t u, const PlanOperand *gradient
     plan_builder_alloc_empty(&run->builder, f->reducing);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_COPY_IN, PLAN_AXIS_NONE, slices, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        plan_builder_rows(&run->builder, gradients[i]);
+        plan_builder_operand(&run->builder, gradients[i]);
     }
     plan_builder_whole(&run->builder, f->reducing);
     plan_builder_launch(&run->builder, lane);
@@ -246,8 +246,8 @@ static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradient
         if (f->local[p]) {
             plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
                                   (int64_t[]){(int64_t)f->local[p]}, NULL);
-            plan_builder_operand(&run->builder, gradients, offset_bytes, f->local[p]);
-            plan_builder_operand(&run->builder, f->units[u].gradients, offset_bytes, f->local[p]);
+            plan_builder_part(&run->builder, gradients, offset_bytes, f->local[p]);
+            plan_builder_part(&run->builder, f->units[u].gradients, offset_bytes, f->local[p]);
             plan_builder_launch(&run->builder, lane);
         }
     }

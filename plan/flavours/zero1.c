@@ -58,7 +58,7 @@ static void fill_zero(PlanRun *run, uint32_t buffer, uint64_t from, uint64_t to,
     }
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)(to - from)}, (double[]){0});
-    plan_builder_operand(&run->builder, buffer, from * plan_dtype_bytes(dtype), to - from);
+    plan_builder_part(&run->builder, buffer, from * plan_dtype_bytes(dtype), to - from);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
 }
 
@@ -143,8 +143,8 @@ static void copy_in(PlanRun *run, const Zero1 *z, const Unit *unit, uint32_t p) 
     plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)elements}, (double[]){1.0 / (double)z->ranks});
     plan_run_operand(run, run->gradients[p]);
-    plan_builder_operand(&run->builder, unit->bucket, z->offset_of[p] * plan_dtype_bytes(z->reduce),
-                         elements);
+    plan_builder_part(&run->builder, unit->bucket, z->offset_of[p] * plan_dtype_bytes(z->reduce),
+                      elements);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
 }
 
@@ -257,7 +257,7 @@ static void copy_out(PlanRun *run, const Zero1 *z, uint32_t u) {
     plan_builder_wait(&run->builder, LANE_COMPUTE, unit->gather_event);
     plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_OUT, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)unit->elements}, NULL);
-    plan_builder_operand(&run->builder, unit->gathered, 0, unit->elements);
+    plan_builder_part(&run->builder, unit->gathered, 0, unit->elements);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         plan_builder_whole(&run->builder, z->whole.buffers[parameter_of(run, u, i)]);
     }

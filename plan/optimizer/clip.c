@@ -77,7 +77,7 @@ static PlanOperand gradient_of(const Clip *c, uint32_t i) {
 
 static void append_gradient(const Clip *c, uint32_t i) {
     PlanOperand o = gradient_of(c, i);
-    plan_builder_operand(&c->run->builder, o.buffer, o.offset_bytes, o.elements);
+    plan_builder_operand(&c->run->builder, o);
 }
 
 /* Of layers that ranks share, as their norms are taken: sums of all ranks, a table's as it is. */

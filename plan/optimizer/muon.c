@@ -71,7 +71,7 @@ static PlanTensor mixed(const Matrix *m, uint32_t momentum) {
     plan_builder_begin_op(builder, PLAN_OP_LERP, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)m->owned.elements},
                           &m->run->strategy->muon_momentum);
-    plan_builder_operand(builder, gradient.buffer, gradient.offset_bytes, gradient.elements);
+    plan_builder_operand(builder, gradient);
     plan_builder_whole(builder, momentum);
     plan_run_operand(m->run, mix);
     plan_run_launch(m->run);
@@ -161,7 +161,7 @@ static void update(const Matrix *m, const PlanDealt *result) {
     plan_builder_begin_op(builder, PLAN_OP_MUON_UPDATE, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)rows, (int64_t)m->columns, own.is_turned}, &rate);
     plan_run_operand(m->run, own.part);
-    plan_builder_operand(builder, m->owned.buffer, m->owned.offset_bytes, m->owned.elements);
+    plan_builder_operand(builder, m->owned);
     plan_builder_launch(builder, 0);
     plan_run_unref(m->run, own.part);
 }

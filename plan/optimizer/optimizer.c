@@ -24,12 +24,13 @@ static PlanRef listed(const PlanOver *over, uint32_t p, unsigned list) {
     if (list == PLAN_LIST_PARAMETER) {
         return plan_builder_ref(&run->builder, over->owned[p]);
     }
-    if (over->settled && over->settled[p].storage != PLAN_NONE) {
+    if (list == PLAN_LIST_GRADIENT && over->settled && over->settled[p].storage != PLAN_NONE) {
         return plan_builder_ref(&run->builder, plan_run_operand_of(run, over->settled[p]));
     }
     uint32_t decayed = over->temporaries[PLAN_TEMPORARY_DECAYED][p];
-    return decayed != PLAN_NONE ? decayed
-                                : plan_builder_ref(&run->builder, run->flavour->gradient(run, p));
+    return list == PLAN_LIST_GRADIENT && decayed != PLAN_NONE
+               ? decayed
+               : plan_builder_ref(&run->builder, run->flavour->gradient(run, p));
 }
 
 /* States and temporaries are buffers of their own: by parameter, so far apart. NULL: a list of
@@ -163,25 +164,12 @@ void plan_over_make_state(const PlanOver *over, uint32_t parameter, unsigned sta
 }
 
 void plan_over_decay_gradients(const PlanOver *over) {
+    static const unsigned lists[] = {PLAN_LIST_MADE_GRADIENT, PLAN_LIST_PARAMETER,
+                                     PLAN_LIST_TEMPORARY + PLAN_TEMPORARY_DECAYED};
     plan_over_make(over, PLAN_TEMPORARY_DECAYED, "decayed");
     plan_builder_begin_op(&over->run->builder, PLAN_OP_GRADIENT_DECAY, PLAN_AXIS_NONE, NULL,
                           &over->run->strategy->weight_decay);
-    for (unsigned list = 0; list < 3; list++) {
-        for (uint32_t p = over->from; p < over->to; p++) {
-            if (!plan_over_owns(over, p)) {
-                continue;
-            }
-            if (list == 2) {
-                plan_builder_whole(&over->run->builder,
-                                   over->temporaries[PLAN_TEMPORARY_DECAYED][p]);
-            } else {
-                PlanOperand o =
-                    list == 0 ? over->run->flavour->gradient(over->run, p) : over->owned[p];
-                plan_builder_operand(&over->run->builder, o.buffer, o.offset_bytes, o.elements);
-            }
-        }
-    }
-    plan_builder_launch(&over->run->builder, 0);
+    launch_lists(over, G_N_ELEMENTS(lists), lists);
 }
 
 /* ---- the step -------------------------------------------------------------------------------- */

@@ -9,8 +9,9 @@
 
 typedef enum {
     PLAN_LIST_PARAMETER,
-    PLAN_LIST_GRADIENT, /* the decayed one where there is one */
-    PLAN_LIST_STATE,    /* and the number of the state */
+    PLAN_LIST_GRADIENT,      /* the decayed one where there is one */
+    PLAN_LIST_MADE_GRADIENT, /* as backward made it */
+    PLAN_LIST_STATE,         /* and the number of the state */
     PLAN_LIST_TEMPORARY = PLAN_LIST_STATE + PLAN_N_STATES
 } PlanOptimizerList;
 

@@ -168,7 +168,7 @@ static void look_through(PlanRun *run, PlanTensor inverse) {
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         if (is_listed(run, p)) {
             PlanOperand g = run->flavour->gradient(run, p);
-            plan_builder_operand(&run->builder, g.buffer, g.offset_bytes, g.elements);
+            plan_builder_operand(&run->builder, g);
         }
     }
     plan_run_launch(run);

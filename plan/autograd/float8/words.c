@@ -75,10 +75,10 @@ PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op) {
 /* ---- kernels -------------------------------------------------------------------------------- */
 
 static void operands_of(PlanRun *run, const PlanFloat8Source *source) {
-    plan_float8_operand(run, source->x);
-    plan_float8_operand(run, source->up);
-    plan_float8_operand(run, source->weight);
-    plan_float8_operand(run, source->rstd);
+    plan_builder_operand(&run->builder, source->x);
+    plan_builder_operand(&run->builder, source->up);
+    plan_builder_operand(&run->builder, source->weight);
+    plan_builder_operand(&run->builder, source->rstd);
 }
 
 static int64_t n_scales(const PlanFloat8Source *source, PlanFloat8Along along) {
@@ -153,7 +153,7 @@ PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *d
     PlanTensor made =
         plan_run_new_tensor(run, (uint64_t)(dims[0] * dims[1] * dims[2]), dtype, "float8_turned");
     plan_float8_begin(run, PLAN_OP_FLOAT8_TURN, dims);
-    plan_float8_operand(run, cast);
+    plan_builder_operand(&run->builder, cast);
     plan_run_operand(run, made);
     plan_run_launch(run);
     return made;
@@ -169,8 +169,8 @@ PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFlo
     double largest = plan_float8_largest(to);
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)n, step}, &largest);
-    plan_float8_operand(run, of);
-    plan_float8_operand(run, plan_float8_nothing);
+    plan_builder_operand(&run->builder, of);
+    plan_builder_whole(&run->builder, PLAN_NONE);
     plan_run_operand(run, made);
     plan_run_launch(run);
     return made;
@@ -183,7 +183,7 @@ PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
     *ret_scale = plan_run_new_tensor(run, (uint64_t)source->rows, PLAN_FP32, "scale");
     g_assert(source->made == PLAN_FLOAT8_AS_THEY_ARE);
     plan_float8_begin(run, PLAN_OP_FLOAT8_CAST_ROWS, (int64_t[]){source->rows, source->cols});
-    plan_float8_operand(run, source->x);
+    plan_builder_operand(&run->builder, source->x);
     plan_run_operand(run, made);
     plan_run_operand(run, *ret_scale);
     plan_run_launch(run);
@@ -198,7 +198,7 @@ void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Li
     plan_float8_begin(run, kind, kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others);
     plan_run_operand(run, p->a);
     plan_run_operand(run, p->a_scale);
-    plan_float8_operand(run, p->b);
+    plan_builder_operand(&run->builder, p->b);
     plan_run_operand(run, p->b_scale);
     plan_run_operand(run, p->made);
     plan_run_launch(run);

@@ -28,10 +28,6 @@ static inline bool plan_float8_by_rows(const PlanRun *run) {
     return run->graph->float8 == PLAN_FLOAT8_ROWWISE;
 }
 
-static inline void plan_float8_operand(PlanRun *run, PlanOperand at) {
-    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
-}
-
 static inline void plan_float8_begin(PlanRun *run, PlanOpKind kind, const int64_t *dims) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, NULL);
 }

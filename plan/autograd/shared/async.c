@@ -80,10 +80,6 @@ static uint8_t lane_of_turn(PlanRun *run, uint64_t turn) {
     return turn % 2 ? lane_beside(run) : LANE_COMPUTE;
 }
 
-static void operand_at(PlanRun *run, PlanOperand at) {
-    plan_builder_operand(&run->builder, at.buffer, at.offset_bytes, at.elements);
-}
-
 /* Part i of x; of its scales, too, where each row has one. */
 static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint64_t i,
                      PlanTensor made, uint8_t lane) {
@@ -98,11 +94,11 @@ static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint
     if (plan_op_is_float8_product(p->kind)) {
         plan_run_operand(run, a_scale);
     }
-    operand_at(run, p->b);
+    plan_builder_operand(&run->builder, p->b);
     if (plan_op_is_float8_product(p->kind)) {
         plan_run_operand(run, p->b_scale);
     } else if (p->kind == PLAN_OP_LINEAR) {
-        operand_at(run, (PlanOperand){.buffer = PLAN_NONE}); /* a bias */
+        plan_builder_whole(&run->builder, PLAN_NONE); /* a bias */
     }
     plan_run_operand(run, made);
     plan_builder_launch(&run->builder, lane);

@@ -126,7 +126,7 @@ static void parameter_operand(PlanRun *run, const PlanGraphOp *op, unsigned i) {
     uint32_t value = plan_graph_ref(run->graph, op->values + i);
     PlanOperand p = run->flavour->parameter(
         run, plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter);
-    plan_builder_operand(&run->builder, p.buffer, p.offset_bytes, p.elements);
+    plan_builder_operand(&run->builder, p);
 }
 
 static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
