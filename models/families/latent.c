@@ -88,19 +88,19 @@ static uint32_t run_join(const ModelLlama *llama, uint32_t first, uint64_t row, 
     uint64_t rows = w->rows * llama->heads, n = rows * q_dim(l);
     int64_t dims[] = {(int64_t)rows, (int64_t)l->nope, (int64_t)l->rope, (int64_t)row,
                       (int64_t)each};
-    return plan_graph_op(w->graph, PLAN_OP_JOIN_HEADS, (uint32_t[]){first, turned}, 2,
-                         &w->graph->dtype, &n, 1, dims, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_HEADS, (uint32_t[]){first, turned}, w->graph->dtype,
+                         n, dims, NULL);
 }
 
 static uint32_t run_norm(const ModelLlama *llama, const ModelLayer *layer, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     const ModelLatent *l = &llama->latent;
-    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
-    uint64_t elements[] = {w->rows * l->kv_rank, w->rows};
+    PlanGraphResult results[] = {{w->graph->dtype, w->rows * l->kv_rank}, {PLAN_FP32, w->rows}};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)l->kv_rank, (int64_t)(l->kv_rank + l->rope)};
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_NORM_COLUMNS, (uint32_t[]){x, layer->weight}, 2,
-                               dtypes, elements, 2, dims, &llama->norm_eps);
+    uint32_t y =
+        plan_graph_op_making(w->graph, PLAN_OP_NORM_COLUMNS, (uint32_t[]){x, layer->weight},
+                             results, dims, &llama->norm_eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -112,14 +112,16 @@ static uint32_t run_kernel(const ModelLlama *llama, uint32_t q, uint32_t k, uint
     const ModelLatent *l = &llama->latent;
     uint64_t heads = llama->heads, lse_row = (w->seq + 31) / 32 * 32;
     bool trains = plan_graph_wants_gradient(w->graph, q) || plan_graph_wants_gradient(w->graph, k);
-    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
-    uint64_t elements[] = {w->rows * heads * l->v, trains ? w->batch * heads * lse_row : 0, 1, 1};
+    PlanGraphResult results[] = {{w->graph->dtype, w->rows * heads * l->v},
+                                 {PLAN_FP32, trains ? w->batch * heads * lse_row : 0},
+                                 {PLAN_INT64, 1},
+                                 {PLAN_INT64, 1}};
     int64_t dims[] = {(int64_t)w->batch,  (int64_t)heads,    (int64_t)heads,
                       (int64_t)w->seq,    (int64_t)q_dim(l), (int64_t)l->v,
                       (int64_t)kv_dim(l), (int64_t)lse_row,  1,
                       (int64_t)l->nope};
-    uint32_t o = plan_graph_op(w->graph, PLAN_OP_LATENT_ATTENTION, (uint32_t[]){q, k, v}, 3, dtypes,
-                               elements, 4, dims, &llama->attention_scale);
+    uint32_t o = plan_graph_op_making(w->graph, PLAN_OP_LATENT_ATTENTION, (uint32_t[]){q, k, v},
+                                      results, dims, &llama->attention_scale);
     uint32_t lse = o + 1, seed = o + 2, offset = o + 3;
     plan_graph_let_go_after(w->graph, seed, offset);
     plan_graph_let_go_after(w->graph, lse, seed);

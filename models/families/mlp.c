@@ -18,10 +18,10 @@ static uint32_t run_block(PlanGraph *graph, const Block *block, uint64_t rows, u
     plan_graph_enter(graph, block->module, &x, 1);
     plan_graph_enter(graph, block->linear, &x, 1);
     uint32_t y = plan_graph_op(graph, PLAN_OP_LINEAR, (uint32_t[]){x, block->weight, block->bias},
-                               3, &graph->dtype, &elements, 1, (int64_t[]){m, n, n}, NULL);
+                               graph->dtype, elements, (int64_t[]){m, n, n}, NULL);
     plan_graph_leave(graph, &y, 1);
-    uint32_t z = plan_graph_op(graph, PLAN_OP_RELU, &y, 1, &graph->dtype, &elements, 1,
-                               (int64_t[]){m * n}, NULL);
+    uint32_t z =
+        plan_graph_op(graph, PLAN_OP_RELU, &y, graph->dtype, elements, (int64_t[]){m * n}, NULL);
     plan_graph_leave(graph, &z, 1);
     return z;
 }
@@ -36,7 +36,7 @@ static uint32_t enter_root(PlanGraph *graph, uint32_t root, uint32_t x, uint64_t
         return x;
     }
     for (unsigned i = 0; i < 2; i++) {
-        casts[i] = plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &graph->dtype, &elements, 1, &n, NULL);
+        casts[i] = plan_graph_op(graph, PLAN_OP_CAST, &x, graph->dtype, elements, &n, NULL);
     }
     plan_graph_enter(graph, root, casts, 2);
     for (unsigned i = 0; i < 2; i++) {
@@ -66,8 +66,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         x = run_block(graph, &blocks[i], rows, width, x);
     }
     plan_graph_hold(graph, x);
-    uint64_t one = 1;
-    uint32_t loss = plan_graph_op(graph, PLAN_OP_MEAN, &x, 1, &graph->dtype, &one, 1,
+    uint32_t loss = plan_graph_op(graph, PLAN_OP_MEAN, &x, graph->dtype, 1,
                                   (int64_t[]){(int64_t)(rows * width)}, NULL);
     plan_graph_leave(graph, &loss, 1);
     plan_graph_leave_autocast(graph, root);

@@ -81,24 +81,21 @@ static Bias declare_bias(const T5 *t5, uint32_t root, const char *name) {
 /* ---- walking -------------------------------------------------------------------------------- */
 
 static uint32_t run_int64(const T5 *t5, PlanOpKind kind, uint32_t x, uint64_t n, int64_t dim) {
-    PlanDtype int64 = PLAN_INT64;
-    return plan_graph_op(t5->walk.graph, kind, &x, x == PLAN_NONE ? 0 : 1, &int64, &n, 1,
-                         (int64_t[]){dim, BUCKETS - 1}, NULL);
+    return plan_graph_op(t5->walk.graph, kind, &x, PLAN_INT64, n, (int64_t[]){dim, BUCKETS - 1},
+                         NULL);
 }
 
 /* Later tokens are hidden from the decoder. */
 static uint32_t hide_later(const T5 *t5, uint32_t bias, uint32_t distance) {
     const ModelWalk *w = &t5->walk;
-    PlanDtype bytes = PLAN_UINT8;
     uint64_t n = w->seq * w->seq, elements = n * t5->heads;
     int64_t pairs = (int64_t)n;
     double value = -INFINITY;
     plan_graph_hold(w->graph, bias);
     uint32_t mask =
-        plan_graph_op(w->graph, PLAN_OP_POSITIVE_MASK, &distance, 1, &bytes, &n, 1, &pairs, NULL);
-    return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){bias, mask}, 2,
-                         &w->graph->dtype, &elements, 1, (int64_t[]){1, pairs, (int64_t)t5->heads},
-                         &value);
+        plan_graph_op(w->graph, PLAN_OP_POSITIVE_MASK, &distance, PLAN_UINT8, n, &pairs, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){bias, mask}, w->graph->dtype,
+                         elements, (int64_t[]){1, pairs, (int64_t)t5->heads}, &value);
 }
 
 static uint32_t run_bias(const T5 *t5, const Bias *bias, bool causal) {
@@ -112,8 +109,8 @@ static uint32_t run_bias(const T5 *t5, const Bias *bias, bool causal) {
     uint32_t far = run_int64(t5, PLAN_OP_ABSOLUTE, distance, n, (int64_t)n);
     uint32_t bucket = run_int64(t5, PLAN_OP_CLAMP, far, n, (int64_t)n);
     plan_graph_enter(w->graph, bias->table.module, &bucket, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_BIAS, (uint32_t[]){bias->table.weight, bucket}, 2,
-                               &w->graph->dtype, &elements, 1,
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_BIAS, (uint32_t[]){bias->table.weight, bucket},
+                               w->graph->dtype, elements,
                                (int64_t[]){(int64_t)n, (int64_t)t5->heads, BUCKETS}, NULL);
     plan_graph_leave(w->graph, &y, 1);
     if (causal) {
@@ -233,7 +230,7 @@ static void declare(const T5 *t5, uint64_t layers, bool tied, Network *n) {
 static uint32_t scale_down(const ModelWalk *w, uint32_t x) {
     uint64_t elements = w->rows * w->width;
     double factor = 1 / sqrt((double)w->width);
-    return plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &x, 1, &w->graph->dtype, &elements, 1,
+    return plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &x, w->graph->dtype, elements,
                          (int64_t[]){(int64_t)elements}, &factor);
 }
 

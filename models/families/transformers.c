@@ -16,29 +16,26 @@ uint32_t model_transformers_rotary(const ModelWalk *w, uint32_t parent, uint64_t
 }
 
 uint32_t model_transformers_positions(const ModelWalk *w) {
-    PlanDtype int64 = PLAN_INT64;
     int64_t seq = (int64_t)w->seq;
     uint32_t from_zero =
-        plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1, &seq, NULL);
-    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_SHIFT, &from_zero, 1, &int64, &w->seq, 1,
+        plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, PLAN_INT64, w->seq, &seq, NULL);
+    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_SHIFT, &from_zero, PLAN_INT64, w->seq,
                                        (int64_t[]){seq, 0}, NULL);
     plan_graph_hold(w->graph, positions);
     return positions;
 }
 
 static uint32_t run_fp32(const ModelWalk *w, PlanOpKind kind, const uint32_t *inputs,
-                         unsigned n_inputs, uint64_t elements, const int64_t *dims,
-                         const double *attr) {
-    PlanDtype fp32 = PLAN_FP32;
-    return plan_graph_op(w->graph, kind, inputs, n_inputs, &fp32, &elements, 1, dims, attr);
+                         uint64_t elements, const int64_t *dims, const double *attr) {
+    return plan_graph_op(w->graph, kind, inputs, PLAN_FP32, elements, dims, attr);
 }
 
 /* kind(angles) * 1, in the dtype of compute. */
 static uint32_t run_table(const ModelWalk *w, PlanOpKind kind, uint32_t angles, uint64_t n) {
     double scaling = 1;
     int64_t dims[] = {(int64_t)n};
-    uint32_t table = run_fp32(w, kind, &angles, 1, n, dims, NULL);
-    table = run_fp32(w, PLAN_OP_TIMES_NUMBER, &table, 1, n, dims, &scaling);
+    uint32_t table = run_fp32(w, kind, &angles, n, dims, NULL);
+    table = run_fp32(w, PLAN_OP_TIMES_NUMBER, &table, n, dims, &scaling);
     plan_graph_hold(w->graph, table);
     return table;
 }
@@ -49,10 +46,10 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
     int64_t seq = (int64_t)w->seq, half = (int64_t)graph->rope_dim / 2;
     uint64_t n = w->seq * graph->rope_dim;
     plan_graph_enter(graph, module, (uint32_t[]){x, positions}, 2);
-    uint32_t numbers = run_fp32(w, PLAN_OP_AS_NUMBER, &positions, 1, w->seq, &seq, NULL);
-    uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, graph->rope_frequencies}, 2,
+    uint32_t numbers = run_fp32(w, PLAN_OP_AS_NUMBER, &positions, w->seq, &seq, NULL);
+    uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, graph->rope_frequencies},
                                n / 2, (int64_t[]){seq, half}, NULL);
-    uint32_t twice = run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, 2, n,
+    uint32_t twice = run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, n,
                               (int64_t[]){seq, half, half, half, 0}, NULL);
     plan_graph_hold(graph, angles);
     plan_graph_hold(graph, twice);
@@ -73,19 +70,19 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
 /* ForCausalLMLoss(), whose variables go in the order in which it names them. */
 static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    PlanDtype int64 = PLAN_INT64, fp32[] = {PLAN_FP32, PLAN_FP32};
+    PlanGraphResult scalars[] = {{PLAN_FP32, 1}, {PLAN_FP32, 1}};
     int64_t of_labels[] = {(int64_t)w->batch, (int64_t)w->seq};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
-    uint64_t n_padded = w->batch * (w->seq + 1), scalars[] = {1, 1};
+    uint64_t n_padded = w->batch * (w->seq + 1);
     uint32_t wide = model_run_widen(w, logits);
-    uint32_t padded = plan_graph_op(graph, PLAN_OP_PAD_TARGETS, &targets, 1, &int64, &n_padded, 1,
-                                    of_labels, NULL);
+    uint32_t padded =
+        plan_graph_op(graph, PLAN_OP_PAD_TARGETS, &targets, PLAN_INT64, n_padded, of_labels, NULL);
     uint32_t shifted = w->batch == 1 ? plan_graph_slice(graph, padded, 1, w->seq + 1, 1, w->seq)
-                                     : plan_graph_op(graph, PLAN_OP_DROP_FIRST, &padded, 1, &int64,
-                                                     &w->rows, 1, of_labels, NULL);
-    uint32_t logp = run_fp32(w, PLAN_OP_LOG_SOFTMAX, &wide, 1, w->rows * vocab, dims, NULL);
-    uint32_t loss = plan_graph_op(graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, shifted}, 2, fp32,
-                                  scalars, 2, dims, NULL);
+                                     : plan_graph_op(graph, PLAN_OP_DROP_FIRST, &padded, PLAN_INT64,
+                                                     w->rows, of_labels, NULL);
+    uint32_t logp = run_fp32(w, PLAN_OP_LOG_SOFTMAX, &wide, w->rows * vocab, dims, NULL);
+    uint32_t loss = plan_graph_op_making(graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, shifted},
+                                         scalars, dims, NULL);
     plan_graph_keep(graph, wide);
     plan_graph_keep(graph, padded);
     plan_graph_let_go_after(graph, padded, wide);

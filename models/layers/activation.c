@@ -5,8 +5,7 @@
 
 uint32_t model_run_number(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t n,
                           double number) {
-    return plan_graph_op(w->graph, kind, &x, 1, &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n},
-                         &number);
+    return plan_graph_op(w->graph, kind, &x, w->graph->dtype, n, (int64_t[]){(int64_t)n}, &number);
 }
 
 /* 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))) */

@@ -23,7 +23,7 @@ static uint32_t repeat(const ModelWalk *w, const ModelAttention *a, uint32_t x, 
     int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
                       (int64_t)a->head_dim, place,           (int64_t)stride};
     PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
-    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, 1, &dtype, &elements, 1, dims, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, dtype, elements, dims, NULL);
 }
 
 /* Only the flash kernel knows groups of heads: elsewhere PyTorch repeats the heads of k and v. */
@@ -71,9 +71,6 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     uint64_t kv_heads = repeated ? a->heads : a->kv_heads;
     uint64_t own = a->heads * a->head_dim;
     uint64_t k_stride = repeated ? own : a->k_stride, v_stride = repeated ? own : a->v_stride;
-    PlanDtype dtypes[] = {dtype, PLAN_FP32, PLAN_INT64, PLAN_INT64};
-    uint64_t elements[] = {w->rows * a->heads * a->head_dim, w->batch * a->heads * lse_stride,
-                           flash ? 2 : 1, 1};
     v = cast_for_product(w, v);
     k = cast_for_product(w, k);
     q = cast_for_product(w, q);
@@ -87,11 +84,13 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
     bool trains =
         plan_graph_wants_gradient(w->graph, q) || plan_graph_wants_gradient(w->graph, k) ||
         plan_graph_wants_gradient(w->graph, v) || plan_graph_wants_gradient(w->graph, bias);
-    if (!flash && !trains) {
-        elements[1] = 0; /* the memory-efficient kernel then leaves no row statistics */
-    }
-    uint32_t o = plan_graph_op(
-        w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, 4, dtypes, elements, 4,
+    bool has_statistics = flash || trains; /* of rows: the memory-efficient kernel's, where asked */
+    PlanGraphResult results[] = {{dtype, w->rows * own},
+                                 {PLAN_FP32, has_statistics ? w->batch * a->heads * lse_stride : 0},
+                                 {PLAN_INT64, flash ? 2 : 1},
+                                 {PLAN_INT64, 1}};
+    uint32_t o = plan_graph_op_making(
+        w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, results,
         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
                     (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)k_stride,
                     (int64_t)lse_stride, causal, (int64_t)w->graph->ops->len, (int64_t)v_stride},
@@ -153,10 +152,10 @@ static bool is_strided(const ModelWalk *w, const ModelAttention *a, uint64_t str
 }
 
 static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint64_t stride) {
-    uint64_t elements = w->rows * a->heads * a->head_dim;
     return is_strided(w, a, stride)
                ? x
-               : plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, 1, &w->graph->dtype, &elements, 1,
+               : plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, w->graph->dtype,
+                               w->rows * a->heads * a->head_dim,
                                (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
                                            (int64_t)a->head_dim, (int64_t)stride, 0},
                                NULL);
@@ -168,8 +167,8 @@ bool model_layer_merges(const ModelWalk *w, const ModelAttention *a) {
 }
 
 uint32_t model_merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
-    uint64_t elements = w->rows * a->heads * a->head_dim;
-    return plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, 1, &w->graph->dtype, &elements, 1,
+    return plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, w->graph->dtype,
+                         w->rows * a->heads * a->head_dim,
                          (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
                                      (int64_t)a->head_dim, (int64_t)(a->heads * a->head_dim), 1},
                          NULL);
@@ -178,42 +177,39 @@ uint32_t model_merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t
 static uint32_t matmul(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
                        uint64_t n, uint64_t k, unsigned x_layout, unsigned y_layout,
                        uint64_t x_stride, uint64_t y_stride) {
-    uint64_t elements = w->batch * a->heads * w->seq * n;
     double inside = a->k_inside;
-    return plan_graph_op(
-        w->graph, PLAN_OP_HEADS_MATMUL, (uint32_t[]){x, y}, 2, &w->graph->dtype, &elements, 1,
-        (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq, (int64_t)n, (int64_t)k,
-                    x_layout, y_layout, 0, (int64_t)x_stride, (int64_t)y_stride},
-        &inside);
+    return plan_graph_op(w->graph, PLAN_OP_HEADS_MATMUL, (uint32_t[]){x, y}, w->graph->dtype,
+                         w->batch * a->heads * w->seq * n,
+                         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq,
+                                     (int64_t)n, (int64_t)k, x_layout, y_layout, 0,
+                                     (int64_t)x_stride, (int64_t)y_stride},
+                         &inside);
 }
 
 static uint32_t upper_mask(const ModelWalk *w, uint64_t *ret_elements) {
-    PlanDtype bytes = PLAN_UINT8;
     int64_t seq = (int64_t)w->seq;
     uint64_t n = *ret_elements = w->seq * w->seq;
-    uint32_t all = plan_graph_op(w->graph, PLAN_OP_ONES_MASK, NULL, 0, &bytes, &n, 1,
+    uint32_t all = plan_graph_op(w->graph, PLAN_OP_ONES_MASK, NULL, PLAN_UINT8, n,
                                  (int64_t[]){seq * seq}, NULL);
-    return plan_graph_op(w->graph, PLAN_OP_UPPER_MASK, &all, 1, &bytes, &n, 1,
-                         (int64_t[]){seq, seq}, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_UPPER_MASK, &all, PLAN_UINT8, n, (int64_t[]){seq, seq},
+                         NULL);
 }
 
 static uint32_t mask_causal(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
                             uint32_t *ret_mask) {
     uint64_t n, outer = w->batch * a->heads;
     *ret_mask = upper_mask(w, &n);
-    uint64_t elements = outer * n;
     double value = -INFINITY;
-    return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, *ret_mask}, 2,
-                         &w->graph->dtype, &elements, 1, (int64_t[]){(int64_t)outer, (int64_t)n, 1},
+    return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, *ret_mask},
+                         w->graph->dtype, outer * n, (int64_t[]){(int64_t)outer, (int64_t)n, 1},
                          &value);
 }
 
 static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
-    uint64_t elements = w->batch * a->heads * w->seq * w->seq;
     return plan_graph_op(
-        w->graph, PLAN_OP_BIAS_ADD, (uint32_t[]){scores, a->bias}, 2, &w->graph->dtype, &elements,
-        1, (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq, (int64_t)w->seq},
-        NULL);
+        w->graph, PLAN_OP_BIAS_ADD, (uint32_t[]){scores, a->bias}, w->graph->dtype,
+        w->batch * a->heads * w->seq * w->seq,
+        (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq, (int64_t)w->seq}, NULL);
 }
 
 /* softmax(scores, dtype=float32).to(q.dtype): PyTorch makes bf16 wide in a kernel of its own. */
@@ -222,7 +218,7 @@ static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t sc
     int64_t dims[] = {(int64_t)rows, (int64_t)w->seq};
     PlanDtype dtype = a->wide_softmax ? PLAN_FP32 : w->graph->dtype;
     uint32_t x = a->wide_softmax ? model_run_widen(w, scores) : scores;
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, 1, &dtype, &elements, 1, dims, NULL);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, dtype, elements, dims, NULL);
     return a->wide_softmax ? model_run_like(w, y, q) : y;
 }
 
@@ -280,8 +276,8 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
                kv_inside ? 3 : 1, inside ? a->q_stride : own, kv_inside ? a->k_stride : own);
     let_go_of_arguments(w, &q_used, &k_used, false);
     uint32_t mask = PLAN_NONE;
-    scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, 1, &w->graph->dtype, &elements,
-                           1, (int64_t[]){(int64_t)elements}, &a->scale);
+    scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, w->graph->dtype, elements,
+                           (int64_t[]){(int64_t)elements}, &a->scale);
     if (a->bias != PLAN_NONE) {
         scores = add_bias(w, a, scores);
     }
@@ -360,7 +356,7 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
 static uint32_t copy(const ModelWalk *w, uint32_t x) {
     PlanGraphValue v = *plan_graph_at(w->graph->values, PlanGraphValue, x);
     PlanDtype dtype = (PlanDtype)v.dtype;
-    return plan_graph_op(w->graph, PLAN_OP_COPY, &x, 1, &dtype, &v.elements, 1,
+    return plan_graph_op(w->graph, PLAN_OP_COPY, &x, dtype, v.elements,
                          (int64_t[]){(int64_t)v.elements}, NULL);
 }
 

@@ -63,14 +63,17 @@ uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint
              n = w->rows * w->width;
     bool trains_w = plan_graph_wants_gradient(graph, head->weight);
     bool is_function = head->module == PLAN_NONE;
-    PlanDtype dtypes[] = {graph->dtype, graph->dtype, graph->dtype, PLAN_FP32};
-    uint64_t elements[] = {1, n, trains_w ? vocab * w->width : 0,
-                           room_bytes(w, chunk, vocab, trains_w) / sizeof(float)};
+    PlanGraphResult results[] = {
+        {graph->dtype, 1},
+        {graph->dtype, n},
+        {graph->dtype, trains_w ? vocab * w->width : 0},
+        {PLAN_FP32, room_bytes(w, chunk, vocab, trains_w) / sizeof(float)},
+    };
     if (!is_function) {
         plan_graph_enter(graph, head->module, (uint32_t[]){x, targets}, 2);
     }
-    uint32_t loss = plan_graph_op(
-        graph, PLAN_OP_CHUNKED_LOSS, (uint32_t[]){x, head->weight, targets}, 3, dtypes, elements, 4,
+    uint32_t loss = plan_graph_op_making(
+        graph, PLAN_OP_CHUNKED_LOSS, (uint32_t[]){x, head->weight, targets}, results,
         (int64_t[]){(int64_t)w->rows, (int64_t)vocab, (int64_t)w->width, (int64_t)chunk}, NULL);
     uint32_t room = loss + 3;
     plan_graph_let_go_after(graph, x, room); /* an argument goes when the call has returned */

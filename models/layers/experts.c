@@ -89,9 +89,7 @@ typedef struct {
 
 static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
                     uint64_t elements, const int64_t *dims, const double *attrs) {
-    unsigned n = (a != PLAN_NONE) + (b != PLAN_NONE);
-    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, n, &dtype, &elements, 1, dims,
-                         attrs);
+    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, dtype, elements, dims, attrs);
 }
 
 /* In a variable of a function's, until that returns; what a compiler makes has no names. */
@@ -104,15 +102,14 @@ static void hold_by_name(const Walk *walk, uint32_t tensor) {
 /* In fp32: copies of the weight and of x, in that order. */
 static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x) {
     const ModelWalk *w = walk->w;
-    PlanDtype fp32 = PLAN_FP32;
     uint64_t n = walk->experts->n, elements = w->rows * n;
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
     hold_by_name(walk, weight);
     uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, 3,
-                               &fp32, &elements, 1,
-                               (int64_t[]){(int64_t)w->rows, (int64_t)n, (int64_t)w->width}, NULL);
+    uint32_t y =
+        plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, PLAN_FP32,
+                      elements, (int64_t[]){(int64_t)w->rows, (int64_t)n, (int64_t)w->width}, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -143,11 +140,9 @@ typedef struct {
 /* The k best scores of each row; behind them whose they are. */
 static uint32_t run_top_k(const Walk *walk, uint32_t scores, uint64_t rows, uint64_t cols,
                           uint64_t k) {
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
-    uint64_t elements[] = {rows * k, rows * k};
+    PlanGraphResult results[] = {{PLAN_FP32, rows * k}, {PLAN_INT64, rows * k}};
     int64_t dims[] = {(int64_t)rows, (int64_t)cols, (int64_t)k};
-    return plan_graph_op(walk->w->graph, PLAN_OP_TOP_K, &scores, 1, dtypes, elements, 2, dims,
-                         NULL);
+    return plan_graph_op_making(walk->w->graph, PLAN_OP_TOP_K, &scores, results, dims, NULL);
 }
 
 /* Scores with their bias. */
@@ -176,8 +171,8 @@ static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
     plan_graph_keep(graph, whose); /* until the name that it has takes the others */
     uint32_t hidden =
         run(walk, PLAN_OP_ONES_MASK, PLAN_NONE, PLAN_NONE, PLAN_UINT8, n, &n_groups, NULL);
-    plan_graph_op(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, 2, NULL, NULL, 0,
-                  of_rows, NULL);
+    plan_graph_op_making(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, NULL, of_rows,
+                         NULL);
     *ret_hidden = plan_graph_latent_kept(graph, hidden);
     uint32_t of_best =
         run(walk, PLAN_OP_MASKED_FILL, scores, hidden, PLAN_FP32, n * each, fill, &nothing);
@@ -298,11 +293,10 @@ typedef struct {
 static Sorted run_sort(const Walk *walk, const Routed *routed) {
     PlanGraph *graph = walk->w->graph;
     int64_t n = (int64_t)walk->pairs, groups = (int64_t)walk->experts->n;
-    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
-    uint64_t elements[] = {walk->pairs, walk->pairs};
+    PlanGraphResult results[] = {{PLAN_INT64, walk->pairs}, {PLAN_INT64, walk->pairs}};
     uint32_t counts = run_count(walk, routed->chosen);
-    uint32_t sorted = plan_graph_op(graph, PLAN_OP_SORT, &routed->chosen, 1, dtypes, elements, 2,
-                                    (int64_t[]){n, groups}, NULL);
+    uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
+                                           (int64_t[]){n, groups}, NULL);
     uint32_t order = sorted + 1;
     uint32_t scores = run(walk, PLAN_OP_ROWS_OF, routed->top, order, PLAN_FP32, walk->pairs,
                           (int64_t[]){n, 1, n}, NULL);
@@ -317,12 +311,11 @@ static Sorted run_sort(const Walk *walk, const Routed *routed) {
 
 static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint32_t ends,
                             uint64_t out, uint64_t in) {
-    uint64_t elements = walk->pairs * out;
     PlanGraph *graph = walk->w->graph;
     int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in,
                       (int64_t)(walk->experts->n / graph->expert)};
-    return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, 3,
-                         &graph->dtype, &elements, 1, dims, NULL);
+    return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, graph->dtype,
+                         walk->pairs * out, dims, NULL);
 }
 
 /* Rows in order of experts; how many each has. */
@@ -491,7 +484,7 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
         plan_graph_let_go_after(graph, out, scored);
     }
     uint32_t y = plan_graph_op(graph, PLAN_OP_ADD_TO_ROWS, (uint32_t[]){out, scored, sorted.tokens},
-                               3, &graph->dtype, &n, 1, dims, NULL);
+                               graph->dtype, n, dims, NULL);
     plan_graph_leave(graph, &y, 1);
     return y;
 }

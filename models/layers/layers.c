@@ -114,12 +114,11 @@ static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t o
 
 static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                             uint64_t in) {
-    uint64_t elements = w->rows * out;
     return is_in_float8(w, layer, out, in)
                ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
                : plan_graph_op(w->graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, layer->weight, layer->bias}, 3, &w->graph->dtype,
-                               &elements, 1,
+                               (uint32_t[]){x, layer->weight, layer->bias}, w->graph->dtype,
+                               w->rows * out,
                                (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
 }
 
@@ -146,11 +145,10 @@ static uint32_t run_copying_linear(const ModelWalk *w, const ModelAttention *a,
 
 uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                 uint64_t out, uint64_t in, uint64_t parts) {
-    uint64_t elements = w->rows * out;
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y = plan_graph_op(
-        w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias}, 3,
-        &w->graph->dtype, &elements, 1,
+        w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias},
+        w->graph->dtype, w->rows * out,
         (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in, (int64_t)parts}, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -203,13 +201,13 @@ uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const M
 }
 
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x) {
-    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32, PLAN_FP32};
-    uint64_t elements[] = {w->rows * w->width, w->rows, w->rows};
+    PlanGraphResult results[] = {
+        {w->graph->dtype, w->rows * w->width}, {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}};
     double eps = LAYERNORM_EPS;
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y =
-        plan_graph_op(w->graph, PLAN_OP_LAYERNORM, (uint32_t[]){x, layer->weight, layer->bias}, 3,
-                      dtypes, elements, 3, (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &eps);
+    uint32_t y = plan_graph_op_making(w->graph, PLAN_OP_LAYERNORM,
+                                      (uint32_t[]){x, layer->weight, layer->bias}, results,
+                                      (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -217,8 +215,7 @@ uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32
 /* An op of one input and one output in fp32. */
 static uint32_t run_wide(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t elements,
                          const int64_t *dims, double attr) {
-    PlanDtype dtype = PLAN_FP32;
-    return plan_graph_op(w->graph, kind, &x, 1, &dtype, &elements, 1, dims, &attr);
+    return plan_graph_op(w->graph, kind, &x, PLAN_FP32, elements, dims, &attr);
 }
 
 uint32_t model_run_widen(const ModelWalk *w, uint32_t x) {
@@ -236,15 +233,14 @@ static uint32_t run_normed_of_ops(const ModelWalk *w, uint32_t x, uint64_t rows,
     uint64_t n = rows * width;
     int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
     int64_t shape[] = {(int64_t)rows, (int64_t)width};
-    PlanDtype fp32 = PLAN_FP32;
     uint32_t wide = model_run_widen(w, x);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
     uint32_t mean = *ret_mean =
         run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, 1 / (double)width);
     uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, mean, rows, few, eps);
     uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, rows, few, -0.5);
-    uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd}, 2,
-                                    &fp32, &n, 1, shape, NULL);
+    uint32_t normed = plan_graph_op(w->graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, rstd},
+                                    PLAN_FP32, n, shape, NULL);
     if (wide != x) {
         plan_graph_let_go_after(w->graph, wide, rstd); /* an argument goes after a temporary */
     }
@@ -254,7 +250,7 @@ static uint32_t run_normed_of_ops(const ModelWalk *w, uint32_t x, uint64_t rows,
 static uint32_t times_row(const ModelWalk *w, uint32_t x, uint32_t row, uint64_t rows,
                           uint64_t width, PlanDtype dtype) {
     uint64_t n = rows * width;
-    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, row}, 2, &dtype, &n, 1,
+    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, row}, dtype, n,
                          (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
 }
 
@@ -295,15 +291,14 @@ static uint32_t run_rmsnorm_from_one(const ModelWalk *w, const ModelLayer *layer
 
 uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                               uint64_t rows, uint64_t width, double eps) {
-    PlanDtype dtypes[] = {w->graph->dtype, PLAN_FP32};
-    uint64_t elements[] = {rows * width, rows};
+    PlanGraphResult results[] = {{w->graph->dtype, rows * width}, {PLAN_FP32, rows}};
     int64_t shape[] = {(int64_t)rows, (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y = w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
                  : !w->graph->fused && w->graph->rms_norm_of_ops
                      ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)
-                     : plan_graph_op(w->graph, PLAN_OP_RMSNORM, (uint32_t[]){x, layer->weight}, 2,
-                                     dtypes, elements, 2, shape, &eps);
+                     : plan_graph_op_making(w->graph, PLAN_OP_RMSNORM,
+                                            (uint32_t[]){x, layer->weight}, results, shape, &eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -314,18 +309,16 @@ uint32_t model_run_rmsnorm(const ModelWalk *w, const ModelLayer *layer, uint32_t
 
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab) {
-    uint64_t elements = n * w->width;
     plan_graph_enter(w->graph, layer->module, &index, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index}, 2,
-                               &w->graph->dtype, &elements, 1,
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index},
+                               w->graph->dtype, n * w->width,
                                (int64_t[]){(int64_t)n, (int64_t)w->width, (int64_t)vocab}, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
 
 static uint32_t make_positions(const ModelWalk *w) {
-    PlanDtype int64 = PLAN_INT64;
-    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, 0, &int64, &w->seq, 1,
+    uint32_t positions = plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, PLAN_INT64, w->seq,
                                        (int64_t[]){(int64_t)w->seq}, NULL);
     plan_graph_hold(w->graph, positions);
     return positions;
@@ -349,14 +342,14 @@ uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const M
 
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b) {
     uint64_t elements = w->rows * w->width;
-    return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, 2, &w->graph->dtype, &elements,
-                         1, (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, w->graph->dtype, elements,
+                         (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
 }
 
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n) {
-    return plan_graph_op(w->graph, kind, (uint32_t[]){a, b}, b == PLAN_NONE ? 1 : 2,
-                         &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
+    return plan_graph_op(w->graph, kind, (uint32_t[]){a, b}, w->graph->dtype, n,
+                         (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
 }
 
 uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term) {
@@ -376,14 +369,13 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
         return centred ? model_run_layernorm(w, layer, *ret_sum)
                        : model_run_rmsnorm(w, layer, *ret_sum, eps);
     }
-    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32, PLAN_FP32};
-    uint64_t elements[] = {n, n, w->rows, w->rows};
+    PlanGraphResult made[] = {
+        {w->graph->dtype, n}, {w->graph->dtype, n}, {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}};
     double epsilon = centred ? LAYERNORM_EPS : eps;
     plan_graph_enter(w->graph, layer->module, (uint32_t[]){a, r}, 2);
-    *ret_sum = plan_graph_op(w->graph, centred ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
-                             (uint32_t[]){a, r, layer->weight, layer->bias}, centred ? 4 : 3,
-                             dtypes, elements, centred ? 4 : 3,
-                             (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &epsilon);
+    *ret_sum = plan_graph_op_making(w->graph, centred ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
+                                    (uint32_t[]){a, r, layer->weight, layer->bias}, made,
+                                    (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &epsilon);
     uint32_t results[] = {*ret_sum, *ret_sum + 1};
     plan_graph_leave(w->graph, results, 2);
     return results[1];
@@ -462,13 +454,13 @@ uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelL
 
 uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                uint64_t out, uint64_t in, bool erf) {
-    uint64_t elements[] = {w->rows * out, w->rows * out};
-    PlanDtype dtypes[] = {w->graph->dtype, w->graph->dtype};
+    PlanGraphResult results[] = {{w->graph->dtype, w->rows * out},
+                                 {w->graph->dtype, w->rows * out}};
     double is_erf = erf;
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR_GELU,
-                               (uint32_t[]){x, layer->weight, layer->bias}, 3, dtypes, elements, 2,
-                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, &is_erf);
+    uint32_t y = plan_graph_op_making(
+        w->graph, PLAN_OP_LINEAR_GELU, (uint32_t[]){x, layer->weight, layer->bias}, results,
+        (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, &is_erf);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -487,12 +479,13 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
     if (w->dropout == 0) {
         return x;
     }
-    PlanDtype dtypes[] = {w->graph->dtype, PLAN_UINT8};
+    PlanGraphResult results[] = {{w->graph->dtype, n}, {PLAN_UINT8, n}};
     if (module != PLAN_NONE) {
         plan_graph_enter(w->graph, module, &x, 1);
     }
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_DROPOUT, &x, 1, dtypes, (uint64_t[]){n, n}, 2,
-                               (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &w->dropout);
+    uint32_t y =
+        plan_graph_op_making(w->graph, PLAN_OP_DROPOUT, &x, results,
+                             (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &w->dropout);
     uint32_t mask = y + 1;
     plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {
@@ -505,17 +498,16 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
  * autocast, which widens the logarithms. */
 static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                   uint64_t vocab) {
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_FP32};
-    uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
+    PlanGraphResult scalars[] = {{PLAN_FP32, 1}, {PLAN_FP32, 1}};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
     plan_graph_after_backward(w->graph, root);
     uint32_t seen = plan_graph_detached(w->graph, logits);
     for (unsigned i = 0; i < 2; i++) {
-        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, 1, &w->graph->dtype,
-                                      &elements, 1, dims, NULL);
+        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, w->graph->dtype,
+                                      w->rows * vocab, dims, NULL);
         logp = model_run_widen(w, logp);
-        plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2, dtypes, scalars,
-                      2, dims, NULL);
+        plan_graph_op_making(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, scalars, dims,
+                             NULL);
     }
 }
 
@@ -537,11 +529,11 @@ static bool loss_is_one_kernel(const ModelWalk *w) {
 static uint32_t run_compiled_loss(const ModelWalk *w, const uint32_t *logits_and_targets,
                                   const int64_t *dims) {
     PlanDtype dtype = loss_is_wide(w) || w->loss == MODEL_LOSS_KERNEL ? PLAN_FP32 : w->graph->dtype;
-    uint64_t elements[] = {w->rows, w->rows, 1, 1};
+    PlanGraphResult results[] = {
+        {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}, {dtype, 1}, {dtype, 1}};
     w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
-    return 2 + plan_graph_op(w->graph, PLAN_OP_COMPILED_LOSS, logits_and_targets, 2,
-                             (PlanDtype[]){PLAN_FP32, PLAN_FP32, dtype, dtype}, elements, 4, dims,
-                             NULL);
+    return 2 + plan_graph_op_making(w->graph, PLAN_OP_COMPILED_LOSS, logits_and_targets, results,
+                                    dims, NULL);
 }
 
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
@@ -550,8 +542,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
         return logits; /* the head has made it */
     }
     PlanDtype dtype = loss_is_wide(w) ? PLAN_FP32 : w->graph->dtype;
-    PlanDtype dtypes[] = {dtype, dtype};
-    uint64_t elements = w->rows * vocab, scalars[] = {1, 1};
+    PlanGraphResult scalars[] = {{dtype, 1}, {dtype, 1}};
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
     bool is_shared = w->graph->tensor > 1 && !w->graph->whole_ends;
     if (is_shared && w->loss == MODEL_LOSS_KERNEL) {
@@ -565,9 +556,10 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
         return run_compiled_loss(w, (uint32_t[]){logits, targets}, dims);
     }
     if (loss_is_one_kernel(w)) {
-        PlanDtype fused_dtypes[] = {w->graph->dtype, w->graph->dtype, PLAN_FP32};
-        return plan_graph_op(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets}, 2,
-                             fused_dtypes, (uint64_t[]){1, 1, w->rows}, 3, dims, NULL);
+        PlanGraphResult results[] = {
+            {w->graph->dtype, 1}, {w->graph->dtype, 1}, {PLAN_FP32, w->rows}};
+        return plan_graph_op_making(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets},
+                                    results, dims, NULL);
     }
     plan_graph_hold(w->graph, logits);
     if (loss_is_wide(w)) {
@@ -579,9 +571,9 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
         return shared;
     }
     uint32_t logp =
-        plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, 1, dtypes, &elements, 1, dims, NULL);
-    uint32_t loss = plan_graph_op(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, 2,
-                                  dtypes, scalars, 2, dims, NULL);
+        plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, dtype, w->rows * vocab, dims, NULL);
+    uint32_t loss = plan_graph_op_making(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets},
+                                         scalars, dims, NULL);
     plan_graph_keep(w->graph, logits); /* the call's argument */
     return loss;
 }

@@ -39,11 +39,10 @@ static PlanDtype dtype_of(const ModelWalk *w, uint32_t value) {
 
 static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uint32_t x,
                             uint64_t out, uint64_t in) {
-    uint64_t elements = w->rows * out;
     PlanDtype dtype = dtype_of(w, product->weight);
     plan_graph_enter(w->graph, product->module, &x, 1);
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, product->weight, PLAN_NONE}, 3, &dtype, &elements, 1,
+                               (uint32_t[]){x, product->weight, PLAN_NONE}, dtype, w->rows * out,
                                (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -64,10 +63,9 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
     uint32_t low = run_product(w, &adapter->a, given, adapter->rank, in);
     uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
     product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
-    uint32_t scaled = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, 1, &dtype, &n, 1, dims,
+    uint32_t scaled = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, dtype, n, dims,
                                     &graph->trained.lora_scale);
-    uint32_t sum =
-        plan_graph_op(graph, PLAN_OP_ADD, (uint32_t[]){y, scaled}, 2, &dtype, &n, 1, dims, NULL);
+    uint32_t sum = plan_graph_op(graph, PLAN_OP_ADD, (uint32_t[]){y, scaled}, dtype, n, dims, NULL);
     plan_graph_let_go_after(graph, y, scaled); /* a variable, which is set anew */
     return plan_graph_cast(graph, sum, own);
 }

@@ -25,8 +25,8 @@ static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_
                       (int64_t)w->seq,
                       model_gradient_is_apart(w, a, which),
                       (int64_t)stride};
-    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, 2, &w->graph->dtype,
-                         &elements, 1, dims, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, w->graph->dtype,
+                         elements, dims, NULL);
 }
 
 /* x, of which nothing has been turned yet, and what has been, whose rows are its own. */
@@ -52,11 +52,11 @@ static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const
     bool views_first = rotary->is_together;
     uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
     uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
-    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, 1, &w->graph->dtype,
-                                      &n_half, 1, of_upper, NULL);
+    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, w->graph->dtype,
+                                      n_half, of_upper, NULL);
     lower = views_first ? lower : plan_graph_half(w->graph, x, rows, half, false);
-    return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, 2,
-                         &w->graph->dtype, &n, 1, of_lower, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower},
+                         w->graph->dtype, n, of_lower, NULL);
 }
 
 static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
@@ -75,8 +75,8 @@ static uint32_t rest_of(const ModelWalk *w, uint32_t x) {
 static uint32_t join_rest(const ModelWalk *w, const ModelAttention *a, uint32_t turned,
                           uint32_t rest, char which) {
     uint64_t n = w->rows * heads_of(a, which) * a->head_dim;
-    return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){turned, rest}, 2,
-                         &w->graph->dtype, &n, 1, (int64_t[]){(int64_t)n}, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){turned, rest}, w->graph->dtype,
+                         n, (int64_t[]){(int64_t)n}, NULL);
 }
 
 /* Also returns what is let go of last, in *ret_last. */
@@ -110,8 +110,8 @@ static uint32_t rotate_in_order(const ModelWalk *w, const ModelRotary *rotary,
 static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, uint64_t heads,
                      uint64_t head_dim) {
     uint64_t n = w->rows * heads * head_dim, stride = stride_of(rotary, heads, head_dim);
-    return plan_graph_op(w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines}, 3,
-                         &w->graph->dtype, &n, 1,
+    return plan_graph_op(w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines},
+                         w->graph->dtype, n,
                          (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim,
                                      (int64_t)w->seq, 0, (int64_t)stride},
                          NULL);
@@ -124,9 +124,8 @@ static uint32_t turn_pairs(const ModelWalk *w, const ModelRotary *rotary, const 
     uint64_t heads = heads_of(a, which), n = w->rows * heads * a->head_dim;
     int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)a->head_dim, (int64_t)w->seq,
                       (int64_t)stride_of(rotary, heads, a->head_dim)};
-    PlanDtype wide = PLAN_FP32;
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_TURN, (uint32_t[]){x, rotary->cosines}, 2, &wide,
-                               &n, 1, dims, NULL);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_TURN, (uint32_t[]){x, rotary->cosines}, PLAN_FP32,
+                               n, dims, NULL);
     bool lies = heads == 1 || w->seq == 1 || model_gradient_is_summed(w, a, which);
     return plan_graph_heads(w->graph, y, w->batch, w->seq, heads, a->head_dim,
                             lies ? PLAN_HEADS_AS_THEY_ARE : PLAN_HEADS_COPIED);
@@ -191,20 +190,18 @@ static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const Model
 
 static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t n_x, uint32_t y,
                      uint64_t n_y, uint64_t width_y, uint64_t from_y) {
-    uint64_t elements = rows * (n_x + n_y);
     int64_t dims[] = {(int64_t)rows, (int64_t)n_x, (int64_t)n_y, (int64_t)width_y, (int64_t)from_y};
-    return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y}, 2, &w->graph->dtype,
-                         &elements, 1, dims, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y}, w->graph->dtype,
+                         rows * (n_x + n_y), dims, NULL);
 }
 
 static uint32_t times_table_of_part(const ModelWalk *w, const ModelRotary *rotary,
                                     const ModelAttention *a, const Parts *parts, uint32_t x,
                                     uint64_t width, uint32_t table) {
-    uint64_t elements = parts->rows * rotary->part;
     int64_t dims[] = {(int64_t)w->rows, (int64_t)parts->heads, (int64_t)rotary->part,
                       (int64_t)w->seq,  (int64_t)width,        (int64_t)a->head_dim};
-    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_COLUMNS, (uint32_t[]){x, table}, 2,
-                         &w->graph->dtype, &elements, 1, dims, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_COLUMNS, (uint32_t[]){x, table},
+                         w->graph->dtype, parts->rows * rotary->part, dims, NULL);
 }
 
 static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
@@ -218,7 +215,7 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
     uint32_t upper =
         plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, half, n, half, 0});
     uint32_t negative =
-        plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, 1, &w->graph->dtype, &n_half, 1,
+        plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, w->graph->dtype, n_half,
                       (int64_t[]){(int64_t)rows, (int64_t)half, (int64_t)all, (int64_t)half}, NULL);
     uint32_t turned = join(w, rows, negative, half, lower, half, all, 0);
     uint32_t other = times_table_of_part(w, rotary, a, parts, turned, n, rotary->sines);
@@ -320,7 +317,7 @@ static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t
     uint64_t elements = w->seq * w->graph->ropes[0].dim;
     int64_t n = (int64_t)elements;
     uint32_t cast =
-        plan_graph_op(w->graph, PLAN_OP_CAST, &table, 1, &w->graph->dtype, &elements, 1, &n, NULL);
+        plan_graph_op(w->graph, PLAN_OP_CAST, &table, w->graph->dtype, elements, &n, NULL);
     plan_graph_hold(w->graph, cast);
     return cast;
 }

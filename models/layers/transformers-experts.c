@@ -72,9 +72,8 @@ typedef struct {
 
 static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
                     int64_t elements, const int64_t *dims) {
-    uint64_t made = (uint64_t)elements;
-    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, b == PLAN_NONE ? 1 : 2, &dtype,
-                         &made, 1, dims, NULL);
+    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, dtype, (uint64_t)elements, dims,
+                         NULL);
 }
 
 /* By their sum, where they lie; backward reads a copy of them. */
@@ -84,7 +83,7 @@ static uint32_t run_normalize(const Walk *walk, uint32_t top) {
     uint32_t sum = run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, walk->rows, shape);
     uint32_t copy = run(walk, PLAN_OP_COPY, top, PLAN_NONE, PLAN_FP32, walk->pairs, &walk->pairs);
     uint32_t y =
-        plan_graph_op_into(graph, top, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){copy, sum}, 2, shape);
+        plan_graph_op_into(graph, top, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){copy, sum}, shape);
     plan_graph_let_go_after(graph, sum, copy);
     return y;
 }
@@ -98,14 +97,14 @@ static Routed run_router(const Walk *walk, uint32_t x) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
     int64_t dims[] = {walk->rows, walk->n, walk->per_token};
-    PlanDtype dtypes[] = {PLAN_FP32, PLAN_INT64};
-    uint64_t elements[] = {(uint64_t)walk->pairs, (uint64_t)walk->pairs};
+    PlanGraphResult results[] = {{PLAN_FP32, (uint64_t)walk->pairs},
+                                 {PLAN_INT64, (uint64_t)walk->pairs}};
     plan_graph_enter(graph, walk->layer->router, &x, 1);
     uint32_t raw = model_run_linear(w, &walk->layer->score, x, walk->experts->n, w->width);
     uint32_t scores = run(walk, PLAN_OP_SOFTMAX, model_run_widen(w, raw), PLAN_NONE, PLAN_FP32,
                           walk->rows * walk->n, dims);
     plan_graph_hold(graph, scores);
-    uint32_t top = plan_graph_op(graph, PLAN_OP_TOP_K, &scores, 1, dtypes, elements, 2, dims, NULL);
+    uint32_t top = plan_graph_op_making(graph, PLAN_OP_TOP_K, &scores, results, dims, NULL);
     Routed routed = {raw, top, top + 1};
     if (!walk->experts->keeps_scores) {
         routed.top = run_normalize(walk, top);
@@ -130,11 +129,10 @@ static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
     int64_t pairs = walk->pairs, n = walk->n, width = (int64_t)w->width;
-    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
+    PlanGraphResult results[] = {{PLAN_INT64, (uint64_t)pairs}, {PLAN_INT64, (uint64_t)pairs}};
     PlanDtype scored = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
-    uint64_t elements[] = {(uint64_t)pairs, (uint64_t)pairs};
-    uint32_t sorted = plan_graph_op(graph, PLAN_OP_SORT, &routed->chosen, 1, dtypes, elements, 2,
-                                    (int64_t[]){pairs, n}, NULL);
+    uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
+                                           (int64_t[]){pairs, n}, NULL);
     Sorted s = {.order = sorted + 1};
     uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, s.order, PLAN_NONE, PLAN_INT64, pairs,
                           (int64_t[]){pairs, walk->per_token});
@@ -156,10 +154,9 @@ static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
 static uint32_t run_grouped(const Walk *walk, PlanOpKind kind, uint32_t x, uint32_t weight,
                             uint32_t ends, uint64_t out, uint64_t in) {
     PlanGraph *graph = walk->w->graph;
-    uint64_t elements = (uint64_t)walk->pairs * out;
     int64_t dims[] = {walk->pairs, (int64_t)out, (int64_t)in, walk->n, 2};
-    return plan_graph_op(graph, kind, (uint32_t[]){x, weight, ends}, 3, &graph->dtype, &elements, 1,
-                         dims, NULL);
+    return plan_graph_op(graph, kind, (uint32_t[]){x, weight, ends}, graph->dtype,
+                         (uint64_t)walk->pairs * out, dims, NULL);
 }
 
 /* As run_joined_hidden() of families/llama.c has gate and up: one matrix behind the other. */
@@ -187,12 +184,10 @@ static uint32_t run_back(const Walk *walk, const Sorted *s, uint32_t made) {
     PlanGraph *graph = w->graph;
     int64_t pairs = walk->pairs, width = (int64_t)w->width;
     PlanDtype dtype = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
-    PlanDtype dtypes[] = {PLAN_INT64, PLAN_INT64};
-    uint64_t elements[] = {(uint64_t)pairs, (uint64_t)pairs};
+    PlanGraphResult results[] = {{PLAN_INT64, (uint64_t)pairs}, {PLAN_INT64, (uint64_t)pairs}};
     uint32_t scored = run(walk, PLAN_OP_MUL_COLUMN, made, s->scores, dtype, pairs * width,
                           (int64_t[]){pairs, width});
-    uint32_t places =
-        plan_graph_op(graph, PLAN_OP_INVERT, &s->order, 1, dtypes, elements, 2, &pairs, NULL);
+    uint32_t places = plan_graph_op_making(graph, PLAN_OP_INVERT, &s->order, results, &pairs, NULL);
     plan_graph_hold(graph, places);
     uint32_t back = run(walk, PLAN_OP_ROWS_OF, scored, places, dtype, pairs * width,
                         (int64_t[]){pairs, width, pairs});

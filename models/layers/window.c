@@ -2,24 +2,24 @@
 
 #include <math.h>
 
-static uint32_t run(const ModelWalk *w, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
-                    PlanDtype dtype, uint64_t elements, const int64_t *dims) {
-    return plan_graph_op(w->graph, kind, inputs, n_inputs, &dtype, &elements, 1, dims, NULL);
+static uint32_t run(const ModelWalk *w, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
+                    uint64_t elements, const int64_t *dims) {
+    return plan_graph_op(w->graph, kind, inputs, dtype, elements, dims, NULL);
 }
 
 static uint32_t run_places(const ModelWalk *w, uint64_t n) {
-    return run(w, PLAN_OP_ARANGE, NULL, 0, PLAN_INT64, n, (int64_t[]){(int64_t)n});
+    return run(w, PLAN_OP_ARANGE, NULL, PLAN_INT64, n, (int64_t[]){(int64_t)n});
 }
 
 /* arange(seq) + 0 */
 static uint32_t run_shifted_places(const ModelWalk *w) {
     uint32_t places = run_places(w, w->seq);
-    return run(w, PLAN_OP_SHIFT, &places, 1, PLAN_INT64, w->seq, (int64_t[]){(int64_t)w->seq, 0});
+    return run(w, PLAN_OP_SHIFT, &places, PLAN_INT64, w->seq, (int64_t[]){(int64_t)w->seq, 0});
 }
 
 static uint32_t run_both(const ModelWalk *w, uint32_t one, uint64_t n_one, uint32_t other) {
     uint64_t n = w->seq * w->seq;
-    return run(w, PLAN_OP_BOTH_MASK, (uint32_t[]){one, other}, 2, PLAN_UINT8, n,
+    return run(w, PLAN_OP_BOTH_MASK, (uint32_t[]){one, other}, PLAN_UINT8, n,
                (int64_t[]){(int64_t)n, (int64_t)n_one});
 }
 
@@ -29,15 +29,14 @@ uint32_t model_window_mask(const ModelWalk *w, uint64_t window) {
     int64_t seq = (int64_t)w->seq, pairs[] = {seq, seq};
     uint32_t sequences = run_places(w, w->batch), heads = run_places(w, 1);
     uint32_t queries = run_shifted_places(w), keys = run_shifted_places(w);
-    uint32_t all = run(w, PLAN_OP_ONES_MASK, NULL, 0, PLAN_UINT8, 1, (int64_t[]){1});
+    uint32_t all = run(w, PLAN_OP_ONES_MASK, NULL, PLAN_UINT8, 1, (int64_t[]){1});
     uint32_t from =
-        run(w, PLAN_OP_BACK, &queries, 1, PLAN_INT64, w->seq, (int64_t[]){seq, (int64_t)window});
-    uint32_t later = run(w, PLAN_OP_LATER_MASK, (uint32_t[]){keys, from}, 2, PLAN_UINT8, n, pairs);
+        run(w, PLAN_OP_BACK, &queries, PLAN_INT64, w->seq, (int64_t[]){seq, (int64_t)window});
+    uint32_t later = run(w, PLAN_OP_LATER_MASK, (uint32_t[]){keys, from}, PLAN_UINT8, n, pairs);
     uint32_t inside = run_both(w, all, 1, later);
     plan_graph_keep(graph, all);
     plan_graph_let_go_after(graph, all, later);
-    uint32_t earlier =
-        run(w, PLAN_OP_UPTO_MASK, (uint32_t[]){keys, queries}, 2, PLAN_UINT8, n, pairs);
+    uint32_t earlier = run(w, PLAN_OP_UPTO_MASK, (uint32_t[]){keys, queries}, PLAN_UINT8, n, pairs);
     uint32_t mask = run_both(w, inside, n, earlier);
     uint32_t variables[] = {inside, sequences, heads, queries, keys};
     for (unsigned i = 0; i < G_N_ELEMENTS(variables); i++) {
@@ -49,15 +48,14 @@ uint32_t model_window_mask(const ModelWalk *w, uint64_t window) {
 }
 
 static uint32_t run_number(const ModelWalk *w, PlanDtype dtype, double number) {
-    uint64_t one = 1;
-    return plan_graph_op(w->graph, PLAN_OP_FILL, NULL, 0, &dtype, &one, 1, (int64_t[]){1}, &number);
+    return plan_graph_op(w->graph, PLAN_OP_FILL, NULL, dtype, 1, (int64_t[]){1}, &number);
 }
 
 uint32_t model_window_bias(const ModelWalk *w, uint32_t mask) {
     PlanDtype dtype = plan_graph_product_dtype(w->graph);
     uint64_t n = w->seq * w->seq;
     uint32_t hidden = run_number(w, dtype, -INFINITY), shown = run_number(w, dtype, 0);
-    uint32_t bias = run(w, PLAN_OP_MASK_TO_BIAS, (uint32_t[]){mask, shown, hidden}, 3, dtype,
+    uint32_t bias = run(w, PLAN_OP_MASK_TO_BIAS, (uint32_t[]){mask, shown, hidden}, dtype,
                         w->batch * n, (int64_t[]){(int64_t)n, (int64_t)w->batch});
     plan_graph_let_go_after(w->graph, hidden, shown);
     return bias;

@@ -456,33 +456,47 @@ static void hold_what_was_cast(PlanGraph *graph, const uint32_t *given, const ui
     }
 }
 
-uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
-                       const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
-                       const int64_t *dims, const double *attrs) {
+static bool any_wants_gradient(const PlanGraph *graph, const uint32_t *values, unsigned n) {
+    bool wants = false;
+    for (unsigned i = 0; i < n; i++) {
+        wants |= plan_graph_wants_gradient(graph, values[i]);
+    }
+    return wants;
+}
+
+/* What an op only writes is behind what it reads. */
+static unsigned n_read(const PlanOpInfo *info) {
+    unsigned n = info->n_slots;
+    while (n > 0 && !(info->slots[n - 1].flags & PLAN_SLOT_READ)) {
+        n--;
+    }
+    return n;
+}
+
+uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
+                              const PlanGraphResult *results, const int64_t *dims,
+                              const double *attrs) {
     const PlanOpInfo *info = plan_op_info(kind);
-    g_assert(n_inputs + n_outputs == info->n_slots && !info->n_lists);
+    unsigned n_inputs = n_read(info), n_outputs = info->n_slots - n_inputs;
     uint32_t values[PLAN_MAX_SLOTS];
-    bool differentiable = false;
+    g_assert(!info->n_lists);
     for (unsigned i = 0; i < n_inputs; i++) {
         values[i] = inputs[i];
     }
     if (graph->autocasts) {
         plan_autocast_inputs(graph, kind, values, n_inputs);
     }
-    for (unsigned i = 0; i < n_inputs; i++) {
-        if (values[i] != PLAN_NONE) {
-            differentiable |=
-                plan_graph_at(graph->values, PlanGraphValue, values[i])->requires_grad;
-        }
-    }
+    bool differentiable = any_wants_gradient(graph, values, n_inputs);
     for (unsigned i = 0; i < n_outputs; i++) {
         bool casts = graph->autocasts && i < plan_autocast_n_results(kind);
-        PlanDtype dtype =
-            casts ? plan_autocast_result(graph, kind, i, values, n_inputs, dtypes[i]) : dtypes[i];
+        PlanDtype dtype = results[i].dtype;
+        if (casts) {
+            dtype = plan_autocast_result(graph, kind, i, values, n_inputs, dtype);
+        }
         values[n_inputs + i] = plan_graph_add_value(
             graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                     .base = PLAN_NONE,
-                                    .elements = elements[i],
+                                    .elements = results[i].elements,
                                     .dtype = (uint8_t)dtype,
                                     .requires_grad = differentiable && is_result(kind, i)});
     }
@@ -502,11 +516,17 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     return n_outputs ? values[n_inputs] : PLAN_NONE;
 }
 
+uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
+                       uint64_t elements, const int64_t *dims, const double *attrs) {
+    PlanGraphResult result = {dtype, elements};
+    g_assert(n_read(plan_op_info(kind)) + 1 == plan_op_info(kind)->n_slots);
+    return plan_graph_op_making(graph, kind, inputs, &result, dims, attrs);
+}
+
 uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
-                            const uint32_t *inputs, unsigned n_inputs, const int64_t *dims) {
+                            const uint32_t *inputs, const int64_t *dims) {
     PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, into);
-    PlanDtype dtype = (PlanDtype)of.dtype;
-    uint32_t y = plan_graph_op(graph, kind, inputs, n_inputs, &dtype, &of.elements, 1, dims, NULL);
+    uint32_t y = plan_graph_op(graph, kind, inputs, (PlanDtype)of.dtype, of.elements, dims, NULL);
     PlanGraphValue *made = plan_graph_at(graph->values, PlanGraphValue, y);
     made->base = of.base;
     made->offset = of.offset;
@@ -527,7 +547,7 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
         return *copy;
     }
     int64_t n = (int64_t)v.elements;
-    uint32_t made = plan_graph_op(graph, PLAN_OP_CAST, &x, 1, &dtype, &v.elements, 1, &n, NULL);
+    uint32_t made = plan_graph_op(graph, PLAN_OP_CAST, &x, dtype, v.elements, &n, NULL);
     if (kept) {
         *copy = made;
     }

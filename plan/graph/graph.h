@@ -180,6 +180,12 @@ typedef struct {
     bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
 } PlanGraphStep;
 
+/* What an op makes. */
+typedef struct {
+    PlanDtype dtype;
+    uint64_t elements;
+} PlanGraphResult;
+
 /* What is trained. Nothing is owned by the graph. */
 typedef struct {
     const GRegex *frozen; /* modules so named or of such a class are not, with all in them; NULL */
@@ -322,15 +328,18 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
                            unsigned n);
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
-/* Operands in the order of ops.def; inputs may be PLAN_NONE where optional. Outputs are made:
- * elements[i] and dtypes[i] each; one of no elements, where it is optional, only by name. Returns
- * the first output; the others follow it. */
-uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, unsigned n_inputs,
-                       const PlanDtype *dtypes, const uint64_t *elements, unsigned n_outputs,
-                       const int64_t *dims, const double *attrs);
-/* The same for an op of one output, which is written where value `into` lies. */
+/* An op of one result, which is returned. Inputs, dims and attributes are as many as ops.def names,
+ * in its order; an input may be PLAN_NONE where it is optional. */
+uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
+                       uint64_t elements, const int64_t *dims, const double *attrs);
+/* The same of as many results as ops.def names; one of no elements, where it is optional, is there
+ * only by name. Returns the first; the others follow it. */
+uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
+                              const PlanGraphResult *results, const int64_t *dims,
+                              const double *attrs);
+/* An op of one result, which is written where value `into` lies. */
 uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
-                            const uint32_t *inputs, unsigned n_inputs, const int64_t *dims);
+                            const uint32_t *inputs, const int64_t *dims);
 /* x in a dtype: a copy, or x itself where it is in that already. Of a parameter lowered under
  * autocast there is one copy. */
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
