@@ -8,8 +8,8 @@ void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatent
     for (unsigned i = 0; i < 2; i++) {
         values[1 + i] = ret_views[i] = plan_graph_add_view(graph, x, 0, elements);
     }
-    plan_graph_add_written(graph, PLAN_GRAPH_LATENT_SPLIT, values, 1, 2, (const int64_t *)split,
-                           sizeof *split / sizeof(int64_t));
+    plan_graph_add_op(graph, plan_graph_new_op(PLAN_GRAPH_LATENT_SPLIT, 1, 2), values,
+                      (const int64_t *)split, sizeof *split / sizeof(int64_t));
 }
 
 uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
@@ -21,8 +21,8 @@ uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
                            .dtype = given.dtype,
                            .requires_grad = given.requires_grad};
     uint32_t values[] = {x, turns, plan_graph_add_value(graph, made)};
-    plan_graph_add_written(graph, PLAN_GRAPH_LATENT_TURN, values, 2, 1, (const int64_t *)turn,
-                           sizeof *turn / sizeof(int64_t));
+    plan_graph_add_op(graph, plan_graph_new_op(PLAN_GRAPH_LATENT_TURN, 2, 1), values,
+                      (const int64_t *)turn, sizeof *turn / sizeof(int64_t));
     return values[2];
 }
 
@@ -31,6 +31,6 @@ uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x) {
     same.base = PLAN_NONE;
     same.requires_grad = false;
     uint32_t values[] = {x, plan_graph_add_value(graph, same)};
-    plan_graph_add_written(graph, PLAN_GRAPH_LATENT_KEPT, values, 1, 1, NULL, 0);
+    plan_graph_add_op(graph, plan_graph_new_op(PLAN_GRAPH_LATENT_KEPT, 1, 1), values, NULL, 0);
     return values[1];
 }

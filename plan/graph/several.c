@@ -6,15 +6,14 @@
 /* ---- what ranks share ----------------------------------------------------------------------- */
 
 /* An op of several kernels, whose outputs have storage of their own. */
-static void add_several(PlanGraph *graph, PlanGraphView kind, uint32_t *values, unsigned n_inputs,
-                        const PlanGraphValue *outputs, unsigned n_outputs, const int64_t *dims,
-                        unsigned n_dims) {
-    for (unsigned i = 0; i < n_outputs; i++) {
+static void add_several(PlanGraph *graph, PlanGraphOp op, uint32_t *values,
+                        const PlanGraphValue *outputs, const int64_t *dims, unsigned n_dims) {
+    for (unsigned i = 0; i < op.n_outputs; i++) {
         PlanGraphValue made = outputs[i];
         made.parameter = made.base = PLAN_NONE;
-        values[n_inputs + i] = plan_graph_add_value(graph, made);
+        values[op.n_inputs + i] = plan_graph_add_value(graph, made);
     }
-    plan_graph_add_written(graph, kind, values, n_inputs, n_outputs, dims, n_dims);
+    plan_graph_add_op(graph, op, values, dims, n_dims);
 }
 
 static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
@@ -24,7 +23,7 @@ static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
     int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
     PlanGraphValue made = {
         .elements = elements, .dtype = given.dtype, .requires_grad = given.requires_grad};
-    add_several(graph, kind, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(kind, 1, 1), values, &made, dims, G_N_ELEMENTS(dims));
     return values[1];
 }
 
@@ -58,8 +57,8 @@ static uint32_t gather_float8(PlanGraph *graph, uint32_t x, const PlanGraphToken
     PlanGraphValue made = {.elements = tokens->batch * tokens->rows * tokens->width * graph->tensor,
                            .dtype = PLAN_E4M3,
                            .requires_grad = true};
-    add_several(graph, PLAN_GRAPH_SHARED_GATHER_FLOAT8, values, 1, &made, 1, dims,
-                G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_SHARED_GATHER_FLOAT8, 1, 1), values, &made,
+                dims, G_N_ELEMENTS(dims));
     return values[1];
 }
 
@@ -81,13 +80,7 @@ static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
     uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, of)->elements;
     uint32_t values[] = {x, plan_graph_add_view(graph, of, 0, elements)};
     int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
-    PlanGraphOp op = {.kind = kind,
-                      .n_inputs = 1,
-                      .n_outputs = 1,
-                      .dims = graph->dims->len,
-                      .attrs = graph->attrs->len};
-    g_array_append_vals(graph->dims, dims, G_N_ELEMENTS(dims));
-    plan_graph_add_op(graph, op, values);
+    plan_graph_add_op(graph, plan_graph_new_op(kind, 1, 1), values, dims, G_N_ELEMENTS(dims));
     return values[1];
 }
 
@@ -129,8 +122,8 @@ uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index
          .requires_grad = plan_graph_wants_gradient(graph, table)},
         {.elements = n, .dtype = PLAN_UINT8},
     };
-    add_several(graph, PLAN_GRAPH_SHARED_ROWS, values, 2, made, G_N_ELEMENTS(made), dims,
-                G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_SHARED_ROWS, 2, G_N_ELEMENTS(made)), values,
+                made, dims, G_N_ELEMENTS(dims));
     *ret_mask = values[3];
     return values[2];
 }
@@ -149,8 +142,8 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
     PlanGraphValue made[] = {{.elements = 1, .dtype = dtype, .requires_grad = true},
                              {.elements = rows * cols, .dtype = dtype},
                              {.elements = 1, .dtype = dtype}};
-    add_several(graph, PLAN_GRAPH_SHARED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
-                G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_SHARED_LOSS, 2, G_N_ELEMENTS(made)), values,
+                made, dims, G_N_ELEMENTS(dims));
     return values[2];
 }
 
@@ -162,8 +155,8 @@ uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint
                              {.elements = rows * cols, .dtype = PLAN_FP32},
                              {.elements = rows, .dtype = PLAN_UINT8},
                              {.elements = 1, .dtype = PLAN_FP32}};
-    add_several(graph, PLAN_GRAPH_SHARED_COMPILED_LOSS, values, 2, made, G_N_ELEMENTS(made), dims,
-                G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_SHARED_COMPILED_LOSS, 2, G_N_ELEMENTS(made)),
+                values, made, dims, G_N_ELEMENTS(dims));
     return values[2];
 }
 
@@ -182,8 +175,8 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
              2 * graph->context * plan_graph_at(graph->values, PlanGraphValue, q_k_v[1])->elements,
          .dtype = dtype},
         {.elements = rows * tokens.width, .dtype = dtype}};
-    add_several(graph, PLAN_GRAPH_RING_ATTENTION, values, 3, made, graph->compiled ? 6 : 4,
-                (const int64_t *)ring, 5);
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_RING_ATTENTION, 3, graph->compiled ? 6 : 4),
+                values, made, (const int64_t *)ring, 5);
     g_array_append_val(graph->attrs, scale);
     plan_graph_let_go_after(graph, values[5], values[6]);
     plan_graph_let_go_after(graph, values[4], values[5]);
@@ -199,7 +192,8 @@ uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t 
     uint32_t values[2] = {counts};
     int64_t dims[] = {(int64_t)graph->expert, (int64_t)(experts / graph->expert)};
     PlanGraphValue made = {.elements = experts, .dtype = PLAN_INT64};
-    add_several(graph, PLAN_GRAPH_EXCHANGE_SPLITS, values, 1, &made, 1, dims, G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_SPLITS, 1, 1), values, &made, dims,
+                G_N_ELEMENTS(dims));
     return values[1];
 }
 
@@ -209,7 +203,7 @@ uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows) {
 }
 
 void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent) {
-    add_several(graph, PLAN_GRAPH_EXCHANGE_AWAIT, &sent, 1, NULL, 0, NULL, 0);
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_AWAIT, 1, 0), &sent, NULL, NULL, 0);
 }
 
 uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
@@ -219,8 +213,8 @@ uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t e
     int64_t dims[] = {(int64_t)graph->expert, (int64_t)own, (int64_t)n};
     PlanGraphValue made[] = {{.elements = own, .dtype = PLAN_INT64},
                              {.elements = n, .dtype = PLAN_INT64}};
-    add_several(graph, PLAN_GRAPH_EXCHANGE_ORDER, values, 1, made, G_N_ELEMENTS(made), dims,
-                G_N_ELEMENTS(dims));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_ORDER, 1, G_N_ELEMENTS(made)), values,
+                made, dims, G_N_ELEMENTS(dims));
     *ret_order = values[2];
     return values[1];
 }
@@ -252,8 +246,8 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
                              {.elements = shared_scales, .dtype = shared_dtype}};
     uint32_t values[7] = {x, weight};
     share_cast(graph, x);
-    add_several(graph, PLAN_GRAPH_FLOAT8_LINEAR, values, 2, made, is_shared ? 5 : 3,
-                (const int64_t *)&d, sizeof d / sizeof(int64_t));
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_FLOAT8_LINEAR, 2, is_shared ? 5 : 3), values,
+                made, (const int64_t *)&d, sizeof d / sizeof(int64_t));
     graph->last_float8 = graph->ops->len - 1;
     return values[2];
 }

@@ -1,0 +1,180 @@
+/* plan/graph/ops.c - ops in program order, and what autocast casts for them. */
+#include "plan/graph/autocast.h"
+#include "plan/graph/private.h"
+
+uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
+    PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, base);
+    return plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                                        .base = of.base,
+                                                        .offset = of.offset + offset,
+                                                        .elements = elements,
+                                                        .dtype = of.dtype,
+                                                        .requires_grad = of.requires_grad});
+}
+
+void plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values,
+                       const int64_t *dims, unsigned n_dims) {
+    unsigned n = op.n_inputs + op.n_outputs;
+    op.module = plan_graph_module_now(graph);
+    op.values = plan_graph_add_refs(graph, values, n);
+    op.dims = graph->dims->len;
+    op.attrs = graph->attrs->len;
+    g_array_append_vals(graph->dims, dims, n_dims);
+    g_array_append_val(graph->ops, op);
+    plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
+    for (unsigned i = 0; i < n; i++) {
+        if (values[i] != PLAN_NONE) {
+            plan_graph_hold_until(graph, values[i], graph->steps->len - 1);
+        }
+    }
+}
+
+/* Other outputs are for backward alone. */
+static bool is_result(PlanOpKind kind, unsigned output) {
+    switch (kind) {
+    case PLAN_OP_ADD_RMSNORM:
+    case PLAN_OP_ADD_LAYERNORM:
+        return output < 2;
+    case PLAN_OP_COMPILED_LOSS:
+        return output == 2; /* behind what its first kernel leaves of each row */
+    default:
+        return output == 0;
+    }
+}
+
+bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy) {
+    uint32_t p = plan_graph_at(graph->values, PlanGraphValue, x)->parameter;
+    return p != PLAN_NONE && g_array_index(graph->copies, uint32_t, p) == copy;
+}
+
+void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
+                                unsigned n, uint32_t last_made) {
+    uint32_t before = last_made;
+    for (unsigned i = 0; i < n; i++) {
+        if (used[i] != given[i] && !plan_graph_is_kept_copy(graph, given[i], used[i])) {
+            plan_graph_let_go_after(graph, used[i], before);
+            before = used[i];
+        }
+    }
+}
+
+/* Whoever calls holds what it gave, though the op was given a cast of it. */
+static void hold_what_was_cast(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
+                               unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        if (used[i] != given[i]) {
+            plan_graph_hold_until(graph, given[i], graph->steps->len - 1);
+        }
+    }
+}
+
+static bool any_wants_gradient(const PlanGraph *graph, const uint32_t *values, unsigned n) {
+    bool wants = false;
+    for (unsigned i = 0; i < n; i++) {
+        wants |= plan_graph_wants_gradient(graph, values[i]);
+    }
+    return wants;
+}
+
+/* What an op only writes is behind what it reads. */
+static unsigned n_read(const PlanOpInfo *info) {
+    unsigned n = info->n_slots;
+    while (n > 0 && !(info->slots[n - 1].flags & PLAN_SLOT_READ)) {
+        n--;
+    }
+    return n;
+}
+
+uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
+                              const PlanGraphResult *results, const int64_t *dims,
+                              const double *attrs) {
+    const PlanOpInfo *info = plan_op_info(kind);
+    unsigned n_inputs = n_read(info), n_outputs = info->n_slots - n_inputs;
+    uint32_t values[PLAN_MAX_SLOTS];
+    g_assert(!info->n_lists);
+    for (unsigned i = 0; i < n_inputs; i++) {
+        values[i] = inputs[i];
+    }
+    if (graph->autocasts) {
+        plan_autocast_inputs(graph, kind, values, n_inputs);
+    }
+    bool differentiable = any_wants_gradient(graph, values, n_inputs);
+    for (unsigned i = 0; i < n_outputs; i++) {
+        bool casts = graph->autocasts && i < plan_autocast_n_results(kind);
+        PlanDtype dtype = results[i].dtype;
+        if (casts) {
+            dtype = plan_autocast_result(graph, kind, i, values, n_inputs, dtype);
+        }
+        values[n_inputs + i] = plan_graph_add_value(
+            graph, (PlanGraphValue){.parameter = PLAN_NONE,
+                                    .base = PLAN_NONE,
+                                    .elements = results[i].elements,
+                                    .dtype = (uint8_t)dtype,
+                                    .requires_grad = differentiable && is_result(kind, i)});
+    }
+    plan_graph_add_op(graph, plan_graph_new_op(kind, n_inputs, n_outputs), values, dims,
+                      info->n_dims);
+    g_array_append_vals(graph->attrs, attrs, info->n_attrs);
+    if (graph->autocasts) {
+        hold_what_was_cast(graph, inputs, values, n_inputs);
+        plan_graph_let_go_of_casts(graph, inputs, values, n_inputs,
+                                   values[n_inputs + n_outputs - 1]);
+    }
+    return n_outputs ? values[n_inputs] : PLAN_NONE;
+}
+
+uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
+                       uint64_t elements, const int64_t *dims, const double *attrs) {
+    PlanGraphResult result = {dtype, elements};
+    g_assert(n_read(plan_op_info(kind)) + 1 == plan_op_info(kind)->n_slots);
+    return plan_graph_op_making(graph, kind, inputs, &result, dims, attrs);
+}
+
+uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
+                            const uint32_t *inputs, const int64_t *dims) {
+    PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, into);
+    uint32_t y = plan_graph_op(graph, kind, inputs, (PlanDtype)of.dtype, of.elements, dims, NULL);
+    PlanGraphValue *made = plan_graph_at(graph->values, PlanGraphValue, y);
+    made->base = of.base;
+    made->offset = of.offset;
+    plan_graph_hold_until(graph, into, graph->steps->len - 1);
+    return y;
+}
+
+uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
+    PlanGraphValue v = *plan_graph_at(graph->values, PlanGraphValue, x);
+    if (v.dtype == dtype) {
+        return x;
+    }
+    bool is_compiled = graph->compiled && graph->fused;
+    bool kept = v.parameter != PLAN_NONE && v.requires_grad && graph->keeps_copies &&
+                !is_compiled && graph->autocasts && dtype == graph->lower && v.dtype == PLAN_FP32;
+    uint32_t *copy = kept ? plan_graph_at(graph->copies, uint32_t, v.parameter) : NULL;
+    if (kept && *copy != PLAN_NONE) {
+        return *copy;
+    }
+    int64_t n = (int64_t)v.elements;
+    uint32_t made = plan_graph_op(graph, PLAN_OP_CAST, &x, dtype, v.elements, &n, NULL);
+    if (kept) {
+        *copy = made;
+    }
+    return made;
+}
+
+PlanDtype plan_graph_product_dtype(const PlanGraph *graph) {
+    return graph->autocasts ? graph->lower : graph->dtype;
+}
+
+void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
+    if (!graph->autocasts) {
+        return;
+    }
+    graph->autocasts = false;
+    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    for (uint32_t p = 0; p < graph->copies->len; p++) {
+        uint32_t copy = g_array_index(graph->copies, uint32_t, p);
+        if (copy != PLAN_NONE) {
+            plan_graph_hold_until(graph, copy, graph->steps->len - 1);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+/* plan/graph/walk.c - the walk of a forward program: which module runs, and which step lets go of
+ * which value. */
+#include "plan/graph/private.h"
+
+uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
+    uint32_t first = graph->value_refs->len;
+    g_array_append_vals(graph->value_refs, values, n);
+    return first;
+}
+
+void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
+                         const uint32_t *values, unsigned n) {
+    PlanGraphStep step = {.kind = kind,
+                          .index = index,
+                          .values = plan_graph_add_refs(graph, values, n),
+                          .n_values = n};
+    g_array_append_val(graph->steps, step);
+}
+
+void plan_graph_hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
+    uint32_t *hold = plan_graph_at(graph->holds, uint32_t, value);
+    if (*hold == PLAN_NONE || *hold < step) {
+        *hold = step;
+    }
+}
+
+/* What is entered with the next step. */
+static void push_frame(PlanGraph *graph, uint32_t module) {
+    uint32_t frame[2] = {module, graph->steps->len};
+    g_array_append_vals(graph->frames, frame, 2);
+}
+
+void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
+    push_frame(graph, module);
+    plan_graph_add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
+}
+
+void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
+                           unsigned n) {
+    plan_graph_enter(graph, module, arguments, n);
+    plan_graph_at(graph->steps, PlanGraphStep, graph->steps->len - 1)->takes_over = true;
+}
+
+uint32_t plan_graph_module_now(const PlanGraph *graph) {
+    uint32_t n = graph->frames->len;
+    return n ? g_array_index(graph->frames, uint32_t, n - 2) : 0;
+}
+
+void plan_graph_call(PlanGraph *graph, uint32_t module) {
+    push_frame(graph, module);
+}
+
+/* Returns the first step of what returns. */
+static uint32_t pop_frame(PlanGraph *graph) {
+    g_assert(graph->frames->len >= 2);
+    uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
+    uint32_t module = g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
+    g_array_set_size(graph->frames, graph->frames->len - 2);
+    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    return enter;
+}
+
+static void let_go_of_locals(PlanGraph *graph, uint32_t enter, uint32_t return_step) {
+    while (graph->locals->len) {
+        PlanGraphLocal local = g_array_index(graph->locals, PlanGraphLocal, graph->locals->len - 1);
+        if (local.enter_step != enter) {
+            break;
+        }
+        g_array_set_size(graph->locals, graph->locals->len - 1);
+        plan_graph_hold_until(graph, local.value, return_step + local.is_argument);
+    }
+}
+
+void plan_graph_return(PlanGraph *graph) {
+    uint32_t enter = pop_frame(graph);
+    let_go_of_locals(graph, enter, graph->steps->len - 1);
+}
+
+void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
+    uint32_t module = plan_graph_module_now(graph), enter = pop_frame(graph);
+    uint32_t return_step = graph->steps->len - 1;
+    plan_graph_add_step(graph, PLAN_STEP_LEAVE, module, results, n);
+    PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
+    for (unsigned i = 0; i < entered.n_values && !entered.takes_over; i++) {
+        plan_graph_hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
+    }
+    let_go_of_locals(graph, enter, return_step);
+    for (unsigned i = 0; i < n; i++) {
+        plan_graph_hold_until(graph, results[i], return_step + 1);
+    }
+}
+
+void plan_graph_keep(PlanGraph *graph, uint32_t value) {
+    plan_graph_hold_until(graph, value, graph->steps->len - 1);
+}
+
+void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
+    plan_graph_keep(graph, value);
+    plan_graph_at(graph->values, PlanGraphValue, value)->next = next;
+}
+
+void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other) {
+    plan_graph_at(graph->values, PlanGraphValue, value)->behind_variable = other;
+}
+
+void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
+    *plan_graph_at(graph->ranks, uint64_t, value) =
+        *plan_graph_at(graph->ranks, uint64_t, other) + 1;
+}
+
+static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {
+    g_assert(graph->frames->len >= 2);
+    uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
+    PlanGraphLocal local = {enter, value, is_argument};
+    g_array_append_val(graph->locals, local);
+}
+
+void plan_graph_hold(PlanGraph *graph, uint32_t value) {
+    hold(graph, value, false);
+}
+
+void plan_graph_hold_argument(PlanGraph *graph, uint32_t value) {
+    hold(graph, value, true);
+}
+
+static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
+    const PlanGraph *graph = data;
+    uint64_t p = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)a);
+    uint64_t q = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)b);
+    return p < q ? -1 : p > q;
+}
+
+void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
+    g_assert(graph->frames->len == 0);
+    graph->n_train_steps = graph->steps->len;
+    push_frame(graph, module);
+}
+
+void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value) {
+    plan_graph_after_backward(graph, module);
+    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
+    plan_graph_hold_until(graph, value, graph->steps->len - 1);
+}
+
+/* The step that lets go of a value; PLAN_NONE: what is no tensor of the walk's own, or is kept. */
+static uint32_t released_by(const PlanGraph *graph, uint32_t value) {
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    return v->parameter == PLAN_NONE && !v->is_input ? g_array_index(graph->holds, uint32_t, value)
+                                                     : PLAN_NONE;
+}
+
+/* Counting sort of the values by the step that lets go of them; within a step in order of
+ * rank, which is that of making unless someone said otherwise. */
+static void sort_releases(PlanGraph *graph) {
+    for (uint32_t value = 0; value < graph->values->len; value++) {
+        uint32_t by = released_by(graph, value);
+        if (by != PLAN_NONE) {
+            plan_graph_at(graph->steps, PlanGraphStep, by)->n_releases++;
+        }
+    }
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < graph->steps->len; i++) {
+        PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        step->releases = total;
+        total += step->n_releases;
+        step->n_releases = 0;
+    }
+    g_array_set_size(graph->releases, total);
+    for (uint32_t value = 0; value < graph->values->len; value++) {
+        uint32_t by = released_by(graph, value);
+        if (by != PLAN_NONE) {
+            PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, by);
+            g_array_index(graph->releases, uint32_t, step->releases + step->n_releases++) = value;
+        }
+    }
+    for (uint32_t i = 0; i < graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        if (step->n_releases > 1) {
+            g_qsort_with_data(&g_array_index(graph->releases, uint32_t, step->releases),
+                              (gint)step->n_releases, sizeof(uint32_t), by_rank, graph);
+        }
+    }
+}
+
+void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
+    if (graph->n_train_steps) {
+        g_array_set_size(graph->frames, 0);
+    } else {
+        graph->n_train_steps = graph->steps->len;
+    }
+    g_assert(graph->frames->len == 0);
+    graph->loss = loss;
+    *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
+    sort_releases(graph);
+}
