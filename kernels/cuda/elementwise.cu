@@ -135,6 +135,13 @@ struct AtMost {
     }
 };
 
+struct AtLeast {
+    float limit;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] < limit ? limit : in[0]; /* likewise */
+    }
+};
+
 /* b is one row, which all rows of a share: its index is found for each piece of 16 bytes. */
 template <typename T, typename F>
 __global__ void __launch_bounds__(THREADS)
@@ -424,6 +431,8 @@ KernelCudaFault kernel_cuda_number(KernelCuda *lane, void *out, const void *x, s
         return from_one(lane, "times_number", out, x, n, type, Scale{(float)by});
     case KERNEL_CUDA_AT_MOST:
         return from_one(lane, "at_most", out, x, n, type, AtMost{(float)by});
+    case KERNEL_CUDA_AT_LEAST:
+        return from_one(lane, "at_least", out, x, n, type, AtLeast{(float)by});
     }
     return kernel_cuda_fault("a number's op that is none");
 }

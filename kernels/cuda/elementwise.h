@@ -61,6 +61,7 @@ typedef enum {
     KERNEL_CUDA_ADD_NUMBER,   /* x + by */
     KERNEL_CUDA_TIMES_NUMBER, /* x by */
     KERNEL_CUDA_AT_MOST,      /* min(x, by) */
+    KERNEL_CUDA_AT_LEAST,     /* max(x, by) */
 } KernelCudaNumber;
 
 /* out[i] from x[i] and a number, in fp32 at memory speed; powers other than 1, 2, 3, 1/2 and -1/2

@@ -198,27 +198,6 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS)
     }
 }
 
-__global__ void __launch_bounds__(TILE *TILE_ROWS)
-    turn_kernel(uint8_t *out, const uint8_t *x, size_t rows, size_t cols, size_t n_tiles,
-                size_t tiles_a_row) {
-    BLOCK_SHARED(uint8_t[TILE][TILE + 4], tile);
-    for (size_t at = blockIdx.x; at < n_tiles; at += gridDim.x) {
-        size_t row0 = at / tiles_a_row * TILE, col0 = at % tiles_a_row * TILE;
-        for (unsigned y = threadIdx.y; y < TILE; y += TILE_ROWS) {
-            if (row0 + y < rows && col0 + threadIdx.x < cols) {
-                tile[y][threadIdx.x] = x[(row0 + y) * cols + col0 + threadIdx.x];
-            }
-        }
-        __syncthreads();
-        for (unsigned y = threadIdx.y; y < TILE; y += TILE_ROWS) {
-            if (row0 + threadIdx.x < rows && col0 + y < cols) {
-                out[(col0 + y) * rows + row0 + threadIdx.x] = tile[threadIdx.x][y];
-            }
-        }
-        __syncthreads();
-    }
-}
-
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     unscale_kernel(T *x, const float *row, const float *column, size_t n, size_t cols) {
@@ -313,14 +292,4 @@ KernelCudaFault kernel_cuda_float8_unscale(KernelCuda *lane, void *x, const floa
         return launch_for(lane, "float8_unscale", rows * cols, unscale_kernel<T>, (T *)x, row,
                           column, rows * cols, cols);
     });
-}
-
-KernelCudaFault kernel_cuda_float8_turn(KernelCuda *lane, uint8_t *out, const uint8_t *x,
-                                        size_t rows, size_t cols) {
-    if (!rows || !cols) {
-        return NULL;
-    }
-    Tiles tiles = tiles_of(lane, rows, cols);
-    return launch(lane, "float8_turn", turn_kernel, dim3(tiles.grid), dim3(TILE, TILE_ROWS), 0, out,
-                  x, rows, cols, tiles.n, tiles.a_row);
 }

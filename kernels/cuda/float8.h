@@ -45,9 +45,6 @@ KernelCudaFault kernel_cuda_float8_cast(KernelCuda *lane, uint8_t *as_is, uint8_
 KernelCudaFault kernel_cuda_float8_unscale(KernelCuda *lane, void *x, const float *row,
                                            const float *column, size_t rows, size_t cols,
                                            KernelCudaType type);
-/* out[cols, rows] of x[rows, cols], bytes. */
-KernelCudaFault kernel_cuda_float8_turn(KernelCuda *lane, uint8_t *out, const uint8_t *x,
-                                        size_t rows, size_t cols);
 
 #ifdef __cplusplus
 }

@@ -67,8 +67,8 @@ struct End {
     Ending ending;
     const void *bias;               /* or its gradient, which is written */
     const void *before;             /* what goes into GELU: written forward, read backward */
-    bool adds;                      /* to what the output holds; plans are the same */
     const float *a_scale, *b_scale; /* of factors in float8 */
+    float alpha = 1, beta = 0;      /* times the product, and what the output holds */
 };
 
 /* How a factor is: as the output, or in float8. */
@@ -78,7 +78,7 @@ enum Stored : uint8_t {
     IN_E5M2
 };
 
-constexpr End NO_END = {PLAIN, NULL, NULL, false}, ADDED = {PLAIN, NULL, NULL, true};
+constexpr End NO_END = {PLAIN, NULL, NULL}, ADDED = {PLAIN, NULL, NULL, NULL, NULL, 1, 1};
 
 cudaDataType_t data_type(KernelCudaType type) {
     return type == KERNEL_CUDA_F32    ? CUDA_R_32F
@@ -320,10 +320,9 @@ KernelCudaFault multiply(KernelCuda *lane, void *y, size_t y_stride, size_t y_ba
     }
     KERNEL_CUDA_TRY(set_pointers(p, end));
     KERNEL_CUDA_TRY(take_workspace(lane));
-    const float one = 1, before = end.adds ? 1 : 0;
     cublasStatus_t status = cublasLtMatmul(
-        lane->blas, p->desc, &one, b.data, p->b, a.data, p->a, &before, y, p->y, y, p->y, &p->algo,
-        lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+        lane->blas, p->desc, &end.alpha, b.data, p->b, a.data, p->a, &end.beta, y, p->y, y, p->y,
+        &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
     if (ret_possible && cannot(status)) { /* it tells only now; a device that broke tells again */
         *ret_possible = p->is_possible = false;
         return NULL;
@@ -482,7 +481,7 @@ KernelCudaFault kernel_cuda_float8_product(KernelCuda *lane, void *y, KernelCuda
                                            bool quick, KernelCudaType type) {
     Stored stored[] = {IN_E4M3, IN_E5M2};
     Sizes sizes = {m, n, k, 1, type, stored[a.type], stored[b.type], quick};
-    End scaled = {PLAIN, NULL, NULL, false, a.scale, b.scale};
+    End scaled = {PLAIN, NULL, NULL, a.scale, b.scale};
     return !m || !n || !k ? NULL
                           : multiply(lane, y, n, 0, {a.numbers, k, 0, false},
                                      {b.numbers, k, 0, true}, sizes, scaled, NULL);
@@ -596,6 +595,16 @@ KernelCudaFault kernel_cuda_linear_backward_weight_bias(KernelCuda *lane, void *
     }
     KERNEL_CUDA_TRY(kernel_cuda_linear_backward_weight(lane, dw, dy, x, m, n, k, type));
     return kernel_cuda_column_sum(lane, db, dy, m, n, type);
+}
+
+KernelCudaFault kernel_cuda_product(KernelCuda *lane, void *y, const void *a, bool a_turned,
+                                    const void *b, bool b_turned, size_t m, size_t n, size_t k,
+                                    double alpha, double beta, KernelCudaType type) {
+    End end = {PLAIN, NULL, NULL, NULL, NULL, (float)alpha, (float)beta};
+    return !m || !n || !k
+               ? NULL
+               : multiply(lane, y, n, 0, {a, a_turned ? m : k, 0, a_turned},
+                          {b, b_turned ? k : n, 0, b_turned}, {m, n, k, 1, type}, end, NULL);
 }
 
 /* Batch and heads are one batch where the next sequence begins as the next head would. */

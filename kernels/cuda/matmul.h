@@ -51,6 +51,12 @@ KernelCudaFault kernel_cuda_linear_backward_weight_bias(KernelCuda *lane, void *
                                                         const void *dy, const void *x, size_t m,
                                                         size_t n, size_t k, KernelCudaType type);
 
+/* y[m, n] = alpha a b + beta y; of a beta of 0 y is not read. a is [m, k], b is [k, n], and either
+ * may be turned: lie as [k, m], or [n, k]. */
+KernelCudaFault kernel_cuda_product(KernelCuda *lane, void *y, const void *a, bool a_turned,
+                                    const void *b, bool b_turned, size_t m, size_t n, size_t k,
+                                    double alpha, double beta, KernelCudaType type);
+
 /* A matrix for each head of each sequence: element (r, c) of the matrix of (b, h) lies at b
  * batch_stride + h head_stride + r row_stride + c, a transposed one with r and c exchanged. */
 typedef struct {

@@ -170,6 +170,10 @@ enum : unsigned {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
+__device__ float between(float from, float to, float weight) {
+    return weight < 0.5f ? from + weight * (to - from) : to - (to - from) * (1.0f - weight);
+}
+
 #define PIECE(name, expression)                                                                    \
     struct name {                                                                                  \
         float number;                                                                              \
@@ -187,8 +191,8 @@ PIECE(Sqrt, x[1] = sqrtf(x[0]));
 PIECE(DivTo, x[1] = x[0] / number);
 PIECE(Sum, x[1] += x[0]);
 PIECE(AddScaled, x[1] += number * x[0]);
-PIECE(Lerp, x[1] = number < 0.5f ? x[1] + number * (x[0] - x[1])
-                                 : x[0] - (x[0] - x[1]) * (1.0f - number));
+PIECE(Lerp, x[1] = between(x[1], x[0], number));
+PIECE(LerpTo, x[2] = between(x[0], x[1], number));
 PIECE(Addcmul, x[1] += number * x[0] * x[0]);
 PIECE(Addcdiv, x[2] += number * x[0] / x[1]);
 PIECE(AddTo, x[2] = x[0] + number * x[1]);
@@ -425,6 +429,8 @@ KernelCudaFault kernel_cuda_foreach(KernelCuda *lane, const KernelCudaTensors *t
         return foreach<X | Y | Z, Z>(lane, "foreach addcdiv", tensors, Addcdiv{number});
     case KERNEL_CUDA_EACH_ADD_TO:
         return foreach<X | Y, Z>(lane, "foreach add to", tensors, AddTo{number});
+    case KERNEL_CUDA_EACH_LERP_TO:
+        return foreach<X | Y, Z>(lane, "foreach lerp to", tensors, LerpTo{number});
     }
     return kernel_cuda_fault("a foreach op that is none");
 }

@@ -40,6 +40,7 @@ typedef enum {
     KERNEL_CUDA_EACH_ADDCMUL,    /* y += number x x */
     KERNEL_CUDA_EACH_ADDCDIV,    /* z += number x / y */
     KERNEL_CUDA_EACH_ADD_TO,     /* z = x + number y */
+    KERNEL_CUDA_EACH_LERP_TO,    /* z = x + number (y - x), likewise */
 } KernelCudaEach;
 
 KernelCudaFault kernel_cuda_foreach(KernelCuda *lane, const KernelCudaTensors *tensors,

@@ -139,7 +139,7 @@ struct Call {
     EmulatorLayout a_layout, b_layout, d_layout;
     const void *a, *b;
     void *d;
-    float alpha, beta; /* 0 or 1: d is written, or added to */
+    float alpha, beta; /* beta 0: d is written only */
 };
 
 uint32_t alignment(const void *at) {
@@ -220,7 +220,8 @@ void finish(const Call &call, std::vector<float> *y, size_t batch) {
     for (size_t c = 0; c < l.cols; c++) {
         for (size_t r = 0; r < l.rows; r++) {
             size_t at = batch * (size_t)l.stride + c * (size_t)l.ld + r;
-            float x = (*y)[c * l.rows + r] + (call.beta != 0 ? get(call.d, l.type, at) : 0);
+            float x =
+                (*y)[c * l.rows + r] + (call.beta != 0 ? call.beta * get(call.d, l.type, at) : 0);
             x += has_bias(p) ? get(p.bias, l.type, r) : 0;
             if (keeps(p)) {
                 put(p.aux, l.type, c * (size_t)p.aux_ld + r, x);
@@ -458,8 +459,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     uint64_t kb = product->b == CUBLAS_OP_T ? b_layout->cols : b_layout->rows;
     uint64_t n = product->b == CUBLAS_OP_T ? b_layout->rows : b_layout->cols;
     float adds = *(const float *)beta; /* to what is there, where that is what it adds to */
-    if ((adds != 0 && (adds != 1 || c != d || c_layout != d_layout)) || k != kb ||
-        m != d_layout->rows || n != d_layout->cols || a_layout->batch != d_layout->batch ||
+    if ((adds != 0 && (c != d || c_layout != d_layout)) || k != kb || m != d_layout->rows ||
+        n != d_layout->cols || a_layout->batch != d_layout->batch ||
         b_layout->batch != d_layout->batch || !is_complete(*product, *d_layout) ||
         !are_aligned(*product, algo, a, b, d)) {
         return CUBLAS_STATUS_INVALID_VALUE;

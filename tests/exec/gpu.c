@@ -129,6 +129,8 @@ typedef struct {
 /* The loss is rounded to the model's dtype, and what leads to it may fall on either side. */
 #define BF16 0x1p-6
 #define FP16 0x1p-9
+/* Muon's products are rounded to bf16 15 times, whatever parameters are stored in. */
+#define MUON 0x1p-12
 
 static const Case cases[] = {
     {"gpt-toy -n 1 --sharding none", FP32},
@@ -244,6 +246,12 @@ static const Case cases[] = {
     {"llama-toy -n 4 --pipeline 2 --micro-batch 1 --accumulate 2 --kernels compiled --param-dtype "
      "bf16 --float8 rowwise --checkpointing full",
      BF16},
+    {"gpt-toy -n 1 --sharding none --optimizer muon --clip 1", MUON},
+    {"llama-toy -n 2 --optimizer muon --muon-nesterov no --accumulate 2", MUON},
+    {"llama-toy -n 4 --optimizer muon --muon-lr 0.01 --muon-rate match-rms-adamw --checkpointing "
+     "full",
+     MUON},
+    {"gpt-toy -n 2 --model-dtype bf16 --optimizer muon", BF16},
     {"moe-shared -n 2 --param-dtype bf16", BF16},
     {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16", BF16},
     {"deepseek-toy -n 2 --param-dtype bf16", BF16},

@@ -140,14 +140,15 @@ static void test_number(const DeviceCase *c) {
     };
     g_autofree float *x = device_random(c, N, 0.1, 3, 1);
     float want[N];
-    for (int op = KERNEL_CUDA_POWER; op <= KERNEL_CUDA_AT_MOST; op++) {
+    for (int op = KERNEL_CUDA_POWER; op <= KERNEL_CUDA_AT_LEAST; op++) {
         void *out = device_new(c, N);
         for (size_t i = 0; i < N; i++) {
             double v = (double)x[i];
             want[i] = (float)(op == KERNEL_CUDA_POWER          ? pow(v, 0.5)
                               : op == KERNEL_CUDA_ADD_NUMBER   ? v + 0.5
                               : op == KERNEL_CUDA_TIMES_NUMBER ? v * 0.5
-                                                               : fmin(v, 0.5));
+                              : op == KERNEL_CUDA_AT_MOST      ? fmin(v, 0.5)
+                                                               : fmax(v, 0.5));
         }
         DEVICE_OK(kernel_cuda_number(device_lane, out, device_put(c, x, N), N, (KernelCudaNumber)op,
                                      0.5, c->type));

@@ -62,6 +62,26 @@ static void test_linear(const DeviceCase *c) {
     }
 }
 
+/* Lying either way, times numbers, beside what was there or in its place. */
+static void test_product(const DeviceCase *c) {
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 8; i++) {
+        size_t m = shapes[i / 8][0], n = shapes[i / 8][1], k = shapes[i / 8][2];
+        bool a_turned = i & 1, b_turned = i & 2;
+        double alpha = i & 4 ? 2.0315 : 1, beta = i & 4 ? -4.775 : 0;
+        g_autofree float *a = device_random(c, m * k, -1, 1, 1);
+        g_autofree float *b = device_random(c, k * n, -1, 1, 2);
+        g_autofree float *y = device_random(c, m * n, -1, 1, 3);
+        void *got = beta != 0 ? device_put(c, y, m * n) : device_new(c, m * n);
+        DEVICE_OK(kernel_cuda_product(device_lane, got, device_put(c, a, m * k), a_turned,
+                                      device_put(c, b, k * n), b_turned, m, n, k, alpha, beta,
+                                      c->type));
+        kernel_gemm_f32(a_turned ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE,
+                        b_turned ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE, m, n, k, (float)alpha, a,
+                        a_turned ? m : k, b, b_turned ? k : n, (float)beta, y, n);
+        device_close("product", c, got, y, m * n, 1e-6, 3e-5);
+    }
+}
+
 /* Logits in rows that are no whole 16 bytes, so large that they go by way of scratch memory, in
  * several parts; first what wants least of it, so that more would be seen. */
 static void test_odd_width(const DeviceCase *c) {
@@ -556,6 +576,7 @@ static void run_cases_as_a100(gconstpointer test) {
 
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/matmul/linear", test_linear);
+    DEVICE_TEST("/kernels-cuda/matmul/product", test_product);
     DEVICE_TEST("/kernels-cuda/matmul/odd-width", test_odd_width);
 #ifdef KERNEL_EMULATED
     DEVICE_TEST_ONCE("/kernels-cuda/matmul/odd-width-without-room", test_odd_width_without_room);

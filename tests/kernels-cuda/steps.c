@@ -175,13 +175,17 @@ static void host_each(Lists *l, KernelCudaEach op, unsigned i, float number) {
         case KERNEL_CUDA_EACH_ADD_TO:
             z[k] = x[k] + number * y[k];
             break;
+        case KERNEL_CUDA_EACH_LERP_TO:
+            z[k] = x[k];
+            kernel_lerp_inplace_f32(&z[k], &y[k], number, 1);
+            break;
         }
     }
 }
 
 static void test_foreach(const DeviceCase *c) {
-    static const unsigned written[] = {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2};
-    for (int op = KERNEL_CUDA_EACH_ZERO; op <= KERNEL_CUDA_EACH_ADD_TO; op++) {
+    static const unsigned written[] = {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2};
+    for (int op = KERNEL_CUDA_EACH_ZERO; op <= KERNEL_CUDA_EACH_LERP_TO; op++) {
         g_autoptr(Lists) l = new_lists(c);
         float number = op == KERNEL_CUDA_EACH_LERP ? 0.7f : 0.3f;
         for (unsigned i = 0; i < TENSORS; i++) {

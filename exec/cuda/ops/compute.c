@@ -591,8 +591,10 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
 #define FLOAT8_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_cuda_float8(t, k);
-#define MUON_OP(id, ...) case PLAN_OP_##id: /* knows.c refuses these */
-#define TRACED_OP        MUON_OP            /* launch.c's */
+#define MUON_OP(id, ...) case PLAN_OP_##id:
+#include "plan/op/ops.def"
+        return exec_cuda_muon(t, k);
+#define TRACED_OP(id, ...) case PLAN_OP_##id: /* launch.c's */
 #include "plan/op/ops.def"
     case PLAN_OP_BATCH:
     case PLAN_OP_INIT_NORMAL:

@@ -9,6 +9,7 @@
 #include "plan/op/float8.h"
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/turned.h"
 
 static KernelCudaFloat8 float8_at(const ExecTask *t, unsigned i) {
     return operand_dtype(t, i) == PLAN_E4M3 ? KERNEL_CUDA_E4M3 : KERNEL_CUDA_E5M2;
@@ -80,7 +81,7 @@ static Product product_of(const ExecTask *t) {
 /* A weight that a block left as it lay, [k, n]: a product of dx sums over what are its rows. */
 static KernelCudaFault turned(const ExecTask *t, KernelCuda *k, const Product *p, gpointer *ret_b) {
     KernelCudaFault fault = kernel_cuda_callers_scratch(k, p->n * p->k, ret_b);
-    return fault ? fault : kernel_cuda_float8_turn(k, *ret_b, bytes(t, 2), p->k, p->n);
+    return fault ? fault : kernel_cuda_exchange_sides(k, *ret_b, bytes(t, 2), p->k, p->n, 1);
 }
 
 static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {

@@ -53,6 +53,7 @@ static bool mixes_types(PlanOpKind kind) {
     case PLAN_OP_PUT_ROWS:
     case PLAN_OP_LAST_ROWS:
     case PLAN_OP_JOIN:
+    case PLAN_OP_MUON_UPDATE:
         return true;
     default: /* over lists, each tensor has its own */
         return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
@@ -191,9 +192,6 @@ static const struct {
     {shares_float8, "it has no kernels for weights that are gathered in float8, nor for layers in "
                     "float8 that ranks share; set float8_gather=no and tensor=1, or run it on "
                     "--device host"},
-    {plan_op_is_of_muon,
-     "it has no kernels for Muon yet, which can be planned and predicted, and run "
-     "on CPU ranks; set optimizer=adamw"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},
