@@ -9,6 +9,7 @@
 #include <float.h>
 
 #include "kernels/cuda/each.cuh"
+#include "kernels/cuda/magnitude.cuh"
 
 using namespace cu;
 
@@ -324,27 +325,62 @@ struct SgdMomentum {
 
 /* ---- norms ---------------------------------------------------------------------------------- */
 
+/* What a block finds of its numbers: by each, and of what its threads have; the first has it. */
+struct TwoNorm {
+    typedef float Part;
+    static __device__ void take(float *part, float x) {
+        *part += x * x;
+    }
+    static __device__ void join(float *part, float other) {
+        *part += other;
+    }
+    static __device__ float of_block(float part) {
+        return row_sum(part);
+    }
+    static __device__ float result(float part) {
+        return sqrtf(part);
+    }
+};
+
+struct Largest {
+    typedef uint32_t Part;
+    static __device__ void take(uint32_t *part, float x) {
+        *part = larger(*part, magnitude_of(x));
+    }
+    static __device__ void join(uint32_t *part, uint32_t other) {
+        *part = larger(*part, other);
+    }
+    static __device__ uint32_t of_block(uint32_t part) {
+        return block_largest(part);
+    }
+    static __device__ float result(uint32_t part) {
+        return __uint_as_float(part);
+    }
+};
+
+template <typename N>
 __global__ void __launch_bounds__(THREADS)
-    squares_kernel(const __grid_constant__ Tensors t, float *parts) {
-    float sum = 0;
-    for_part<X, 0>(t, part_of(t), [&](float *x) { sum += x[0] * x[0]; });
-    sum = row_sum(sum);
+    norm_parts_kernel(const __grid_constant__ Tensors t, typename N::Part *parts) {
+    typename N::Part part = 0;
+    for_part<X, 0>(t, part_of(t), [&](float *x) { N::take(&part, x[0]); });
+    part = N::of_block(part);
     if (threadIdx.x == 0) {
-        parts[blockIdx.x] = sum;
+        parts[blockIdx.x] = part;
     }
 }
 
-/* A block a tensor adds that tensor's parts, in order. */
+/* A block a tensor joins that tensor's parts, in order. */
+template <typename N>
 __global__ void __launch_bounds__(THREADS)
-    norms_kernel(const __grid_constant__ Tensors t, const float *parts) {
+    norms_kernel(const __grid_constant__ Tensors t, const typename N::Part *parts) {
     unsigned first = t.first_block[blockIdx.x], last = t.first_block[blockIdx.x + 1];
-    float sum = 0;
+    typename N::Part part = 0;
     for (unsigned i = first + threadIdx.x; i < last; i += blockDim.x) {
-        sum += parts[i];
+        N::join(&part, parts[i]);
     }
-    sum = row_sum(sum);
+    part = N::of_block(part);
     if (threadIdx.x == 0) {
-        store1(t.data[1][blockIdx.x], (KernelCudaType)t.type[1][blockIdx.x], 0, sqrtf(sum));
+        store1(t.data[1][blockIdx.x], (KernelCudaType)t.type[1][blockIdx.x], 0, N::result(part));
     }
 }
 
@@ -498,16 +534,26 @@ KernelCudaFault kernel_cuda_sgd(KernelCuda *lane, const KernelCudaTensors *tenso
                                      SgdMomentum{lr, decay, momentum, false});
 }
 
-KernelCudaFault kernel_cuda_norms(KernelCuda *lane, const KernelCudaTensors *tensors) {
+template <typename N>
+static KernelCudaFault norms(KernelCuda *lane, const KernelCudaTensors *tensors) {
+    typedef typename N::Part Part;
     return for_launches(
         tensors, NULL, KEEP, [&](const Tensors &some, unsigned blocks) -> KernelCudaFault {
             void *parts;
-            KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (blocks + 1) * sizeof(float), &parts));
+            KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, (blocks + 1) * sizeof(Part), &parts));
             if (blocks) {
-                KERNEL_CUDA_TRY(launch(lane, "norms", squares_kernel, dim3(blocks), dim3(THREADS),
-                                       0, some, (float *)parts));
+                KERNEL_CUDA_TRY(launch(lane, "norms", norm_parts_kernel<N>, dim3(blocks),
+                                       dim3(THREADS), 0, some, (Part *)parts));
             }
-            return launch(lane, "norms (end)", norms_kernel, dim3(some.n), dim3(THREADS), 0, some,
-                          (const float *)parts);
+            return launch(lane, "norms (end)", norms_kernel<N>, dim3(some.n), dim3(THREADS), 0,
+                          some, (const Part *)parts);
         });
+}
+
+KernelCudaFault kernel_cuda_norms(KernelCuda *lane, const KernelCudaTensors *tensors) {
+    return norms<TwoNorm>(lane, tensors);
+}
+
+KernelCudaFault kernel_cuda_largest_of_each(KernelCuda *lane, const KernelCudaTensors *tensors) {
+    return norms<Largest>(lane, tensors);
 }

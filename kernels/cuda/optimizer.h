@@ -91,6 +91,8 @@ KernelCudaFault kernel_cuda_sgd(KernelCuda *lane, const KernelCudaTensors *tenso
 /* List 1's tensor i, of one element, becomes the 2-norm of list 0's tensor i (0 of an empty one).
  * Two stages, in a fixed order. */
 KernelCudaFault kernel_cuda_norms(KernelCuda *lane, const KernelCudaTensors *tensors);
+/* Likewise the largest magnitude; NaN where a number is. */
+KernelCudaFault kernel_cuda_largest_of_each(KernelCuda *lane, const KernelCudaTensors *tensors);
 
 #ifdef __cplusplus
 }

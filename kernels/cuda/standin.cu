@@ -141,10 +141,14 @@ template <typename T> __device__ void tile(const StandIn<T> &s, size_t first) {
             gather<V>(s, i, end);
             break;
         case KERNEL_CUDA_STAND_IN_SCATTER:
-            scatter<V>(s, i, end);
+            if constexpr (sizeof(T) > 1) {
+                scatter<V>(s, i, end);
+            }
             break;
         case KERNEL_CUDA_STAND_IN_REDUCE:
-            scale<V>(s, i, end);
+            if constexpr (sizeof(T) > 1) {
+                scale<V>(s, i, end);
+            }
             break;
         case KERNEL_CUDA_STAND_IN_NOTHING:
             break;
@@ -185,24 +189,27 @@ KernelCudaFault moment_of(KernelCuda *lane, KernelCudaMoment **ret_moment) {
     return NULL;
 }
 
-} // namespace
-
-KernelCudaFault kernel_cuda_stand_in(KernelCuda *lane, const KernelCudaStandIn *in) {
+template <typename T> KernelCudaFault stand_in(KernelCuda *lane, const KernelCudaStandIn *in) {
     KernelCudaMoment *moment;
     KERNEL_CUDA_TRY(moment_of(lane, &moment));
     unsigned most = (unsigned)lane->processors;
     unsigned blocks = in->blocks < 1 ? 1 : in->blocks < most ? in->blocks : most;
     bool idle = in->kind == KERNEL_CUDA_STAND_IN_NOTHING;
-    return with_type(in->type, [&](auto t) -> KernelCudaFault {
-        using T = decltype(t);
-        KERNEL_CUDA_TRY(kernel_cuda_check(
-            "cudaFuncSetAttribute",
-            cudaFuncSetAttribute(stand_in_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 SHARED_BYTES)));
-        return launch(lane, "stand_in", stand_in_kernel<T>, dim3(blocks), dim3(BLOCK), SHARED_BYTES,
-                      StandIn<T>{in->kind, idle ? 0 : in->elements, in->first, in->slice, in->from,
-                                 (const T *)in->in, (const T *)in->numbers, (T *)in->out,
-                                 in->factor, (unsigned long long)in->least_ns},
-                      moment);
-    });
+    KERNEL_CUDA_TRY(kernel_cuda_check(
+        "cudaFuncSetAttribute",
+        cudaFuncSetAttribute(stand_in_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             SHARED_BYTES)));
+    return launch(lane, "stand_in", stand_in_kernel<T>, dim3(blocks), dim3(BLOCK), SHARED_BYTES,
+                  StandIn<T>{in->kind, idle ? 0 : in->elements, in->first, in->slice, in->from,
+                             (const T *)in->in, (const T *)in->numbers, (T *)in->out, in->factor,
+                             (unsigned long long)in->least_ns},
+                  moment);
+}
+
+} // namespace
+
+KernelCudaFault kernel_cuda_stand_in(KernelCuda *lane, const KernelCudaStandIn *in) {
+    return in->is_bytes
+               ? stand_in<uint8_t>(lane, in)
+               : with_type(in->type, [=](auto t) { return stand_in<decltype(t)>(lane, in); });
 }

@@ -28,12 +28,13 @@ typedef enum {
 typedef struct {
     KernelCudaStandInKind kind;
     KernelCudaType type;
+    bool is_bytes;       /* in place of the type, of what is gathered */
     size_t elements;     /* of the whole tensor */
     size_t first, slice; /* own elements of it: where they begin, how many they are */
     const void *in;      /* gather: the own slice, NULL where it lies in out already */
     void *out;
     const void *numbers; /* KERNEL_CUDA_STAND_IN_NUMBERS of the type, at 16 bytes */
-    size_t from;         /* the first of them that is taken; a multiple of 8 */
+    size_t from;         /* the first of them that is taken; a multiple of 8, of bytes of 16 */
     float factor;
     unsigned blocks;
     int64_t least_ns;

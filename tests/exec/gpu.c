@@ -124,8 +124,9 @@ typedef struct {
     double bound; /* of the losses, relative */
 } Case;
 
-#define FLOAT8 "llama-toy -n 2 --kernels compiled --param-dtype bf16 "
-#define FP32   2e-6
+#define FLOAT8        "llama-toy -n 2 --kernels compiled --param-dtype bf16 "
+#define FLOAT8_SHARED "llama-toy -n 4 --tensor 2 --kernels compiled --param-dtype bf16 "
+#define FP32          2e-6
 /* The loss is rounded to the model's dtype, and what leads to it may fall on either side. */
 #define BF16 0x1p-6
 #define FP16 0x1p-9
@@ -243,6 +244,12 @@ static const Case cases[] = {
     {FLOAT8 "--float8 tensorwise", BF16},
     {FLOAT8 "--float8 tensorwise --flavour fsdp1 --checkpointing full", BF16},
     {FLOAT8 "--float8 rowwise --checkpointing selective-op --reduce-dtype fp32", BF16},
+    {FLOAT8 "--float8 tensorwise --float8-gather yes", BF16},
+    {FLOAT8 "--float8 tensorwise --float8-gather precomputed --checkpointing full", BF16},
+    {FLOAT8_SHARED "--float8 tensorwise --micro-batch 2", BF16},
+    {FLOAT8_SHARED "--float8 tensorwise --checkpointing selective-op", BF16},
+    {FLOAT8_SHARED "--float8 rowwise --micro-batch 2", BF16},
+    {FLOAT8_SHARED "--float8 rowwise --checkpointing full", BF16},
     {"llama-toy -n 4 --pipeline 2 --micro-batch 1 --accumulate 2 --kernels compiled --param-dtype "
      "bf16 --float8 rowwise --checkpointing full",
      BF16},
@@ -484,16 +491,19 @@ static void one_rank_of_many_is_rehearsed(void) {
         "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
         "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2",
         "llama-toy -n 8 --tensor 2 --param-dtype bf16 --reduce-dtype fp32",
+        "llama-toy -n 8 --kernels compiled --param-dtype bf16 --float8 tensorwise --float8-gather "
+        "yes",
+        "llama-toy -n 8 --tensor 2 --kernels compiled --param-dtype bf16 --float8 tensorwise",
         "moe-toy --network-key routing=in-turn -n 8 --expert 2 --micro-batch 3",
         "llama-toy -n 8 --context 4 --network-key seq=64 --param-dtype bf16",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --param-dtype bf16"};
     for (unsigned i = 0; i < G_N_ELEMENTS(plans); i++) {
         test_run_program = foreshard;
-        test_run_ok("predict %s --cluster a100-node --every-rank --steps %d --trace %s/p.trace",
+        test_run_ok("predict %s --cluster dgx-h100 --every-rank --steps %d --trace %s/p.trace",
                     plans[i], STEPS, folder);
         test_run_name = "FORESHARD_EXEC";
         test_run_value = on_gpu;
-        test_run_ok("rehearse %s --rank 3 --cluster a100-node --device cuda --steps %d --trace "
+        test_run_ok("rehearse %s --rank 3 --cluster dgx-h100 --device cuda --steps %d --trace "
                     "%s/r.trace",
                     plans[i], STEPS, folder);
         test_run_name = NULL;
@@ -574,10 +584,6 @@ static void failures_say_why(void) {
         plan("gpt-toy -n 1 --allocator expandable");
         fails_on_gpu("", 2, "expandable");
     }
-    plan(FLOAT8 "--float8 tensorwise --float8-gather yes");
-    fails_on_gpu("--local-ranks 2", 2, "weights that are gathered in float8");
-    plan("llama-toy -n 4 --tensor 2 --kernels compiled --param-dtype bf16 --float8 rowwise");
-    fails_on_gpu("--local-ranks 4", 2, "layers in float8 that ranks share");
     plan(FLOAT8 "--float8 rowwise --network-key seq=24");
     fails_on_gpu("--local-ranks 2", 2, "as many tokens, and sides, as 16 divides");
     if (!real) {

@@ -425,6 +425,15 @@ static void test_calls(void) {
     ask(&comm, (ExecCudaCall){PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, PLAN_FP32, PLAN_REDUCTION_MAX,
                               16, out, out});
     g_assert_true(last.op == ncclMax && last.comm == of_shards);
+    ask(&comm, (ExecCudaCall){PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, PLAN_FP64, PLAN_REDUCTION_MAX, 8,
+                              out, out});
+    g_assert_true(last.op == ncclMax && last.type == ncclFloat64 && last.count == 8);
+    static const PlanDtype of_bytes[] = {PLAN_UINT8, PLAN_E4M3, PLAN_E5M2};
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_bytes); i++) {
+        ask(&comm, (ExecCudaCall){PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, of_bytes[i],
+                                  PLAN_REDUCTION_SUM, 16, in, out});
+        g_assert_true(last.type == ncclUint8 && last.count == 8);
+    }
     ask(&comm, (ExecCudaCall){PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE, PLAN_INT64,
                               PLAN_REDUCTION_SUM, 8, out, out});
     g_assert_true(last.root == 0 && last.type == ncclInt64 && last.count == 8);

@@ -6,8 +6,13 @@
 
 #include "kernels/cuda/matmul.h"
 #include "kernels/host/float8.h"
+#include "kernels/host/half.h"
 #include "kernels/host/matmul.h"
 #include "tests/kernels-cuda/device.h"
+
+static KernelCudaFloat8Scale in_fp32(float *at) {
+    return (KernelCudaFloat8Scale){at, KERNEL_CUDA_SCALE_F32};
+}
 
 static const size_t shapes[][2] = {{1, 1}, {5, 48}, {33, 7}, {130, 65}, {3, 1500}};
 
@@ -68,16 +73,190 @@ static void test_casts(const DeviceCase *c) {
         guint8 *as_is = device_new_bytes(n), *turned = device_new_bytes(n);
         guint8 *alone = device_new_bytes(n);
         KernelCudaFloat8 to = is_e5m2 ? KERNEL_CUDA_E5M2 : KERNEL_CUDA_E4M3;
-        DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, along, largest));
+        DEVICE_OK(kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, along, largest));
         device_close_floats("scale", found, scales, n_scales, 0, 0);
-        DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, turned, &source, found, along, to));
-        DEVICE_OK(kernel_cuda_float8_cast(device_lane, NULL, alone, &source, found, along, to));
+        DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, turned, &source, in_fp32(found),
+                                          along, to));
+        DEVICE_OK(
+            kernel_cuda_float8_cast(device_lane, NULL, alone, &source, in_fp32(found), along, to));
         cast(want, want_turned, x, scales, along, rows, cols, is_e5m2);
         device_equal_bytes("as it is", as_is, want, n);
         device_equal_bytes("turned", turned, want_turned, n);
         device_equal_bytes("turned alone", alone, want_turned, n);
     }
 }
+
+/* ---- scales that are stored as the largest magnitude ----------------------------------------- */
+
+static const KernelCudaScaleType stored_as[] = {KERNEL_CUDA_SCALE_F64, KERNEL_CUDA_SCALE_BF16,
+                                                KERNEL_CUDA_SCALE_F16};
+
+/* What is stored of such: transfer full. */
+static void *store_magnitudes(float *magnitudes, size_t n, KernelCudaScaleType type) {
+    double *doubles = g_new(double, n);
+    for (size_t i = 0; type == KERNEL_CUDA_SCALE_F64 && i < n; i++) {
+        doubles[i] = (double)magnitudes[i];
+    }
+    if (type == KERNEL_CUDA_SCALE_BF16) {
+        kernel_narrow_bf16((uint16_t *)doubles, magnitudes, n);
+        kernel_widen_bf16(magnitudes, (uint16_t *)doubles, n);
+    } else if (type == KERNEL_CUDA_SCALE_F16) {
+        kernel_narrow_f16((uint16_t *)doubles, magnitudes, n);
+        kernel_widen_f16(magnitudes, (uint16_t *)doubles, n);
+    }
+    return doubles;
+}
+
+/* Casts by them and products behind which they are applied, with what was found of them. */
+static void test_magnitudes(const DeviceCase *c) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(shapes) * G_N_ELEMENTS(stored_as) * 3; i++) {
+        size_t rows = shapes[i / 9][0], cols = shapes[i / 9][1], n = rows * cols;
+        KernelCudaScaleType type = stored_as[i / 3 % 3];
+        size_t bytes = type == KERNEL_CUDA_SCALE_F64 ? 8 : 2;
+        KernelCudaAlong along = (KernelCudaAlong)(i % 3);
+        size_t n_scales = along == KERNEL_CUDA_EACH_ROW      ? rows
+                          : along == KERNEL_CUDA_EACH_COLUMN ? cols
+                                                             : 1;
+        g_autofree float *x = device_random(c, n, -3, 3, 1);
+        g_autofree float *magnitudes = g_new(float, n_scales), *scales = g_new(float, n_scales);
+        g_autofree guint8 *want = g_new(guint8, n), *want_turned = g_new(guint8, n);
+        KernelCudaFloat8Source source = {
+            .x = device_put(c, x, n), .rows = rows, .cols = cols, .type = c->type};
+        if (along == KERNEL_CUDA_EACH_ROW) {
+            kernel_magnitude_rows_f32(magnitudes, x, rows, cols);
+        } else if (along == KERNEL_CUDA_EACH_COLUMN) {
+            kernel_magnitude_columns_f32(magnitudes, x, rows, cols);
+        } else {
+            *magnitudes = kernel_magnitude_f32(x, n);
+        }
+        g_autofree void *stored = store_magnitudes(magnitudes, n_scales, type);
+        KernelCudaFloat8Scale scale = {device_new_bytes(n_scales * bytes), type};
+        guint8 *as_is = device_new_bytes(n), *turned = device_new_bytes(n);
+        DEVICE_OK(kernel_cuda_float8_scale(device_lane, scale, &source, along, 448));
+        device_equal_bytes("magnitudes", scale.at, stored, n_scales * bytes);
+        DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, turned, &source, scale, along,
+                                          KERNEL_CUDA_E5M2));
+        for (size_t s = 0; s < n_scales; s++) {
+            scales[s] =
+                kernel_float8_scale((double)magnitudes[s], 57344, along != KERNEL_CUDA_WHOLE);
+        }
+        for (size_t e = 0; e < n; e++) {
+            x[e] *= scales[along == KERNEL_CUDA_EACH_ROW      ? e / cols
+                           : along == KERNEL_CUDA_EACH_COLUMN ? e % cols
+                                                              : 0];
+        }
+        kernel_narrow_e5m2(want, x, n);
+        kernel_exchange_bytes(want_turned, want, rows, cols, 1);
+        device_equal_bytes("cast", as_is, want, n);
+        device_equal_bytes("cast and turned", turned, want_turned, n);
+    }
+}
+
+static void test_unscaled_by_magnitudes(const DeviceCase *c) {
+    enum {
+        ROWS = 37,
+        COLS = 130,
+        N = ROWS * COLS
+    };
+    const DeviceCase floats = {.type = KERNEL_CUDA_F32};
+    for (unsigned i = 0; i < G_N_ELEMENTS(stored_as); i++) {
+        g_autofree float *x = device_random(c, N, -3, 3, 1);
+        g_autofree float *row = device_random(&floats, ROWS, 0.2, 3, 4);
+        g_autofree float *column = device_random(&floats, COLS, 0.2, 3, 5);
+        g_autofree void *rows = store_magnitudes(row, ROWS, stored_as[i]);
+        g_autofree void *columns = store_magnitudes(column, COLS, stored_as[i]);
+        size_t bytes = stored_as[i] == KERNEL_CUDA_SCALE_F64 ? 8 : 2;
+        KernelCudaFloat8Scale by_row = {device_put_bytes(rows, ROWS * bytes), stored_as[i]};
+        KernelCudaFloat8Scale by_column = {device_put_bytes(columns, COLS * bytes), stored_as[i]};
+        void *at = device_put(c, x, N);
+        DEVICE_OK(
+            kernel_cuda_float8_unscale(device_lane, at, by_row, by_column, ROWS, COLS, c->type));
+        for (size_t r = 0; r < ROWS; r++) {
+            row[r] = 1 / kernel_float8_scale((double)row[r], 448, true);
+        }
+        for (size_t k = 0; k < COLS; k++) {
+            column[k] = 1 / kernel_float8_scale((double)column[k], 448, true);
+        }
+        kernel_scale_rows_columns_f32(x, row, ROWS, column, COLS, ROWS, COLS);
+        device_equal("unscaled", c, at, x, N);
+    }
+}
+
+/* ---- PyTorch's kernels, one step each -------------------------------------------------------- */
+
+static double stepped(KernelCudaFloat8Step step, double x, double scale) {
+    switch (step) {
+    case KERNEL_CUDA_FLOAT8_MAGNITUDE:
+        return fabs(x);
+    case KERNEL_CUDA_FLOAT8_CONVERT:
+        return x;
+    case KERNEL_CUDA_FLOAT8_AT_LEAST:
+        return MAX(x, 1e-12);
+    case KERNEL_CUDA_FLOAT8_INVERT:
+        return 1 / x;
+    case KERNEL_CUDA_FLOAT8_TIMES_LARGEST:
+        return x * 448;
+    case KERNEL_CUDA_FLOAT8_TIMES_SCALE:
+        return x * scale;
+    case KERNEL_CUDA_FLOAT8_BOUND:
+        return CLAMP(x, -448, 448);
+    case KERNEL_CUDA_FLOAT8_INVERSE_SCALE:
+        return (double)(1 / kernel_float8_scale(x, 448, false));
+    case KERNEL_CUDA_FLOAT8_INVERSE_OF_POWER:
+        return (double)(1 / kernel_float8_scale(x, 448, true));
+    }
+    g_assert_not_reached();
+}
+
+/* Between the case's type or fp64, and fp32 or fp64. */
+static void test_steps(const DeviceCase *c) {
+    enum {
+        N = 300
+    };
+    float scale = 173.3f, *on_device = device_put_floats(&scale, 1);
+    for (unsigned i = 0; i < 4 * (KERNEL_CUDA_FLOAT8_INVERSE_OF_POWER + 1); i++) {
+        KernelCudaFloat8Step step = (KernelCudaFloat8Step)(i / 4);
+        bool from_wide = i & 1, to_wide = i & 2;
+        bool is_magnitude =
+            step == KERNEL_CUDA_FLOAT8_INVERSE_SCALE || step == KERNEL_CUDA_FLOAT8_INVERSE_OF_POWER;
+        g_autofree float *x = device_random(c, N, is_magnitude ? 0 : -900, 900, 1);
+        double wide[N], want_wide[N];
+        float want[N];
+        for (unsigned e = 0; e < N; e++) {
+            wide[e] = (double)x[e];
+            want_wide[e] = stepped(step, wide[e], (double)scale);
+            want[e] = (float)want_wide[e];
+        }
+        void *in = from_wide ? device_put_bytes(wide, sizeof wide) : device_put(c, x, N);
+        void *out = device_new_bytes(to_wide ? sizeof want_wide : sizeof want);
+        DEVICE_OK(kernel_cuda_float8_step(
+            device_lane, out, to_wide ? KERNEL_CUDA_SCALE_F64 : KERNEL_CUDA_SCALE_F32, in,
+            from_wide ? KERNEL_CUDA_SCALE_F64 : (KernelCudaScaleType)c->type, N, step, 448,
+            step == KERNEL_CUDA_FLOAT8_TIMES_SCALE ? on_device : NULL));
+        if (to_wide) {
+            device_equal_bytes("step", out, want_wide, sizeof want_wide);
+        } else {
+            device_close_floats("step", out, want, N, 0, 0);
+        }
+    }
+}
+
+static void test_scaled_already(const DeviceCase *c) {
+    enum {
+        N = 1000
+    };
+    g_autofree float *x = device_random(c, N, -448, 448, 1);
+    guint8 want[N], *out = device_new_bytes(N);
+    KernelCudaFloat8Source source = {
+        .x = device_put(c, x, N), .rows = N, .cols = 1, .type = c->type};
+    kernel_narrow_e4m3(want, x, N);
+    DEVICE_OK(kernel_cuda_float8_cast(device_lane, out, NULL, &source,
+                                      in_fp32(device_new_floats(1)), KERNEL_CUDA_SCALED_ALREADY,
+                                      KERNEL_CUDA_E4M3));
+    device_equal_bytes("scaled already", out, want, N);
+}
+
+/* ---- what is cast ---------------------------------------------------------------------------- */
 
 /* Within what exponentials and products of three may differ by, and so a number of float8. */
 static void test_made_as_they_are_cast(const DeviceCase *c) {
@@ -105,9 +284,9 @@ static void test_made_as_they_are_cast(const DeviceCase *c) {
             g_autofree float *scales = scales_of(made, ROWS, COLS, along, 448, &n_scales);
             float *found = device_new_floats(n_scales);
             guint8 *as_is = device_new_bytes(N);
-            DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, along, 448));
-            DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, NULL, &source, found, along,
-                                              KERNEL_CUDA_E4M3));
+            DEVICE_OK(kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, along, 448));
+            DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, NULL, &source, in_fp32(found),
+                                              along, KERNEL_CUDA_E4M3));
             g_autofree float *got_scales = device_get_bytes(found, n_scales * sizeof(float));
             g_autofree guint8 *got = device_get_bytes(as_is, N);
             g_autofree float *wide = g_new(float, N);
@@ -137,10 +316,12 @@ static void test_not_a_number(const DeviceCase *c) {
         .x = device_put(c, x, 48), .rows = 3, .cols = 16, .type = c->type};
     float *found = device_new_floats(3);
     const float want[] = {1.0f / 256, NAN, 1.0f / 256};
-    DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, KERNEL_CUDA_EACH_ROW, 448));
+    DEVICE_OK(
+        kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, KERNEL_CUDA_EACH_ROW, 448));
     g_autofree float *got = device_get_bytes(found, sizeof want);
     g_assert_true(got[0] == want[0] && !(got[1] > 0) && got[2] == want[2]);
-    DEVICE_OK(kernel_cuda_float8_scale(device_lane, found, &source, KERNEL_CUDA_WHOLE, 448));
+    DEVICE_OK(
+        kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, KERNEL_CUDA_WHOLE, 448));
     device_close_floats("whole", found, want + 1, 1, 0, 0);
 }
 
@@ -205,14 +386,19 @@ static void test_unscaled(const DeviceCase *c) {
     g_autofree float *row = device_random(&floats, ROWS, 0.2, 3, 4);
     g_autofree float *column = device_random(&floats, COLS, 0.2, 3, 5);
     void *at = device_put(c, x, N);
-    DEVICE_OK(kernel_cuda_float8_unscale(device_lane, at, device_put_floats(row, ROWS),
-                                         device_put_floats(column, COLS), ROWS, COLS, c->type));
+    DEVICE_OK(kernel_cuda_float8_unscale(device_lane, at, in_fp32(device_put_floats(row, ROWS)),
+                                         in_fp32(device_put_floats(column, COLS)), ROWS, COLS,
+                                         c->type));
     kernel_scale_rows_columns_f32(x, row, ROWS, column, COLS, ROWS, COLS);
     device_equal("unscaled", c, at, x, N);
 }
 
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/float8/casts", test_casts);
+    DEVICE_TEST("/kernels-cuda/float8/by magnitudes", test_magnitudes);
+    DEVICE_TEST("/kernels-cuda/float8/unscaled by magnitudes", test_unscaled_by_magnitudes);
+    DEVICE_TEST("/kernels-cuda/float8/steps", test_steps);
+    DEVICE_TEST("/kernels-cuda/float8/scaled already", test_scaled_already);
     DEVICE_TEST("/kernels-cuda/float8/made as they are cast", test_made_as_they_are_cast);
     DEVICE_TEST("/kernels-cuda/float8/not a number", test_not_a_number);
     DEVICE_TEST("/kernels-cuda/float8/products", test_products);

@@ -1,5 +1,7 @@
 /* tests/kernels-cuda/standin.c - the kernel that stands in for NCCL's: what it leaves, and how long
  * it takes. */
+#include <string.h>
+
 #include "kernels/cuda/standin.h"
 #include "tests/kernels-cuda/device.h"
 
@@ -56,6 +58,32 @@ static void test_gather(const DeviceCase *c) {
         device_equal("from a shard", c, call.out, want, n);
     }
     g_free(numbers.host);
+}
+
+static void test_gather_of_bytes(void) {
+    g_autofree guint8 *numbers = g_malloc(NUMBERS);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        numbers[i] = (guint8)g_test_rand_int();
+    }
+    const guint8 *on_device = device_put_bytes(numbers, NUMBERS);
+    const DeviceCase any = {.type = KERNEL_CUDA_F32};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        KernelCudaStandIn call = call_of(&any, s, &(Numbers){.device = (void *)on_device});
+        size_t n = call.elements;
+        g_autofree guint8 *own = g_malloc(call.slice), *want = g_malloc(n);
+        memset(own, 0x11, call.slice);
+        call.from = NUMBERS - 32;
+        for (size_t i = 0; i < n; i++) {
+            bool mine = i >= call.first && i < call.first + call.slice;
+            want[i] = mine ? 0x11 : numbers[(call.from + i) % NUMBERS];
+        }
+        call.kind = KERNEL_CUDA_STAND_IN_GATHER;
+        call.is_bytes = true;
+        call.in = device_put_bytes(own, call.slice);
+        call.out = device_new_bytes(n);
+        DEVICE_OK(kernel_cuda_stand_in(device_lane, &call));
+        device_equal_bytes("bytes", call.out, want, n);
+    }
 }
 
 static void test_scatter(const DeviceCase *c) {
@@ -119,6 +147,7 @@ static void test_lasts(void) {
 
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/standin/gather", test_gather);
+    DEVICE_TEST_ONCE("/kernels-cuda/standin/gather of bytes", test_gather_of_bytes);
     DEVICE_TEST("/kernels-cuda/standin/scatter", test_scatter);
     DEVICE_TEST("/kernels-cuda/standin/reduce", test_reduce);
     DEVICE_TEST_ONCE("/kernels-cuda/standin/each call lasts", test_lasts);

@@ -5,6 +5,7 @@
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/random.h"
 #include "kernels/host/dropout.h"
+#include "kernels/host/float8.h"
 #include "kernels/host/optimizer.h"
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
@@ -227,6 +228,25 @@ static void test_norms(const DeviceCase *c) {
     }
 }
 
+static void test_largest_of_each(const DeviceCase *c) {
+    for (unsigned with_nan = 0; with_nan < 2; with_nan++) {
+        g_autoptr(Lists) l = new_lists(c);
+        l->device[1][7] = device_new(&l->cases[1][7], 1); /* the largest of an empty one: 0 */
+        for (unsigned i = 0; i < TENSORS && with_nan; i++) {
+            size_t n = l->elements[i];
+            if (n) {
+                l->host[0][i][n / 2] = NAN;
+                l->device[0][i] = device_put(&l->cases[0][i], l->host[0][i], n);
+            }
+        }
+        DEVICE_OK(kernel_cuda_largest_of_each(device_lane, &l->tensors));
+        for (unsigned i = 0; i < TENSORS; i++) {
+            float largest = kernel_magnitude_f32(l->host[0][i], l->elements[i]);
+            device_close("largest", &l->cases[1][i], l->device[1][i], &largest, 1, 0, 0);
+        }
+    }
+}
+
 /* Two steps, each from what was stored. */
 static void check_adam(const DeviceCase *c, bool decoupled, bool counts) {
     g_autoptr(Lists) l = new_lists(c);
@@ -367,6 +387,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/optimizer/foreach", test_foreach);
     DEVICE_TEST("/kernels-cuda/optimizer/scale-by", test_scale_by);
     DEVICE_TEST("/kernels-cuda/optimizer/norms", test_norms);
+    DEVICE_TEST("/kernels-cuda/optimizer/largest", test_largest_of_each);
     DEVICE_TEST("/kernels-cuda/optimizer/adam", test_adam);
     DEVICE_TEST("/kernels-cuda/optimizer/sgd", test_sgd);
     DEVICE_TEST("/kernels-cuda/optimizer/unscale", test_unscale);

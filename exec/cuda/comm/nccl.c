@@ -78,10 +78,11 @@ static ncclDataType_t type_of(PlanDtype dtype) {
     case PLAN_INT32:
         return ncclInt32;
     case PLAN_UINT8:
-        return ncclUint8;
-    case PLAN_E4M3: /* no plan that a GPU takes sends them */
+    case PLAN_E4M3: /* which nobody adds up */
     case PLAN_E5M2:
+        return ncclUint8;
     case PLAN_FP64:
+        return ncclFloat64;
     case PLAN_N_DTYPES:
         break;
     }

@@ -19,7 +19,7 @@ typedef struct {
     uint32_t rank;
     uint64_t calls[PLAN_N_AXES];
     uint64_t talks[2][2];         /* with the stage before or behind, exchanges or not */
-    void *numbers[PLAN_FP16 + 1]; /* of each dtype of floats */
+    void *numbers[PLAN_N_DTYPES]; /* of each dtype that others send */
 } Standin;
 
 static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
@@ -58,17 +58,26 @@ static uint64_t number_of(Standin *standin, const ExecCudaCall *call) {
                : standin->calls[call->axis]++;
 }
 
-/* Whole numbers say how many rows come: as many as are sent. */
-static bool run_whole(const ExecCudaCall *call, cudaStream_t stream, GError **error) {
+static bool run_idle(const ExecCudaCall *call, GError **error) {
     KernelCudaStandIn idle = {.kind = KERNEL_CUDA_STAND_IN_NOTHING,
                               .type = KERNEL_CUDA_F32,
                               .factor = 1,
                               .blocks = call->paced.channels,
                               .least_ns = call->paced.least_ns};
+    return exec_cuda_kernel_ok(kernel_cuda_stand_in(call->kernels, &idle), error);
+}
+
+/* Whole numbers say how many rows come: as many as are sent. */
+static bool run_whole(const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     return exec_cuda_ok(cudaMemcpyAsync(call->out, call->in, exec_cuda_call_out_bytes(call, 1),
                                         cudaMemcpyDeviceToDevice, stream),
                         "cudaMemcpyAsync", error) &&
-           exec_cuda_kernel_ok(kernel_cuda_stand_in(call->kernels, &idle), error);
+           run_idle(call, error);
+}
+
+/* Numbers of a byte, or parts of several dtypes; the table is of such, too. */
+static bool is_of_bytes(PlanDtype dtype) {
+    return dtype == PLAN_UINT8 || dtype == PLAN_E4M3 || dtype == PLAN_E5M2;
 }
 
 static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
@@ -80,16 +89,21 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
     if (swaps && call->dtype == PLAN_INT64) {
         return run_whole(call, stream, error);
     }
+    if (call->dtype == PLAN_FP64) { /* largest numbers: others have the same */
+        return run_idle(call, error);
+    }
+    bool is_bytes = is_of_bytes(call->dtype);
     KernelCudaStandIn stand_in = {
         .kind = kind_of(call),
-        .type = (KernelCudaType)call->dtype,
+        .type = is_bytes ? KERNEL_CUDA_F32 : (KernelCudaType)call->dtype,
+        .is_bytes = is_bytes,
         .elements = call->elements,
         .first = first,
         .slice = slice,
         .in = swaps ? (const char *)call->in + first * plan_dtype_bytes(call->dtype) : call->in,
         .out = call->out,
         .numbers = standin->numbers[call->dtype],
-        .from = exec_rehearse_from(call->axis, number_of(standin, call)),
+        .from = exec_rehearse_from(call->axis, number_of(standin, call)) & ~UINT64_C(15),
         .factor =
             call->reduction == PLAN_REDUCTION_SUM ? (float)ranks : 1, /* others have the same */
         .blocks = call->paced.channels,
@@ -104,14 +118,17 @@ static bool healthy(gpointer self, GError **error) {
 
 static void close_standin(gpointer self) {
     Standin *standin = self;
-    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+    for (PlanDtype dtype = PLAN_FP32; dtype < PLAN_N_DTYPES; dtype++) {
         cudaFree(standin->numbers[dtype]);
     }
     g_free(standin);
 }
 
 static bool make_numbers(Standin *standin, GError **error) {
-    for (PlanDtype dtype = PLAN_FP32; dtype <= PLAN_FP16; dtype++) {
+    for (PlanDtype dtype = PLAN_FP32; dtype < PLAN_N_DTYPES; dtype++) {
+        if (dtype > PLAN_FP16 && !is_of_bytes(dtype)) {
+            continue;
+        }
         gsize bytes = EXEC_REHEARSE_NUMBERS * plan_dtype_bytes(dtype);
         g_autofree void *numbers = exec_rehearse_numbers(dtype);
         if (!exec_cuda_ok(cudaMalloc(&standin->numbers[dtype], bytes), "cudaMalloc", error) ||

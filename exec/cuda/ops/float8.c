@@ -1,6 +1,4 @@
-/* exec/cuda/ops/float8.c - ops of linear layers in float8, as exec/host/float8.c has them: of
- * weights that are not gathered so, and of layers that ranks do not share, whose scales are all
- * stored in fp32.
+/* exec/cuda/ops/float8.c - ops of linear layers in float8, as exec/host/float8.c has them.
  *
  * Of scales by rows and columns cuBLASLt's product knows nothing here, and a kernel behind it
  * applies them, as torchao.float8 has it in backward: they are powers of two, so that rounding
@@ -8,8 +6,18 @@
  */
 #include "plan/op/float8.h"
 #include "exec/cuda/ops/operands.h"
+#include "kernels/cuda/copy.h"
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/turned.h"
+
+static KernelCudaScaleType scale_type_at(const ExecTask *t, unsigned i) {
+    return operand_dtype(t, i) == PLAN_FP64 ? KERNEL_CUDA_SCALE_F64
+                                            : (KernelCudaScaleType)operand_dtype(t, i);
+}
+
+static KernelCudaFloat8Scale scale_at(const ExecTask *t, unsigned i) {
+    return (KernelCudaFloat8Scale){t->pointers[i], scale_type_at(t, i)};
+}
 
 static KernelCudaFloat8 float8_at(const ExecTask *t, unsigned i) {
     return operand_dtype(t, i) == PLAN_E4M3 ? KERNEL_CUDA_E4M3 : KERNEL_CUDA_E5M2;
@@ -33,10 +41,12 @@ static KernelCudaAlong along_of(const ExecTask *t) {
         return KERNEL_CUDA_EACH_ROW;
     case PLAN_FLOAT8_EACH_COLUMN:
         return KERNEL_CUDA_EACH_COLUMN;
+    case PLAN_FLOAT8_SCALED_ALREADY:
+        return KERNEL_CUDA_SCALED_ALREADY;
     case PLAN_FLOAT8_WHOLE:
-    case PLAN_FLOAT8_SCALED_ALREADY: /* of what is gathered, which knows.c refuses */
-    case PLAN_N_FLOAT8_ALONG:
         return KERNEL_CUDA_WHOLE;
+    case PLAN_N_FLOAT8_ALONG:
+        break;
     }
     g_assert_not_reached();
 }
@@ -44,7 +54,7 @@ static KernelCudaAlong along_of(const ExecTask *t) {
 static KernelCudaFault cast(const ExecTask *t, KernelCuda *k) {
     KernelCudaFloat8Source source = source_of(t);
     gpointer *p = t->pointers;
-    return kernel_cuda_float8_cast(k, p[5], p[6], &source, f32(t, 4), along_of(t),
+    return kernel_cuda_float8_cast(k, p[5], p[6], &source, scale_at(t, 4), along_of(t),
                                    float8_at(t, p[6] ? 6 : 5));
 }
 
@@ -52,11 +62,84 @@ static KernelCudaFault cast_rows(const ExecTask *t, KernelCuda *k) {
     KernelCudaFloat8Source source = {
         .x = t->pointers[0], .rows = dim(t, 0), .cols = dim(t, 1), .type = type_at(t, 0)};
     KernelCudaFloat8 to = float8_at(t, 1);
-    KernelCudaFault fault = kernel_cuda_float8_scale(k, f32(t, 2), &source, KERNEL_CUDA_EACH_ROW,
-                                                     plan_float8_largest(operand_dtype(t, 1)));
+    KernelCudaFault fault = kernel_cuda_float8_scale(
+        k, scale_at(t, 2), &source, KERNEL_CUDA_EACH_ROW, plan_float8_largest(operand_dtype(t, 1)));
     return fault ? fault
-                 : kernel_cuda_float8_cast(k, bytes(t, 1), NULL, &source, f32(t, 2),
+                 : kernel_cuda_float8_cast(k, bytes(t, 1), NULL, &source, scale_at(t, 2),
                                            KERNEL_CUDA_EACH_ROW, to);
+}
+
+/* ---- PyTorch's kernels, one step each ------------------------------------------------------- */
+
+static KernelCudaFault pass(const ExecTask *t, KernelCuda *k) {
+    static const KernelCudaFloat8Step steps[PLAN_N_FLOAT8_STEPS] = {
+        [PLAN_FLOAT8_MAGNITUDE] = KERNEL_CUDA_FLOAT8_MAGNITUDE,
+        [PLAN_FLOAT8_CONVERT] = KERNEL_CUDA_FLOAT8_CONVERT,
+        [PLAN_FLOAT8_AT_LEAST] = KERNEL_CUDA_FLOAT8_AT_LEAST,
+        [PLAN_FLOAT8_INVERT] = KERNEL_CUDA_FLOAT8_INVERT,
+        [PLAN_FLOAT8_TIMES_LARGEST] = KERNEL_CUDA_FLOAT8_TIMES_LARGEST,
+        [PLAN_FLOAT8_TIMES_SCALE] = KERNEL_CUDA_FLOAT8_TIMES_SCALE,
+        [PLAN_FLOAT8_BOUND] = KERNEL_CUDA_FLOAT8_BOUND,
+        [PLAN_FLOAT8_INVERSE_SCALE] = KERNEL_CUDA_FLOAT8_INVERSE_SCALE,
+        [PLAN_FLOAT8_INVERSE_OF_POWER] = KERNEL_CUDA_FLOAT8_INVERSE_OF_POWER};
+    return kernel_cuda_float8_step(k, t->pointers[2], scale_type_at(t, 2), t->pointers[0],
+                                   scale_type_at(t, 0), dim(t, 0), steps[dim(t, 1)], attr(t, 0),
+                                   t->pointers[1]);
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* Rows of bytes as numbers of 16 bits, which are copied as they lie (knows.c: all are even). */
+static KernelCudaPiece rows_of_bytes(void *to, size_t to_stride, const void *from,
+                                     size_t from_stride, size_t rows, size_t width) {
+    return (KernelCudaPiece){.to = to,
+                             .from = from,
+                             .rows = rows,
+                             .width = width / 2,
+                             .to_stride = to_stride / 2,
+                             .from_stride = from_stride / 2,
+                             .to_type = KERNEL_CUDA_BF16,
+                             .from_type = KERNEL_CUDA_BF16};
+}
+
+static size_t bytes_of(const ExecTask *t, unsigned i) {
+    return operand(t, i).elements * plan_dtype_bytes(operand_dtype(t, i));
+}
+
+static KernelCudaFault copy_in(const ExecTask *t, KernelCuda *k) {
+    unsigned n = list_length(t);
+    g_autofree KernelCudaPiece *pieces = g_new(KernelCudaPiece, n);
+    uint8_t *to = bytes(t, n) + axis_rank(t) * dim(t, 0);
+    for (unsigned i = 0; i < n; to += bytes_of(t, i), i++) {
+        pieces[i] = rows_of_bytes(to, 0, bytes(t, i), 0, 1, bytes_of(t, i));
+    }
+    return kernel_cuda_copy_pieces(k, pieces, n);
+}
+
+static KernelCudaFault copy_out(const ExecTask *t, KernelCuda *k) {
+    unsigned n = list_length(t);
+    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
+    g_autofree KernelCudaPiece *pieces = g_new(KernelCudaPiece, n);
+    for (unsigned i = 0; i < n; i++) {
+        size_t chunk = bytes_of(t, i + 1) / ranks;
+        pieces[i] = rows_of_bytes(bytes(t, i + 1), chunk, bytes(t, 0) + start, slice, ranks, chunk);
+        start += chunk;
+    }
+    return kernel_cuda_copy_pieces(k, pieces, n);
+}
+
+/* Numbers that are so many bytes change places as wholes. */
+static KernelCudaFault turn(const ExecTask *t, KernelCuda *k) {
+    size_t rows = dim(t, 0), cols = dim(t, 1), inner = dim(t, 2);
+    if (inner == 1) {
+        return kernel_cuda_exchange_sides(k, bytes(t, 1), bytes(t, 0), rows, cols, 1);
+    }
+    g_autofree KernelCudaPiece *pieces = g_new(KernelCudaPiece, cols);
+    for (size_t col = 0; col < cols; col++) {
+        pieces[col] = rows_of_bytes(bytes(t, 1) + col * rows * inner, inner,
+                                    bytes(t, 0) + col * inner, cols * inner, rows, inner);
+    }
+    return kernel_cuda_copy_pieces(k, pieces, cols);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -98,8 +181,8 @@ static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
                                        type_at(t, 4));
     return fault || !p.by_rows || !p.is_scaled
                ? fault
-               : kernel_cuda_float8_unscale(k, t->pointers[4], f32(t, 1), f32(t, 3), p.m, p.n,
-                                            type_at(t, 4));
+               : kernel_cuda_float8_unscale(k, t->pointers[4], scale_at(t, 1), scale_at(t, 3), p.m,
+                                            p.n, type_at(t, 4));
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -109,14 +192,24 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
     switch (t->op->kind) {
     case PLAN_OP_FLOAT8_SCALE:
         source = source_of(t);
-        return kernel_cuda_float8_scale(k, f32(t, 4), &source, along_of(t), attr(t, 0));
+        return kernel_cuda_float8_scale(k, scale_at(t, 4), &source, along_of(t), attr(t, 0));
     case PLAN_OP_FLOAT8_CAST:
         return cast(t, k);
     case PLAN_OP_FLOAT8_CAST_ROWS:
         return cast_rows(t, k);
     case PLAN_OP_FLOAT8_UNSCALE:
-        return kernel_cuda_float8_unscale(k, t->pointers[2], f32(t, 0), f32(t, 1), dim(t, 0),
-                                          dim(t, 1), type_at(t, 2));
+        return kernel_cuda_float8_unscale(k, t->pointers[2], scale_at(t, 0), scale_at(t, 1),
+                                          dim(t, 0), dim(t, 1), type_at(t, 2));
+    case PLAN_OP_FLOAT8_PASS:
+        return pass(t, k);
+    case PLAN_OP_FLOAT8_LARGEST:
+        return exec_cuda_largest_of_each(t, k);
+    case PLAN_OP_FLOAT8_COPY_IN:
+        return copy_in(t, k);
+    case PLAN_OP_FLOAT8_COPY_OUT:
+        return copy_out(t, k);
+    case PLAN_OP_FLOAT8_TURN:
+        return turn(t, k);
     case PLAN_OP_FLOAT8_LINEAR:
     case PLAN_OP_FLOAT8_LINEAR_DX:
     case PLAN_OP_FLOAT8_LINEAR_DW:

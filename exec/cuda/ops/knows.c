@@ -54,6 +54,7 @@ static bool mixes_types(PlanOpKind kind) {
     case PLAN_OP_LAST_ROWS:
     case PLAN_OP_JOIN:
     case PLAN_OP_MUON_UPDATE:
+    case PLAN_OP_FLOAT8_PASS:
         return true;
     default: /* over lists, each tensor has its own */
         return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
@@ -88,7 +89,7 @@ static bool makes_angles(PlanOpKind kind) {
            kind == PLAN_OP_TURN_COLUMNS || kind == PLAN_OP_CONJUGATE;
 }
 
-/* What products of float8 multiply by. */
+/* What products of float8 multiply by, or the largest number of which that is found. */
 static bool is_scale(PlanOpKind kind, const char *slot) {
     return plan_op_is_of_float8(kind) && (g_str_has_suffix(slot, "scale") ||
                                           g_str_equal(slot, "row") || g_str_equal(slot, "column"));
@@ -125,7 +126,7 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
             continue;
         }
         int mine = role->buffers[buffer].dtype;
-        if (is_scale((PlanOpKind)op->kind, slot->name) && mine == PLAN_FP32) {
+        if (is_scale((PlanOpKind)op->kind, slot->name)) {
             continue;
         }
         if (makes_angles((PlanOpKind)op->kind) && mine != PLAN_FP32) {
@@ -176,22 +177,11 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
 
 /* ---- what it cannot do ---------------------------------------------------------------------- */
 
-/* Of shards that are cast, and of what is gathered so; ranks that share layers invert largest
- * numbers, too. */
-static bool shares_float8(PlanOpKind kind) {
-    return kind == PLAN_OP_FLOAT8_PASS || kind == PLAN_OP_FLOAT8_TURN ||
-           kind == PLAN_OP_FLOAT8_LARGEST || kind == PLAN_OP_FLOAT8_COPY_IN ||
-           kind == PLAN_OP_FLOAT8_COPY_OUT;
-}
-
 /* Of these kinds it can do none. What is said of an op is the first that it is of. */
 static const struct {
     bool (*has)(PlanOpKind kind);
     const char *why;
 } kinds_refused[] = {
-    {shares_float8, "it has no kernels for weights that are gathered in float8, nor for layers in "
-                    "float8 that ranks share; set float8_gather=no and tensor=1, or run it on "
-                    "--device host"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},
@@ -244,12 +234,26 @@ static int compute_capability(void) {
     return is_told ? 10 * major + minor : 0;
 }
 
-/* Its scales are a float each, of all ranks' numbers another dtype's; and what cuBLASLt asks of a
- * product in float8 (cublasLt.h; PyTorch asks it of the same sides). */
+/* Bytes are copied two at a time: sides of weights in float8 are multiples of 16. */
+static bool has_odd_bytes(const PlanRole *role, const PlanOp *op) {
+    const int64_t *d = plan_op_dims(role, op);
+    bool turns = op->kind == PLAN_OP_FLOAT8_TURN && d[2] > 1;
+    bool is_copy = op->kind == PLAN_OP_FLOAT8_COPY_IN || op->kind == PLAN_OP_FLOAT8_COPY_OUT;
+    bool is_odd = (turns && d[2] % 2) || (is_copy && d[0] % 2);
+    for (uint32_t i = 0; is_copy && i < op->n_operands; i++) {
+        PlanOperand operand = plan_op_operand(role, op, i);
+        PlanDtype dtype = (PlanDtype)role->buffers[operand.buffer].dtype;
+        uint64_t ranks = op->kind == PLAN_OP_FLOAT8_COPY_OUT ? (uint64_t)d[1] : 1;
+        is_odd = is_odd || operand.elements * plan_dtype_bytes(dtype) / ranks % 2;
+    }
+    return is_odd;
+}
+
+/* And what cuBLASLt asks of a product in float8 (cublasLt.h; PyTorch asks it of the same sides). */
 static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(role, op);
-    if (op->kind == PLAN_OP_FLOAT8_SCALE && op->dtype != PLAN_FP32) {
-        return refuse(op, "it has no kernels for layers in float8 that ranks share; set tensor=1",
+    if (plan_op_is_of_float8((PlanOpKind)op->kind) && has_odd_bytes(role, op)) {
+        return refuse(op, "parts of float8 are an even number of bytes; use a plan of this version",
                       error);
     }
     if (!plan_op_is_float8_product((PlanOpKind)op->kind)) {

@@ -7,6 +7,9 @@ static inline KernelCudaType type_at(const ExecTask *t, unsigned i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */
 }
 
+/* The largest magnitude of each tensor of a list, to the list behind it. */
+KernelCudaFault exec_cuda_largest_of_each(const ExecTask *task, KernelCuda *kernels);
+
 /* Parts of exec_cuda_launch(): an op that is a kernel; and of that, ops over lists of tensors,
  * copies between parameters and what ranks hold of them, ops of layers that ranks share, of
  * experts, of such that ranks share, of latent attention, of sequences that ranks share, of layers

@@ -100,6 +100,11 @@ static KernelCudaFault norms(const ExecTask *t, KernelCuda *kernels) {
     return clear(&lists, kernel_cuda_norms(kernels, &lists.tensors));
 }
 
+KernelCudaFault exec_cuda_largest_of_each(const ExecTask *t, KernelCuda *kernels) {
+    Lists lists = lists_of(t, 0, 2);
+    return clear(&lists, kernel_cuda_largest_of_each(kernels, &lists.tensors));
+}
+
 /* What belongs to the step itself, which is not taken where a gradient was not finite. */
 static bool is_skipped(const ExecTask *t) {
     PlanOpKind kind = (PlanOpKind)t->op->kind;
