@@ -227,8 +227,8 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
                       .compiled_loss = plan_strategy_is_one_program(strategy),
                       .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
-                      .before_2_1 = strategy->pytorch >= PLAN_PYTORCH_2_0,
-                      .since_2_14 = strategy->pytorch <= PLAN_PYTORCH_2_14,
+                      .before_2_1 = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0),
+                      .since_2_14 = plan_strategy_is_after(strategy, PLAN_PYTORCH_CURRENT),
                       .trained = trained_of(strategy, frozen, lora_on),
                       .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);

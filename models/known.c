@@ -11,7 +11,7 @@
 /* T5's scores are not scaled; before 2.1 PyTorch's kernel always scaled them. */
 static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *strategy,
                                GError **error) {
-    bool is_old = plan_strategy_is_of_2_0(strategy);
+    bool is_old = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0);
     bool asks = network->family == &model_t5 && !network->scores_in_memory;
     if (is_old && asks) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -151,7 +151,7 @@ static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s,
     const char *why =
         s->autocast != PLAN_AUTOCAST_NONE
             ? "with autocast; set autocast = none, and param_dtype = bf16"
-        : s->pytorch >= PLAN_PYTORCH_2_4
+        : !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
             ? "for PyTorch 2.4 and before, which lack their grouped product; set pytorch = current"
         : plan_strategy_param_dtype(s) == PLAN_FP16
             ? "in fp16, which PyTorch's grouped product does not take; set "
@@ -172,8 +172,9 @@ static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GE
     const char *why =
         s->autocast != PLAN_AUTOCAST_NONE
             ? "with autocast; set autocast = none, and param_dtype = bf16"
-        : s->pytorch >= PLAN_PYTORCH_2_4 ? "for PyTorch 2.4 and before; set pytorch = current"
-        : s->lora_rank                   ? "with adapters; leave lora_rank at 0"
+        : !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
+            ? "for PyTorch 2.4 and before; set pytorch = current"
+        : s->lora_rank                           ? "with adapters; leave lora_rank at 0"
         : s->freeze.choice == PLAN_FREEZE_MODULE ? "with frozen parameters; set freeze = none"
         : s->rms_norm == PLAN_RMS_NORM_OPS       ? "with norms written out; set rms_norm = kernel"
         : s->deterministic != PLAN_DETERMINISTIC_NO

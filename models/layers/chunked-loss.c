@@ -106,7 +106,7 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     } else if (s->autocast != PLAN_AUTOCAST_NONE) {
         why = "without autocast, which has no rule for it; set autocast = none and param_dtype = "
               "bf16";
-    } else if (s->pytorch > PLAN_PYTORCH_CURRENT) {
+    } else if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_12)) {
         why = "since PyTorch 2.13, because older ones lack linear_cross_entropy; set pytorch = "
               "current";
     } else if (plan_strategy_is_one_program(s)) {

@@ -117,7 +117,8 @@ static const char *unknown_of(const PlanStrategy *s) {
                ? "autocast; set autocast = none, and trace it with --dtype bf16 for param_dtype"
            : s->document ? "documents; trace a network that keeps attention within them"
            : s->seq      ? "another seq than it was traced with; trace it with that"
-           : s->pytorch >= PLAN_PYTORCH_2_4 ? "an older PyTorch; set pytorch = current"
+           : !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
+               ? "an older PyTorch; set pytorch = current"
            : s->deterministic != PLAN_DETERMINISTIC_NO
                ? "deterministic algorithms, because it was traced without; set deterministic = no"
            : s->offload == PLAN_OFFLOAD_ACTIVATIONS ? "offload = activations; set another"

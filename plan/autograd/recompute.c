@@ -240,8 +240,9 @@ static void drop_largest(PlanRun *run, uint32_t checkpoint) {
  * saved them, and lets go of the first one first (_NoopSaveInputs, torch/utils/checkpoint.py; 2.0
  * and before kept a tuple). */
 static void drop_arguments(PlanRun *run, const PlanCheckpoint *c) {
-    PlanPytorch of = (PlanPytorch)run->strategy->pytorch;
-    bool first_goes_first = of > PLAN_PYTORCH_2_12 && of < PLAN_PYTORCH_2_0;
+    const PlanStrategy *s = run->strategy;
+    bool first_goes_first = plan_strategy_is_after(s, PLAN_PYTORCH_2_0) &&
+                            !plan_strategy_is_after(s, PLAN_PYTORCH_2_11);
     for (uint32_t i = 0; i < c->n_arguments; i++) {
         uint32_t argument = first_goes_first ? i : c->n_arguments - 1 - i;
         plan_run_unref(run, run->tape.saved.items[c->arguments + argument]);

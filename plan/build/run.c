@@ -40,7 +40,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     for (uint32_t m = 0; m < graph->modules->len; m++) {
         run->n_checkpointed += run->is_checkpointed[m];
     }
-    bool old = plan_strategy_is_of_2_0(strategy) && run->flavour->lanes_2_0;
+    bool old = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0) && run->flavour->lanes_2_0;
     run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
     run->n_flavour_lanes = n_names(run->lanes);
     run->ring_lane =

@@ -132,7 +132,7 @@ static bool units_run_once(const PlanRun *run, GError **error) {
  * these alone, and of experts that ranks share. */
 static bool splits_are_known(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
-    return s->kernels == PLAN_KERNELS_EAGER && s->pytorch < PLAN_PYTORCH_2_4 &&
+    return s->kernels == PLAN_KERNELS_EAGER && plan_strategy_is_after(s, PLAN_PYTORCH_2_4) &&
            s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
            s->checkpoint_early_stop == PLAN_YES && s->offload == PLAN_OFFLOAD_NONE &&
            s->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO;

@@ -137,7 +137,8 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     double cap_mib = run->strategy->bucket_mb;
     uint64_t cap = (uint64_t)((cap_mib > 0 ? cap_mib : 25) * 1048576);
     /* 2.0 and before began with 1 MiB whatever the cap. */
-    uint64_t limit = cap_mib > 0 && !plan_strategy_is_of_2_0(run->strategy) ? cap : 1048576;
+    uint64_t limit =
+        cap_mib > 0 && plan_strategy_is_after(run->strategy, PLAN_PYTORCH_2_0) ? cap : 1048576;
     drop_buckets(run, ddp, true);
     GArray *open = new_list();
     uint64_t bytes = 0;

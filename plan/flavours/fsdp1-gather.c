@@ -29,7 +29,7 @@ static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
 }
 
 void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes) {
-    if (!plan_strategy_is_of_2_0(run->strategy)) {
+    if (plan_strategy_is_after(run->strategy, PLAN_PYTORCH_2_0)) {
         plan_builder_launch(&run->builder, lane);
         return;
     }

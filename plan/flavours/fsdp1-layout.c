@@ -312,7 +312,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->reduce = plan_strategy_reduce_dtype(s);
     f->casts = f->param != f->master;
     f->shards = ranks > 1;
-    f->is_of_2_0 = plan_strategy_is_of_2_0(s);
+    f->is_of_2_0 = !plan_strategy_is_after(s, PLAN_PYTORCH_2_0);
     f->is_of_1_13 = s->pytorch == PLAN_PYTORCH_1_13;
     f->pads_always = f->shards && f->is_of_1_13;
     f->replicas = s->ranks / ranks;

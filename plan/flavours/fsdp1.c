@@ -260,7 +260,7 @@ static PlanOperand gradient(PlanRun *run, uint32_t p) {
 
 static void clip(PlanRun *run) {
     PlanFsdp1 *f = run->state;
-    if (f->zero.storage == PLAN_NONE && run->strategy->pytorch < PLAN_PYTORCH_2_4) {
+    if (f->zero.storage == PLAN_NONE && plan_strategy_is_after(run->strategy, PLAN_PYTORCH_2_4)) {
         f->zero = plan_clip_new_zero(run);
     }
     bool is_summed = f->shards || f->is_of_1_13; /* which adds whole gradients up, too */

@@ -107,7 +107,7 @@ static void step_foreach(const PlanOver *all) {
     moments(all);
     plan_over_let_go(all, PLAN_TEMPORARY_DECAYED);
     make_roots(all);
-    if (plan_strategy_is_of_2_0(all->run->strategy)) {
+    if (!plan_strategy_is_after(all->run->strategy, PLAN_PYTORCH_2_0)) {
         update_by_denominators(all);
         return;
     }

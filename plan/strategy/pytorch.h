@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* The newest first, so that what is greater is older. Each stands for itself and the versions
+/* The newest first, as plan_strategy_is_after() knows. Each stands for itself and the versions
  * between it and the next; current for 2.13. */
 typedef enum {
     PLAN_PYTORCH_2_15,

@@ -343,7 +343,7 @@ static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
         why = "is planned only with shards in fp32; set model_dtype=fp32";
     } else if (s->deterministic == PLAN_DETERMINISTIC_YES) {
         why = "is not planned with deterministic algorithms; set deterministic=no";
-    } else if (s->pytorch >= PLAN_PYTORCH_2_4) {
+    } else if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
         why = "is not planned for PyTorch 2.4 and before; set pytorch=2.13";
     }
     if (why) {
@@ -410,7 +410,7 @@ static bool freezes_as_known(const PlanStrategy *s, GError **error) {
         return plan_strategy_refuse(error, "frozen parameters are not planned with "
                                            "sharding=optimizer-only; set sharding=full or none");
     }
-    if (is_fsdp(s) && s->pytorch >= PLAN_PYTORCH_2_4) {
+    if (is_fsdp(s) && !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
         return plan_strategy_refuse(error, "frozen parameters with FSDP are planned only for "
                                            "current PyTorch; set pytorch=current, or flavour=ddp");
     }
@@ -522,10 +522,11 @@ static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
             error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
                    "pytorch=2.0, or sharding=full and use_orig_params=no");
     }
-    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 || strategy->pytorch < PLAN_PYTORCH_2_4) {
+    if (strategy->flavour != PLAN_FLAVOUR_FSDP2 ||
+        plan_strategy_is_after(strategy, PLAN_PYTORCH_2_4)) {
         return true;
     }
-    if (strategy->pytorch > PLAN_PYTORCH_2_4) {
+    if (!plan_strategy_is_after(strategy, PLAN_PYTORCH_2_3)) {
         return plan_strategy_refuse(
             error, "flavour=fsdp2 came with PyTorch 2.4; set pytorch=2.4 or current, or "
                    "flavour=fsdp1");
@@ -547,7 +548,7 @@ static bool determinism_is_known(const PlanStrategy *s, GError **error) {
         return plan_strategy_refuse(error, "deterministic is planned only with eager kernels; set "
                                            "kernels=eager, or deterministic=no");
     }
-    if (plan_strategy_is_of_2_0(s)) {
+    if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_0)) {
         return plan_strategy_refuse(error,
                                     "deterministic is not planned for PyTorch 2.0 and before; set "
                                     "pytorch=2.4 or current, or deterministic=no");

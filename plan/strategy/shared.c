@@ -33,7 +33,7 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
 static const char *why_not_with(const PlanStrategy *s) {
-    if (s->pytorch >= PLAN_PYTORCH_2_4) {
+    if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
         return "is planned only for current PyTorch; set pytorch=current";
     }
     if (s->kernels == PLAN_KERNELS_FUSED) {
@@ -145,7 +145,8 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
     } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
         why = "is planned only with eager kernels or compiled blocks; set kernels=eager and "
               "compile=block, or kernels=compiled and compile=block";
-    } else if (s->kernels == PLAN_KERNELS_COMPILED && s->pytorch <= PLAN_PYTORCH_2_14) {
+    } else if (s->kernels == PLAN_KERNELS_COMPILED &&
+               plan_strategy_is_after(s, PLAN_PYTORCH_CURRENT)) {
         why = "with compiled blocks is not planned since PyTorch 2.14, whose backward gathers "
               "again; set pytorch=current, or kernels=eager";
     } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&

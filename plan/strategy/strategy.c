@@ -233,15 +233,15 @@ static bool set_variant(PlanStrategy *strategy, unsigned row, const char *value,
     return refuse_variant(row, names, value, error);
 }
 
-bool plan_strategy_is_of_2_0(const PlanStrategy *strategy) {
-    return strategy->pytorch >= PLAN_PYTORCH_2_0;
+bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version) {
+    return strategy->pytorch < version; /* the newest stands first */
 }
 
 /* The FSDP paper's time: PyTorch had the limiter off and recomputed checkpoints to their end (early
  * stop is 2.1's, pytorch #96866), kept gradients and stepped over one tensor after the other (until
  * 2.0). */
 static void take_defaults(PlanStrategy *strategy) {
-    bool old = plan_strategy_is_of_2_0(strategy);
+    bool old = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0);
     strategy->checkpoint_early_stop = old ? PLAN_NO : PLAN_YES;
     strategy->limit_all_gathers = old ? 0 : 2;
     bool oldest = strategy->pytorch == PLAN_PYTORCH_1_13;

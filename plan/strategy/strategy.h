@@ -273,8 +273,8 @@ double plan_strategy_first_scale(const PlanStrategy *strategy);
 /* Whether the compiler makes forward one program, and backward another: no hook of FSDP's lies
  * between. */
 bool plan_strategy_is_one_program(const PlanStrategy *strategy);
-/* Whether it means PyTorch 2.0 or what came before it. */
-bool plan_strategy_is_of_2_0(const PlanStrategy *strategy);
+/* Whether its PyTorch is newer than all that the version stands for. */
+bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);

@@ -555,8 +555,8 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
     strategy->micro_batch = (uint64_t)int_of(options, "batch");
     /* The recorder's own device has no kernel for it; a real GPU does, and so does the CPU, which
      * versions before 2.1 are recorded on. */
-    bool is_real =
-        g_str_equal(text_of(options, "device"), "cuda") || strategy->pytorch >= PLAN_PYTORCH_2_0;
+    bool is_real = g_str_equal(text_of(options, "device"), "cuda") ||
+                   !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0);
     strategy->silu_backward = is_real ? PLAN_SILU_KERNEL : PLAN_SILU_OPS;
     /* PyTorch picks foreach by default for DTensors, the loop for the recorder's other tensors. */
     const char *kernel = text_of(options, "optimizer_kernel");

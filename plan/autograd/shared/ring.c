@@ -83,7 +83,7 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanRingTurn turn = plan_ring_turn_of(r, 0);
     PlanRingAttended last = plan_ring_attend(r, &turn, q, k, v), first = last;
     /* One turn's random state is kept for backward: the last's, since 2.14 the first's. */
-    bool keeps_first = run->strategy->pytorch <= PLAN_PYTORCH_2_14;
+    bool keeps_first = plan_strategy_is_after(run->strategy, PLAN_PYTORCH_CURRENT);
     Merged merged = {plan_ring_in_dtype(r, last.o, PLAN_FP32, "out"), plan_run_ref(run, last.lse)};
     for (uint64_t i = 1; i < r->ranks; i++) {
         turn = plan_ring_turn_of(r, i);
