@@ -1,8 +1,9 @@
 /* plan/autograd/backward.h - the words in which backward functions are written.
  *
- * Inside autograd/ only, for differentiate/: differentiate.c (PyTorch's ops), heads.c (ops that
- * know heads), norm.c (those of a norm written out), experts.c (routing and grouped products),
- * fused.c (those of fused kernels); and for what shared/, float8/ and others do backward.
+ * Inside autograd/ only, for differentiate/: differentiate.c (PyTorch's ops, and who differentiates
+ * which), linear.c, attention.c, heads.c (ops that know heads), norm.c (those of a norm written
+ * out), experts.c (routing and grouped products), fused.c (those of fused kernels); and for what
+ * shared/, float8/ and others do backward.
  */
 #pragma once
 
@@ -104,7 +105,7 @@ void plan_give_own_dtype(const PlanBackward *b, unsigned i);
 /* differentiate/fused.c */
 void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);
-void plan_add_norm_backward(const PlanBackward *b, bool centred);
+void plan_add_norm_backward(const PlanBackward *b);
 void plan_linear_gelu_backward(const PlanBackward *b);
 void plan_linear_dw_db_backward(const PlanBackward *b);
 /* Where the op's input is what another product's GELU made, for it alone: the gradient of what went
@@ -144,9 +145,11 @@ void plan_rows_of_backward(const PlanBackward *b);
 void plan_place_rows_backward(const PlanBackward *b);
 void plan_add_to_rows_backward(const PlanBackward *b);
 /* differentiate/norm.c */
-void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column);
+void plan_mul_broadcast_backward(const PlanBackward *b);
 void plan_sum_columns_backward(const PlanBackward *b);
 void plan_power_backward(const PlanBackward *b);
-/* differentiate/differentiate.c: of the product alone. db: the bias's gradient, where it is made
+/* differentiate/linear.c: of the product alone. db: the bias's gradient, where it is made
  * already. */
 void plan_linear_backward(const PlanBackward *b, PlanTensor db);
+/* differentiate/attention.c */
+void plan_attention_backward(const PlanBackward *b);

@@ -48,78 +48,79 @@ static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t posit
            plan_graph_at(graph->values, PlanGraphValue, value)->parameter == PLAN_NONE;
 }
 
-/* Positions count an op's values: its inputs, then its outputs. */
+/* By PlanOpKind and PlanGraphView. Positions count an op's values: its inputs, then its outputs. */
+static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
+    [PLAN_OP_EMBEDDING] = {1, {1}},
+    [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
+    [PLAN_OP_LINEAR] = {2, {0, 1}},
+    [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
+    [PLAN_OP_GELU_TANH] = {1, {0}},
+    [PLAN_OP_GELU_ERF] = {1, {0}},
+    [PLAN_OP_RELU] = {1, {1}},
+    [PLAN_OP_DROPOUT] = {1, {2}},
+    [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
+    [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
+    [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
+    [PLAN_OP_LATENT_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+    [PLAN_OP_NORM_COLUMNS] = {3, {0, 1, 3}},
+    [PLAN_OP_SIGMOID] = {1, {1}},
+    [PLAN_OP_SILU] = {1, {0}},
+    [PLAN_OP_MUL] = {2, {1, 0}},
+    [PLAN_OP_TABLE_MUL] = {1, {1}},
+    [PLAN_OP_BIAS] = {1, {1}},
+    [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
+    [PLAN_OP_SOFTMAX] = {1, {1}},
+    [PLAN_OP_MASKED_FILL] = {1, {1}},
+    [PLAN_OP_ROPE] = {2, {1, 2}},
+    [PLAN_OP_TURN] = {1, {1}},
+    [PLAN_OP_SWIGLU] = {2, {0, 1}},
+    [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
+    [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
+    [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
+    [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
+    [PLAN_OP_COMPILED_LOSS] = {5, {2, 5, 3, 0, 1}},
+    [PLAN_OP_CHUNKED_LOSS] = {2, {4, 5}},
+    [PLAN_OP_MUL_ROW] = {2, {1, 0}},
+    [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
+    [PLAN_OP_POWER] = {1, {0}},
+    [PLAN_OP_SUM_COLUMNS] = {1, {0}},
+    [PLAN_OP_TANH] = {1, {1}},
+    [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
+    [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
+    [PLAN_OP_PICK_COLUMNS] = {2, {1, 0}},
+    [PLAN_OP_DIVIDE_COLUMN] = {2, {1, 0}},
+    [PLAN_OP_GROUPED_LINEAR] = {3, {1, 2, 0}},
+    [PLAN_OP_GROUPED_PARTS] = {3, {1, 2, 0}},
+    [PLAN_OP_TOP_K] = {1, {2}},
+    [PLAN_OP_ROWS_OF] = {1, {1}},
+    [PLAN_OP_PLACE_ROWS] = {1, {1}},
+    [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
+    [PLAN_GRAPH_SHARED_ROWS] = {1, {1}},
+    [PLAN_GRAPH_SHARED_LOSS] = {3, {1, 4, 3}},
+    [PLAN_GRAPH_SHARED_COMPILED_LOSS] = {3, {3, 5, 4}},
+    [PLAN_GRAPH_RING_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
+    [PLAN_GRAPH_LATENT_TURN] = {1, {1}},
+};
+
+/* Of a weight the scale and, in a block that is computed again, the cast; x where it is not made
+ * again. Ranks that share the layer keep the cast of x and its scale, too. */
+static const Saved *saved_of_float8(const PlanGraph *graph, const PlanGraphOp *op) {
+    static const Saved alone = {3, {0, 3, 4}}, alone_of_made = {2, {3, 4}},
+                       shared = {5, {0, 3, 4, 5, 6}}, shared_of_made = {4, {3, 4, 5, 6}};
+    if (graph->tensor > 1) {
+        return plan_float8_takes_own(graph, op) ? &shared : &shared_of_made;
+    }
+    return plan_graph_float8_linear_of(graph, op)->maker >= 0 ? &alone_of_made : &alone;
+}
+
 static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    static const Saved saved[PLAN_N_OP_KINDS] = {
-        [PLAN_OP_EMBEDDING] = {1, {1}},
-        [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
-        [PLAN_OP_LINEAR] = {2, {0, 1}},
-        [PLAN_OP_ATTENTION] = {8, {3, 1, 0, 2, 5, 4, 7, 6}},
-        [PLAN_OP_GELU_TANH] = {1, {0}},
-        [PLAN_OP_GELU_ERF] = {1, {0}},
-        [PLAN_OP_RELU] = {1, {1}},
-        [PLAN_OP_DROPOUT] = {1, {2}},
-        [PLAN_OP_LOG_SOFTMAX] = {1, {1}},
-        [PLAN_OP_NLL_LOSS] = {3, {0, 1, 3}},
-        [PLAN_OP_RMSNORM] = {3, {0, 1, 3}},
-        [PLAN_OP_LATENT_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
-        [PLAN_OP_NORM_COLUMNS] = {3, {0, 1, 3}},
-        [PLAN_OP_SIGMOID] = {1, {1}},
-        [PLAN_OP_SILU] = {1, {0}},
-        [PLAN_OP_MUL] = {2, {1, 0}},
-        [PLAN_OP_TABLE_MUL] = {1, {1}},
-        [PLAN_OP_BIAS] = {1, {1}},
-        [PLAN_OP_HEADS_MATMUL] = {2, {1, 0}},
-        [PLAN_OP_SOFTMAX] = {1, {1}},
-        [PLAN_OP_MASKED_FILL] = {1, {1}},
-        [PLAN_OP_ROPE] = {2, {1, 2}},
-        [PLAN_OP_TURN] = {1, {1}},
-        [PLAN_OP_SWIGLU] = {2, {0, 1}},
-        [PLAN_OP_ADD_RMSNORM] = {2, {3, 5}},
-        [PLAN_OP_ADD_LAYERNORM] = {3, {4, 6, 7}},
-        [PLAN_OP_LINEAR_GELU] = {2, {0, 4}},
-        [PLAN_OP_CROSS_ENTROPY] = {4, {0, 1, 3, 4}},
-        [PLAN_OP_COMPILED_LOSS] = {5, {2, 5, 3, 0, 1}},
-        [PLAN_OP_CHUNKED_LOSS] = {2, {4, 5}},
-        [PLAN_OP_MUL_ROW] = {2, {1, 0}},
-        [PLAN_OP_MUL_COLUMN] = {2, {1, 0}},
-        [PLAN_OP_POWER] = {1, {0}},
-        [PLAN_OP_SUM_COLUMNS] = {1, {0}},
-        [PLAN_OP_TANH] = {1, {1}},
-        [PLAN_OP_TABLE_MUL_COLUMNS] = {1, {1}},
-        [PLAN_OP_LINEAR_PARTS] = {2, {0, 1}},
-        [PLAN_OP_PICK_COLUMNS] = {2, {1, 0}},
-        [PLAN_OP_DIVIDE_COLUMN] = {2, {1, 0}},
-        [PLAN_OP_GROUPED_LINEAR] = {3, {1, 2, 0}},
-        [PLAN_OP_GROUPED_PARTS] = {3, {1, 2, 0}},
-        [PLAN_OP_TOP_K] = {1, {2}},
-        [PLAN_OP_ROWS_OF] = {1, {1}},
-        [PLAN_OP_PLACE_ROWS] = {1, {1}},
-        [PLAN_OP_ADD_TO_ROWS] = {1, {2}},
-    };
-    static const Saved nothing,
-        of_turn = {1, {1}}, row_first = {2, {0, 1}}, of_shared_rows = {1, {1}},
-        of_shared_loss = {3, {1, 4, 3}}, of_compiled_loss = {3, {3, 5, 4}},
-        of_ring = {7, {1, 0, 2, 4, 3, 6, 5}}, of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
-    /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not
-     * made again. */
-    static const Saved of_float8[] = {{3, {0, 3, 4}}, {2, {3, 4}}};
-    static const Saved quotient = {1, {0}};
-    static const Saved of_shared_float8[] = {{5, {0, 3, 4, 5, 6}}, {4, {3, 4, 5, 6}}};
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && graph->tensor > 1) {
-        return &of_shared_float8[!plan_float8_takes_own(graph, op)];
-    }
+    static const Saved nothing, row_first = {2, {0, 1}}, quotient = {1, {0}},
+                                of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
     if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
-        return &of_float8[plan_graph_float8_linear_of(graph, op)->maker >= 0];
+        return saved_of_float8(graph, op);
     }
-    if (op->kind >= PLAN_N_OP_KINDS) {
-        return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS            ? &of_shared_rows
-               : (PlanGraphView)op->kind == PLAN_GRAPH_LATENT_TURN          ? &of_turn
-               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_LOSS          ? &of_shared_loss
-               : (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_COMPILED_LOSS ? &of_compiled_loss
-               : (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION
-                   ? (graph->compiled ? &of_compiled_ring : &of_ring)
-                   : &nothing;
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION && graph->compiled) {
+        return &of_compiled_ring;
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */
@@ -127,7 +128,8 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     if (plan_makes_column_again(graph, op)) {
         return &quotient;
     }
-    return op->kind == PLAN_OP_MUL_ROW && graph->weight_first ? &row_first : &saved[op->kind];
+    return op->kind == PLAN_OP_MUL_ROW && graph->weight_first ? &row_first
+                                                              : &saved_of_kind[op->kind];
 }
 
 /* A checkpoint packs and unpacks parameters as it does all else. */

@@ -97,7 +97,8 @@ typedef enum {
     PLAN_GRAPH_LATENT_SPLIT,
     PLAN_GRAPH_LATENT_TURN,
     PLAN_GRAPH_LATENT_KEPT,
-    PLAN_GRAPH_TRACED
+    PLAN_GRAPH_TRACED,
+    PLAN_N_GRAPH_KINDS
 } PlanGraphView;
 
 typedef enum {

@@ -1,19 +1,24 @@
 /* plan/autograd/differentiate/differentiate.c - the backward of each op kind, as PyTorch's
  * derivatives have it.
  *
- * One function per kind: it allocates the gradients in the order in which PyTorch's kernels do and
- * launches what makes them. saved.c says what each kind keeps for that.
+ * One function per kind, of which many are in the files beside this: it allocates the gradients in
+ * the order in which PyTorch's kernels do and launches what makes them. saved.c says what each kind
+ * keeps for that.
  */
 #include "plan/autograd/backward.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/latent.h"
-#include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/ring.h"
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/traced.h"
 
-/* dx of the first input from dy and one value the op kept. */
+/* The gradient as it comes. */
+static void pass_on(const PlanBackward *b) {
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+}
+
+/* dx of the first input from dy and one value the op kept, its input or its result. */
 static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
     b->dx[0] = in_dtype_of_result(b, 0, "dx");
     begin(b, kind, dims(b), NULL);
@@ -21,6 +26,30 @@ static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
     value_operand(b, kept);
     operand(b, b->dx[0]);
     launch(b);
+}
+
+static void softmax(const PlanBackward *b) {
+    elementwise(b, PLAN_OP_SOFTMAX_BACKWARD, 1);
+}
+
+static void log_softmax(const PlanBackward *b) {
+    elementwise(b, PLAN_OP_LOG_SOFTMAX_BACKWARD, 1);
+}
+
+static void gelu_tanh(const PlanBackward *b) {
+    elementwise(b, PLAN_OP_GELU_TANH_BACKWARD, 0);
+}
+
+static void gelu_erf(const PlanBackward *b) {
+    elementwise(b, PLAN_OP_GELU_ERF_BACKWARD, 0);
+}
+
+static void tanh_of(const PlanBackward *b) {
+    elementwise(b, PLAN_OP_TANH_BACKWARD, 1);
+}
+
+static void relu(const PlanBackward *b) {
+    elementwise(b, PLAN_OP_RELU_BACKWARD, 1);
 }
 
 static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name) {
@@ -55,9 +84,9 @@ static void add_up_rows(const PlanBackward *b, PlanOpKind kind, PlanTensor dy, P
     launch(b);
 }
 
-static void embedding(const PlanBackward *b, PlanOpKind kind) {
+static void bias(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dw");
-    add_up_rows(b, kind, b->dy[0], b->dx[0]);
+    add_up_rows(b, PLAN_OP_BIAS_BACKWARD, b->dy[0], b->dx[0]);
 }
 
 /* Inductor adds up in fp32, in a tensor as large as the table, and rounds that. Its kernel widens
@@ -69,6 +98,15 @@ static void embedding_in_fp32(const PlanBackward *b) {
     plan_run_unref(b->run, wide);
     b->dx[0] = cast_of(b, sum, (PlanDtype)input(b, 0)->dtype, "dw");
     plan_run_unref(b->run, sum);
+}
+
+static void embedding(const PlanBackward *b) {
+    if (plan_strategy_is_one_program(b->run->strategy) && input(b, 0)->dtype != PLAN_FP32) {
+        embedding_in_fp32(b);
+        return;
+    }
+    b->dx[0] = like_input(b, 0, "dw");
+    add_up_rows(b, PLAN_OP_EMBEDDING_BACKWARD, b->dy[0], b->dx[0]);
 }
 
 /* Both inputs get dy itself; one that was broadcast gets its sum. */
@@ -105,121 +143,6 @@ static void layernorm(const PlanBackward *b) {
         operand(b, b->dx[i]);
     }
     launch(b);
-}
-
-static void linear_dx(const PlanBackward *b) {
-    if (!wanted(b, 0) || plan_linear_dx_through_gelu(b)) {
-        return;
-    }
-    b->dx[0] = plan_async_take_dx(b);
-    if (b->dx[0].storage != PLAN_NONE) {
-        return;
-    }
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_LINEAR_DX, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    launch(b);
-}
-
-static void linear_dw(const PlanBackward *b) {
-    if (!wanted(b, 1)) {
-        return;
-    }
-    b->dx[1] = like_input(b, 1, "dw");
-    begin(b, PLAN_OP_LINEAR_DW, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, 0);
-    operand(b, b->dx[1]);
-    launch(b);
-}
-
-static void linear_db(const PlanBackward *b) {
-    if (!wanted(b, 2)) {
-        return;
-    }
-    b->dx[2] = like_input(b, 2, "db");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){dim(b, 0), dim(b, 1)}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[2]);
-    launch(b);
-}
-
-/* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. A tuned
- * stack makes those of weight and bias in one kernel. */
-void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
-    bool has_bias = value_at(b, 2) != PLAN_NONE, is_made = db.storage != PLAN_NONE;
-    bool is_one = has_bias && !is_made && b->run->graph->fused;
-    if (!has_bias) {
-        linear_dw(b);
-        linear_dx(b);
-        return;
-    }
-    linear_dx(b);
-    if (is_one) {
-        plan_linear_dw_db_backward(b);
-    } else {
-        linear_dw(b);
-    }
-    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
-        plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
-    }
-    if (is_made) {
-        b->dx[2] = plan_run_ref(b->run, db);
-    } else if (!is_one) {
-        linear_db(b);
-    }
-}
-
-/* A bias's gradient has rows padded to 16 numbers; the plan's lie close together, with as much room
- * behind them. */
-static PlanTensor bias_gradient(const PlanBackward *b) {
-    int64_t rows = dim(b, 0) * dim(b, 1) * dim(b, 3), cols = dim(b, 3);
-    PlanTensor gradient = plan_run_new_tensor(b->run, (uint64_t)(rows * ((cols + 15) / 16 * 16)),
-                                              (PlanDtype)input(b, 3)->dtype, "dbias");
-    gradient.elements = (uint64_t)(rows * cols);
-    return gradient;
-}
-
-/* Of a head that is shown for several PyTorch makes all their gradients, and then the sum: a plan's
- * kernel makes the sum, with as much room behind it, and what adds them up finds one. */
-static PlanTensor gradient_of_shown(const PlanBackward *b, unsigned i, const char *name) {
-    const PlanGraphValue *v = input(b, i);
-    PlanTensor gradient =
-        plan_run_new_tensor(b->run, v->elements * MAX(v->shown, 1), (PlanDtype)v->dtype, name);
-    gradient.elements = v->elements;
-    return gradient;
-}
-
-static void attention(const PlanBackward *b) {
-    if (plan_attention_backward_qkv(b)) {
-        return;
-    }
-    static const char *const names[] = {"dq", "dk", "dv"};
-    for (unsigned i = 0; i < 3; i++) {
-        b->dx[i] = gradient_of_shown(b, i, names[i]);
-    }
-    if (wanted(b, 3)) {
-        b->dx[3] = bias_gradient(b);
-    }
-    const PlanStrategy *s = b->run->strategy;
-    bool is_ordered = s->deterministic != PLAN_DETERMINISTIC_NO;
-    double ordered[] = {attrs(b)[0], attrs(b)[1], attrs(b)[2],
-                        s->deterministic == PLAN_DETERMINISTIC_YES};
-    begin(b, is_ordered ? PLAN_OP_ATTENTION_BACKWARD_ORDERED : PLAN_OP_ATTENTION_BACKWARD, dims(b),
-          is_ordered ? ordered : attrs(b));
-    operand(b, b->dy[0]);
-    for (unsigned i = 0; i < 6; i++) {
-        value_operand(b, i);
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        operand(b, b->dx[i]);
-    }
-    launch(b);
-    for (unsigned i = 3; i-- > 0;) {
-        drop_unwanted(b, i);
-    }
 }
 
 /* The gradients of a row's parts lie in one array already, side by side. */
@@ -338,340 +261,111 @@ static void times_number(const PlanBackward *b) {
     launch(b);
 }
 
-static void view(const PlanBackward *b) {
-    switch ((PlanGraphView)b->op->kind) {
-    case PLAN_GRAPH_SPLIT:
-        split(b);
-        return;
-    case PLAN_GRAPH_SLICE:
-        slice(b);
-        return;
-    case PLAN_GRAPH_REST:
-        rest(b);
-        return;
-    case PLAN_GRAPH_HALF:
-        plan_half_backward(b);
-        return;
-    case PLAN_GRAPH_COLUMNS:
-        plan_columns_backward(b);
-        return;
-    case PLAN_GRAPH_HEADS:
-        plan_heads_view_backward(b);
-        return;
-    case PLAN_GRAPH_REPEATED:
-        plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
-        return;
-    case PLAN_GRAPH_SHOWN:
-        plan_sum_heads_backward(b);
-        return;
-    case PLAN_GRAPH_SHARED_AGAIN:
-    case PLAN_GRAPH_SHARED_TAKEN:
-    case PLAN_GRAPH_SHARED_READ:
-    case PLAN_GRAPH_SHARED_GATHER:
-    case PLAN_GRAPH_SHARED_SCATTER:
-    case PLAN_GRAPH_SHARED_SUM:
-    case PLAN_GRAPH_SHARED_OWN:
-    case PLAN_GRAPH_SHARED_WHOLE:
-    case PLAN_GRAPH_SHARED_ROWS:
-    case PLAN_GRAPH_SHARED_GATHER_FLOAT8:
-    case PLAN_GRAPH_SHARED_LOSS:
-    case PLAN_GRAPH_SHARED_COMPILED_LOSS:
-        plan_shared_backward(b);
-        return;
-    case PLAN_GRAPH_SHARED_SCATTER_FLOAT8:
-        plan_float8_gather_gradient(b);
-        return;
-    case PLAN_GRAPH_FLOAT8_LINEAR:
-        plan_float8_backward(b);
-        return;
-    case PLAN_GRAPH_RING_ATTENTION:
-        (b->run->graph->compiled ? plan_ring_compiled_backward : plan_ring_backward)(b);
-        return;
-    case PLAN_GRAPH_RING_ROWS:
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-        return;
-    case PLAN_GRAPH_EXCHANGE_SEND:
-        plan_exchange_backward(b);
-        return;
-    case PLAN_GRAPH_LATENT_TURN:
-    case PLAN_GRAPH_LATENT_SPLIT:
-        plan_latent_view_backward(b);
-        return;
-    case PLAN_GRAPH_TRACED:
-        plan_traced_backward(b);
-        return;
-    case PLAN_GRAPH_DETACHED: /* these make no nodes */
-    case PLAN_GRAPH_EXCHANGE_SPLITS:
-    case PLAN_GRAPH_EXCHANGE_AWAIT:
-    case PLAN_GRAPH_EXCHANGE_ORDER:
-    case PLAN_GRAPH_LATENT_KEPT:
-        break;
-    }
-    g_assert_not_reached();
+static void linear(const PlanBackward *b) {
+    plan_linear_backward(b, PLAN_NO_TENSOR);
 }
 
-static void differentiate(const PlanBackward *b) {
-    switch ((PlanOpKind)b->op->kind) {
-    case PLAN_OP_EMBEDDING:
-        if (plan_strategy_is_one_program(b->run->strategy) && input(b, 0)->dtype != PLAN_FP32) {
-            embedding_in_fp32(b);
-        } else {
-            embedding(b, PLAN_OP_EMBEDDING_BACKWARD);
-        }
-        return;
-    case PLAN_OP_BIAS:
-        embedding(b, PLAN_OP_BIAS_BACKWARD);
-        return;
-    case PLAN_OP_CAST:
-        cast(b);
-        return;
-    case PLAN_OP_DROPOUT:
-        dropout(b);
-        return;
-    case PLAN_OP_RMSNORM:
-        rmsnorm(b);
-        return;
-    case PLAN_OP_SILU:
-        silu(b);
-        return;
-    case PLAN_OP_MUL:
-        mul(b);
-        return;
-    case PLAN_OP_TIMES_NUMBER:
-        times_number(b);
-        return;
-    case PLAN_OP_ADD_NUMBER:
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-        return;
-    case PLAN_OP_POWER:
-        plan_power_backward(b);
-        return;
-    case PLAN_OP_MUL_ROW:
-        plan_mul_broadcast_backward(b, false);
-        return;
-    case PLAN_OP_MUL_COLUMN:
-        plan_mul_broadcast_backward(b, true);
-        return;
-    case PLAN_OP_SUM_COLUMNS:
-        plan_sum_columns_backward(b);
-        return;
-    case PLAN_OP_JOIN_REST:
-        join_rest(b);
-        return;
-    case PLAN_OP_COPY:
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-        return;
-    case PLAN_OP_NEGATE_HALF:
-        plan_negate_half_backward(b);
-        return;
-    case PLAN_OP_JOIN_HALVES:
-        plan_join_halves_backward(b);
-        return;
-    case PLAN_OP_TABLE_MUL:
-        plan_table_mul_backward(b);
-        return;
-    case PLAN_OP_NEGATE_COLUMNS:
-        plan_negate_columns_backward(b);
-        return;
-    case PLAN_OP_JOIN_COLUMNS:
-        plan_join_columns_backward(b);
-        return;
-    case PLAN_OP_TABLE_MUL_COLUMNS:
-        plan_table_mul_columns_backward(b);
-        return;
-    case PLAN_OP_REPEAT_HEADS:
-        plan_sum_heads_backward(b);
-        return;
-    case PLAN_OP_HEADS_COPY:
-        plan_heads_copy_backward(b);
-        return;
-    case PLAN_OP_HEADS_MATMUL:
-        plan_heads_matmul_backward(b);
-        return;
-    case PLAN_OP_SOFTMAX:
-        elementwise(b, PLAN_OP_SOFTMAX_BACKWARD, 1);
-        return;
-    case PLAN_OP_MASKED_FILL:
-        plan_masked_fill_backward(b);
-        return;
-    case PLAN_OP_BIAS_ADD:
-        plan_bias_add_backward(b);
-        return;
-    case PLAN_OP_ADD:
-        add(b);
-        return;
-    case PLAN_OP_LAYERNORM:
-        layernorm(b);
-        return;
-    case PLAN_OP_LINEAR:
-    case PLAN_OP_LINEAR_PARTS:
-        plan_linear_backward(b, PLAN_NO_TENSOR);
-        return;
-    case PLAN_OP_ATTENTION:
-        attention(b);
-        return;
-    case PLAN_OP_GELU_TANH:
-        elementwise(b, PLAN_OP_GELU_TANH_BACKWARD, 0);
-        return;
-    case PLAN_OP_GELU_ERF:
-        elementwise(b, PLAN_OP_GELU_ERF_BACKWARD, 0);
-        return;
-    case PLAN_OP_TANH:
-        elementwise(b, PLAN_OP_TANH_BACKWARD, 1);
-        return;
-    case PLAN_OP_RELU:
-        elementwise(b, PLAN_OP_RELU_BACKWARD, 1);
-        return;
-    case PLAN_OP_MEAN:
-        mean(b);
-        return;
-    case PLAN_OP_LOG_SOFTMAX:
-        elementwise(b, PLAN_OP_LOG_SOFTMAX_BACKWARD, 1);
-        return;
-    case PLAN_OP_NLL_LOSS:
-        nll_loss(b);
-        return;
-    case PLAN_OP_PICK_COLUMNS:
-        plan_pick_columns_backward(b);
-        return;
-    case PLAN_OP_TOTAL_COLUMNS:
-        plan_total_columns_backward(b);
-        return;
-    case PLAN_OP_DIVIDE_COLUMN:
-        plan_divide_column_backward(b);
-        return;
-    case PLAN_OP_TOP_K:
-        plan_top_k_backward(b);
-        return;
-    case PLAN_OP_SUM_EACH:
-        plan_sum_each_backward(b);
-        return;
-    case PLAN_OP_GROUPED_LINEAR:
-    case PLAN_OP_GROUPED_PARTS:
-        plan_grouped_linear_backward(b);
-        return;
-    case PLAN_OP_ROWS_OF:
-        plan_rows_of_backward(b);
-        return;
-    case PLAN_OP_PLACE_ROWS:
-        plan_place_rows_backward(b);
-        return;
-    case PLAN_OP_ADD_TO_ROWS:
-        plan_add_to_rows_backward(b);
-        return;
-    case PLAN_OP_ROPE:
-        plan_rope_backward(b);
-        return;
-    case PLAN_OP_TURN:
-        plan_turn_backward(b);
-        return;
-    case PLAN_OP_SWIGLU:
-        plan_swiglu_backward(b);
-        return;
-    case PLAN_OP_ADD_RMSNORM:
-        plan_add_norm_backward(b, false);
-        return;
-    case PLAN_OP_ADD_LAYERNORM:
-        plan_add_norm_backward(b, true);
-        return;
-    case PLAN_OP_LINEAR_GELU:
-        plan_linear_gelu_backward(b);
-        return;
-    case PLAN_OP_CROSS_ENTROPY:
-        plan_cross_entropy_backward(b);
-        return;
-    case PLAN_OP_COMPILED_LOSS:
-        plan_compiled_loss_backward(b);
-        return;
-    case PLAN_OP_CHUNKED_LOSS:
-        plan_chunked_loss_backward(b);
-        return;
-#define LATENT_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
-        plan_latent_backward(b);
-        return;
-#define GRADIENT_OP(id, ...) case PLAN_OP_##id:
-#define LIST_OP              GRADIENT_OP
-#define HOST_OP              GRADIENT_OP
-#define SHARE_OP             GRADIENT_OP
-#define FLOAT8_OP            GRADIENT_OP
-#define RING_OP              GRADIENT_OP
-#define EXCHANGE_OP          GRADIENT_OP
-#define TRACED_OP            GRADIENT_OP
-#include "plan/op/ops.def"
-    case PLAN_OP_BATCH:
-    case PLAN_OP_ARANGE:
-    case PLAN_OP_PAD_TARGETS:
-    case PLAN_OP_DROP_FIRST:
-    case PLAN_OP_ROPE_TABLES:
-    case PLAN_OP_TURN_TABLE:
-    case PLAN_OP_ROPE_FREQUENCIES:
-    case PLAN_OP_SHIFT:
-    case PLAN_OP_AS_NUMBER:
-    case PLAN_OP_OUTER:
-    case PLAN_OP_COS:
-    case PLAN_OP_SIN:
-    case PLAN_OP_ONES_MASK:
-    case PLAN_OP_UPPER_MASK:
-    case PLAN_OP_BACK:
-    case PLAN_OP_LATER_MASK:
-    case PLAN_OP_UPTO_MASK:
-    case PLAN_OP_BOTH_MASK:
-    case PLAN_OP_MASK_TO_BIAS:
-    case PLAN_OP_DISTANCES:
-    case PLAN_OP_ABSOLUTE:
-    case PLAN_OP_CLAMP:
-    case PLAN_OP_POSITIVE_MASK:
-    case PLAN_OP_ADD_COLUMN:
-    case PLAN_OP_COUNT:
-    case PLAN_OP_SORT:
-    case PLAN_OP_DIVIDE_DOWN:
-    case PLAN_OP_REMAINDER:
-    case PLAN_OP_ENDS:
-    case PLAN_OP_NARROW:
-    case PLAN_OP_TALLY:
-    case PLAN_OP_TALLY_ENDS:
-    case PLAN_OP_INVERT:
-    case PLAN_OP_PART:
-    case PLAN_OP_INIT_NORMAL:
-    case PLAN_OP_INIT_FILL:
-    case PLAN_OP_FILL:
-    case PLAN_OP_FILL_EMPTY:
-    case PLAN_OP_COPY_COLUMNS:
-    case PLAN_OP_FLATTEN:
-    case PLAN_OP_TO_HOST:
-    case PLAN_OP_FROM_HOST:
-    case PLAN_OP_SCALE:
-    case PLAN_OP_GATHER_COPY_IN:
-    case PLAN_OP_GATHER_COPY_OUT:
-    case PLAN_OP_REDUCE_COPY_IN:
-    case PLAN_OP_BUCKET_COPY_IN:
-    case PLAN_OP_BUCKET_COPY_OUT:
-    case PLAN_OP_NORM:
-    case PLAN_OP_SPREAD:
-    case PLAN_OP_AT_MOST:
-#define MUON_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
-    case PLAN_OP_UPDATE_SCALE:
-    case PLAN_OP_ACCUMULATE:
-    case PLAN_OP_ALL_GATHER:
-    case PLAN_OP_REDUCE_SCATTER:
-    case PLAN_OP_ALL_REDUCE:
-    case PLAN_OP_BROADCAST:
-    case PLAN_OP_PASS_ON:
-    case PLAN_OP_ALL_TO_ALL:
-    case PLAN_OP_SEND:
-    case PLAN_OP_RECEIVE:
-    case PLAN_OP_EXCHANGE:
-    case PLAN_OP_BARRIER:
-    case PLAN_OP_OFFER:
-    case PLAN_OP_PULL:
-    case PLAN_OP_SWAP:
-    case PLAN_N_OP_KINDS:
-        break;
-    }
-    g_error("no network differentiates op kind %s", plan_op_info((PlanOpKind)b->op->kind)->name);
+static void repeated(const PlanBackward *b) {
+    plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
 }
+
+static void ring(const PlanBackward *b) {
+    (b->run->graph->compiled ? plan_ring_compiled_backward : plan_ring_backward)(b);
+}
+
+typedef void Backward(const PlanBackward *b);
+
+/* By PlanOpKind and PlanGraphView. NULL: no network differentiates it, or it makes no node. */
+static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
+    [PLAN_OP_EMBEDDING] = embedding,
+    [PLAN_OP_BIAS] = bias,
+    [PLAN_OP_CAST] = cast,
+    [PLAN_OP_DROPOUT] = dropout,
+    [PLAN_OP_RMSNORM] = rmsnorm,
+    [PLAN_OP_SILU] = silu,
+    [PLAN_OP_MUL] = mul,
+    [PLAN_OP_TIMES_NUMBER] = times_number,
+    [PLAN_OP_ADD_NUMBER] = pass_on,
+    [PLAN_OP_POWER] = plan_power_backward,
+    [PLAN_OP_MUL_ROW] = plan_mul_broadcast_backward,
+    [PLAN_OP_MUL_COLUMN] = plan_mul_broadcast_backward,
+    [PLAN_OP_SUM_COLUMNS] = plan_sum_columns_backward,
+    [PLAN_OP_JOIN_REST] = join_rest,
+    [PLAN_OP_COPY] = pass_on,
+    [PLAN_OP_NEGATE_HALF] = plan_negate_half_backward,
+    [PLAN_OP_JOIN_HALVES] = plan_join_halves_backward,
+    [PLAN_OP_TABLE_MUL] = plan_table_mul_backward,
+    [PLAN_OP_NEGATE_COLUMNS] = plan_negate_columns_backward,
+    [PLAN_OP_JOIN_COLUMNS] = plan_join_columns_backward,
+    [PLAN_OP_TABLE_MUL_COLUMNS] = plan_table_mul_columns_backward,
+    [PLAN_OP_REPEAT_HEADS] = plan_sum_heads_backward,
+    [PLAN_OP_HEADS_COPY] = plan_heads_copy_backward,
+    [PLAN_OP_HEADS_MATMUL] = plan_heads_matmul_backward,
+    [PLAN_OP_SOFTMAX] = softmax,
+    [PLAN_OP_MASKED_FILL] = plan_masked_fill_backward,
+    [PLAN_OP_BIAS_ADD] = plan_bias_add_backward,
+    [PLAN_OP_ADD] = add,
+    [PLAN_OP_LAYERNORM] = layernorm,
+    [PLAN_OP_LINEAR] = linear,
+    [PLAN_OP_LINEAR_PARTS] = linear,
+    [PLAN_OP_ATTENTION] = plan_attention_backward,
+    [PLAN_OP_GELU_TANH] = gelu_tanh,
+    [PLAN_OP_GELU_ERF] = gelu_erf,
+    [PLAN_OP_TANH] = tanh_of,
+    [PLAN_OP_RELU] = relu,
+    [PLAN_OP_MEAN] = mean,
+    [PLAN_OP_LOG_SOFTMAX] = log_softmax,
+    [PLAN_OP_NLL_LOSS] = nll_loss,
+    [PLAN_OP_PICK_COLUMNS] = plan_pick_columns_backward,
+    [PLAN_OP_TOTAL_COLUMNS] = plan_total_columns_backward,
+    [PLAN_OP_DIVIDE_COLUMN] = plan_divide_column_backward,
+    [PLAN_OP_TOP_K] = plan_top_k_backward,
+    [PLAN_OP_SUM_EACH] = plan_sum_each_backward,
+    [PLAN_OP_GROUPED_LINEAR] = plan_grouped_linear_backward,
+    [PLAN_OP_GROUPED_PARTS] = plan_grouped_linear_backward,
+    [PLAN_OP_ROWS_OF] = plan_rows_of_backward,
+    [PLAN_OP_PLACE_ROWS] = plan_place_rows_backward,
+    [PLAN_OP_ADD_TO_ROWS] = plan_add_to_rows_backward,
+    [PLAN_OP_ROPE] = plan_rope_backward,
+    [PLAN_OP_TURN] = plan_turn_backward,
+    [PLAN_OP_SWIGLU] = plan_swiglu_backward,
+    [PLAN_OP_ADD_RMSNORM] = plan_add_norm_backward,
+    [PLAN_OP_ADD_LAYERNORM] = plan_add_norm_backward,
+    [PLAN_OP_LINEAR_GELU] = plan_linear_gelu_backward,
+    [PLAN_OP_CROSS_ENTROPY] = plan_cross_entropy_backward,
+    [PLAN_OP_COMPILED_LOSS] = plan_compiled_loss_backward,
+    [PLAN_OP_CHUNKED_LOSS] = plan_chunked_loss_backward,
+#define LATENT_OP(id, ...) [PLAN_OP_##id] = plan_latent_backward,
+#include "plan/op/ops.def"
+    [PLAN_GRAPH_SPLIT] = split,
+    [PLAN_GRAPH_SLICE] = slice,
+    [PLAN_GRAPH_REST] = rest,
+    [PLAN_GRAPH_HALF] = plan_half_backward,
+    [PLAN_GRAPH_COLUMNS] = plan_columns_backward,
+    [PLAN_GRAPH_HEADS] = plan_heads_view_backward,
+    [PLAN_GRAPH_REPEATED] = repeated,
+    [PLAN_GRAPH_SHOWN] = plan_sum_heads_backward,
+    [PLAN_GRAPH_SHARED_AGAIN] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_TAKEN] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_READ] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_GATHER] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_SCATTER] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_SUM] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_OWN] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_WHOLE] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_ROWS] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_GATHER_FLOAT8] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_LOSS] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_COMPILED_LOSS] = plan_shared_backward,
+    [PLAN_GRAPH_SHARED_SCATTER_FLOAT8] = plan_float8_gather_gradient,
+    [PLAN_GRAPH_FLOAT8_LINEAR] = plan_float8_backward,
+    [PLAN_GRAPH_RING_ATTENTION] = ring,
+    [PLAN_GRAPH_RING_ROWS] = pass_on,
+    [PLAN_GRAPH_EXCHANGE_SEND] = plan_exchange_backward,
+    [PLAN_GRAPH_LATENT_TURN] = plan_latent_view_backward,
+    [PLAN_GRAPH_LATENT_SPLIT] = plan_latent_view_backward,
+    [PLAN_GRAPH_TRACED] = plan_traced_backward,
+};
 
 /* A linear layer's weight is transposed by a node of its own, behind which its gradient is cast;
  * so are those of experts. */
@@ -704,15 +398,16 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     const PlanNode *n = &run->tape.nodes.items[node];
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
     PlanBackward b = {run, node, op, outputs, ret_inputs};
-    if (op->kind >= PLAN_N_OP_KINDS) {
-        view(&b);
-    } else {
-        differentiate(&b);
-        if (n->checkpoint != PLAN_NONE) {
-            plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
-        }
+    bool is_kernel = op->kind < PLAN_N_OP_KINDS;
+    if (!backward_of[op->kind]) {
+        g_error("no network differentiates op kind %u (%s)", op->kind,
+                is_kernel ? plan_op_info((PlanOpKind)op->kind)->name : "a view");
     }
-    bool is_cast = op->kind < PLAN_N_OP_KINDS || (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS;
+    backward_of[op->kind](&b);
+    if (is_kernel && n->checkpoint != PLAN_NONE) {
+        plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
+    }
+    bool is_cast = is_kernel || (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS;
     for (unsigned i = 0; i < op->n_inputs && is_cast; i++) {
         plan_give_own_dtype(&b, i);
     }

@@ -64,7 +64,8 @@ static void add_again(const PlanBackward *b, PlanTensor sum) {
 }
 
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */
-void plan_add_norm_backward(const PlanBackward *b, bool centred) {
+void plan_add_norm_backward(const PlanBackward *b) {
+    bool centred = b->op->kind == PLAN_OP_ADD_LAYERNORM;
     unsigned sum = centred ? 4 : 3;
     bool has_bias = centred && value_at(b, 3) != PLAN_NONE;
     b->dx[0] = like_input(b, 0, "dx");

@@ -34,7 +34,8 @@ static void product_with_broadcast(const PlanBackward *b, bool by_column) {
 }
 
 /* The second factor's gradient is made first; the broadcast one's is summed when both are made. */
-void plan_mul_broadcast_backward(const PlanBackward *b, bool by_column) {
+void plan_mul_broadcast_backward(const PlanBackward *b) {
+    bool by_column = b->op->kind == PLAN_OP_MUL_COLUMN;
     double one = 1;
     PlanTensor whole = PLAN_NO_TENSOR;
     bool broadcast_first = !by_column && b->run->graph->weight_first;

@@ -1,0 +1,52 @@
+/* plan/autograd/differentiate/attention.c - backward of attention's kernels. */
+#include "plan/autograd/backward.h"
+
+/* A bias's gradient has rows padded to 16 numbers; the plan's lie close together, with as much room
+ * behind them. */
+static PlanTensor bias_gradient(const PlanBackward *b) {
+    int64_t rows = dim(b, 0) * dim(b, 1) * dim(b, 3), cols = dim(b, 3);
+    PlanTensor gradient = plan_run_new_tensor(b->run, (uint64_t)(rows * ((cols + 15) / 16 * 16)),
+                                              (PlanDtype)input(b, 3)->dtype, "dbias");
+    gradient.elements = (uint64_t)(rows * cols);
+    return gradient;
+}
+
+/* Of a head that is shown for several PyTorch makes all their gradients, and then the sum: a plan's
+ * kernel makes the sum, with as much room behind it, and what adds them up finds one. */
+static PlanTensor gradient_of_shown(const PlanBackward *b, unsigned i, const char *name) {
+    const PlanGraphValue *v = input(b, i);
+    PlanTensor gradient =
+        plan_run_new_tensor(b->run, v->elements * MAX(v->shown, 1), (PlanDtype)v->dtype, name);
+    gradient.elements = v->elements;
+    return gradient;
+}
+
+void plan_attention_backward(const PlanBackward *b) {
+    if (plan_attention_backward_qkv(b)) {
+        return;
+    }
+    static const char *const names[] = {"dq", "dk", "dv"};
+    for (unsigned i = 0; i < 3; i++) {
+        b->dx[i] = gradient_of_shown(b, i, names[i]);
+    }
+    if (wanted(b, 3)) {
+        b->dx[3] = bias_gradient(b);
+    }
+    const PlanStrategy *s = b->run->strategy;
+    bool is_ordered = s->deterministic != PLAN_DETERMINISTIC_NO;
+    double ordered[] = {attrs(b)[0], attrs(b)[1], attrs(b)[2],
+                        s->deterministic == PLAN_DETERMINISTIC_YES};
+    begin(b, is_ordered ? PLAN_OP_ATTENTION_BACKWARD_ORDERED : PLAN_OP_ATTENTION_BACKWARD, dims(b),
+          is_ordered ? ordered : attrs(b));
+    operand(b, b->dy[0]);
+    for (unsigned i = 0; i < 6; i++) {
+        value_operand(b, i);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        operand(b, b->dx[i]);
+    }
+    launch(b);
+    for (unsigned i = 3; i-- > 0;) {
+        drop_unwanted(b, i);
+    }
+}
