@@ -2,8 +2,8 @@
 
 Every `foreshard` command in them, run in its order in one folder a page, ends with status 0, leaves the files
 that -o, --trace and --save name, and prints the lines that stand indented below it, in their order. What the
-text says in words is held by CLAIMS. Links within a page, pictures, and pages that are named exist. MPI, yes or
-no: whether `foreshard run` can run here.
+text says in words is held by CLAIMS; links by tests/style/pages.py. MPI, yes or no: whether `foreshard run` can
+run here.
 
 --update writes the lines anew, each as the likest that is printed now; read the difference, and the words around
 it."""
@@ -198,37 +198,10 @@ def cannot_run(words, lost, mpi):
     return ''
 
 
-def anchors(text):
-    """What a link within the page may name: headings, as GitHub writes them."""
-    headings = re.findall(r'^#+ (.*)$', text, re.MULTILINE)
-    return {re.sub(r'[^\w -]', '', heading.lower()).replace(' ', '-') for heading in headings}
-
-
-def dead_links(source, page, text):
-    """Links and pictures, which are relative to the page, and pages in backticks, which are to the root."""
-    folder = os.path.join(source, os.path.dirname(page))
-    dead = []
-    for target in re.findall(r'\]\(([^)\s]+)\)', text):
-        if target.startswith('#'):
-            alive = target[1:] in anchors(text)
-        else:
-            alive = '://' in target or os.path.exists(os.path.join(folder, target))
-        dead += [] if alive else [target]
-    named = re.findall(r'`([\w./-]+/[\w./-]+\.md)`', text)
-    return dead + [name for name in named if not os.path.exists(os.path.join(source, name))]
-
-
-def check_dead_links(source):
-    text = '# A, *b*: c?\n[x](#a-b-c) [y](#d) ![z](none.png) [w](README.md) `docs/none.md` `docs/capacity.md`\n'
-    dead = dead_links(source, 'README.md', text)
-    return [] if dead == ['#d', 'none.png', 'docs/none.md'] else ['found are %s' % dead]
-
-
 def run_page(tap, program, source, page, mpi, update):
     path = os.path.join(source, page)
     with open(path, encoding='utf-8') as file:
         lines = file.read().split('\n')
-    tap.case(page + ': what it links to is there', dead_links(source, page, '\n'.join(lines)))
     listed = commands(lines)
     if len(listed) < 4:
         tap.case(page + ': commands are found', ['only %d' % len(listed)])
@@ -269,7 +242,6 @@ def main():
     mpi = sys.argv[3] == 'yes'
     tap, known = Tap(), {}
     tap.case('--update says what is printed now', check_update())
-    tap.case('dead links are found', check_dead_links(source))
     for page in PAGES:
         run_page(tap, program, source, page, mpi, '--update' in sys.argv[4:])
     for claim, left, key, sign, factor, right in CLAIMS:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from includes import check_includes
+from pages import check_links
 from rules import check_headers, check_lines, check_paths, check_readmes, check_words
 from tap import Tap
 from tree import Tree, plant
@@ -82,6 +83,12 @@ PLANTED = [
         'plan/README.md': 'x\n',
         'plan/a.c': '\n',
     }, ['sim/README.md:1']),
+    ('pages/links', check_links, {
+        'README.md': '# A, *b*: c?\n[x](#a-b-c) [y](docs/a.md#d) ![z](docs/z.png) `docs/a.md`\n'
+                     '[x](#d)\n[y](docs/a.md#e)\n![z](none.png)\n`docs/none.md` [w](https://none.org/x)\n',
+        'docs/a.md': '## d\n`a.md` `README.md` [up](../README.md)\n`b.md`\n',
+        'docs/z.png': 'x',
+    }, ['README.md:3', 'README.md:4', 'README.md:5', 'README.md:6', 'docs/a.md:3']),
 ]
 
 
@@ -117,6 +124,7 @@ def main(root):
     tap.case('/style/lines/width', check_lines(tree))
     tap.case('/style/headers/opening', check_headers(tree))
     tap.case('/style/readmes/rooms', check_readmes(tree))
+    tap.case('/style/pages/links', check_links(tree))
     return tap.finish()
 
 
