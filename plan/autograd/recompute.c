@@ -131,24 +131,34 @@ static bool is_of_router(const PlanRun *run, const PlanGraphOp *op) {
                "Router");
 }
 
-/* Called for the ops of a block in order, in forward and again when it is recomputed. */
-static bool is_selected(PlanRun *run, const PlanGraphOp *op) {
+static bool is_counted(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_traced_is(op) ? plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_PRODUCT
+                              : is_product(run, op) && !is_of_router(run, op);
+}
+
+static bool is_kept_anyhow(const PlanRun *run, const PlanGraphOp *op) {
     if (plan_traced_is(op)) {
-        PlanTracedChoice choice = plan_traced_kind(run->graph, op)->choice;
-        run->n_products += choice == PLAN_TRACED_PRODUCT;
-        return choice == PLAN_TRACED_ATTENTION ||
-               (choice == PLAN_TRACED_PRODUCT && run->n_products % 2 == 1);
+        return plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_ATTENTION;
     }
-    bool counts = is_product(run, op) && !is_of_router(run, op);
-    bool is_chosen = counts && ++run->n_products % 2 == 1;
     return plan_exchange_takes(op->kind) || is_kept_scatter(run, op) ||
            op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_LATENT_ATTENTION ||
-           (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION ||
-           (is_chosen && !is_before_scatter(run, op, counts));
+           (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION;
 }
 
 static bool selects(const PlanRun *run) {
     return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
+}
+
+/* Whether the outputs of a block's next op are kept, which is counted if it is a product: asked of
+ * each once in forward, and once more when the block is recomputed. */
+static bool selects_next(PlanRun *run, const PlanGraphOp *op) {
+    if (!selects(run)) {
+        return false;
+    }
+    bool counts = is_counted(run, op);
+    run->n_products += counts;
+    return is_kept_anyhow(run, op) ||
+           (counts && run->n_products % 2 == 1 && !is_before_scatter(run, op, counts));
 }
 
 /* Forward counts a product when it has run, a recomputation before. */
@@ -207,7 +217,7 @@ static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
     const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
     PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
-    if (!selects(run) || !is_selected(run, op)) {
+    if (!selects_next(run, op)) {
         keep_scale(run, c, op);
         keep_scales(run, op);
         return;
@@ -288,7 +298,24 @@ typedef struct {
 } Held;
 
 /* An exception takes what an expression has made so far from the top of the frame's stack, and then
- * the frame's variables in their order, as returning does. */
+ * the frame's variables in their order, as returning does. step: that made the value. */
+static Held held_of(const PlanGraph *graph, uint32_t value, uint32_t step, uint32_t last_step) {
+    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    uint32_t until = g_array_index(graph->holds, uint32_t, value);
+    uint64_t turn = g_array_index(graph->ranks, uint64_t, value);
+    if (v->next && until == last_step) { /* a variable's still, as next would be */
+        until = g_array_index(graph->holds, uint32_t, v->next);
+        turn = g_array_index(graph->ranks, uint64_t, v->next);
+    } else if (v->behind_variable) {
+        until = g_array_index(graph->holds, uint32_t, v->behind_variable);
+        turn = g_array_index(graph->ranks, uint64_t, v->behind_variable) + 1;
+    } else if (until < graph->steps->len &&
+               plan_graph_at(graph->steps, PlanGraphStep, until)->kind == PLAN_STEP_OP) {
+        turn = UINT64_MAX - step; /* in an expression */
+    }
+    return (Held){value, until, turn};
+}
+
 static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last_step) {
     const PlanGraph *graph = run->graph;
     const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
@@ -298,32 +325,13 @@ static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last
     const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
     for (unsigned j = 0; j < op->n_outputs && !is_copy(graph, op); j++) {
         uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
-        uint32_t until = g_array_index(graph->holds, uint32_t, value);
+        bool is_held = g_array_index(graph->holds, uint32_t, value) >= last_step;
         bool is_view =
             graph->traced && plan_graph_at(graph->values, PlanGraphValue, value)->base != value;
-        if (until < last_step || is_view) { /* a traced view holds nothing */
-            continue;
+        if (is_held && !is_view) { /* a traced view holds nothing */
+            Held h = held_of(graph, value, i, last_step);
+            g_array_append_val(held, h);
         }
-        uint32_t next = plan_graph_at(graph->values, PlanGraphValue, value)->next;
-        if (next && until == last_step) { /* a variable's still, as next would be */
-            until = g_array_index(graph->holds, uint32_t, next);
-            g_array_append_val(held,
-                               ((Held){value, until, g_array_index(graph->ranks, uint64_t, next)}));
-            continue;
-        }
-        uint32_t other = plan_graph_at(graph->values, PlanGraphValue, value)->behind_variable;
-        if (other) {
-            uint64_t turn = g_array_index(graph->ranks, uint64_t, other) + 1;
-            until = g_array_index(graph->holds, uint32_t, other);
-            g_array_append_val(held, ((Held){value, until, turn}));
-            continue;
-        }
-        bool in_expression =
-            until < graph->steps->len &&
-            plan_graph_at(graph->steps, PlanGraphStep, until)->kind == PLAN_STEP_OP;
-        uint64_t turn =
-            in_expression ? UINT64_MAX - i : g_array_index(graph->ranks, uint64_t, value);
-        g_array_append_val(held, ((Held){value, until, turn}));
     }
 }
 
@@ -359,16 +367,6 @@ static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     if (returns) {
         drop_copies(run, first_step, last_step);
     }
-}
-
-static void leave_frames(PlanRun *run, uint32_t n) {
-    while (run->frames.len > n) {
-        plan_run_end_frame(run);
-    }
-}
-
-static bool leaves(const PlanGraphStep *step, const PlanGraphStep *entered) {
-    return step->kind == PLAN_STEP_LEAVE && step->index == entered->index;
 }
 
 /* What it makes is scattered, and that was kept. */
@@ -408,10 +406,73 @@ static bool is_called_again(const PlanRun *run) {
            run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_PARTS;
 }
 
-void plan_run_recompute(PlanRun *run, uint32_t id) {
+/* The op of a step anew, or what was kept of it. */
+static void run_again(PlanRun *run, PlanCheckpoint *c, uint32_t step, const PlanGraphOp *op,
+                      bool is_kept) {
+    if (is_kept) {
+        if (!run->graph->compiled && plan_shared_is_scatter(op)) {
+            plan_shared_scatter_again(run, op);
+        }
+        take_kept(run, c, op);
+        plan_exchange_again(run, op);
+    } else if (op && is_left_out(run, op)) {
+        leave_out(run, op);
+    } else {
+        plan_run_step(run, step);
+    }
+    cast_again(run, c, op, is_kept);
+}
+
+/* For the node of this checkpoint that waits for it, if one does. */
+static void save_again(PlanRun *run, uint32_t checkpoint, uint32_t op_id) {
+    uint32_t node = run->tape.node_of_op[op_id];
+    if (node != PLAN_NONE && run->tape.nodes.items[node].checkpoint == checkpoint) {
+        plan_run_save(run, plan_graph_at(run->graph->ops, PlanGraphOp, op_id),
+                      &run->tape.nodes.items[node]);
+    }
+}
+
+/* In a compiled block what nobody asks for is no part of the program. */
+static bool stops_early(const PlanRun *run, uint32_t module) {
+    return run->strategy->checkpoint_early_stop == PLAN_YES ||
+           plan_graph_is_in_program(run->graph, module);
+}
+
+/* Returns the step at which it ends: that of the last op which keeps anything, or, where it does
+ * not stop early, where the block is left. */
+static uint32_t run_steps_again(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     const PlanGraph *graph = run->graph;
+    const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
     bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
+    bool early = stops_early(run, entered->index);
+    for (uint32_t i = c->enter_step + 1;; i++) {
+        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        const PlanGraphOp *op =
+            step->kind == PLAN_STEP_OP ? plan_graph_at(graph->ops, PlanGraphOp, step->index) : NULL;
+        bool is_last = early && op && step->index == c->last_op;
+        if (!early && step->kind == PLAN_STEP_LEAVE && step->index == entered->index) {
+            return i;
+        }
+        bool is_kept = op && selects_next(run, op);
+        if (!is_last || last_runs) {
+            run_again(run, c, i, op, is_kept);
+        }
+        if (op) {
+            save_again(run, id, step->index);
+        }
+        if (is_last) {
+            if (last_runs) { /* its call has no frame */
+                drop_held(run, i, i + 1, i);
+            }
+            return i;
+        }
+        plan_run_let_go(run, step);
+    }
+}
+
+void plan_run_recompute(PlanRun *run, uint32_t id) {
+    PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     plan_offload_bring_back(run, id);
     PlanPhase phase = run->builder.phase;
     uint32_t module = run->builder.module, n_frames = run->frames.len;
@@ -421,52 +482,11 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     if (is_called_again(run)) {
         plan_run_begin_frame(run);
     }
-    /* In a compiled block what nobody asks for is no part of the program. */
-    const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
-    bool early = run->strategy->checkpoint_early_stop == PLAN_YES ||
-                 plan_graph_is_in_program(graph, entered->index);
-    for (uint32_t i = c->enter_step + 1;; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        bool is_op = step->kind == PLAN_STEP_OP;
-        bool is_last = early && is_op && step->index == c->last_op;
-        if (!early && leaves(step, entered)) {
-            leave_frames(run, n_frames); /* the block returns; its result is still there */
-            unwind(run, c->enter_step + 1, i);
-            break;
-        }
-        const PlanGraphOp *op = is_op ? plan_graph_at(graph->ops, PlanGraphOp, step->index) : NULL;
-        bool is_kept = op && selects(run) && is_selected(run, op);
-        if (!is_last || last_runs) {
-            if (is_kept) {
-                if (!graph->compiled && plan_shared_is_scatter(op)) {
-                    plan_shared_scatter_again(run, op);
-                }
-                take_kept(run, c, op);
-                plan_exchange_again(run, op);
-            } else if (op && is_left_out(run, op)) {
-                leave_out(run, op);
-            } else {
-                plan_run_step(run, i);
-            }
-            cast_again(run, c, op, is_kept);
-        }
-        uint32_t node_id = is_op ? run->tape.node_of_op[step->index] : PLAN_NONE;
-        if (node_id != PLAN_NONE) {
-            PlanNode *node = &run->tape.nodes.items[node_id];
-            if (node->checkpoint == id) {
-                plan_run_save(run, op, node);
-            }
-        }
-        if (is_last) {
-            if (last_runs) { /* its call has no frame */
-                drop_held(run, i, i + 1, i);
-            }
-            leave_frames(run, n_frames); /* what they hold is still there then */
-            unwind(run, c->enter_step + 1, i);
-            break;
-        }
-        plan_run_let_go(run, step);
+    uint32_t last_step = run_steps_again(run, id);
+    while (run->frames.len > n_frames) { /* what they hold is still there then */
+        plan_run_end_frame(run);
     }
+    unwind(run, c->enter_step + 1, last_step);
     plan_float8_forget(run);
     run->frame_buffers.len = 0;
     plan_run_at(run, phase, module);
