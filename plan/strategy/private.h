@@ -5,6 +5,14 @@
 
 /* Sets error to MESSAGE, PLAN_ERROR_VALUE. Returns false. */
 bool plan_strategy_refuse(GError **error, const char *message);
+/* What was ASKED, why that is NOT planned (NULL: it is, which is returned), and what to set
+ * INSTEAD: "ASKED WHY_NOT, or INSTEAD". */
+bool plan_strategy_allows(const char *asked, const char *why_not, const char *instead,
+                          GError **error);
+
+bool plan_strategy_is_hybrid(const PlanStrategy *strategy);
+/* Ranks with the same part of each layer, of the same layers. */
+uint64_t plan_strategy_ranks_of_part(const PlanStrategy *strategy);
 
 /* What ranks share (shared.c): error where it was not recorded beside the other keys. */
 bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error);

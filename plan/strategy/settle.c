@@ -1,20 +1,7 @@
-/* plan/strategy/settle.c - what follows from a strategy's keys, and which do not go together. */
-#include <string.h>
-
+/* plan/strategy/settle.c - which keys of a strategy do not go together, and what those mean that
+ * leave it open. */
 #include "plan/plan.h"
 #include "plan/strategy/private.h"
-
-bool plan_strategy_refuse(GError **error, const char *message) {
-    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
-    return false;
-}
-
-/* ---- what follows --------------------------------------------------------------------------- */
-
-static bool is_hybrid(const PlanStrategy *strategy) {
-    return strategy->sharding == PLAN_SHARDING_HYBRID ||
-           strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;
-}
 
 static bool is_fsdp(const PlanStrategy *strategy) {
     return strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
@@ -25,102 +12,22 @@ static bool is_sgd(const PlanStrategy *strategy) {
            strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
 }
 
-/* Ranks with the same part of each layer, of the same layers. */
-static uint64_t ranks_of_part(const PlanStrategy *strategy) {
-    return strategy->ranks / strategy->tensor / strategy->pipeline;
+bool plan_strategy_refuse(GError **error, const char *message) {
+    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
+    return false;
 }
 
-uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy) {
-    return strategy->sharding == PLAN_SHARDING_NONE ? 1
-           : is_hybrid(strategy)                    ? ranks_of_part(strategy) / strategy->replicate
-                                                    : ranks_of_part(strategy);
-}
-
-uint64_t plan_strategy_alike_ranks(const PlanStrategy *strategy) {
-    return strategy->expert > 1 ? plan_strategy_shard_ranks(strategy) / strategy->expert : 1;
-}
-
-uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy) {
-    const PlanVariant *reshard = &strategy->reshard_after_forward;
-    return reshard->choice == PLAN_RESHARD_RANKS ? (uint64_t)reshard->number : 0;
-}
-
-uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy) {
-    const PlanVariant *ahead = &strategy->forward_prefetch;
-    return ahead->choice == PLAN_FORWARD_PREFETCH_UNITS
-               ? (uint64_t)ahead->number
-               : ahead->choice == PLAN_FORWARD_PREFETCH_YES;
-}
-
-bool plan_strategy_reads_norm(const PlanStrategy *strategy) {
-    return strategy->host_reads == PLAN_READS_NORM || strategy->host_reads == PLAN_READS_BOTH;
-}
-
-double plan_strategy_first_scale(const PlanStrategy *strategy) {
-    switch ((PlanLossScale)strategy->loss_scale.choice) {
-    case PLAN_LOSS_SCALE_NONE:
-        return 0;
-    case PLAN_LOSS_SCALE_DYNAMIC:
-        return 65536; /* torch/amp/grad_scaler.py, PyTorch 2.13 */
-    case PLAN_LOSS_SCALE_FROM:
-        return strategy->loss_scale.number;
+bool plan_strategy_allows(const char *asked, const char *why_not, const char *instead,
+                          GError **error) {
+    if (why_not) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s %s, or %s", asked, why_not, instead);
     }
-    g_assert_not_reached();
+    return !why_not;
 }
-
-bool plan_strategy_is_one_program(const PlanStrategy *strategy) {
-    return strategy->compile != PLAN_COMPILE_BLOCK &&
-           (strategy->flavour == PLAN_FLAVOUR_PLAIN || strategy->flavour == PLAN_FLAVOUR_DDP);
-}
-
-static const char *conf_of(const PlanVariant *allocator) {
-    switch ((PlanAllocator)allocator->choice) {
-    case PLAN_ALLOCATOR_CACHING:
-        return "";
-    case PLAN_ALLOCATOR_EXPANDABLE:
-        return "expandable_segments:True";
-    case PLAN_ALLOCATOR_CONF:
-        return allocator->text;
-    case PLAN_ALLOCATOR_ARENA:
-        return NULL;
-    }
-    g_assert_not_reached();
-}
-
-bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GError **error) {
-    PlanStrategy strategy;
-    if (!plan_strategy_of_text(&strategy, strategy_text, error)) {
-        g_prefix_error_literal(error, "the plan says its strategy in other words than this version "
-                                      "has, so make it again: ");
-        return false;
-    }
-    *ret_conf = conf_of(&strategy.allocator);
-    return true;
-}
-
-PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {
-    return (PlanDtype)strategy->model_dtype;
-}
-
-PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
-    return strategy->param_dtype == PLAN_PARAM_MODEL ? plan_strategy_model_dtype(strategy)
-                                                     : (PlanDtype)(strategy->param_dtype - 1);
-}
-
-/* FSDP2 of 2.15, told none, reduces in the dtype that a parameter's gradient has by itself. */
-PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
-    bool is_of_shards =
-        strategy->flavour == PLAN_FLAVOUR_FSDP2 && strategy->pytorch == PLAN_PYTORCH_2_15;
-    return strategy->reduce_dtype != PLAN_REDUCE_PARAM ? (PlanDtype)(strategy->reduce_dtype - 1)
-           : is_of_shards                              ? plan_strategy_model_dtype(strategy)
-                                                       : plan_strategy_param_dtype(strategy);
-}
-
-/* ---- what does not go together -------------------------------------------------------------- */
 
 /* Called once tensor and pipeline are known to divide ranks. */
 static bool settle_groups(PlanStrategy *strategy, GError **error) {
-    if (!is_hybrid(strategy)) {
+    if (!plan_strategy_is_hybrid(strategy)) {
         return strategy->replicate <= 1 ||
                plan_strategy_refuse(error,
                                     "replicate belongs to hybrid sharding; set sharding=hybrid or "
@@ -135,7 +42,7 @@ static bool settle_groups(PlanStrategy *strategy, GError **error) {
         }
         strategy->replicate = ranks / 8;
     }
-    return ranks_of_part(strategy) % strategy->replicate == 0 ||
+    return plan_strategy_ranks_of_part(strategy) % strategy->replicate == 0 ||
            plan_strategy_refuse(error, "replicate (the number of groups) must divide ranks / "
                                        "tensor / pipeline; change one of them");
 }
@@ -210,7 +117,8 @@ static bool scale_is_known(const PlanStrategy *s, GError **error) {
     if (s->loss_scale.choice == PLAN_LOSS_SCALE_NONE) {
         return true;
     }
-    if (s->flavour == PLAN_FLAVOUR_ZERO1 || (s->flavour == PLAN_FLAVOUR_FSDP1 && is_hybrid(s))) {
+    if (s->flavour == PLAN_FLAVOUR_ZERO1 ||
+        (s->flavour == PLAN_FLAVOUR_FSDP1 && plan_strategy_is_hybrid(s))) {
         return plan_strategy_refuse(
             error, "loss_scale is not planned with sharding=optimizer-only, nor with hybrid "
                    "sharding by FSDP1; set sharding=full or none, or loss_scale=none");
@@ -291,22 +199,24 @@ static bool params_are_fsdps(const PlanStrategy *s, GError **error) {
                                        "offload=optimizer");
 }
 
-static bool parts_are_known(const PlanStrategy *s, GError **error) {
-    const char *why =
-        s->kernels != PLAN_KERNELS_EAGER
-            ? "is planned only with eager kernels, which leave a block's parts apart; set "
-              "kernels=eager, or checkpointing=full"
-        : s->offload == PLAN_OFFLOAD_ACTIVATIONS
-            ? "is not planned with offload=activations; set checkpointing=full, or offload=none"
-        : s->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE
-            ? "lies inside of a block, so checkpoint_place=outside does not apply; set it to "
-              "inside, or checkpointing=full"
-            : NULL;
-    if (s->checkpointing.choice == PLAN_CHECKPOINTING_PARTS && why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "checkpointing=parts %s", why);
-        return false;
+static const char *why_not_parts(const PlanStrategy *s) {
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return "is planned only with eager kernels, which leave a block's parts apart; set "
+               "kernels=eager";
     }
-    return true;
+    if (s->offload == PLAN_OFFLOAD_ACTIVATIONS) {
+        return "is not planned with offload=activations; set offload=none";
+    }
+    return s->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE
+               ? "lies inside of a block, so checkpoint_place=outside does not apply; set it to "
+                 "inside"
+               : NULL;
+}
+
+static bool parts_are_known(const PlanStrategy *s, GError **error) {
+    return s->checkpointing.choice != PLAN_CHECKPOINTING_PARTS ||
+           plan_strategy_allows("checkpointing=parts", why_not_parts(s), "checkpointing=full",
+                                error);
 }
 
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {
@@ -323,63 +233,72 @@ static bool compiler_is_asked(const PlanStrategy *strategy, GError **error) {
                error, "compile needs compiled kernels; set kernels=compiled, or compile=block");
 }
 
-static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
-    if (s->float8_gather == PLAN_FLOAT8_GATHER_NO) {
-        return true;
-    }
+static const char *why_not_float8_gather(const PlanStrategy *s) {
     bool shards = s->flavour == PLAN_FLAVOUR_FSDP2 && plan_strategy_shard_ranks(s) > 1;
-    const char *why = NULL;
     if (s->float8 != PLAN_FLOAT8_TENSORWISE) {
-        why = "needs one scale per weight; set float8=tensorwise";
-    } else if (s->tensor > 1) {
-        why = "is not planned with layers that ranks share; set tensor=1";
-    } else if (!shards) {
-        why = "is FSDP2's, and needs ranks that shard; set flavour=fsdp2 and more ranks";
-    } else if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
-        why = "is not planned with reshard_after_forward=N; set reshard_after_forward=yes";
-    } else if (s->offload == PLAN_OFFLOAD_PARAMS) {
-        why = "is not planned with parameters on the host; set offload=none";
-    } else if (plan_strategy_model_dtype(s) != PLAN_FP32) {
-        why = "is planned only with shards in fp32; set model_dtype=fp32";
-    } else if (s->deterministic == PLAN_DETERMINISTIC_YES) {
-        why = "is not planned with deterministic algorithms; set deterministic=no";
-    } else if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
-        why = "is not planned for PyTorch 2.4 and before; set pytorch=2.13";
+        return "needs one scale per weight; set float8=tensorwise";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8_gather %s, or float8_gather=no",
-                    why);
+    if (s->tensor > 1) {
+        return "is not planned with layers that ranks share; set tensor=1";
     }
-    return !why;
+    if (!shards) {
+        return "is FSDP2's, and needs ranks that shard; set flavour=fsdp2 and more ranks";
+    }
+    if (s->reshard_after_forward.choice == PLAN_RESHARD_RANKS) {
+        return "is not planned with reshard_after_forward=N; set reshard_after_forward=yes";
+    }
+    if (s->offload == PLAN_OFFLOAD_PARAMS) {
+        return "is not planned with parameters on the host; set offload=none";
+    }
+    if (plan_strategy_model_dtype(s) != PLAN_FP32) {
+        return "is planned only with shards in fp32; set model_dtype=fp32";
+    }
+    if (s->deterministic == PLAN_DETERMINISTIC_YES) {
+        return "is not planned with deterministic algorithms; set deterministic=no";
+    }
+    if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
+        return "is not planned for PyTorch 2.4 and before; set pytorch=2.13";
+    }
+    return NULL;
+}
+
+static bool float8_gathers_are_known(const PlanStrategy *s, GError **error) {
+    return s->float8_gather == PLAN_FLOAT8_GATHER_NO ||
+           plan_strategy_allows("float8_gather", why_not_float8_gather(s), "float8_gather=no",
+                                error);
 }
 
 /* What a compiler makes of float8 layers is recorded of these. */
-static bool float8_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
-    if (s->float8 == PLAN_FLOAT8_NONE) {
-        return true;
-    }
+static const char *why_not_float8(const PlanStrategy *s) {
     if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned only with compiled blocks; set kernels=compiled and compile=block";
-    } else if (plan_strategy_param_dtype(s) != PLAN_BF16 || s->autocast != PLAN_AUTOCAST_NONE) {
-        why = "is planned only where all else is computed in bf16; set param_dtype=bf16 (or "
-              "model_dtype=bf16) and autocast=none";
-    } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
-        why = "is not planned with sharding=optimizer-only; set sharding=full or none";
-    } else if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "with tensor is planned only for FSDP2; set flavour=fsdp2 and a tensor lower than "
-              "ranks, or tensor=1";
-    } else if (s->tensor > 1 &&
-               (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO)) {
-        why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
-              "and sequence_parallel=yes";
-    } else if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
-        why = "by rows is not planned for FSDP1; set flavour=fsdp2, or float8=tensorwise";
+        return "is planned only with compiled blocks; set kernels=compiled and compile=block";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "float8 %s, or float8=none", why);
+    if (plan_strategy_param_dtype(s) != PLAN_BF16 || s->autocast != PLAN_AUTOCAST_NONE) {
+        return "is planned only where all else is computed in bf16; set param_dtype=bf16 (or "
+               "model_dtype=bf16) and autocast=none";
     }
-    return !why;
+    if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        return "is not planned with sharding=optimizer-only; set sharding=full or none";
+    }
+    if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
+        return "with tensor is planned only for FSDP2; set flavour=fsdp2 and a tensor lower than "
+               "ranks, or tensor=1";
+    }
+    if (s->tensor > 1 &&
+        (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO)) {
+        return "is planned only with torchtitan's way of sharing layers; set "
+               "tensor_plan=torchtitan "
+               "and sequence_parallel=yes";
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP1 && s->float8 == PLAN_FLOAT8_ROWWISE) {
+        return "by rows is not planned for FSDP1; set flavour=fsdp2, or float8=tensorwise";
+    }
+    return NULL;
+}
+
+static bool float8_is_known(const PlanStrategy *s, GError **error) {
+    return s->float8 == PLAN_FLOAT8_NONE ||
+           plan_strategy_allows("float8", why_not_float8(s), "float8=none", error);
 }
 
 /* FSDP1's own clipping of 1.13 returns nothing; it asks the host by itself whether to scale. */
@@ -437,40 +356,45 @@ static bool count_is_on_device(const PlanStrategy *s, GError **error) {
 }
 
 /* What is known of Muon is recorded of these. */
-static bool muon_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
+static const char *why_not_muon(const PlanStrategy *s) {
     bool is_fsdp2 = s->flavour == PLAN_FLAVOUR_FSDP2;
-    if (s->optimizer != PLAN_OPTIMIZER_MUON) {
-        return true;
-    }
     if (s->flavour == PLAN_FLAVOUR_FSDP1) {
-        why = "finds no matrices with FSDP1, whose shards are flat: PyTorch's Muon refuses them; "
-              "set flavour=fsdp2";
-    } else if (s->flavour == PLAN_FLAVOUR_ZERO1) {
-        why = "is not planned with sharding=optimizer-only; set sharding=full or none";
-    } else if (s->pytorch != PLAN_PYTORCH_CURRENT) {
-        why = "is planned only for PyTorch 2.13; set pytorch=current";
-    } else if (s->tensor > 1 || s->pipeline > 1 || s->expert > 1 || s->context > 1) {
-        why = "is not planned where ranks share layers, stages, experts or sequences; set tensor, "
-              "pipeline, expert and context to 1";
-    } else if (is_fsdp2 && is_hybrid(s)) {
-        why = "is not planned with groups of ranks; set sharding=full or grad-op";
-    } else if (s->offload == PLAN_OFFLOAD_OPTIMIZER || s->offload == PLAN_OFFLOAD_PARAMS) {
-        why = "is not planned on the host; set offload=none or activations";
-    } else if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
-        why = "is not planned with a scaled loss; set loss_scale=none";
-    } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
-        why = "is not planned with deterministic algorithms; set deterministic=no";
-    } else if (s->muon_nesterov == PLAN_NO && plan_strategy_model_dtype(s) == PLAN_BF16) {
-        why = "without Nesterov's momentum divides a momentum in bf16 by its norm, in place, in "
-              "PyTorch, and forgets it; set muon_nesterov=yes, or model_dtype=fp32 and a "
-              "param_dtype";
+        return "finds no matrices with FSDP1, whose shards are flat: PyTorch's Muon refuses them; "
+               "set flavour=fsdp2";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "optimizer=muon %s, or optimizer=adamw",
-                    why);
+    if (s->flavour == PLAN_FLAVOUR_ZERO1) {
+        return "is not planned with sharding=optimizer-only; set sharding=full or none";
     }
-    return !why;
+    if (s->pytorch != PLAN_PYTORCH_CURRENT) {
+        return "is planned only for PyTorch 2.13; set pytorch=current";
+    }
+    if (s->tensor > 1 || s->pipeline > 1 || s->expert > 1 || s->context > 1) {
+        return "is not planned where ranks share layers, stages, experts or sequences; set tensor, "
+               "pipeline, expert and context to 1";
+    }
+    if (is_fsdp2 && plan_strategy_is_hybrid(s)) {
+        return "is not planned with groups of ranks; set sharding=full or grad-op";
+    }
+    if (s->offload == PLAN_OFFLOAD_OPTIMIZER || s->offload == PLAN_OFFLOAD_PARAMS) {
+        return "is not planned on the host; set offload=none or activations";
+    }
+    if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
+        return "is not planned with a scaled loss; set loss_scale=none";
+    }
+    if (s->deterministic != PLAN_DETERMINISTIC_NO) {
+        return "is not planned with deterministic algorithms; set deterministic=no";
+    }
+    if (s->muon_nesterov == PLAN_NO && plan_strategy_model_dtype(s) == PLAN_BF16) {
+        return "without Nesterov's momentum divides a momentum in bf16 by its norm, in place, in "
+               "PyTorch, and forgets it; set muon_nesterov=yes, or model_dtype=fp32 and a "
+               "param_dtype";
+    }
+    return NULL;
+}
+
+static bool muon_is_known(const PlanStrategy *s, GError **error) {
+    return s->optimizer != PLAN_OPTIMIZER_MUON ||
+           plan_strategy_allows("optimizer=muon", why_not_muon(s), "optimizer=adamw", error);
 }
 
 static bool settle_optimizer(PlanStrategy *strategy, GError **error) {
@@ -517,7 +441,7 @@ static bool low_gradients_are_stepped(const PlanStrategy *s, GError **error) {
 
 static bool versions_are_known(const PlanStrategy *strategy, GError **error) {
     if (strategy->pytorch == PLAN_PYTORCH_1_13 && strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
-        (is_hybrid(strategy) || strategy->use_orig_params == PLAN_YES)) {
+        (plan_strategy_is_hybrid(strategy) || strategy->use_orig_params == PLAN_YES)) {
         return plan_strategy_refuse(
             error, "hybrid sharding and use_orig_params came with PyTorch 2.0; set "
                    "pytorch=2.0, or sharding=full and use_orig_params=no");

@@ -59,29 +59,40 @@ static const char *why_not_with(const PlanStrategy *s) {
                : "is not planned with deterministic algorithms; set deterministic=no";
 }
 
+/* So many ranks; why_not NULL: they may. */
+static bool may_share(const char *key, uint64_t n, const char *why_not, GError **error) {
+    if (why_not) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s=%" G_GUINT64_FORMAT " %s, or %s=1",
+                    key, n, why_not, key);
+    }
+    return !why_not;
+}
+
 /* Asynchronously, as it was recorded. */
-static bool async_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
-    if (s->async_tensor == PLAN_NO) {
-        return true;
-    }
+static const char *why_not_async(const PlanStrategy *s) {
     if (s->tensor == 1) {
-        why = "needs ranks that share layers; set tensor";
-    } else if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned only with compiled blocks; set kernels=compiled and compile=block";
-    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
-              "and sequence_parallel=yes";
-    } else if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "is planned only with FSDP2; set flavour=fsdp2";
-    } else if (plan_strategy_param_dtype(s) != PLAN_BF16) {
-        why = "is planned only in bf16, or float8 over it; set param_dtype=bf16";
+        return "needs ranks that share layers; set tensor";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "async_tensor=yes %s, or async_tensor=no",
-                    why);
+    if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
+        return "is planned only with compiled blocks; set kernels=compiled and compile=block";
     }
-    return !why;
+    if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
+        return "is planned only with torchtitan's way of sharing layers; set "
+               "tensor_plan=torchtitan "
+               "and sequence_parallel=yes";
+    }
+    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
+        return "is planned only with FSDP2; set flavour=fsdp2";
+    }
+    if (plan_strategy_param_dtype(s) != PLAN_BF16) {
+        return "is planned only in bf16, or float8 over it; set param_dtype=bf16";
+    }
+    return NULL;
+}
+
+static bool async_is_known(const PlanStrategy *s, GError **error) {
+    return s->async_tensor == PLAN_NO ||
+           plan_strategy_allows("async_tensor=yes", why_not_async(s), "async_tensor=no", error);
 }
 
 static bool tensor_plan_is_known(const PlanStrategy *s, GError **error) {
@@ -122,11 +133,7 @@ bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error) {
     }
     const char *why = why_not_in_flavour(s);
     why = why ? why : why_not_with(s);
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "tensor=%" G_GUINT64_FORMAT " %s, or tensor=1", s->tensor, why);
-    }
-    return !why;
+    return may_share("tensor", s->tensor, why, error);
 }
 
 /* Sequences that ranks share are recorded of FSDP2, whose group they are part of. */
@@ -156,11 +163,7 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
     } else {
         why = why_not_with(s);
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "context=%" G_GUINT64_FORMAT " %s, or context=1", s->context, why);
-    }
-    return !why;
+    return may_share("context", s->context, why, error);
 }
 
 /* Stages are recorded of FSDP2, a group of which each has for itself. */
@@ -225,10 +228,7 @@ bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error) {
                                     "pipeline_schedule and pipeline_stages need stages; set "
                                     "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
     }
-    const char *why = why_not_in_stages(s);
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "pipeline=%" G_GUINT64_FORMAT " %s, or pipeline=1", s->pipeline, why);
+    if (!may_share("pipeline", s->pipeline, why_not_in_stages(s), error)) {
         return false;
     }
     if (s->reshard_after_forward.choice == PLAN_RESHARD_DEFAULT &&
@@ -270,9 +270,5 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
 
 bool plan_strategy_experts_are_known(const PlanStrategy *s, GError **error) {
     const char *why = s->expert > 1 ? why_not_beside_experts(s) : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "expert=%" G_GUINT64_FORMAT " %s, or expert=1", s->expert, why);
-    }
-    return !why;
+    return may_share("expert", s->expert, why, error);
 }
