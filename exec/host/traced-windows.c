@@ -67,64 +67,103 @@ static Group group_of(const KernelWindows *w) {
     return group;
 }
 
+static float *scratch_for(TracedRun *r, const Group *g) {
+    return traced_scratch(r, g->rows * g->places * sizeof(float));
+}
+
+/* A bias for each of so many channels, or 0. */
+static void begin_with(float *y, const float *bias, size_t samples, size_t channels, size_t area) {
+    for (size_t i = 0; i < samples * channels * area; i++) {
+        y[i] = bias ? bias[i / area % channels] : 0;
+    }
+}
+
+/* y [samples, out, places] of x [samples, in, area]. */
+static void make(TracedRun *r, const KernelWindows *w, float *y, float *x, const float *weight,
+                 const float *bias) {
+    Group g = group_of(w);
+    float *cols = scratch_for(r, &g);
+    begin_with(y, bias, w->samples, w->out, g.places);
+    for (size_t i = 0; i < w->samples * w->groups; i++) {
+        columns(w, x + i * g.in * g.area, cols, g.in, false);
+        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, g.out, g.places, g.rows, 1,
+                        weight + i % w->groups * g.out * g.rows, g.rows, cols, g.places, 1,
+                        y + i * g.out * g.places, g.places);
+    }
+}
+
+/* And back: x of y, which is a gradient of make(), or what a transposed convolution makes. */
+static void make_back(TracedRun *r, const KernelWindows *w, float *x, const float *y,
+                      const float *weight, const float *bias) {
+    Group g = group_of(w);
+    float *cols = scratch_for(r, &g);
+    begin_with(x, bias, w->samples, w->in, g.area);
+    for (size_t i = 0; i < w->samples * w->groups; i++) {
+        kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, g.rows, g.places, g.out, 1,
+                        weight + i % w->groups * g.out * g.rows, g.rows, y + i * g.out * g.places,
+                        g.places, 0, cols, g.places);
+        columns(w, x + i * g.in * g.area, cols, g.in, true);
+    }
+}
+
+/* The gradient of its weight, whichever of the two is the gradient that is given. */
+static void learn(TracedRun *r, const KernelWindows *w, float *dw, const float *y, float *x) {
+    Group g = group_of(w);
+    float *cols = scratch_for(r, &g);
+    for (size_t i = 0; i < w->samples * w->groups; i++) {
+        columns(w, x + i * g.in * g.area, cols, g.in, false);
+        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, g.out, g.rows, g.places, 1,
+                        y + i * g.out * g.places, g.places, cols, g.places, i < w->groups ? 0 : 1,
+                        dw + i % w->groups * g.out * g.rows, g.rows);
+    }
+}
+
 /* (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) */
 bool host_run_convolution(TracedRun *r, const TracedRule *rule, GError **error) {
-    KernelWindows w =
-        traced_convolution_windows(r->call, traced_tensor(r->call, 0), traced_tensor(r->call, 1),
-                                   traced_made(r->call, 0), 3, 8);
-    Group g = group_of(&w);
+    KernelWindows w = traced_convolution_windows(
+        r->call, traced_tensor(r->call, 0), traced_tensor(r->call, 1), traced_made(r->call, 0), 3);
     float *x = (float *)traced_floats_of(r, 0), *y = traced_result_of(r, 0);
     const float *weight = traced_floats_of(r, 1), *bias = traced_floats_of(r, 2);
-    float *cols = traced_scratch(r, g.rows * g.places * sizeof *cols);
-    for (size_t i = 0; i < w.samples * w.groups; i++) {
-        size_t group = i % w.groups;
-        float *made = y + i * g.out * g.places;
-        columns(&w, x + i * g.in * g.area, cols, g.in, false);
-        for (size_t c = 0; bias && c < g.out * g.places; c++) {
-            made[c] = bias[group * g.out + c / g.places];
-        }
-        kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_NO_TRANSPOSE, g.out, g.places, g.rows, 1,
-                        weight + group * g.out * g.rows, g.rows, cols, g.places, bias ? 1 : 0, made,
-                        g.places);
+    if (traced_is_transposed(r->call, 3)) {
+        make_back(r, &w, y, x, weight, bias);
+    } else {
+        make(r, &w, y, x, weight, bias);
     }
     return true;
+}
+
+static void add_up_channels(float *db, const float *dy, const KernelTensor *shape) {
+    size_t channels = shape->sizes[1], n = kernel_tensor_count(shape) / channels;
+    size_t area = n / shape->sizes[0];
+    for (size_t c = 0; c < channels; c++) {
+        double sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            sum += dy[(i / area * channels + c) * area + i % area];
+        }
+        db[c] = (float)sum;
+    }
 }
 
 /* (grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
  * output_mask) */
 bool host_run_convolution_backward(TracedRun *r, const TracedRule *rule, GError **error) {
-    const KernelTensor *xt = traced_tensor(r->call, 1), *wt = traced_tensor(r->call, 2);
-    KernelWindows w = traced_convolution_windows(r->call, xt, wt, traced_tensor(r->call, 0), 4, 9);
-    Group g = group_of(&w);
-    const float *dy = traced_floats_of(r, 0), *weight = traced_floats(r, wt);
-    float *x = (float *)traced_floats(r, xt);
+    const KernelTensor *given = traced_tensor(r->call, 0), *xt = traced_tensor(r->call, 1),
+                       *wt = traced_tensor(r->call, 2);
+    KernelWindows w = traced_convolution_windows(r->call, xt, wt, given, 4);
+    bool is_transposed = traced_is_transposed(r->call, 4);
+    float *dy = (float *)traced_floats(r, given), *x = (float *)traced_floats(r, xt);
+    const float *weight = traced_floats(r, wt);
     float *dx = traced_result_of(r, 0), *dw = traced_result_of(r, 1), *db = traced_result_of(r, 2);
-    float *cols = traced_scratch(r, g.rows * g.places * sizeof *cols);
-    if (dx) {
-        memset(dx, 0, kernel_tensor_count(xt) * sizeof *dx);
+    if (dw) {
+        learn(r, &w, dw, is_transposed ? x : dy, is_transposed ? dy : x);
     }
-    for (size_t i = 0; i < w.samples * w.groups; i++) {
-        size_t group = i % w.groups;
-        const float *given = dy + i * g.out * g.places;
-        if (dw) {
-            columns(&w, x + i * g.in * g.area, cols, g.in, false);
-            kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, g.out, g.rows, g.places, 1,
-                            given, g.places, cols, g.places, i < w.groups ? 0 : 1,
-                            dw + group * g.out * g.rows, g.rows);
-        }
-        if (dx) {
-            kernel_gemm_f32(KERNEL_TRANSPOSE, KERNEL_NO_TRANSPOSE, g.rows, g.places, g.out, 1,
-                            weight + group * g.out * g.rows, g.rows, given, g.places, 0, cols,
-                            g.places);
-            columns(&w, dx + i * g.in * g.area, cols, g.in, true);
-        }
+    if (dx && is_transposed) {
+        make(r, &w, dx, dy, weight, NULL);
+    } else if (dx) {
+        make_back(r, &w, dx, dy, weight, NULL);
     }
-    for (size_t c = 0; db && c < w.out; c++) {
-        double sum = 0;
-        for (size_t i = 0; i < w.samples * g.places; i++) {
-            sum += dy[(i / g.places * w.out + c) * g.places + i % g.places];
-        }
-        db[c] = (float)sum;
+    if (db) {
+        add_up_channels(db, dy, given);
     }
     return true;
 }

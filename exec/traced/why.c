@@ -52,19 +52,17 @@ const char *traced_why_embedding_backward(const TracedCall *call) {
     return call->args[4].integer ? "with gradients scaled by frequency" : NULL;
 }
 
-static const char *convolution_unless(const TracedCall *call, unsigned x, unsigned transposed) {
+static const char *convolution_unless(const TracedCall *call, unsigned x) {
     unsigned n = call->args[x].tensor.n_dims;
-    return call->args[transposed].integer ? "transposed"
-           : n < 3 || n > 5               ? "of other than one to three sides"
-                                          : NULL;
+    return n < 3 || n > 5 ? "of other than one to three sides" : NULL;
 }
 
 const char *traced_why_convolution(const TracedCall *call) {
-    return convolution_unless(call, 0, 6);
+    return convolution_unless(call, 0);
 }
 
 const char *traced_why_convolution_backward(const TracedCall *call) {
-    return convolution_unless(call, 1, 7);
+    return convolution_unless(call, 1);
 }
 
 const char *traced_why_pool(const TracedCall *call) {

@@ -72,28 +72,29 @@ static bool moves(const KernelWindows *w, bool rounds_up) {
 
 /* ---- convolutions --------------------------------------------------------------------------- */
 
+/* first: stride, padding, dilation, transposed, output_padding, groups. */
 static bool convolves(const TracedCall *c, const KernelTensor *x, const KernelTensor *weight,
-                      const KernelTensor *y, unsigned first, unsigned groups) {
+                      const KernelTensor *y, unsigned first) {
     unsigned n = x->n_dims;
-    int64_t n_groups = traced_integer(c, groups);
+    int64_t n_groups = traced_integer(c, first + 5);
     if (weight->n_dims != n || y->n_dims != n || !are_lists(c, first, 3, n - 2) || n_groups < 1) {
         return false;
     }
-    KernelWindows w = traced_convolution_windows(c, x, weight, y, first, groups);
+    KernelWindows w = traced_convolution_windows(c, x, weight, y, first);
     return w.in % w.groups == 0 && w.out % w.groups == 0 && y->sizes[0] == w.samples &&
            weight->sizes[0] == w.out && weight->sizes[1] == w.in / w.groups && moves(&w, false);
 }
 
 bool traced_fits_convolution(const TracedCall *c) {
     const KernelTensor *y = traced_made(c, 0);
-    return convolves(c, traced_tensor(c, 0), traced_tensor(c, 1), y, 3, 8) &&
+    return convolves(c, traced_tensor(c, 0), traced_tensor(c, 1), y, 3) &&
            may_be_per_channel(c, 2, y->sizes[1]);
 }
 
 bool traced_fits_convolution_backward(const TracedCall *c) {
     const KernelTensor *dy = traced_tensor(c, 0), *x = traced_tensor(c, 1);
     const KernelTensor *weight = traced_tensor(c, 2);
-    return convolves(c, x, weight, dy, 4, 9) && is_asked_as(c, 0, x) && is_asked_as(c, 1, weight) &&
+    return convolves(c, x, weight, dy, 4) && is_asked_as(c, 0, x) && is_asked_as(c, 1, weight) &&
            is_asked_per_channel(c, 2, dy->sizes[1]);
 }
 

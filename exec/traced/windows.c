@@ -35,11 +35,16 @@ static KernelWindows windows_of(const TracedCall *call, const KernelTensor *x,
     return windows;
 }
 
+bool traced_is_transposed(const TracedCall *call, unsigned first) {
+    return call->args[first + 3].integer != 0;
+}
+
 KernelWindows traced_convolution_windows(const TracedCall *call, const KernelTensor *x,
                                          const KernelTensor *weight, const KernelTensor *y,
-                                         unsigned first, unsigned groups) {
-    KernelWindows windows = windows_of(call, x, y, first);
-    windows.groups = (size_t)call->args[groups].integer;
+                                         unsigned first) {
+    bool is_transposed = traced_is_transposed(call, first);
+    KernelWindows windows = windows_of(call, is_transposed ? y : x, is_transposed ? x : y, first);
+    windows.groups = (size_t)call->args[first + 5].integer;
     take_sizes(weight, windows.window);
     return windows;
 }

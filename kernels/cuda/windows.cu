@@ -49,6 +49,20 @@ Grid grid_of(const KernelTensor *t) {
     return grid;
 }
 
+/* A number a channel; of no bias 0. */
+struct Bias {
+    Numbers numbers;
+    size_t step;
+
+    __device__ float of(size_t channel) const {
+        return numbers.data ? numbers.get<float>(channel * step) : 0;
+    }
+};
+
+Bias bias_of(const KernelTensor *t) {
+    return t ? Bias{numbers_of(t), t->strides[0]} : Bias{};
+}
+
 /* Sides as the kernels count them. I is the type that counts a product's rows and columns. */
 template <typename I> struct Moves {
     I size[SIDES], made[SIDES], window[SIDES];
@@ -121,8 +135,7 @@ __device__ bool look_back(I (&ret_place)[SIDES], const I (&here)[SIDES], const I
 template <typename I> struct Forward {
     Moves<I> m;
     Grid y, x, weight;
-    Numbers bias;
-    size_t bias_step;
+    Bias bias;
     I rows, columns, inner, channels; /* of a group */
 
     __device__ float left(I group, I row, I k) const {
@@ -141,14 +154,14 @@ template <typename I> struct Forward {
     __device__ void put(I group, I row, I column, float sum) const {
         I place[SIDES], channel = group * rows + row;
         split(place, (I)(column % m.places), m.made);
-        y.put(column / m.places, channel, place_of(place, y.sides),
-              sum + (bias.data ? bias.get<float>(channel * bias_step) : 0));
+        y.put(column / m.places, channel, place_of(place, y.sides), sum + bias.of(channel));
     }
 };
 
 template <typename I> struct BackwardX {
     Moves<I> m;
     Grid dx, dy, weight;
+    Bias bias;
     I rows, columns, inner, channels_made; /* of a group */
 
     __device__ float left(I group, I row, I k) const {
@@ -166,9 +179,9 @@ template <typename I> struct BackwardX {
                    : 0.0f;
     }
     __device__ void put(I group, I row, I column, float sum) const {
-        I here[SIDES];
+        I here[SIDES], channel = group * rows + row;
         split(here, (I)(column % m.area), m.size);
-        dx.put(column / m.area, group * rows + row, place_of(here, dx.sides), sum);
+        dx.put(column / m.area, channel, place_of(here, dx.sides), sum + bias.of(channel));
     }
 };
 
@@ -325,8 +338,7 @@ KernelCudaFault kernel_cuda_convolution(KernelCuda *lane, const KernelTensor *y,
                         grid_of(y),
                         grid_of(x),
                         grid_of(weight),
-                        numbers_of(bias),
-                        bias ? bias->strides[0] : 0,
+                        bias_of(bias),
                         (I)(w->out / w->groups),
                         (I)w->samples * m.places,
                         channels * m.numbers,
@@ -337,7 +349,7 @@ KernelCudaFault kernel_cuda_convolution(KernelCuda *lane, const KernelTensor *y,
 
 KernelCudaFault kernel_cuda_convolution_dx(KernelCuda *lane, const KernelTensor *dx,
                                            const KernelTensor *dy, const KernelTensor *weight,
-                                           const KernelWindows *w) {
+                                           const KernelTensor *bias, const KernelWindows *w) {
     return with_index(most_of(w), [&](auto of) {
         using I = decltype(of);
         Moves<I> m(w);
@@ -346,6 +358,7 @@ KernelCudaFault kernel_cuda_convolution_dx(KernelCuda *lane, const KernelTensor 
                           grid_of(dx),
                           grid_of(dy),
                           grid_of(weight),
+                          bias_of(bias),
                           (I)(w->in / w->groups),
                           (I)w->samples * m.area,
                           made * m.numbers,

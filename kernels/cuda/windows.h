@@ -21,9 +21,10 @@ extern "C" {
 KernelCudaFault kernel_cuda_convolution(KernelCuda *lane, const KernelTensor *y,
                                         const KernelTensor *x, const KernelTensor *weight,
                                         const KernelTensor *bias, const KernelWindows *w);
+/* bias [in] (may be NULL) is of transposed convolutions, which make what this makes. */
 KernelCudaFault kernel_cuda_convolution_dx(KernelCuda *lane, const KernelTensor *dx,
                                            const KernelTensor *dy, const KernelTensor *weight,
-                                           const KernelWindows *w);
+                                           const KernelTensor *bias, const KernelWindows *w);
 KernelCudaFault kernel_cuda_convolution_dw(KernelCuda *lane, const KernelTensor *dw,
                                            const KernelTensor *dy, const KernelTensor *x,
                                            const KernelWindows *w);

@@ -90,13 +90,16 @@ static bool look(const KernelWindows *w, size_t place, size_t in, size_t *ret_at
 
 /* What one number of x, one of a window and one of y are to each other. */
 typedef struct {
-    const double *x, *weight, *bias, *dy;
+    const double *x, *weight, *bias, *dy, *bias_of_dx;
     double *y, *dx, *dw;
 } Convolution;
 
 static void convolve(const KernelWindows *w, const Convolution *c) {
     size_t area = kernel_windows_area(w->size), places = kernel_windows_area(w->made);
     size_t window = kernel_windows_area(w->window), in = w->in / w->groups;
+    for (size_t i = 0; i < w->samples * w->in * area; i++) {
+        c->dx[i] = c->bias_of_dx ? c->bias_of_dx[i / area % w->in] : 0;
+    }
     for (size_t i = 0; i < w->samples * w->out * places; i++) {
         size_t channel = i / places % w->out, sample = i / places / w->out;
         size_t group = channel / (w->out / w->groups);
@@ -116,25 +119,29 @@ static void convolve(const KernelWindows *w, const Convolution *c) {
 static void check_convolution(const KernelWindows *w, unsigned n) {
     bool has_bias = between(0, 1);
     KernelTensor of_bias = {.dtype = any_float(), .n_dims = 1, .sizes = {w->out}};
+    KernelTensor of_dx = {.dtype = any_float(), .n_dims = 1, .sizes = {w->in}};
     g_auto(Both) x = filled(grid(w->samples, w->in, w->size, n), -1, 1);
     g_auto(Both) weight = filled(grid(w->out, w->in / w->groups, w->window, n), -1, 1);
-    g_auto(Both) bias = filled(of_bias, -1, 1);
+    g_auto(Both) bias = filled(of_bias, -1, 1), bias_of_dx = filled(of_dx, -1, 1);
     g_auto(Both) dy = filled(grid(w->samples, w->out, w->made, n), -1, 1);
     g_auto(Both) y = poisoned(grid(w->samples, w->out, w->made, n));
     g_auto(Both) dx = poisoned(grid(w->samples, w->in, w->size, n));
     g_auto(Both) dw = poisoned(grid(w->out, w->in / w->groups, w->window, n));
     g_autofree double *xs = numbers_of(&x), *weights = numbers_of(&weight);
     g_autofree double *biases = numbers_of(&bias), *dys = numbers_of(&dy);
+    g_autofree double *dx_biases = numbers_of(&bias_of_dx);
     g_autofree double *ys = g_new0(double, kernel_tensor_count(&y.host));
     g_autofree double *dxs = g_new0(double, kernel_tensor_count(&dx.host));
     g_autofree double *dws = g_new0(double, kernel_tensor_count(&dw.host));
-    convolve(w, &(Convolution){xs, weights, has_bias ? biases : NULL, dys, ys, dxs, dws});
+    convolve(w, &(Convolution){xs, weights, has_bias ? biases : NULL, dys,
+                               has_bias ? dx_biases : NULL, ys, dxs, dws});
     expect(&y, ys);
     expect(&dx, dxs);
     expect(&dw, dws);
     DEVICE_OK(kernel_cuda_convolution(device_lane, &y.device, &x.device, &weight.device,
                                       has_bias ? &bias.device : NULL, w));
-    DEVICE_OK(kernel_cuda_convolution_dx(device_lane, &dx.device, &dy.device, &weight.device, w));
+    DEVICE_OK(kernel_cuda_convolution_dx(device_lane, &dx.device, &dy.device, &weight.device,
+                                         has_bias ? &bias_of_dx.device : NULL, w));
     DEVICE_OK(kernel_cuda_convolution_dw(device_lane, &dw.device, &dy.device, &x.device, w));
     is_near("convolution", &y, 2e-5);
     is_near("dx of a convolution", &dx, 2e-5);

@@ -20,7 +20,8 @@ HALF = 2e-2    # bf16 against PyTorch's fp32: losses are rounded to 2^-8; the mo
 STRATEGIES = ('-n 1 --sharding none', '-n 2', '-n 2 --sharding none', '-n 2 --flavour fsdp1',
               '-n 4 --checkpointing full', '-n 4 --sharding grad-op --wrap whole', '-n 2 --accumulate 2 --micro-batch 1')
 PROGRAMS = {'gpt_toy': STRATEGIES, 'llama_toy': STRATEGIES, 't5_toy': STRATEGIES, 'vit': STRATEGIES, 'dit': STRATEGIES,
-            'scan': STRATEGIES, 'masked': STRATEGIES, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
+            'scan': STRATEGIES, 'masked': STRATEGIES, 'autoencoder': STRATEGIES, 'convnet': STRATEGIES[:1],
+            'video': STRATEGIES[:1]}
 
 # PyTorch's side, in a process of its own: FOLDER PROGRAM writes weights, samples and losses.
 TRAINS = '''
@@ -153,7 +154,11 @@ EDITED = (('gpt_toy', 'addmm 0/fp32/192 1/fp32/32,64', 'addmm 0/fp32/192 1/fp32/
           ('convnet', '[0;0] 1 > 2/fp32/1,16,32,32', '[0;0] 3 > 2/fp32/1,16,32,32', SHAPES),
           ('convnet', '[0;0] 1 > 2/fp32/1,16,32,32', '[0;0] 0 > 2/fp32/1,16,32,32', SHAPES),
           ('convnet', '[0;0] 1 > 2/fp32/1,16,32,32', '[0;0] 1 > 2/fp32/1,16,32,16', SHAPES),
-          ('convnet', 'false [0;0] 1 > 2/fp32/1,16,32,32', 'true [0;0] 1 > 2/fp32/1,16,32,32', 'convolution transposed'),
+          ('convnet', 'false [0;0] 1 > 2/fp32/1,16,32,32', 'true [0;0] 1 > 2/fp32/1,16,32,32', SHAPES),
+          ('autoencoder', 'true [1;1] 1 > ', 'false [1;1] 1 > ', SHAPES),
+          ('autoencoder', '12,8,3,3 2/fp32/8 [2;2] [1;1]', '12,8,3,3 2/fp32/8 [2;2] [0;1]', SHAPES),
+          ('autoencoder', '12,8,3,3 2/fp32/8 [2;2]', '12,8,3,3 2/fp32/4 [2;2]', SHAPES),
+          ('autoencoder', '1/fp32/8,3,2,3 - [1;2]', '1/fp32/6,4,2,3 - [1;2]', SHAPES),
           ('convnet', '[false;true;false] > - 3/fp32/16,3,3,3 -', '[false;true;false] > - 3/fp32/16,27 -', SHAPES),
           ('convnet', '[false;true;false] > - 3/fp32/16,3,3,3 -', '[false;true;false] > 1/fp32/1,3,32,16 - -', SHAPES),
           ('convnet', '[true;true;false] > 3/fp32/1,64,4,4', '[true;true;false] > 3/fp32/1,64,16', SHAPES),
@@ -224,7 +229,7 @@ def mutated(tap, foreshard, source):
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         plan, texts = folder + '/toy.plan', []
-        for name in ('convnet', 'masked', 'video', 'gpt_toy'):
+        for name in ('convnet', 'autoencoder', 'masked', 'video', 'gpt_toy'):
             network = os.path.join(source, 'tests', 'oracle', 'traced', name + '.network')
             run([foreshard, 'plan', network, '-n', '1', '--sharding', 'none', '-o', plan], wrong)
             with open(plan, encoding='utf-8') as file:

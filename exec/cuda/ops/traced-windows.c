@@ -20,8 +20,10 @@ static const KernelTensor *given(const TracedGpu *r, unsigned i) {
 void gpu_run_convolution(TracedGpu *r, const TracedRule *rule) {
     const KernelTensor *x = traced_tensor(r->call, 0), *weight = traced_tensor(r->call, 1),
                        *y = traced_made(r->call, 0);
-    KernelWindows w = traced_convolution_windows(r->call, x, weight, y, 3, 8);
-    TRACED_LAUNCH(r, kernel_cuda_convolution(r->kernels, y, x, weight, given(r, 2), &w));
+    KernelWindows w = traced_convolution_windows(r->call, x, weight, y, 3);
+    TRACED_LAUNCH(r, (traced_is_transposed(r->call, 3)
+                          ? kernel_cuda_convolution_dx
+                          : kernel_cuda_convolution)(r->kernels, y, x, weight, given(r, 2), &w));
 }
 
 /* (grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
@@ -30,13 +32,16 @@ void gpu_run_convolution_backward(TracedGpu *r, const TracedRule *rule) {
     const KernelTensor *dy = traced_tensor(r->call, 0), *x = traced_tensor(r->call, 1),
                        *weight = traced_tensor(r->call, 2);
     const KernelTensor *dx = asked(r, 0), *dw = asked(r, 1), *db = asked(r, 2);
-    KernelWindows w = traced_convolution_windows(r->call, x, weight, dy, 4, 9);
+    KernelWindows w = traced_convolution_windows(r->call, x, weight, dy, 4);
+    bool is_transposed = traced_is_transposed(r->call, 4);
     unsigned but_channels = ((1u << dy->n_dims) - 1) & ~2u;
     if (dx) {
-        TRACED_LAUNCH(r, kernel_cuda_convolution_dx(r->kernels, dx, dy, weight, &w));
+        TRACED_LAUNCH(r, (is_transposed ? kernel_cuda_convolution : kernel_cuda_convolution_dx)(
+                             r->kernels, dx, dy, weight, NULL, &w));
     }
     if (dw) {
-        TRACED_LAUNCH(r, kernel_cuda_convolution_dw(r->kernels, dw, dy, x, &w));
+        TRACED_LAUNCH(r, kernel_cuda_convolution_dw(r->kernels, dw, is_transposed ? x : dy,
+                                                    is_transposed ? dy : x, &w));
     }
     if (db) {
         TRACED_LAUNCH(r, kernel_cuda_tensor_sum(r->kernels, db, dy, but_channels, 1));
