@@ -142,6 +142,15 @@ static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strat
                           GError **error) {
     const ModelFamily *family = network->family;
     bool known = family == &model_gpt || family == &model_mpt || family == &model_llama;
+    if (network->loss == MODEL_LOSS_FP32_LOGITS &&
+        network->loss_at == MODEL_LOSS_IN_MODEL_HOLDING && plan_strategy_is_one_program(strategy)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: loss = fp32-logits with loss_at = model-holding is not planned where a "
+                    "program makes both, because it gives logits in fp32 and makes their gradient "
+                    "in 16 bits; set loss = fp32, loss_at = model or compile = block",
+                    network->name);
+        return false;
+    }
     return network->loss != MODEL_LOSS_CHUNKED ||
            model_loss_can_be_chunked(network, strategy, known, error);
 }

@@ -163,6 +163,7 @@ static const struct {
     {"loss_at",
      offsetof(ModelNetwork, loss_at),
      {[MODEL_LOSS_IN_MODEL] = "model",
+      [MODEL_LOSS_IN_MODEL_HOLDING] = "model-holding",
       [MODEL_LOSS_IN_LOOP] = "loop",
       [MODEL_LOSS_IN_LOOP_HOLDING] = "loop-holding"}},
     {"gelu",

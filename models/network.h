@@ -24,8 +24,10 @@ typedef enum {
 
 /* Where the loss is made; a file has these words in small. */
 typedef enum {
-    MODEL_LOSS_IN_MODEL, /* by the network's own forward */
-    MODEL_LOSS_IN_LOOP,  /* by the training loop, which lets go of the logits before backward */
+    MODEL_LOSS_IN_MODEL,         /* by the network's own forward */
+    MODEL_LOSS_IN_MODEL_HOLDING, /* likewise, but it returns the logits too, and a variable of the
+                                  * training loop holds them in backward */
+    MODEL_LOSS_IN_LOOP, /* by the training loop, which lets go of the logits before backward */
     MODEL_LOSS_IN_LOOP_HOLDING /* likewise, but a variable of it holds them in backward */
 } ModelLossAt;
 

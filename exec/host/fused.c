@@ -123,8 +123,15 @@ bool exec_fused_compiled_loss(const ExecTask *t) {
 }
 
 bool exec_fused_compiled_loss_backward(const ExecTask *t) {
-    return kernel_compiled_loss_backward_f32(f32(t, 6), f32(t, 2), f32(t, 0), i64(t, 1), f32(t, 5),
-                                             f32(t, 3), f32(t, 4), dim(t, 0), dim(t, 1), NO_TARGET);
+    size_t rows = dim(t, 0), cols = dim(t, 1);
+    float *dlogits = f32(t, 7);
+    bool good =
+        kernel_compiled_loss_backward_f32(dlogits, f32(t, 2), f32(t, 0), i64(t, 1), f32(t, 5),
+                                          f32(t, 3), f32(t, 4), rows, cols, NO_TARGET);
+    if (good && f32(t, 6)) {
+        kernel_add_inplace_f32(dlogits, f32(t, 6), rows * cols);
+    }
+    return good;
 }
 
 /* Logits and a number a row lie in room. The mean is of all rows, so each chunk's is weighed. */

@@ -114,14 +114,14 @@ __device__ void map_row(T *z, const T *x, const T *y, size_t cols, F f) {
     constexpr int V = VECTOR<T>;
     for_span<V>(
         span_of<V>(cols, x, y, z), cols, threadIdx.x, blockDim.x,
-        [&](size_t i) { narrow(&z[i], f(widen(x[i]), widen(y[i]))); },
+        [&](size_t i) { narrow(&z[i], f(i, widen(x[i]), widen(y[i]))); },
         [&](size_t i) {
             float a[V], b[V];
             load<V>(a, x + i);
             load<V>(b, y + i);
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                a[v] = f(a[v], b[v]);
+                a[v] = f(i + v, a[v], b[v]);
             }
             store<V>(z + i, a);
         });
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(ROW_THREADS)
     float sum =
         sum_row(dy + start, y + start, cols, [](float a, float b) { return LOG ? a : a * b; });
     map_row(dx + start, dy + start, y + start, cols,
-            [&](float a, float b) { return LOG ? a - exp_of<T>(b) * sum : b * (a - sum); });
+            [&](size_t, float a, float b) { return LOG ? a - exp_of<T>(b) * sum : b * (a - sum); });
 }
 
 /* ---- the loss ------------------------------------------------------------------------------- */
@@ -285,16 +285,22 @@ __global__ void __launch_bounds__(ROW_THREADS)
 /* factor: of one number, of the mean's gradient by how many rows count. */
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS)
-    compiled_loss_backward_kernel(T *dlogits, const T *logits, const int64_t *target,
+    compiled_loss_backward_kernel(T *dlogits, const T *logits, const T *more, const int64_t *target,
                                   const float *most, const float *log_sum, const float *factor,
                                   size_t classes, unsigned *flag, unsigned tag) {
-    size_t row = blockIdx.x;
+    size_t row = blockIdx.x, start = row * classes;
     int64_t class_of_row = target[row];
     bool counts = class_of_row != NO_TARGET;
     float share = counts ? factor[0] : 0.0f, largest = most[row], sum = log_sum[row];
-    map_row(dlogits + row * classes, logits + row * classes, classes, [&](size_t i, float x) {
+    auto gradient = [&](size_t i, float x) {
         return (exp_of<T>(x - largest - sum) - ((int64_t)i == class_of_row ? 1.0f : 0.0f)) * share;
-    });
+    };
+    if (more) {
+        map_row(dlogits + start, logits + start, more + start, classes,
+                [&](size_t i, float x, float y) { return gradient(i, x) + y; });
+    } else {
+        map_row(dlogits + start, logits + start, classes, gradient);
+    }
     if (threadIdx.x == 0 && counts && !is_inside(class_of_row, classes)) {
         tell_bad_index(flag, tag);
     }
@@ -491,12 +497,10 @@ KernelCudaFault kernel_cuda_compiled_loss_forward(KernelCuda *lane, void *loss, 
     });
 }
 
-KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogits,
-                                                   const void *logits, const int64_t *target,
-                                                   const float *most, const float *log_sum,
-                                                   const void *dloss, const void *total,
-                                                   KernelCudaType of_loss, size_t rows,
-                                                   size_t classes, KernelCudaType type) {
+KernelCudaFault kernel_cuda_compiled_loss_backward(
+    KernelCuda *lane, void *dlogits, const void *logits, const void *more, const int64_t *target,
+    const float *most, const float *log_sum, const void *dloss, const void *total,
+    KernelCudaType of_loss, size_t rows, size_t classes, KernelCudaType type) {
     if (!rows || !classes) {
         return NULL;
     }
@@ -511,8 +515,8 @@ KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogi
         using T = decltype(t);
         return launch(lane, "compiled_loss_backward", compiled_loss_backward_kernel<T>,
                       dim3(block_each(rows)), dim3(threads_for(classes)), 0, (T *)dlogits,
-                      (const T *)logits, target, most, log_sum, (const float *)factor, classes,
-                      lane->flag, lane->tag);
+                      (const T *)logits, (const T *)more, target, most, log_sum,
+                      (const float *)factor, classes, lane->flag, lane->tag);
     });
 }
 

@@ -58,13 +58,12 @@ KernelCudaFault kernel_cuda_compiled_loss_forward(KernelCuda *lane, void *loss, 
                                                   float *log_sum, const void *logits,
                                                   const int64_t *target, size_t rows,
                                                   size_t classes, KernelCudaType type);
-/* dlogits = (exp(logits - most - log_sum) - [c = target]) dloss / total; may be the logits. */
-KernelCudaFault kernel_cuda_compiled_loss_backward(KernelCuda *lane, void *dlogits,
-                                                   const void *logits, const int64_t *target,
-                                                   const float *most, const float *log_sum,
-                                                   const void *dloss, const void *total,
-                                                   KernelCudaType of_loss, size_t rows,
-                                                   size_t classes, KernelCudaType type);
+/* dlogits = (exp(logits - most - log_sum) - [c = target]) dloss / total + more (NULL: none); may be
+ * the logits. */
+KernelCudaFault kernel_cuda_compiled_loss_backward(
+    KernelCuda *lane, void *dlogits, const void *logits, const void *more, const int64_t *target,
+    const float *most, const float *log_sum, const void *dloss, const void *total,
+    KernelCudaType of_loss, size_t rows, size_t classes, KernelCudaType type);
 
 /* A part of the rows of a loss that is the mean of all_rows: its logits become their
  * gradients, in place; row_loss[rows] is room; *sum is what parts so far add to the mean (the first

@@ -515,23 +515,31 @@ static bool loss_is_wide(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
 }
 
+static bool loss_is_in_model(const ModelWalk *w) {
+    return w->loss_at == MODEL_LOSS_IN_MODEL || w->loss_at == MODEL_LOSS_IN_MODEL_HOLDING;
+}
+
+/* One program of network and loss. */
+static bool loss_is_of_program(const ModelWalk *w) {
+    return w->graph->compiled_loss && loss_is_in_model(w) && w->loss != MODEL_LOSS_METERED;
+}
+
 static bool loss_is_compiled(const ModelWalk *w) {
-    bool with_network = w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
-                        w->loss != MODEL_LOSS_FP32_LOGITS && w->loss != MODEL_LOSS_METERED;
-    return w->loss == MODEL_LOSS_KERNEL || with_network;
+    return w->loss == MODEL_LOSS_KERNEL || loss_is_of_program(w);
 }
 
 static bool loss_is_one_kernel(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
 }
 
-/* A program of the loss alone widens the logits as it reads them, so its loss is fp32. */
+/* A program widens the logits as it reads them, so a loss of fp32 is of no copy. A loss compiled by
+ * itself within a network's program is part of that. */
 static uint32_t run_compiled_loss(const ModelWalk *w, const uint32_t *logits_and_targets,
                                   const int64_t *dims) {
     PlanDtype dtype = loss_is_wide(w) || w->loss == MODEL_LOSS_KERNEL ? PLAN_FP32 : w->graph->dtype;
     PlanGraphResult results[] = {
         {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}, {dtype, 1}, {dtype, 1}};
-    w->graph->loss_apart = w->loss == MODEL_LOSS_KERNEL;
+    w->graph->loss_apart = !loss_is_of_program(w);
     return 2 + plan_graph_op_making(w->graph, PLAN_OP_COMPILED_LOSS, logits_and_targets, results,
                                     dims, NULL);
 }
@@ -582,9 +590,12 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
                uint64_t vocab) {
     PlanGraph *graph = w->graph;
     /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
-    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
+    bool in_model = loss_is_in_model(w) && graph->n_stages == 1;
+    bool is_held =
+        (w->loss_at == MODEL_LOSS_IN_MODEL_HOLDING || w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING) &&
+        graph->n_stages == 1;
     graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
-    if (w->loss == MODEL_LOSS_FP32_LOGITS) {
+    if (w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w)) {
         logits = model_run_widen(w, logits);
     }
     if (!in_model) {
@@ -593,14 +604,14 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     }
     uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
     if (in_model) {
-        plan_graph_leave(graph, &loss, 1);
+        plan_graph_leave(graph, (uint32_t[]){loss, logits}, is_held ? 2 : 1);
     } else {
         plan_graph_return(graph);
     }
     plan_graph_leave_autocast(graph, root);
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
-    } else if (w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING && graph->n_stages == 1) {
+    } else if (is_held) {
         plan_graph_hold_past_backward(graph, root, logits);
     }
     plan_graph_finish(graph, loss);

@@ -398,7 +398,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     pass_on(run, &node, made, heap);
 }
 
-/* What the root's forward returned. */
+/* What the root's forward returned, the loss before all else. */
 static PlanEdge producer_of_result(const PlanRun *run) {
     for (guint i = run->graph->steps->len; i-- > 0;) {
         const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
@@ -409,31 +409,36 @@ static PlanEdge producer_of_result(const PlanRun *run) {
     return (PlanEdge){PLAN_NONE, PLAN_NONE};
 }
 
-/* Until 2.12 a compiled backward is called with gradients that its caller holds. */
-static PlanTensor held_for(PlanRun *run, uint32_t node, PlanEdge result) {
-    bool holds = run->strategy->compile == PLAN_COMPILE_NETWORK_HOLDING && comes_late(run);
-    return holds && node == result.node
-               ? plan_run_ref(
-                     run, run->tape.slots.items[run->tape.nodes.items[node].slots + result.slot])
-               : PLAN_NO_TENSOR;
+void plan_run_call_program(PlanRun *run, PlanTensor gradient) {
+    if (run->strategy->compile == PLAN_COMPILE_NETWORK_HOLDING && comes_late(run)) {
+        plan_vector_push(&run->held, plan_run_ref(run, gradient));
+    }
+}
+
+static void let_go_of_held(PlanRun *run) {
+    for (uint32_t i = 0; i < run->held.len; i++) {
+        plan_run_unref(run, run->held.items[i]);
+    }
+    run->held.len = 0;
 }
 
 static void run_nodes(PlanRun *run, uint32_t first) {
     g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     PlanEdge result = producer_of_result(run);
-    PlanTensor held = PLAN_NO_TENSOR;
     heap_push(heap, first);
     while (heap->len) {
         uint32_t node = heap_pop(heap);
-        PlanTensor now = held_for(run, node, result);
-        held = now.storage == PLAN_NONE ? held : now;
+        if (node == result.node) {
+            uint32_t slots = run->tape.nodes.items[node].slots;
+            plan_run_call_program(run, run->tape.slots.items[slots + result.slot]);
+        }
         run_node(run, node, heap);
     }
     for (uint32_t i = 0; i < run->late.len; i++) {
         accumulate(run, run->late.items[i]);
     }
     run->late.len = 0;
-    plan_run_unref(run, held);
+    let_go_of_held(run);
 }
 
 static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {

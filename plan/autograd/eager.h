@@ -276,6 +276,7 @@ struct _PlanRun {
     PlanTensor *gradients;         /* .grad of each whole parameter */
     PlanTensor *incoming;          /* what a parameter's accumulation waits with */
     PLAN_VECTOR(uint32_t) late;    /* parameters whose gradients a program hands over at its end */
+    PLAN_VECTOR(PlanTensor) held;  /* what that program was called with, by its caller */
     PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
     PlanTensor sent; /* of shared/exchange.h: what others are given, until waited for, and ... */
@@ -383,6 +384,9 @@ void plan_run_stage_backward(PlanRun *run, PlanTensor gradient);
 /* Forgets what backward has used. */
 void plan_run_clear_tape(PlanTape *tape);
 void plan_run_after_backward(PlanRun *run);
+/* One of the gradients that a compiled backward is called with: before PyTorch 2.12 its caller
+ * holds them until it is through. */
+void plan_run_call_program(PlanRun *run, PlanTensor gradient);
 /* runs: n of one rank, of which the first has the builder. */
 void plan_run_optimizer(PlanRun *runs, uint32_t n, bool first);
 

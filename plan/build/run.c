@@ -102,6 +102,7 @@ void plan_run_clear(PlanRun *run) {
     plan_vector_clear(&run->tape.saved);
     plan_vector_clear(&run->tape.hooks);
     plan_vector_clear(&run->late);
+    plan_vector_clear(&run->held);
     plan_vector_clear(&run->tape.checkpoints);
     plan_vector_clear(&run->tape.kept);
     plan_vector_clear(&run->tape.largest);

@@ -301,11 +301,12 @@ static void experts(void) {
     }
 }
 
-/* Blocks and networks as a compiler makes them, the loss in the training loop, complex rotary
- * embedding. */
+/* Blocks and networks as a compiler makes them, the logits held beside the loss, the loss in the
+ * training loop, complex rotary embedding. */
 static void compiled(void) {
     static const char *const networks[] = {
-        "[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n",
+        "[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n"
+        "loss_at=model-holding\n",
         "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
         "vocab=11\nseq=9\nloss_at=loop-holding\n",
         "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=20\nvocab=11\nseq=9\n"

@@ -149,8 +149,8 @@ static void test_rows(const DeviceCase *c) {
         DEVICE_OK(kernel_cuda_nll_loss_backward(l, a.out[0], a.in, a.index, a.in, rows, cols, t));
         DEVICE_OK(kernel_cuda_cross_entropy_backward(l, a.out[0], a.in, a.in, a.index, a.in, f,
                                                      rows, cols, t));
-        DEVICE_OK(kernel_cuda_compiled_loss_backward(l, a.out[0], a.in, a.index, f, f, a.in, a.in,
-                                                     t, rows, cols, t));
+        DEVICE_OK(kernel_cuda_compiled_loss_backward(l, a.out[0], a.in, a.in, a.index, f, f, a.in,
+                                                     a.in, t, rows, cols, t));
         DEVICE_OK(kernel_cuda_embedding_forward(l, a.out[0], a.in, a.index, rows, 1, cols, t));
         DEVICE_OK(kernel_cuda_embedding_backward(l, a.out[0], a.in, a.index, rows, 0, cols, t));
         DEVICE_OK(kernel_cuda_bias_backward(l, a.out[0], a.in, a.index, 1, rows, cols, t));

@@ -366,6 +366,7 @@ static void test_compiled_loss(const DeviceCase *c) {
         const size_t *shape = shapes[s / G_N_ELEMENTS(cases)];
         size_t rows = shape[0], classes = shape[1], n = rows * classes;
         g_autofree float *x = device_random(c, n, -9, 9, 1), *dx = g_new(float, n);
+        g_autofree float *more = device_random(c, n, -1, 1, 3), *sum = g_new(float, n);
         g_autofree float *most = g_new(float, rows), *below = g_new(float, rows);
         g_autofree gint64 *target = new_targets(rows, classes);
         target[0] = rows > 1 ? -100 : target[0];
@@ -373,6 +374,7 @@ static void test_compiled_loss(const DeviceCase *c) {
         gint64 *t = device_put_i64(target, rows);
         void *y = device_new(of_loss, 1), *w = device_new(of_loss, 1);
         void *logits = device_put(c, x, n), *apart = device_new(c, n), *outputs[] = {apart, logits};
+        void *given = device_put(c, more, n), *dloss_there = device_put(of_loss, &dloss, 1);
         float *got_most = device_new_floats(rows), *got_below = device_new_floats(rows);
         g_assert_true(kernel_compiled_loss_forward_f32(&loss, &total, most, below, x, target, rows,
                                                        classes, -100));
@@ -384,10 +386,17 @@ static void test_compiled_loss(const DeviceCase *c) {
         device_equal("total", of_loss, w, &total, 1);
         g_assert_true(kernel_compiled_loss_backward_f32(dx, x, &dloss, target, &total, most, below,
                                                         rows, classes, -100));
+        for (size_t i = 0; i < n; i++) {
+            sum[i] = dx[i] + more[i];
+        }
+        DEVICE_OK(kernel_cuda_compiled_loss_backward(device_lane, apart, logits, given, t, got_most,
+                                                     got_below, dloss_there, w, of_loss->type, rows,
+                                                     classes, c->type));
+        device_close("dlogits and more", c, apart, sum, n, 1e-5, 1e-6);
         for (size_t i = 0; i < G_N_ELEMENTS(outputs); i++) { /* apart and in place */
-            DEVICE_OK(kernel_cuda_compiled_loss_backward(
-                device_lane, outputs[i], logits, t, got_most, got_below,
-                device_put(of_loss, &dloss, 1), w, of_loss->type, rows, classes, c->type));
+            DEVICE_OK(kernel_cuda_compiled_loss_backward(device_lane, outputs[i], logits, NULL, t,
+                                                         got_most, got_below, dloss_there, w,
+                                                         of_loss->type, rows, classes, c->type));
             device_close("dlogits", c, outputs[i], dx, n, 1e-5, 1e-6);
         }
     }

@@ -633,7 +633,12 @@ static char *config_text(const Recording *recording, GError **error) {
     JsonNode *config = json_object_get_member(recording->header, "config");
     g_autofree char *json = json_to_string(config, FALSE);
     g_auto(ModelConfigLeftOut) left_out = {NULL};
-    return model_config_json_to_ini(json, strlen(json), recording->file_name, &left_out, error);
+    g_autofree char *text =
+        model_config_json_to_ini(json, strlen(json), recording->file_name, &left_out, error);
+    JsonObject *shape = json_object_get_object_member(recording->header, "shape");
+    bool says_where = text && has(shape, "loss_at");
+    return says_where ? g_strdup_printf("%sloss_at = %s\n", text, text_of(shape, "loss_at"))
+                      : g_steal_pointer(&text);
 }
 
 /* A file that was traced, in a folder beside those of recordings. */

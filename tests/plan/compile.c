@@ -5,6 +5,7 @@
 
 #define LLAMA_TOY "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nffn=24\nvocab=12\nseq=8\n"
 #define IN_LOOP   LLAMA_TOY "loss_at=loop\n"
+#define HOLDING   LLAMA_TOY "loss_at=model-holding\n"
 
 static const PlanOp *op_at(const PlanRole *role, const PlanInstr *instr) {
     return instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
@@ -41,23 +42,23 @@ static void at_once(void) {
     g_assert_cmpuint(a.n[PLAN_OP_ACCUMULATE], ==, b.n[PLAN_OP_ACCUMULATE]);
 }
 
-/* Whether what the loss's backward wrote is let go of when the last pass's sums are through. */
-static bool is_held(const char *words) {
-    g_autoptr(Plan) plan = test_plan(IN_LOOP, words);
+/* Whether an operand of an op is let go of when the last pass's sums are through. */
+static bool is_held(const char *network, const char *words, PlanOpKind kind, unsigned operand) {
+    g_autoptr(Plan) plan = test_plan(network, words);
     const PlanRole *role = &plan->roles[0];
     const PlanInstr *steady = role->sections[PLAN_SECTION_STEADY];
-    uint32_t n = role->n_instrs[PLAN_SECTION_STEADY], logits = PLAN_NONE, freed = 0, sum = 0;
+    uint32_t n = role->n_instrs[PLAN_SECTION_STEADY], held = PLAN_NONE, freed = 0, sum = 0;
     for (uint32_t i = 0; i < n; i++) {
         const PlanOp *op = op_at(role, &steady[i]);
-        if (op && op->kind == PLAN_OP_LOG_SOFTMAX_BACKWARD) {
-            logits = plan_op_operand(role, op, 2).buffer;
+        if (op && op->kind == kind) {
+            held = plan_op_operand(role, op, operand).buffer;
         } else if (op && op->kind == PLAN_OP_ACCUMULATE) {
             sum = i;
-        } else if (steady[i].kind == PLAN_FREE && steady[i].arg == logits) {
+        } else if (steady[i].kind == PLAN_FREE && steady[i].arg == held) {
             freed = i;
         }
     }
-    g_assert_cmpuint(logits, !=, PLAN_NONE);
+    g_assert_cmpuint(held, !=, PLAN_NONE);
     g_assert_cmpuint(sum, >, 0);
     g_assert_cmpuint(freed, >, 0);
     return freed > sum;
@@ -67,8 +68,19 @@ static void given(void) {
     const char *words = "ranks=1 sharding=none accumulate=2 kernels=compiled compile=%s";
     g_autofree char *freeing = g_strdup_printf(words, "network");
     g_autofree char *holding = g_strdup_printf(words, "network-holding");
-    g_assert_false(is_held(freeing));
-    g_assert_true(is_held(holding));
+    static const struct {
+        const char *network;
+        PlanOpKind kind;
+        unsigned operand;
+    } cases[] = {
+        {IN_LOOP, PLAN_OP_LOG_SOFTMAX_BACKWARD, 2},   /* what it wrote */
+        {HOLDING, PLAN_OP_COMPILED_LOSS_BACKWARD, 6}, /* what it was given for the logits */
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        PlanOpKind kind = cases[i].kind;
+        g_assert_false(is_held(cases[i].network, freeing, kind, cases[i].operand));
+        g_assert_true(is_held(cases[i].network, holding, kind, cases[i].operand));
+    }
 }
 
 /* Of two blocks, five norms of ops, each of which multiplies by its weight in forward and backward:
@@ -138,6 +150,13 @@ static void embedding(void) {
     g_assert_cmpuint(bytes[1], ==, 12 * 16 * 4);
 }
 
+/* Logits that leave a program in fp32, whose gradient it would make in 16 bits. */
+static void what_is_refused(void) {
+    const char *words = "ranks=1 sharding=none kernels=compiled compile=network";
+    g_autoptr(GError) error = test_plan_error(HOLDING "loss=fp32-logits\n", words);
+    g_assert_nonnull(strstr(error->message, "set loss = fp32, loss_at = model or compile = block"));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/compile/all gradients at once", at_once);
@@ -145,5 +164,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/compile/around blocks", around_blocks);
     g_test_add_func("/plan/compile/gate's gradient over up", over_up);
     g_test_add_func("/plan/compile/the embedding's gradient", embedding);
+    g_test_add_func("/plan/compile/what is refused", what_is_refused);
     return g_test_run();
 }

@@ -423,8 +423,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_COMPILED_LOSS: /* logits target > most log_sum y total */
         return kernel_cuda_compiled_loss_forward(k, p[4], p[5], type_at(t, 4), p[2], p[3], p[0],
                                                  p[1], dim(t, 0), dim(t, 1), type);
-    case PLAN_OP_COMPILED_LOSS_BACKWARD: /* dy target logits most log_sum total > dlogits */
-        return kernel_cuda_compiled_loss_backward(k, p[6], p[2], p[1], p[3], p[4], p[0], p[5],
+    case PLAN_OP_COMPILED_LOSS_BACKWARD: /* dy target logits most log_sum total more > dlogits */
+        return kernel_cuda_compiled_loss_backward(k, p[7], p[2], p[6], p[1], p[3], p[4], p[0], p[5],
                                                   type_at(t, 0), dim(t, 0), dim(t, 1),
                                                   type_at(t, 2));
     case PLAN_OP_CHUNKED_LOSS:

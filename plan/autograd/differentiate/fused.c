@@ -236,16 +236,29 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
     return true;
 }
 
+static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
+    int64_t n = (int64_t)x.elements;
+    PlanTensor zeros =
+        plan_run_new_tensor(b->run, x.elements, (PlanDtype)input(b, 0)->dtype, "zeros");
+    begin(b, PLAN_OP_FILL, &n, (double[]){0});
+    operand(b, zeros);
+    launch(b);
+    return zeros;
+}
+
+/* The training loop has the logits, or metrics read them later. */
+static bool outlives_backward(const PlanGraph *graph) {
+    return graph->n_train_steps < graph->steps->len;
+}
+
 /* Written over the logits or beside them: then there are two of their size. */
 static PlanTensor gradient_of_logits(const PlanBackward *b, bool in_place) {
     return in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
                     : like_input(b, 0, "dlogits");
 }
 
-/* In place, unless metrics read the logits later. */
 void plan_cross_entropy_backward(const PlanBackward *b) {
-    const PlanGraph *graph = b->run->graph;
-    b->dx[0] = gradient_of_logits(b, graph->n_train_steps == graph->steps->len);
+    b->dx[0] = gradient_of_logits(b, !outlives_backward(b->run->graph));
     begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
@@ -256,10 +269,19 @@ void plan_cross_entropy_backward(const PlanBackward *b) {
     launch(b);
 }
 
-/* In place, unless the logits are what the program was given, which it may not write over. It lets
- * go of what forward kept before it does of the gradient that it is called with. */
+/* In place, unless the logits are what the program was given, which it may not write over, or what
+ * it gave beside the loss. Then its backward is asked for their gradient too, which autograd makes
+ * of zeros, and adds that (torch/_functorch/_aot_autograd/runtime_wrappers.py; PyTorch 2.13). It
+ * lets go of what forward kept before it does of the gradient that it is called with. */
 void plan_compiled_loss_backward(const PlanBackward *b) {
-    b->dx[0] = gradient_of_logits(b, !b->run->graph->loss_apart);
+    const PlanGraph *graph = b->run->graph;
+    bool apart = graph->loss_apart, outlives = outlives_backward(graph);
+    PlanTensor zeros = PLAN_NO_TENSOR;
+    if (outlives && !apart) {
+        zeros = zeros_like(b, plan_run_value(b->run, value_at(b, 0)));
+        plan_run_call_program(b->run, zeros);
+    }
+    b->dx[0] = gradient_of_logits(b, !apart && !outlives);
     begin(b, PLAN_OP_COMPILED_LOSS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[2]); /* of the loss */
     value_operand(b, 1);
@@ -267,19 +289,11 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
     value_operand(b, 2);
     value_operand(b, 3);
     value_operand(b, 5);
+    operand(b, zeros);
     operand(b, b->dx[0]);
     launch(b);
+    plan_run_unref(b->run, zeros);
     plan_run_drop_saved(b->run, b->node);
-}
-
-static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
-    int64_t n = (int64_t)x.elements;
-    PlanTensor zeros =
-        plan_run_new_tensor(b->run, x.elements, (PlanDtype)input(b, 0)->dtype, "zeros");
-    begin(b, PLAN_OP_FILL, &n, (double[]){0});
-    operand(b, zeros);
-    launch(b);
-    return zeros;
 }
 
 /* Forward has made both gradients, of a mean that nobody has scaled: they are, in place. They are

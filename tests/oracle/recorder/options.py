@@ -35,7 +35,7 @@ def add_training_options(p):
     net.add_argument("--loss", choices=("ops", "fp32-logits", "fp32", "kernel", "chunked"),
                      help="of logits.float(), made at the end of the network or for the loss, or compiled with it, by itself; "
                           "or with the head, in chunks of rows")
-    net.add_argument("--loss-at", choices=("model", "loop", "loop-holding"),
+    net.add_argument("--loss-at", choices=("model", "model-holding", "loop", "loop-holding"),
                      help="made by the network's forward, or by the training loop, which holds the logits or not")
     net.add_argument("--qkv-bias", action="store_true", default=None, help="llama: q, k and v have one, as Qwen 2's")
     net.add_argument("--qkv", choices=("apart", "joined", "sliced"), help="llama: q, k and v by a layer each or by one")

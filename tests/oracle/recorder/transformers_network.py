@@ -1,5 +1,6 @@
 """Networks of transformers' own modules, made from a config.json with random weights and called as its Trainer calls
-them: the model makes the loss of its labels, and what it returns is let go of before backward.
+them: the model makes the loss of its labels, and what it returns is let go of before backward, or behind that, as in a
+loop of one's own that keeps `outputs`.
 
 There is no attention_mask: sequences are whole. Then transformers looks through the positions for several sequences in
 one and, as there are none, returns nothing; tensors without memory cannot tell, so the question is answered here and
@@ -22,7 +23,7 @@ def make_shape(options):
     fields = fields_of(options)
     longest = fields.get("max_position_embeddings") or fields.get("n_positions")
     return Shape(kind="transformers", layers=0, width=0, vocab=fields["vocab_size"], seq=options.seq or longest,
-                 checkpointing=options.checkpointing)
+                 checkpointing=options.checkpointing, loss_at=options.loss_at or "model")
 
 
 def make_network(options):
@@ -47,5 +48,7 @@ def header(options):
     return {"transformers": transformers.__version__, "config": fields_of(options)}
 
 
-def loss_of(model, tokens, targets):
-    return model(input_ids=tokens, labels=targets)["loss"]
+def loss_of(model, tokens, targets, held):
+    """And all that the model returned, if the loop holds it."""
+    outputs = model(input_ids=tokens, labels=targets)
+    return outputs["loss"], outputs if held else None

@@ -46,7 +46,7 @@ def recorder_words(run, layers=None):
         words += ["--head-dim", str(int(settings.get("network.head_dim", shape["width"] // shape["heads"])))]
     if settings.get("network.loss") in ("fp32", "fp32-logits"):
         words += ["--loss", settings["network.loss"]]
-    if settings.get("network.loss_at") in ("loop", "loop-holding"):
+    if settings.get("network.loss_at", "model") != "model":
         words += ["--loss-at", settings["network.loss_at"]]
     if settings.get("checkpointing", "none") != "none":
         words += ["--checkpointing", "inside"]
