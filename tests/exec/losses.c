@@ -1,5 +1,6 @@
 /* `foreshard run` on several ranks: one global batch, one answer, on any number of them and however
- * they share it. Takes the path of foreshard as its argument.
+ * they share it, whether MPI binds them or memory that they share: strategies of a list take turns.
+ * Takes the path of foreshard as its argument.
  */
 #include <math.h>
 #include <string.h>
@@ -430,6 +431,13 @@ static const char *const with_frozen[] = {
 };
 #undef FROZEN
 
+/* Of the strategy of this number in its list. */
+static void run_in_turn(const char *words, unsigned number, double *losses, unsigned n) {
+    test_run_forks = number % 2 == 0;
+    test_run_losses(words, losses, n);
+    test_run_forks = false;
+}
+
 typedef struct {
     const char *network;
     const char *const *runs;
@@ -444,7 +452,7 @@ static void losses_agree(gconstpointer data) {
     double expected[STEPS], losses[STEPS];
     for (unsigned i = 0; runs[i]; i++) {
         g_autofree char *words = g_strconcat(family->network, " ", runs[i], NULL);
-        test_run_losses(words, i ? losses : expected, STEPS);
+        run_in_turn(words, i, i ? losses : expected, STEPS);
         double worst = 0;
         for (unsigned step = 0; step < STEPS && i; step++) {
             worst = MAX(worst, fabs(losses[step] / expected[step] - 1));
@@ -555,7 +563,7 @@ static void digits_are_the_same(gconstpointer data) {
     for (unsigned i = 0; runs[i]; i++) {
         g_autofree char *words = g_strconcat(
             "llama-toy --kernels compiled --param-dtype bf16 --reduce-dtype fp32 ", runs[i], NULL);
-        test_run_losses(words, i ? losses : expected, STEPS);
+        run_in_turn(words, i, i ? losses : expected, STEPS);
         for (unsigned step = 0; step < STEPS && i; step++) {
             g_assert_cmpfloat(losses[step], ==, expected[step]);
         }
@@ -610,7 +618,7 @@ static void halves_follow(gconstpointer data) {
     double expected[STEPS], losses[STEPS];
     for (unsigned i = 0; runs[i].words; i++) {
         g_autofree char *words = g_strconcat(halves->network, " ", runs[i].words, NULL);
-        test_run_losses(words, i ? losses : expected, STEPS);
+        run_in_turn(words, i, i ? losses : expected, STEPS);
         double worst = 0;
         for (unsigned step = 0; step < STEPS && i; step++) {
             worst = MAX(worst, fabs(losses[step] / expected[step] - 1));

@@ -8,6 +8,7 @@
 
 const char *test_run_program;
 const char *test_run_name, *test_run_value;
+bool test_run_forks;
 
 static GPtrArray *split(const char *words) {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);
@@ -36,6 +37,9 @@ GSubprocess *test_run_start_into(const char *words, const char *path) {
     }
     if (test_run_name) {
         g_subprocess_launcher_setenv(launcher, test_run_name, test_run_value, TRUE);
+    }
+    if (test_run_forks) {
+        g_subprocess_launcher_setenv(launcher, "PATH", "/", TRUE);
     }
     GSubprocess *process =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, &error);
