@@ -17,8 +17,8 @@
 extern const char *test_run_program; /* the path of foreshard; set it first */
 /* A variable of its environment; no name: none. */
 extern const char *test_run_name, *test_run_value;
-/* The program finds no mpirun: it forks its ranks, which share memory. They begin and end in a tenth
- * of the time of MPI's, and what they compute must not depend on what binds them. */
+/* The program finds no mpirun: it forks its ranks, which share memory. They begin and end in a
+ * tenth of the time of MPI's, and what they compute must not depend on what binds them. */
 extern bool test_run_forks;
 
 typedef struct {
