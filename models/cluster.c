@@ -129,7 +129,7 @@ static char *nearest_of(const char *name, GPtrArray *names) {
     g_autofree char *all = g_strjoinv(", ", (char **)names->pdata);
     return *near != '\0' ? g_steal_pointer(&near)
            : is_short    ? g_strconcat("; it is one of ", all, NULL)
-                         : g_strdup("; all of them stand in models/clusters/README.md");
+                         : g_strdup("; foreshard list dgx-h100 prints such a file");
 }
 
 static char *nearest_key(const char *section, const char *key) {

@@ -397,7 +397,8 @@ static void slips_in_keys(void) {
            "in [inter_node]; it is one of nic_gb_per_s, ");
     expect("predict gpt-toy --cluster dgx-h100:inter_node.nic=50", 2, "",
            "did you mean inter_node.nic_gb_per_s?");
-    expect("predict gpt-toy --cluster dgx-h100:none.such=50", 2, "", "models/clusters/README.md");
+    expect("predict gpt-toy --cluster dgx-h100:none.such=50", 2, "",
+           "foreshard list dgx-h100 prints");
     expect("predict gpt-toy --cluster dgx-h100:16nodes", 2, "",
            "cluster dgx-h100: behind its name stand :NODES or :SECTION.KEY=VALUE, not ':16nodes'");
     expect("predict gpt-toy --cluster h200-node:2", 2, "",
