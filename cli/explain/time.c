@@ -1,6 +1,7 @@
 /* Steps, rates, lanes and collectives: from op rows to the number. */
 #include "cli/explain/private.h"
 #include "cli/predict/predict.h"
+#include "sim/costs/compute.h"
 #include "sim/costs/issue.h"
 #include "trace/ended.h"
 #include "trace/idle.h"
@@ -171,10 +172,14 @@ static double python_us(const CliSubject *subject) {
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
         if (instr->kind == PLAN_LAUNCH) {
-            bool collective = plan_op_is_collective(role->ops[instr->arg].kind);
+            const PlanOp *op = &role->ops[instr->arg];
+            bool collective = plan_op_is_collective(op->kind);
+            SimComputeCost cost;
             us += (double)sim_issue_cost(costs, instr) / 1e3 -
                   (collective ? costs->collective_us : costs->launch_us);
-            us += (double)sim_issue_further_cost(costs, &role->ops[instr->arg]) / 1e3;
+            if (!collective && sim_compute_cost(subject->cluster, role, op, &cost)) {
+                us += (double)sim_issue_further_cost(costs, op->kind, cost.kernels) / 1e3;
+            }
         }
     }
     return us;

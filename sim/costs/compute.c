@@ -329,10 +329,6 @@ static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const
                         const PlanOpWork *work, double element_bytes) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const int64_t *dims = plan_op_dims(role, op);
-    double of_lists_ns = sim_list_ns(cluster, role, op, work->bytes);
-    if (of_lists_ns > 0) {
-        return of_lists_ns;
-    }
     double bytes = work->bytes + reread_bytes(cluster, kind, dims, element_bytes);
     return fmax(start_ns(cluster, kind) + traffic_ns(cluster, kind, bytes) +
                     weight_gradient_ns(cluster, kind, dims, element_bytes),
@@ -359,12 +355,15 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     if (op_class == PLAN_CLASS_MATMUL) {
         flops_ns += apart_ns(cluster, op, dims, element_bytes) + scales_ns(cluster, op, dims);
     }
+    SimListCost of_lists = sim_list_cost(cluster, role, op, work.bytes);
     *ret_cost = (SimComputeCost){
         .overhead_ns = cluster->device_launch_overhead_ns,
         .flops_ns = flops_ns,
         .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
                         ? work.bytes / cluster->device_host_link_gb_per_s
-                        : moving_ns(cluster, role, op, &work, element_bytes),
+                    : of_lists.kernels > 0 ? of_lists.ns
+                                           : moving_ns(cluster, role, op, &work, element_bytes),
+        .kernels = of_lists.kernels > 0 ? of_lists.kernels : sim_kernels_of(cluster, role, op),
     };
     return true;
 }

@@ -1,4 +1,4 @@
-/* sim/costs/compute.h - how long a kernel takes.
+/* sim/costs/compute.h - how long a kernel takes, or the kernels of one op.
  *
  * Products and attention by tiles and waves (efficiency.h); everything else by the bytes it moves
  * at the reachable share of memory bandwidth. Before it comes the gap between two kernels of a
@@ -14,6 +14,7 @@ typedef struct {
     double overhead_ns; /* before the kernel's own time */
     double flops_ns;    /* arithmetic, in tiles and waves; 0 where there is nearly none */
     double bytes_ns;    /* memory traffic alone */
+    unsigned kernels;   /* that the host launches for it, one after the other */
 } SimComputeCost;
 
 /* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. */

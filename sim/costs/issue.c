@@ -1,8 +1,6 @@
 #include "sim/costs/issue.h"
 
 #include "plan/fold.h"
-#include "sim/costs/chunked-loss.h"
-#include "sim/costs/lists.h"
 
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
  * where ranks share layers. */
@@ -50,10 +48,10 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
     double factor = cluster->host_cpu_factor;
     *costs = (SimIssueCosts){
         .role = role,
-        .cluster = cluster,
         .launch_us = factor * cluster->host_launch_us,
         .collective_us = factor * cluster->host_collective_us,
         .list_us = factor * cluster->host_list_us,
+        .list_kernel_us = factor * cluster->host_list_kernel_us,
         .dtensor_us = has_dtensors(plan, is_there) ? factor * cluster->host_dtensor_us : 0,
         .unit_us = costs_of_units(plan, cluster),
     };
@@ -112,13 +110,12 @@ SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr
                                      : lists_cost(costs, op);
 }
 
-SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op) {
-    unsigned of_lists = sim_list_kernels(costs->cluster, costs->role, op);
-    if (of_lists > 0) {
-        double us = costs->cluster->host_cpu_factor * costs->cluster->host_list_kernel_us;
-        return sim_time_from_us((of_lists - 1) * us);
+SimTime sim_issue_further_cost(const SimIssueCosts *costs, PlanOpKind kind, unsigned kernels) {
+    if (kernels < 2) {
+        return 0;
     }
-    return (SimTime)(sim_kernels_of(costs->cluster, costs->role, op) - 1) * costs->ns[PLAN_LAUNCH];
+    return plan_op_info(kind)->n_lists > 0 ? sim_time_from_us((kernels - 1) * costs->list_kernel_us)
+                                           : (kernels - 1) * costs->ns[PLAN_LAUNCH];
 }
 
 /* ---- in all --------------------------------------------------------------------------------- */

@@ -15,10 +15,9 @@
 
 typedef struct {
     const PlanRole *role;
-    const ModelCluster *cluster;
     SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
     bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does */
-    double launch_us, collective_us, list_us, dtensor_us;
+    double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
     double moved_us; /* of a DTensor that an operator wants otherwise, beside its collective */
     double *unit_us; /* by unit: of its gather or reduction, on top */
 } SimIssueCosts;
@@ -29,8 +28,9 @@ void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
-/* What it costs to issue the other kernels of an op of many, behind the first. */
-SimTime sim_issue_further_cost(const SimIssueCosts *costs, const PlanOp *op);
+/* What it costs to issue the other kernels of an op of many (sim/costs/compute.h), behind the
+ * first. */
+SimTime sim_issue_further_cost(const SimIssueCosts *costs, PlanOpKind kind, unsigned kernels);
 static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     bool is_plain =
         instr->kind != PLAN_LAUNCH || costs->is_plain[costs->role->ops[instr->arg].kind];

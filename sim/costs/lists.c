@@ -151,17 +151,16 @@ static Cut cut_lists(const ModelCluster *cluster, const PlanRole *role, const Pl
     return cut;
 }
 
-unsigned sim_list_kernels(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
-    return is_cut(cluster, op) ? cut_lists(cluster, role, op, 0).kernels : 0;
-}
-
-double sim_list_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                   double bytes) {
+SimListCost sim_list_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                          double bytes) {
     if (!is_cut(cluster, op)) {
-        return 0;
+        return (SimListCost){0};
     }
     Cut cut = cut_lists(cluster, role, op, bytes);
     double gaps = cut.kernels > 0 ? cut.kernels - 1 : 0;
-    return cut.ns + cut.kernels * cluster->device_start_us * 1e3 +
-           gaps * cluster->device_launch_overhead_ns;
+    return (SimListCost){
+        .kernels = cut.kernels,
+        .ns = cut.ns + cut.kernels * cluster->device_start_us * 1e3 +
+              gaps * cluster->device_launch_overhead_ns,
+    };
 }

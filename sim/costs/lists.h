@@ -13,9 +13,11 @@
 #include "models/cluster.h"
 #include "plan/plan.h"
 
-/* 0: it is no such op, or has nothing to do. */
-unsigned sim_list_kernels(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op);
+typedef struct {
+    unsigned kernels; /* 0: it is no such op, or has nothing to do */
+    double ns;        /* all of them, and the gaps between them */
+} SimListCost;
 
-/* All its kernels, and the gaps between them; 0 where there are none. bytes: that they move. */
-double sim_list_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                   double bytes);
+/* bytes: that its kernels move. */
+SimListCost sim_list_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                          double bytes);

@@ -283,7 +283,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
     /* Stages have a communicator for each of their lanes. */
     bool has_axis = collective && !plan_op_is_of_stages((PlanOpKind)op->kind);
     sim_engine_launch(device->engine, lane, row->alone_ns, has_axis ? op->axis : SIM_NO_AXIS, tag);
-    SimTime further = sim_issue_further_cost(device->issue, op);
+    SimTime further = sim_issue_further_cost(device->issue, op->kind, cost->use.compute.kernels);
     if (further > 0) {
         pay_instr(device, at, further);
         sim_host_let_pass(&device->host);

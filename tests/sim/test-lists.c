@@ -87,6 +87,10 @@ static double us_of(const ModelCluster *cluster, const Plan *plan, const PlanOp 
     return (cost.overhead_ns + cost.bytes_ns) / 1e3;
 }
 
+static unsigned kernels_of(const ModelCluster *cluster, const Plan *plan) {
+    return sim_list_cost(cluster, &plan->roles[0], op_of(plan), 0).kernels;
+}
+
 /* ---- how many -------------------------------------------------------------------------------- */
 
 /* As PyTorch's loop goes: chunk after chunk, launching where it is full. */
@@ -124,7 +128,7 @@ static void kernels_of_drawn_lists(void) {
         g_autoptr(Plan) plan = plan_of(kind, "fp32", sizes, n);
         cluster.device_list_blocks = 320 * more;
         unsigned beside = kind == &norms ? 2 : 0; /* set to zero, and added up */
-        g_assert_cmpuint(sim_list_kernels(&cluster, &plan->roles[0], op_of(plan)), ==,
+        g_assert_cmpuint(kernels_of(&cluster, plan), ==,
                          launches(sizes, n, kind->most * more, 320 * more) + beside);
     }
 }
@@ -153,8 +157,7 @@ static void kernels_by_hand(void) {
             sizes[t] = t ? cases[c].others : cases[c].first;
         }
         g_autoptr(Plan) plan = plan_of(&fused, "fp32", sizes, cases[c].n);
-        g_assert_cmpuint(sim_list_kernels(&cluster, &plan->roles[0], op_of(plan)), ==,
-                         cases[c].kernels);
+        g_assert_cmpuint(kernels_of(&cluster, plan), ==, cases[c].kernels);
     }
 }
 
@@ -164,16 +167,15 @@ static void lists_that_are_not_cut(void) {
     g_autoptr(Plan) plan = plan_of(&moment, "fp32", sizes, 2);
     g_autoptr(Plan) one = plan_of(&moment, "fp32", sizes, 1);
     ModelCluster cluster = toy_cluster;
-    const PlanRole *role = &plan->roles[0];
-    g_assert_cmpuint(sim_list_kernels(&cluster, role, op_of(plan)), ==, 0);
+    g_assert_cmpuint(kernels_of(&cluster, plan), ==, 0);
     cluster.device_list_blocks = 320;
-    g_assert_cmpuint(sim_list_kernels(&cluster, role, op_of(plan)), ==, 3);
-    g_assert_cmpuint(sim_list_kernels(&cluster, &one->roles[0], op_of(one)), ==, 0);
+    g_assert_cmpuint(kernels_of(&cluster, plan), ==, 3);
+    g_assert_cmpuint(kernels_of(&cluster, one), ==, 0);
     cluster.kernel_gb_per_s[PLAN_OP_ADAM_MOMENT] = 1;
-    g_assert_cmpuint(sim_list_kernels(&cluster, role, op_of(plan)), ==, 0);
+    g_assert_cmpuint(kernels_of(&cluster, plan), ==, 0);
     cluster.kernel_gb_per_s[PLAN_OP_ADAM_MOMENT] = 0;
     cluster.device_kind = MODEL_DEVICE_CPU;
-    g_assert_cmpuint(sim_list_kernels(&cluster, role, op_of(plan)), ==, 0);
+    g_assert_cmpuint(kernels_of(&cluster, plan), ==, 0);
 }
 
 /* Three kernels: the host launches the second and the third behind the first, 4 us each. */
@@ -187,7 +189,10 @@ static void host_launches_the_others(void) {
         cluster.host_cpu_factor = 2;
         cluster.host_list_kernel_us = 4;
         g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
-        g_assert_cmpint(sim_issue_further_cost(costs, op_of(plan)), ==, is_cut * 2 * 2 * 4000);
+        SimComputeCost cost;
+        g_assert_true(sim_compute_cost(&cluster, role, op_of(plan), &cost));
+        SimTime further = sim_issue_further_cost(costs, PLAN_OP_ADAM_MOMENT, cost.kernels);
+        g_assert_cmpint(further, ==, is_cut * 2 * 2 * 4000);
     }
 }
 
