@@ -20,13 +20,13 @@ using namespace cu;
 namespace {
 
 constexpr unsigned BLOCK = 128; /* threads */
-constexpr int AT_ONCE = 8;      /* keys folded in together */
 
 template <int DIM> struct Layout {
-    static constexpr int PARTS = DIM > 128 ? 8 : 4;
+    static constexpr int PARTS = DIM > 128 ? DIM / 32 : 4;
     static constexpr int ROWS = (int)BLOCK / PARTS;
-    static constexpr int TILE = DIM > 128 ? 16 : 32; /* rows of a tile */
-    static constexpr int MINE = DIM / PARTS;         /* elements of a row that a thread holds */
+    static constexpr int TILE = DIM > 128 ? 4096 / DIM : 32; /* rows of a tile */
+    static constexpr int AT_ONCE = TILE < 8 ? TILE : 8;      /* keys folded in together */
+    static constexpr int MINE = DIM / PARTS; /* elements of a row that a thread holds */
     static constexpr size_t SHARED = (2 * TILE * DIM + 2 * TILE) * sizeof(float);
 };
 
@@ -204,10 +204,10 @@ __global__ void __launch_bounds__(BLOCK)
         get_tile<DIM>(keys, k_rows, first, s.a.keys, s);
         get_tile<DIM>(values, v_rows, first, s.a.keys, s);
         __syncthreads();
-        for (int j = 0; j < L::TILE; j += AT_ONCE) {
-            float p[AT_ONCE], high = most;
+        for (int j = 0; j < L::TILE; j += L::AT_ONCE) {
+            float p[L::AT_ONCE], high = most;
 #pragma unroll
-            for (int u = 0; u < AT_ONCE; u++) {
+            for (int u = 0; u < L::AT_ONCE; u++) {
                 size_t key = first + (size_t)(j + u);
                 float score = dot<DIM>(mine, keys + (j + u) * DIM) * s.a.scale +
                               added(slope, batch, head, query, key, s);
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(BLOCK)
                 out[c] *= shrink;
             }
 #pragma unroll
-            for (int u = 0; u < AT_ONCE; u++) {
+            for (int u = 0; u < L::AT_ONCE; u++) {
                 p[u] = expf(p[u] - most);
                 sum += p[u];
                 add_scaled<DIM>(out, p[u], values + (j + u) * DIM);
@@ -371,9 +371,12 @@ template <typename F> KernelCudaFault with_dim(size_t head_dim, F f) {
     return head_dim <= 32    ? f(Dim<32>())
            : head_dim <= 64  ? f(Dim<64>())
            : head_dim <= 128 ? f(Dim<128>())
-           : head_dim <= 256
-               ? f(Dim<256>())
-               : kernel_cuda_fault("attention: a head_dim of %zu is more than 256", head_dim);
+           : head_dim <= 256 ? f(Dim<256>())
+           : head_dim <= 512 ? f(Dim<512>())
+           : head_dim <= KERNEL_CUDA_WIDEST_HEAD
+               ? f(Dim<KERNEL_CUDA_WIDEST_HEAD>())
+               : kernel_cuda_fault("attention: a head_dim of %zu is more than %d", head_dim,
+                                   (int)KERNEL_CUDA_WIDEST_HEAD);
 }
 
 bool by_four(const void *data, size_t stride, const KernelCudaAttention *a) {

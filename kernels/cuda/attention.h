@@ -4,8 +4,8 @@
  * library is there and takes the shape (16-bit types, head_dim a multiple of 8 and up to 128, on
  * GPUs of compute capability 9.x up to 256, no alibi, no bias, all arrays at 16 bytes; more by its
  * version, attention-private.h); and this room's own blocks, which take all types and any head_dim
- * up to 256. Both keep the logsumexp of each row (natural logarithm of the scaled
- * scores' exponentials, float) for backward.
+ * up to KERNEL_CUDA_WIDEST_HEAD. Both keep the logsumexp of each row (natural logarithm of the
+ * scaled scores' exponentials, float) for backward.
  *
  * q is [batch, seq, heads, head_dim] with rows of tokens q_stride apart, k and v [batch, seq,
  * kv_heads, head_dim] with rows k_stride and v_stride apart; o and d_o are dense, and so are dq,
@@ -28,6 +28,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum {
+    KERNEL_CUDA_WIDEST_HEAD = 1024 /* a warp has a row of it */
+};
 
 typedef struct {
     size_t batch, heads, kv_heads, seq, head_dim;

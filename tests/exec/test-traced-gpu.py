@@ -32,6 +32,7 @@ CASES = (('gpt_toy', '-n 1 --sharding none', FP32), ('gpt_toy', '-n 2 --checkpoi
          ('convnet', '-n 1 --sharding none --micro-batch 4', FP32), ('convnet', '-n 2 --micro-batch 2', FP32),
          ('convnet-bf16', '-n 1 --micro-batch 2' + HALF, BF16),
          ('autoencoder', '-n 2 --micro-batch 2 --checkpointing full', FP32), ('autoencoder-bf16', '-n 1' + HALF, BF16),
+         ('wide', '-n 2 --micro-batch 1', FP32), ('wide-bf16', '-n 1 --micro-batch 1' + HALF, BF16),
          ('video', '-n 2 --micro-batch 2', FP32), ('masked', '-n 1 --sharding none --micro-batch 3', FP32), ('masked', '-n 2 --checkpointing full', FP32),
          ('masked-bf16', '-n 2 --micro-batch 2' + HALF, BF16))
 # What no kernel of a GPU computes is named before training.

@@ -362,7 +362,8 @@ static const Case cases[] = {
     {1, 1, 1, 20, 10, true},          {1, 2, 2, 18, 160, true},
     {1, 1, 1, 17, 256, false},        {1, 6, 2, 70, 32, true, 8},
     {2, 4, 4, 33, 64, false, 8},      {2, 3, 3, 70, 32, false, 0, true},
-    {1, 4, 2, 41, 64, true, 8, true},
+    {1, 4, 2, 41, 64, true, 8, true}, {1, 2, 1, 11, 257, true},
+    {1, 2, 2, 7, 1000, true, 8},
 };
 
 /* What attention reads, as the host has it; rows of q, k and v are parts of one row. */
@@ -559,10 +560,10 @@ G_GNUC_UNUSED static void test_attention(const DeviceCase *c) {
 }
 
 static void test_head_dim_refused(void) {
-    KernelCudaAttention shape = {1, 1, 1, 1, 257, 257, 257, 257, 1, 1, false, KERNEL_CUDA_F32};
-    float *x = device_new_floats(257);
+    KernelCudaAttention shape = {1, 1, 1, 1, 1025, 1025, 1025, 1025, 1, 1, false, KERNEL_CUDA_F32};
+    float *x = device_new_floats(1025);
     const char *fault = kernel_cuda_attention_forward(device_lane, x, x, x, x, x, NULL, &shape);
-    g_assert_nonnull(strstr(fault, "257"));
+    g_assert_nonnull(strstr(fault, "1025"));
 }
 
 #ifdef KERNEL_EMULATED

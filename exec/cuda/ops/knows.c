@@ -12,6 +12,7 @@
 #include "exec/error.h"
 #include "exec/inputs.h"
 #include "exec/slot-plan.h"
+#include "kernels/cuda/attention.h"
 
 static bool refuse(const PlanOp *op, const char *why, GError **error) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "the cuda device cannot do %s: %s",
@@ -193,7 +194,8 @@ static bool drops(const PlanRole *role, const PlanOp *op) {
 
 static bool is_wide(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
-    return d[4] > 256 || (plan_op_is_latent((PlanOpKind)op->kind) && d[5] > 256);
+    return d[4] > KERNEL_CUDA_WIDEST_HEAD ||
+           (plan_op_is_latent((PlanOpKind)op->kind) && d[5] > KERNEL_CUDA_WIDEST_HEAD);
 }
 
 /* What attention is refused for, likewise. */
@@ -202,7 +204,7 @@ static const struct {
     const char *why;
 } attention_refused[] = {
     {drops, "its kernel drops nothing; set attention = math (or dropout = 0) in the network"},
-    {is_wide, "heads are at most 256 wide; set attention = math in the network"},
+    {is_wide, "heads are at most 1024 wide; set attention = math in the network"},
 };
 
 static bool kind_is_known(const PlanOp *op, GError **error) {

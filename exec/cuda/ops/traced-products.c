@@ -265,7 +265,7 @@ void gpu_run_flash_backward(TracedGpu *r, const TracedRule *rule) {
 static const char *attention_unless(const TracedCall *call, unsigned q, const TracedArg *lse) {
     size_t widest = MAX(traced_tensor(call, q)->sizes[3], traced_tensor(call, q + 2)->sizes[3]);
     bool sums = lse->of == TRACED_TENSOR && lse->tensor.n_dims == 3;
-    return widest > 256                                ? "of heads that are wider than 256"
+    return widest > KERNEL_CUDA_WIDEST_HEAD            ? "of heads that are wider than 1024"
            : !sums || lse->tensor.dtype != KERNEL_FP32 ? "without sums of rows in fp32"
            : lse->tensor.sizes[2] && lse->tensor.sizes[2] < traced_tensor(call, q)->sizes[2]
                ? "with too few sums"
