@@ -27,6 +27,15 @@ static inline void launch_each(PlanRun *run, PlanOpKind kind, PlanTensor x, doub
     launch_op(run, kind, (int64_t[]){(int64_t)x.elements}, &attr, (PlanTensor[]){x, y}, 2);
 }
 
+/* The same in a new tensor of x's dtype. */
+static inline PlanTensor launch_new(PlanRun *run, PlanOpKind kind, PlanTensor x, double attr,
+                                    const char *name) {
+    PlanTensor y = plan_run_new_tensor(run, kind == PLAN_OP_NORM ? 1 : x.elements,
+                                       plan_run_dtype_of(run, x), name);
+    launch_each(run, kind, x, attr, y);
+    return y;
+}
+
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 /* An op of no axis, of these tensors. attrs: NULL where its kind has none. */

@@ -59,25 +59,13 @@ static PlanTensor new_numbers(const Clip *c, uint64_t n, const char *name) {
     return plan_run_new_tensor(c->run, n, c->dtype, name);
 }
 
-static PlanTensor apply(const Clip *c, PlanOpKind kind, PlanTensor x, double attr,
-                        const char *name) {
-    PlanTensor y = new_numbers(c, kind == PLAN_OP_NORM ? 1 : x.elements, name);
-    launch_each(c->run, kind, x, attr, y);
-    return y;
-}
-
-static void apply_in_place(const Clip *c, PlanOpKind kind, PlanTensor x, double attr) {
-    launch_each(c->run, kind, x, attr, x);
-}
-
 static PlanOperand gradient_of(const Clip *c, uint32_t i) {
     PlanRun *of = c->clipped[i].of;
     return of->flavour->gradient(of, c->clipped[i].parameter);
 }
 
 static void append_gradient(const Clip *c, uint32_t i) {
-    PlanOperand o = gradient_of(c, i);
-    plan_builder_operand(&c->run->builder, o);
+    plan_builder_operand(&c->run->builder, gradient_of(c, i));
 }
 
 /* Of layers that ranks share, as their norms are taken: sums of all ranks, a table's as it is. */
@@ -126,7 +114,8 @@ static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
     bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
     return graph->tensor == 1 || c->knows_no_tensor || !is_whole
                ? plan_run_ref(c->run, norm)
-               : apply(c, PLAN_OP_TIMES_NUMBER, norm, 1 / sqrt((double)graph->tensor), "part");
+               : launch_new(c->run, PLAN_OP_TIMES_NUMBER, norm, 1 / sqrt((double)graph->tensor),
+                            "part");
 }
 
 /* The norm of each gradient, in one tensor; the norms themselves are still held. */
@@ -169,27 +158,28 @@ static PlanTensor stack_norms_one_by_one(const Clip *c) {
     return stack;
 }
 
-static void all_reduce(const Clip *c, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
-    plan_builder_begin_op(&c->run->builder, PLAN_OP_ALL_REDUCE, axis,
-                          (int64_t[]){(int64_t)sums.elements, (int64_t)ranks}, (double[]){0});
-    plan_run_operand(c->run, sums);
-    plan_builder_launch(&c->run->builder, 0);
+static void all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, axis,
+                          (int64_t[]){(int64_t)sums.elements, (int64_t)ranks},
+                          (double[]){PLAN_REDUCTION_SUM});
+    plan_run_operand(run, sums);
+    plan_builder_launch(&run->builder, 0);
 }
 
 /* A functional all-reduce works on a copy, and is waited for at once. */
-static PlanTensor add_up(const Clip *c, PlanTensor squares, PlanAxis axis, uint64_t ranks) {
-    PlanTensor sums = apply(c, PLAN_OP_COPY, squares, 0, "sums");
-    all_reduce(c, sums, axis, ranks);
-    return sums;
+PlanTensor plan_norms_over_ranks(PlanRun *run, PlanTensor norms, PlanAxis axis, uint64_t ranks,
+                                 const char *name) {
+    PlanTensor squares = launch_new(run, PLAN_OP_POWER, norms, 2, "squares");
+    PlanTensor sums = launch_new(run, PLAN_OP_COPY, squares, 0, "sums");
+    all_reduce(run, sums, axis, ranks);
+    PlanTensor roots = launch_new(run, PLAN_OP_POWER, sums, 0.5, name);
+    plan_run_unref(run, squares);
+    plan_run_unref(run, sums);
+    return roots;
 }
 
 static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, uint64_t ranks) {
-    PlanTensor squares = apply(c, PLAN_OP_POWER, norms, 2, "squares");
-    PlanTensor sums = add_up(c, squares, axis, ranks);
-    PlanTensor roots = apply(c, PLAN_OP_POWER, sums, 0.5, "norms");
-    plan_run_unref(c->run, squares);
-    plan_run_unref(c->run, sums);
-    return roots;
+    return plan_norms_over_ranks(c->run, norms, axis, ranks, "norms");
 }
 
 /* Over the mesh's other axis after the first. */
@@ -206,11 +196,11 @@ static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms, PlanAxis fir
 static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uint64_t ranks) {
     PlanTensor total;
     if (axis == PLAN_AXIS_NONE) {
-        total = apply(c, PLAN_OP_NORM, stack, 0, "norm");
+        total = launch_new(c->run, PLAN_OP_NORM, stack, 0, "norm");
     } else {
         PlanTensor roots = whole_norms(c, stack, axis, ranks);
         roots = over_tensor_axis(c, roots, axis);
-        total = apply(c, PLAN_OP_NORM, roots, 0, "norm");
+        total = launch_new(c->run, PLAN_OP_NORM, roots, 0, "norm");
         plan_run_unref(c->run, roots);
     }
     plan_run_unref(c->run, stack);
@@ -220,19 +210,27 @@ static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uin
 static void over_stages(const Clip *c, PlanTensor norm) {
     uint64_t ranks = c->run->strategy->pipeline;
     if (ranks > 1) {
-        apply_in_place(c, PLAN_OP_POWER, norm, 2);
-        all_reduce(c, norm, PLAN_AXIS_PIPELINE, ranks);
-        apply_in_place(c, PLAN_OP_POWER, norm, 0.5);
+        launch_each(c->run, PLAN_OP_POWER, norm, 2, norm);
+        all_reduce(c->run, norm, PLAN_AXIS_PIPELINE, ranks);
+        launch_each(c->run, PLAN_OP_POWER, norm, 0.5, norm);
     }
 }
 
 static PlanTensor ratio_of(const Clip *c, PlanTensor norm) {
-    PlanTensor sum = apply(c, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
-    PlanTensor inverse = apply(c, PLAN_OP_POWER, sum, -1, "inverse");
-    PlanTensor ratio = apply(c, PLAN_OP_TIMES_NUMBER, inverse, c->run->strategy->clip, "ratio");
+    PlanTensor sum = launch_new(c->run, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
+    PlanTensor inverse = launch_new(c->run, PLAN_OP_POWER, sum, -1, "inverse");
+    PlanTensor ratio =
+        launch_new(c->run, PLAN_OP_TIMES_NUMBER, inverse, c->run->strategy->clip, "ratio");
     plan_run_unref(c->run, inverse);
     plan_run_unref(c->run, sum);
     return ratio;
+}
+
+static PlanTensor coefficient_of(const Clip *c, PlanTensor norm) {
+    PlanTensor ratio = ratio_of(c, norm);
+    PlanTensor coefficient = launch_new(c->run, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    plan_run_unref(c->run, ratio);
+    return coefficient;
 }
 
 /* Gradients times the coefficient, over all at once or from the i-th to the n-th. */
@@ -261,9 +259,7 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
         let_go_of_all(&c, norms);
     }
     over_stages(&c, norm);
-    PlanTensor ratio = ratio_of(&c, norm);
-    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
-    plan_run_unref(run, ratio);
+    PlanTensor factor = coefficient_of(&c, norm);
     for (uint32_t i = 0, n = by_lists ? c.n : 1; i < c.n; i += n) {
         scale(&c, factor, i, i + n);
     }
@@ -290,16 +286,16 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     clip_begin(&c, run, true);
     g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);
     PlanTensor stack = stack_norms(&c, norms);
-    PlanTensor local = apply(&c, PLAN_OP_NORM, stack, 0, "norm");
+    PlanTensor local = launch_new(run, PLAN_OP_NORM, stack, 0, "norm");
     plan_run_unref(run, stack);
-    PlanTensor sum = apply(&c, PLAN_OP_ADD_NUMBER, local, 1e-6, "norm");
+    PlanTensor sum = launch_new(run, PLAN_OP_ADD_NUMBER, local, 1e-6, "norm");
     PlanTensor norm = whole_norms(&c, sum, PLAN_AXIS_SHARD, ranks);
-    PlanTensor inverse = apply(&c, PLAN_OP_POWER, norm, -1, "inverse");
+    PlanTensor inverse = launch_new(run, PLAN_OP_POWER, norm, -1, "inverse");
     plan_run_unref(run, norm);
-    PlanTensor ratio = apply(&c, PLAN_OP_TIMES_NUMBER, inverse, run->strategy->clip, "ratio");
+    PlanTensor ratio = launch_new(run, PLAN_OP_TIMES_NUMBER, inverse, run->strategy->clip, "ratio");
     plan_run_unref(run, inverse);
     plan_run_unref(run, sum);
-    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    PlanTensor factor = launch_new(run, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     let_go_of_all(&c, norms);
     plan_run_unref(run, ratio);
     scale(&c, factor, 0, c.n);
@@ -351,11 +347,13 @@ static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
 static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
     PlanTensor squares[2], norm;
     for (unsigned i = 0; i < 2; i++) {
-        squares[i] = norms[i].storage == PLAN_NONE ? PLAN_NO_TENSOR
-                                                   : apply(c, PLAN_OP_POWER, norms[i], 2, "square");
+        squares[i] = norms[i].storage == PLAN_NONE
+                         ? PLAN_NO_TENSOR
+                         : launch_new(c->run, PLAN_OP_POWER, norms[i], 2, "square");
     }
     if (squares[0].storage == PLAN_NONE || squares[1].storage == PLAN_NONE) {
-        norm = apply(c, PLAN_OP_ADD_NUMBER, squares[squares[0].storage == PLAN_NONE], 0, "norm");
+        norm = launch_new(c->run, PLAN_OP_ADD_NUMBER, squares[squares[0].storage == PLAN_NONE], 0,
+                          "norm");
     } else {
         norm = new_numbers(c, 1, "norm");
         plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, (int64_t[]){1, 1},
@@ -367,7 +365,7 @@ static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
     }
     plan_run_unref(c->run, squares[0]);
     plan_run_unref(c->run, squares[1]);
-    apply_in_place(c, PLAN_OP_POWER, norm, 0.5);
+    launch_each(c->run, PLAN_OP_POWER, norm, 0.5, norm);
     return norm;
 }
 
@@ -385,9 +383,7 @@ void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks) {
         if (parts[i].n == 0) {
             continue;
         }
-        PlanTensor ratio = ratio_of(&parts[i], norm);
-        PlanTensor factor = apply(&parts[i], PLAN_OP_AT_MOST, ratio, 1, "coefficient");
-        plan_run_unref(run, ratio);
+        PlanTensor factor = coefficient_of(&parts[i], norm);
         scale(&parts[i], factor, 0, parts[i].n);
         plan_run_unref(run, factor);
     }
@@ -428,7 +424,7 @@ static PlanTensor as_gradient(const Clip *c, PlanTensor number, PlanDtype dtype)
 /* The norm of what is this rank's, in fp32 whatever its gradients are in. */
 static PlanTensor local_norm(const Clip *c) {
     PlanTensor stack = stack_norms_one_by_one(c);
-    PlanTensor norm = apply(c, PLAN_OP_NORM, stack, 0, "norm");
+    PlanTensor norm = launch_new(c->run, PLAN_OP_NORM, stack, 0, "norm");
     plan_run_unref(c->run, stack);
     return norm;
 }
@@ -455,12 +451,12 @@ static void add_what_is_whole(const Clip *c, PlanTensor square) {
 
 PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, uint64_t ranks) {
     Clip c = {.run = run, .dtype = PLAN_FP32};
-    PlanTensor square = apply(&c, PLAN_OP_POWER, local, 2, "square");
-    all_reduce(&c, square, axis, ranks);
+    PlanTensor square = launch_new(run, PLAN_OP_POWER, local, 2, "square");
+    all_reduce(run, square, axis, ranks);
     if (run->strategy->pytorch == PLAN_PYTORCH_2_0) {
         add_what_is_whole(&c, square);
     }
-    PlanTensor norm = apply(&c, PLAN_OP_POWER, square, 0.5, "norm");
+    PlanTensor norm = launch_new(run, PLAN_OP_POWER, square, 0.5, "norm");
     plan_run_unref(run, square);
     return norm;
 }
@@ -469,13 +465,13 @@ PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, u
  * does, by 1 at most: it knows no numbers. */
 static void scale_if_asked(const Clip *c, PlanTensor norm) {
     PlanRun *run = c->run;
-    PlanTensor sum = apply(c, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
-    PlanTensor ratio = apply(c, PLAN_OP_POWER, sum, -1, "ratio");
-    apply_in_place(c, PLAN_OP_TIMES_NUMBER, ratio, run->strategy->clip);
+    PlanTensor sum = launch_new(c->run, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
+    PlanTensor ratio = launch_new(c->run, PLAN_OP_POWER, sum, -1, "ratio");
+    launch_each(c->run, PLAN_OP_TIMES_NUMBER, ratio, run->strategy->clip, ratio);
     plan_run_unref(run, sum);
     PlanTensor is_below = plan_run_new_tensor(run, 1, PLAN_UINT8, "is_below");
     plan_offload_ask(run, ratio);
-    apply_in_place(c, PLAN_OP_AT_MOST, ratio, 1);
+    launch_each(c->run, PLAN_OP_AT_MOST, ratio, 1, ratio);
     for (uint32_t i = 0; i < c->n; i++) {
         scale(c, ratio, i, i + 1);
     }
@@ -500,7 +496,7 @@ void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero
         return;
     }
     PlanTensor ratio = ratio_of(&c, norm);
-    PlanTensor factor = apply(&c, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
+    PlanTensor factor = launch_new(run, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     for (uint32_t i = 0; i < c.n; i++) {
         PlanTensor mine = as_gradient(&c, factor, dtype);
         scale(&c, mine, i, i + 1);

@@ -46,71 +46,51 @@ typedef struct {
     PlanRun *run;
     uint32_t parameter;
     PlanOperand owned;
+    uint32_t momentum;      /* buffer */
     uint64_t rows, columns; /* in all */
     bool is_shared;         /* by ranks */
 } Matrix;
 
-static PlanTensor new_numbers(const Matrix *m, uint64_t n, PlanDtype dtype, const char *name) {
-    return plan_run_new_tensor(m->run, n, dtype, name);
-}
-
-static PlanTensor apply(const Matrix *m, PlanOpKind kind, PlanTensor x, double attr,
-                        const char *name) {
-    PlanTensor y =
-        new_numbers(m, kind == PLAN_OP_NORM ? 1 : x.elements, plan_run_dtype_of(m->run, x), name);
-    launch_each(m->run, kind, x, attr, y);
-    return y;
-}
-
 /* What is orthogonalized with Nesterov's momentum, in a new tensor. */
-static PlanTensor mixed(const Matrix *m, uint32_t momentum) {
+static PlanTensor mixed(const Matrix *m) {
     PlanBuilder *builder = &m->run->builder;
     PlanOperand gradient = m->run->flavour->gradient(m->run, m->parameter);
     PlanDtype dtype = (PlanDtype)plan_builder_at(builder, gradient.buffer)->dtype;
-    PlanTensor mix = new_numbers(m, m->owned.elements, dtype, "mix");
+    PlanTensor mix = plan_run_new_tensor(m->run, m->owned.elements, dtype, "mix");
     plan_builder_begin_op(builder, PLAN_OP_LERP, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)m->owned.elements},
                           &m->run->strategy->muon_momentum);
     plan_builder_operand(builder, gradient);
-    plan_builder_whole(builder, momentum);
+    plan_builder_whole(builder, m->momentum);
     plan_run_operand(m->run, mix);
     plan_run_launch(m->run);
     return mix;
 }
 
-/* A functional all-reduce works on a copy. */
-static PlanTensor norm_of_all(const Matrix *m, PlanTensor norm) {
-    PlanTensor squares = apply(m, PLAN_OP_POWER, norm, 2, "squares");
-    PlanTensor sum = apply(m, PLAN_OP_COPY, squares, 0, "sums");
-    int64_t dims[] = {1, (int64_t)plan_strategy_shard_ranks(m->run->strategy)};
-    plan_builder_begin_op(&m->run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, dims,
-                          (double[]){PLAN_REDUCTION_SUM});
-    plan_run_operand(m->run, sum);
-    plan_run_launch(m->run);
-    PlanTensor root = apply(m, PLAN_OP_POWER, sum, 0.5, "norm");
-    plan_run_unref(m->run, squares);
-    plan_run_unref(m->run, sum);
-    return root;
-}
-
+/* norm() of a DTensor adds up those of all ranks, and holds this one's meanwhile. */
 static void divide_by_norm(const Matrix *m, PlanTensor x) {
-    PlanTensor norm = apply(m, PLAN_OP_NORM, x, 0, "norm");
-    PlanTensor whole = m->is_shared ? norm_of_all(m, norm) : plan_run_ref(m->run, norm);
-    PlanTensor divisor = apply(m, PLAN_OP_AT_LEAST, whole, EPS, "divisor");
-    plan_run_unref(m->run, whole);
-    plan_run_unref(m->run, norm);
-    LAUNCH(m->run, PLAN_OP_DIVIDE_BY, DIMS((int64_t)x.elements), NULL, divisor, x);
-    plan_run_unref(m->run, divisor);
+    PlanRun *run = m->run;
+    uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
+    PlanTensor own = launch_new(run, PLAN_OP_NORM, x, 0, "norm");
+    PlanTensor norm = m->is_shared ? plan_norms_over_ranks(run, own, PLAN_AXIS_SHARD, ranks, "norm")
+                                   : plan_run_ref(run, own);
+    PlanTensor divisor = launch_new(run, PLAN_OP_AT_LEAST, norm, EPS, "divisor");
+    plan_run_unref(run, norm);
+    plan_run_unref(run, own);
+    LAUNCH(run, PLAN_OP_DIVIDE_BY, DIMS((int64_t)x.elements), NULL, divisor, x);
+    plan_run_unref(run, divisor);
 }
 
-/* Lying on its longer side, in bf16; where it is that already, the mix itself. */
-static PlanDealt begin(const Matrix *m, PlanTensor mix, uint32_t momentum) {
+/* Lying on its longer side, in bf16; where it is that already, the mix itself. mix: or none, of the
+ * momentum as it is, which is not in bf16 then (plan/strategy/settle.c). */
+static PlanDealt begin(const Matrix *m, PlanTensor mix) {
     PlanBuilder *builder = &m->run->builder;
-    uint32_t from = mix.storage == PLAN_NONE ? momentum : plan_run_buffer_of(m->run, mix);
-    PlanTensor x = plan_run_ref(m->run, mix);
-    if (plan_builder_at(builder, from)->dtype != PLAN_BF16) {
-        plan_run_unref(m->run, x);
-        x = new_numbers(m, m->owned.elements, PLAN_BF16, "x");
+    uint32_t from = mix.storage == PLAN_NONE ? m->momentum : plan_run_buffer_of(m->run, mix);
+    PlanTensor x;
+    if (plan_builder_at(builder, from)->dtype == PLAN_BF16) {
+        x = plan_run_ref(m->run, mix);
+    } else {
+        x = plan_run_new_tensor(m->run, m->owned.elements, PLAN_BF16, "x");
         plan_run_copy(m->run, PLAN_OP_CAST, 0, from, plan_run_buffer_of(m->run, x), x.elements);
     }
     divide_by_norm(m, x);
@@ -127,9 +107,9 @@ static void rename_to(PlanRun *run, PlanDealt *old, PlanDealt new) {
     *old = new;
 }
 
-static PlanDealt orthogonalized(const Matrix *m, PlanTensor mix, uint32_t momentum) {
+static PlanDealt orthogonalized(const Matrix *m, PlanTensor mix) {
     PlanRun *run = m->run;
-    PlanDealt x = begin(m, mix, momentum), gram = PLAN_NO_DEALT, step = PLAN_NO_DEALT;
+    PlanDealt x = begin(m, mix), gram = PLAN_NO_DEALT, step = PLAN_NO_DEALT;
     for (uint64_t i = 0; i < run->strategy->muon_steps; i++) {
         PlanDealt turned = plan_dealt_turned(x);
         rename_to(run, &gram, plan_dealt_product(run, &x, &turned, NULL, 1, 0));
@@ -175,16 +155,16 @@ static void step_one(const PlanOver *one, PlanDealt *before) {
     Matrix m = {.run = run,
                 .parameter = one->from,
                 .owned = one->owned[one->from],
+                .momentum = run->states[PLAN_N_STATES * one->from + PLAN_STATE_MOMENTUM],
                 .rows = (uint64_t)p->dims[0],
                 .columns = (uint64_t)p->dims[1],
                 .is_shared = s->flavour == PLAN_FLAVOUR_FSDP2 && plan_strategy_shard_ranks(s) > 1};
-    uint32_t momentum = run->states[PLAN_N_STATES * m.parameter + PLAN_STATE_MOMENTUM];
     plan_over_launch(one, PLAN_OP_ADAM_MOMENT, 2,
                      (unsigned[]){PLAN_LIST_GRADIENT, PLAN_LIST_STATE + PLAN_STATE_MOMENTUM},
                      &s->muon_momentum);
-    PlanTensor mix = s->muon_nesterov == PLAN_YES ? mixed(&m, momentum) : PLAN_NO_TENSOR;
+    PlanTensor mix = s->muon_nesterov == PLAN_YES ? mixed(&m) : PLAN_NO_TENSOR;
     rename_to(run, before, PLAN_NO_DEALT);
-    PlanDealt result = orthogonalized(&m, mix, momentum);
+    PlanDealt result = orthogonalized(&m, mix);
     plan_run_unref(run, mix);
     plan_over_launch(one, PLAN_OP_ADAM_DECAY, 1, (unsigned[]){PLAN_LIST_PARAMETER},
                      (double[]){s->muon_lr, s->muon_weight_decay});
