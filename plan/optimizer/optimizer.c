@@ -143,8 +143,8 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
         [PLAN_STATE_MOMENTUM] = "momentum",
     };
     PlanRun *run = over->run;
-    if (state != PLAN_STATE_STEPS && run->strategy->state_dtype != PLAN_STATE_PARAM) {
-        dtype = (PlanDtype)(run->strategy->state_dtype - 1);
+    if (state != PLAN_STATE_STEPS) {
+        dtype = plan_strategy_state_dtype(run->strategy, dtype);
     }
     plan_run_at_unit(run, unit_of(over, parameter));
     uint32_t buffer =

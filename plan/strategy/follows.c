@@ -89,6 +89,11 @@ PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy) {
                                                      : (PlanDtype)(strategy->param_dtype - 1);
 }
 
+PlanDtype plan_strategy_state_dtype(const PlanStrategy *strategy, PlanDtype owned) {
+    return strategy->state_dtype == PLAN_STATE_PARAM ? owned
+                                                     : (PlanDtype)(strategy->state_dtype - 1);
+}
+
 /* FSDP2 of 2.15, told none, reduces in the dtype that a parameter's gradient has by itself. */
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
     bool is_of_shards =

@@ -384,10 +384,11 @@ static const char *why_not_muon(const PlanStrategy *s) {
     if (s->deterministic != PLAN_DETERMINISTIC_NO) {
         return "is not planned with deterministic algorithms; set deterministic=no";
     }
-    if (s->muon_nesterov == PLAN_NO && plan_strategy_model_dtype(s) == PLAN_BF16) {
+    PlanDtype model = plan_strategy_model_dtype(s), momentum = plan_strategy_state_dtype(s, model);
+    if (s->muon_nesterov == PLAN_NO && (model == PLAN_BF16 || momentum == PLAN_BF16)) {
         return "without Nesterov's momentum divides a momentum in bf16 by its norm, in place, in "
-               "PyTorch, and forgets it; set muon_nesterov=yes, or model_dtype=fp32 and a "
-               "param_dtype";
+               "PyTorch, and forgets it; set muon_nesterov=yes, or model_dtype=fp32, a "
+               "param_dtype and state_dtype=param";
     }
     return NULL;
 }

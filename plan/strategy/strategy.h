@@ -278,6 +278,8 @@ bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
+/* Of the optimizer's moments of what it owns in that dtype. */
+PlanDtype plan_strategy_state_dtype(const PlanStrategy *strategy, PlanDtype owned);
 
 /* The text of PYTORCH_ALLOC_CONF that a plan's strategy asks for; "" for none; NULL: it asks for an
  * arena instead. False with error where the text is not of this version. */

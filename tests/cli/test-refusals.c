@@ -437,6 +437,8 @@ static void other_words(void) {
         {"plan gpt-toy --pytorch 2.12 --optimizer muon", "is planned only for PyTorch 2.13"},
         {"plan gpt-toy --model-dtype bf16 --muon-nesterov no --optimizer muon",
          "in place, in PyTo"},
+        {"plan gpt-toy --state-dtype bf16 --muon-nesterov no --optimizer muon",
+         "in place, in PyTo"},
         {"plan gpt-toy -n 3 --optimizer muon", "layers.0.attn.qkv.weight has 192 x 64 over 3"},
         {"plan gpt-toy --freeze module=GptBlock --optimizer muon", "finds no weight of two dimens"},
         {"predict gpt-toy --tokens 1T", "--tokens; foreshard choose has it"},
