@@ -28,6 +28,7 @@
 #include "kernels/cuda/ring.h"
 #include "kernels/cuda/rope.h"
 #include "kernels/cuda/tensor.h"
+#include "kernels/cuda/turned.h"
 
 enum {
     WIDTH = 4096,
@@ -313,6 +314,7 @@ static void measure_optimizer(Bench *bench) {
     BYTES("foreach lerp (fp32)", 12 * n,
           kernel_cuda_foreach(bench->lane, &tensors, KERNEL_CUDA_EACH_LERP, 0.1f));
     BYTES("norms (fp32)", 4 * n, kernel_cuda_norms(bench->lane, &tensors));
+    BYTES("largest of each (fp32)", 4 * n, kernel_cuda_largest_of_each(bench->lane, &tensors));
 }
 
 /* ---- arithmetic ----------------------------------------------------------------------------- */
@@ -398,18 +400,31 @@ static void measure_float8(Bench *bench) {
     KernelCudaFloat8Factor a = {(guint8 *)bench->c, bench->mean, KERNEL_CUDA_E4M3};
     KernelCudaFloat8Factor b = {(guint8 *)bench->d, bench->mean, KERNEL_CUDA_E4M3};
     guint8 *turned = (guint8 *)bench->d;
+    KernelCudaFloat8Scale scale = {bench->mean, KERNEL_CUDA_SCALE_F32};
+    KernelCudaFloat8Scale largest = {bench->mean, KERNEL_CUDA_SCALE_BF16};
     double n = (double)M * IN, work = 2 * n * OUT;
     printf("float8, %d x %d\n", M, IN);
     BYTES("float8 scale", HALF * n,
-          kernel_cuda_float8_scale(lane, bench->mean, &x, KERNEL_CUDA_WHOLE, 448));
+          kernel_cuda_float8_scale(lane, scale, &x, KERNEL_CUDA_WHOLE, 448));
     BYTES("float8 scales of columns", HALF * n,
-          kernel_cuda_float8_scale(lane, bench->mean, &x, KERNEL_CUDA_EACH_COLUMN, 448));
+          kernel_cuda_float8_scale(lane, scale, &x, KERNEL_CUDA_EACH_COLUMN, 448));
     BYTES("float8 cast", (HALF + 1) * n,
-          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, NULL, &x, bench->mean,
-                                  KERNEL_CUDA_WHOLE, KERNEL_CUDA_E4M3));
+          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, NULL, &x, scale, KERNEL_CUDA_WHOLE,
+                                  KERNEL_CUDA_E4M3));
+    BYTES("float8 cast, by largest of rows", (HALF + 1) * n,
+          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, NULL, &x, largest, KERNEL_CUDA_EACH_ROW,
+                                  KERNEL_CUDA_E4M3));
     BYTES("float8 cast, turned too", (HALF + 2) * n,
-          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, turned, &x, bench->mean,
-                                  KERNEL_CUDA_WHOLE, KERNEL_CUDA_E4M3));
+          kernel_cuda_float8_cast(lane, (guint8 *)bench->c, turned, &x, scale, KERNEL_CUDA_WHOLE,
+                                  KERNEL_CUDA_E4M3));
+    BYTES("float8 step, bounded", 8 * n / 2,
+          kernel_cuda_float8_step(lane, bench->c, KERNEL_CUDA_SCALE_F32, bench->a,
+                                  KERNEL_CUDA_SCALE_F32, (size_t)M * IN / 2,
+                                  KERNEL_CUDA_FLOAT8_BOUND, 448, NULL));
+    BYTES("sides exchanged, bytes", 2 * n,
+          kernel_cuda_exchange_sides(lane, bench->c, bench->a, M, IN, 1));
+    BYTES("sides exchanged, bf16", 2 * HALF * n,
+          kernel_cuda_exchange_sides(lane, bench->c, bench->a, M, IN, 2));
     FLOPS("float8 linear", work,
           kernel_cuda_float8_product(lane, bench->b, a, b, M, OUT, IN, true, TYPE));
 }
