@@ -4,6 +4,7 @@
 
 #define CONDITION "if."
 #define LEFT_OUT  "left_out"
+#define AS_RULE   '@' /* before the name of the rule whose pattern it is */
 
 static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
@@ -39,13 +40,32 @@ static bool check_words(const CliRules *rules, const CliRuleWords *words, GError
     return true;
 }
 
+/* Conditions that are another rule's get its pattern: of a rule that stands above. */
+static bool take_patterns(const CliRules *rules, GError **error) {
+    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
+        PlanIniEntry *entry = &rules->ini->entries[i];
+        if (!column_of(entry) || *entry->value != AS_RULE) {
+            continue;
+        }
+        const PlanIniEntry *of = plan_ini_find(rules->ini, entry->value + 1, entry->key);
+        if (!of || of >= entry) {
+            return plan_ini_refuse(rules->ini, entry, error,
+                                   "no rule [%s] above has %s; name one that has", entry->value + 1,
+                                   entry->key);
+        }
+        entry->value = of->value;
+    }
+    return true;
+}
+
 CliRules *cli_rules_read(const char *path, const CliRuleWords *words, GError **error) {
     g_autoptr(CliRules) rules = g_new0(CliRules, 1);
     rules->ini = plan_ini_read_file(path, error);
     if (!rules->ini) {
         return NULL;
     }
-    return check_words(rules, words, error) ? g_steal_pointer(&rules) : NULL;
+    return check_words(rules, words, error) && take_patterns(rules, error) ? g_steal_pointer(&rules)
+                                                                           : NULL;
 }
 
 void cli_rules_free(CliRules *rules) {

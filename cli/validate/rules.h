@@ -4,7 +4,8 @@
  * rows it is for (all of them must fit), its other keys are what such a row is given. Rules apply
  * from top to bottom, and a later one overrides what an earlier one gave: the general first, then
  * its exceptions. A pattern is text of any case with * and ?, or several of them with | between;
- * a ! before all of it turns it round; "-" is the empty field.
+ * a ! before all of it turns it round; "-" is the empty field. "@RULE" is the pattern that a rule
+ * above has for the same column.
  *
  * Owns: its strings. Threads: const after reading, so any number.
  */

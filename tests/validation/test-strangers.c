@@ -701,6 +701,8 @@ static void rules_misspelt(void) {
                  "train.ini:7: flops = 5 is unknown; give one of palm, model, all");
     refuse_rules(ALL "flops = all\nmemory = device\n", NULL);
     refuse_rules(ALL "if.colour = red\n", "train.ini:7: the tables have no column 'colour'");
+    refuse_rules(ALL "[x]\nif.model = @y\n[y]\nif.model = z\n",
+                 "train.ini:8: no rule [y] above has if.model");
 #define COLLECTIVES "[all]\ncluster = a100-node\n"
     refuse_collectives(COLLECTIVES "algo = tree\n", NULL);
     refuse_collectives(COLLECTIVES "algo = rnig\n", "collectives.ini:3: algo = rnig is none of");

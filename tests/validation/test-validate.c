@@ -11,7 +11,7 @@
 #include "plan/files/leftovers.h"
 
 static const char *const columns[] = {"a", "b", "c", NULL};
-static const char *const settings_known[] = {"x", "y", "z", "deep.", NULL};
+static const char *const settings_known[] = {"w", "x", "y", "z", "deep.", NULL};
 static const CliRuleWords known = {columns, settings_known};
 
 static char *tables_folder; /* of the tables that are written */
@@ -107,6 +107,7 @@ static void rules(void) {
     g_autofree char *path = temporary("r.ini", "[all]\nx = 1\ny = 1\n"
                                                "[one]\nif.a = p*|q\nx = 2\n"
                                                "[two]\nif.a = !p*\nif.b = -\ny = 2\n"
+                                               "[as one]\nif.a = @one\nw = 4\n"
                                                "[fit]\nleft_out = t.csv\nz = 3\n");
     g_autoptr(CliRules) read = cli_rules_read(path, &known, &error);
     g_assert_no_error(error);
@@ -117,6 +118,7 @@ static void rules(void) {
         g_assert_cmpstr(cli_rules_value(settings, "x"), ==, expected[i].x);
         g_assert_cmpstr(cli_rules_value(settings, "y"), ==, expected[i].y);
         g_assert_null(cli_rules_value(settings, "z"));
+        g_assert_cmpstr(cli_rules_value(settings, "w"), ==, i < 2 ? "4" : NULL);
         g_autoptr(GPtrArray) without = cli_rules_apply(read, csv, &csv->rows[i], "t.csv");
         g_assert_cmpstr(cli_rules_value(without, "z"), ==, "3");
     }
