@@ -131,7 +131,7 @@ static void rules(void) {
     g_autofree char *misspelt = temporary("m.ini", "[all]\ndeep.any = 1\nif.a = p\ndeepx = 1\n");
     g_assert_null(cli_rules_read(misspelt, &known, &error));
     g_assert_nonnull(strstr(error->message, "m.ini:4: there is no setting 'deepx'"));
-    g_assert_nonnull(strstr(error->message, "left_out, x, y, z, deep."));
+    g_assert_nonnull(strstr(error->message, "left_out, w, x, y, z, deep."));
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
