@@ -403,7 +403,7 @@ static void leave_out(PlanRun *run, const PlanGraphOp *op) {
 /* The module itself, and not what it does inside. */
 static bool is_called_again(const PlanRun *run) {
     return run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE ||
-           run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_PARTS;
+           plan_strategy_checkpoints_parts(run->strategy);
 }
 
 /* The op of a step anew, or what was kept of it. */

@@ -188,6 +188,20 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
     return false;
 }
 
+/* Else one would be planned as nothing that is checkpointed. */
+static bool checkpointing_names_some(const PlanRun *run, GError **error) {
+    const PlanVariant *by = &run->strategy->checkpointing;
+    if (by->choice != PLAN_CHECKPOINTING_MODULE || run->n_checkpointed) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "checkpointing=module=%s is the whole name or class of nothing that lies in a "
+                "block and has parameters; `foreshard units NETWORK --tree` lists what does "
+                "(.*mlp is for those that end so)",
+                by->text);
+    return false;
+}
+
 /* PEFT casts to the dtype that lora_A's weight has before lora_A is called, which of a unit by
  * itself is not gathered by then: what is cast so, and kept, is not planned. */
 static bool adapters_are_gathered_in_time(const PlanRun *run, GError **error) {
@@ -303,10 +317,10 @@ static bool muon_has_matrices(const PlanRun *run, GError **error) {
 }
 
 bool plan_check_units(const PlanRun *run, GError **error) {
-    if (!wrap_names_some(run, error) || !flat_units_are_uniform(run, error) ||
-        !adapters_are_gathered_in_time(run, error) || !float8_shards_are_even(run, error) ||
-        !parameters_are_there(run, error) || !muon_has_matrices(run, error) ||
-        !checkpoints_do_not_nest(run, error)) {
+    if (!wrap_names_some(run, error) || !checkpointing_names_some(run, error) ||
+        !flat_units_are_uniform(run, error) || !adapters_are_gathered_in_time(run, error) ||
+        !float8_shards_are_even(run, error) || !parameters_are_there(run, error) ||
+        !muon_has_matrices(run, error) || !checkpoints_do_not_nest(run, error)) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&

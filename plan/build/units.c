@@ -389,12 +389,14 @@ void plan_clear_units(PlanRun *run) {
 
 /* ---- which blocks are checkpointed ---------------------------------------------------------- */
 
-/* What lies in a block and has parameters: its attention, its hidden layer, its norms. */
-static void choose_parts(const PlanGraph *graph, bool *chosen) {
+/* What lies in a block and has parameters: its attention, its hidden layer, its norms; of them
+ * those of a name (NULL: all). */
+static void choose_parts(const PlanGraph *graph, const GRegex *whole, bool *chosen) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
         uint32_t module = plan_parameter_at(graph, p)->module, around;
         while ((around = plan_module_at(graph, module)->parent) != PLAN_NONE) {
-            chosen[module] |= plan_module_at(graph, around)->is_block;
+            chosen[module] |= plan_module_at(graph, around)->is_block &&
+                              (!whole || plan_graph_is_named(graph, module, whole));
             module = around;
         }
     }
@@ -415,6 +417,7 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
         switch ((PlanCheckpointing)by->choice) {
         case PLAN_CHECKPOINTING_NONE:
         case PLAN_CHECKPOINTING_PARTS:
+        case PLAN_CHECKPOINTING_MODULE:
             break;
         case PLAN_CHECKPOINTING_FULL:
         case PLAN_CHECKPOINTING_SELECTIVE_OP:
@@ -429,8 +432,10 @@ bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strate
             break;
         }
     }
-    if (by->choice == PLAN_CHECKPOINTING_PARTS) {
-        choose_parts(graph, chosen);
+    if (plan_strategy_checkpoints_parts(strategy)) {
+        bool is_all = by->choice == PLAN_CHECKPOINTING_PARTS;
+        g_autoptr(GRegex) whole = is_all ? NULL : plan_strategy_whole_regex(by->text, NULL);
+        choose_parts(graph, whole, chosen);
     }
     return chosen;
 }

@@ -213,10 +213,16 @@ static const char *why_not_parts(const PlanStrategy *s) {
                : NULL;
 }
 
+bool plan_strategy_checkpoints_parts(const PlanStrategy *s) {
+    return s->checkpointing.choice == PLAN_CHECKPOINTING_PARTS ||
+           s->checkpointing.choice == PLAN_CHECKPOINTING_MODULE;
+}
+
 static bool parts_are_known(const PlanStrategy *s, GError **error) {
-    return s->checkpointing.choice != PLAN_CHECKPOINTING_PARTS ||
-           plan_strategy_allows("checkpointing=parts", why_not_parts(s), "checkpointing=full",
-                                error);
+    bool is_all = s->checkpointing.choice == PLAN_CHECKPOINTING_PARTS;
+    return !plan_strategy_checkpoints_parts(s) ||
+           plan_strategy_allows(is_all ? "checkpointing=parts" : "checkpointing=module",
+                                why_not_parts(s), "checkpointing=full", error);
 }
 
 static bool offload_has_blocks(const PlanStrategy *strategy, GError **error) {

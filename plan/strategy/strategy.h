@@ -59,7 +59,8 @@ typedef enum {
     PLAN_CHECKPOINTING_EVERY,
     PLAN_CHECKPOINTING_RATIO,
     PLAN_CHECKPOINTING_SELECTIVE_OP,
-    PLAN_CHECKPOINTING_PARTS
+    PLAN_CHECKPOINTING_PARTS,
+    PLAN_CHECKPOINTING_MODULE
 } PlanCheckpointing;
 typedef enum {
     PLAN_CHECKPOINT_INSIDE,
@@ -273,6 +274,8 @@ double plan_strategy_first_scale(const PlanStrategy *strategy);
 /* Whether the compiler makes forward one program, and backward another: no hook of FSDP's lies
  * between. */
 bool plan_strategy_is_one_program(const PlanStrategy *strategy);
+/* What is in a block is checkpointed by itself, all of it or some. */
+bool plan_strategy_checkpoints_parts(const PlanStrategy *strategy);
 /* Whether its PyTorch is newer than all that the version stands for. */
 bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version);
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);

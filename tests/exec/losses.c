@@ -77,6 +77,7 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 4 --checkpointing full --checkpoint-place outside",
     "-n 3 --micro-batch 4 --checkpointing parts",
     "-n 2 --micro-batch 3 --flavour fsdp1 --accumulate 2 --checkpointing parts",
+    "-n 3 --micro-batch 4 --checkpointing module=.*mlp",
     "-n 3 --micro-batch 2 --sharding none --accumulate 2 --accumulate-sync every",
     "-n 4 --micro-batch 1 --flavour fsdp1 --sharding hybrid --replicate 2 --accumulate 3 "
     "--accumulate-sync every",

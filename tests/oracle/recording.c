@@ -575,6 +575,12 @@ static bool set_strategy(const Recording *recording, JsonObject *options, PlanSt
                                      : g_str_equal(checkpointing, "parts")
                                          ? PLAN_CHECKPOINTING_PARTS
                                          : PLAN_CHECKPOINTING_FULL;
+    if (has(options, "parts")) {
+        g_autofree char *one = g_strdup_printf("module=.*\\.%s", text_of(options, "parts"));
+        if (!plan_strategy_set(strategy, "checkpointing", one, error)) {
+            return false;
+        }
+    }
     strategy->checkpoint_place =
         g_str_equal(checkpointing, "outside") ? PLAN_CHECKPOINT_OUTSIDE : PLAN_CHECKPOINT_INSIDE;
     static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};

@@ -253,6 +253,8 @@ static void contradictions(void) {
          "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 wrap=linear checkpointing=full forward_prefetch=yes flavour=fsdp1",
          "unit layers.0.linear lies inside layers.0"},
+        {"ranks=2 checkpointing=module=mlp",
+         "checkpointing=module=mlp is the whole name or class of nothing that lies in a block"},
         {"ranks=2 wrap=module=linear",
          "wrap=module=linear is the whole name or class of no module"},
         {"ranks=2 bucket_view=yes", "bucket_view is DDP's"},

@@ -55,6 +55,7 @@ def add_training_options(p):
     net.add_argument("--dropout", type=float, help="gpt, t5: in every place where they have it")
     net.add_argument("--checkpointing", choices=("none", "inside", "outside", "parts"), default="none",
                      help="full activation checkpointing per block; inside: FSDP(checkpoint(block)); parts: of what is in a block, one by one")
+    net.add_argument("--parts", metavar="NAME", help="of --checkpointing parts: only what has this name in each block (mlp)")
     net.add_argument("--selective", action="store_true", default=None,
                      help="checkpointing keeps attention's outputs and every other matrix product's")
     net.add_argument("--selective-scattered", action="store_true", default=None,
