@@ -233,72 +233,97 @@ static ModelStream run_block(const Decoder *d, const Block *block, ModelStream s
 
 /* ---- the network ---------------------------------------------------------------------------- */
 
-static void emit(const ModelNetwork *network, const Names *names, uint64_t batch, uint64_t seq,
-                 PlanGraph *graph) {
-    Decoder shape = {.walk = model_walk(network, batch, seq, graph),
-                     .names = names,
-                     .heads = network->heads,
-                     .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
-                     .head_dim =
-                         network->head_dim ? network->head_dim : network->width / network->heads,
-                     .ffn = network->ffn ? network->ffn : 4 * network->width,
-                     .vocab = network->vocab,
-                     .gelu = network->gelu,
-                     .in_memory = network->scores_in_memory && !graph->fused,
-                     .parallel = names->parallel && !network->sequential,
-                     .rotary.is_together = true};
-    Decoder *d = &shape;
-    const ModelWalk *w = &shape.walk;
-    uint64_t turned = model_rotary_part(network, d->head_dim);
-    d->rotary.part = turned < d->head_dim ? turned : 0;
-    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", names->root, false);
-    ModelLayer embed = model_embedding(w, root, names->embed, d->vocab, w->width), positions = {0};
+/* What is declared beside the blocks. */
+typedef struct {
+    uint32_t root;
+    ModelLayer embed, positions, norm, head;
+    Block *blocks;
+} Network;
+
+static uint64_t rows_of_positions(const ModelNetwork *network, const Names *names) {
+    return network->seq + names->spare_positions;
+}
+
+static ModelLayer declare_head(const Decoder *d, const Network *n, bool is_tied) {
+    PlanGraph *graph = d->walk.graph;
+    if (!is_tied) {
+        return model_linear(&d->walk, n->root, d->names->head, d->vocab, d->walk.width,
+                            d->names->head_bias);
+    }
+    ModelLayer head = {.bias = PLAN_NONE, .weight = n->embed.weight};
+    head.module = plan_graph_module(graph, n->root, d->names->head, "Linear", false);
+    plan_graph_share(graph, head.module, head.weight);
+    return head;
+}
+
+static void declare(const Decoder *d, const ModelNetwork *network, Network *n) {
+    const ModelWalk *w = &d->walk;
+    const Names *names = d->names;
+    n->root = plan_graph_module(w->graph, PLAN_NONE, "", names->root, false);
+    n->embed = model_embedding(w, n->root, names->embed, d->vocab, w->width);
     if (names->positions) {
-        positions = model_embedding(w, root, names->positions,
-                                    network->seq + names->spare_positions, w->width);
+        n->positions = model_embedding(w, n->root, names->positions,
+                                       rows_of_positions(network, names), w->width);
     }
-    ModelLayer norm = {0};
     if (names->norm_first) {
-        norm = model_layernorm(w, root, names->norm);
+        n->norm = model_layernorm(w, n->root, names->norm);
     }
-    g_autofree Block *blocks = g_new(Block, network->layers);
     for (uint64_t i = 0; i < network->layers; i++) {
-        blocks[i] = declare_block(d, root, i);
+        n->blocks[i] = declare_block(d, n->root, i);
     }
     if (!names->norm_first) {
-        norm = model_layernorm(w, root, names->norm);
+        n->norm = model_layernorm(w, n->root, names->norm);
     }
-    ModelLayer head = {.bias = PLAN_NONE, .weight = embed.weight};
-    if (network->tied) {
-        head.module = plan_graph_module(graph, root, names->head, "Linear", false);
-        plan_graph_share(graph, head.module, head.weight);
-    } else {
-        head = model_linear(w, root, names->head, d->vocab, w->width, names->head_bias);
-    }
-    if (!names->positions) {
-        plan_graph_rope(graph, network->seq, turned, network->rope_base);
-    }
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, d->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, d->vocab);
+    n->head = declare_head(d, n, network->tied);
+}
 
-    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
+    const ModelWalk *w = &d->walk;
+    uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, w->rows, d->vocab);
+    uint32_t targets = plan_graph_input(w->graph, PLAN_INT64, w->rows, d->vocab);
+    plan_graph_enter(w->graph, n->root, (uint32_t[]){tokens, targets}, 2);
     uint32_t x, looked_up = PLAN_NONE;
-    if (names->positions) {
-        x = model_run_embeddings(w, &embed, &positions, tokens, d->vocab,
-                                 network->seq + names->spare_positions, true, &looked_up);
+    if (d->names->positions) {
+        x = model_run_embeddings(w, &n->embed, &n->positions, tokens, d->vocab,
+                                 rows_of_positions(network, d->names), true, &looked_up);
     } else {
-        x = model_run_embedding(w, &embed, tokens, w->rows, d->vocab);
+        x = model_run_embedding(w, &n->embed, tokens, w->rows, d->vocab);
         model_cast_tables(w, &d->rotary, 0);
     }
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
-        stream = run_block(d, &blocks[i], stream);
+        stream = run_block(d, &n->blocks[i], stream);
     }
-    uint32_t logits = model_run_head(w, &norm, &head, stream, 0, targets, d->vocab);
+    uint32_t logits = model_run_head(w, &n->norm, &n->head, stream, 0, targets, d->vocab);
     if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
-        plan_graph_let_go_after(graph, looked_up, logits);
+        plan_graph_let_go_after(w->graph, looked_up, logits);
     }
-    model_end(w, root, logits, targets, d->vocab);
+    model_end(w, n->root, logits, targets, d->vocab);
+}
+
+static void emit(const ModelNetwork *network, const Names *names, uint64_t batch, uint64_t seq,
+                 PlanGraph *graph) {
+    Decoder d = {.walk = model_walk(network, batch, seq, graph),
+                 .names = names,
+                 .heads = network->heads,
+                 .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
+                 .head_dim =
+                     network->head_dim ? network->head_dim : network->width / network->heads,
+                 .ffn = network->ffn ? network->ffn : 4 * network->width,
+                 .vocab = network->vocab,
+                 .gelu = network->gelu,
+                 .in_memory = network->scores_in_memory && !graph->fused,
+                 .parallel = names->parallel && !network->sequential,
+                 .rotary.is_together = true};
+    uint64_t turned = model_rotary_part(network, d.head_dim);
+    g_autofree Block *blocks = g_new(Block, network->layers);
+    Network n = {.blocks = blocks};
+    d.rotary.part = turned < d.head_dim ? turned : 0;
+    declare(&d, network, &n);
+    if (!names->positions) {
+        plan_graph_rope(graph, network->seq, turned, network->rope_base);
+    }
+    walk(&d, network, &n);
 }
 
 /* ---- families ------------------------------------------------------------------------------- */

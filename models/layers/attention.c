@@ -174,15 +174,21 @@ uint32_t model_merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t
                          NULL);
 }
 
-static uint32_t matmul(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
-                       uint64_t n, uint64_t k, unsigned x_layout, unsigned y_layout,
-                       uint64_t x_stride, uint64_t y_stride) {
+/* A matrix of each head, and how it lies (plan/op/ops.def). */
+typedef struct {
+    uint32_t value;
+    unsigned layout;
+    uint64_t stride;
+} Factor;
+
+static uint32_t matmul(const ModelWalk *w, const ModelAttention *a, Factor x, Factor y, uint64_t n,
+                       uint64_t k) {
     double inside = a->k_inside;
-    return plan_graph_op(w->graph, PLAN_OP_HEADS_MATMUL, (uint32_t[]){x, y}, w->graph->dtype,
-                         w->batch * a->heads * w->seq * n,
+    return plan_graph_op(w->graph, PLAN_OP_HEADS_MATMUL, (uint32_t[]){x.value, y.value},
+                         w->graph->dtype, w->batch * a->heads * w->seq * n,
                          (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq,
-                                     (int64_t)n, (int64_t)k, x_layout, y_layout, 0,
-                                     (int64_t)x_stride, (int64_t)y_stride},
+                                     (int64_t)n, (int64_t)k, x.layout, y.layout, 0,
+                                     (int64_t)x.stride, (int64_t)y.stride},
                          &inside);
 }
 
@@ -271,9 +277,9 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     Argument k_used = argument_of(w, k), q_used = argument_of(w, q);
     q_used.apart = apart(w, a, q_used.cast, a->q_stride);
     k_used.apart = repeated ? k_used.cast : apart(w, a, k_used.cast, a->k_stride);
-    uint32_t scores =
-        matmul(w, a, q_used.apart, k_used.apart, w->seq, a->head_dim, inside ? 2 : 0,
-               kv_inside ? 3 : 1, inside ? a->q_stride : own, kv_inside ? a->k_stride : own);
+    Factor of_q = {q_used.apart, inside ? 2 : 0, inside ? a->q_stride : own};
+    Factor of_k = {k_used.apart, kv_inside ? 3 : 1, kv_inside ? a->k_stride : own};
+    uint32_t scores = matmul(w, a, of_q, of_k, w->seq, a->head_dim);
     let_go_of_arguments(w, &q_used, &k_used, false);
     uint32_t mask = PLAN_NONE;
     scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, w->graph->dtype, elements,
@@ -287,8 +293,9 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
     Argument v_used = argument_of(w, v), weights_used = argument_of(w, weights);
     v_used.apart = repeated ? v_used.cast : apart(w, a, v_used.cast, a->v_stride);
-    uint32_t mixed = matmul(w, a, weights_used.apart, v_used.apart, a->head_dim, w->seq, 0,
-                            kv_inside ? 2 : 0, own, kv_inside ? a->v_stride : own);
+    Factor of_weights = {weights_used.apart, 0, own};
+    Factor of_v = {v_used.apart, kv_inside ? 2 : 0, kv_inside ? a->v_stride : own};
+    uint32_t mixed = matmul(w, a, of_weights, of_v, a->head_dim, w->seq);
     let_go_of_arguments(w, &weights_used, &v_used, true);
     let_go_of_variables(
         w->graph, weights,

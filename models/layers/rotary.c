@@ -188,11 +188,18 @@ static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const Model
     return parts;
 }
 
-static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t n_x, uint32_t y,
-                     uint64_t n_y, uint64_t width_y, uint64_t from_y) {
-    int64_t dims[] = {(int64_t)rows, (int64_t)n_x, (int64_t)n_y, (int64_t)width_y, (int64_t)from_y};
-    return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y}, w->graph->dtype,
-                         rows * (n_x + n_y), dims, NULL);
+/* Some columns of a matrix of rows so wide, from one on. */
+typedef struct {
+    uint32_t value;
+    uint64_t cols, width, from;
+} Columns;
+
+/* All `cols` columns of x, and those of y behind them. */
+static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t cols, Columns y) {
+    int64_t dims[] = {(int64_t)rows, (int64_t)cols, (int64_t)y.cols, (int64_t)y.width,
+                      (int64_t)y.from};
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y.value}, w->graph->dtype,
+                         rows * (cols + y.cols), dims, NULL);
 }
 
 static uint32_t times_table_of_part(const ModelWalk *w, const ModelRotary *rotary,
@@ -217,7 +224,7 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
     uint32_t negative =
         plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, w->graph->dtype, n_half,
                       (int64_t[]){(int64_t)rows, (int64_t)half, (int64_t)all, (int64_t)half}, NULL);
-    uint32_t turned = join(w, rows, negative, half, lower, half, all, 0);
+    uint32_t turned = join(w, rows, negative, half, (Columns){lower, half, all, 0});
     uint32_t other = times_table_of_part(w, rotary, a, parts, turned, n, rotary->sines);
     return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);
 }
@@ -229,8 +236,8 @@ static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const Mo
     Parts of_q = parts_of(w, rotary, a, *q, 'q'), of_k = parts_of(w, rotary, a, *k, 'k');
     uint32_t turned_q = turn_part(w, rotary, a, &of_q);
     uint32_t turned_k = turn_part(w, rotary, a, &of_k);
-    turned_q = join(w, of_q.rows, turned_q, n, of_q.rest, all - n, all, n);
-    turned_k = join(w, of_k.rows, turned_k, n, of_k.rest, all - n, all, n);
+    turned_q = join(w, of_q.rows, turned_q, n, (Columns){of_q.rest, all - n, all, n});
+    turned_k = join(w, of_k.rows, turned_k, n, (Columns){of_k.rest, all - n, all, n});
     plan_graph_keep(w->graph, *q);
     plan_graph_keep(w->graph, *k);
     plan_graph_let_go_after(w->graph, *q, turned_k);
