@@ -257,9 +257,10 @@ static const Case cases[] = {
      "bf16 --float8 rowwise --checkpointing full",
      BF16},
     {"gpt-toy -n 1 --sharding none --optimizer muon --clip 1", MUON},
-    {"llama-toy -n 2 --optimizer muon --muon-nesterov no --accumulate 2", MUON},
-    {"llama-toy -n 4 --optimizer muon --muon-lr 0.01 --muon-rate match-rms-adamw --checkpointing "
-     "full",
+    {"llama-toy --network-key layers=1 -n 2 --optimizer muon --muon-nesterov no --accumulate 2",
+     MUON},
+    {"llama-toy --network-key layers=1 -n 4 --optimizer muon --muon-lr 0.01 --muon-rate "
+     "match-rms-adamw --checkpointing full",
      MUON},
     {"gpt-toy -n 2 --model-dtype bf16 --optimizer muon", BF16},
     {"moe-shared -n 2 --param-dtype bf16", BF16},
@@ -494,6 +495,7 @@ static void one_rank_of_many_is_rehearsed(void) {
         "gpt-toy -n 8 --sharding hybrid --replicate 2 --accumulate 2",
         "llama-toy -n 8 --param-dtype bf16 --kernels fused --reshard-after-forward 2",
         "llama-toy -n 8 --tensor 2 --param-dtype bf16 --reduce-dtype fp32",
+        "gpt-toy --network-key layers=1 -n 8 --optimizer muon",
         "llama-toy -n 8 --kernels compiled --param-dtype bf16 --float8 tensorwise --float8-gather "
         "yes",
         "llama-toy -n 8 --tensor 2 --kernels compiled --param-dtype bf16 --float8 tensorwise",
