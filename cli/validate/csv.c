@@ -6,6 +6,7 @@
 
 #include "plan/files/file.h"
 #include "plan/files/ini.h"
+#include "plan/files/nearest.h"
 
 G_DEFINE_QUARK(foreshard_cli_csv_error, cli_csv_error)
 
@@ -232,9 +233,10 @@ bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const ch
                            GError **error) {
     for (char **column = csv->columns; *column; column++) {
         if (!g_strv_contains(known, *column)) {
-            g_autofree char *name = shown(*column);
-            return cli_csv_refuse(
-                csv, 1, error, "column '%s' is unknown; take it away, or put it into notes", name);
+            g_autofree char *name = shown(*column), *meant = plan_did_you_mean(*column, known);
+            return cli_csv_refuse(csv, 1, error,
+                                  "column '%s' is unknown; take it away, or put it into notes%s",
+                                  name, *meant ? meant : "");
         }
     }
     for (; *needed; needed++) {

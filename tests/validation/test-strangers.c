@@ -346,6 +346,9 @@ static void few_columns(void) {
            "A100,8,NVIDIA NeMo AutoModel,FSDP2,x,2,256,512,2,11\n",
            "no rule knows this framework", NULL, "no rule knows this framework", NULL);
     refuse("framework,model,gpus,seq_len,micro_batch,step_ms\n", "column 'hardware' is missing");
+    refuse("hardware,framework,model,gpus,seq_len,micro_batch,step_time_ms\n",
+           "t.csv:1: column 'step_time_ms' is unknown; take it away, or put it into notes; did you "
+           "mean step_ms?");
 }
 
 /* The setting that rules give the first row of a table, of those listed; NULL: none. */
