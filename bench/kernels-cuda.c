@@ -406,6 +406,8 @@ static void measure_float8(Bench *bench) {
     printf("float8, %d x %d\n", M, IN);
     BYTES("float8 scale", HALF * n,
           kernel_cuda_float8_scale(lane, scale, &x, KERNEL_CUDA_WHOLE, 448));
+    BYTES("float8 scales of rows", HALF * n,
+          kernel_cuda_float8_scale(lane, scale, &x, KERNEL_CUDA_EACH_ROW, 448));
     BYTES("float8 scales of columns", HALF * n,
           kernel_cuda_float8_scale(lane, scale, &x, KERNEL_CUDA_EACH_COLUMN, 448));
     BYTES("float8 cast", (HALF + 1) * n,
@@ -421,6 +423,8 @@ static void measure_float8(Bench *bench) {
           kernel_cuda_float8_step(lane, bench->c, KERNEL_CUDA_SCALE_F32, bench->a,
                                   KERNEL_CUDA_SCALE_F32, (size_t)M * IN / 2,
                                   KERNEL_CUDA_FLOAT8_BOUND, 448, NULL));
+    BYTES("float8 unscale", 2 * HALF * n,
+          kernel_cuda_float8_unscale(lane, bench->a, scale, scale, M, IN, TYPE));
     BYTES("sides exchanged, bytes", 2 * n,
           kernel_cuda_exchange_sides(lane, bench->c, bench->a, M, IN, 1));
     BYTES("sides exchanged, bf16", 2 * HALF * n,

@@ -1,4 +1,6 @@
-/* kernels/cuda/columns.cu - see columns.h. A thread an element of y, neighbours side by side. */
+/* kernels/cuda/columns.cu - see columns.h. Bound: memory. A thread takes 16 bytes where all rows
+ * and parts of them begin and end on such, else an element; neighbours lie side by side.
+ */
 #include "kernels/cuda/columns.h"
 
 #include "kernels/cuda/each.cuh"
@@ -7,44 +9,61 @@ using namespace cu;
 
 namespace {
 
-template <typename Y, typename X>
-__global__ void __launch_bounds__(THREADS) times_kernel(Y *y, const X *x, size_t rows, size_t cols,
-                                                        size_t width, size_t from, float factor) {
-    FOR_WORK(size_t, i, rows * cols) {
-        narrow(&y[i], factor * widen(x[i / cols * width + from + i % cols]));
-    }
+enum {
+    AT_ONCE = 2, /* of 16 bytes that a thread has asked for */
+};
+
+/* n pieces of V elements. */
+template <typename Y, typename X, int V, typename I>
+__global__ void __launch_bounds__(THREADS)
+    times_kernel(Y *y, const X *x, I n, I cols, size_t width, float factor) {
+    I pieces = cols / V;
+    for_work<AT_ONCE>(
+        n,
+        [&](I i) {
+            I row = i / pieces;
+            return load_raw<V>(x + row * width + (i - row * pieces) * V);
+        },
+        [&](I i, const Raw<V, X> &raw) {
+            float z[V];
+            widen_raw(z, raw);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                z[v] *= factor;
+            }
+            store<V>(y + (size_t)i * V, z);
+        });
 }
 
-template <typename T>
+/* cols, width, to and total count units of U, which are moved as they are. */
+template <typename U, typename I>
 __global__ void __launch_bounds__(THREADS)
-    put_kernel(T *y, const T *x, size_t rows, size_t cols, size_t width, size_t from, size_t to,
-               size_t total) {
-    FOR_WORK(size_t, i, rows * total) {
-        size_t row = i / total, j = i % total;
-        bool inside = j >= to && j < to + cols;
-        narrow(&y[i], inside ? widen(x[row * width + from + j - to]) : 0.0f);
-    }
+    put_kernel(U *y, const U *x, I n, I cols, size_t width, I to, I total) {
+    for_work<AT_ONCE>(
+        n,
+        [&](I i) {
+            I row = i / total, j = i - row * total;
+            return j >= to && j - to < cols ? x[row * width + (j - to)] : U();
+        },
+        [&](I i, const U &moved) { y[i] = moved; });
 }
 
-template <typename T>
-__global__ void __launch_bounds__(THREADS)
-    join_kernel(T *y, const T *a, const T *b, size_t rows, size_t a_cols, size_t b_cols,
-                size_t width, size_t from) {
-    size_t total = a_cols + b_cols;
-    FOR_WORK(size_t, i, rows * total) {
-        size_t row = i / total, j = i % total;
-        y[i] = j < a_cols ? a[row * a_cols + j] : b[row * width + from + j - a_cols];
-    }
-}
+/* Likewise; `each` rows of y share one of b. */
+template <typename U> struct Part {
+    const U *x;
+    size_t cols, row, each;
+};
 
-template <typename T, typename C>
-__global__ void __launch_bounds__(THREADS)
-    table_mul_kernel(T *y, const T *x, const C *table, size_t rows, size_t heads, size_t cols,
-                     size_t seq, size_t width) {
-    FOR_WORK(size_t, i, rows * cols) {
-        size_t row = i / cols, j = i % cols;
-        narrow(&y[i], widen(x[row * width + j]) * widen(table[row / heads % seq * cols + j]));
-    }
+template <typename U, typename I>
+__global__ void __launch_bounds__(THREADS) join_kernel(U *y, Part<U> a, Part<U> b, I n) {
+    I a_cols = (I)a.cols, total = (I)(a.cols + b.cols), each = (I)b.each;
+    for_work<AT_ONCE>(
+        n,
+        [&](I i) {
+            I row = i / total, j = i - row * total;
+            return j < a_cols ? a.x[row * a.row + j] : b.x[row / each * b.row + (j - a_cols)];
+        },
+        [&](I i, const U &moved) { y[i] = moved; });
 }
 
 template <typename T>
@@ -82,14 +101,24 @@ __global__ void __launch_bounds__(THREADS)
 KernelCudaFault times(KernelCuda *lane, const char *name, void *y, KernelCudaType y_type,
                       const void *x, KernelCudaType x_type, size_t rows, size_t cols, size_t width,
                       size_t from, float factor) {
+    size_t n = rows * cols;
     return with_type(y_type, [&](auto to) {
         return with_type(x_type, [&](auto t) {
             using Y = decltype(to);
             using X = decltype(t);
-            return launch(lane, name, times_kernel<Y, X>, dim3(grid_for(lane, rows * cols)),
-                          dim3(THREADS), 0, (Y *)y, (const X *)x, rows, cols, width, from, factor);
+            const X *first = (const X *)x + from;
+            return in_pieces<VECTOR<Y, X>>(
+                cols | width, (uintptr_t)y | (uintptr_t)first, n, [&](auto count, auto index) {
+                    constexpr int V = decltype(count)::value;
+                    return launch_for(lane, name, n / V, times_kernel<Y, X, V, decltype(index)>,
+                                      (Y *)y, first, n / V, cols, width, factor);
+                });
         });
     });
+}
+
+template <typename U> Part<U> part_of(const KernelCudaPart *part, size_t per) {
+    return Part<U>{(const U *)part->x, part->cols / per, part->row / per, part->each};
 }
 
 } // namespace
@@ -109,35 +138,30 @@ KernelCudaFault kernel_cuda_negate_columns(KernelCuda *lane, void *y, const void
 KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
                                         size_t cols, size_t width, size_t from, size_t to,
                                         size_t total, KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch(lane, "put_columns", put_kernel<T>, dim3(grid_for(lane, rows * total)),
-                      dim3(THREADS), 0, (T *)y, (const T *)x, rows, cols, width, from, to, total);
+    size_t bytes = kernel_cuda_type_bytes(type);
+    const char *first = (const char *)x + from * bytes;
+    uintptr_t all = (uintptr_t)y | (uintptr_t)first | (cols | width | to | total) * bytes;
+    return with_unit(type, all, [&](auto unit, size_t per) {
+        size_t n = rows * total / per;
+        return with_index(n, [&](auto index) {
+            using U = decltype(unit);
+            return launch_for(lane, "put_columns", n, put_kernel<U, decltype(index)>, (U *)y,
+                              (const U *)first, n, cols / per, width / per, to / per, total / per);
+        });
     });
 }
 
-KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const void *a, const void *b,
-                                         size_t rows, size_t a_cols, size_t b_cols, size_t width,
-                                         size_t from, KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch(lane, "join_columns", join_kernel<T>,
-                      dim3(grid_for(lane, rows * (a_cols + b_cols))), dim3(THREADS), 0, (T *)y,
-                      (const T *)a, (const T *)b, rows, a_cols, b_cols, width, from);
-    });
-}
-
-KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const void *x,
-                                              const void *table, size_t rows, size_t heads,
-                                              size_t cols, size_t seq, size_t width,
-                                              KernelCudaType type, KernelCudaType table_type) {
-    return with_type(type, [&](auto t) {
-        return with_type(table_type, [&](auto c) {
-            using T = decltype(t);
-            using C = decltype(c);
-            return launch(lane, "table_mul_columns", table_mul_kernel<T, C>,
-                          dim3(grid_for(lane, rows * cols)), dim3(THREADS), 0, (T *)y, (const T *)x,
-                          (const C *)table, rows, heads, cols, seq, width);
+KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const KernelCudaPart *a,
+                                         const KernelCudaPart *b, size_t rows,
+                                         KernelCudaType type) {
+    uintptr_t all = (uintptr_t)y | (uintptr_t)a->x | (uintptr_t)b->x |
+                    (a->cols | a->row | b->cols | b->row) * kernel_cuda_type_bytes(type);
+    return with_unit(type, all, [&](auto unit, size_t per) {
+        size_t n = rows * (a->cols + b->cols) / per;
+        return with_index(n, [&](auto index) {
+            using U = decltype(unit);
+            return launch_for(lane, "join_columns", n, join_kernel<U, decltype(index)>, (U *)y,
+                              part_of<U>(a, per), part_of<U>(b, per), n);
         });
     });
 }

@@ -19,16 +19,16 @@ KernelCudaFault kernel_cuda_negate_columns(KernelCuda *lane, void *y, const void
 KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x, size_t rows,
                                         size_t cols, size_t width, size_t from, size_t to,
                                         size_t total, KernelCudaType type);
-/* y[rows, a_cols + b_cols] = a[rows, a_cols], then b's columns. */
-KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const void *a, const void *b,
-                                         size_t rows, size_t a_cols, size_t b_cols, size_t width,
-                                         size_t from, KernelCudaType type);
-/* y[rows, cols] = x's first columns times the row of the table [seq, cols] for a position, which
- * `heads` rows share. */
-KernelCudaFault kernel_cuda_table_mul_columns(KernelCuda *lane, void *y, const void *x,
-                                              const void *table, size_t rows, size_t heads,
-                                              size_t cols, size_t seq, size_t width,
-                                              KernelCudaType type, KernelCudaType table_type);
+/* The first of the columns in the first row; rows begin `row` elements behind each other. */
+typedef struct {
+    const void *x;
+    size_t cols, row;
+    size_t each; /* rows of a result that share one of these; of the first part 1 */
+} KernelCudaPart;
+
+/* y[rows, a's cols + b's cols] = a's columns, then b's. */
+KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const KernelCudaPart *a,
+                                         const KernelCudaPart *b, size_t rows, KernelCudaType type);
 
 /* y[r, j] = x[r, index[r, j]], k of a row's cols; and dx[r, c] = the sum, in the order of j, of the
  * dy[r, j] whose index[r, j] is c. A bad index gives 0. */

@@ -82,14 +82,19 @@ template <typename T, typename U = T>
 constexpr int VECTOR = 16 / (sizeof(T) < sizeof(U) ? (int)sizeof(T) : (int)sizeof(U));
 
 /* V elements as they lie. Loaded first and widened later, so that several loads are under way
- * together; `at` is a multiple of 16 bytes. */
+ * together; `at` is a multiple of 16 bytes. Of one element it is any place. */
 template <int V, typename T> struct Raw { uint4 part[V * sizeof(T) / 16]; };
+template <typename T> struct Raw<1, T> { T one; };
 
 template <int V, typename T> static inline __device__ Raw<V, T> load_raw(const T *at) {
     Raw<V, T> raw;
+    if constexpr (V == 1) {
+        raw.one = *at;
+    } else {
 #pragma unroll
-    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
-        raw.part[p] = ((const uint4 *)at)[p];
+        for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+            raw.part[p] = ((const uint4 *)at)[p];
+        }
     }
     return raw;
 }
@@ -118,16 +123,24 @@ template <typename T> static inline __device__ uint4 narrow_part(const float *x,
 
 template <int V, typename T>
 static inline __device__ void widen_raw(float (&x)[V], const Raw<V, T> &raw) {
+    if constexpr (V == 1) {
+        x[0] = widen(raw.one);
+    } else {
 #pragma unroll
-    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
-        widen_part(x + p * (16 / (int)sizeof(T)), raw.part[p], T());
+        for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+            widen_part(x + p * (16 / (int)sizeof(T)), raw.part[p], T());
+        }
     }
 }
 template <int V, typename T> static inline __device__ Raw<V, T> narrow_raw(const float (&x)[V]) {
     Raw<V, T> raw;
+    if constexpr (V == 1) {
+        narrow(&raw.one, x[0]);
+    } else {
 #pragma unroll
-    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
-        raw.part[p] = narrow_part(x + p * (16 / (int)sizeof(T)), T());
+        for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+            raw.part[p] = narrow_part(x + p * (16 / (int)sizeof(T)), T());
+        }
     }
     return raw;
 }
@@ -151,9 +164,13 @@ static inline __device__ void put(uint2 *to, const uint2 &bits) {
 }
 
 template <int V, typename T> static inline __device__ void store_raw(T *at, const Raw<V, T> &raw) {
+    if constexpr (V == 1) {
+        *at = raw.one;
+    } else {
 #pragma unroll
-    for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
-        put((uint4 *)at + p, raw.part[p]);
+        for (int p = 0; p < V * (int)sizeof(T) / 16; p++) {
+            put((uint4 *)at + p, raw.part[p]);
+        }
     }
 }
 

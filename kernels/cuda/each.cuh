@@ -107,34 +107,39 @@ static inline KernelCudaFault each(KernelCuda *lane, const char *name,
                   f);
 }
 
-/* ---- a thread an element -------------------------------------------------------------------- */
+/* ---- pieces of work, a thread each ---------------------------------------------------------- */
 
 /* Threads stride over n pieces of work; I is the type they are counted in. */
 #define FOR_WORK(I, i, n)                                                                          \
     for (I i = (I)blockIdx.x * (I)blockDim.x + (I)threadIdx.x; i < (n);                            \
          i += (I)gridDim.x * (I)blockDim.x)
 
+/* Likewise use(i, what get(i) has read): of TURNS pieces all is asked for before any is used. */
+template <int TURNS, typename I, typename Get, typename Use>
+static inline __device__ void for_work(I n, Get get, Use use) {
+    I stride = (I)gridDim.x * (I)blockDim.x;
+    for (I i = (I)blockIdx.x * (I)blockDim.x + (I)threadIdx.x; i < n; i += stride * TURNS) {
+        decltype(get(i)) got[TURNS];
+#pragma unroll
+        for (int u = 0; u < TURNS; u++) {
+            if (i + u * stride < n) {
+                got[u] = get(i + u * stride);
+            }
+        }
+#pragma unroll
+        for (int u = 0; u < TURNS; u++) {
+            if (i + u * stride < n) {
+                use(i + u * stride, got[u]);
+            }
+        }
+    }
+}
+
 template <typename... P, typename... A>
 static inline KernelCudaFault launch_for(KernelCuda *lane, const char *name, size_t n,
                                          void (*kernel)(P...), A... arguments) {
     return n ? launch(lane, name, kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, arguments...)
              : NULL;
-}
-
-/* V elements that begin on 16 bytes, or one that lies anyhow. */
-template <int V, typename T> static inline __device__ void get(float (&x)[V], const T *at) {
-    if constexpr (V > 1) {
-        load<V>(x, at);
-    } else {
-        x[0] = widen(*at);
-    }
-}
-template <int V, typename T> static inline __device__ void set(T *at, const float (&x)[V]) {
-    if constexpr (V > 1) {
-        store<V>(at, x);
-    } else {
-        narrow(at, x[0]);
-    }
 }
 
 /* What only moves goes 16 bytes at a time, where all of it begins on such: `all` is its addresses
@@ -152,6 +157,19 @@ static inline KernelCudaFault with_unit(KernelCudaType type, uintptr_t all, F f)
  * with a number of the type that counts up to n (and past it, by what a grid strides). */
 template <typename F> static inline KernelCudaFault with_index(size_t n, F f) {
     return n < (size_t)1 << 31 ? f(uint32_t()) : f(size_t());
+}
+
+template <int N> struct Count { static constexpr int value = N; };
+
+/* f is called with a constant, how many elements go at a time, and a number of the type that pieces
+ * of so many are counted in: V of them where all steps and addresses (or'd) let 16 bytes go, else
+ * one. */
+template <int V, typename F>
+static inline KernelCudaFault in_pieces(size_t steps, uintptr_t addresses, size_t n, F f) {
+    if (steps % V == 0 && addresses % 16 == 0) {
+        return with_index(n / V, [&](auto index) { return f(Count<V>(), index); });
+    }
+    return with_index(n, [&](auto index) { return f(Count<1>(), index); });
 }
 
 } // namespace cu

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
         for (size_t i = first + threadIdx.y; i < end && column < width; i += ROW_LANES) {
             const T *at = dout + sorted.position[i] * width + column;
             float x[V];
-            get<V>(x, at);
+            load<V>(x, at);
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 sum[v] += x[v];
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
         if (threadIdx.y == 0 && column < width) {
             float total[V] = {};
             if (first_numbers) {
-                get<V>(total, first_numbers + row * width + column);
+                load<V>(total, first_numbers + row * width + column);
             }
             for (int r = 0; r < ROW_LANES; r++) {
 #pragma unroll
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(LANES *ROW_LANES)
                     total[v] += shared[(r * V + v) * LANES + threadIdx.x];
                 }
             }
-            set<V>(dweight + row * width + column, total);
+            store<V>(dweight + row * width + column, total);
         }
         __syncthreads();
     }

@@ -1,4 +1,5 @@
-/* kernels/cuda/experts.cu - see experts.h. Bound: memory, or the launch. */
+/* kernels/cuda/experts.cu - see experts.h. Bound: of rows memory, 16 bytes a thread where all lies
+ * so; of indices, a thread each, the launch. */
 #include "kernels/cuda/experts.h"
 
 #include "kernels/cuda/each.cuh"
@@ -171,27 +172,39 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- rows of several terms ------------------------------------------------------------------ */
 
-template <typename T, typename I>
+/* n pieces of V elements. */
+template <typename T, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
     sum_each_kernel(T *y, const T *x, I n, size_t each, I width, size_t row) {
+    I pieces = width / V;
     FOR_WORK(I, i, n) {
-        I which = i / width;
-        const T *terms = x + which * each * row + (i - which * width);
-        float sum = 0;
+        I which = i / pieces;
+        const T *terms = x + which * each * row + (i - which * pieces) * V;
+        float sum[V] = {};
+#pragma unroll 4
         for (size_t e = 0; e < each; e++) {
-            sum += widen(terms[e * row]);
+            float z[V];
+            load<V>(z, terms + e * row);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                sum[v] += z[v];
+            }
         }
-        narrow(&y[i], sum);
+        store<V>(y + (size_t)i * V, sum);
     }
 }
 
-template <typename T, typename I>
+/* Rows are `width` units of U long. */
+template <typename U, typename I>
 __global__ void __launch_bounds__(THREADS)
-    repeat_each_kernel(T *y, const T *x, I n, I each, I width) {
-    FOR_WORK(I, i, n) {
-        I row = i / width;
-        y[i] = x[(size_t)(row / each) * width + (i - row * width)];
-    }
+    repeat_each_kernel(U *y, const U *x, I n, I each, I width) {
+    for_work<2>(
+        n,
+        [&](I i) {
+            I row = i / width;
+            return x[(size_t)(row / each) * width + (i - row * width)];
+        },
+        [&](I i, const U &moved) { y[i] = moved; });
 }
 
 template <typename C>
@@ -289,24 +302,26 @@ KernelCudaFault kernel_cuda_invert(KernelCuda *lane, int64_t *index, int64_t *po
 KernelCudaFault kernel_cuda_sum_each(KernelCuda *lane, void *y, const void *x, size_t rows,
                                      size_t each, size_t width, size_t row, KernelCudaType type) {
     return with_type(type, [&](auto t) {
-        return with_index(rows * width, [&](auto index) {
-            using T = decltype(t);
-            using I = decltype(index);
-            return launch_for(lane, "sum_each", rows * width, sum_each_kernel<T, I>, (T *)y,
-                              (const T *)x, rows * width, each, width, row);
-        });
+        using T = decltype(t);
+        return in_pieces<VECTOR<T>>(
+            width | row, (uintptr_t)y | (uintptr_t)x, rows * width, [&](auto count, auto index) {
+                constexpr int V = decltype(count)::value;
+                size_t n = rows * width / V;
+                return launch_for(lane, "sum_each", n, sum_each_kernel<T, V, decltype(index)>,
+                                  (T *)y, (const T *)x, n, each, width, row);
+            });
     });
 }
 
 KernelCudaFault kernel_cuda_repeat_each(KernelCuda *lane, void *y, const void *x, size_t rows,
                                         size_t each, size_t width, KernelCudaType type) {
-    size_t n = rows * each * width;
-    return with_type(type, [&](auto t) {
+    uintptr_t all = (uintptr_t)y | (uintptr_t)x | width * kernel_cuda_type_bytes(type);
+    return with_unit(type, all, [&](auto unit, size_t per) {
+        size_t n = rows * each * width / per;
         return with_index(n, [&](auto index) {
-            using T = decltype(t);
-            using I = decltype(index);
-            return launch_for(lane, "repeat_each", n, repeat_each_kernel<T, I>, (T *)y,
-                              (const T *)x, n, each, width);
+            using U = decltype(unit);
+            return launch_for(lane, "repeat_each", n, repeat_each_kernel<U, decltype(index)>,
+                              (U *)y, (const U *)x, n, each, width / per);
         });
     });
 }

@@ -1,10 +1,12 @@
-/* kernels/cuda/float8.cu - see float8.h. Bound: memory; tiles of 32 x 32 where columns are read or
- * written as rows, so that either side's neighbours are a thread's neighbours.
+/* kernels/cuda/float8.cu - see float8.h. Bound: memory. A tile of 64 x 64 a block: a thread reads
+ * eight numbers of a row at a time and writes them as eight bytes, and 16 of what is turned by way
+ * of shared memory, if all rows and columns let it; else it goes one by one.
  */
 #include "kernels/cuda/float8.h"
 
 #include "kernels/cuda/each.cuh"
 #include "kernels/cuda/magnitude.cuh"
+#include "kernels/cuda/turned.cuh"
 
 using namespace cu;
 
@@ -25,9 +27,10 @@ __device__ inline float float_from_bits(uint32_t bits) {
 namespace {
 
 enum {
-    TILE = 32,
-    TILE_ROWS = 8,     /* of threads, each of which has four rows of a tile */
-    MOST_PARTS = 1024, /* of a matrix, or of its rows, that are looked through beside each other */
+    PIECE = 8,         /* numbers that a thread reads at a time */
+    TURNED = 16,       /* bytes of a turned row that it writes at a time */
+    BLOCK_ROWS = 8,    /* a warp each, of a block that looks through columns */
+    MOST_PARTS = 1024, /* of a matrix that are looked through beside each other */
 };
 
 enum Made {
@@ -36,39 +39,69 @@ enum Made {
     BY_SWIGLU
 };
 
+/* V numbers of a row as they lie, with what they are multiplied by. */
+template <typename T, int V> struct Taken {
+    Raw<V, T> x, more;
+    float rstd;
+};
+
 /* What the kernels take of a source. */
-template <typename T> struct Numbers {
+template <typename T_, Made MADE> struct Numbers {
+    typedef T_ T;
+    /* At least, of a multiprocessor; more would leave too few registers for two arrays. */
+    static constexpr int BLOCKS = MADE == BY_SWIGLU ? 3 : 4;
     const T *x, *up, *weight;
     const float *rstd;
     size_t rows, cols;
-    Made made;
-    __device__ float at(size_t i, size_t row, size_t col) const {
-        float v = widen(x[i]);
-        if (made == BY_NORM) {
-            return v * (rstd[row] * widen(weight[col]));
+    template <int V> __device__ Taken<T, V> take(size_t i, size_t row, size_t col) const {
+        Taken<T, V> taken = {};
+        taken.x = load_raw<V>(x + i);
+        if (MADE != AS_IT_IS) {
+            taken.more = load_raw<V>(MADE == BY_NORM ? weight + col : up + i);
         }
-        return made == BY_SWIGLU ? v / (1 + expf(-v)) * widen(up[i]) : v;
+        if (MADE == BY_NORM) {
+            taken.rstd = rstd[row];
+        }
+        return taken;
     }
-    __device__ float at(size_t row, size_t col) const {
-        return at(row * cols + col, row, col);
+    template <int V> __device__ Taken<T, V> take(size_t row, size_t col) const {
+        return take<V>(row * cols + col, row, col);
     }
-    __device__ float at(size_t i) const { /* only a norm asks where that is */
-        size_t row = made == BY_NORM ? i / cols : 0;
-        return at(i, row, i - row * cols);
+    template <int V>
+    __device__ Taken<T, V> take(size_t i) const { /* only a norm asks where it is */
+        size_t row = MADE == BY_NORM ? i / cols : 0;
+        return take<V>(i, row, i - row * cols);
+    }
+    template <int V> __device__ void make(float (&z)[V], const Taken<T, V> &taken) const {
+        float more[V];
+        widen_raw(z, taken.x);
+        widen_raw(more, taken.more);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            z[v] = MADE == BY_NORM     ? z[v] * (taken.rstd * more[v])
+                   : MADE == BY_SWIGLU ? __fdividef(z[v], 1 + expf(-z[v])) * more[v]
+                                       : z[v];
+        }
     }
 };
 
-template <typename T> Numbers<T> numbers_of(const KernelCudaFloat8Source *s) {
-    return {(const T *)s->x,
-            (const T *)s->up,
-            (const T *)s->weight,
-            s->rstd,
-            s->rows,
-            s->cols,
-            s->up     ? BY_SWIGLU
-            : s->rstd ? BY_NORM
-                      : AS_IT_IS};
+template <typename T, Made MADE> Numbers<T, MADE> numbers_of(const KernelCudaFloat8Source *s) {
+    return {(const T *)s->x, (const T *)s->up, (const T *)s->weight, s->rstd, s->rows, s->cols};
 }
+
+/* f is called with what a source holds. */
+template <typename F> KernelCudaFault with_numbers(const KernelCudaFloat8Source *s, F f) {
+    return with_type(s->type, [=](auto zero) {
+        typedef decltype(zero) T;
+        return s->up     ? f(numbers_of<T, BY_SWIGLU>(s))
+               : s->rstd ? f(numbers_of<T, BY_NORM>(s))
+                         : f(numbers_of<T, AS_IT_IS>(s));
+    });
+}
+
+/* Pieces that a thread has asked for: with so many blocks a multiprocessor has 32 KB under way, of
+ * two arrays 48. */
+template <typename N> constexpr int AT_ONCE = TURNS_OF<PIECE *(int)sizeof(typename N::T)>;
 
 /* ---- scales ---------------------------------------------------------------------------------- */
 
@@ -103,43 +136,64 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- largest magnitudes ---------------------------------------------------------------------- */
 
-/* So many elements a block: of a row, or of all. */
-template <typename T>
-__global__ void __launch_bounds__(THREADS)
-    parts_kernel(uint32_t *parts, Numbers<T> numbers, size_t elements) {
+/* So many elements a block, whole pieces of V: of a row, or of all. */
+template <typename N, int V>
+__global__ void __launch_bounds__(THREADS, N::BLOCKS)
+    parts_kernel(uint32_t *parts, N numbers, size_t elements) {
     size_t n = numbers.rows * numbers.cols;
     for (size_t part = blockIdx.x; part * elements < n; part += gridDim.x) {
-        size_t end = (part + 1) * elements < n ? (part + 1) * elements : n;
+        size_t first = part * elements, here = min(n - first, elements);
         uint32_t largest = 0;
-        for (size_t i = part * elements + threadIdx.x; i < end; i += blockDim.x) {
-            largest = larger(largest, magnitude_of(numbers.at(i)));
-        }
+        for_span<V, AT_ONCE<N>>(
+            Span{0, here}, here, threadIdx.x, THREADS, [](size_t) {},
+            [&](size_t i) { return numbers.template take<V>(first + i); },
+            [&](size_t, const Taken<typename N::T, V> &taken) {
+                float z[V];
+                numbers.make(z, taken);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    largest = larger(largest, magnitude_of(z[v]));
+                }
+            });
         largest = block_largest(largest);
         if (threadIdx.x == 0) {
             parts[part] = largest;
         }
-        __syncthreads(); /* before the next part's are written */
     }
 }
 
-/* Rows, every so many, of each column. */
-template <typename T>
-__global__ void __launch_bounds__(TILE *TILE_ROWS)
-    columns_kernel(uint32_t *parts, Numbers<T> numbers) {
-    BLOCK_SHARED(uint32_t[TILE_ROWS][TILE], all);
-    size_t col = (size_t)blockIdx.x * TILE + threadIdx.x;
-    uint32_t largest = 0;
-    for (size_t row = (size_t)blockIdx.y * TILE_ROWS + threadIdx.y;
-         row < numbers.rows && col < numbers.cols; row += (size_t)gridDim.y * TILE_ROWS) {
-        largest = larger(largest, magnitude_of(numbers.at(row, col)));
+/* Rows, every so many, of V columns a lane. */
+template <typename N, int V>
+__global__ void __launch_bounds__(LANES *BLOCK_ROWS, N::BLOCKS)
+    columns_kernel(uint32_t *parts, N numbers) {
+    BLOCK_SHARED(uint32_t[BLOCK_ROWS][LANES * V], all);
+    size_t first = (size_t)blockIdx.x * LANES * V, col = first + threadIdx.x * V;
+    size_t rows = col < numbers.cols ? numbers.rows : 0;
+    uint32_t largest[V] = {};
+    for_span<1, AT_ONCE<N>>(
+        Span{0, rows}, rows, (size_t)blockIdx.y * BLOCK_ROWS + threadIdx.y,
+        (size_t)gridDim.y * BLOCK_ROWS, [](size_t) {},
+        [&](size_t row) { return numbers.template take<V>(row, col); },
+        [&](size_t, const Taken<typename N::T, V> &taken) {
+            float z[V];
+            numbers.make(z, taken);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                largest[v] = larger(largest[v], magnitude_of(z[v]));
+            }
+        });
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        all[threadIdx.y][threadIdx.x * V + v] = largest[v];
     }
-    all[threadIdx.y][threadIdx.x] = largest;
     __syncthreads();
-    if (threadIdx.y == 0 && col < numbers.cols) {
-        for (unsigned y = 1; y < TILE_ROWS; y++) {
-            largest = larger(largest, all[y][threadIdx.x]);
+    unsigned mine = threadIdx.y * LANES + threadIdx.x;
+    if (mine < LANES * V && first + mine < numbers.cols) {
+        uint32_t most = 0;
+        for (unsigned y = 0; y < BLOCK_ROWS; y++) {
+            most = larger(most, all[y][mine]);
         }
-        parts[blockIdx.y * numbers.cols + col] = largest;
+        parts[blockIdx.y * numbers.cols + first + mine] = most;
     }
 }
 
@@ -162,6 +216,7 @@ __global__ void __launch_bounds__(THREADS)
                       double largest) {
     FOR_WORK(size_t, i, n) {
         uint32_t magnitude = 0;
+#pragma unroll 8
         for (size_t part = 0; part < n_parts; part++) {
             magnitude = larger(magnitude, parts[part * n + i]);
         }
@@ -169,8 +224,49 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
 template <KernelCudaFloat8 TO> __device__ uint8_t narrowed(float x) {
     return TO == KERNEL_CUDA_E4M3 ? to_e4m3(x) : to_e5m2(x);
+}
+
+/* Two numbers as two bytes, the first lower. From sm_89 on one instruction makes both; it leaves the
+ * sign of what is no number out, which is put back. */
+template <KernelCudaFloat8 TO> __device__ uint32_t narrowed2(float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    uint16_t both;
+    if (TO == KERNEL_CUDA_E4M3) {
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(both) : "f"(second), "f"(first));
+    } else {
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(both) : "f"(second), "f"(first));
+    }
+    return both | (__float_as_uint(first) >> 24 & 0x80u) |
+           (__float_as_uint(second) >> 16 & 0x8000u);
+#else
+    return narrowed<TO>(first) | (uint32_t)narrowed<TO>(second) << 8;
+#endif
+}
+
+template <KernelCudaFloat8 TO> __device__ uint32_t narrowed4(const float *x) {
+    return narrowed2<TO>(x[0], x[1]) | narrowed2<TO>(x[2], x[3]) << 16;
+}
+
+/* V numbers cast: into a row of the tile, and to as_is where that is wanted. */
+template <KernelCudaFloat8 TO, int V>
+__device__ void put_cast(uint8_t *in_tile, uint8_t *as_is, const float (&z)[V]) {
+    if constexpr (V == PIECE) {
+        uint2 bytes = make_uint2(narrowed4<TO>(z), narrowed4<TO>(z + 4));
+        ((uint32_t *)in_tile)[0] = bytes.x; /* where 4 bytes begin */
+        ((uint32_t *)in_tile)[1] = bytes.y;
+        if (as_is) {
+            put((uint2 *)as_is, bytes);
+        }
+    } else {
+        *in_tile = narrowed<TO>(z[0]);
+        if (as_is) {
+            *as_is = *in_tile;
+        }
+    }
 }
 
 /* What numbers are cast by: 1 where they are scaled already. */
@@ -187,42 +283,75 @@ struct Factors {
     }
 };
 
-/* A tile a block; what is turned goes by way of shared memory. */
-template <typename T, KernelCudaFloat8 TO>
-__global__ void __launch_bounds__(TILE *TILE_ROWS)
-    cast_kernel(uint8_t *as_is, uint8_t *turned, Numbers<T> numbers, Factors factors,
-                size_t n_tiles, size_t tiles_a_row) {
-    BLOCK_SHARED(uint8_t[TILE][TILE + 4], tile);
+/* Bytes of a turned row. */
+struct PutTurned {
+    uint8_t *out;
+    template <int V> __device__ void operator()(size_t i, const uint8_t (&bytes)[V]) const {
+        put_moved(out + i, bytes);
+    }
+};
+
+/* A tile a block. V numbers go at a time, PIECE or one; of a turned row TURNED bytes or one. */
+template <typename N, KernelCudaFloat8 TO, int V>
+__global__ void __launch_bounds__(THREADS, N::BLOCKS)
+    cast_kernel(uint8_t *as_is, uint8_t *turned, N numbers, Factors factors, size_t n_tiles,
+                size_t tiles_a_row) {
+    constexpr unsigned A_ROW = TILE / V, STEP = THREADS / A_ROW;
+    BLOCK_SHARED(Tile<uint8_t>, tile);
+    KernelCudaAlong along = factors.along;
+    unsigned x = threadIdx.x % A_ROW * V;
+    float by_all = along == KERNEL_CUDA_WHOLE ? factors.of(0, 0) : 1.0f;
     for (size_t at = blockIdx.x; at < n_tiles; at += gridDim.x) {
-        size_t row0 = at / tiles_a_row * TILE, col0 = at % tiles_a_row * TILE;
-        size_t col = col0 + threadIdx.x;
-        for (unsigned y = threadIdx.y; y < TILE; y += TILE_ROWS) {
-            size_t row = row0 + y;
-            if (row < numbers.rows && col < numbers.cols) {
-                uint8_t cast = narrowed<TO>(numbers.at(row, col) * factors.of(row, col));
-                tile[y][threadIdx.x] = cast;
-                if (as_is) {
-                    as_is[row * numbers.cols + col] = cast;
+        size_t row0 = at / tiles_a_row * TILE, col0 = at % tiles_a_row * TILE, col = col0 + x;
+        size_t end = col < numbers.cols ? min(numbers.rows - row0, (size_t)TILE) : 0;
+        float by_column[V];
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            by_column[v] = 1.0f;
+        }
+        if (along == KERNEL_CUDA_EACH_COLUMN && end) {
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                by_column[v] = factors.of(0, col + v);
+            }
+        }
+        for_span<1, AT_ONCE<N>>(
+            Span{0, end}, end, threadIdx.x / A_ROW, STEP, [](size_t) {},
+            [&](size_t y) { return numbers.template take<V>(row0 + y, col); },
+            [&](size_t y, const Taken<typename N::T, V> &taken) {
+                size_t row = row0 + y;
+                float z[V], by = along == KERNEL_CUDA_EACH_ROW ? factors.of(row, 0) : by_all;
+                numbers.make(z, taken);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    z[v] *= by * by_column[v]; /* one of which is 1 */
                 }
-            }
+                put_cast<TO>(&tile[y][x], as_is ? as_is + row * numbers.cols + col : NULL, z);
+            });
+        if (turned) {
+            __syncthreads();
+            for_turned<V == PIECE ? TURNED : 1>(tile, row0, col0, numbers.rows, numbers.cols,
+                                                PutTurned{turned});
+            __syncthreads();
         }
-        __syncthreads();
-        for (unsigned y = threadIdx.y; turned && y < TILE; y += TILE_ROWS) {
-            size_t row = row0 + threadIdx.x, turned_row = col0 + y;
-            if (row < numbers.rows && turned_row < numbers.cols) {
-                turned[turned_row * numbers.rows + row] = tile[threadIdx.x][y];
-            }
-        }
-        __syncthreads();
     }
 }
 
-template <typename T>
+/* n pieces of V elements. */
+template <typename T, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    unscale_kernel(T *x, const float *row, const float *column, size_t n, size_t cols) {
-    FOR_WORK(size_t, i, n) {
-        size_t r = i / cols;
-        narrow(&x[i], widen(x[i]) * (row[r] * column[i - r * cols]));
+    unscale_kernel(T *x, const float *row, const float *column, I n, I cols) {
+    I pieces = cols / V;
+    FOR_WORK(I, i, n) {
+        I r = i / pieces;
+        float z[V], by[V], by_row = row[r];
+        load<V>(z, x + (size_t)i * V);
+        load<V>(by, column + (i - r * pieces) * V);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            z[v] *= by_row * by[v];
+        }
+        store<V>(x + (size_t)i * V, z);
     }
 }
 
@@ -255,46 +384,41 @@ template <typename Y>
 __global__ void __launch_bounds__(THREADS)
     step_kernel(Y *y, KernelCudaFloat8Scale x, size_t n, KernelCudaFloat8Step step, double largest,
                 const float *scale) {
-    FOR_WORK(size_t, i, n) {
-        y[i] = (Y)stepped(step, stored_at(x, i), largest, scale);
-    }
+    for_work<4>(
+        n, [&](size_t i) { return stored_at(x, i); },
+        [&](size_t i, double number) { y[i] = (Y)stepped(step, number, largest, scale); });
 }
 
-struct Tiles {
-    size_t a_row, n;
-    unsigned grid;
-};
-
-Tiles tiles_of(const KernelCuda *lane, size_t rows, size_t cols) {
-    size_t a_row = divide_up(cols, TILE), n = a_row * divide_up(rows, TILE);
-    return {a_row, n, grid_for(lane, n * THREADS)};
+/* Whether a source goes PIECE numbers at a time. */
+bool in_whole_pieces(const KernelCudaFloat8Source *s) {
+    uintptr_t all = (uintptr_t)s->x | (uintptr_t)s->up | (uintptr_t)s->weight;
+    return s->cols % PIECE == 0 && all % 16 == 0;
 }
 
-template <typename T>
-KernelCudaFault find_columns(KernelCuda *lane, KernelCudaFloat8Scale scale,
-                             const Numbers<T> &numbers, double largest) {
-    size_t blocks = divide_up(numbers.cols, TILE), most = divide_up(numbers.rows, TILE_ROWS);
+template <int V, typename N>
+KernelCudaFault find_columns(KernelCuda *lane, KernelCudaFloat8Scale scale, const N &numbers,
+                             double largest) {
+    size_t blocks = divide_up(numbers.cols, LANES * V), most = divide_up(numbers.rows, BLOCK_ROWS);
     size_t wanted = divide_up((size_t)lane->processors * 8, blocks);
     size_t n_parts = wanted < most ? wanted : most;
     void *parts;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, n_parts * numbers.cols * sizeof(uint32_t), &parts));
-    KERNEL_CUDA_TRY(launch(lane, "float8_columns", columns_kernel<T>,
-                           dim3((unsigned)blocks, (unsigned)n_parts), dim3(TILE, TILE_ROWS), 0,
+    KERNEL_CUDA_TRY(launch(lane, "float8_columns", columns_kernel<N, V>,
+                           dim3((unsigned)blocks, (unsigned)n_parts), dim3(LANES, BLOCK_ROWS), 0,
                            (uint32_t *)parts, numbers));
     return launch_for(lane, "float8_scales", numbers.cols, each_scale_kernel, scale,
                       (const uint32_t *)parts, numbers.cols, n_parts, largest);
 }
 
-template <typename T>
-KernelCudaFault find(KernelCuda *lane, KernelCudaFloat8Scale scale, const Numbers<T> &numbers,
-                     bool each_row, double largest) {
-    size_t n = numbers.rows * numbers.cols;
-    size_t elements =
-        each_row ? numbers.cols : divide_up(divide_up(n, MOST_PARTS), THREADS) * THREADS;
+template <int V, typename N>
+KernelCudaFault find(KernelCuda *lane, KernelCudaFloat8Scale scale, const N &numbers, bool each_row,
+                     double largest) {
+    size_t n = numbers.rows * numbers.cols, turn = THREADS * V;
+    size_t elements = each_row ? numbers.cols : divide_up(divide_up(n, MOST_PARTS), turn) * turn;
     size_t n_parts = divide_up(n, elements);
     void *parts;
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, n_parts * sizeof(uint32_t), &parts));
-    KERNEL_CUDA_TRY(launch(lane, "float8_magnitudes", parts_kernel<T>,
+    KERNEL_CUDA_TRY(launch(lane, "float8_magnitudes", parts_kernel<N, V>,
                            dim3(grid_for(lane, n_parts * THREADS)), dim3(THREADS), 0,
                            (uint32_t *)parts, numbers, elements));
     if (each_row) {
@@ -303,6 +427,19 @@ KernelCudaFault find(KernelCuda *lane, KernelCudaFloat8Scale scale, const Number
     }
     return launch(lane, "float8_scale", whole_kernel, dim3(1), dim3(THREADS), 0, scale,
                   (const uint32_t *)parts, n_parts, largest);
+}
+
+template <int V, typename N>
+KernelCudaFault find_scale(KernelCuda *lane, KernelCudaFloat8Scale scale, const N &numbers,
+                           KernelCudaAlong along, double largest) {
+    return along == KERNEL_CUDA_EACH_COLUMN
+               ? find_columns<V>(lane, scale, numbers, largest)
+               : find<V>(lane, scale, numbers, along == KERNEL_CUDA_EACH_ROW, largest);
+}
+
+template <typename N, int V> auto cast_to(KernelCudaFloat8 to) {
+    return to == KERNEL_CUDA_E4M3 ? cast_kernel<N, KERNEL_CUDA_E4M3, V>
+                                  : cast_kernel<N, KERNEL_CUDA_E5M2, V>;
 }
 
 size_t n_scales(const KernelCudaFloat8Source &source, KernelCudaAlong along) {
@@ -326,11 +463,10 @@ KernelCudaFault kernel_cuda_float8_scale(KernelCuda *lane, KernelCudaFloat8Scale
     if (!source->rows || !source->cols) {
         return NULL;
     }
-    return with_type(source->type, [=](auto zero) {
-        Numbers<decltype(zero)> numbers = numbers_of<decltype(zero)>(source);
-        return along == KERNEL_CUDA_EACH_COLUMN
-                   ? find_columns(lane, scale, numbers, largest)
-                   : find(lane, scale, numbers, along == KERNEL_CUDA_EACH_ROW, largest);
+    return with_numbers(source, [=](auto numbers) {
+        using N = decltype(numbers);
+        return (in_whole_pieces(source) ? find_scale<PIECE, N>
+                                        : find_scale<1, N>)(lane, scale, numbers, along, largest);
     });
 }
 
@@ -341,7 +477,9 @@ KernelCudaFault kernel_cuda_float8_cast(KernelCuda *lane, uint8_t *as_is, uint8_
     if (!source->rows || !source->cols) {
         return NULL;
     }
-    Tiles tiles = tiles_of(lane, source->rows, source->cols);
+    Tiles tiles(lane, source->rows, source->cols);
+    bool whole = in_whole_pieces(source) && (uintptr_t)as_is % PIECE == 0 &&
+                 (!turned || (source->rows % TURNED == 0 && (uintptr_t)turned % TURNED == 0));
     Factors factors = {(const float *)scale.at, along, true};
     if (along != KERNEL_CUDA_SCALED_ALREADY && scale.type != KERNEL_CUDA_SCALE_F32) {
         size_t n = n_scales(*source, along);
@@ -351,12 +489,11 @@ KernelCudaFault kernel_cuda_float8_cast(KernelCuda *lane, uint8_t *as_is, uint8_
             of_magnitudes(lane, (float *)made, scale, n, to, along != KERNEL_CUDA_WHOLE, false));
         factors = {(const float *)made, along, false};
     }
-    return with_type(source->type, [=](auto zero) {
-        typedef decltype(zero) T;
-        auto kernel = to == KERNEL_CUDA_E4M3 ? cast_kernel<T, KERNEL_CUDA_E4M3>
-                                             : cast_kernel<T, KERNEL_CUDA_E5M2>;
-        return launch(lane, "float8_cast", kernel, dim3(tiles.grid), dim3(TILE, TILE_ROWS), 0,
-                      as_is, turned, numbers_of<T>(source), factors, tiles.n, tiles.a_row);
+    return with_numbers(source, [=](auto numbers) {
+        using N = decltype(numbers);
+        return launch(lane, "float8_cast", whole ? cast_to<N, PIECE>(to) : cast_to<N, 1>(to),
+                      dim3(tiles.grid), dim3(THREADS), 0, as_is, turned, numbers, factors, tiles.n,
+                      tiles.a_row);
     });
 }
 
@@ -378,8 +515,13 @@ KernelCudaFault kernel_cuda_float8_unscale(KernelCuda *lane, void *x, KernelCuda
     }
     return with_type(type, [=](auto zero) {
         typedef decltype(zero) T;
-        return launch_for(lane, "float8_unscale", rows * cols, unscale_kernel<T>, (T *)x, of_rows,
-                          of_columns, rows * cols, cols);
+        return in_pieces<VECTOR<T>>(
+            cols, (uintptr_t)x | (uintptr_t)of_columns, rows * cols, [=](auto count, auto index) {
+                constexpr int V = decltype(count)::value;
+                size_t n = rows * cols / V;
+                return launch_for(lane, "float8_unscale", n, unscale_kernel<T, V, decltype(index)>,
+                                  (T *)x, of_rows, of_columns, n, cols);
+            });
     });
 }
 

@@ -1,4 +1,5 @@
-/* kernels/cuda/heads.cu - see heads.h. Bound: memory; a thread an element, neighbours side by side.
+/* kernels/cuda/heads.cu - see heads.h. Bound: memory. Heads' numbers go 16 bytes a thread where all
+ * of them lie so; masks and positions an element. Neighbours lie side by side.
  */
 #include "kernels/cuda/heads.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 enum {
     HEADS_AT_ONCE = 16, /* whose biases are 32 bytes of halves, as much as memory gives at a time */
+    MOVES_AT_ONCE = 2,  /* of 16 bytes that a thread has asked for */
 };
 
 template <typename I> struct Shape { I batch, seq, heads, dim; };
@@ -38,38 +40,52 @@ template <typename I> __device__ Place<I> place_of(I row, I seq, I heads, bool a
 template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
     repeat_kernel(T *y, const T *x, Shape<I> s, I n, size_t row_stride, I repeats, bool apart) {
-    FOR_WORK(I, i, n) { /* in y's order */
-        I row = i / s.dim, j = i - row * s.dim;
-        Place<I> at = place_of(row, s.seq, s.heads * repeats, apart);
-        y[i] = x[at.token * row_stride + (size_t)(at.head / repeats) * s.dim + j];
-    }
+    for_work<MOVES_AT_ONCE>(
+        n, /* in y's order */
+        [&](I i) {
+            I row = i / s.dim, j = i - row * s.dim;
+            Place<I> at = place_of(row, s.seq, s.heads * repeats, apart);
+            return x[at.token * row_stride + (size_t)(at.head / repeats) * s.dim + j];
+        },
+        [&](I i, const T &moved) { y[i] = moved; });
 }
 
-template <typename T, typename I>
+/* n pieces of V elements. */
+template <typename T, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
     sum_kernel(T *y, const T *x, Shape<I> s, I n, I repeats, bool x_apart, bool y_apart) {
+    I pieces = s.dim / V;
     FOR_WORK(I, i, n) {
-        I row = i / s.dim, j = i - row * s.dim;
+        I row = i / pieces, j = (i - row * pieces) * V;
         Place<I> at = place_of(row, s.seq, s.heads, y_apart);
         size_t from = head_row(s, at.token, at.head * repeats, s.heads * repeats, x_apart) + j;
         size_t step = x_apart ? (size_t)s.seq * s.dim : s.dim;
-        float sum = 0;
+        float sum[V] = {};
+#pragma unroll 4
         for (I r = 0; r < repeats; r++) {
-            sum += widen(x[from + r * step]);
+            float z[V];
+            load<V>(z, x + from + r * step);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                sum[v] += z[v];
+            }
         }
-        narrow(&y[i], sum);
+        store<V>(y + (size_t)i * V, sum);
     }
 }
 
 template <typename T, typename I>
 __global__ void __launch_bounds__(THREADS)
     heads_copy_kernel(T *y, const T *x, Shape<I> s, I n, size_t row_stride, bool back) {
-    FOR_WORK(I, i, n) {
-        I row = i / s.dim, j = i - row * s.dim;
-        Place<I> at = place_of(row, s.seq, s.heads, !back);
-        y[i] = back ? x[head_row(s, at.token, at.head, s.heads, true) + j]
-                    : x[at.token * row_stride + (size_t)at.head * s.dim + j];
-    }
+    for_work<MOVES_AT_ONCE>(
+        n,
+        [&](I i) {
+            I row = i / s.dim, j = i - row * s.dim;
+            Place<I> at = place_of(row, s.seq, s.heads, !back);
+            return back ? x[head_row(s, at.token, at.head, s.heads, true) + j]
+                        : x[at.token * row_stride + (size_t)at.head * s.dim + j];
+        },
+        [&](I i, const T &moved) { y[i] = moved; });
 }
 
 /* ---- masks ---------------------------------------------------------------------------------- */
@@ -89,7 +105,7 @@ __global__ void __launch_bounds__(THREADS)
         I at = i * V;
         float z[V];
         uint8_t hides[V];
-        get<V>(z, x + at);
+        load<V>(z, x + at);
         if constexpr (V > 1) {
             memcpy(hides, __builtin_assume_aligned(mask + at % n, V), V);
         } else {
@@ -99,7 +115,7 @@ __global__ void __launch_bounds__(THREADS)
         for (int v = 0; v < V; v++) {
             z[v] = hides[v] ? value : z[v];
         }
-        set<V>(y + at, z);
+        store<V>(y + at, z);
     }
 }
 
@@ -219,13 +235,16 @@ KernelCudaFault kernel_cuda_sum_heads(KernelCuda *lane, void *y, const void *x,
                                       const KernelCudaHeads *heads, size_t repeats, bool x_apart,
                                       bool y_apart) {
     return with_type(heads->type, [&](auto t) {
-        size_t n = elements_of(heads);
-        return with_index(n * repeats, [&](auto index) {
-            using T = decltype(t);
-            using I = decltype(index);
-            return launch_for(lane, "sum_heads", n, sum_kernel<T, I>, (T *)y, (const T *)x,
-                              shape_of<I>(heads), n, repeats, x_apart, y_apart);
-        });
+        using T = decltype(t);
+        return in_pieces<VECTOR<T>>(heads->dim, (uintptr_t)y | (uintptr_t)x, elements_of(heads),
+                                    [&](auto count, auto index) {
+                                        constexpr int V = decltype(count)::value;
+                                        using I = decltype(index);
+                                        size_t n = elements_of(heads) / V;
+                                        return launch_for(lane, "sum_heads", n, sum_kernel<T, V, I>,
+                                                          (T *)y, (const T *)x, shape_of<I>(heads),
+                                                          n, repeats, x_apart, y_apart);
+                                    });
     });
 }
 

@@ -6,7 +6,7 @@
  */
 #include "kernels/cuda/loss.h"
 
-#include "kernels/cuda/each.cuh"
+#include "kernels/cuda/rows.cuh"
 
 using namespace cu;
 
@@ -22,23 +22,6 @@ enum {
 struct Fold {
     float max, sum; /* sum of exp(x - max); an empty one: -inf and 0 */
 };
-
-/* exp(x) for x up to 0, or for a difference of logits. Where numbers are stored in 16 bits it comes
- * within 2^-21 (and |x| 2^-23), by one instruction of the unit for such functions and a product:
- * expf() and what surrounds it would take longer than the two bytes to arrive. */
-template <typename T> __device__ float exp_of(float x) {
-    if (sizeof(T) == 4) {
-        return expf(x);
-    }
-    float y = x * 1.44269504f; /* log2(e) */
-#ifdef KERNEL_EMULATED
-    return exp2f(y);
-#else
-    float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(y));
-    return power;
-#endif
-}
 
 /* The maximum of them first, so that the sum is brought down to it once. NaN goes on as NaN. */
 template <typename T, int V> __device__ void fold(Fold *into, const float (&x)[V]) {
@@ -88,43 +71,6 @@ template <typename T> __device__ Fold fold_row(const T *x, size_t cols) {
         fold<T>(&mine, one);
     });
     return row_fold(mine);
-}
-
-/* Calls f(i, x) for this thread's elements of a row and writes what it returns. */
-template <typename T, typename F> __device__ void map_row(T *y, const T *x, size_t cols, F f) {
-    constexpr int V = VECTOR<T>;
-    for_span<V, 2>(
-        span_of<V>(cols, x, y), cols, threadIdx.x, blockDim.x,
-        [&](size_t i) { narrow(&y[i], f(i, widen(x[i]))); },
-        [&](size_t i) { return load_raw<V>(x + i); },
-        [&](size_t i, const Raw<V, T> &raw) {
-            float many[V];
-            widen_raw(many, raw);
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                many[v] = f(i + v, many[v]);
-            }
-            store<V>(y + i, many);
-        });
-}
-
-/* Likewise from two arrays. */
-template <typename T, typename F>
-__device__ void map_row(T *z, const T *x, const T *y, size_t cols, F f) {
-    constexpr int V = VECTOR<T>;
-    for_span<V>(
-        span_of<V>(cols, x, y, z), cols, threadIdx.x, blockDim.x,
-        [&](size_t i) { narrow(&z[i], f(i, widen(x[i]), widen(y[i]))); },
-        [&](size_t i) {
-            float a[V], b[V];
-            load<V>(a, x + i);
-            load<V>(b, y + i);
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                a[v] = f(i + v, a[v], b[v]);
-            }
-            store<V>(z + i, a);
-        });
 }
 
 /* The sum over a row of f(x, y). */

@@ -15,18 +15,25 @@ static inline __device__ uint32_t larger(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-/* Over a block's threads, THREADS at most; the first has it. */
-static inline __device__ uint32_t block_largest(uint32_t x) {
-    BLOCK_SHARED(uint32_t[THREADS], all);
-    all[threadIdx.x] = x;
-    __syncthreads();
-    for (unsigned by = blockDim.x / 2; by > 0; by /= 2) {
-        if (threadIdx.x < by) {
-            all[threadIdx.x] = larger(all[threadIdx.x], all[threadIdx.x + by]);
-        }
-        __syncthreads();
+static inline __device__ uint32_t warp_largest(uint32_t x) {
+#pragma unroll
+    for (int bits = LANES / 2; bits > 0; bits /= 2) {
+        x = larger(x, __shfl_xor_sync(0xffffffffu, x, bits));
     }
-    return all[0];
+    return x;
+}
+
+/* Over a block's threads, for all of them. */
+static inline __device__ uint32_t block_largest(uint32_t x) {
+    BLOCK_SHARED(uint32_t[LANES], parts);
+    unsigned lane = threadIdx.x % LANES;
+    x = warp_largest(x);
+    __syncthreads(); /* the parts before are read */
+    if (lane == 0) {
+        parts[threadIdx.x / LANES] = x;
+    }
+    __syncthreads();
+    return warp_largest(lane < blockDim.x / LANES ? parts[lane] : 0);
 }
 
 } // namespace cu

@@ -27,7 +27,7 @@ template <typename T> struct Backward {
     float *dweight, *dbias; /* parts: [blocks, width]; may be NULL */
     const T *dsum, *dy, *x, *weight;
     const float *mean, *rstd;
-    size_t rows, width;
+    size_t rows, width, x_row;
 };
 
 /* Sums of a thread's own columns, of KINDS kinds (of dweight, dbias): in registers or, where those
@@ -125,15 +125,16 @@ static __device__ void two_row_sums(float *x, float *y, unsigned turn) {
 template <typename T, bool CENTERED, int N> struct BackwardRow {
     typename Held<T>::Piece dy[N], x[N];
     float mean, rstd;
-    /* `at`: this thread's first element of it. */
+    /* `at`: this thread's first element of it, in dy. */
     __device__ void get(const Backward<T> &b, size_t row, size_t at) {
+        const T *from = b.x + row * b.x_row + Held<T>::column(0);
         mean = CENTERED ? b.mean[row] : 0.0f;
         rstd = b.rstd[row];
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (Held<T>::has(k, b.width)) {
                 dy[k] = Held<T>::get(b.dy + at + Held<T>::offset(k));
-                x[k] = Held<T>::get(b.x + at + Held<T>::offset(k));
+                x[k] = Held<T>::get(from + Held<T>::offset(k));
             }
         }
     }
@@ -313,17 +314,18 @@ __global__ void __launch_bounds__(THREADS, NARROW_BLOCKS) backward_narrow_kernel
 template <typename T, bool CENTERED>
 __global__ void __launch_bounds__(ROW_THREADS) backward_streamed_kernel(Backward<T> b) {
     size_t row = blockIdx.x, start = row * b.width;
+    const T *x = b.x + row * b.x_row;
     float mean = CENTERED ? b.mean[row] : 0.0f, rstd = b.rstd[row], sum_g = 0, sum_gh = 0;
     for (size_t i = threadIdx.x; i < b.width; i += blockDim.x) {
         float g = widen(b.dy[start + i]) * (b.weight ? widen(b.weight[i]) : 1.0f);
         sum_g += g;
-        sum_gh += g * (widen(b.x[start + i]) - mean) * rstd;
+        sum_gh += g * (widen(x[i]) - mean) * rstd;
     }
     sum_g = CENTERED ? row_sum(sum_g) / (float)b.width : 0.0f;
     sum_gh = row_sum(sum_gh) / (float)b.width;
     for (size_t i = threadIdx.x; i < b.width; i += blockDim.x) {
         float g = widen(b.dy[start + i]) * (b.weight ? widen(b.weight[i]) : 1.0f);
-        float h = (widen(b.x[start + i]) - mean) * rstd;
+        float h = (widen(x[i]) - mean) * rstd;
         float more = b.dsum ? widen(b.dsum[start + i]) : 0.0f;
         narrow(&b.dx[start + i], rstd * (g - sum_g - h * sum_gh) + more);
     }
@@ -339,7 +341,7 @@ __global__ void __launch_bounds__(THREADS) columns_streamed_kernel(Backward<T> b
         return;
     }
     for (size_t row = blockIdx.y; row < b.rows; row += gridDim.y) {
-        float dy = widen(b.dy[row * b.width + i]), x = widen(b.x[row * b.width + i]);
+        float dy = widen(b.dy[row * b.width + i]), x = widen(b.x[row * b.x_row + i]);
         dweight += dy * (x - (CENTERED ? b.mean[row] : 0.0f)) * b.rstd[row];
         dbias += dy;
     }
@@ -433,9 +435,10 @@ template <typename T, bool CENTERED>
 KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void *dbias,
                          Backward<T> b, KernelCudaType type) {
     HeldShape shape = held_shape(b.width / VECTOR<T>);
-    bool held = b.width % VECTOR<T> == 0 && b.width / VECTOR<T> <= ROW_THREADS * ITEMS &&
-                aligned(b.dx) && aligned(b.dsum) && aligned(b.dy) && aligned(b.x) &&
-                aligned(b.weight) && has_room<T, CENTERED>(lane, shape);
+    bool held = (b.width | b.x_row) % VECTOR<T> == 0 &&
+                b.width / VECTOR<T> <= ROW_THREADS * ITEMS && aligned(b.dx) && aligned(b.dsum) &&
+                aligned(b.dy) && aligned(b.x) && aligned(b.weight) &&
+                has_room<T, CENTERED>(lane, shape);
     size_t most = held ? shape.most_blocks : BACKWARD_BLOCKS;
     size_t wanted = held ? divide_up(b.rows, shape.rows) : b.rows;
     unsigned blocks = (unsigned)(wanted < most ? wanted : most);
@@ -465,7 +468,8 @@ KernelCudaFault kernel_cuda_layernorm_backward(KernelCuda *lane, void *dx, void 
         using T = decltype(t);
         return backward<T, true>(lane, "layernorm_backward", dweight, dbias,
                                  {(T *)dx, NULL, NULL, (const T *)dsum, (const T *)dy, (const T *)x,
-                                  (const T *)weight, mean, rstd, norm->rows, norm->width},
+                                  (const T *)weight, mean, rstd, norm->rows, norm->width,
+                                  row_of(norm)},
                                  norm->type);
     });
 }
@@ -482,7 +486,7 @@ KernelCudaFault kernel_cuda_rmsnorm_backward(KernelCuda *lane, void *dx, void *d
         return backward<T, false>(lane, "rmsnorm_backward", dweight, NULL,
                                   {(T *)dx, NULL, NULL, (const T *)dsum, (const T *)dy,
                                    (const T *)x, (const T *)weight, NULL, rstd, norm->rows,
-                                   norm->width},
+                                   norm->width, row_of(norm)},
                                   norm->type);
     });
 }

@@ -20,7 +20,7 @@ template <typename T> struct Forward {
     T *sum, *y;
     float *mean, *rstd;
     const T *a, *r, *weight, *bias;
-    size_t rows, width;
+    size_t rows, width, a_row;
     float eps;
 };
 
@@ -34,12 +34,13 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f)
     size_t row = first_row();
     bool inside = row < f.rows; /* all lanes take part in sums */
     size_t start = (inside ? row * f.width : 0) + H::column(0);
+    const T *from = f.a + (inside ? row * f.a_row : 0) + H::column(0);
     typename H::Piece a[N], r[N], w[N], b[N];
     float x[N][V], total = 0, squares = 0, mean = 0, inverse = 1.0f / (float)f.width;
 #pragma unroll
     for (int k = 0; k < N; k++) {
         if (H::has(k, f.width)) {
-            a[k] = H::get(f.a + start + H::offset(k));
+            a[k] = H::get(from + H::offset(k));
             if (f.r) {
                 r[k] = H::get(f.r + start + H::offset(k));
             }
@@ -117,11 +118,11 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f)
 template <typename T, bool CENTERED>
 __global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T> f) {
     size_t row = blockIdx.x, start = row * f.width;
-    const T *x = f.r ? f.sum + start : f.a + start;
+    const T *a = f.a + row * f.a_row, *x = f.r ? f.sum + start : a;
     float total = 0, squares = 0, mean = 0;
     for (size_t i = threadIdx.x; i < f.width; i += blockDim.x) {
         if (f.r) { /* each thread reads back what it wrote itself */
-            narrow(&f.sum[start + i], widen(f.a[start + i]) + widen(f.r[start + i]));
+            narrow(&f.sum[start + i], widen(a[i]) + widen(f.r[start + i]));
         }
         total += widen(x[i]);
     }
@@ -163,7 +164,7 @@ KernelCudaFault forward_held(KernelCuda *lane, const char *name, const Forward<T
 template <typename T, bool CENTERED>
 KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T> &f) {
     size_t pieces = f.width / VECTOR<T>;
-    bool held = f.weight && f.width % VECTOR<T> == 0 && pieces <= ROW_THREADS * ITEMS &&
+    bool held = f.weight && (f.width | f.a_row) % VECTOR<T> == 0 && pieces <= ROW_THREADS * ITEMS &&
                 aligned(f.a) && aligned(f.r) && aligned(f.sum) && aligned(f.y) &&
                 aligned(f.weight) && aligned(f.bias);
     if (!held) {
@@ -193,7 +194,7 @@ KernelCudaFault kernel_cuda_layernorm_forward(KernelCuda *lane, void *sum, void 
         return forward<T, true>(lane, "layernorm",
                                 {(T *)sum, (T *)y, mean, rstd, (const T *)a, (const T *)r,
                                  (const T *)weight, (const T *)bias, norm->rows, norm->width,
-                                 norm->eps});
+                                 row_of(norm), norm->eps});
     });
 }
 
@@ -207,6 +208,7 @@ KernelCudaFault kernel_cuda_rmsnorm_forward(KernelCuda *lane, void *sum, void *y
         using T = decltype(t);
         return forward<T, false>(lane, "rmsnorm",
                                  {(T *)sum, (T *)y, NULL, rstd, (const T *)a, (const T *)r,
-                                  (const T *)weight, NULL, norm->rows, norm->width, norm->eps});
+                                  (const T *)weight, NULL, norm->rows, norm->width, row_of(norm),
+                                  norm->eps});
     });
 }

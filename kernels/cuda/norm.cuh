@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/cuda/each.cuh"
+#include "kernels/cuda/norm.h"
 
 namespace cu {
 
@@ -42,6 +43,11 @@ template <typename T> struct Held {
         return narrow_raw<V, T>(x);
     }
 };
+
+/* Elements from a row of what is normed to the next. */
+inline size_t row_of(const KernelCudaNorm *norm) {
+    return norm->row ? norm->row : norm->width;
+}
 
 inline __device__ size_t first_row() {
     return (size_t)blockIdx.x * blockDim.y + threadIdx.y;

@@ -16,6 +16,7 @@ typedef struct {
     size_t rows, width;
     float eps;
     KernelCudaType type;
+    size_t row; /* elements from a row of x (forward: of a) to the next; 0: width */
 } KernelCudaNorm;
 
 /* x = a + r, written to sum (rounded to the type before it is normed), or a alone where r and sum

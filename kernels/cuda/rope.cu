@@ -9,10 +9,11 @@ using namespace cu;
 
 namespace {
 
-/* Where a head of x begins, of rows of heads of tokens. */
-template <typename I> __device__ size_t head_in_row(I row, I heads, size_t stride, I dim) {
+/* Where a head of x begins, of rows of heads of tokens: `stride` elements from token to token,
+ * `head` from head to head. */
+template <typename I> __device__ size_t head_in_row(I row, I heads, size_t stride, size_t head) {
     I token = row / heads;
-    return token * stride + (size_t)(row - token * heads) * dim;
+    return token * stride + (row - token * heads) * head;
 }
 
 template <typename T>
@@ -37,27 +38,27 @@ __global__ void __launch_bounds__(THREADS)
 template <typename T, typename C, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
     rotate_kernel(T *y, const T *x, const C *cosines, const C *sines, I n, I heads, size_t stride,
-                  I seq, I half, bool back) {
+                  size_t head, I seq, I half, bool back) {
     I pieces = half / V;
     FOR_WORK(I, i, n) {
         I row = i / pieces, token = row / heads, j = (i - row * pieces) * V;
         size_t at = (size_t)row * 2 * half + j, table = (size_t)(token % seq) * 2 * half + j;
-        size_t from = token * stride + (size_t)(row - token * heads) * 2 * half + j;
+        size_t from = token * stride + (row - token * heads) * head + j;
         float low[V], high[V], c0[V], c1[V], s0[V], s1[V];
-        get<V>(low, x + from);
-        get<V>(high, x + from + half);
-        get<V>(c0, cosines + table);
-        get<V>(c1, cosines + table + half);
-        get<V>(s0, sines + table);
-        get<V>(s1, sines + table + half);
+        load<V>(low, x + from);
+        load<V>(high, x + from + half);
+        load<V>(c0, cosines + table);
+        load<V>(c1, cosines + table + half);
+        load<V>(s0, sines + table);
+        load<V>(s1, sines + table + half);
 #pragma unroll
         for (int v = 0; v < V; v++) {
             float a = low[v], b = high[v];
             low[v] = back ? a * c0[v] + b * s1[v] : a * c0[v] - b * s0[v];
             high[v] = back ? b * c1[v] - a * s0[v] : b * c1[v] + a * s1[v];
         }
-        set<V>(y + at, low);
-        set<V>(y + at + half, high);
+        store<V>(y + at, low);
+        store<V>(y + at + half, high);
     }
 }
 
@@ -71,12 +72,12 @@ __global__ void __launch_bounds__(THREADS)
     FOR_WORK(I, i, n) {
         I row = i / pieces, j = (i - row * pieces) * V;
         float z[V];
-        get<V>(z, x + head_in_row(row, heads, stride, (I)(2 * half)) + from + j);
+        load<V>(z, x + head_in_row(row, heads, stride, 2 * (size_t)half) + from + j);
 #pragma unroll
         for (int v = 0; v < V; v++) {
             z[v] = -z[v];
         }
-        set<V>(y + (size_t)i * V, z);
+        store<V>(y + (size_t)i * V, z);
     }
 }
 
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(THREADS)
     FOR_WORK(I, i, n) {
         I row = i / (2 * half), j = i - row * (2 * half);
         y[i] = j < half ? lower[(size_t)row * half + j]
-                        : x[head_in_row(row, heads, stride, (I)(2 * half)) + j - half];
+                        : x[head_in_row(row, heads, stride, 2 * (size_t)half) + j - half];
     }
 }
 
@@ -95,18 +96,19 @@ __global__ void __launch_bounds__(THREADS)
  * pieces of V elements. */
 template <typename T, typename C, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    table_mul_kernel(T *y, const T *x, const C *table, I n, I heads, size_t stride, I dim, I seq) {
+    table_mul_kernel(T *y, const T *x, const C *table, I n, I heads, size_t stride, size_t head,
+                     I dim, I seq) {
     I pieces = dim / V;
     FOR_WORK(I, i, n) {
         I row = i / pieces, j = (i - row * pieces) * V, token = row / heads;
         float z[V], by[V];
-        get<V>(z, x + token * stride + (size_t)(row - token * heads) * dim + j);
-        get<V>(by, table + (size_t)(token % seq) * dim + j);
+        load<V>(z, x + token * stride + (row - token * heads) * head + j);
+        load<V>(by, table + (size_t)(token % seq) * dim + j);
 #pragma unroll
         for (int v = 0; v < V; v++) {
             z[v] *= by[v];
         }
-        set<V>(y + (size_t)i * V, z);
+        store<V>(y + (size_t)i * V, z);
     }
 }
 
@@ -122,26 +124,61 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* Two complex numbers of 16 bytes, or one, whose parts lie anyhow. */
+template <int V> __device__ void load_numbers(float (&x)[V], const float *at) {
+    if constexpr (V == 4) {
+        load<V>(x, at);
+    } else {
+        x[0] = at[0];
+        x[1] = at[1];
+    }
+}
+template <int V> __device__ void store_numbers(float *at, const float (&x)[V]) {
+    if constexpr (V == 4) {
+        store<V>(at, x);
+    } else {
+        at[0] = x[0];
+        at[1] = x[1];
+    }
+}
+
+/* n pieces of V elements, half as many numbers. */
+template <int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    turn_kernel(float *y, const float *x, const float *turns, size_t rows, size_t heads,
-                size_t stride, size_t seq, size_t half) {
-    FOR_WORK(size_t, i, rows * half) {
-        size_t row = i / half, j = 2 * (i % half);
-        const float *in = x + head_in_row(row, heads, stride, 2 * half) + j;
-        const float *by = turns + row / heads % seq * 2 * half + j;
-        float real = in[0], imaginary = in[1];
-        y[2 * i] = real * by[0] - imaginary * by[1];
-        y[2 * i + 1] = real * by[1] + imaginary * by[0];
+    turn_kernel(float *y, const float *x, const float *turns, I n, I heads, size_t stride,
+                size_t head, I dim, I seq) {
+    I pieces = dim / V;
+    FOR_WORK(I, i, n) {
+        I row = i / pieces, j = (i - row * pieces) * V;
+        float z[V], by[V];
+        load_numbers<V>(z, x + head_in_row(row, heads, stride, head) + j);
+        load_numbers<V>(by, turns + (size_t)(row / heads % seq) * dim + j);
+#pragma unroll
+        for (int v = 0; v < V; v += 2) {
+            float real = z[v], imaginary = z[v + 1];
+            z[v] = real * by[v] - imaginary * by[v + 1];
+            z[v + 1] = real * by[v + 1] + imaginary * by[v];
+        }
+        store_numbers<V>(y + (size_t)i * V, z);
     }
 }
 
-__global__ void __launch_bounds__(THREADS) conjugate_kernel(float *y, const float *x, size_t n) {
-    FOR_WORK(size_t, i, n) {
-        y[i] = i % 2 ? -x[i] : x[i];
+template <int V, typename I>
+__global__ void __launch_bounds__(THREADS) conjugate_kernel(float *y, const float *x, I n) {
+    FOR_WORK(I, i, n) {
+        float z[V];
+        load_numbers<V>(z, x + (size_t)i * V);
+#pragma unroll
+        for (int v = 1; v < V; v += 2) {
+            z[v] = -z[v];
+        }
+        store_numbers<V>(y + (size_t)i * V, z);
     }
 }
 
-template <int N> struct Count { static constexpr int value = N; };
+size_t head_of(const KernelCudaRope *r) {
+    return r->head ? r->head : r->dim;
+}
 
 bool aligned(const void *at) {
     return (uintptr_t)at % 16 == 0;
@@ -155,7 +192,7 @@ KernelCudaFault rotate(KernelCuda *lane, void *y, const void *x, const void *cos
         using I = decltype(index);
         return launch(lane, "rope", rotate_kernel<T, C, V, I>, dim3(grid_for(lane, n)),
                       dim3(THREADS), 0, (T *)y, (const T *)x, (const C *)cosines, (const C *)sines,
-                      n, r->heads, r->stride, r->seq, half, back);
+                      n, r->heads, r->stride, head_of(r), r->seq, half, back);
     });
 }
 
@@ -179,22 +216,12 @@ KernelCudaFault kernel_cuda_rope(KernelCuda *lane, void *y, const void *x, const
             using T = decltype(t);
             using C = decltype(c);
             constexpr int V = VECTOR<T, C>;
-            bool whole = rope->dim / 2 % V == 0 && rope->stride % V == 0 && aligned(y) &&
+            bool whole = (rope->dim / 2 | rope->stride | head_of(rope)) % V == 0 && aligned(y) &&
                          aligned(x) && aligned(cos_table) && aligned(sin_table);
             return whole ? rotate<T, C, V>(lane, y, x, cos_table, sin_table, rope, back)
                          : rotate<T, C, 1>(lane, y, x, cos_table, sin_table, rope, back);
         });
     });
-}
-
-/* f is called with a constant, how many elements go at a time, and a number of the type that pieces
- * of so many are counted in: V of them where all steps and addresses let 16 bytes go, else one. */
-template <int V, typename F>
-static KernelCudaFault in_pieces(size_t steps, uintptr_t addresses, size_t n, F f) {
-    if (steps % V == 0 && addresses % 16 == 0) {
-        return with_index(n / V, [&](auto index) { return f(Count<V>(), index); });
-    }
-    return with_index(n, [&](auto index) { return f(Count<1>(), index); });
 }
 
 KernelCudaFault kernel_cuda_negate_half(KernelCuda *lane, void *y, const void *x, size_t rows,
@@ -233,17 +260,19 @@ KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, 
                                       const KernelCudaRope *rope, bool apart) {
     size_t n = rope->tokens * rope->heads * rope->dim, dim = rope->dim, seq = rope->seq;
     size_t heads = apart ? 1 : rope->heads, stride = apart ? rope->dim : rope->stride;
+    size_t head = head_of(rope);
     return with_type(rope->type, [&](auto t) {
         return with_type(rope->table_type, [&](auto c) {
             using T = decltype(t);
             using C = decltype(c);
             return in_pieces<VECTOR<T, C>>(
-                dim | stride, (uintptr_t)y | (uintptr_t)x | (uintptr_t)table, n,
+                dim | stride | head, (uintptr_t)y | (uintptr_t)x | (uintptr_t)table, n,
                 [&](auto count, auto index) {
                     constexpr int V = decltype(count)::value;
-                    return launch_for(
-                        lane, "table_mul", n / V, table_mul_kernel<T, C, V, decltype(index)>,
-                        (T *)y, (const T *)x, (const C *)table, n / V, heads, stride, dim, seq);
+                    return launch_for(lane, "table_mul", n / V,
+                                      table_mul_kernel<T, C, V, decltype(index)>, (T *)y,
+                                      (const T *)x, (const C *)table, n / V, heads, stride, head,
+                                      dim, seq);
                 });
         });
     });
@@ -255,14 +284,31 @@ KernelCudaFault kernel_cuda_turn_table(KernelCuda *lane, float *turns, size_t se
                   dim3(THREADS), 0, turns, seq, dim, base);
 }
 
+/* Likewise as in_pieces(), of complex numbers: two, or one. */
+template <typename F>
+static KernelCudaFault in_numbers(size_t steps, uintptr_t addresses, size_t n, F f) {
+    if (steps % 4 == 0 && addresses % 16 == 0) {
+        return with_index(n, [&](auto index) { return f(Count<4>(), index); });
+    }
+    return with_index(n, [&](auto index) { return f(Count<2>(), index); });
+}
+
 KernelCudaFault kernel_cuda_turn(KernelCuda *lane, float *y, const float *x, const float *turns,
                                  const KernelCudaRope *rope) {
-    size_t rows = rope->tokens * rope->heads, half = rope->dim / 2;
-    return launch(lane, "turn", turn_kernel, dim3(grid_for(lane, rows * half)), dim3(THREADS), 0, y,
-                  x, turns, rows, rope->heads, rope->stride, rope->seq, half);
+    size_t n = rope->tokens * rope->heads * rope->dim, head = head_of(rope);
+    return in_numbers(
+        rope->dim | rope->stride | head, (uintptr_t)y | (uintptr_t)x | (uintptr_t)turns, n,
+        [&](auto count, auto index) {
+            constexpr int V = decltype(count)::value;
+            return launch_for(lane, "turn", n / V, turn_kernel<V, decltype(index)>, y, x, turns,
+                              n / V, rope->heads, rope->stride, head, rope->dim, rope->seq);
+        });
 }
 
 KernelCudaFault kernel_cuda_conjugate(KernelCuda *lane, float *y, const float *x, size_t n) {
-    return launch(lane, "conjugate", conjugate_kernel, dim3(grid_for(lane, n)), dim3(THREADS), 0, y,
-                  x, n);
+    return in_numbers(n, (uintptr_t)y | (uintptr_t)x, n, [&](auto count, auto index) {
+        constexpr int V = decltype(count)::value;
+        return launch_for(lane, "conjugate", n / V, conjugate_kernel<V, decltype(index)>, y, x,
+                          n / V);
+    });
 }

@@ -3,7 +3,8 @@
  *
  * Rows are heads of tokens: x[tokens, heads, dim], token t at position t mod seq of tables cos and
  * sin [seq, dim]. The heads of a token of x are `stride` elements from those of the next, where x
- * is a part of longer rows; all else is dense. Bound: memory.
+ * is a part of longer rows, and `head` elements from each other, where it is a part of longer
+ * heads; all else is dense. Bound: memory, 16 bytes at a time where all lies so.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
@@ -17,6 +18,7 @@ typedef struct {
     size_t stride;                  /* of x; heads * dim: it is dense */
     KernelCudaType type;
     KernelCudaType table_type;
+    size_t head; /* of x; 0: dim */
 } KernelCudaRope;
 
 /* cos and sin of position * base^(-2 j / dim), each half of a row alike, for seq positions from one
@@ -43,9 +45,8 @@ KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, 
                                       const KernelCudaRope *rope, bool apart);
 
 /* Neighbours in a head as complex numbers: turns [seq, dim] holds exp(i position * base^(-2 j /
- * dim)), real and imaginary parts side by side, all in fp32. The table; y = x turns, where x may be
- * a part of longer rows (stride elements from a token to the next); and y = the conjugate of n
- * numbers. */
+ * dim)), real and imaginary parts side by side, all in fp32. The table; y = x turns; and y = the
+ * conjugates of n / 2 numbers. */
 KernelCudaFault kernel_cuda_turn_table(KernelCuda *lane, float *turns, size_t seq, size_t dim,
                                        double base);
 KernelCudaFault kernel_cuda_turn(KernelCuda *lane, float *y, const float *x, const float *turns,

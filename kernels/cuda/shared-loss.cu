@@ -1,7 +1,8 @@
-/* kernels/cuda/shared-loss.cu - see shared-loss.h. Bound: memory. A block takes a row. */
+/* kernels/cuda/shared-loss.cu - see shared-loss.h. Bound: memory. A block takes a row, 16 bytes a
+ * thread (rows.cuh). */
 #include "kernels/cuda/shared-loss.h"
 
-#include "kernels/cuda/each.cuh"
+#include "kernels/cuda/rows.cuh"
 
 using namespace cu;
 
@@ -9,11 +10,8 @@ namespace {
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS) largest_kernel(float *most, const T *x, size_t width) {
-    const T *row = x + blockIdx.x * width;
     float mine = -INFINITY;
-    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-        mine = fmaxf(mine, widen(row[i]));
-    }
+    read_row(x + blockIdx.x * width, width, [&](float number) { mine = fmaxf(mine, number); });
     mine = row_max(mine);
     if (threadIdx.x == 0) {
         most[blockIdx.x] = mine;
@@ -23,11 +21,9 @@ __global__ void __launch_bounds__(THREADS) largest_kernel(float *most, const T *
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     sum_of_exps_kernel(float *sum, const T *x, const float *most, size_t width) {
-    const T *row = x + blockIdx.x * width;
     float mine = 0, largest = most[blockIdx.x];
-    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-        mine += expf(widen(row[i]) - largest);
-    }
+    read_row(x + blockIdx.x * width, width,
+             [&](float number) { mine += exp_of<T>(number - largest); });
     mine = row_sum(mine);
     if (threadIdx.x == 0) {
         sum[blockIdx.x] = mine;
@@ -82,9 +78,9 @@ __global__ void __launch_bounds__(THREADS)
                        size_t width) {
     size_t start = blockIdx.x * width;
     float largest = most[blockIdx.x], below = logf(sum[blockIdx.x]);
-    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-        y[start + i] = less[start + i] + expf(widen(x[start + i]) - largest - below);
-    }
+    map_row(y + start, less + start, x + start, width, [&](size_t, float one, float number) {
+        return one + exp_of<T>(number - largest - below);
+    });
 }
 
 template <typename T>
@@ -93,9 +89,8 @@ __global__ void __launch_bounds__(THREADS)
                  const float *total, size_t width) {
     size_t start = blockIdx.x * width;
     float share = counted[blockIdx.x] ? *dloss / *total : 0.0f;
-    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
-        narrow(&dlogits[start + i], y[start + i] * share);
-    }
+    map_row(dlogits + start, y + start, width,
+            [&](size_t, float number) { return number * share; });
 }
 
 /* f is called with a number of the type, where there is a row. */

@@ -1,4 +1,5 @@
-/* kernels/cuda/shared.cu - see shared.h. Bound: memory, or the launch. A thread an element. */
+/* kernels/cuda/shared.cu - see shared.h. Bound: memory, or the launch. A thread an element; of rows
+ * that become zeros 16 bytes, where they lie so. */
 #include "kernels/cuda/shared.h"
 
 #include "kernels/cuda/each.cuh"
@@ -30,12 +31,12 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T>
-__global__ void __launch_bounds__(THREADS)
-    zero_kernel(T *x, const uint8_t *mask, size_t n, size_t width) {
-    FOR_WORK(size_t, i, n) {
+/* Rows are `width` units of U long. */
+template <typename U, typename I>
+__global__ void __launch_bounds__(THREADS) zero_kernel(U *x, const uint8_t *mask, I n, I width) {
+    FOR_WORK(I, i, n) {
         if (mask[i / width]) {
-            narrow(&x[i], 0.0f);
+            x[i] = U();
         }
     }
 }
@@ -126,10 +127,14 @@ KernelCudaFault kernel_cuda_local_index(KernelCuda *lane, int64_t *copy, int64_t
 
 KernelCudaFault kernel_cuda_zero_masked(KernelCuda *lane, void *x, const uint8_t *mask, size_t rows,
                                         size_t width, KernelCudaType type) {
-    return with_type(type, [&](auto t) {
-        using T = decltype(t);
-        return launch_for(lane, "zero_masked", rows * width, zero_kernel<T>, (T *)x, mask,
-                          rows * width, width);
+    uintptr_t all = (uintptr_t)x | width * kernel_cuda_type_bytes(type);
+    return with_unit(type, all, [&](auto unit, size_t per) {
+        size_t n = rows * width / per;
+        return with_index(n, [&](auto index) {
+            using U = decltype(unit);
+            return launch_for(lane, "zero_masked", n, zero_kernel<U, decltype(index)>, (U *)x, mask,
+                              n, width / per);
+        });
     });
 }
 

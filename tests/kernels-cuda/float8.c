@@ -14,7 +14,8 @@ static KernelCudaFloat8Scale in_fp32(float *at) {
     return (KernelCudaFloat8Scale){at, KERNEL_CUDA_SCALE_F32};
 }
 
-static const size_t shapes[][2] = {{1, 1}, {5, 48}, {33, 7}, {130, 65}, {3, 1500}};
+static const size_t shapes[][2] = {{1, 1},    {5, 48},    {33, 7},    {130, 65},
+                                   {3, 1500}, {144, 208}, {16, 4800}, {600, 16}};
 
 /* What the host makes of them: a norm's, or SwiGLU's. */
 static void make(float *made, const float *x, const float *up, const float *weight,
@@ -259,41 +260,37 @@ static void test_scaled_already(const DeviceCase *c) {
 /* ---- what is cast ---------------------------------------------------------------------------- */
 
 /* Within what exponentials and products of three may differ by, and so a number of float8. */
-static void test_made_as_they_are_cast(const DeviceCase *c) {
-    enum {
-        ROWS = 37,
-        COLS = 130,
-        N = ROWS * COLS
-    };
-    g_autofree float *x = device_random(c, N, -3, 3, 1), *up = device_random(c, N, -2, 2, 2);
-    g_autofree float *weight = device_random(c, COLS, 0.5, 2, 3);
+static void check_made_as_they_are_cast(const DeviceCase *c, size_t rows, size_t cols) {
+    size_t n = rows * cols;
+    g_autofree float *x = device_random(c, n, -3, 3, 1), *up = device_random(c, n, -2, 2, 2);
+    g_autofree float *weight = device_random(c, cols, 0.5, 2, 3);
     const DeviceCase floats = {.type = KERNEL_CUDA_F32};
-    g_autofree float *rstd = device_random(&floats, ROWS, 0.2, 3, 4), *made = g_new(float, N);
+    g_autofree float *rstd = device_random(&floats, rows, 0.2, 3, 4), *made = g_new(float, n);
     for (unsigned by_norm = 0; by_norm < 2; by_norm++) {
-        KernelCudaFloat8Source source = {.x = device_put(c, x, N),
-                                         .up = by_norm ? NULL : device_put(c, up, N),
-                                         .weight = by_norm ? device_put(c, weight, COLS) : NULL,
-                                         .rstd = by_norm ? device_put_floats(rstd, ROWS) : NULL,
-                                         .rows = ROWS,
-                                         .cols = COLS,
+        KernelCudaFloat8Source source = {.x = device_put(c, x, n),
+                                         .up = by_norm ? NULL : device_put(c, up, n),
+                                         .weight = by_norm ? device_put(c, weight, cols) : NULL,
+                                         .rstd = by_norm ? device_put_floats(rstd, rows) : NULL,
+                                         .rows = rows,
+                                         .cols = cols,
                                          .type = c->type};
         for (unsigned a = 0; a < 3; a++) {
             KernelCudaAlong along = (KernelCudaAlong)a;
             size_t n_scales;
-            make(made, x, by_norm ? NULL : up, weight, by_norm ? rstd : NULL, ROWS, COLS);
-            g_autofree float *scales = scales_of(made, ROWS, COLS, along, 448, &n_scales);
+            make(made, x, by_norm ? NULL : up, weight, by_norm ? rstd : NULL, rows, cols);
+            g_autofree float *scales = scales_of(made, rows, cols, along, 448, &n_scales);
             float *found = device_new_floats(n_scales);
-            guint8 *as_is = device_new_bytes(N);
+            guint8 *as_is = device_new_bytes(n);
             DEVICE_OK(kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, along, 448));
             DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, NULL, &source, in_fp32(found),
                                               along, KERNEL_CUDA_E4M3));
             g_autofree float *got_scales = device_get_bytes(found, n_scales * sizeof(float));
-            g_autofree guint8 *got = device_get_bytes(as_is, N);
-            g_autofree float *wide = g_new(float, N);
-            kernel_widen_e4m3(wide, got, N);
-            for (unsigned i = 0; i < N; i++) {
-                float scale = got_scales[along == KERNEL_CUDA_EACH_ROW      ? i / COLS
-                                         : along == KERNEL_CUDA_EACH_COLUMN ? i % COLS
+            g_autofree guint8 *got = device_get_bytes(as_is, n);
+            g_autofree float *wide = g_new(float, n);
+            kernel_widen_e4m3(wide, got, n);
+            for (size_t i = 0; i < n; i++) {
+                float scale = got_scales[along == KERNEL_CUDA_EACH_ROW      ? i / cols
+                                         : along == KERNEL_CUDA_EACH_COLUMN ? i % cols
                                                                             : 0];
                 wide[i] *= scale;
                 /* half a place of 3 bits; below the least normal number half a step of 2^-9 */
@@ -305,6 +302,11 @@ static void test_made_as_they_are_cast(const DeviceCase *c) {
             }
         }
     }
+}
+
+static void test_made_as_they_are_cast(const DeviceCase *c) {
+    check_made_as_they_are_cast(c, 37, 130);
+    check_made_as_they_are_cast(c, 37, 136);
 }
 
 static void test_not_a_number(const DeviceCase *c) {
@@ -375,22 +377,23 @@ static void test_products(const DeviceCase *c) {
     }
 }
 
-static void test_unscaled(const DeviceCase *c) {
-    enum {
-        ROWS = 37,
-        COLS = 130,
-        N = ROWS * COLS
-    };
+static void check_unscaled(const DeviceCase *c, size_t rows, size_t cols) {
+    size_t n = rows * cols;
     const DeviceCase floats = {.type = KERNEL_CUDA_F32};
-    g_autofree float *x = device_random(c, N, -3, 3, 1);
-    g_autofree float *row = device_random(&floats, ROWS, 0.2, 3, 4);
-    g_autofree float *column = device_random(&floats, COLS, 0.2, 3, 5);
-    void *at = device_put(c, x, N);
-    DEVICE_OK(kernel_cuda_float8_unscale(device_lane, at, in_fp32(device_put_floats(row, ROWS)),
-                                         in_fp32(device_put_floats(column, COLS)), ROWS, COLS,
+    g_autofree float *x = device_random(c, n, -3, 3, 1);
+    g_autofree float *row = device_random(&floats, rows, 0.2, 3, 4);
+    g_autofree float *column = device_random(&floats, cols, 0.2, 3, 5);
+    void *at = device_put(c, x, n);
+    DEVICE_OK(kernel_cuda_float8_unscale(device_lane, at, in_fp32(device_put_floats(row, rows)),
+                                         in_fp32(device_put_floats(column, cols)), rows, cols,
                                          c->type));
-    kernel_scale_rows_columns_f32(x, row, ROWS, column, COLS, ROWS, COLS);
-    device_equal("unscaled", c, at, x, N);
+    kernel_scale_rows_columns_f32(x, row, rows, column, cols, rows, cols);
+    device_equal("unscaled", c, at, x, n);
+}
+
+static void test_unscaled(const DeviceCase *c) {
+    check_unscaled(c, 37, 130);
+    check_unscaled(c, 37, 136);
 }
 
 static void add_tests(void) {

@@ -349,7 +349,7 @@ static void test_too_many_rows(void) {
     int64_t *index = device_new_bytes(ROOM * sizeof *index);
     KernelCudaType type = KERNEL_CUDA_F32;
     KernelCudaNorm norm = {n, 1, 1e-5f, type}, whole = {n, 4, 1e-5f, type};
-    KernelCudaNorm columns = {n, 2, 1e-5f, type};
+    KernelCudaNorm columns = {n, 2, 1e-5f, type, 4};
     KernelTensor kept = {x, KERNEL_FP32, 2, {n, 1}, {1, 1}}, sums = {x, KERNEL_FP32, 1, {n}, {1}};
     const KernelCudaFault faults[] = {
         kernel_cuda_softmax_forward(k, x, x, n, 1, type),
@@ -359,7 +359,7 @@ static void test_too_many_rows(void) {
         kernel_cuda_layernorm_forward(k, NULL, x, x, x, x, NULL, x, x, &norm),
         kernel_cuda_rmsnorm_forward(k, NULL, x, x, x, NULL, x, &whole),
         kernel_cuda_rmsnorm_backward(k, x, NULL, NULL, x, x, x, x, &norm),
-        kernel_cuda_norm_columns(k, x, x, x, x, &columns, 4),
+        kernel_cuda_rmsnorm_forward(k, NULL, x, x, x, NULL, x, &columns),
         kernel_cuda_row_sum(k, x, x, n, 1, 1, type),
         kernel_cuda_row_max(k, x, x, n, 1, type),
         kernel_cuda_embedding_forward(k, x, x, index, n, 1, 64, type),

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/latent.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/rope.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/norm.h"
 #include "tests/kernels-cuda/device.h"
@@ -168,7 +171,8 @@ static void test_masks(const DeviceCase *c) {
 /* ---- norms of columns ------------------------------------------------------------------------ */
 
 static void test_norms(const DeviceCase *c) {
-    static const size_t shapes[][3] = {{1, 1, 1}, {5, 48, 56}, {70, 33, 40}, {300, 130, 130}};
+    static const size_t shapes[][3] = {{1, 1, 1},       {5, 48, 56},     {70, 33, 40},
+                                       {300, 130, 130}, {300, 136, 136}, {7, 512, 576}};
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t rows = shapes[s][0], width = shapes[s][1], row = shapes[s][2], n = rows * width;
         g_autofree float *x = device_random(c, rows * row, -2, 2, 1), *dense = g_new(float, n);
@@ -181,15 +185,16 @@ static void test_norms(const DeviceCase *c) {
         }
         kernel_rmsnorm_forward_f32(y, rstd, dense, w, rows, width, 1e-5f);
         kernel_rmsnorm_backward_f32(dx, dw, dy, dense, rstd, w, rows, width);
-        KernelCudaNorm norm = {rows, width, 1e-5f, c->type};
+        KernelCudaNorm norm = {rows, width, 1e-5f, c->type, row};
         void *in = device_put(c, x, rows * row), *weight = device_put(c, w, width);
         void *got_y = device_new(c, n), *got_dx = device_new(c, n), *got_dw = device_new(c, width);
         float *got_rstd = device_new_floats(rows);
-        DEVICE_OK(kernel_cuda_norm_columns(device_lane, got_y, got_rstd, in, weight, &norm, row));
+        DEVICE_OK(kernel_cuda_rmsnorm_forward(device_lane, NULL, got_y, got_rstd, in, NULL, weight,
+                                              &norm));
         device_close("y", c, got_y, y, n, 2e-6, 1e-6);
         device_close_floats("rstd", got_rstd, rstd, rows, 2e-6, 0);
-        DEVICE_OK(kernel_cuda_norm_columns_backward(
-            device_lane, got_dx, got_dw, device_put(c, dy, n), in, got_rstd, weight, &norm, row));
+        DEVICE_OK(kernel_cuda_rmsnorm_backward(device_lane, got_dx, got_dw, NULL,
+                                               device_put(c, dy, n), in, got_rstd, weight, &norm));
         device_close("dx", c, got_dx, dx, n, 1e-5, 1e-5);
         device_close("dw", c, got_dw, dw, width, 1e-5, 1e-4);
     }
@@ -201,50 +206,72 @@ enum {
     BATCH = 2,
     SEQ = 5,
     HEADS = 3,
-    A = 4,
-    B = 6,
-    ROW = 14, /* of which A are joined with B; and from AT on B are added up */
-    AT = 7,
     TOKENS = BATCH * SEQ,
     ROWS = TOKENS * HEADS,
 };
 
+/* Of a head's `row` numbers `a` are joined with `b` that its token's heads share; and those from
+ * `at` on are added up over heads, or turned. The second lets 16 bytes go at a time. */
+typedef struct {
+    size_t a, b, at, row;
+} Head;
+static const Head heads[] = {{4, 6, 7, 14}, {16, 8, 16, 32}};
+
+static void check_heads(const DeviceCase *c, const Head *h) {
+    size_t cols = h->a + h->b, n = TOKENS * h->b;
+    g_autofree float *x = device_random(c, ROWS * h->row, -2, 2, 1);
+    g_autofree float *b = device_random(c, n, -2, 2, 2);
+    g_autofree float *joined = g_new(float, ROWS *cols), *sums = g_new0(float, n);
+    for (size_t i = 0; i < ROWS * cols; i++) {
+        size_t row = i / cols, j = i % cols;
+        joined[i] = j < h->a ? x[row * h->row + j] : b[row / HEADS * h->b + j - h->a];
+    }
+    for (size_t i = 0; i < HEADS * n; i++) {
+        sums[i / h->b / HEADS * h->b + i % h->b] += x[i / h->b * h->row + h->at + i % h->b];
+    }
+    char *in = device_put(c, x, ROWS * h->row);
+    void *all = device_new(c, ROWS * cols), *added = device_new(c, n);
+    KernelCudaPart own = {in, h->a, h->row, 1}, shared = {device_put(c, b, n), h->b, h->b, HEADS};
+    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, &own, &shared, ROWS, c->type));
+    device_equal("joined", c, all, joined, ROWS * cols);
+    DEVICE_OK(kernel_cuda_sum_each(device_lane, added, in + h->at * kernel_cuda_type_bytes(c->type),
+                                   TOKENS, HEADS, h->b, h->row, c->type));
+    device_close("added up", c, added, sums, n, 1e-6, 1e-6);
+}
+
 static void test_heads(const DeviceCase *c) {
-    g_autofree float *x = device_random(c, ROWS * ROW, -2, 2, 1);
-    g_autofree float *b = device_random(c, TOKENS * B, -2, 2, 2);
-    float joined[ROWS * (A + B)], sums[TOKENS * B] = {0};
-    for (size_t i = 0; i < ROWS * (A + B); i++) {
-        size_t row = i / (A + B), j = i % (A + B);
-        joined[i] = j < A ? x[row * ROW + j] : b[row / HEADS * B + j - A];
+    for (size_t i = 0; i < G_N_ELEMENTS(heads); i++) {
+        check_heads(c, &heads[i]);
     }
-    for (size_t i = 0; i < ROWS * B; i++) {
-        sums[i / B / HEADS * B + i % B] += x[i / B * ROW + AT + i % B];
+}
+
+static void check_turned(const Head *h) {
+    DeviceCase c = {KERNEL_CUDA_F32, 0, 0};
+    size_t n = ROWS * h->b;
+    g_autofree float *x = device_random(&c, ROWS * h->row, -2, 2, 1);
+    g_autofree float *turns = device_random(&c, SEQ * h->b, -1, 1, 2), *want = g_new(float, n);
+    float *y = device_new_floats(n);
+    KernelCudaRope rope = {.tokens = TOKENS,
+                           .heads = HEADS,
+                           .dim = h->b,
+                           .seq = SEQ,
+                           .stride = HEADS * h->row,
+                           .head = h->row};
+    for (size_t i = 0; i < n; i += 2) {
+        size_t row = i / h->b, j = i % h->b;
+        const float *in = x + row * h->row + h->at + j, *by = turns + row / HEADS % SEQ * h->b + j;
+        want[i] = in[0] * by[0] - in[1] * by[1];
+        want[i + 1] = in[0] * by[1] + in[1] * by[0];
     }
-    char *in = device_put(c, x, ROWS * ROW);
-    void *all = device_new(c, ROWS * (A + B)), *added = device_new(c, TOKENS * B);
-    DEVICE_OK(kernel_cuda_join_heads(device_lane, all, in, device_put(c, b, TOKENS * B), ROWS, A, B,
-                                     ROW, HEADS, c->type));
-    device_equal("joined", c, all, joined, ROWS * (A + B));
-    DEVICE_OK(kernel_cuda_sum_each(device_lane, added, in + AT * kernel_cuda_type_bytes(c->type),
-                                   TOKENS, HEADS, B, ROW, c->type));
-    device_close("added up", c, added, sums, TOKENS * B, 1e-6, 1e-6);
+    DEVICE_OK(kernel_cuda_turn(device_lane, y, device_put_floats(x, ROWS * h->row) + h->at,
+                               device_put_floats(turns, SEQ * h->b), &rope));
+    device_close_floats("turned", y, want, n, 1e-6, 1e-6);
 }
 
 static void test_turned(void) {
-    DeviceCase c = {KERNEL_CUDA_F32, 0, 0};
-    g_autofree float *x = device_random(&c, ROWS * ROW, -2, 2, 1);
-    g_autofree float *turns = device_random(&c, SEQ * B, -1, 1, 2);
-    float want[ROWS * B], *y = device_new_floats(ROWS * B);
-    for (size_t i = 0; i < ROWS * B; i += 2) {
-        const float *in = x + i / B * ROW + AT + i % B, *by = turns + i / B / HEADS % SEQ * B;
-        float real = by[i % B], imaginary = by[i % B + 1];
-        want[i] = in[0] * real - in[1] * imaginary;
-        want[i + 1] = in[0] * imaginary + in[1] * real;
+    for (size_t i = 0; i < G_N_ELEMENTS(heads); i++) {
+        check_turned(&heads[i]);
     }
-    DEVICE_OK(kernel_cuda_turn_columns(device_lane, y, device_put_floats(x, ROWS * ROW) + AT,
-                                       device_put_floats(turns, SEQ * B), TOKENS, HEADS, B, SEQ,
-                                       ROW));
-    device_close_floats("turned", y, want, ROWS * B, 1e-6, 1e-6);
 }
 
 /* ---- routing -------------------------------------------------------------------------------- */

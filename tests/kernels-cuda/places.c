@@ -149,32 +149,35 @@ static void test_rope(const DeviceCase *c) {
 }
 
 /* Neighbours as complex numbers, of a part of longer rows, too. */
-static void test_turn(void) {
+static void check_turn(size_t dim) {
     enum {
         TOKENS = 14,
         HEADS = 3,
-        DIM = 10,
         SEQ = 7,
-        ROW = HEADS * DIM + 4,
-        N = TOKENS * HEADS * DIM
     };
     DeviceCase fp32 = {KERNEL_CUDA_F32, 0, 0};
-    g_autofree float *x = device_random(&fp32, TOKENS * ROW, -2, 2, 3);
-    float turns[SEQ * DIM], back[SEQ * DIM], want[N];
-    KernelCudaRope rope = {TOKENS, HEADS, DIM, SEQ, ROW, KERNEL_CUDA_F32, KERNEL_CUDA_F32};
-    float *table = device_new_floats(SEQ * DIM), *other = device_new_floats(SEQ * DIM);
-    float *y = device_new_floats(N);
-    kernel_turn_table_f32(turns, SEQ, DIM, 10000);
-    kernel_conjugate_f32(back, turns, SEQ * DIM);
-    kernel_turn_f32(kernel_view_bshd(want, SEQ, HEADS, DIM),
-                    (KernelConstView){x, SEQ * ROW, ROW, DIM}, turns, TOKENS / SEQ, HEADS, SEQ,
-                    DIM);
-    DEVICE_OK(kernel_cuda_turn_table(device_lane, table, SEQ, DIM, 10000));
-    device_close_floats("turn table", table, turns, SEQ * DIM, 1e-7, 1e-7);
-    DEVICE_OK(kernel_cuda_conjugate(device_lane, other, table, SEQ * DIM));
-    device_close_floats("conjugate", other, back, SEQ * DIM, 1e-7, 1e-7);
-    DEVICE_OK(kernel_cuda_turn(device_lane, y, device_put(&fp32, x, TOKENS * ROW), table, &rope));
-    device_close_floats("turn", y, want, N, 1e-6, 1e-6);
+    size_t row = HEADS * dim + 4, n = TOKENS * HEADS * dim;
+    g_autofree float *x = device_random(&fp32, TOKENS * row, -2, 2, 3), *want = g_new(float, n);
+    g_autofree float *turns = g_new(float, SEQ *dim), *back = g_new(float, SEQ *dim);
+    KernelCudaRope rope = {TOKENS, HEADS, dim, SEQ, row, KERNEL_CUDA_F32, KERNEL_CUDA_F32};
+    float *table = device_new_floats(SEQ * dim), *other = device_new_floats(SEQ * dim);
+    float *y = device_new_floats(n);
+    kernel_turn_table_f32(turns, SEQ, dim, 10000);
+    kernel_conjugate_f32(back, turns, SEQ * dim);
+    kernel_turn_f32(kernel_view_bshd(want, SEQ, HEADS, dim),
+                    (KernelConstView){x, SEQ * row, row, dim}, turns, TOKENS / SEQ, HEADS, SEQ,
+                    dim);
+    DEVICE_OK(kernel_cuda_turn_table(device_lane, table, SEQ, dim, 10000));
+    device_close_floats("turn table", table, turns, SEQ * dim, 1e-7, 1e-7);
+    DEVICE_OK(kernel_cuda_conjugate(device_lane, other, table, SEQ * dim));
+    device_close_floats("conjugate", other, back, SEQ * dim, 1e-7, 1e-7);
+    DEVICE_OK(kernel_cuda_turn(device_lane, y, device_put(&fp32, x, TOKENS * row), table, &rope));
+    device_close_floats("turn", y, want, n, 1e-6, 1e-6);
+}
+
+static void test_turn(void) {
+    check_turn(10);
+    check_turn(24);
 }
 
 /* Tables made op by op are the tables: of positions from 3 on. */
@@ -256,50 +259,57 @@ static void test_rope_pieces(const DeviceCase *c) {
     device_equal("table mul", c, some, put, N);
 }
 
-/* Columns of rows that hold more: those of a head that are turned, and those that are not. */
-static void test_columns(const DeviceCase *c) {
+/* `cols` columns from `from` on of rows that hold more: those of a head that are turned, and those
+ * that are not; `to`: where they are put. */
+static void check_columns(const DeviceCase *c, size_t cols, size_t from, size_t to, size_t width) {
     enum {
         ROWS = 24,
         HEADS = 2,
         SEQ = 4,
-        WIDTH = 10,
-        COLS = 6,
-        FROM = 3,
-        REST = WIDTH - COLS
     };
-    g_autofree float *x = device_random(c, ROWS * WIDTH, -1, 1, 1);
-    g_autofree float *part = device_random(c, ROWS * COLS, -1, 1, 2);
-    g_autofree float *table = device_random(c, SEQ * COLS, -1, 1, 3);
-    float copied[ROWS * COLS], negated[ROWS * COLS], times[ROWS * COLS];
-    float joined[ROWS * WIDTH], put[ROWS * WIDTH] = {0};
+    size_t rest = width - cols, n = ROWS * cols, bytes = kernel_cuda_type_bytes(c->type);
+    g_autofree float *x = device_random(c, ROWS * width, -1, 1, 1);
+    g_autofree float *part = device_random(c, n, -1, 1, 2);
+    g_autofree float *table = device_random(c, SEQ * cols, -1, 1, 3);
+    g_autofree float *copied = g_new(float, n), *negated = g_new(float, n),
+                     *times = g_new(float, n);
+    g_autofree float *joined = g_new(float, ROWS *width), *put = g_new0(float, ROWS *width);
     for (size_t r = 0; r < ROWS; r++) {
-        for (size_t j = 0; j < COLS; j++) {
-            copied[r * COLS + j] = x[r * WIDTH + FROM + j];
-            negated[r * COLS + j] = -x[r * WIDTH + FROM + j];
-            times[r * COLS + j] = x[r * WIDTH + j] * table[r / HEADS % SEQ * COLS + j];
-            joined[r * WIDTH + j] = part[r * COLS + j];
-            put[r * WIDTH + 2 + j] = x[r * WIDTH + FROM + j];
+        for (size_t j = 0; j < cols; j++) {
+            copied[r * cols + j] = x[r * width + from + j];
+            negated[r * cols + j] = -x[r * width + from + j];
+            times[r * cols + j] = x[r * width + j] * table[r / HEADS % SEQ * cols + j];
+            joined[r * width + j] = part[r * cols + j];
+            put[r * width + to + j] = x[r * width + from + j];
         }
-        for (size_t j = 0; j < REST; j++) {
-            joined[r * WIDTH + COLS + j] = x[r * WIDTH + COLS + j];
+        for (size_t j = 0; j < rest; j++) {
+            joined[r * width + cols + j] = x[r * width + cols + j];
         }
     }
-    void *in = device_put(c, x, ROWS * WIDTH), *some = device_new(c, ROWS * COLS);
-    void *all = device_new(c, ROWS * WIDTH);
+    char *in = device_put(c, x, ROWS * width);
+    void *some = device_new(c, n), *all = device_new(c, ROWS * width);
+    KernelCudaRope rope = {ROWS / HEADS, HEADS, cols, SEQ, HEADS * width, c->type, c->type, width};
+    KernelCudaPart first = {device_put(c, part, n), cols, cols, 1};
+    KernelCudaPart second = {in + cols * bytes, rest, width, 1};
     DEVICE_OK(
-        kernel_cuda_copy_columns(device_lane, some, c->type, in, c->type, ROWS, COLS, WIDTH, FROM));
-    device_equal("copy columns", c, some, copied, ROWS * COLS);
-    DEVICE_OK(kernel_cuda_negate_columns(device_lane, some, in, ROWS, COLS, WIDTH, FROM, c->type));
-    device_equal("negate columns", c, some, negated, ROWS * COLS);
-    DEVICE_OK(kernel_cuda_table_mul_columns(device_lane, some, in, device_put(c, table, SEQ * COLS),
-                                            ROWS, HEADS, COLS, SEQ, WIDTH, c->type, c->type));
-    device_equal("table mul columns", c, some, times, ROWS * COLS);
+        kernel_cuda_copy_columns(device_lane, some, c->type, in, c->type, ROWS, cols, width, from));
+    device_equal("copy columns", c, some, copied, n);
+    DEVICE_OK(kernel_cuda_negate_columns(device_lane, some, in, ROWS, cols, width, from, c->type));
+    device_equal("negate columns", c, some, negated, n);
+    DEVICE_OK(kernel_cuda_table_mul(device_lane, some, in, device_put(c, table, SEQ * cols), &rope,
+                                    false));
+    device_equal("table mul columns", c, some, times, n);
     DEVICE_OK(
-        kernel_cuda_put_columns(device_lane, all, in, ROWS, COLS, WIDTH, FROM, 2, WIDTH, c->type));
-    device_equal("put columns", c, all, put, ROWS * WIDTH);
-    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, device_put(c, part, ROWS * COLS), in, ROWS,
-                                       COLS, REST, WIDTH, COLS, c->type));
-    device_equal("join columns", c, all, joined, ROWS * WIDTH);
+        kernel_cuda_put_columns(device_lane, all, in, ROWS, cols, width, from, to, width, c->type));
+    device_equal("put columns", c, all, put, ROWS * width);
+    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, &first, &second, ROWS, c->type));
+    device_equal("join columns", c, all, joined, ROWS * width);
+}
+
+static void test_columns(const DeviceCase *c) {
+    check_columns(c, 6, 3, 2, 10);
+    check_columns(c, 16, 8, 24, 40);  /* 16 bytes at a time */
+    check_columns(c, 16, 12, 24, 40); /* of floats alone */
 }
 
 /* Two heads a token inside of rows that are longer by `more`, and a third beyond them. */

@@ -230,7 +230,7 @@ static void test_gradient(const DeviceCase *c) {
 
 /* The second of three parts of the columns; some targets are in others, some do not count. */
 static void test_loss_of_a_part(const DeviceCase *c) {
-    static const size_t shapes[][2] = {{1, 3}, {5, 48}, {70, 7}, {9, 1030}};
+    static const size_t shapes[][2] = {{1, 3}, {5, 48}, {70, 7}, {9, 1030}, {2, 9001}};
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t rows = shapes[s][0], width = shapes[s][1], n = rows * width;
         gint64 first = (gint64)width, all = 3 * (gint64)width;

@@ -5,22 +5,23 @@
 #include "kernels/host/optimizer.h"
 #include "tests/kernels-cuda/device.h"
 
-static const size_t shapes[][2] = {{1, 1}, {1, 70}, {33, 7}, {64, 32}, {130, 65}};
+static const size_t shapes[][2] = {{1, 1}, {1, 70}, {33, 7}, {64, 32}, {130, 65}, {80, 208}};
 
-/* Numbers of 1, 2 and 4 bytes, which begin anywhere. */
+/* Numbers of 1, 2 and 4 bytes, which begin on 16 bytes, or one number behind. */
 static void test_exchanged(void) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(shapes) * 3; i++) {
-        size_t rows = shapes[i / 3][0], cols = shapes[i / 3][1], bytes = (size_t)1 << i % 3;
-        size_t n = rows * cols;
+    for (unsigned i = 0; i < G_N_ELEMENTS(shapes) * 6; i++) {
+        size_t rows = shapes[i / 6][0], cols = shapes[i / 6][1], bytes = (size_t)1 << i % 3;
+        size_t n = rows * cols, first = i / 3 % 2;
         g_autofree guint8 *x = g_malloc((n + 1) * bytes), *want = g_malloc(n * bytes);
         for (size_t byte = 0; byte < (n + 1) * bytes; byte++) {
             x[byte] = (guint8)g_test_rand_int();
         }
         guint8 *in = device_put_bytes(x, (n + 1) * bytes), *out = device_new_bytes(n * bytes);
         for (size_t e = 0; e < n; e++) {
-            memcpy(want + (e % cols * rows + e / cols) * bytes, x + (e + 1) * bytes, bytes);
+            memcpy(want + (e % cols * rows + e / cols) * bytes, x + (e + first) * bytes, bytes);
         }
-        DEVICE_OK(kernel_cuda_exchange_sides(device_lane, out, in + bytes, rows, cols, bytes));
+        DEVICE_OK(
+            kernel_cuda_exchange_sides(device_lane, out, in + first * bytes, rows, cols, bytes));
         device_equal_bytes("exchanged", out, want, n * bytes);
     }
 }

@@ -144,6 +144,22 @@ static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride
     return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, apart);
 }
 
+/* Of heads that are longer than what is multiplied. */
+static KernelCudaFault table_mul_columns(const ExecTask *t, KernelCuda *k) {
+    KernelCudaRope shape = rope_of(t, dim(t, 1) * dim(t, 4));
+    shape.head = dim(t, 4);
+    return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, false);
+}
+
+/* dims: rows a_cols b_cols width from */
+static KernelCudaFault join_columns(const ExecTask *t, KernelCuda *k) {
+    KernelCudaType type = type_at(t, 0);
+    const char *b = t->pointers[1];
+    KernelCudaPart one = {t->pointers[0], dim(t, 1), dim(t, 1), 1};
+    KernelCudaPart other = {b + dim(t, 4) * kernel_cuda_type_bytes(type), dim(t, 2), dim(t, 3), 1};
+    return kernel_cuda_join_columns(k, t->pointers[2], &one, &other, dim(t, 0), type);
+}
+
 /* A product for each matrix of the result. */
 static KernelCudaFault linear_parts(const ExecTask *t, KernelCuda *k) {
     size_t m = dim(t, 0), inside = dim(t, 2), parts = dim(t, 3), n = dim(t, 1) / parts;
@@ -468,14 +484,12 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_copy_columns(k, p[1], type_at(t, 1), p[0], type, dim(t, 0), dim(t, 1),
                                         dim(t, 2), dim(t, 3));
     case PLAN_OP_JOIN_COLUMNS:
-        return kernel_cuda_join_columns(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
-                                        dim(t, 3), dim(t, 4), type);
+        return join_columns(t, k);
     case PLAN_OP_PUT_COLUMNS:
         return kernel_cuda_put_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
                                        dim(t, 4), dim(t, 5), type);
     case PLAN_OP_TABLE_MUL_COLUMNS:
-        return kernel_cuda_table_mul_columns(k, p[2], p[0], p[1], dim(t, 0) * dim(t, 1), dim(t, 1),
-                                             dim(t, 2), dim(t, 3), dim(t, 4), type, type_at(t, 1));
+        return table_mul_columns(t, k);
     case PLAN_OP_TABLE_MUL:
         return table_mul(t, k, dim(t, 5), false);
     case PLAN_OP_TABLE_MUL_BACKWARD:

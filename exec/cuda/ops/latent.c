@@ -3,7 +3,10 @@
 #include "kernels/cuda/latent.h"
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/columns.h"
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/rope.h"
 
 /* From element `from` of an operand on. */
 static gpointer from(const ExecTask *t, unsigned i, size_t elements) {
@@ -43,7 +46,23 @@ static KernelCudaFault attention_backward(const ExecTask *t, KernelCuda *k) {
 }
 
 static KernelCudaNorm norm_of(const ExecTask *t, double eps) {
-    return (KernelCudaNorm){dim(t, 0), dim(t, 1), (float)eps, type_at(t, 0)};
+    return (KernelCudaNorm){dim(t, 0), dim(t, 1), (float)eps, type_at(t, 0), dim(t, 2)};
+}
+
+static KernelCudaFault turn_columns(const ExecTask *t, KernelCuda *k) {
+    KernelCudaRope shape = {.tokens = dim(t, 0),
+                            .heads = dim(t, 1),
+                            .dim = dim(t, 2),
+                            .seq = dim(t, 3),
+                            .stride = dim(t, 1) * dim(t, 4),
+                            .head = dim(t, 4)};
+    return kernel_cuda_turn(k, t->pointers[2], from(t, 0, dim(t, 5)), t->pointers[1], &shape);
+}
+
+static KernelCudaFault join_heads(const ExecTask *t, KernelCuda *k) {
+    KernelCudaPart own = {t->pointers[0], dim(t, 1), dim(t, 3), 1};
+    KernelCudaPart shared = {t->pointers[1], dim(t, 2), dim(t, 2), dim(t, 4)};
+    return kernel_cuda_join_columns(k, t->pointers[2], &own, &shared, dim(t, 0), type_at(t, 0));
 }
 
 KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
@@ -56,17 +75,14 @@ KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
         return attention_backward(t, k);
     case PLAN_OP_NORM_COLUMNS: /* x w > y rstd */
         norm = norm_of(t, attr(t, 0));
-        return kernel_cuda_norm_columns(k, p[2], p[3], p[0], p[1], &norm, dim(t, 2));
+        return kernel_cuda_rmsnorm_forward(k, NULL, p[2], p[3], p[0], NULL, p[1], &norm);
     case PLAN_OP_NORM_COLUMNS_BACKWARD: /* dy x rstd w > dx dw */
         norm = norm_of(t, 0);
-        return kernel_cuda_norm_columns_backward(k, p[4], p[5], p[0], p[1], p[2], p[3], &norm,
-                                                 dim(t, 2));
+        return kernel_cuda_rmsnorm_backward(k, p[4], p[5], NULL, p[0], p[1], p[2], p[3], &norm);
     case PLAN_OP_TURN_COLUMNS:
-        return kernel_cuda_turn_columns(k, p[2], from(t, 0, dim(t, 5)), p[1], dim(t, 0), dim(t, 1),
-                                        dim(t, 2), dim(t, 3), dim(t, 4));
+        return turn_columns(t, k);
     case PLAN_OP_JOIN_HEADS:
-        return kernel_cuda_join_heads(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
-                                      dim(t, 3), dim(t, 4), type_at(t, 0));
+        return join_heads(t, k);
     case PLAN_OP_SUM_HEAD_COLUMNS:
         return kernel_cuda_sum_each(k, p[1], from(t, 0, dim(t, 4)), dim(t, 0), dim(t, 1), dim(t, 2),
                                     dim(t, 3), type_at(t, 0));
