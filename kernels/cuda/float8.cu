@@ -230,8 +230,8 @@ template <KernelCudaFloat8 TO> __device__ uint8_t narrowed(float x) {
     return TO == KERNEL_CUDA_E4M3 ? to_e4m3(x) : to_e5m2(x);
 }
 
-/* Two numbers as two bytes, the first lower. From sm_89 on one instruction makes both; it leaves the
- * sign of what is no number out, which is put back. */
+/* Two numbers as two bytes, the first lower. From sm_89 on one instruction makes both; the sign of
+ * what is no number, which it leaves out, is put back. */
 template <KernelCudaFloat8 TO> __device__ uint32_t narrowed2(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
     uint16_t both;
