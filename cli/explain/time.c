@@ -160,8 +160,8 @@ void explain_busy(GString *text, const CliSubject *subject) {
     }
 }
 
-/* What units, parameters, lists and further kernels cost beside the instructions; 0 where no plan
- * is at hand. */
+/* What units, parameters, lists, shared layers, checkpoints and further kernels cost beside the
+ * instructions; 0 where no plan is at hand. */
 static double python_us(const CliSubject *subject) {
     if (subject->plan == NULL) {
         return 0;
@@ -220,7 +220,7 @@ void explain_host(GString *text, const CliSubject *subject) {
         {"wait", counts[TRACE_WAIT], f * cluster->host_wait_us},
         {"host wait", counts[TRACE_HOST_WAIT], f * cluster->host_host_wait_us},
         {"host op", counts[TRACE_HOST_OP], f * cluster->host_host_op_us},
-        {"Python of FSDP and lists", 1, python_us(subject)},
+        {"Python around launches", 1, python_us(subject)},
     };
     double sum = 0;
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {

@@ -1,6 +1,7 @@
 #include "sim/costs/issue.h"
 
 #include "plan/fold.h"
+#include "sim/costs/python.h"
 
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
  * where ranks share layers. */
@@ -54,6 +55,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         .list_kernel_us = factor * cluster->host_list_kernel_us,
         .dtensor_us = has_dtensors(plan, is_there) ? factor * cluster->host_dtensor_us : 0,
         .unit_us = costs_of_units(plan, cluster),
+        .python_ns = sim_python_costs_new(plan, role, cluster),
     };
     costs->moved_us = is_there[PLAN_OP_PRODUCT] ? MOVED_IN_PARAMETERS * costs->dtensor_us : 0;
     const double us[PLAN_N_INSTRS] = {
@@ -66,7 +68,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         costs->ns[kind] = sim_time_from_us(factor * us[kind]);
     }
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        costs->is_plain[kind] = is_there[kind] && is_plain((PlanOpKind)kind);
+        costs->is_plain[kind] = is_there[kind] && is_plain((PlanOpKind)kind) && !costs->python_ns;
     }
     return costs;
 }
@@ -74,6 +76,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
 void sim_issue_costs_free(SimIssueCosts *costs) {
     if (costs) {
         g_free(costs->unit_us);
+        g_free(costs->python_ns);
         g_free(costs);
     }
 }
@@ -105,9 +108,10 @@ static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *inst
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
-    return costs->is_plain[op->kind] ? costs->ns[PLAN_LAUNCH]
-           : is_of_nccl(op->kind)    ? collective_cost(costs, instr, op)
-                                     : lists_cost(costs, op);
+    SimTime python_ns = costs->python_ns ? costs->python_ns[instr->arg] : 0;
+    return python_ns + (is_plain(op->kind)     ? costs->ns[PLAN_LAUNCH]
+                        : is_of_nccl(op->kind) ? collective_cost(costs, instr, op)
+                                               : lists_cost(costs, op));
 }
 
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, PlanOpKind kind, unsigned kernels) {
@@ -136,6 +140,8 @@ static double most_ns(const Plan *plan, const ModelCluster *cluster) {
     }
     most_us += cluster->host_unit_us + n * (cluster->host_parameter_us + cluster->host_dtensor_us +
                                             MOST_LISTS * cluster->host_list_us);
+    most_us += cluster->host_shared_layer_us + cluster->host_shared_move_us +
+               cluster->host_checkpoint_us + cluster->host_saving_us + cluster->host_select_us;
     return cluster->host_cpu_factor * most_us * 1e3;
 }
 

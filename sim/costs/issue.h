@@ -18,8 +18,9 @@ typedef struct {
     SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
     bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does */
     double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
-    double moved_us; /* of a DTensor that an operator wants otherwise, beside its collective */
-    double *unit_us; /* by unit: of its gather or reduction, on top */
+    double moved_us;    /* of a DTensor that an operator wants otherwise, beside its collective */
+    double *unit_us;    /* by unit: of its gather or reduction, on top */
+    SimTime *python_ns; /* by op: on top of its launch; NULL: nothing */
 } SimIssueCosts;
 
 SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,

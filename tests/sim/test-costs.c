@@ -4,6 +4,7 @@
 
 #include "sim/costs/issue.h"
 #include "sim/costs/ops.h"
+#include "sim/costs/python.h"
 #include "sim/jitter.h"
 #include "sim/predict.h"
 #include "tests/sim/toy.h"
@@ -96,6 +97,63 @@ static void test_moved_dtensors(void) {
             }
         }
         g_assert_cmpuint(n, >, 0);
+    }
+}
+
+static ModelCluster *cluster_of_gpus(void) {
+    g_autofree char *path =
+        g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), "dgx-h100.ini", NULL);
+    return model_cluster_read_file(path, NULL);
+}
+
+/* What is around the launches of the second block's passes. */
+static double us_around_block(const Plan *plan, const ModelCluster *cluster) {
+    const PlanRole *role = &plan->roles[0];
+    g_autofree SimTime *ns = sim_python_costs_new(plan, role, cluster);
+    double us = 0;
+    g_assert_nonnull(ns);
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_SECOND][i];
+        if (instr->kind == PLAN_LAUNCH && instr->module != PLAN_NONE &&
+            g_str_has_prefix(plan->modules[instr->module].name, "layers.1")) {
+            bool moves = role->ops[instr->arg].axis == PLAN_AXIS_TENSOR;
+            us += (double)ns[instr->arg] / 1e3 + (moves ? cluster->host_collective_us : 0);
+        }
+    }
+    return us;
+}
+
+/* bench/README.md, "PyTorch's host": what PyTorch takes for both passes of such a block beyond
+ * their launches. */
+static void test_python_around_blocks(void) {
+    static const struct {
+        const char *network, *strategy;
+        double measured_us, within;
+    } blocks[] = {
+        {"llama-toy", "ranks=2 tensor=2 sharding=none flavour=plain", 2351 + 3368, 0.05},
+        {"llama-toy", "ranks=2 checkpointing=full", 213 + 383, 0.15},
+        {"llama-toy", "ranks=2 checkpointing=full rms_norm=ops", 266 + 449, 0.15},
+        {"gpt-toy", "ranks=2 checkpointing=full", 182 + 301, 0.35},
+        {"llama-toy", "ranks=2 checkpointing=selective-op", 1055 + 1084, 0.15},
+    };
+    g_autoptr(ModelCluster) cluster = cluster_of_gpus();
+    for (unsigned i = 0; i < G_N_ELEMENTS(blocks); i++) {
+        g_autoptr(Plan) plan = toy_network_plan(blocks[i].network, blocks[i].strategy);
+        double us = us_around_block(plan, cluster);
+        g_test_message("%s, %s: %.0f us, %.0f measured", blocks[i].network, blocks[i].strategy, us,
+                       blocks[i].measured_us);
+        g_assert_cmpfloat(fabs(us / blocks[i].measured_us - 1), <, blocks[i].within);
+    }
+}
+
+static void test_no_python_around_blocks(void) {
+    static const char *const strategies[] = {
+        "ranks=2", "ranks=2 tensor=2 sharding=none flavour=plain kernels=compiled",
+        "ranks=2 checkpointing=full kernels=compiled"};
+    g_autoptr(ModelCluster) cluster = cluster_of_gpus();
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_autoptr(Plan) plan = toy_network_plan("llama-toy", strategies[i]);
+        g_assert_null(sim_python_costs_new(plan, &plan->roles[0], cluster));
     }
 }
 
@@ -425,6 +483,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
     g_test_add_func("/sim/costs/moved DTensors", test_moved_dtensors);
+    g_test_add_func("/sim/costs/python around blocks", test_python_around_blocks);
+    g_test_add_func("/sim/costs/no python around blocks", test_no_python_around_blocks);
     g_test_add_func("/sim/costs/cpu-factor", test_cpu_factor);
     g_test_add_func("/sim/costs/slowest", test_slowest_of_many);
     g_test_add_func("/sim/costs/representative", test_representative_rank_is_the_slowest);
