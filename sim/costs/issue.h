@@ -2,8 +2,8 @@
  *
  * A cluster's [host] says it by kind of instruction. On top of that comes a framework's Python: for
  * each unit that FSDP gathers or reduces, for each parameter of that unit, for each tensor in the
- * lists of an op, for each parameter that an optimizer or clipping takes as a DTensor (FSDP2), and
- * for each DTensor that Muon's operators move.
+ * lists of an op, for each parameter that an optimizer or clipping takes as a DTensor (FSDP2), for
+ * each DTensor that Muon's operators move, and what python.h says.
  *
  * Owns: its numbers. Borrows: role and cluster. Threads: const once made, so any number.
  */
