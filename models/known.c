@@ -138,21 +138,34 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
+/* Behind DDP's second step, which makes its buckets anew, no step is like it. */
+static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+    bool of_program = network->loss == MODEL_LOSS_FP32_LOGITS &&
+                      network->loss_at == MODEL_LOSS_IN_MODEL && plan_strategy_is_one_program(s);
+    bool in_buckets = s->flavour == PLAN_FLAVOUR_DDP || s->flavour == PLAN_FLAVOUR_ZERO1;
+    const char *why =
+        network->logits_held == MODEL_HELD_NO ? NULL
+        : of_program
+            ? "with loss = fp32-logits where a program makes both, because it gives logits "
+              "in fp32 and makes their gradient in 16 bits; set loss = fp32, logits_held = "
+              "no or compile = block"
+        : in_buckets && network->logits_held == MODEL_HELD_NEXT_FORWARD
+            ? "past a step of DDP; set logits_held = backward"
+            : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: logits_held is not planned %s",
+                    network->name, why);
+    }
+    return !why;
+}
+
 static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strategy,
                           GError **error) {
     const ModelFamily *family = network->family;
     bool known = family == &model_gpt || family == &model_mpt || family == &model_llama;
-    if (network->loss == MODEL_LOSS_FP32_LOGITS &&
-        network->loss_at == MODEL_LOSS_IN_MODEL_HOLDING && plan_strategy_is_one_program(strategy)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: loss = fp32-logits with loss_at = model-holding is not planned where a "
-                    "program makes both, because it gives logits in fp32 and makes their gradient "
-                    "in 16 bits; set loss = fp32, loss_at = model or compile = block",
-                    network->name);
-        return false;
-    }
-    return network->loss != MODEL_LOSS_CHUNKED ||
-           model_loss_can_be_chunked(network, strategy, known, error);
+    return logits_can_be_held(network, strategy, error) &&
+           (network->loss != MODEL_LOSS_CHUNKED ||
+            model_loss_can_be_chunked(network, strategy, known, error));
 }
 
 /* What was recorded of them, and of no older PyTorch than that which has the grouped product. */

@@ -24,12 +24,16 @@ typedef enum {
 
 /* Where the loss is made; a file has these words in small. */
 typedef enum {
-    MODEL_LOSS_IN_MODEL,         /* by the network's own forward */
-    MODEL_LOSS_IN_MODEL_HOLDING, /* likewise, but it returns the logits too, and a variable of the
-                                  * training loop holds them in backward */
-    MODEL_LOSS_IN_LOOP, /* by the training loop, which lets go of the logits before backward */
-    MODEL_LOSS_IN_LOOP_HOLDING /* likewise, but a variable of it holds them in backward */
+    MODEL_LOSS_IN_MODEL, /* by the network's own forward */
+    MODEL_LOSS_IN_LOOP   /* by the training loop */
 } ModelLossAt;
+
+/* How long a variable of the training loop holds the logits; a file has these words in small. */
+typedef enum {
+    MODEL_HELD_NO,          /* none has them when backward begins */
+    MODEL_HELD_BACKWARD,    /* one of a function that returns when backward is through */
+    MODEL_HELD_NEXT_FORWARD /* one that lives on: until the next forward has given it others */
+} ModelHeld;
 
 /* What of q and k is normalized before they are turned; a file has these words in small. */
 typedef enum {
@@ -121,6 +125,7 @@ typedef struct {
     double dropout;           /* gpt, t5: share of elements dropped wherever they drop any */
     ModelLoss loss;
     ModelLossAt loss_at;
+    ModelHeld logits_held;
     bool tied;
     ModelGelu gelu;      /* gpt */
     bool no_bias;        /* gpt, mpt: no layer has one */

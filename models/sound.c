@@ -258,7 +258,9 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
          "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
          "own"},
         {n->loss == MODEL_LOSS_METERED && n->loss_at != MODEL_LOSS_IN_MODEL, "loss_at",
-         "loss = metered holds the logits anyhow; set loss_at = model"},
+         "loss = metered is of what the network makes; set loss_at = model"},
+        {n->loss == MODEL_LOSS_METERED && n->logits_held != MODEL_HELD_NO, "logits_held",
+         "loss = metered holds the logits anyhow; set logits_held = no"},
         {n->alibi && in_memory, "positions",
          "positions = alibi belongs to attention's kernel; set attention = kernel, or positions = "
          "learned"},

@@ -294,6 +294,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     walk(&t5, network->layers, network->tied, &parts);
 }
 
-const ModelFamily model_t5 = {
-    "t5", "layers width heads vocab seq ffn|head_dim tied gated attention dropout loss loss_at",
-    emit};
+const ModelFamily model_t5 = {"t5",
+                              "layers width heads vocab seq ffn|head_dim tied gated attention "
+                              "dropout loss loss_at logits_held",
+                              emit};

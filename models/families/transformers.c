@@ -90,19 +90,17 @@ static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, 
 }
 
 bool model_transformers_makes_loss(const ModelWalk *w) {
-    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL || w->loss_at == MODEL_LOSS_IN_MODEL_HOLDING;
-    return w->loss == MODEL_LOSS_MODEL && in_model && !w->graph->fused && !w->graph->compiled_loss;
+    return w->loss == MODEL_LOSS_MODEL && w->loss_at == MODEL_LOSS_IN_MODEL && !w->graph->fused &&
+           !w->graph->compiled_loss;
 }
 
 void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                             uint64_t vocab) {
     PlanGraph *graph = w->graph;
     plan_graph_hold(graph, logits);
-    uint32_t results[] = {run_loss(w, logits, targets, vocab), logits};
-    plan_graph_leave(graph, results, G_N_ELEMENTS(results));
+    uint32_t loss = run_loss(w, logits, targets, vocab);
+    plan_graph_leave(graph, (uint32_t[]){loss, logits}, 2);
     plan_graph_leave_autocast(graph, root);
-    if (w->loss_at == MODEL_LOSS_IN_MODEL_HOLDING) {
-        plan_graph_hold_past_backward(graph, root, logits);
-    }
-    plan_graph_finish(graph, results[0]);
+    model_hold_results(w, root, (uint32_t[]){logits, loss}, 2);
+    plan_graph_finish(graph, loss);
 }

@@ -12,6 +12,7 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                        .dropout = network->dropout,
                        .loss = network->loss,
                        .loss_at = network->loss_at,
+                       .logits_held = network->logits_held,
                        .no_bias = network->no_bias,
                        .norms_from_one = network->norms_from_one};
 }
@@ -346,13 +347,10 @@ static bool loss_is_wide(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
 }
 
-static bool loss_is_in_model(const ModelWalk *w) {
-    return w->loss_at == MODEL_LOSS_IN_MODEL || w->loss_at == MODEL_LOSS_IN_MODEL_HOLDING;
-}
-
 /* One program of network and loss. */
 static bool loss_is_of_program(const ModelWalk *w) {
-    return w->graph->compiled_loss && loss_is_in_model(w) && w->loss != MODEL_LOSS_METERED;
+    return w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
+           w->loss != MODEL_LOSS_METERED;
 }
 
 static bool loss_is_compiled(const ModelWalk *w) {
@@ -417,14 +415,21 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     return loss;
 }
 
+void model_hold_results(const ModelWalk *w, uint32_t root, const uint32_t *results, unsigned n) {
+    for (unsigned i = 0; i < n && w->logits_held == MODEL_HELD_NEXT_FORWARD; i++) {
+        plan_graph_hold_past_next_forward(w->graph, results[i]);
+    }
+    if (w->logits_held != MODEL_HELD_NO) {
+        plan_graph_hold_past_backward(w->graph, root, results[0]);
+    }
+}
+
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab) {
     PlanGraph *graph = w->graph;
     /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
-    bool in_model = loss_is_in_model(w) && graph->n_stages == 1;
-    bool is_held =
-        (w->loss_at == MODEL_LOSS_IN_MODEL_HOLDING || w->loss_at == MODEL_LOSS_IN_LOOP_HOLDING) &&
-        graph->n_stages == 1;
+    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
+    bool is_held = w->logits_held != MODEL_HELD_NO && graph->n_stages == 1;
     graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
     if (w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w)) {
         logits = model_run_widen(w, logits);
@@ -443,7 +448,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
     } else if (is_held) {
-        plan_graph_hold_past_backward(graph, root, logits);
+        model_hold_results(w, root, &logits, 1);
     }
     plan_graph_finish(graph, loss);
 }

@@ -1,6 +1,7 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/latent.h"
+#include "plan/autograd/loop.h"
 #include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/ring.h"
@@ -126,8 +127,10 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
             hold_value(run, value);
             continue;
         }
-        PlanTensor tensor = plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype,
-                                                info->slots[op->n_inputs + i].name);
+        const char *name = info->slots[op->n_inputs + i].name;
+        PlanTensor tensor = plan_loop_will_hold(run, v)
+                                ? plan_loop_new_tensor(run, v, name)
+                                : plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
         run->tape.storage_of_value[value] = tensor.storage;
         uint32_t buffer = plan_run_buffer_of(run, tensor);
         if (!before_root) {
@@ -481,11 +484,16 @@ void plan_run_forward(PlanRun *run) {
                 plan_run_keep_selected(run, step->index);
             }
         }
+        plan_loop_takes(run, i);
         plan_run_let_go(run, step);
-        if (run->stages && step->kind == PLAN_STEP_LEAVE && step->index == 0) {
-            plan_stages_returned(run);
+        if (step->kind == PLAN_STEP_LEAVE && step->index == 0) {
+            plan_loop_drops_older(run);
+            if (run->stages) {
+                plan_stages_returned(run);
+            }
         }
     }
+    plan_loop_is_older(run);
     run->frame_buffers.len = 0; /* what is made outside of all modules is nobody's activation */
 }
 

@@ -229,6 +229,16 @@ typedef struct {
     uint32_t *n_contributions; /* how many gradients each parameter still waits for */
 } PlanTape;
 
+/* What variables of the training loop hold past a pass (loop.h). */
+typedef struct {
+    PLAN_VECTOR(PlanTensor) held;
+    uint32_t n_older;                 /* the first so many are of the pass before */
+    uint32_t n_taken;                 /* of the graph's outlasting values, in this pass */
+    PLAN_VECTOR(uint32_t) buffers[2]; /* what is held, by turns of passes, in order of making ... */
+    unsigned turn;
+    uint32_t n_made; /* ... so many of them in this pass */
+} PlanLoop;
+
 struct _PlanRun {
     PlanBuilder builder;
     const PlanGraph *graph;
@@ -266,6 +276,7 @@ struct _PlanRun {
     uint32_t checkpoint; /* that forward is in; PLAN_NONE */
     uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
     PLAN_VECTOR(PlanAlias) aliases;
+    PlanLoop loop;
     PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 

@@ -41,10 +41,11 @@ static bool is_written(const Plan *plan, const PlanRole *role, Written written) 
 
 /* A static layout has a place for each buffer of each pass; microbatches fill stages and drain
  * them, so that none stands for the others. */
-static uint32_t count_folded(const PlanStrategy *strategy, Written written) {
+static uint32_t count_folded(const PlanGraph *graph, const PlanStrategy *strategy,
+                             Written written) {
     bool folds = written == WRITE_FOLDED && strategy->pipeline == 1 &&
                  strategy->accumulate > FOLDED_TO &&
-                 strategy->allocator.choice != PLAN_ALLOCATOR_ARENA;
+                 strategy->allocator.choice != PLAN_ALLOCATOR_ARENA && graph->outlasting->len == 0;
     return folds ? (uint32_t)(strategy->accumulate - FOLDED_TO) : 0;
 }
 
@@ -131,7 +132,7 @@ static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
     PlanCalls calls;
     plan_calls_init(&calls, plan->arena);
     run->calls = &calls;
-    run->n_folded = count_folded(strategy, written);
+    run->n_folded = count_folded(graph, strategy, written);
     plan->for_one = run->n_folded > 0;
     uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run->n_folded, MOST_FORESEEN);
     plan_builder_expect(&run->builder, graph->ops->len * passes_foreseen + graph->parameters->len);

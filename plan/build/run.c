@@ -106,6 +106,9 @@ void plan_run_clear(PlanRun *run) {
     plan_vector_clear(&run->tape.checkpoints);
     plan_vector_clear(&run->tape.kept);
     plan_vector_clear(&run->tape.largest);
+    plan_vector_clear(&run->loop.held);
+    plan_vector_clear(&run->loop.buffers[0]);
+    plan_vector_clear(&run->loop.buffers[1]);
     plan_vector_clear(&run->aliases);
     plan_vector_clear(&run->frame_buffers);
     plan_vector_clear(&run->frames);

@@ -63,6 +63,20 @@ static void wait_for_device(PlanRun *run) {
     }
 }
 
+/* What a pass drops of the one before it is another buffer each time. */
+static bool holds_results(const PlanRun *run) {
+    return run->graph->outlasting->len > 0;
+}
+
+static bool passes_are_one_program(const PlanRun *run) {
+    return run->flavour->replays && run->flavour->replays(run) && !holds_results(run);
+}
+
+static bool steps_are_one_program(const PlanRun *run) {
+    bool is_steady = !run->flavour->is_steady || run->flavour->is_steady(run);
+    return is_steady && !holds_results(run);
+}
+
 /* All but the optimizer. */
 static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
@@ -80,7 +94,7 @@ static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Plan
     } else {
         begin_pass(run, 0);
     }
-    if ((first || !is_first) && run->flavour->replays && run->flavour->replays(run)) {
+    if ((first || !is_first) && passes_are_one_program(run)) {
         plan_replay(run, first, passes);
         return;
     }
@@ -122,8 +136,7 @@ void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *f
     plan_stages_hand_on(&run[n_runs - 1], run);
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
-        bool (*is_steady)(const PlanRun *) = run->flavour->is_steady;
-        if (s == PLAN_SECTION_STEADY && (!is_steady || is_steady(run))) {
+        if (s == PLAN_SECTION_STEADY && steps_are_one_program(run)) {
             plan_builder_repeat_section(&run->builder);
             break;
         }

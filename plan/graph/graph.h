@@ -147,6 +147,7 @@ typedef struct {
     bool is_input;
     uint32_t
         shown; /* of a head that is seen for so many, whose gradients are all made; 0: as it is */
+    bool outlasts;    /* of a base: a variable of the training loop holds it past the pass */
     bool is_kept;     /* no buffer, though it lives like one: what a module made once and keeps */
     const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
     uint64_t bound;   /* inputs: integers are below it; 0: real numbers */
@@ -180,6 +181,12 @@ typedef struct {
     uint32_t n_values;
     bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
 } PlanGraphStep;
+
+/* What a variable of the training loop holds until the next forward gives it another. */
+typedef struct {
+    uint32_t step; /* that gives it the value */
+    uint32_t value;
+} PlanGraphOutlasting;
 
 /* What an op makes. */
 typedef struct {
@@ -228,6 +235,7 @@ struct _PlanGraph {
     uint32_t rope_frequencies;
     uint64_t rope_dim;
     double rope_base;
+    GArray *outlasting; /* PlanGraphOutlasting, in order of steps: what the loop's variables hold */
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
     PlanDtype dtype;        /* that its floating-point values are computed in */
@@ -480,6 +488,9 @@ void plan_graph_call(PlanGraph *graph, uint32_t module);
 void plan_graph_return(PlanGraph *graph);
 /* Whoever called forward and backward holds the value until both are through. */
 void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value);
+/* A variable of the training loop, given by the last step, holds the value until the next forward
+ * has given it another: through backward, the optimizer and all of that forward. */
+void plan_graph_hold_past_next_forward(PlanGraph *graph, uint32_t value);
 /* What is walked from here on runs after backward and has no gradients: metrics. It is of the
  * module, whose hooks do not run. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module);

@@ -142,6 +142,13 @@ void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t v
     plan_graph_hold_until(graph, value, graph->steps->len - 1);
 }
 
+void plan_graph_hold_past_next_forward(PlanGraph *graph, uint32_t value) {
+    PlanGraphOutlasting held = {graph->steps->len - 1, value};
+    g_array_append_val(graph->outlasting, held);
+    uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
+    plan_graph_at(graph->values, PlanGraphValue, base)->outlasts = true;
+}
+
 /* The step that lets go of a value; PLAN_NONE: what is no tensor of the walk's own, or is kept. */
 static uint32_t released_by(const PlanGraph *graph, uint32_t value) {
     const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);

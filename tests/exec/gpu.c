@@ -162,7 +162,7 @@ static const Case cases[] = {
     {"llama-toy -n 1 --sharding none --kernels compiled --compile network --model-dtype bf16",
      BF16},
     {"gpt-toy -n 1 --sharding none --kernels compiled --compile network-holding --model-dtype bf16 "
-     "--network-key loss_at=model-holding",
+     "--network-key logits_held=backward",
      BF16},
     {"llama-toy -n 2 --rms-norm ops", FP32},
     {"qwen3-toy -n 2", FP32},

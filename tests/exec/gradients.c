@@ -306,9 +306,9 @@ static void experts(void) {
 static void compiled(void) {
     static const char *const networks[] = {
         "[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n"
-        "loss_at=model-holding\n",
+        "logits_held=backward\n",
         "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
-        "vocab=11\nseq=9\nloss_at=loop-holding\n",
+        "vocab=11\nseq=9\nloss_at=loop\nlogits_held=next-forward\n",
         "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=20\nvocab=11\nseq=9\n"
         "rope=complex\nloss_at=loop\nloss=fp32-logits\n"};
     for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {

@@ -291,9 +291,12 @@ static void bad_files(void) {
          "rope_scaling=su\n",
          "n.ini:9: rope_scaling must be linear, dynamic, yarn, longrope or llama3"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss_at=trainer\n",
-         "n.ini:8: loss_at must be model, model-holding, loop or loop-holding"},
+         "n.ini:8: loss_at must be model or loop"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
          "loss_at=loop\n",
+         "n.ini:9: loss = metered is of what the network makes"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
+         "logits_held=backward\n",
          "n.ini:9: loss = metered holds the logits anyhow"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "attention=math\nrope=complex\n",

@@ -247,11 +247,16 @@ static char *network_text(JsonObject *shape) {
     if (has_experts && has(shape, "routing")) {
         g_string_append_printf(text, "routing = %s\n", text_of(shape, "routing"));
     }
-    static const char *const words[] = {"loss",    "loss_at", "rope",    "qkv",  "kv",
-                                        "qk_norm", "norm_at", "gate_up", "gate", "norm_weight"};
+    static const char *const of_loss[] = {"loss", "loss_at", "logits_held"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_loss) && !g_str_equal(kind, "mlp"); i++) {
+        if (has(shape, of_loss[i])) {
+            g_string_append_printf(text, "%s = %s\n", of_loss[i], text_of(shape, of_loss[i]));
+        }
+    }
+    static const char *const words[] = {"rope",    "qkv",     "kv",   "qk_norm",
+                                        "norm_at", "gate_up", "gate", "norm_weight"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
-        bool is_known = !g_str_equal(kind, "mlp") && has(shape, words[i]) &&
-                        (g_str_equal(kind, "llama") || g_str_has_prefix(words[i], "loss"));
+        bool is_known = g_str_equal(kind, "llama") && has(shape, words[i]);
         if (is_known) {
             g_string_append_printf(text, "%s = %s\n", words[i], text_of(shape, words[i]));
         }
@@ -642,9 +647,9 @@ static char *config_text(const Recording *recording, GError **error) {
     g_autofree char *text =
         model_config_json_to_ini(json, strlen(json), recording->file_name, &left_out, error);
     JsonObject *shape = json_object_get_object_member(recording->header, "shape");
-    bool says_where = text && has(shape, "loss_at");
-    return says_where ? g_strdup_printf("%sloss_at = %s\n", text, text_of(shape, "loss_at"))
-                      : g_steal_pointer(&text);
+    bool says_held = text && has(shape, "logits_held");
+    return says_held ? g_strdup_printf("%slogits_held = %s\n", text, text_of(shape, "logits_held"))
+                     : g_steal_pointer(&text);
 }
 
 /* A file that was traced, in a folder beside those of recordings. */

@@ -5,7 +5,7 @@
 
 #define LLAMA_TOY "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nffn=24\nvocab=12\nseq=8\n"
 #define IN_LOOP   LLAMA_TOY "loss_at=loop\n"
-#define HOLDING   LLAMA_TOY "loss_at=model-holding\n"
+#define HOLDING   LLAMA_TOY "logits_held=backward\n"
 
 static const PlanOp *op_at(const PlanRole *role, const PlanInstr *instr) {
     return instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
@@ -154,7 +154,7 @@ static void embedding(void) {
 static void what_is_refused(void) {
     const char *words = "ranks=1 sharding=none kernels=compiled compile=network";
     g_autoptr(GError) error = test_plan_error(HOLDING "loss=fp32-logits\n", words);
-    g_assert_nonnull(strstr(error->message, "set loss = fp32, loss_at = model or compile = block"));
+    g_assert_nonnull(strstr(error->message, "logits_held = no or compile = block"));
 }
 
 int main(int argc, char **argv) {

@@ -19,9 +19,13 @@ static const char *const networks[] = {
     "family=mpt\nlayers=3\nwidth=12\nheads=2\nvocab=13\nseq=8\nloss=metered\n",
     "family=llama\nlayers=3\nwidth=12\nheads=2\nkv_heads=1\nffn=20\nvocab=13\nseq=8\n",
     "family=llama\nlayers=2\nwidth=12\nheads=2\nffn=20\nvocab=13\nseq=8\nrope=complex\n"
-    "loss_at=loop-holding\n",
+    "loss_at=loop\nlogits_held=backward\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"
     "seq=8\nloss=fp32\n",
+    "family=llama\nlayers=2\nwidth=12\nheads=2\nffn=20\nvocab=13\nseq=8\nlogits_held=next-"
+    "forward\n",
+    "family=gpt\nlayers=2\nwidth=12\nheads=2\nvocab=13\nseq=8\nloss_at=loop\n"
+    "logits_held=next-forward\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"
     "seq=8\nloss=kernel\nloss_at=loop\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nexperts=12\nexperts_per_token=2\nexpert_ffn=24\n"

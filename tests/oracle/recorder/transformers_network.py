@@ -23,7 +23,7 @@ def make_shape(options):
     fields = fields_of(options)
     longest = fields.get("max_position_embeddings") or fields.get("n_positions")
     return Shape(kind="transformers", layers=0, width=0, vocab=fields["vocab_size"], seq=options.seq or longest,
-                 checkpointing=options.checkpointing, loss_at=options.loss_at or "model")
+                 checkpointing=options.checkpointing, logits_held=options.logits_held or "no")
 
 
 def make_network(options):
@@ -48,7 +48,5 @@ def header(options):
     return {"transformers": transformers.__version__, "config": fields_of(options)}
 
 
-def loss_of(model, tokens, targets, held):
-    """And all that the model returned, if the loop holds it."""
-    outputs = model(input_ids=tokens, labels=targets)
-    return outputs["loss"], outputs if held else None
+def outputs_of(model, tokens, targets):
+    return model(input_ids=tokens, labels=targets)

@@ -48,6 +48,8 @@ def recorder_words(run, layers=None):
         words += ["--loss", settings["network.loss"]]
     if settings.get("network.loss_at", "model") != "model":
         words += ["--loss-at", settings["network.loss_at"]]
+    if settings.get("network.logits_held", "no") != "no":
+        words += ["--logits-held", settings["network.logits_held"]]
     if settings.get("checkpointing", "none") != "none":
         words += ["--checkpointing", "inside"]
         if settings["checkpointing"] == "selective-op":

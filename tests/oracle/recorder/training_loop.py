@@ -1,0 +1,36 @@
+"""What variables of a training loop hold of a pass.
+
+`logits, loss = model(x, y)` in a function that runs one pass holds the logits until backward is through. In a script without
+functions the variable lives on, and lets go of what it had when the next forward has given it another."""
+
+import program_network
+import transformers_network
+from building_blocks import loss_of
+
+HELD = ("no", "backward", "next-forward")
+
+
+class Loop:
+    def __init__(self):
+        self.variable = None  # one that lives on
+
+    def forward(self, model, batch, shape, options):
+        """The loss, and what a variable of the pass holds beside it."""
+        def gives(results):
+            if shape.logits_held == "next-forward":
+                self.variable = results
+            return results
+
+        holds = shape.logits_held != "no"
+        if options.program:
+            return program_network.loss_of(options, model, batch), None
+        if options.transformers:
+            outputs = gives(transformers_network.outputs_of(model, *batch))
+            return outputs["loss"], outputs if holds else None
+        if shape.loss_at == "loop":
+            logits = gives(model(*batch))
+            return loss_of(logits, batch[1], shape), logits if holds else None
+        if not holds:
+            return model(*batch), None
+        logits, loss = model(*batch)
+        return loss, gives(logits)
