@@ -144,12 +144,12 @@ static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *
                       network->loss_at == MODEL_LOSS_IN_MODEL && plan_strategy_is_one_program(s);
     bool in_buckets = s->flavour == PLAN_FLAVOUR_DDP || s->flavour == PLAN_FLAVOUR_ZERO1;
     const char *why =
-        network->logits_held == MODEL_HELD_NO ? NULL
+        network->logits_held == PLAN_RESULTS_DROPPED ? NULL
         : of_program
             ? "with loss = fp32-logits where a program makes both, because it gives logits "
               "in fp32 and makes their gradient in 16 bits; set loss = fp32, logits_held = "
               "no or compile = block"
-        : in_buckets && network->logits_held == MODEL_HELD_NEXT_FORWARD
+        : in_buckets && network->logits_held == PLAN_RESULTS_NEXT_FORWARD
             ? "past a step of DDP; set logits_held = backward"
             : NULL;
     if (why) {
@@ -159,11 +159,27 @@ static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *
     return !why;
 }
 
+static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy *s,
+                                 GError **error) {
+    const char *why = !network->returns_keys             ? NULL
+                      : s->kernels != PLAN_KERNELS_EAGER ? "with eager kernels; set kernels = eager"
+                      : s->pipeline > 1 || s->context > 1 ? "of whole networks and sequences; set "
+                                                            "pipeline = 1 and context = 1"
+                      : network->kv_lora_rank ? "without latent attention; leave kv_lora_rank at 0"
+                                              : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: use_cache is planned only %s, or use_cache = no", network->name, why);
+    }
+    return !why;
+}
+
 static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strategy,
                           GError **error) {
     const ModelFamily *family = network->family;
     bool known = family == &model_gpt || family == &model_mpt || family == &model_llama;
     return logits_can_be_held(network, strategy, error) &&
+           keys_can_be_returned(network, strategy, error) &&
            (network->loss != MODEL_LOSS_CHUNKED ||
             model_loss_can_be_chunked(network, strategy, known, error));
 }

@@ -28,13 +28,6 @@ typedef enum {
     MODEL_LOSS_IN_LOOP   /* by the training loop */
 } ModelLossAt;
 
-/* How long a variable of the training loop holds the logits; a file has these words in small. */
-typedef enum {
-    MODEL_HELD_NO,          /* none has them when backward begins */
-    MODEL_HELD_BACKWARD,    /* one of a function that returns when backward is through */
-    MODEL_HELD_NEXT_FORWARD /* one that lives on: until the next forward has given it others */
-} ModelHeld;
-
 /* What of q and k is normalized before they are turned; a file has these words in small. */
 typedef enum {
     MODEL_QK_NORM_NONE,
@@ -125,7 +118,7 @@ typedef struct {
     double dropout;           /* gpt, t5: share of elements dropped wherever they drop any */
     ModelLoss loss;
     ModelLossAt loss_at;
-    ModelHeld logits_held;
+    PlanResultsHeld logits_held; /* and what else is returned beside the loss */
     bool tied;
     ModelGelu gelu;      /* gpt */
     bool no_bias;        /* gpt, mpt: no layer has one */
@@ -133,6 +126,7 @@ typedef struct {
     bool mask_buffers;   /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;       /* llama: q, k and v have one, as Qwen 2's do */
     ModelQkv qkv;        /* llama */
+    bool returns_keys;   /* llama: and values of each block, beside the logits */
     bool kv_repeated;    /* llama: k and v are repeated for each query head of a group */
     ModelQkNorm qk_norm; /* llama */
     ModelNormAt norm_at; /* llama */

@@ -359,6 +359,10 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
     if (block->turns) {
         model_rotate(w, rotary, &attention, &h.q, &h.k, h.v);
     }
+    if (llama->returns_keys) {
+        plan_graph_return_value(w->graph, h.k);
+        plan_graph_return_value(w->graph, h.v);
+    }
     if (attention.groups_alone) {
         repeat_k_and_v(llama, &attention, &h);
     }

@@ -328,6 +328,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .wide_softmax = network->wide_softmax,
         .qkv_bias = network->qkv_bias,
         .qk_norm = network->qk_norm,
+        .returns_keys = network->returns_keys,
         .kv_repeated = network->kv_repeated && network->kv_heads &&
                        network->kv_heads < network->heads && (!graph->fused || graph->context > 1),
         .norm_at = network->norm_at,
@@ -375,5 +376,5 @@ const ModelFamily model_llama = {
     "qk_rope_head_dim v_head_dim tied "
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
-    "global_every local_rope_base window window_by loss loss_at logits_held rope",
+    "global_every local_rope_base window window_by loss loss_at logits_held use_cache rope",
     emit};

@@ -101,6 +101,9 @@ void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, 
     uint32_t loss = run_loss(w, logits, targets, vocab);
     plan_graph_leave(graph, (uint32_t[]){loss, logits}, 2);
     plan_graph_leave_autocast(graph, root);
-    model_hold_results(w, root, (uint32_t[]){logits, loss}, 2);
+    if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) { /* in one dict with the logits */
+        plan_graph_return_value(graph, loss);
+    }
+    model_hold_logits(w, root, logits);
     plan_graph_finish(graph, loss);
 }

@@ -93,7 +93,7 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     } else if (n->loss_at != MODEL_LOSS_IN_MODEL) {
         why = "in the network's forward, after which FSDP frees the head's weight; set loss_at = "
               "model";
-    } else if (n->logits_held != MODEL_HELD_NO) {
+    } else if (n->logits_held != PLAN_RESULTS_DROPPED) {
         why =
             "without logits that anyone holds, for it never has all of them; set logits_held = no";
     } else if (n->code != MODEL_CODE_OWN) {

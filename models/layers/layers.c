@@ -4,6 +4,7 @@
 #include "models/layers/lora.h"
 
 ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
+    graph->results_held = network->logits_held;
     return (ModelWalk){.graph = graph,
                        .batch = batch,
                        .seq = seq,
@@ -415,12 +416,12 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     return loss;
 }
 
-void model_hold_results(const ModelWalk *w, uint32_t root, const uint32_t *results, unsigned n) {
-    for (unsigned i = 0; i < n && w->logits_held == MODEL_HELD_NEXT_FORWARD; i++) {
-        plan_graph_hold_past_next_forward(w->graph, results[i]);
+void model_hold_logits(const ModelWalk *w, uint32_t root, uint32_t logits) {
+    if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) {
+        plan_graph_return_value(w->graph, logits);
     }
-    if (w->logits_held != MODEL_HELD_NO) {
-        plan_graph_hold_past_backward(w->graph, root, results[0]);
+    if (w->logits_held != PLAN_RESULTS_DROPPED) {
+        plan_graph_hold_past_backward(w->graph, root, logits);
     }
 }
 
@@ -429,7 +430,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     PlanGraph *graph = w->graph;
     /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
     bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
-    bool is_held = w->logits_held != MODEL_HELD_NO && graph->n_stages == 1;
+    bool is_held = w->logits_held != PLAN_RESULTS_DROPPED && graph->n_stages == 1;
     graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
     if (w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w)) {
         logits = model_run_widen(w, logits);
@@ -448,7 +449,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
     } else if (is_held) {
-        model_hold_results(w, root, &logits, 1);
+        model_hold_logits(w, root, logits);
     }
     plan_graph_finish(graph, loss);
 }

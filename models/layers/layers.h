@@ -14,7 +14,7 @@ typedef struct {
     double dropout; /* share of elements dropped; 0: none */
     ModelLoss loss;
     ModelLossAt loss_at;
-    ModelHeld logits_held;
+    PlanResultsHeld logits_held;
     bool no_bias;        /* no layer has one */
     bool norms_from_one; /* an RMSNorm's weights are what is added to one */
 } ModelWalk;
@@ -120,8 +120,8 @@ uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);
  * finished. */
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab);
-/* Behind the root's forward: the loop's variable has what it returned. */
-void model_hold_results(const ModelWalk *w, uint32_t root, const uint32_t *results, unsigned n);
+/* Behind the root's forward: the loop's variable has them. */
+void model_hold_logits(const ModelWalk *w, uint32_t root, uint32_t logits);
 
 /* ---- attention (attention.c) ---------------------------------------------------------------- */
 

@@ -128,7 +128,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
             continue;
         }
         const char *name = info->slots[op->n_inputs + i].name;
-        PlanTensor tensor = plan_loop_will_hold(run, v)
+        PlanTensor tensor = plan_loop_makes(run, v)
                                 ? plan_loop_new_tensor(run, v, name)
                                 : plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
         run->tape.storage_of_value[value] = tensor.storage;
@@ -487,13 +487,12 @@ void plan_run_forward(PlanRun *run) {
         plan_loop_takes(run, i);
         plan_run_let_go(run, step);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0) {
-            plan_loop_drops_older(run);
+            plan_loop_forward_returned(run);
             if (run->stages) {
                 plan_stages_returned(run);
             }
         }
     }
-    plan_loop_is_older(run);
     run->frame_buffers.len = 0; /* what is made outside of all modules is nobody's activation */
 }
 
@@ -504,5 +503,6 @@ void plan_run_after_backward(PlanRun *run) {
         plan_run_step(run, i);
         plan_run_let_go(run, plan_graph_at(graph->steps, PlanGraphStep, i));
     }
+    plan_loop_backward_is_through(run);
     run->frame_buffers.len = 0; /* nobody's activations */
 }

@@ -229,11 +229,10 @@ typedef struct {
     uint32_t *n_contributions; /* how many gradients each parameter still waits for */
 } PlanTape;
 
-/* What variables of the training loop hold past a pass (loop.h). */
+/* What the training loop holds of what forward returned (loop.h). */
 typedef struct {
-    PLAN_VECTOR(PlanTensor) held;
-    uint32_t n_older;                 /* the first so many are of the pass before */
-    uint32_t n_taken;                 /* of the graph's outlasting values, in this pass */
+    PLAN_VECTOR(PlanTensor) held;     /* the pass before's, then this one's */
+    uint32_t n_taken;                 /* of this pass */
     PLAN_VECTOR(uint32_t) buffers[2]; /* what is held, by turns of passes, in order of making ... */
     unsigned turn;
     uint32_t n_made; /* ... so many of them in this pass */

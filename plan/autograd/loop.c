@@ -1,7 +1,8 @@
 #include "plan/autograd/loop.h"
 
-bool plan_loop_will_hold(const PlanRun *run, const PlanGraphValue *value) {
-    return value->outlasts && run->builder.phase == PLAN_PHASE_FORWARD;
+bool plan_loop_makes(const PlanRun *run, const PlanGraphValue *value) {
+    return value->is_returned && run->builder.phase == PLAN_PHASE_FORWARD &&
+           plan_graph_results_outlive_pass(run->graph);
 }
 
 PlanTensor plan_loop_new_tensor(PlanRun *run, const PlanGraphValue *value, const char *name) {
@@ -16,11 +17,10 @@ PlanTensor plan_loop_new_tensor(PlanRun *run, const PlanGraphValue *value, const
 }
 
 void plan_loop_takes(PlanRun *run, uint32_t step) {
-    const GArray *outlasting = run->graph->outlasting;
+    const GArray *returned = run->graph->returned;
     PlanLoop *loop = &run->loop;
-    while (loop->n_taken < outlasting->len) {
-        const PlanGraphOutlasting *next =
-            plan_graph_at(outlasting, PlanGraphOutlasting, loop->n_taken);
+    while (loop->n_taken < returned->len) {
+        const PlanGraphReturned *next = plan_graph_at(returned, PlanGraphReturned, loop->n_taken);
         if (next->step != step) {
             return;
         }
@@ -29,21 +29,29 @@ void plan_loop_takes(PlanRun *run, uint32_t step) {
     }
 }
 
-void plan_loop_drops_older(PlanRun *run) {
+/* The first n of what is held, the last made first: as Python lets go of a tuple. */
+static void drop(PlanRun *run, uint32_t n) {
     PlanLoop *loop = &run->loop;
-    for (uint32_t i = 0; i < loop->n_older; i++) {
+    for (uint32_t i = n; i-- > 0;) {
         plan_run_unref(run, loop->held.items[i]);
     }
-    for (uint32_t i = loop->n_older; i < loop->held.len; i++) {
-        loop->held.items[i - loop->n_older] = loop->held.items[i];
+    for (uint32_t i = n; i < loop->held.len; i++) {
+        loop->held.items[i - n] = loop->held.items[i];
     }
-    loop->held.len -= loop->n_older;
-    loop->n_older = 0;
+    loop->held.len -= n;
 }
 
-void plan_loop_is_older(PlanRun *run) {
+void plan_loop_forward_returned(PlanRun *run) {
     PlanLoop *loop = &run->loop;
-    loop->n_older = loop->held.len;
+    uint32_t n_older = loop->held.len - loop->n_taken;
+    drop(run, run->graph->results_held == PLAN_RESULTS_DROPPED ? loop->held.len : n_older);
+}
+
+void plan_loop_backward_is_through(PlanRun *run) {
+    PlanLoop *loop = &run->loop;
+    if (run->graph->results_held == PLAN_RESULTS_BACKWARD) {
+        drop(run, loop->held.len);
+    }
     loop->n_taken = loop->n_made = 0;
     loop->turn = !loop->turn;
 }

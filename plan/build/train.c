@@ -63,18 +63,15 @@ static void wait_for_device(PlanRun *run) {
     }
 }
 
-/* What a pass drops of the one before it is another buffer each time. */
-static bool holds_results(const PlanRun *run) {
-    return run->graph->outlasting->len > 0;
-}
-
+/* Not where a pass drops results of the one before it, which are other buffers each time. */
 static bool passes_are_one_program(const PlanRun *run) {
-    return run->flavour->replays && run->flavour->replays(run) && !holds_results(run);
+    return run->flavour->replays && run->flavour->replays(run) &&
+           !plan_graph_results_outlive_pass(run->graph);
 }
 
 static bool steps_are_one_program(const PlanRun *run) {
     bool is_steady = !run->flavour->is_steady || run->flavour->is_steady(run);
-    return is_steady && !holds_results(run);
+    return is_steady && !plan_graph_results_outlive_pass(run->graph);
 }
 
 /* All but the optimizer. */

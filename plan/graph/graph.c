@@ -22,7 +22,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->ranks = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 4096);
     graph->copies = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 2048);
     graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    graph->outlasting = g_array_new(FALSE, FALSE, sizeof(PlanGraphOutlasting));
+    graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
     graph->loss = graph->rope_frequencies = graph->last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
     graph->n_stages = 1;
@@ -38,7 +38,7 @@ void plan_graph_free(PlanGraph *graph) {
                         graph->steps,   graph->value_refs, graph->dims,    graph->attrs,
                         graph->inputs,  graph->releases,   graph->holds,   graph->frames,
                         graph->locals,  graph->ranks,      graph->buffers, graph->copies,
-                        graph->made,    graph->outlasting};
+                        graph->made,    graph->returned};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

@@ -147,7 +147,7 @@ typedef struct {
     bool is_input;
     uint32_t
         shown; /* of a head that is seen for so many, whose gradients are all made; 0: as it is */
-    bool outlasts;    /* of a base: a variable of the training loop holds it past the pass */
+    bool is_returned; /* of a base: the root's forward returns it (plan_graph_return_value) */
     bool is_kept;     /* no buffer, though it lives like one: what a module made once and keeps */
     const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
     uint64_t bound;   /* inputs: integers are below it; 0: real numbers */
@@ -182,11 +182,18 @@ typedef struct {
     bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
 } PlanGraphStep;
 
-/* What a variable of the training loop holds until the next forward gives it another. */
+/* How long the training loop holds what the root's forward returned beside the loss. */
+typedef enum {
+    PLAN_RESULTS_DROPPED,  /* it takes the loss out and has let go of the rest */
+    PLAN_RESULTS_BACKWARD, /* by a variable of a function that returns when backward is through */
+    PLAN_RESULTS_NEXT_FORWARD /* by one that lives on: until the next forward gives it others */
+} PlanResultsHeld;
+
+/* Something that the root's forward returns, from the step on that makes it. */
 typedef struct {
-    uint32_t step; /* that gives it the value */
+    uint32_t step;
     uint32_t value;
-} PlanGraphOutlasting;
+} PlanGraphReturned;
 
 /* What an op makes. */
 typedef struct {
@@ -235,7 +242,8 @@ struct _PlanGraph {
     uint32_t rope_frequencies;
     uint64_t rope_dim;
     double rope_base;
-    GArray *outlasting; /* PlanGraphOutlasting, in order of steps: what the loop's variables hold */
+    GArray *returned;             /* PlanGraphReturned, in order of steps */
+    PlanResultsHeld results_held; /* those */
     uint32_t loss;
     uint32_t n_train_steps; /* those before backward; the others run after it */
     PlanDtype dtype;        /* that its floating-point values are computed in */
@@ -488,9 +496,10 @@ void plan_graph_call(PlanGraph *graph, uint32_t module);
 void plan_graph_return(PlanGraph *graph);
 /* Whoever called forward and backward holds the value until both are through. */
 void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value);
-/* A variable of the training loop, given by the last step, holds the value until the next forward
- * has given it another: through backward, the optimizer and all of that forward. */
-void plan_graph_hold_past_next_forward(PlanGraph *graph, uint32_t value);
+/* The root's forward returns the value, which the last step made: it is held as results are. */
+void plan_graph_return_value(PlanGraph *graph, uint32_t value);
+/* Results of one pass are alive in the next. */
+bool plan_graph_results_outlive_pass(const PlanGraph *graph);
 /* What is walked from here on runs after backward and has no gradients: metrics. It is of the
  * module, whose hooks do not run. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module);

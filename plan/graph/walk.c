@@ -142,11 +142,15 @@ void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t v
     plan_graph_hold_until(graph, value, graph->steps->len - 1);
 }
 
-void plan_graph_hold_past_next_forward(PlanGraph *graph, uint32_t value) {
-    PlanGraphOutlasting held = {graph->steps->len - 1, value};
-    g_array_append_val(graph->outlasting, held);
+void plan_graph_return_value(PlanGraph *graph, uint32_t value) {
+    PlanGraphReturned returned = {graph->steps->len - 1, value};
+    g_array_append_val(graph->returned, returned);
     uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
-    plan_graph_at(graph->values, PlanGraphValue, base)->outlasts = true;
+    plan_graph_at(graph->values, PlanGraphValue, base)->is_returned = true;
+}
+
+bool plan_graph_results_outlive_pass(const PlanGraph *graph) {
+    return graph->results_held == PLAN_RESULTS_NEXT_FORWARD && graph->returned->len > 0;
 }
 
 /* The step that lets go of a value; PLAN_NONE: what is no tensor of the walk's own, or is kept. */

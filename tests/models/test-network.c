@@ -295,6 +295,9 @@ static void bad_files(void) {
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
          "loss_at=loop\n",
          "n.ini:9: loss = metered is of what the network makes"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "code=transformers\nuse_cache=yes\n",
+         "n.ini:10: use_cache = yes is known of keys and values that are returned as they are"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
          "logits_held=backward\n",
          "n.ini:9: loss = metered holds the logits anyhow"},

@@ -253,6 +253,9 @@ static char *network_text(JsonObject *shape) {
             g_string_append_printf(text, "%s = %s\n", of_loss[i], text_of(shape, of_loss[i]));
         }
     }
+    if (has(shape, "use_cache") && flag_of(shape, "use_cache")) {
+        g_string_append(text, "use_cache = yes\n");
+    }
     static const char *const words[] = {"rope",    "qkv",     "kv",   "qk_norm",
                                         "norm_at", "gate_up", "gate", "norm_weight"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {

@@ -14,23 +14,29 @@ class Loop:
     def __init__(self):
         self.variable = None  # one that lives on
 
+    def gives(self, results, shape):
+        if shape.logits_held == "next-forward":
+            self.variable = results
+        return results if shape.logits_held != "no" else None
+
     def forward(self, model, batch, shape, options):
         """The loss, and what a variable of the pass holds beside it."""
-        def gives(results):
-            if shape.logits_held == "next-forward":
-                self.variable = results
-            return results
-
-        holds = shape.logits_held != "no"
         if options.program:
             return program_network.loss_of(options, model, batch), None
         if options.transformers:
-            outputs = gives(transformers_network.outputs_of(model, *batch))
-            return outputs["loss"], outputs if holds else None
+            outputs = transformers_network.outputs_of(model, *batch)
+            return outputs["loss"], self.gives(outputs, shape)
+        if shape.use_cache:
+            results, keys = model(*batch)
+            if shape.logits_held == "no":
+                return results, None
+            logits, loss = results
+            return loss, self.gives({"logits": logits, "keys": keys}, shape)
         if shape.loss_at == "loop":
-            logits = gives(model(*batch))
-            return loss_of(logits, batch[1], shape), logits if holds else None
-        if not holds:
+            logits = model(*batch)
+            held = self.gives(logits, shape)
+            return loss_of(logits, batch[1], shape), held
+        if shape.logits_held == "no":
             return model(*batch), None
         logits, loss = model(*batch)
-        return loss, gives(logits)
+        return loss, self.gives(logits, shape)
