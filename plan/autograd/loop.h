@@ -1,9 +1,9 @@
 /* plan/autograd/loop.h - what the training loop holds of what the root's forward returned.
  *
- * Python's `model(batch)["loss"]` lets go of all else at once, a variable of a function that runs one
- * pass when backward is through. A variable of a loop in no such function lets go of what it had when
- * it is given another: so two passes' results are alive while a forward runs. Their buffers are two
- * sets, by turns: what is alive behind a step is what the step after next leaves alive.
+ * Python's `model(batch)["loss"]` lets go of all else at once, a variable of a function that runs
+ * one pass when backward is through. A variable of a loop in no such function lets go of what it
+ * had when it is given another: so two passes' results are alive while a forward runs. Their
+ * buffers are two sets, by turns: what is alive behind a step is what the step after next leaves.
  */
 #pragma once
 

@@ -45,7 +45,8 @@ static uint32_t count_folded(const PlanGraph *graph, const PlanStrategy *strateg
                              Written written) {
     bool folds = written == WRITE_FOLDED && strategy->pipeline == 1 &&
                  strategy->accumulate > FOLDED_TO &&
-                 strategy->allocator.choice != PLAN_ALLOCATOR_ARENA && !plan_graph_results_outlive_pass(graph);
+                 strategy->allocator.choice != PLAN_ALLOCATOR_ARENA &&
+                 !plan_graph_results_outlive_pass(graph);
     return folds ? (uint32_t)(strategy->accumulate - FOLDED_TO) : 0;
 }
 
