@@ -13,7 +13,6 @@ The first runs PyTorch's own way to a GPU, dispatcher, allocator and lists of ke
 counts what is launched: all that a host pays but the driver. The second computes on the CPU."""
 
 import argparse
-import ctypes
 import os
 import sys
 import time
@@ -21,6 +20,8 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+
+from pretended_launches import launch_counter
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "oracle", "recorder"))
 import fake_gpu  # noqa: E402
@@ -73,15 +74,6 @@ def training_options(mode, kernel):
     options = p.parse_args(["--mode", mode, "--world", "8", "--optimizer-kernel", kernel])
     options.real = False
     return options
-
-
-def launch_counter(device):
-    """What counts the kernels, products and fills that the device was given: nothing on the CPU."""
-    if device == "cpu":
-        return lambda: 0
-    count = ctypes.CDLL(None).pretend_launches
-    count.restype = ctypes.c_ulonglong
-    return count
 
 
 def step_costs(mode, network, batch, kernel, settings):

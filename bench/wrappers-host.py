@@ -12,7 +12,6 @@ fake process group."""
 
 import argparse
 import contextlib
-import ctypes
 import os
 import sys
 import tempfile
@@ -22,20 +21,14 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from pretended_launches import launch_counter
+
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "oracle", "recorder"))
 import networks  # noqa: E402
 import tensor_parallel  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
 WIDTH, TOKENS = 64, 16
-
-
-def launch_counter(device):
-    if device == "cpu":
-        return lambda: 0
-    count = ctypes.CDLL(None).pretend_launches
-    count.restype = ctypes.c_ulonglong
-    return count
 
 
 class Measured:
