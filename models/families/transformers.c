@@ -104,6 +104,6 @@ void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, 
     if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) { /* in one dict with the logits */
         plan_graph_return_value(graph, loss);
     }
-    model_hold_logits(w, root, logits);
+    model_hold_logits(w, logits);
     plan_graph_finish(graph, loss);
 }

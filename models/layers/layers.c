@@ -416,12 +416,9 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     return loss;
 }
 
-void model_hold_logits(const ModelWalk *w, uint32_t root, uint32_t logits) {
-    if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) {
-        plan_graph_return_value(w->graph, logits);
-    }
+void model_hold_logits(const ModelWalk *w, uint32_t logits) {
     if (w->logits_held != PLAN_RESULTS_DROPPED) {
-        plan_graph_hold_past_backward(w->graph, root, logits);
+        plan_graph_return_value(w->graph, logits);
     }
 }
 
@@ -449,7 +446,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     if (w->loss == MODEL_LOSS_METERED) {
         meter(w, root, logits, targets, vocab);
     } else if (is_held) {
-        model_hold_logits(w, root, logits);
+        model_hold_logits(w, logits);
     }
     plan_graph_finish(graph, loss);
 }

@@ -121,7 +121,7 @@ uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab);
 /* Behind the root's forward: the loop's variable has them. */
-void model_hold_logits(const ModelWalk *w, uint32_t root, uint32_t logits);
+void model_hold_logits(const ModelWalk *w, uint32_t logits);
 
 /* ---- attention (attention.c) ---------------------------------------------------------------- */
 

@@ -494,8 +494,6 @@ void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
  * not run. */
 void plan_graph_call(PlanGraph *graph, uint32_t module);
 void plan_graph_return(PlanGraph *graph);
-/* Whoever called forward and backward holds the value until both are through. */
-void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value);
 /* The root's forward returns the value, which the last step made: it is held as results are. */
 void plan_graph_return_value(PlanGraph *graph, uint32_t value);
 /* Results of one pass are alive in the next. */

@@ -136,15 +136,10 @@ void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
     push_frame(graph, module);
 }
 
-void plan_graph_hold_past_backward(PlanGraph *graph, uint32_t module, uint32_t value) {
-    plan_graph_after_backward(graph, module);
-    plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
-    plan_graph_hold_until(graph, value, graph->steps->len - 1);
-}
-
 void plan_graph_return_value(PlanGraph *graph, uint32_t value) {
     PlanGraphReturned returned = {graph->steps->len - 1, value};
     g_array_append_val(graph->returned, returned);
+    plan_graph_hold_until(graph, value, returned.step);
     uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
     plan_graph_at(graph->values, PlanGraphValue, base)->is_returned = true;
 }

@@ -248,7 +248,8 @@ static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
 
 /* The training loop has the logits, or metrics read them later. */
 static bool outlives_backward(const PlanGraph *graph) {
-    return graph->n_train_steps < graph->steps->len;
+    bool is_held = graph->returned->len > 0 && graph->results_held != PLAN_RESULTS_DROPPED;
+    return is_held || graph->n_train_steps < graph->steps->len;
 }
 
 /* Written over the logits or beside them: then there are two of their size. */
