@@ -301,10 +301,11 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
     if (at->step) {
         return PLAN_DONE;
     }
+    cuda->watch = exec_results_speaks(comm) ? exec_cuda_watch_new() : NULL;
     if (!comm->barrier(comm->self, error)) {
         return PLAN_FAILED;
     }
-    cuda->watch = exec_results_speaks(comm) ? exec_cuda_watch_new() : NULL;
+    exec_cuda_watch_start(cuda->watch);
     return exec_cuda_times_start(cuda->times, cuda->streams[0], &cuda->play.start_ns, error) ||
                    found_broken(cuda, error)
                ? PLAN_DONE
@@ -396,7 +397,7 @@ static uint64_t scratch_bytes(const ExecCuda *cuda) {
 static bool open_gpu(ExecCuda *cuda, GError **error) {
     ExecPlay *play = &cuda->play;
     int64_t begun_ns;
-    if (!exec_cuda_take_gpu(play->context.comm, &cuda->sharers, error) ||
+    if (!exec_cuda_take_gpu(play->context.comm, error) ||
         !exec_cuda_sharers(play->context.comm, &cuda->sharers, error)) {
         return false;
     }

@@ -2,6 +2,7 @@
 
 #include "exec/convert.h"
 #include "exec/cuda/calls.h"
+#include "exec/cuda/pinned.h"
 
 enum {
     LOSS_BYTES = 8 /* room for one */
@@ -19,13 +20,13 @@ typedef struct {
 bool exec_cuda_losses_init(ExecCudaLosses *losses, unsigned n, GError **error) {
     *losses = (ExecCudaLosses){.n = n};
     g_queue_init(&losses->all);
-    return exec_cuda_ok(cudaMallocHost((void **)&losses->pinned, (gsize)n * LOSS_BYTES),
-                        "cudaMallocHost", error);
+    losses->pinned = exec_cuda_pinned_new((gsize)n * LOSS_BYTES, "the losses", error);
+    return losses->pinned != NULL;
 }
 
 void exec_cuda_losses_clear(ExecCudaLosses *losses) {
     g_queue_clear_full(&losses->all, g_free);
-    cudaFreeHost(losses->pinned);
+    exec_cuda_pinned_free(losses->pinned);
 }
 
 bool exec_cuda_losses_send(ExecCudaLosses *losses, const PlanPosition *at, const ExecTask *task,

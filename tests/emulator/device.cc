@@ -14,12 +14,12 @@ constexpr int PROCESSORS = 4, SHARED = 48 << 10, SHARED_OPTIN = 227 << 10, L2 = 
 
 thread_local cudaError_t last_error;
 std::atomic<bool> is_broken; /* for good */
-int first_major() {
-    const char *text = getenv("FORESHARD_EMULATOR_MAJOR");
-    return text ? atoi(text) : 9;
+int first_capability() {
+    const char *text = getenv("FORESHARD_EMULATOR_CAPABILITY");
+    return text ? atoi(text) : 90;
 }
 
-std::atomic<int> major{first_major()}; /* of the compute capability */
+std::atomic<int> capability{first_capability()}; /* of its compute, times ten */
 
 struct Name {
     cudaError_t error;
@@ -52,8 +52,8 @@ const Name *name_of(cudaError_t error) {
 
 } // namespace
 
-void emulator_set_major(int of_capability) {
-    major = of_capability;
+void emulator_set_capability(int of_compute) {
+    capability = of_compute;
 }
 
 cudaError_t emulator_error(cudaError_t error) {
@@ -142,7 +142,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
     properties->sharedMemPerBlockOptin = SHARED_OPTIN;
     properties->warpSize = 32;
     properties->maxThreadsPerBlock = 1024;
-    properties->major = 9;
+    properties->major = capability / 10;
+    properties->minor = capability % 10;
     properties->multiProcessorCount = PROCESSORS;
     properties->l2CacheSize = L2;
     properties->memoryBusWidth = 5120;
@@ -167,10 +168,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
         *value = L2;
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-        *value = major;
+        *value = capability / 10;
         return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-        *value = 0;
+        *value = capability % 10;
         return cudaSuccess;
     case cudaDevAttrClockRate: /* kHz */
     case cudaDevAttrMemoryClockRate:

@@ -68,6 +68,14 @@ EmulatorSpan emulator_span_of(uintptr_t at, size_t bytes);
 /* Of the running block, when it lies there; `at` is a multiple of 64 bytes. */
 bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span);
 
+/* Of the device's memory: false where there is not so much left. */
+bool emulator_take_bytes(size_t bytes);
+void emulator_give_bytes(size_t bytes);
+/* Addresses of the device over which pages are mapped (pages.cc). */
+void emulator_add_range(uintptr_t at, size_t bytes);
+void emulator_drop_range(uintptr_t at);
+extern size_t emulator_page_objects; /* pages and ranges that live */
+
 size_t emulator_device_allocations();
 size_t emulator_pinned_allocations();
 extern size_t emulator_blas_objects; /* that live */

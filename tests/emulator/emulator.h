@@ -12,9 +12,11 @@
  * freed twice) prints what it is and aborts.
  *
  * Environment, read at the first call: FORESHARD_EMULATOR_SEED, FORESHARD_EMULATOR_MIB (memory of
- * the device; 1024), FORESHARD_EMULATOR_MAJOR (of its compute capability; 9),
- * FORESHARD_EMULATOR_LEAKS (a process that ends well and has not given back all
- * streams, events, memory and cuBLASLt's objects says so, and ends with status 3).
+ * the device; 1024), FORESHARD_EMULATOR_CAPABILITY (of its compute; 90), FORESHARD_EMULATOR_PAGES
+ * ("no": memory cannot be mapped in pages), FORESHARD_EMULATOR_PINNED_MIB (of the host, that can be
+ * pinned; all), FORESHARD_EMULATOR_LEAKS (a process that ends well and
+ * has not given back all streams, events, memory and cuBLASLt's objects says so, and ends with
+ * status 3).
  *
  * Threads: any; one works at a time.
  */
@@ -28,8 +30,8 @@ extern "C" {
 
 void emulator_set_seed(uint64_t seed);
 void emulator_set_memory(size_t bytes);
-/* Of its compute capability, 9 at first. What kernels may ask of it stays an H100's. */
-void emulator_set_major(int major);
+/* Ten times its compute capability, 90 at first. What kernels may ask of it stays an H100's. */
+void emulator_set_capability(int capability);
 
 /* Looks at the guards of all that is allocated. */
 void emulator_check(void);
@@ -38,7 +40,8 @@ void emulator_check(void);
 size_t emulator_tasks_done(void);
 size_t emulator_allocations(void);
 
-/* Streams, events, allocations of the device's and of pinned memory, cuBLASLt's objects. */
+/* Streams, events, allocations of the device's and of pinned memory (of the former also pages, and
+ * addresses that are reserved for them), cuBLASLt's objects. */
 typedef struct {
     size_t streams, events, device, pinned, blas;
 } EmulatorLive;

@@ -21,13 +21,13 @@ constexpr unsigned char GUARD_BYTE = 0xa5, POISON = 0xff;
 struct Allocation {
     size_t bytes;
     EmulatorPlace place;
-    char *mapping; /* NULL: registered, not allocated here */
+    char *mapping; /* NULL: not allocated here: the host's own, registered; pages (pages.cc) */
     size_t mapped;
     unsigned copies; /* of it that are queued */
 };
 
 std::map<uintptr_t, Allocation> allocations; /* by first byte */
-size_t device_bytes, used_bytes, n_device;
+size_t device_bytes, used_bytes, n_device, pinned_bytes;
 
 size_t round_up(size_t bytes, size_t to) {
     return (bytes + to - 1) / to * to;
@@ -39,6 +39,12 @@ size_t total_bytes() {
         device_bytes = (text ? strtoull(text, nullptr, 10) : 1024) << 20;
     }
     return device_bytes;
+}
+
+/* A system grants less of it than it has memory. */
+size_t most_pinned() {
+    const char *text = getenv("FORESHARD_EMULATOR_PINNED_MIB");
+    return text ? strtoull(text, nullptr, 10) << 20 : SIZE_MAX;
 }
 
 void check_guard(const unsigned char *at, size_t bytes, uintptr_t of, const Allocation &a,
@@ -98,6 +104,8 @@ cudaError_t release(void *pointer, EmulatorPlace place) {
     if (place == EMULATOR_DEVICE) {
         used_bytes -= round_up(found->second.bytes, ALIGNMENT);
         n_device--;
+    } else {
+        pinned_bytes -= found->second.bytes;
     }
     allocations.erase(found);
     return emulator_state();
@@ -150,6 +158,15 @@ void count_copies(const void *at, int by) {
     }
 }
 
+/* Of a copy of which a part is read after it was written nobody says what comes. */
+void must_not_overlap(const Rows &r) {
+    bool overlap = r.height == 1 && r.to < r.from + r.width && r.from < r.to + r.width;
+    if (overlap) {
+        emulator_fault("%zu bytes are copied from %p to %p, which overlap", r.width,
+                       (const void *)r.from, (void *)r.to);
+    }
+}
+
 void push_copy(const Rows &r, cudaStream_t stream) {
     count_copies(r.to, 1);
     count_copies(r.from, 1);
@@ -170,6 +187,7 @@ cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
     if (!places_fit(to, from, kind)) {
         return emulator_error(cudaErrorInvalidValue);
     }
+    must_not_overlap(r);
     if (from == EMULATOR_PAGEABLE && to == EMULATOR_DEVICE) {
         auto *staged = new std::vector<char>(r.width * r.height);
         copy_rows({staged->data(), r.from, r.width, r.from_pitch, r.width, r.height});
@@ -233,11 +251,33 @@ size_t emulator_allocations(void) {
 }
 
 size_t emulator_device_allocations() {
-    return n_device;
+    return n_device + emulator_page_objects;
 }
 
 size_t emulator_pinned_allocations() {
-    return allocations.size() - n_device;
+    size_t n = 0;
+    for (const auto &a : allocations) {
+        n += a.second.place == EMULATOR_PINNED;
+    }
+    return n;
+}
+
+bool emulator_take_bytes(size_t bytes) {
+    bool fits = bytes <= total_bytes() - used_bytes;
+    used_bytes += fits ? bytes : 0;
+    return fits;
+}
+
+void emulator_give_bytes(size_t bytes) {
+    used_bytes -= bytes;
+}
+
+void emulator_add_range(uintptr_t at, size_t bytes) {
+    allocations[at] = Allocation{bytes, EMULATOR_DEVICE, nullptr, 0, 0};
+}
+
+void emulator_drop_range(uintptr_t at) {
+    allocations.erase(at);
 }
 
 void emulator_check(void) {
@@ -272,7 +312,13 @@ cudaError_t cudaFree(void *pointer) {
 
 cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) {
     EmulatorEntry entry;
-    return allocate(pointer, bytes, EMULATOR_PINNED);
+    if (emulator_state() == cudaSuccess && bytes > most_pinned() - pinned_bytes) {
+        *pointer = nullptr;
+        return emulator_error(cudaErrorMemoryAllocation);
+    }
+    cudaError_t error = allocate(pointer, bytes, EMULATOR_PINNED);
+    pinned_bytes += *pointer ? bytes : 0;
+    return error;
 }
 
 cudaError_t cudaMallocHost(void **pointer, size_t bytes) {

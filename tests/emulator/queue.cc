@@ -207,6 +207,15 @@ void look_for_leaks(int status, void *) {
     }
 }
 
+/* A stream that was destroyed, or never made, is no stream. */
+cudaStream_t living(cudaStream_t stream) {
+    stream = real(stream);
+    if (!is_known(stream)) {
+        emulator_fault("a stream that does not exist is used");
+    }
+    return stream;
+}
+
 /* An event that was destroyed, or never made, is no event. */
 void must_live(cudaEvent_t event) {
     if (!events.count(event)) {
@@ -283,10 +292,7 @@ size_t emulator_tasks_done(void) {
 }
 
 void emulator_push(cudaStream_t stream, std::function<void()> work) {
-    stream = real(stream);
-    if (!is_known(stream)) {
-        emulator_fault("work for a stream that does not exist");
-    }
+    stream = living(stream);
     if (!idler_runs) {
         pthread_t thread;
         idler_runs = true;
@@ -397,7 +403,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     EmulatorEntry entry;
-    emulator_finish(stream);
+    emulator_finish(living(stream));
     return emulator_state();
 }
 
@@ -409,7 +415,7 @@ static cudaError_t not_ready() {
 /* A question lets one needed task be done, so that asking on and on ends. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
     EmulatorEntry entry;
-    stream = real(stream);
+    stream = living(stream);
     if (stream->tasks.empty()) {
         return emulator_state();
     }
@@ -424,7 +430,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     }
     must_live(event);
     if (event->stream) {
-        push_wait(real(stream), event->stream, event->tasks);
+        push_wait(living(stream), event->stream, event->tasks);
     }
     return emulator_state();
 }

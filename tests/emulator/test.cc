@@ -1,6 +1,7 @@
 /* tests/emulator/test.cc - what the emulator promises: threads, order, memory, and that it finds
  * the faults it is there to find. Each fault is planted in a child process, which must abort. */
 #include <cublasLt.h>
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -83,6 +84,44 @@ static void test_threads() {
     }
     emulator_set_seed(0);
     cudaFree(x);
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+static const size_t DRIVER_PAGE = 2 << 20; /* bytes */
+static const CUmemLocation DEVICE = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+static const CUmemAllocationProp DEVICE_PAGE = {CU_MEM_ALLOCATION_TYPE_PINNED, DEVICE};
+static const CUmemAccessDesc DEVICE_ACCESS = {DEVICE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+struct Driver {
+    CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+    CUresult (*release_addresses)(CUdeviceptr, size_t);
+    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *,
+                       unsigned long long);
+    CUresult (*release)(CUmemGenericAllocationHandle);
+    CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
+    CUresult (*unmap)(CUdeviceptr, size_t);
+    CUresult (*access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
+};
+
+template <typename F> static void find(const char *name, F *function) {
+    cudaDriverEntryPointQueryResult found;
+    g_assert_cmpint(cudaGetDriverEntryPointByVersion(name, (void **)function, CUDART_VERSION,
+                                                     cudaEnableDefault, &found),
+                    ==, cudaSuccess);
+    g_assert_cmpint(found, ==, cudaDriverEntryPointSuccess);
+}
+
+static Driver find_driver() {
+    Driver driver;
+    find("cuMemAddressReserve", &driver.reserve);
+    find("cuMemAddressFree", &driver.release_addresses);
+    find("cuMemCreate", &driver.create);
+    find("cuMemRelease", &driver.release);
+    find("cuMemMap", &driver.map);
+    find("cuMemUnmap", &driver.unmap);
+    find("cuMemSetAccess", &driver.access);
+    return driver;
 }
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -506,6 +545,32 @@ static void plant_dead_event() {
     cudaEventRecord(event, nullptr);
 }
 
+static void plant_dead_stream() {
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaStreamDestroy(stream);
+    cudaStreamSynchronize(stream);
+}
+
+static void plant_overlapping_copy() {
+    int *x = new_ints(8);
+    cudaMemcpyAsync(x + 1, x, 4 * sizeof *x, cudaMemcpyDeviceToDevice, nullptr);
+}
+
+/* A page is taken away while a kernel still has to write to it. */
+static void plant_unmapped_page() {
+    const Driver driver = find_driver();
+    CUmemGenericAllocationHandle page;
+    CUdeviceptr at;
+    driver.reserve(&at, DRIVER_PAGE, 0, 0, 0);
+    driver.create(&page, DRIVER_PAGE, &DEVICE_PAGE, 0);
+    driver.map(at, DRIVER_PAGE, 0, page, 0);
+    driver.access(at, DRIVER_PAGE, &DEVICE_ACCESS, 1);
+    run(nullptr, set_kernel, dim3(1), dim3(1), (int *)(uintptr_t)at, 1);
+    driver.unmap(at, DRIVER_PAGE);
+    cudaDeviceSynchronize();
+}
+
 static void plant_crooked_matrix() {
     run(nullptr, crooked_kernel, dim3(1), dim3(32));
     cudaDeviceSynchronize();
@@ -523,6 +588,9 @@ static const struct {
               {"use-after-free", plant_use_after_free},
               {"early-free-of-pinned", plant_early_free_of_pinned},
               {"dead-event", plant_dead_event},
+              {"dead-stream", plant_dead_stream},
+              {"overlapping-copy", plant_overlapping_copy},
+              {"unmapped-page", plant_unmapped_page},
               {"crooked-matrix", plant_crooked_matrix}};
 
 static void test_fault(gconstpointer data) {
@@ -532,6 +600,51 @@ static void test_fault(gconstpointer data) {
     }
     g_test_trap_subprocess(nullptr, 0, (GTestSubprocessFlags)0);
     g_test_trap_assert_failed();
+}
+
+/* Pages by the driver's calls: of a GPU that has room for three, over addresses for four. What is
+ * not as cuda.h has it is refused, and memory is back when neither handle nor mapping is left. */
+static void test_pages() {
+    enum {
+        N = 4
+    };
+    const size_t page = DRIVER_PAGE;
+    const CUresult bad = CUDA_ERROR_INVALID_VALUE;
+    const Driver driver = find_driver();
+    CUmemGenericAllocationHandle handles[N] = {};
+    CUdeviceptr at = 0;
+    size_t free_bytes, total;
+    g_assert_cmpint(driver.reserve(&at, page + 5, 0, 0, 0), ==, bad);
+    g_assert_cmpint(driver.reserve(&at, N * page, 0, 0, 0), ==, CUDA_SUCCESS);
+    cudaMemGetInfo(&free_bytes, &total);
+    emulator_set_memory(total - free_bytes + 3 * page);
+    for (unsigned i = 0; i < N; i++) {
+        g_assert_cmpint(driver.create(&handles[i], page, &DEVICE_PAGE, 0), ==,
+                        i < 3 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    g_assert_cmpint(driver.map(at, page, 0, handles[0], 0), ==, CUDA_SUCCESS);
+    g_assert_cmpint(driver.map(at, page, 0, handles[1], 0), ==, bad); /* there is one */
+    g_assert_cmpint(driver.map(at + page, page, 0, handles[1], 0), ==, CUDA_SUCCESS);
+    g_assert_cmpint(driver.access(at, 3 * page, &DEVICE_ACCESS, 1), ==, bad); /* of two */
+    g_assert_cmpint(driver.access(at, 2 * page, &DEVICE_ACCESS, 1), ==, CUDA_SUCCESS);
+    int *x = (int *)(uintptr_t)at;
+    run(nullptr, set_kernel, dim3(1), dim3(1), x + 2 * page / sizeof *x - 1, 7);
+    g_assert_cmpint(read_int(nullptr, x + 2 * page / sizeof *x - 1), ==, 7);
+    g_assert_cmpint(driver.unmap(at, 2 * page), ==, bad); /* not by one call mapped */
+    g_assert_cmpint(driver.release_addresses(at, N * page), ==, bad);
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_cmpint(driver.release(handles[i]), ==, CUDA_SUCCESS);
+        g_assert_cmpint(driver.release(handles[i]), ==, bad);
+    }
+    cudaMemGetInfo(&free_bytes, &total);
+    g_assert_cmpuint(free_bytes, ==, page); /* what is mapped stays */
+    g_assert_cmpint(driver.unmap(at, page), ==, CUDA_SUCCESS);
+    g_assert_cmpint(driver.unmap(at + page, page), ==, CUDA_SUCCESS);
+    cudaMemGetInfo(&free_bytes, &total);
+    g_assert_cmpuint(free_bytes, ==, 3 * page);
+    g_assert_cmpint(driver.release_addresses(at, N * page), ==, CUDA_SUCCESS);
+    g_assert_cmpuint(emulator_live().device, ==, 0);
+    emulator_set_memory((size_t)1 << 30);
 }
 
 /* Once a kernel has faulted, every call says so, and what was still to be done is not. */
@@ -849,6 +962,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/order/host-function", test_host_function);
     g_test_add_func("/emulator/memory/limit", test_memory);
     g_test_add_func("/emulator/memory/copies", test_copies);
+    g_test_add_func("/emulator/memory/pages", test_pages);
     g_test_add_func("/emulator/memory/leaks", test_leaks);
     g_test_add_func("/emulator/memory/broken", test_broken);
     g_test_add_func("/emulator/halves/all", test_halves);

@@ -141,6 +141,10 @@ static const Case cases[] = {
     {"gpt-toy -n 2 --sharding grad-op --kernels fused --optimizer-kernel fused", FP32},
     {"gpt-toy -n 2 --kernels fused --param-dtype bf16", BF16},
     {"gpt-toy -n 1 --flavour fsdp1 --kernels fused --param-dtype bf16 --checkpointing full", BF16},
+    {"gpt-toy -n 2 --allocator expandable --micro-batch 3", FP32},
+    {"gpt-toy -n 2 --allocator expandable --flavour fsdp1 --checkpointing full --offload "
+     "activations",
+     FP32},
     {"gpt-toy -n 4 --sharding hybrid --replicate 2 --accumulate 2 --micro-batch 1", FP32},
     {"gpt-toy -n 2 --sharding optimizer-only --optimizer sgd --optimizer-kernel fused", FP32},
     {"gpt-toy -n 2 --flavour fsdp1 --checkpointing full --offload activations", FP32},
@@ -457,27 +461,30 @@ static void the_driver_counts_alike(void) {
 
 /* What a small GPU has room for, on two ranks. */
 static void a_gpu_is_measured(void) {
-    static const char *const lines[] = {"gpu ",
-                                        "fact sms ",
-                                        "\nlaunch_us ",
-                                        "\nsegment_new_us ",
-                                        "\nalloc_us ",
-                                        "\nfact copy_gb_per_s ",
-                                        "\nproduct bf16 256 256 256 ",
-                                        "\nproduct fp32 256 256 256 ",
-                                        "\nattention bf16 1 2 2 64 32 1 1 ",
-                                        "\nfact outside_bytes ",
-                                        "\nall_gather 8192 ",
-                                        "\nreduce_scatter 524288 ",
-                                        "\nall_reduce 65536 ",
-                                        "\ncomm "};
+    const char *const lines[] = {"gpu ",
+                                 "fact sms ",
+                                 real ? "fact compute_capability " : "fact compute_capability 89\n",
+                                 "\nlaunch_us ",
+                                 "\nsegment_new_us ",
+                                 "\nalloc_us ",
+                                 "\nfact copy_gb_per_s ",
+                                 "\nproduct bf16 256 256 256 ",
+                                 "\nproduct fp32 256 256 256 ",
+                                 "\nattention bf16 1 2 2 64 32 1 1 ",
+                                 "\nfact outside_bytes ",
+                                 "\nall_gather 8192 ",
+                                 "\nreduce_scatter 524288 ",
+                                 "\nall_reduce 65536 ",
+                                 "\ncomm "};
     test_run_program = on_gpu;
     test_run_name = "FORESHARD_EMULATOR_MIB"; /* means nothing to a real one */
     test_run_value = "80";                    /* of which a lane's library handles take 32 */
+    g_setenv("FORESHARD_EMULATOR_CAPABILITY", "89", TRUE);
     g_autofree char *line =
         g_strdup_printf("--costs --device cuda --local-ranks 2 --comm %s", comm_of("cuda"));
     TestRun run = test_run_finish(test_run_start(line));
     test_run_name = NULL;
+    g_unsetenv("FORESHARD_EMULATOR_CAPABILITY");
     g_assert_cmpint(run.status, ==, 0);
     for (unsigned i = 0; i < G_N_ELEMENTS(lines); i++) {
         if (!strstr(run.out, lines[i])) {
@@ -587,14 +594,21 @@ static void failures_say_why(void) {
     if (!real) {
         fails_on_gpu("--local-ranks 2 --comm nccl", 2, "built without NCCL");
         plan("gpt-toy -n 1 --allocator expandable");
+        test_run_name = "FORESHARD_EMULATOR_PAGES";
+        test_run_value = "no";
         fails_on_gpu("", 2, "expandable");
+        plan("gpt-toy -n 1 --offload params");
+        test_run_name = "FORESHARD_EMULATOR_PINNED_MIB";
+        test_run_value = "1";
+        fails_on_gpu("", 1, "bytes left that can be pinned, for ");
+        test_run_name = NULL;
     }
     plan(FLOAT8 "--float8 rowwise --network-key seq=24");
     fails_on_gpu("--local-ranks 2", 2, "as many tokens, and sides, as 16 divides");
     if (!real) {
         plan(FLOAT8 "--float8 rowwise");
-        test_run_name = "FORESHARD_EMULATOR_MAJOR";
-        test_run_value = "8";
+        test_run_name = "FORESHARD_EMULATOR_CAPABILITY";
+        test_run_value = "80";
         fails_on_gpu("--local-ranks 2", 2, "compute capability 8.9 or more; set float8=none");
         test_run_name = NULL;
     }

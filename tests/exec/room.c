@@ -26,10 +26,13 @@ typedef struct {
     MemoryBlock *block;
 } Fixture;
 
-static void open_all(Fixture *f, gconstpointer unused) {
+static const char *const pages = "in pages"; /* segments are not one piece */
+
+static void open_all(Fixture *f, gconstpointer how) {
     MemoryOptions options;
     g_autoptr(GError) error = NULL;
     memory_options_init(&options);
+    options.expandable_segments = how == pages;
     g_assert_cmpint(cudaStreamCreate(&f->stream), ==, cudaSuccess);
     g_assert_cmpstr(kernel_cuda_new(&f->kernels, f->stream, KERNEL_CUDA_EXACT), ==, NULL);
     g_assert_true(exec_cuda_segments_init(&f->segments, &f->stream, UINT64_MAX, &error));
@@ -56,7 +59,10 @@ static KernelCudaFault multiply(const Fixture *f) {
                                       SIDE, SIDE, SIDE, KERNEL_CUDA_F32);
 }
 
+/* They are waited for first: what the stream still has to do is done where it should be. */
 static void kept_segments_make_room(Fixture *f, gconstpointer unused) {
+    char *data = (char *)memory_block_handle(f->block) + memory_block_offset(f->block);
+    g_assert_cmpint(cudaMemsetAsync(data, 1, RESERVED, f->stream), ==, cudaSuccess);
     memory_caching_drop(f->room.caching, f->block);
     g_assert_cmpuint(memory_caching_reserved(f->room.caching), ==, RESERVED);
     exec_cuda_room_for(&f->room, f->kernels);
@@ -130,6 +136,8 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add("/exec/room/kept segments make room", Fixture, NULL, open_all,
                kept_segments_make_room, close_all);
+    g_test_add("/exec/room/kept pages make room", Fixture, pages, open_all, kept_segments_make_room,
+               close_all);
     g_test_add("/exec/room/tensors do not", Fixture, NULL, open_all, tensors_do_not, close_all);
     g_test_add("/exec/room/speed alone is not worth it", Fixture, NULL, open_all,
                speed_alone_is_not_worth_it, close_all);

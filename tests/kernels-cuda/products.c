@@ -569,9 +569,9 @@ static void test_head_dim_refused(void) {
 #ifdef KERNEL_EMULATED
 /* As on an A100, where other ends are asked for. */
 static void run_cases_as_a100(gconstpointer test) {
-    emulator_set_major(8);
+    emulator_set_capability(80);
     device_run_cases(test);
-    emulator_set_major(9);
+    emulator_set_capability(90);
 }
 #endif
 

@@ -13,6 +13,7 @@
  */
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/comm.h"
+#include "exec/cuda/pinned.h"
 
 typedef struct {
     const Plan *plan;
@@ -156,14 +157,20 @@ static bool healthy(gpointer self, GError **error) {
 
 static void close_local(gpointer self) {
     Local *local = self;
-    cudaFreeHost(local->in);
-    cudaFreeHost(local->out);
+    exec_cuda_pinned_free(local->in);
+    exec_cuda_pinned_free(local->out);
     if (local->last) {
         cudaEventDestroy(local->last);
     }
     g_clear_error(&local->error);
     g_mutex_clear(&local->mutex);
     g_free(local);
+}
+
+static bool pin(Local *local, uint64_t bytes, GError **error) {
+    const char *what = "collectives by way of the host's memory";
+    return (local->in = exec_cuda_pinned_new(bytes, what, error)) &&
+           (local->out = exec_cuda_pinned_new(bytes, what, error));
 }
 
 bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
@@ -174,8 +181,7 @@ bool exec_cuda_local_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCo
     g_mutex_init(&local->mutex);
     if (!exec_cuda_ok(cudaEventCreateWithFlags(&local->last, cudaEventDisableTiming),
                       "cudaEventCreateWithFlags", error) ||
-        (bytes && (!exec_cuda_ok(cudaMallocHost(&local->in, bytes), "cudaMallocHost", error) ||
-                   !exec_cuda_ok(cudaMallocHost(&local->out, bytes), "cudaMallocHost", error)))) {
+        (bytes && !pin(local, bytes, error))) {
         close_local(local);
         return false;
     }

@@ -4,8 +4,10 @@
 #include "exec/costs.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/comm.h"
+#include "exec/cuda/comm/sharers.h"
 #include "exec/cuda/measure/facts.h"
 #include "exec/cuda/memory/segments.h"
+#include "exec/cuda/pinned.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/matmul.h"
@@ -18,7 +20,7 @@ typedef struct {
     cudaStream_t stream;
     KernelCuda *kernels;
     cudaEvent_t start, end;
-    unsigned sharers;    /* ranks that have this GPU */
+    unsigned sharers;    /* ranks on a GPU of this machine, at most */
     uint64_t room_bytes; /* that one case may take */
     char *memory;        /* so many, of small random numbers */
 } Bench;
@@ -335,18 +337,18 @@ static bool copy_cost(const Bench *bench, const char *name, const Copy *c, doubl
 
 static bool copy_costs(const Bench *bench, GError **error) {
     gsize bytes = MIN(bench->room_bytes / 2, MAPPED);
-    gpointer pinned = NULL;
+    gpointer pinned = exec_cuda_pinned_new(bytes, "copies to be timed", error);
     char *memory = bench->memory;
-    Copy within = {memory + bytes, memory, bytes, cudaMemcpyDeviceToDevice};
-    if (!exec_cuda_ok(cudaMallocHost(&pinned, bytes), "cudaMallocHost", error)) {
+    if (!pinned) {
         return false;
     }
+    Copy within = {memory + bytes, memory, bytes, cudaMemcpyDeviceToDevice};
     Copy in = {memory, pinned, bytes, cudaMemcpyHostToDevice};
     Copy out = {pinned, memory, bytes, cudaMemcpyDeviceToHost};
     bool ok = copy_cost(bench, "copy_gb_per_s", &within, 2, error) && /* read and written */
               copy_cost(bench, "to_gpu_gb_per_s", &in, 1, error) &&
               copy_cost(bench, "to_host_gb_per_s", &out, 1, error);
-    cudaFreeHost(pinned);
+    exec_cuda_pinned_free(pinned);
     return ok;
 }
 
@@ -479,14 +481,15 @@ static bool facts(const Bench *bench, GError **error) {
     g_string_append_printf(bench->costs->lines,
                            "gpu %s\nfact sms %d\nfact compute_capability %d\n"
                            "fact memory_bytes %zu\n",
-                           properties.name, properties.multiProcessorCount, properties.major * 10,
-                           properties.totalGlobalMem);
+                           properties.name, properties.multiProcessorCount,
+                           properties.major * 10 + properties.minor, properties.totalGlobalMem);
     return true;
 }
 
 static bool open_bench(Bench *bench, GError **error) {
     size_t free_bytes, total_bytes;
-    if (!exec_cuda_take_gpu(bench->costs->comm, &bench->sharers, error) ||
+    const ExecComm *comm = bench->costs->comm;
+    if (!exec_cuda_take_gpu(comm, error) || !exec_cuda_sharers(comm, &bench->sharers, error) ||
         !exec_cuda_ok(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", error) ||
         !exec_cuda_ok(cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking),
                       "cudaStreamCreateWithFlags", error) ||

@@ -5,13 +5,12 @@
 #include "exec/cuda/calls.h"
 #include "kernels/cuda/runtime.h"
 
-bool exec_cuda_take_gpu(const ExecComm *comm, unsigned *ret_sharers, GError **error) {
+bool exec_cuda_take_gpu(const ExecComm *comm, GError **error) {
     int n = 0;
     if (!exec_cuda_ok(cudaGetDeviceCount(&n), "cudaGetDeviceCount", error)) {
         g_prefix_error(error, "no GPU can be used: ");
         return false;
     }
-    *ret_sharers = (comm->local_world + (unsigned)n - 1) / (unsigned)n;
     return exec_cuda_ok(cudaSetDevice((int)(comm->local_rank % (unsigned)n)), "cudaSetDevice",
                         error);
 }
@@ -135,7 +134,7 @@ typedef struct {
 struct _ExecCudaWatch {
     Nvml nvml;
     NvmlDevice device;
-    GThread *thread; /* NULL: stopped */
+    GThread *thread; /* NULL: not started, or stopped */
     GMutex mutex;
     GCond ends;
     bool ended;
@@ -191,8 +190,13 @@ ExecCudaWatch *exec_cuda_watch_new(void) {
     watch->device = device;
     g_mutex_init(&watch->mutex);
     g_cond_init(&watch->ends);
-    watch->thread = g_thread_new("watch", watch_on, watch);
     return watch;
+}
+
+void exec_cuda_watch_start(ExecCudaWatch *watch) {
+    if (watch) {
+        watch->thread = g_thread_new("watch", watch_on, watch);
+    }
 }
 
 void exec_cuda_watch_stop(ExecCudaWatch *watch) {

@@ -1,6 +1,7 @@
 #include "exec/cuda/memory/stage.h"
 
 #include "exec/cuda/calls.h"
+#include "exec/cuda/pinned.h"
 
 enum {
     BLOCKS = 4
@@ -29,23 +30,19 @@ void exec_cuda_stage_free(ExecCudaStage *stage) {
         if (stage->blocks[i].used) {
             cudaEventDestroy(stage->blocks[i].used);
         }
-        cudaFreeHost(stage->blocks[i].data);
+        exec_cuda_pinned_free(stage->blocks[i].data);
     }
     g_free(stage);
 }
 
 static bool grow(Block *block, gsize bytes, GError **error) {
-    if (block->bytes >= bytes) {
+    if (block->data && block->bytes >= bytes) {
         return true;
     }
-    cudaFreeHost(block->data);
-    block->data = NULL;
-    block->bytes = 0;
-    if (!exec_cuda_ok(cudaMallocHost(&block->data, bytes), "cudaMallocHost", error)) {
-        return false;
-    }
-    block->bytes = bytes;
-    return true;
+    exec_cuda_pinned_free(block->data);
+    block->data = exec_cuda_pinned_new(bytes, "data on their way to the GPU", error);
+    block->bytes = block->data ? bytes : 0;
+    return block->data != NULL;
 }
 
 gpointer exec_cuda_stage_get(ExecCudaStage *stage, gsize bytes, GError **error) {

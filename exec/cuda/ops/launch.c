@@ -11,6 +11,7 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/ops/operands.h"
 #include "exec/cuda/ops/traced.h"
+#include "exec/cuda/pinned.h"
 #include "exec/host-step.h"
 #include "exec/places.h"
 #include "kernels/cuda/elementwise.h"
@@ -112,18 +113,12 @@ static bool init(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
 /* ---- the host's memory ---------------------------------------------------------------------- */
 
 static gpointer get_pinned(gsize bytes, GError **error) {
-    gpointer data = NULL;
-    return exec_cuda_ok(cudaDeviceSynchronize(), "cudaDeviceSynchronize", error) &&
-                   exec_cuda_ok(cudaMallocHost(&data, bytes), "cudaMallocHost", error)
-               ? data
+    return exec_cuda_ok(cudaDeviceSynchronize(), "cudaDeviceSynchronize", error)
+               ? exec_cuda_pinned_new(bytes, "an offloaded tensor", error)
                : NULL;
 }
 
-static void give_pinned(gpointer data) {
-    cudaFreeHost(data);
-}
-
-const ExecSlotMemory exec_cuda_slot_memory = {get_pinned, give_pinned};
+const ExecSlotMemory exec_cuda_slot_memory = {get_pinned, exec_cuda_pinned_free};
 
 static bool between(const ExecTask *t, const ExecCudaLane *lane, bool to_host, GError **error) {
     gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
