@@ -338,9 +338,15 @@ void __syncwarp(unsigned mask) {
     meet(mask);
 }
 
-/* A lane can be at most one exchange ahead of another, so two sets of slots are enough. */
+/* A lane can be at most one exchange ahead of another, so two sets of slots are enough. What one
+ * reads of a lane that leaves nothing is undefined (CUDA C++ Programming Guide, "Warp Shuffle
+ * Functions"). */
 uint32_t emulator_exchange(unsigned mask, uint32_t bits, unsigned from) {
     unsigned me = running, set = fibers[me].exchanges++ & 1;
+    if (!(mask >> from & 1) || me / LANES * LANES + from >= n_threads) {
+        emulator_fault("%s: lane %u reads of lane %u, which leaves nothing for it",
+                       emulator_now.kernel, me % LANES, from);
+    }
     warps[me / LANES].slots[set][me % LANES] = bits;
     meet(mask);
     return warps[me / LANES].slots[set][from];

@@ -480,6 +480,13 @@ static __global__ void hasty_kernel(int *x) {
     }
 }
 
+/* The upper half of the warp leaves nothing. */
+static void absent_kernel(int *x) {
+    if (threadIdx.x < 16) {
+        x[threadIdx.x] = __shfl_xor_sync(0xffffu, (int)threadIdx.x, 16);
+    }
+}
+
 static void plant_overrun() {
     int *x = new_ints(32);
     run(nullptr, overrun_kernel, dim3(1), dim3(32), x);
@@ -488,6 +495,11 @@ static void plant_overrun() {
 
 static void plant_parting() {
     run(nullptr, parting_kernel, dim3(1), dim3(32), new_ints(32));
+    cudaDeviceSynchronize();
+}
+
+static void plant_absent_lane() {
+    run(nullptr, absent_kernel, dim3(1), dim3(32), new_ints(32));
     cudaDeviceSynchronize();
 }
 
@@ -581,6 +593,7 @@ static const struct {
     void (*plant)();
 } faults[] = {{"overrun", plant_overrun},
               {"parting", plant_parting},
+              {"absent-lane", plant_absent_lane},
               {"double-free", plant_double_free},
               {"long-copy", plant_long_copy},
               {"call-from-host-function", plant_call_from_host_function},
