@@ -33,24 +33,30 @@ static void test_philox(const DeviceCase *c) {
     }
 }
 
+static void check_dropout(const DeviceCase *c, size_t n, const KernelCudaRandom *k) {
+    g_autofree float *x = device_random(c, n, -1, 1, 1), *want = g_new(float, n);
+    g_autofree guint8 *want_mask = g_malloc(n);
+    guint8 *mask = (guint8 *)device_new_bytes(n + c->shift) + c->shift;
+    void *y = device_new(c, n), *dx = device_put(c, x, n);
+    kernel_dropout_forward_f32(want, want_mask, x, n, 0.3f, k->seed, k->stream_id, k->first_index);
+    DEVICE_OK(kernel_cuda_dropout_forward(device_lane, y, mask, device_put(c, x, n), n, 0.3f, *k,
+                                          c->type));
+    device_equal("dropout", c, y, want, n);
+    device_equal_bytes("mask", mask, want_mask, n);
+    kernel_dropout_backward_f32(want, x, want_mask, n, 0.3f);
+    DEVICE_OK(kernel_cuda_dropout_backward(device_lane, dx, dx, mask, n, 0.3f, c->type));
+    device_equal("dropout backward", c, dx, want, n);
+}
+
+/* Blocks of random numbers begin anywhere among the 16 bytes that a thread takes. */
 static void test_dropout(const DeviceCase *c) {
     static const size_t sizes[] = {1, 9, 2050};
     for (size_t s = 0; s < G_N_ELEMENTS(sizes); s++) {
-        size_t n = sizes[s];
-        const KernelCudaRandom *k = &randoms[s];
-        g_autofree float *x = device_random(c, n, -1, 1, 1), *want = g_new(float, n);
-        g_autofree guint8 *want_mask = g_malloc(n);
-        guint8 *mask = (guint8 *)device_new_bytes(n + c->shift) + c->shift;
-        void *y = device_new(c, n), *dx = device_put(c, x, n);
-        kernel_dropout_forward_f32(want, want_mask, x, n, 0.3f, k->seed, k->stream_id,
-                                   k->first_index);
-        DEVICE_OK(kernel_cuda_dropout_forward(device_lane, y, mask, device_put(c, x, n), n, 0.3f,
-                                              *k, c->type));
-        device_equal("dropout", c, y, want, n);
-        device_equal_bytes("mask", mask, want_mask, n);
-        kernel_dropout_backward_f32(want, x, want_mask, n, 0.3f);
-        DEVICE_OK(kernel_cuda_dropout_backward(device_lane, dx, dx, mask, n, 0.3f, c->type));
-        device_equal("dropout backward", c, dx, want, n);
+        for (unsigned first = 0; first < 4; first++) {
+            KernelCudaRandom random = randoms[s];
+            random.first_index += first;
+            check_dropout(c, sizes[s], &random);
+        }
     }
 }
 
