@@ -1,7 +1,10 @@
-/* kernels/cuda/windows.cu - see windows.h.
+/* kernels/cuda/windows.cu - see windows.h. Bound: finding numbers, by integer arithmetic, and fp32
+ * arithmetic without tensor cores.
  *
  * A product is told by where its numbers are: left(row, k), right(k, column) and put(row, column,
- * sum). Of a convolution of n samples with windows of w numbers, in each group:
+ * sum). A k and a column are numbers of a grid, which takes divisions; so that is found out once
+ * for each (deep(k), across(column)). Of a convolution of n samples with windows of w numbers, in
+ * each group:
  *
  *                  rows            columns             k
  *     y            channels made   samples, places     channels, w
@@ -11,6 +14,8 @@
 #include "kernels/cuda/windows.h"
 
 #include <math.h>
+
+#include <algorithm>
 
 #include "kernels/cuda/tensor.cuh"
 
@@ -22,7 +27,8 @@ enum {
     SIDES = KERNEL_WINDOW_SIDES,
     TILE = 64, /* rows and columns of a block */
     DEEP = 16, /* of k that are in shared memory at once */
-    EACH = 4   /* rows and columns of a thread */
+    EACH = 4,  /* rows and columns of a thread */
+    PAD = 4    /* numbers behind a row in shared memory: 16 bytes begin in each */
 };
 
 /* ---- numbers of grids ----------------------------------------------------------------------- */
@@ -93,6 +99,16 @@ template <typename I> __device__ void split(I (&at)[SIDES], I place, const I (&s
     }
 }
 
+/* Number `i` of grids one behind another: which grid, and where it stands there. */
+template <typename I> struct Stand { I grid, at[SIDES]; };
+
+template <typename I> __device__ Stand<I> stand_of(I i, I numbers, const I (&sizes)[SIDES]) {
+    Stand<I> stand;
+    stand.grid = i / numbers;
+    split(stand.at, (I)(i - stand.grid * numbers), sizes);
+    return stand;
+}
+
 template <typename I>
 __device__ size_t place_of(const I (&at)[SIDES], const size_t (&steps)[SIDES]) {
     size_t place = 0;
@@ -138,23 +154,24 @@ template <typename I> struct Forward {
     Bias bias;
     I rows, columns, inner, channels; /* of a group */
 
-    __device__ float left(I group, I row, I k) const {
-        I in[SIDES];
-        split(in, (I)(k % m.numbers), m.window);
-        return weight.get(group * rows + row, k / m.numbers, place_of(in, weight.sides));
+    __device__ Stand<I> deep(I k) const { /* channel, in the window */
+        return stand_of(k, m.numbers, m.window);
     }
-    __device__ float right(I group, I k, I column) const {
-        I in[SIDES], place[SIDES], at[SIDES];
-        split(in, (I)(k % m.numbers), m.window);
-        split(place, (I)(column % m.places), m.made);
-        return look(at, place, in, m) ? x.get(column / m.places, group * channels + k / m.numbers,
-                                              place_of(at, x.sides))
-                                      : 0.0f;
+    __device__ Stand<I> across(I column) const { /* sample, place */
+        return stand_of(column, m.places, m.made);
     }
-    __device__ void put(I group, I row, I column, float sum) const {
-        I place[SIDES], channel = group * rows + row;
-        split(place, (I)(column % m.places), m.made);
-        y.put(column / m.places, channel, place_of(place, y.sides), sum + bias.of(channel));
+    __device__ float left(I group, I row, const Stand<I> &k) const {
+        return weight.get(group * rows + row, k.grid, place_of(k.at, weight.sides));
+    }
+    __device__ float right(I group, const Stand<I> &k, const Stand<I> &column) const {
+        I at[SIDES];
+        return look(at, column.at, k.at, m)
+                   ? x.get(column.grid, group * channels + k.grid, place_of(at, x.sides))
+                   : 0.0f;
+    }
+    __device__ void put(I group, I row, const Stand<I> &column, float sum) const {
+        I channel = group * rows + row;
+        y.put(column.grid, channel, place_of(column.at, y.sides), sum + bias.of(channel));
     }
 };
 
@@ -164,24 +181,24 @@ template <typename I> struct BackwardX {
     Bias bias;
     I rows, columns, inner, channels_made; /* of a group */
 
-    __device__ float left(I group, I row, I k) const {
-        I in[SIDES];
-        split(in, (I)(k % m.numbers), m.window);
-        return weight.get(group * channels_made + k / m.numbers, row, place_of(in, weight.sides));
+    __device__ Stand<I> deep(I k) const { /* channel made, in the window */
+        return stand_of(k, m.numbers, m.window);
     }
-    __device__ float right(I group, I k, I column) const {
-        I in[SIDES], here[SIDES], place[SIDES];
-        split(in, (I)(k % m.numbers), m.window);
-        split(here, (I)(column % m.area), m.size);
-        return look_back(place, here, in, m)
-                   ? dy.get(column / m.area, group * channels_made + k / m.numbers,
-                            place_of(place, dy.sides))
+    __device__ Stand<I> across(I column) const { /* sample, place in x */
+        return stand_of(column, m.area, m.size);
+    }
+    __device__ float left(I group, I row, const Stand<I> &k) const {
+        return weight.get(group * channels_made + k.grid, row, place_of(k.at, weight.sides));
+    }
+    __device__ float right(I group, const Stand<I> &k, const Stand<I> &column) const {
+        I place[SIDES];
+        return look_back(place, column.at, k.at, m)
+                   ? dy.get(column.grid, group * channels_made + k.grid, place_of(place, dy.sides))
                    : 0.0f;
     }
-    __device__ void put(I group, I row, I column, float sum) const {
-        I here[SIDES], channel = group * rows + row;
-        split(here, (I)(column % m.area), m.size);
-        dx.put(column / m.area, channel, place_of(here, dx.sides), sum + bias.of(channel));
+    __device__ void put(I group, I row, const Stand<I> &column, float sum) const {
+        I channel = group * rows + row;
+        dx.put(column.grid, channel, place_of(column.at, dx.sides), sum + bias.of(channel));
     }
 };
 
@@ -190,60 +207,98 @@ template <typename I> struct BackwardWeight {
     Grid dw, dy, x;
     I rows, columns, inner, channels; /* of a group */
 
-    __device__ float left(I group, I row, I k) const {
-        I place[SIDES];
-        split(place, (I)(k % m.places), m.made);
-        return dy.get(k / m.places, group * rows + row, place_of(place, dy.sides));
+    __device__ Stand<I> deep(I k) const { /* sample, place */
+        return stand_of(k, m.places, m.made);
     }
-    __device__ float right(I group, I k, I column) const {
-        I in[SIDES], place[SIDES], at[SIDES];
-        split(in, (I)(column % m.numbers), m.window);
-        split(place, (I)(k % m.places), m.made);
-        return look(at, place, in, m) ? x.get(k / m.places, group * channels + column / m.numbers,
-                                              place_of(at, x.sides))
-                                      : 0.0f;
+    __device__ Stand<I> across(I column) const { /* channel, in the window */
+        return stand_of(column, m.numbers, m.window);
     }
-    __device__ void put(I group, I row, I column, float sum) const {
-        I in[SIDES];
-        split(in, (I)(column % m.numbers), m.window);
-        dw.put(group * rows + row, column / m.numbers, place_of(in, dw.sides), sum);
+    __device__ float left(I group, I row, const Stand<I> &k) const {
+        return dy.get(k.grid, group * rows + row, place_of(k.at, dy.sides));
+    }
+    __device__ float right(I group, const Stand<I> &k, const Stand<I> &column) const {
+        I at[SIDES];
+        return look(at, k.at, column.at, m)
+                   ? x.get(k.grid, group * channels + column.grid, place_of(at, x.sides))
+                   : 0.0f;
+    }
+    __device__ void put(I group, I row, const Stand<I> &column, float sum) const {
+        dw.put(group * rows + row, column.grid, place_of(column.at, dw.sides), sum);
     }
 };
+
+/* A slice of a product's factors in shared memory, and where the numbers of the depth stand: of
+ * this slice and the next. */
+template <typename I> struct Slice {
+    float left[DEEP][TILE + PAD], right[DEEP][TILE + PAD];
+    Stand<I> deep[2][DEEP];
+};
+
+/* All that a thread takes to a slice is of one column. */
+template <typename I, typename P>
+__device__ void fill(Slice<I> *slice, const P &p, I group, I row, I k, const Stand<I> &column,
+                     bool is_column, unsigned now) {
+    unsigned across = threadIdx.x % TILE, deep = threadIdx.x % DEEP;
+    for (unsigned i = threadIdx.x / DEEP; i < TILE; i += THREADS / DEEP) {
+        bool is_there = row + i < p.rows && k + deep < p.inner;
+        slice->left[deep][i] = is_there ? p.left(group, (I)(row + i), slice->deep[now][deep]) : 0;
+    }
+    for (unsigned i = threadIdx.x / TILE; i < DEEP; i += THREADS / TILE) {
+        bool is_there = is_column && k + i < p.inner;
+        slice->right[i][across] = is_there ? p.right(group, slice->deep[now][i], column) : 0;
+    }
+}
+
+/* A thread has EACH neighbouring rows and columns. */
+template <typename I>
+__device__ void add_slice(float (&sums)[EACH][EACH], const Slice<I> &slice, unsigned down,
+                          unsigned across) {
+#pragma unroll 4
+    for (unsigned deep = 0; deep < DEEP; deep++) {
+        float left[EACH], right[EACH];
+        memcpy(left, __builtin_assume_aligned(&slice.left[deep][down], 16), sizeof left);
+        memcpy(right, __builtin_assume_aligned(&slice.right[deep][across], 16), sizeof right);
+#pragma unroll
+        for (unsigned r = 0; r < EACH; r++) {
+#pragma unroll
+            for (unsigned c = 0; c < EACH; c++) {
+                sums[r][c] += left[r] * right[c];
+            }
+        }
+    }
+}
 
 /* A block makes a tile of a group's product. */
 template <typename I, typename P>
 __global__ void __launch_bounds__(THREADS) product_kernel(const __grid_constant__ P p) {
-    BLOCK_SHARED(float[DEEP][TILE + 1], lefts);
-    BLOCK_SHARED(float[DEEP][TILE + 1], rights);
-    I group = (I)blockIdx.z, row = (I)blockIdx.y * TILE, column = (I)blockIdx.x * TILE;
-    unsigned down = threadIdx.x / (TILE / EACH), across = threadIdx.x % (TILE / EACH);
+    BLOCK_SHARED(Slice<I>, slice);
+    I group = (I)blockIdx.z, row = (I)blockIdx.y * TILE, first = (I)blockIdx.x * TILE;
+    I mine = first + threadIdx.x % TILE;
+    unsigned down = threadIdx.x / (TILE / EACH) * EACH, across = threadIdx.x % (TILE / EACH) * EACH;
+    bool is_column = mine < p.columns;
+    Stand<I> column = is_column ? p.across(mine) : Stand<I>{};
     float sums[EACH][EACH] = {};
-    for (I k = 0; k < p.inner; k += DEEP) {
-        for (unsigned i = threadIdx.x; i < TILE * DEEP; i += THREADS) {
-            I r = row + i / DEEP, deep = k + i % DEEP;
-            lefts[i % DEEP][i / DEEP] = r < p.rows && deep < p.inner ? p.left(group, r, deep) : 0;
-        }
-        for (unsigned i = threadIdx.x; i < TILE * DEEP; i += THREADS) {
-            I c = column + i % TILE, deep = k + i / TILE;
-            rights[i / TILE][i % TILE] =
-                c < p.columns && deep < p.inner ? p.right(group, deep, c) : 0;
+    if (threadIdx.x < DEEP && threadIdx.x < p.inner) {
+        slice.deep[0][threadIdx.x] = p.deep((I)threadIdx.x);
+    }
+    __syncthreads();
+    unsigned now = 0;
+    for (I k = 0; k < p.inner; k += DEEP, now ^= 1) {
+        I next = k + DEEP + threadIdx.x;
+        fill(&slice, p, group, row, k, column, is_column, now);
+        if (threadIdx.x < DEEP && next < p.inner) {
+            slice.deep[now ^ 1][threadIdx.x] = p.deep(next);
         }
         __syncthreads();
-        for (unsigned deep = 0; deep < DEEP; deep++) {
-            for (unsigned r = 0; r < EACH; r++) {
-                for (unsigned c = 0; c < EACH; c++) {
-                    sums[r][c] += lefts[deep][down + r * (TILE / EACH)] *
-                                  rights[deep][across + c * (TILE / EACH)];
-                }
-            }
-        }
+        add_slice(sums, slice, down, across);
         __syncthreads();
     }
-    for (unsigned r = 0; r < EACH; r++) {
-        for (unsigned c = 0; c < EACH; c++) {
-            I to_row = row + down + r * (TILE / EACH), to = column + across + c * (TILE / EACH);
-            if (to_row < p.rows && to < p.columns) {
-                p.put(group, to_row, to, sums[r][c]);
+    for (unsigned c = 0; c < EACH; c++) {
+        I to = first + across + c;
+        if (to < p.columns) {
+            Stand<I> stand = p.across(to);
+            for (unsigned r = 0; r < EACH && row + down + r < p.rows; r++) {
+                p.put(group, (I)(row + down + r), stand, sums[r][c]);
             }
         }
     }
@@ -390,7 +445,7 @@ KernelCudaFault kernel_cuda_max_pool(KernelCuda *lane, const KernelTensor *y,
                                      const KernelTensor *places, const KernelTensor *x,
                                      const KernelWindows *w) {
     size_t n = w->samples * w->in * kernel_windows_area(w->made);
-    return with_index(n, [&](auto of) {
+    return with_index(std::max(n, kernel_windows_area(w->size)), [&](auto of) {
         using I = decltype(of);
         Pool<I> p = {Moves<I>(w), grid_of(y), grid_of(places), grid_of(x), (I)w->in, (I)n};
         return launch_for(lane, "max_pool", n, max_pool_kernel<I>, p);
