@@ -1,83 +1,13 @@
-/* kernels/cuda/tensor.cu - see tensor.h. Bound: memory, or divisions. A thread an element.
+/* kernels/cuda/tensor.cu - see tensor.h: sums, and what its place makes a number. Bound: memory, or
+ * divisions. A thread an element, or a part of a sum.
  */
 #include "kernels/cuda/tensor.h"
 
-#include <math.h>
-
 #include "kernels/cuda/tensor.cuh"
-#include "kernels/tensor-math.h"
-#include "kernels/tensor-walk.h"
 
 using namespace cu;
 
 namespace {
-
-/* ---- element by element --------------------------------------------------------------------- */
-
-template <typename R> __device__ R compute(KernelEach what, R a, R b, R c, R p, R q) {
-    GELU_FUNCTIONS;
-    (void)q;
-    switch (what) {
-#define EACH(id, ...)                                                                              \
-    case KERNEL_EACH_##id:                                                                         \
-        return (R)(__VA_ARGS__);
-#include "kernels/host/tensor-rows.def"
-#undef EACH
-    case KERNEL_N_EACH:
-        break;
-    }
-    return 0;
-}
-
-/* A tensor of the walk; without data, a number. */
-struct Operand {
-    void *data;
-    KernelDtype dtype;
-    double number;
-};
-
-struct Each {
-    KernelEach what;
-    unsigned n_dims, n_inputs;
-    size_t sizes[KERNEL_TENSOR_SIDES];
-    size_t strides[KERNEL_EACH_INPUTS + 1][KERNEL_TENSOR_SIDES];
-    Operand of[KERNEL_EACH_INPUTS + 1]; /* the output is the last */
-    double p, q;
-};
-
-template <typename R, typename I>
-__global__ void __launch_bounds__(THREADS) each_tensor_kernel(const __grid_constant__ Each e, I n) {
-    FOR_WORK(I, i, n) {
-        size_t at[KERNEL_EACH_INPUTS + 1] = {};
-        I rest = i;
-        for (unsigned d = e.n_dims; d-- > 0;) {
-            I size = (I)e.sizes[d], before = d ? rest / size : 0, here = rest - before * size;
-            rest = before;
-#pragma unroll
-            for (unsigned t = 0; t <= KERNEL_EACH_INPUTS; t++) {
-                at[t] += (size_t)here * e.strides[t][d];
-            }
-        }
-        R x[KERNEL_EACH_INPUTS] = {};
-#pragma unroll
-        for (unsigned t = 0; t < KERNEL_EACH_INPUTS; t++) {
-            if (t < e.n_inputs) {
-                x[t] = e.of[t].data ? load_as<R>(e.of[t].data, e.of[t].dtype, at[t])
-                                    : (R)e.of[t].number;
-            }
-        }
-        const Operand &y = e.of[KERNEL_EACH_INPUTS];
-        store_as<R>(y.data, y.dtype, at[KERNEL_EACH_INPUTS],
-                    compute<R>(e.what, x[0], x[1], x[2], (R)e.p, (R)e.q));
-    }
-}
-
-template <typename R> KernelCudaFault launch_each(KernelCuda *lane, const Each &e, size_t n) {
-    return with_index(n, [&](auto of) {
-        using I = decltype(of);
-        return launch_for(lane, "tensor_each", n, each_tensor_kernel<R, I>, e, n);
-    });
-}
 
 /* ---- sums ----------------------------------------------------------------------------------- */
 
@@ -100,19 +30,30 @@ struct Sum {
     double factor;
 };
 
-/* Read as they lie and widened later, so that several loads are under way together. */
-template <typename X> __device__ double as_double(X x) {
-    return (double)x;
+/* Read as they lie and widened later, so that several loads are under way together: U has as many
+ * bits as the dtype. */
+template <typename X, typename U> __device__ X from_bits(U bits) {
+    X x;
+    static_assert(sizeof x == sizeof bits, "the bits of a number");
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
-__device__ double as_double(__nv_bfloat16 x) {
-    return widen(x);
+__device__ double as_double(uint8_t bits, KernelDtype) {
+    return bits;
 }
-__device__ double as_double(__half x) {
-    return widen(x);
+__device__ double as_double(uint16_t bits, KernelDtype dtype) {
+    return dtype == KERNEL_BF16 ? widen(from_bits<__nv_bfloat16>(bits))
+                                : widen(from_bits<__half>(bits));
+}
+__device__ double as_double(uint32_t bits, KernelDtype dtype) {
+    return dtype == KERNEL_FP32 ? (double)from_bits<float>(bits) : (double)from_bits<int32_t>(bits);
+}
+__device__ double as_double(uint64_t bits, KernelDtype dtype) {
+    return dtype == KERNEL_FP64 ? from_bits<double>(bits) : (double)from_bits<int64_t>(bits);
 }
 
 /* OUT elements a block, each by THREADS / OUT threads, whose parts are added up in order. */
-template <typename X, int OUT>
+template <typename U, int OUT>
 __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_constant__ Sum s) {
     BLOCK_SHARED(double[THREADS], parts);
     constexpr unsigned PARTS = THREADS / OUT;
@@ -120,10 +61,10 @@ __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_consta
     double sum = 0;
     if (out < s.n_kept) {
         s.kept.find(out, at);
-        const X *from = (const X *)s.x + at[0];
+        const U *from = (const U *)s.x + at[0];
         size_t first = blockIdx.y * s.cut, end = min(s.n_gone, first + s.cut);
         for (size_t i = first + threadIdx.x / OUT; i < end; i += PARTS * AT_ONCE) {
-            X raw[AT_ONCE];
+            U raw[AT_ONCE];
 #pragma unroll
             for (unsigned u = 0; u < AT_ONCE; u++) {
                 if (i + u * PARTS < end) {
@@ -133,7 +74,7 @@ __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_consta
             }
 #pragma unroll
             for (unsigned u = 0; u < AT_ONCE; u++) {
-                sum += i + u * PARTS < end ? as_double(raw[u]) : 0;
+                sum += i + u * PARTS < end ? as_double(raw[u], s.x_dtype) : 0;
             }
         }
     }
@@ -172,57 +113,15 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-size_t count_of(const KernelTensor *t) {
-    size_t n = 1;
-    for (unsigned i = 0; i < t->n_dims; i++) {
-        n *= t->sizes[i];
-    }
-    return n;
-}
-
 } // namespace
 
-KernelCudaFault kernel_cuda_tensor_each(KernelCuda *lane, KernelEach what, const KernelTensor *y,
-                                        const KernelTensor *inputs, const double *numbers,
-                                        unsigned n_inputs, double p, double q) {
-    KernelWalk walk;
-    bool wide = kernel_walk_of(&walk, y, inputs, n_inputs);
-    Each e = {};
-    e.what = what;
-    e.n_dims = walk.n_dims;
-    e.n_inputs = n_inputs;
-    memcpy(e.sizes, walk.sizes, sizeof e.sizes);
-    memcpy(e.strides[KERNEL_EACH_INPUTS], walk.strides[n_inputs], sizeof *e.strides);
-    for (unsigned i = 0; i < n_inputs && i < KERNEL_EACH_INPUTS; i++) {
-        memcpy(e.strides[i], walk.strides[i], sizeof *e.strides);
-        bool is_number = !inputs[i].data;
-        e.of[i] = Operand{inputs[i].data, inputs[i].dtype, is_number ? numbers[i] : 0};
-    }
-    e.of[KERNEL_EACH_INPUTS] = Operand{y->data, y->dtype, 0};
-    e.p = p;
-    e.q = q;
-    size_t n = count_of(y);
-    return wide ? launch_each<double>(lane, e, n) : launch_each<float>(lane, e, n);
-}
-
-/* f is called with a number of the type that elements are stored in. */
-template <typename F> static KernelCudaFault with_dtype(KernelDtype dtype, F f) {
-    switch (dtype) {
-    case KERNEL_FP32:
-        return f(float());
-    case KERNEL_BF16:
-        return f(__nv_bfloat16());
-    case KERNEL_FP16:
-        return f(__half());
-    case KERNEL_FP64:
-        return f(double());
-    case KERNEL_INT64:
-        return f(int64_t());
-    case KERNEL_INT32:
-        return f(int32_t());
-    default: /* bytes, and truths */
-        return f(uint8_t());
-    }
+/* f is called with a number of as many bits as the dtype has. */
+template <typename F> static KernelCudaFault with_bits(KernelDtype dtype, F f) {
+    size_t bytes = dtype_bytes(dtype);
+    return bytes == 8   ? f(uint64_t())
+           : bytes == 4 ? f(uint32_t())
+           : bytes == 2 ? f(uint16_t())
+                        : f(uint8_t());
 }
 
 static size_t blocks_across(const Sum &s, bool lie_beside) {
@@ -241,10 +140,10 @@ static size_t cuts_of(const Sum &s, bool lie_beside) {
 static KernelCudaFault launch_sum(KernelCuda *lane, const Sum &s, bool lie_beside, size_t cuts) {
     Sum cut = s;
     cut.cut = divide_up(s.n_gone, cuts);
-    return with_dtype(s.x_dtype, [&](auto t) {
-        using X = decltype(t);
+    return with_bits(s.x_dtype, [&](auto t) {
+        using U = decltype(t);
         return launch(
-            lane, "tensor_sum", lie_beside ? sum_tensor_kernel<X, ACROSS> : sum_tensor_kernel<X, 1>,
+            lane, "tensor_sum", lie_beside ? sum_tensor_kernel<U, ACROSS> : sum_tensor_kernel<U, 1>,
             dim3(block_each(blocks_across(s, lie_beside)), (unsigned)cuts), dim3(THREADS), 0, cut);
     });
 }

@@ -9,6 +9,22 @@ namespace cu {
 
 /* ---- numbers of any dtype ------------------------------------------------------------------- */
 
+static inline size_t dtype_bytes(KernelDtype dtype) {
+    switch (dtype) {
+    case KERNEL_FP64:
+    case KERNEL_INT64:
+        return 8;
+    case KERNEL_FP32:
+    case KERNEL_INT32:
+        return 4;
+    case KERNEL_BF16:
+    case KERNEL_FP16:
+        return 2;
+    default: /* bytes, and truths */
+        return 1;
+    }
+}
+
 template <typename R>
 static inline __device__ R load_as(const void *data, KernelDtype dtype, size_t at) {
     switch (dtype) {

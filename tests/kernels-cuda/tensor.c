@@ -35,37 +35,110 @@ static KernelDtype dtype_for(KernelEach what) {
                                                     : floats[between(0, G_N_ELEMENTS(floats) - 1)];
 }
 
-static void check_each(KernelEach what) {
-    double numbers[KERNEL_EACH_INPUTS], p = (double)between(1, 2), q = 1.5;
-    unsigned n = what == KERNEL_EACH_FILL ? 0 : KERNEL_EACH_INPUTS;
-    g_auto(Both) y = poisoned(new_shape(dtype_for(what)));
-    Both x[KERNEL_EACH_INPUTS] = {0};
+/* The inputs: some are numbers, some widen. */
+typedef struct {
+    Both x[KERNEL_EACH_INPUTS];
+    double numbers[KERNEL_EACH_INPUTS];
     KernelTensor of_host[KERNEL_EACH_INPUTS], of_device[KERNEL_EACH_INPUTS];
+    unsigned n;
+} Given;
+
+static void given_set(Given *g, unsigned i, Both x) {
+    g->x[i] = x;
+    g->of_host[i] = x.host;
+    g->of_device[i] = x.device;
+    if (between(0, 3) == 0) {
+        g->of_host[i] = (KernelTensor){.data = &g->numbers[i], .dtype = KERNEL_FP64};
+        g->of_device[i] = (KernelTensor){.dtype = KERNEL_FP64};
+    }
+}
+
+static void given_clear(Given *g) {
+    for (unsigned i = 0; i < g->n; i++) {
+        both_clear(&g->x[i]);
+    }
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Given, given_clear)
+
+/* y's whole array is looked at; it is made where host and device say. */
+static void check_made(KernelEach what, const Both *y, KernelTensor host, KernelTensor device,
+                       const Given *g) {
+    double p = (double)between(1, 2), q = 1.5;
+    kernel_tensor_each(what, &host, g->of_host, g->n, p, q);
+    DEVICE_OK(
+        kernel_cuda_tensor_each(device_lane, what, &device, g->of_device, g->numbers, g->n, p, q));
+    is_close(names[what], y, 1e-5, 1e-5);
+}
+
+static unsigned inputs_of(KernelEach what) {
+    return what == KERNEL_EACH_FILL ? 0 : KERNEL_EACH_INPUTS;
+}
+
+static void check_each(KernelEach what) {
+    g_auto(Both) y = poisoned(new_shape(dtype_for(what)));
+    g_auto(Given) g = {.n = inputs_of(what)};
     bool whole = y.host.dtype >= KERNEL_INT64;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < g.n; i++) {
         KernelDtype dtype = all[between(0, G_N_ELEMENTS(all) - 1)];
-        numbers[i] = (double)g_test_rand_int_range(whole ? 0 : -2, 3);
-        x[i] = filled(narrower(&y.host, whole ? KERNEL_INT64 : dtype),
-                      dtype == KERNEL_UINT8 ? 0 : -2, 2);
-        of_host[i] = x[i].host;
-        of_device[i] = x[i].device;
-        if (between(0, 3) == 0) {
-            of_host[i] = (KernelTensor){.data = &numbers[i], .dtype = KERNEL_FP64};
-            of_device[i] = (KernelTensor){.dtype = KERNEL_FP64};
-        }
+        g.numbers[i] = (double)g_test_rand_int_range(whole ? 0 : -2, 3);
+        given_set(&g, i,
+                  filled(narrower(&y.host, whole ? KERNEL_INT64 : dtype),
+                         dtype == KERNEL_UINT8 ? 0 : -2, 2));
     }
-    kernel_tensor_each(what, &y.host, of_host, n, p, q);
-    DEVICE_OK(kernel_cuda_tensor_each(device_lane, what, &y.device, of_device, numbers, n, p, q));
-    is_close(names[what], &y, 1e-5, 1e-5);
-    for (unsigned i = 0; i < n; i++) {
-        both_clear(&x[i]);
-    }
+    check_made(what, &y, y.host, y.device, &g);
 }
 
 static void test_each(void) {
     for (unsigned what = 0; what < KERNEL_N_EACH; what++) {
         for (unsigned draw = 0; draw < DRAWS; draw++) {
             check_each((KernelEach)what);
+        }
+    }
+}
+
+/* What lies in a line from an element on, row-major, rows so many elements longer than need be. */
+static KernelTensor in_rows(KernelTensor line, KernelTensor shape, size_t from, size_t gap) {
+    size_t step = 1;
+    for (unsigned i = shape.n_dims; i-- > 0;) {
+        shape.strides[i] = step;
+        step = step * shape.sizes[i] + (i + 1 == shape.n_dims ? gap : 0);
+    }
+    shape.dtype = line.dtype;
+    shape.data = (char *)line.data + from * kernel_dtype_bytes(line.dtype);
+    return shape;
+}
+
+/* Last sides that lie 16 bytes at a time, or nearly so. */
+static void check_pieces(KernelEach what) {
+    static const KernelDtype dtypes[] = {KERNEL_FP32, KERNEL_BF16, KERNEL_FP16, KERNEL_BOOL,
+                                         KERNEL_UINT8};
+    KernelTensor line = {.n_dims = 1, .sizes = {500}}, shape = {.n_dims = 3, .sizes = {2, 5}};
+    bool is_whole = between(0, 3);
+    size_t unit = is_whole ? 8 : 1;
+    shape.sizes[2] = 8 * between(1, 5);
+    line.dtype = dtypes[between(0, makes_truths(what) ? 4 : 2)];
+    g_auto(Both) y = poisoned(line);
+    g_auto(Given) g = {.n = inputs_of(what)};
+    for (unsigned i = 0; i < g.n; i++) {
+        KernelTensor mine = narrower(&shape, line.dtype);
+        size_t from = unit * between(0, 1), gap = unit * between(0, 1);
+        line.dtype = dtypes[between(0, 4)];
+        g.numbers[i] = (double)g_test_rand_int_range(-2, 3);
+        given_set(&g, i, filled(line, line.dtype == KERNEL_UINT8 ? 0 : -2, 2));
+        if (g.of_device[i].data) {
+            g.of_host[i] = in_rows(g.x[i].host, mine, from, gap);
+            g.of_device[i] = in_rows(g.x[i].device, mine, from, gap);
+        }
+    }
+    size_t from = unit * between(0, 1), gap = unit * between(0, 1);
+    check_made(what, &y, in_rows(y.host, shape, from, gap), in_rows(y.device, shape, from, gap),
+               &g);
+}
+
+static void test_pieces(void) {
+    for (unsigned what = 0; what < KERNEL_N_EACH; what++) {
+        for (unsigned draw = 0; draw < DRAWS; draw++) {
+            check_pieces((KernelEach)what);
         }
     }
 }
@@ -170,6 +243,7 @@ static void test_nothing(void) {
 
 static void add_tests(void) {
     DEVICE_TEST_ONCE("/kernels-cuda/tensor/each", test_each);
+    DEVICE_TEST_ONCE("/kernels-cuda/tensor/pieces", test_pieces);
     DEVICE_TEST_ONCE("/kernels-cuda/tensor/in-place", test_in_place);
     DEVICE_TEST_ONCE("/kernels-cuda/tensor/sum", test_sum);
     DEVICE_TEST_ONCE("/kernels-cuda/tensor/count-up", test_count_up);
