@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime.h"
 
 struct KernelCudaCudnn;   /* attention-cudnn.cu */
-struct KernelCudaProduct; /* matmul.cu: a shape, and how it is computed */
+struct KernelCudaProduct; /* product.cu: a shape, and how it is computed */
 
 /* When the lane's stand-in for a collective began (standin.cu); zeros between two. */
 struct KernelCudaMoment {
@@ -66,7 +66,7 @@ KernelCudaFault kernel_cuda_check_blas(const char *call, cublasStatus_t status);
 KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *parts,
                                       size_t n_parts, size_t cols, KernelCudaType type);
 
-void kernel_cuda_products_free(KernelCuda *lane); /* matmul.cu */
+void kernel_cuda_products_free(KernelCuda *lane); /* product.cu */
 void kernel_cuda_cudnn_free(KernelCuda *lane);    /* attention-cudnn.cu, or attention.cu without */
 const char *kernel_cuda_cudnn_version(void);
 

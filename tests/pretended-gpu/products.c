@@ -1,7 +1,7 @@
-/* tests/pretended-gpu/products.c - the real cuBLASLt takes every product that matmul.cu of
- * kernels/cuda asks of it, on GPUs that are only described.
+/* tests/pretended-gpu/products.c - the real cuBLASLt takes every product that matmul.cu and
+ * product.cu of kernels/cuda ask of it, on GPUs that are only described.
  *
- * matmul.cu, cuBLASLt's heuristics and its checks of what it is called with are the very ones that
+ * These, cuBLASLt's heuristics and its checks of what it is called with are the very ones that
  * a GPU would see; what is missing is the arithmetic. Each product must end in launched kernels of
  * the GPU's own kind, take no memory that the lane does not report, and report no fault.
  */
