@@ -1,8 +1,8 @@
 /* kernels/cuda/channels.h - norms by channels, of tensors [samples, channels, ..] of any dtype,
  * seen through strides.
  *
- * A block a channel, which goes over its numbers three times (backward twice), in double through a
- * fixed tree. Bound: memory; of few channels, the blocks that there are.
+ * The numbers are gone over three times (backward twice), in double through a fixed tree, the same
+ * on every device. Bound: memory.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"

@@ -30,28 +30,6 @@ struct Sum {
     double factor;
 };
 
-/* Read as they lie and widened later, so that several loads are under way together: U has as many
- * bits as the dtype. */
-template <typename X, typename U> __device__ X from_bits(U bits) {
-    X x;
-    static_assert(sizeof x == sizeof bits, "the bits of a number");
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-__device__ double as_double(uint8_t bits, KernelDtype) {
-    return bits;
-}
-__device__ double as_double(uint16_t bits, KernelDtype dtype) {
-    return dtype == KERNEL_BF16 ? widen(from_bits<__nv_bfloat16>(bits))
-                                : widen(from_bits<__half>(bits));
-}
-__device__ double as_double(uint32_t bits, KernelDtype dtype) {
-    return dtype == KERNEL_FP32 ? (double)from_bits<float>(bits) : (double)from_bits<int32_t>(bits);
-}
-__device__ double as_double(uint64_t bits, KernelDtype dtype) {
-    return dtype == KERNEL_FP64 ? from_bits<double>(bits) : (double)from_bits<int64_t>(bits);
-}
-
 /* OUT elements a block, each by THREADS / OUT threads, whose parts are added up in order. */
 template <typename U, int OUT>
 __global__ void __launch_bounds__(THREADS) sum_tensor_kernel(const __grid_constant__ Sum s) {

@@ -9,7 +9,7 @@ namespace cu {
 
 /* ---- numbers of any dtype ------------------------------------------------------------------- */
 
-static inline size_t dtype_bytes(KernelDtype dtype) {
+static inline __host__ __device__ size_t dtype_bytes(KernelDtype dtype) {
     switch (dtype) {
     case KERNEL_FP64:
     case KERNEL_INT64:
@@ -74,6 +74,28 @@ static inline __device__ void store_as(void *data, KernelDtype dtype, size_t at,
     }
 }
 
+/* Read as they lie and widened later, so that several loads are under way together: U has as many
+ * bits as the dtype. */
+template <typename X, typename U> static inline __device__ X from_bits(U bits) {
+    X x;
+    static_assert(sizeof x == sizeof bits, "the bits of a number");
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline __device__ double as_double(uint8_t bits, KernelDtype) {
+    return bits;
+}
+static inline __device__ double as_double(uint16_t bits, KernelDtype dtype) {
+    return dtype == KERNEL_BF16 ? widen(from_bits<__nv_bfloat16>(bits))
+                                : widen(from_bits<__half>(bits));
+}
+static inline __device__ double as_double(uint32_t bits, KernelDtype dtype) {
+    return dtype == KERNEL_FP32 ? (double)from_bits<float>(bits) : (double)from_bits<int32_t>(bits);
+}
+static inline __device__ double as_double(uint64_t bits, KernelDtype dtype) {
+    return dtype == KERNEL_FP64 ? from_bits<double>(bits) : (double)from_bits<int64_t>(bits);
+}
+
 /* Where a tensor's numbers are; without data there is none. */
 struct Numbers {
     void *data;
@@ -84,6 +106,21 @@ struct Numbers {
     }
     template <typename R> __device__ void put(size_t at, R x) const {
         store_as<R>(data, dtype, at, x);
+    }
+    /* A number as it lies, and what it is. */
+    __device__ uint64_t bits(size_t at) const {
+        size_t bytes = dtype_bytes(dtype);
+        return bytes == 8   ? ((const uint64_t *)data)[at]
+               : bytes == 4 ? ((const uint32_t *)data)[at]
+               : bytes == 2 ? ((const uint16_t *)data)[at]
+                            : ((const uint8_t *)data)[at];
+    }
+    __device__ double of_bits(uint64_t bits) const {
+        size_t bytes = dtype_bytes(dtype);
+        return bytes == 8   ? as_double(bits, dtype)
+               : bytes == 4 ? as_double((uint32_t)bits, dtype)
+               : bytes == 2 ? as_double((uint16_t)bits, dtype)
+                            : as_double((uint8_t)bits, dtype);
     }
 };
 

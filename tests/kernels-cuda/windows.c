@@ -348,7 +348,13 @@ static void test_norm(void) {
             .sizes = {between(2, 6), between(1, 5), between(1, 9), between(1, 9)}};
         check_norm(shape);
     }
-    check_norm((KernelTensor){.dtype = KERNEL_FP32, .n_dims = 3, .sizes = {3, 2, 700}});
+    static const size_t long_ones[][3] = {{3, 2, 700}, {1, 3, 4099}, {7, 2, 901}, {20, 1, 411}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(long_ones);
+         i++) { /* of several parts, the last shorter */
+        KernelTensor shape = {.dtype = any_float(), .n_dims = 3};
+        memcpy(shape.sizes, long_ones[i], sizeof long_ones[i]);
+        check_norm(shape);
+    }
 }
 
 static void add_tests(void) {
