@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "plan/files/file.h"
+#include "trace/json.h"
 #include "trace/text.h"
 
 bool cli_output_is_standard(const char *path) {
@@ -11,6 +12,11 @@ bool cli_output_is_standard(const char *path) {
 
 FILE *cli_output_beside(const char *path) {
     return cli_output_is_standard(path) ? stderr : stdout;
+}
+
+void cli_output_print_json(JsonBuilder *json) {
+    g_autofree char *text = trace_json_text(json);
+    printf("%s\n", text);
 }
 
 bool cli_output_write(const char *path, const char *bytes, gsize length, GError **error) {

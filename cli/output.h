@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include <glib.h>
+#include <json-glib/json-glib.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -16,5 +16,7 @@ bool cli_output_is_standard(const char *path); /* NULL is not */
 FILE *cli_output_beside(const char *path);
 /* Whether it is worth working for. NULL is fine. */
 bool cli_output_can_be_written(const char *path, GError **error);
+/* What --json prints: all that was built, on standard output. */
+void cli_output_print_json(JsonBuilder *json);
 /* As trace_write_bytes(). */
 bool cli_output_write(const char *path, const char *bytes, gsize length, GError **error);

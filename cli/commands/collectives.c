@@ -5,9 +5,11 @@
 #include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/prose.h"
 #include "models/cluster.h"
 #include "sim/costs/network.h"
+#include "trace/json.h"
 
 static const struct {
     PlanOpKind kind;
@@ -24,12 +26,26 @@ static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint3
     return sim_network_path(cluster, &plan, PLAN_AXIS_REPLICATE);
 }
 
+static double time_us(const ModelCluster *cluster, const SimNetworkPath *path, PlanOpKind kind,
+                      double bytes) {
+    SimNetworkCost cost = sim_network_cost(cluster, path, kind, bytes);
+    return (cost.latency_ns + cost.transfer_ns) / 1e3;
+}
+
+/* Whether NCCL weighs this at all. */
+static bool is_weighed(const SimNcclGroup *group, SimNcclProto proto, const SimNcclTerms *terms) {
+    return terms->gb_per_s > 0 && !group->barred[proto];
+}
+
+static const double LEAST_BYTES = 16384, MOST_BYTES = 4294967296, TIMES_AS_MANY = 4;
+
+/* ---- for people ----------------------------------------------------------------------------- */
+
 /* Its time, and where NCCL chooses what it chose; the last of a line has nothing behind it. */
 static void print_time(const ModelCluster *cluster, const SimNetworkPath *path, unsigned k,
                        double bytes) {
-    SimNetworkCost cost = sim_network_cost(cluster, path, kinds[k].kind, bytes);
     bool is_last = k + 1 == G_N_ELEMENTS(kinds);
-    printf(" %10.1f", (cost.latency_ns + cost.transfer_ns) / 1e3);
+    printf(" %10.1f", time_us(cluster, path, kinds[k].kind, bytes));
     if (path->nccl) {
         SimNcclChoice choice = sim_network_choice(cluster, path, kinds[k].kind, bytes);
         g_autofree char *by = g_strdup_printf("%s %s", sim_nccl_algo_name(choice.algo),
@@ -48,10 +64,10 @@ static void print_times(const ModelCluster *cluster, const SimNetworkPath *path)
         printf(" %*s", k + 1 < G_N_ELEMENTS(kinds) ? -26 : 0, head);
     }
     printf("\n");
-    for (double mib = 1.0 / 64; mib <= 4096; mib *= 4) {
-        printf("%10.0f", mib * 1048576);
+    for (double bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= TIMES_AS_MANY) {
+        printf("%10.0f", bytes);
         for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
-            print_time(cluster, path, k, mib * 1048576);
+            print_time(cluster, path, k, bytes);
         }
         printf("\n");
     }
@@ -84,7 +100,7 @@ static void print_table(const SimNcclGroup *group, double bytes) {
             printf("  %-14s", sim_nccl_algo_name(a));
             for (SimNcclProto p = 0; p < SIM_NCCL_N_PROTOS; p++) {
                 SimNcclTerms terms = sim_nccl_expect(group, kinds[k].kind, a, p, bytes);
-                if (terms.gb_per_s > 0 && !group->barred[p]) {
+                if (is_weighed(group, p, &terms)) {
                     printf("%13.1f /%7.1f", terms.latency_us, terms.gb_per_s);
                 } else {
                     printf("%22s", "-");
@@ -95,11 +111,77 @@ static void print_table(const SimNcclGroup *group, double bytes) {
     }
 }
 
+/* ---- for programs --------------------------------------------------------------------------- */
+
+static void add_times(JsonBuilder *json, const ModelCluster *cluster, const SimNetworkPath *path,
+                      PlanOpKind kind) {
+    for (double bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= TIMES_AS_MANY) {
+        json_builder_begin_object(json);
+        trace_json_add_number(json, "bytes", bytes);
+        trace_json_add_real(json, "time_us", time_us(cluster, path, kind, bytes));
+        if (path->nccl) {
+            SimNcclChoice choice = sim_network_choice(cluster, path, kind, bytes);
+            trace_json_add_text(json, "algo", sim_nccl_algo_name(choice.algo));
+            trace_json_add_text(json, "proto", sim_nccl_proto_name(choice.proto));
+        }
+        json_builder_end_object(json);
+    }
+}
+
+static void add_expected(JsonBuilder *json, const SimNcclGroup *group, PlanOpKind kind,
+                         double bytes) {
+    for (SimNcclAlgo a = 0; a < SIM_NCCL_N_ALGOS; a++) {
+        for (SimNcclProto p = 0; p < SIM_NCCL_N_PROTOS; p++) {
+            SimNcclTerms terms = sim_nccl_expect(group, kind, a, p, bytes);
+            if (is_weighed(group, p, &terms)) {
+                json_builder_begin_object(json);
+                trace_json_add_text(json, "algo", sim_nccl_algo_name(a));
+                trace_json_add_text(json, "proto", sim_nccl_proto_name(p));
+                trace_json_add_real(json, "latency_us", terms.latency_us);
+                trace_json_add_real(json, "gb_per_s", terms.gb_per_s);
+                json_builder_end_object(json);
+            }
+        }
+    }
+}
+
+/* table_bytes: 0 is no table. */
+static void print_json(const ModelCluster *cluster, const SimNetworkPath *path,
+                       double table_bytes) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "cluster", cluster->name);
+    trace_json_add_int(json, "ranks", path->ranks);
+    trace_json_add_int(json, "nodes", path->nodes);
+    trace_json_add_int(json, "ranks_a_node", path->ranks_a_node);
+    trace_json_begin_object(json, "times");
+    for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        trace_json_begin_array(json, kinds[k].name);
+        add_times(json, cluster, path, kinds[k].kind);
+        json_builder_end_array(json);
+    }
+    json_builder_end_object(json);
+    if (table_bytes > 0 && path->nccl) {
+        trace_json_begin_object(json, "expected");
+        trace_json_add_number(json, "bytes", table_bytes);
+        for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
+            trace_json_begin_array(json, kinds[k].name);
+            add_expected(json, &path->group, kinds[k].kind, table_bytes);
+            json_builder_end_array(json);
+        }
+        json_builder_end_object(json);
+    }
+    json_builder_end_object(json);
+    cli_output_print_json(json);
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
 typedef struct {
     char *cluster, *algo, *proto;
     int ranks, stride;
     double bytes;
-    gboolean table;
+    gboolean table, json;
 } Options;
 
 /* Transfer full; NULL: nothing is. */
@@ -118,6 +200,18 @@ static char *wrong_with(const Options *o, const ModelCluster *cluster) {
                                                 : NULL;
 }
 
+static void print_text(const ModelCluster *cluster, const SimNetworkPath *path, const Options *o) {
+    cli_say("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path->nodes,
+            path->nodes == 1 ? "" : "s", path->ranks_a_node);
+    if (cluster->has_nvlinks && path->nccl) {
+        print_rings(cluster, path);
+    }
+    print_times(cluster, path);
+    if (o->table && path->nccl) {
+        print_table(&path->group, o->bytes);
+    }
+}
+
 static int show(const Options *o) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = cli_cluster_read(o->cluster, &error);
@@ -130,14 +224,10 @@ static int show(const Options *o) {
     }
     model_cluster_force_nccl(cluster, o->algo, o->proto);
     SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
-    cli_say("%s: %d ranks on %u node%s, %u of them on one\n", cluster->title, o->ranks, path.nodes,
-            path.nodes == 1 ? "" : "s", path.ranks_a_node);
-    if (cluster->has_nvlinks && path.nccl) {
-        print_rings(cluster, &path);
-    }
-    print_times(cluster, &path);
-    if (o->table && path.nccl) {
-        print_table(&path.group, o->bytes);
+    if (o->json) {
+        print_json(cluster, &path, o->table ? o->bytes : 0);
+    } else {
+        print_text(cluster, &path, o);
     }
     return CLI_OK;
 }
@@ -178,6 +268,7 @@ int cmd_collectives(int argc, char **argv) {
          "print every algorithm and protocol that NCCL weighs, for --bytes", NULL},
         {"bytes", 0, 0, G_OPTION_ARG_DOUBLE, &o.bytes,
          "size for --table (default 67108864, 64 MiB)", "BYTES"},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &o.json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

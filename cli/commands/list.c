@@ -12,6 +12,7 @@
 #include "models/network.h"
 #include "plan/files/file.h"
 #include "plan/files/nearest.h"
+#include "trace/json.h"
 
 static const CliCommand command = {
     .words = "[networks | clusters | NAME]",
@@ -37,7 +38,8 @@ static char *size_text(uint64_t parameters) {
                             : g_strdup_printf("%.2f M", millions);
 }
 
-static bool print_network(const char *name, const char *path, GError **error) {
+/* json: NULL prints a line, else an object is added. */
+static bool show_network(const char *name, const char *path, JsonBuilder *json, GError **error) {
     g_autoptr(ModelNetwork) network = model_network_read_file(path, error);
     g_autoptr(PlanGraph) graph =
         network ? model_network_emit(network, &(ModelPass){.batch = 1}, error) : NULL;
@@ -48,66 +50,86 @@ static bool print_network(const char *name, const char *path, GError **error) {
     for (guint i = 0; i < graph->parameters->len; i++) {
         parameters += plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
     }
-    g_autofree char *size = size_text(parameters);
-    printf("  %-18s %10s parameters, %3u layers, width %5u, sequences of %u\n", name, size,
-           (unsigned)network->layers, (unsigned)network->width, (unsigned)network->seq);
+    if (json) {
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "name", name);
+        trace_json_add_int(json, "parameters", parameters);
+        trace_json_add_int(json, "layers", network->layers);
+        trace_json_add_int(json, "width", network->width);
+        trace_json_add_int(json, "seq", network->seq);
+        json_builder_end_object(json);
+    } else {
+        g_autofree char *size = size_text(parameters);
+        printf("  %-18s %10s parameters, %3u layers, width %5u, sequences of %u\n", name, size,
+               (unsigned)network->layers, (unsigned)network->width, (unsigned)network->seq);
+    }
     return true;
 }
 
-static bool print_cluster(const char *name, const char *path, GError **error) {
+static bool show_cluster(const char *name, const char *path, JsonBuilder *json, GError **error) {
     g_autoptr(ModelCluster) cluster = cli_cluster_read_file(path, error);
     if (!cluster) {
         return false;
     }
-    cli_say("  %-18s %5u ranks: %s\n", name, (unsigned)model_cluster_ranks(cluster),
-            cluster->title);
+    uint64_t ranks = model_cluster_ranks(cluster);
+    if (json) {
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "name", name);
+        trace_json_add_text(json, "title", cluster->title);
+        trace_json_add_text(json, "device", cluster->model);
+        trace_json_add_int(json, "ranks", ranks);
+        trace_json_add_int(json, "nodes", cluster->topology_nodes);
+        trace_json_add_int(json, "memory_bytes", cluster->device_memory_bytes);
+        json_builder_end_object(json);
+    } else {
+        cli_say("  %-18s %5u ranks: %s\n", name, (unsigned)ranks, cluster->title);
+    }
     return true;
 }
 
 typedef struct {
     const char *what;
     CliDataKind kind;
-    bool (*print)(const char *name, const char *path, GError **error);
+    bool (*show)(const char *name, const char *path, JsonBuilder *json, GError **error);
 } List;
 
 static const List lists[] = {
-    {"networks", CLI_DATA_NETWORKS, print_network},
-    {"clusters", CLI_DATA_CLUSTERS, print_cluster},
+    {"networks", CLI_DATA_NETWORKS, show_network},
+    {"clusters", CLI_DATA_CLUSTERS, show_cluster},
 };
 
-static bool print_list(const List *list, bool names_alone, GError **error) {
+typedef enum {
+    AS_TEXT,
+    AS_NAMES,
+    AS_JSON
+} Form;
+
+static bool show_list(const List *list, Form form, JsonBuilder *json, GError **error) {
     g_auto(GStrv) names = cli_data_names(list->kind);
-    if (!names_alone) {
+    if (form == AS_TEXT) {
         printf("%s\n", list->what);
+    }
+    if (form == AS_JSON) {
+        trace_json_begin_array(json, list->what);
     }
     for (char **name = names; *name; name++) {
         g_autofree char *path = cli_data_find(list->kind, *name, error);
-        if (!path || (!names_alone && !list->print(*name, path, error))) {
+        bool shown = path && (form == AS_NAMES ||
+                              list->show(*name, path, form == AS_JSON ? json : NULL, error));
+        if (!shown) {
             return false;
         }
-        if (names_alone) {
+        if (form == AS_NAMES) {
             printf("%s\n", *name);
         }
+    }
+    if (form == AS_JSON) {
+        json_builder_end_array(json);
     }
     return true;
 }
 
-/* what: NULL for all. */
-static int list_all(const char *what, bool names_alone) {
-    bool any = false;
-    for (unsigned i = 0; i < G_N_ELEMENTS(lists); i++) {
-        g_autoptr(GError) error = NULL;
-        if (what && !g_str_equal(what, lists[i].what)) {
-            continue;
-        }
-        any = true;
-        if (!print_list(&lists[i], names_alone, &error)) {
-            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
-        }
-    }
-    if (any) {
-        return CLI_OK;
-    }
+static int complain_of(const char *what) {
     g_auto(GStrv) networks = cli_data_names(CLI_DATA_NETWORKS);
     g_auto(GStrv) clusters = cli_data_names(CLI_DATA_CLUSTERS);
     g_autofree char *network = plan_did_you_mean(what, (const char *const *)networks);
@@ -117,6 +139,28 @@ static int list_all(const char *what, bool names_alone) {
     return cli_complain(CLI_BAD_INPUT,
                         "there is no list of '%s', nor a network or cluster of that name%s%s", what,
                         *near != '\0' ? near : "; give ", *near != '\0' ? "" : command.give);
+}
+
+/* what: NULL for all. */
+static int list_all(const char *what, Form form) {
+    bool any = false;
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lists); i++) {
+        g_autoptr(GError) error = NULL;
+        if (what && !g_str_equal(what, lists[i].what)) {
+            continue;
+        }
+        any = true;
+        if (!show_list(&lists[i], form, json, &error)) {
+            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+        }
+    }
+    json_builder_end_object(json);
+    if (any && form == AS_JSON) {
+        cli_output_print_json(json);
+    }
+    return any ? CLI_OK : complain_of(what);
 }
 
 /* The path of a name's file; NULL: nothing has that name. */
@@ -163,10 +207,12 @@ static int print_file(const char *path, const char *output) {
 }
 
 int cmd_list(int argc, char **argv) {
-    gboolean names = FALSE;
+    gboolean names = FALSE, json = FALSE;
     g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
         {"names", 0, 0, G_OPTION_ARG_NONE, &names, "names alone, one a line", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object: what the lists say",
+         NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "of a NAME: write its file here; - is standard output", "FILE.ini"},
         G_OPTION_ENTRY_NULL,
@@ -181,5 +227,13 @@ int cmd_list(int argc, char **argv) {
         return cli_complain(CLI_BAD_INPUT, "-o is for the file of one network or cluster; give its "
                                            "name, as in: foreshard list a100-p4d -o ours.ini");
     }
-    return path ? print_file(path, output ? output : "-") : list_all(what, names);
+    if (json && (path || names)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--json is for lists, not for %s; leave one of them away",
+                            path ? "the file of one name" : "--names");
+    }
+    return path ? print_file(path, output ? output : "-")
+                : list_all(what, json    ? AS_JSON
+                                 : names ? AS_NAMES
+                                         : AS_TEXT);
 }

@@ -134,8 +134,7 @@ static void print_json(const Plan *plan, const Facts *facts) {
     }
     json_builder_end_object(json);
     json_builder_end_object(json);
-    g_autofree char *text = trace_json_text(json);
-    printf("%s\n", text);
+    cli_output_print_json(json);
 }
 
 /* ---- a part of the text --------------------------------------------------------------------- */

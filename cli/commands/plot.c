@@ -149,6 +149,7 @@ static bool options_suit(PictureKind kind, const char *name, const Options *opti
                         : points->knobs != NULL && kind != OF_POINTS     ? "--knob"
                         : points->published != NULL && kind != OF_POINTS ? "--published"
                         : points->where != NULL && kind != OF_POINTS     ? "--where"
+                        : points->json && kind != OF_POINTS              ? "--json"
                                                                          : NULL;
     if (other != NULL) {
         cli_complain(CLI_BAD_INPUT,
@@ -244,6 +245,9 @@ int cmd_plot(int argc, char **argv) {
         {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,
          "only the rows of --published with this value in this column; may be repeated",
          "COLUMN=VALUE"},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &points->json,
+         "with --knob: print the points as one JSON object; a picture is drawn only with --output",
+         NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -3,9 +3,11 @@
 #include "sim/replay.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/plan-source.h"
 #include "cli/prose.h"
 #include "cli/trace-source.h"
+#include "trace/json.h"
 #include "trace/text.h"
 
 /* NULL: that side has no more rows. */
@@ -20,7 +22,7 @@ static void print_row(const char *name, const TraceMemoryRow *row) {
             name, step, row->instruction, row->allocated, row->active, row->reserved);
 }
 
-static bool print_replay(const SimReplay *replay, uint32_t rank) {
+static void print_replay(const SimReplay *replay, uint32_t rank) {
     cli_say("rank %u: %" G_GUINT64_FORMAT " answers; allocated, active and reserved are %s %u "
             "instructions%s\n",
             rank, replay->n_answers, replay->equal ? "equal at all" : "not equal within the first",
@@ -29,18 +31,67 @@ static bool print_replay(const SimReplay *replay, uint32_t rank) {
         print_row("measured", replay->has_measured ? &replay->measured : NULL);
         print_row("replayed", replay->has_replayed ? &replay->replayed : NULL);
     }
-    return replay->equal;
 }
 
-static int replay_ranks(const Plan *plan, const Trace *trace, GError **error) {
+/* NULL: that side has no more rows. */
+static void add_row(JsonBuilder *json, const char *name, const TraceMemoryRow *row) {
+    if (!row) {
+        trace_json_add_text(json, name, NULL);
+        return;
+    }
+    g_autofree char *step = trace_step_name(row->step);
+    trace_json_begin_object(json, name);
+    trace_json_add_text(json, "step", step);
+    trace_json_add_int(json, "instruction", row->instruction);
+    trace_json_add_int(json, "allocated_bytes", row->allocated);
+    trace_json_add_int(json, "active_bytes", row->active);
+    trace_json_add_int(json, "reserved_bytes", row->reserved);
+    json_builder_end_object(json);
+}
+
+static void add_replay(JsonBuilder *json, const SimReplay *replay, uint32_t rank) {
+    json_builder_begin_object(json);
+    trace_json_add_int(json, "rank", rank);
+    trace_json_add_bool(json, "equal", replay->equal);
+    trace_json_add_int(json, "answers", replay->n_answers);
+    trace_json_add_int(json, "instructions", replay->n_rows);
+    trace_json_add_bool(json, "out_of_memory", replay->ran_out);
+    if (!replay->equal) {
+        add_row(json, "measured", replay->has_measured ? &replay->measured : NULL);
+        add_row(json, "replayed", replay->has_replayed ? &replay->replayed : NULL);
+    }
+    json_builder_end_object(json);
+}
+
+static void print_json(const Plan *plan, const Trace *trace, const SimReplay *replays, bool equal) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "plan_digest", plan_digest(plan));
+    trace_json_add_bool(json, "equal", equal);
+    trace_json_begin_array(json, "ranks");
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        add_replay(json, &replays[i], g_array_index(trace->ranks, TraceRank, i).rank);
+    }
+    json_builder_end_array(json);
+    json_builder_end_object(json);
+    cli_output_print_json(json);
+}
+
+static int replay_ranks(const Plan *plan, const Trace *trace, bool as_json, GError **error) {
+    g_autofree SimReplay *replays = g_new0(SimReplay, trace->ranks->len + 1);
     bool equal = true;
     for (guint i = 0; i < trace->ranks->len; i++) {
         uint32_t rank = g_array_index(trace->ranks, TraceRank, i).rank;
-        SimReplay replay;
-        if (!sim_replay(plan, trace, rank, &replay, error)) {
+        if (!sim_replay(plan, trace, rank, &replays[i], error)) {
             return CLI_BAD_INPUT;
         }
-        equal = print_replay(&replay, rank) && equal;
+        equal &= replays[i].equal;
+        if (!as_json) {
+            print_replay(&replays[i], rank);
+        }
+    }
+    if (as_json) {
+        print_json(plan, trace, replays, equal);
     }
     return equal ? CLI_OK : CLI_FAILED;
 }
@@ -74,7 +125,11 @@ static const CliCommand command = {
 };
 
 int cmd_replay(int argc, char **argv) {
-    const GOptionEntry entries[] = {G_OPTION_ENTRY_NULL};
+    gboolean json = FALSE;
+    const GOptionEntry entries[] = {
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
+        G_OPTION_ENTRY_NULL,
+    };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     if (!cli_command_read(&command, context, &argc, &argv)) {
@@ -83,6 +138,6 @@ int cmd_replay(int argc, char **argv) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
     g_autoptr(Trace) trace = plan ? read_measured(argv[2], &error) : NULL;
-    int status = trace ? replay_ranks(plan, trace, &error) : CLI_BAD_INPUT;
+    int status = trace ? replay_ranks(plan, trace, json, &error) : CLI_BAD_INPUT;
     return error ? cli_complain(status, "%s", error->message) : status;
 }

@@ -4,12 +4,18 @@
 
 #include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/output.h"
 #include "cli/plan-source.h"
 #include "cli/prose.h"
+#include "trace/json.h"
 
 #define U64 G_GUINT64_FORMAT
 
 /* ---- the table ------------------------------------------------------------------------------ */
+
+typedef struct {
+    uint64_t elements, padding, shard_elements, shard_bytes;
+} Size;
 
 static uint64_t bytes_of_element(const Plan *plan, uint32_t unit) {
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
@@ -20,28 +26,34 @@ static uint64_t bytes_of_element(const Plan *plan, uint32_t unit) {
     return 0;
 }
 
-static void print_row(const char *name, uint64_t elements, uint64_t padding, uint64_t shard,
-                      uint64_t bytes) {
-    cli_say("%-32s %16" U64 " %10" U64 " %14" U64 " %16" U64 "\n", name, elements, padding, shard,
-            bytes);
+static Size size_of(const Plan *plan, uint32_t u) {
+    const PlanUnit *unit = &plan->units[u];
+    uint64_t ranks = plan->axes[PLAN_AXIS_SHARD];
+    return (Size){.elements = unit->elements,
+                  .padding = unit->shard_elements * ranks - unit->elements,
+                  .shard_elements = unit->shard_elements,
+                  .shard_bytes = unit->shard_elements * bytes_of_element(plan, u)};
+}
+
+static void print_row(const char *name, const Size *size) {
+    cli_say("%-32s %16" U64 " %10" U64 " %14" U64 " %16" U64 "\n", name, size->elements,
+            size->padding, size->shard_elements, size->shard_bytes);
 }
 
 static void print_table(const Plan *plan) {
     uint64_t ranks = plan->axes[PLAN_AXIS_SHARD];
-    uint64_t elements = 0, padding = 0, shard = 0, bytes = 0;
+    Size all = {0};
     cli_say("%s\n%-32s %16s %10s %14s %16s\n", plan->title, "unit", "elements", "padding",
             "per rank", "bytes per rank");
     for (uint32_t u = 0; u < plan->n_units; u++) {
-        const PlanUnit *unit = &plan->units[u];
-        uint64_t pads = unit->shard_elements * ranks - unit->elements;
-        uint64_t own = unit->shard_elements * bytes_of_element(plan, u);
-        print_row(unit->name, unit->elements, pads, unit->shard_elements, own);
-        elements += unit->elements;
-        padding += pads;
-        shard += unit->shard_elements;
-        bytes += own;
+        Size size = size_of(plan, u);
+        print_row(plan->units[u].name, &size);
+        all.elements += size.elements;
+        all.padding += size.padding;
+        all.shard_elements += size.shard_elements;
+        all.shard_bytes += size.shard_bytes;
     }
-    print_row("all", elements, padding, shard, bytes);
+    print_row("all", &all);
     cli_say("%u unit%s, sharded over %" U64 " rank%s; bytes are of the shards that the optimizer "
             "owns\n",
             plan->n_units, plan->n_units == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
@@ -87,23 +99,96 @@ static void print_parameter(const Plan *plan, const PlanParameter *p, unsigned d
             p->frozen ? ", frozen" : "");
 }
 
+static bool opens_a_unit(const Plan *plan, const PlanModule *module) {
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        if (g_str_equal(plan->units[u].name, *module->name ? module->name : "root")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void print_tree(const Plan *plan) {
     cli_say("%s\n", plan->title);
     for (uint32_t m = 0; m < plan->n_modules; m++) {
         const PlanModule *module = &plan->modules[m];
         unsigned depth = depth_of(plan, m);
-        bool opens = false;
-        for (uint32_t u = 0; u < plan->n_units; u++) {
-            opens |= g_str_equal(plan->units[u].name, *module->name ? module->name : "root");
-        }
         g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", local_name(plan, m));
-        cli_say("%-32s %s%s\n", name, module->class_name, opens ? ", a unit begins" : "");
+        cli_say("%-32s %s%s\n", name, module->class_name,
+                opens_a_unit(plan, module) ? ", a unit begins" : "");
         for (uint32_t p = 0; p < plan->n_parameters; p++) {
             if (belongs_to(&plan->parameters[p], module)) {
                 print_parameter(plan, &plan->parameters[p], depth + 1);
             }
         }
     }
+}
+
+/* ---- for programs --------------------------------------------------------------------------- */
+
+static void add_units(JsonBuilder *json, const Plan *plan) {
+    trace_json_begin_array(json, "units");
+    for (uint32_t u = 0; u < plan->n_units; u++) {
+        Size size = size_of(plan, u);
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "name", plan->units[u].name);
+        trace_json_add_int(json, "elements", size.elements);
+        trace_json_add_int(json, "padding", size.padding);
+        trace_json_add_int(json, "shard_elements", size.shard_elements);
+        trace_json_add_int(json, "shard_bytes", size.shard_bytes);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+static void add_parameter(JsonBuilder *json, const Plan *plan, const PlanParameter *p) {
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "name", p->name);
+    trace_json_begin_array(json, "shape");
+    for (unsigned i = 0; i < p->n_dims; i++) {
+        json_builder_add_int_value(json, p->dims[i]);
+    }
+    json_builder_end_array(json);
+    trace_json_add_text(json, "dtype", plan_dtype_name((PlanDtype)p->dtype));
+    trace_json_add_int(json, "elements", p->elements);
+    trace_json_add_text(json, "unit", plan->units[p->unit].name);
+    trace_json_add_bool(json, "frozen", p->frozen);
+    json_builder_end_object(json);
+}
+
+static void add_modules(JsonBuilder *json, const Plan *plan) {
+    trace_json_begin_array(json, "modules");
+    for (uint32_t m = 0; m < plan->n_modules; m++) {
+        const PlanModule *module = &plan->modules[m];
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "name", module->name);
+        trace_json_add_text(json, "class", module->class_name);
+        trace_json_add_bool(json, "unit_begins", opens_a_unit(plan, module));
+        trace_json_begin_array(json, "parameters");
+        for (uint32_t p = 0; p < plan->n_parameters; p++) {
+            if (belongs_to(&plan->parameters[p], module)) {
+                add_parameter(json, plan, &plan->parameters[p]);
+            }
+        }
+        json_builder_end_array(json);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+static void print_json(const Plan *plan, bool with_tree) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_add_text(json, "plan_digest", plan_digest(plan));
+    trace_json_add_text(json, "title", plan->title);
+    trace_json_add_int(json, "ranks_sharing", plan->axes[PLAN_AXIS_SHARD]);
+    trace_json_add_int(json, "ranks_of_a_layer", plan->axes[PLAN_AXIS_TENSOR]);
+    add_units(json, plan);
+    if (with_tree) {
+        add_modules(json, plan);
+    }
+    json_builder_end_object(json);
+    cli_output_print_json(json);
 }
 
 static const CliCommand command = {
@@ -119,10 +204,11 @@ static const CliCommand command = {
 };
 
 int cmd_units(int argc, char **argv) {
-    gboolean tree = FALSE;
+    gboolean tree = FALSE, json = FALSE;
     const GOptionEntry entries[] = {
         {"tree", 0, 0, G_OPTION_ARG_NONE, &tree,
          "walk the modules: parameters, shapes, and whose they are", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -135,7 +221,9 @@ int cmd_units(int argc, char **argv) {
     if (!plan) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    if (tree) {
+    if (json) {
+        print_json(plan, tree);
+    } else if (tree) {
         print_tree(plan);
     } else {
         print_table(plan);

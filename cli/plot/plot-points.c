@@ -192,6 +192,18 @@ static void say_refused(const GPtrArray *refused) {
     }
 }
 
+/* A picture is drawn only into a file, for standard output is the program's. */
+static int print_json(PlotPointsPicture picture, const CliPoints *points,
+                      const CliPointsPlot *options) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+    if (options->output != NULL && !draw(picture, points, options, &text, &error)) {
+        return cli_complain(cli_picture_status(error), "%s", error->message);
+    }
+    cli_points_print_json(points);
+    return CLI_OK;
+}
+
 int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
                     const CliPointsPlot *options, CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
@@ -199,6 +211,9 @@ int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
     g_autofree char *text = NULL;
     if (!gather(points, n_words, words, options, source, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
+    if (options->json) {
+        return print_json(picture, points, options);
     }
     say_refused(points->refused);
     if (!draw(picture, points, options, &text, &error)) {

@@ -14,6 +14,7 @@ CliPoints *cli_points_new(bool one_series) {
     CliPoints *points = g_new0(CliPoints, 1);
     points->knobs = cli_knobs_new();
     points->points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
+    points->values = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
     points->refused = g_ptr_array_new_with_free_func(g_free);
     points->strings = g_string_chunk_new(1024);
     points->limit_bytes = NAN;
@@ -27,6 +28,7 @@ void cli_points_free(CliPoints *points) {
     }
     g_array_unref(points->knobs);
     g_array_unref(points->points);
+    g_ptr_array_unref(points->values);
     g_ptr_array_unref(points->refused);
     g_string_chunk_free(points->strings);
     g_free(points->title);
@@ -129,6 +131,11 @@ static PlotPoint new_point(CliPoints *points, char **values) {
     };
 }
 
+static void add_point(CliPoints *points, const PlotPoint *point, char **values) {
+    g_array_append_val(points->points, *point);
+    g_ptr_array_add(points->values, g_strdupv(values));
+}
+
 /* ---- predicted ---- */
 
 static void add_prediction(CliPoints *points, char **values, const SimPrediction *prediction,
@@ -146,7 +153,7 @@ static void add_prediction(CliPoints *points, char **values, const SimPrediction
     point.allocated_bytes = (double)prediction->peak.at.allocated_bytes;
     point.reserved_bytes = (double)prediction->peak_reserved_bytes;
     point.flops_per_s = step_ns > 0 ? prediction->flops / (step_ns / 1e9) : NAN;
-    g_array_append_val(points->points, point);
+    add_point(points, &point, values);
     points->limit_bytes = (double)prediction->allocator_bytes;
 }
 
@@ -274,7 +281,7 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
     point.reserved_bytes = (double)summary->peaks[TRACE_RESERVED].bytes;
     /* A trace does not say its tokens; where they differ it has no place against them. */
     point.cost_ns = points->tokens_differ ? NAN : point.step_ns;
-    g_array_append_val(points->points, point);
+    add_point(points, &point, values);
     if (points->title == NULL) {
         points->title = g_strdup(trace_get(trace, "title"));
     }
@@ -347,7 +354,7 @@ static bool add_published_row(CliPoints *points, const CliCsv *csv, const CliCsv
     point.x = gpus;
     point.step_ns = step_ms * 1e6;
     point.flops_per_s = flops_of_series(points, point.series) / (point.step_ns / 1e9);
-    g_array_append_val(points->points, point);
+    add_point(points, &point, values);
     return true;
 }
 

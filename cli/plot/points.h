@@ -13,6 +13,7 @@
 typedef struct {
     GArray *knobs;      /* CliKnob; the first is the x axis */
     GArray *points;     /* PlotPoint */
+    GPtrArray *values;  /* of each point, the knobs' (char **) */
     GPtrArray *refused; /* settings that cannot be, each with its reason */
     GStringChunk *strings;
     char *title;        /* of the first plan predicted */
@@ -41,3 +42,6 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
  * is "gpus", a series is a value of the second knob's column. Operations are counted as for the
  * predictions, whatever the source counts: what is taken from it is the time of a step. */
 bool cli_points_add_published(CliPoints *points, const char *path, char **where, GError **error);
+
+/* One object: title, points and what was refused. */
+void cli_points_print_json(const CliPoints *points);

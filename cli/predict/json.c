@@ -1,12 +1,12 @@
 /* cli/predict/json.c - a prediction for programs: see predict.h. */
 #include "cli/predict/predict.h"
 
-#include <stdio.h>
-
 #include "cli/every-rank-report.h"
+#include "cli/output.h"
 #include "cli/predict/how-sure.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
+#include "cli/ways-to-fit.h"
 #include "trace/json.h"
 
 static void add_categories(JsonBuilder *json, const char *key, const uint64_t *by_sub) {
@@ -127,8 +127,9 @@ void cli_predict_print_json(const CliPredictReport *report) {
     }
     if (!prediction->fits) {
         add_oom(json, report);
+        g_autoptr(GArray) ways = cli_predict_ways(report);
+        cli_ways_add_json(json, ways);
     }
     json_builder_end_object(json);
-    g_autofree char *text = trace_json_text(json);
-    printf("%s\n", text);
+    cli_output_print_json(json);
 }

@@ -43,6 +43,10 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error);
 
+/* What would make it fit that does not (CliWay, cli/ways-to-fit.h); NULL: a plan made by hand, which
+ * has no network to plan again. Transfer full. */
+GArray *cli_predict_ways(const CliPredictReport *report);
+
 /* Print to standard output. */
 void cli_predict_print_text(const CliPredictReport *report);
 void cli_predict_print_json(const CliPredictReport *report);

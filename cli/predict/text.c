@@ -12,8 +12,6 @@
 #include "cli/trains-well.h"
 #include "cli/ways-to-fit.h"
 #include "plan/strategy/strategy.h"
-#include "sim/settings.h"
-#include "trace/from-plan.h"
 #include "trace/scale.h"
 
 static void print_bytes(const char *name, uint64_t bytes) {
@@ -294,21 +292,14 @@ static void print_verdict(const SimPrediction *prediction) {
 
 /* What would make it fit, told at once; the rest is for foreshard diagnose. */
 static void print_ways(const CliPredictReport *report) {
-    g_autoptr(Trace) header = trace_new();
-    trace_name_plan(header, report->plan);
-    sim_settings_write(header, report->cluster, report->asked);
-    g_autoptr(CliWhatIf) what_if = cli_what_if_new(header, report->cluster_name, NULL);
-    if (!what_if) { /* a plan made by hand has no network */
-        return;
-    }
-    g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
-    for (guint i = 0; i < ways->len; i++) {
+    g_autoptr(GArray) ways = cli_predict_ways(report);
+    for (guint i = 0; ways && i < ways->len; i++) {
         const CliWay *way = &g_array_index(ways, CliWay, i);
         g_autofree char *reserved = trace_bytes_text(way->reserved_bytes);
         g_autofree char *text = cli_way_text(way, reserved);
         cli_say("  fits with %s\n", text);
     }
-    if (!ways->len) {
+    if (ways && !ways->len) {
         cli_say("  " CLI_NO_WAY_TO_FIT "\n");
     }
 }
@@ -328,9 +319,18 @@ static void print_precision(const CliPredictReport *report) {
     }
 }
 
+/* One rank is what is planned without -n, which is easily forgotten. */
+static void print_ranks_left(const CliPredictReport *report) {
+    uint64_t place = model_cluster_ranks(report->cluster);
+    if (report->plan->world == 1 && place > 1 && report->cluster->device_kind == MODEL_DEVICE_GPU) {
+        cli_say("on one of its %" G_GUINT64_FORMAT " GPUs; -n N plans for more\n", place);
+    }
+}
+
 void cli_predict_print_text(const CliPredictReport *report) {
     cli_say("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     cli_say("on %s: %s\n", report->cluster->name, report->cluster->title);
+    print_ranks_left(report);
     print_precision(report);
     g_autofree char *trained = cli_trained_text(report->plan);
     if (trained) {

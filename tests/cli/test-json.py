@@ -1,5 +1,5 @@
-"""tests/cli/test-json.py FORESHARD - what explain, diagnose and report say with --json: the keys that
-man pages name, and the numbers that predict, compare and their own text have."""
+"""tests/cli/test-json.py FORESHARD - what commands say with --json: the keys that man pages name, and the
+numbers that predict, compare and their own text have."""
 import json
 import os
 import re
@@ -24,6 +24,11 @@ DIAGNOSIS = ['title', 'plan_digest', 'side', 'cluster', 'rank', 'fits', 'step_ms
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 PAGES = {
     'plan': [TOY[:3]],
+    'list': [[]],
+    'units': [[*TOY[:3], '--tree']],
+    'collectives': [['--cluster', 'a100-node', '--table']],
+    'plot': [[*TOY, '--knob', 'micro_batch=1,2']],
+    'replay': [['gpt-toy', '-n', '2', 'replayed.trace']],
     'predict': [TOY, [*TOY, '--every-rank'], LARGE, ['gpt2', '-n', '2', '--cluster', 'v100-dgx', '--param-dtype', 'bf16']],
     'choose': [['gpt2', '-n', '8', '--cluster', 'a100-node', '--tokens', '1e9', '--price', '2', '--days', '9'],
                ['gpt-1t', '-n', '8', '--cluster', 'a100-node'], ['t5-11b', '-n', '2', '--cluster', 'a100-node']],
@@ -192,6 +197,120 @@ def check_partial_rows(run):
     return said
 
 
+def check_ways_of_predict(run):
+    """The ways that diagnose names; none of a plan that fits."""
+    figures = run.json('predict', *LARGE)
+    said = []
+    differ(said, 'ways', figures['ways_to_fit'], run.json('diagnose', *LARGE)['ways_to_fit'])
+    differ(said, 'ways of what fits', 'ways_to_fit' in run.json('predict', *TOY), False)
+    if not figures['ways_to_fit']:
+        said.append('there is none')
+    return said
+
+
+def check_list(run):
+    said, got = [], run.json('list')
+    differ(said, 'networks alone', run.json('list', 'networks'), {'networks': got['networks']})
+    differ(said, 'clusters alone', run.json('list', 'clusters'), {'clusters': got['clusters']})
+    for what, rows in got.items():
+        differ(said, what, [row['name'] for row in rows], run('list', what, '--names').split())
+    text = flat(run('list'))
+    for row in got['networks']:
+        wanted = '%s %.2f %s parameters, %d layers, width %d, sequences of %d' % (
+            row['name'], row['parameters'] / (1e9 if row['parameters'] >= 1e9 else 1e6),
+            'B' if row['parameters'] >= 1e9 else 'M', row['layers'], row['width'], row['seq'])
+        differ(said, wanted, wanted in text, True)
+    for row in got['clusters']:
+        wanted = '%s %d ranks: %s' % (row['name'], row['ranks'], row['title'])
+        differ(said, wanted, flat(wanted) in text, True)
+    for words in (['--names'], ['dgx-h100']):
+        done = subprocess.run([run.program, 'list', '--json', *words], capture_output=True, text=True, check=False)
+        differ(said, words[0], (done.returncode, '--json is for lists' in done.stderr), (2, True))
+    return said
+
+
+def check_units(run):
+    said = []
+    words = ['llama-toy', '-n', '3']
+    got, text = run.json('units', *words), run('units', *words)
+    last = [int(word) for word in re.search(r'^all +(.*)$', text, re.M).group(1).split()]
+    keys = ['elements', 'padding', 'shard_elements', 'shard_bytes']
+    differ(said, 'sums', [sum(unit[key] for unit in got['units']) for key in keys], last)
+    differ(said, 'modules', 'modules' in got, False)
+    tree = run.json('units', *words, '--tree')
+    differ(said, 'parameters', sum(p['elements'] for module in tree['modules'] for p in module['parameters']), last[0])
+    differ(said, 'where units begin', sorted(module['name'] or 'root' for module in tree['modules'] if module['unit_begins']),
+           sorted(unit['name'] for unit in got['units']))
+    return said
+
+
+def check_collectives(run):
+    said = []
+    for words in (['--cluster', 'dgx-h100', '-n', '64'], ['--cluster', 'this-machine', '-n', '4']):
+        got, text = run.json('collectives', *words), run('collectives', *words)
+        rows = re.findall(r'^ *(\d+) +([0-9.]+ .*)$', text, re.M)
+        differ(said, 'rows', len(rows), len(got['times']['all_reduce']))
+        for i, (count, rest) in enumerate(rows):
+            row = [kind[i] for kind in got['times'].values()]
+            wanted = ' '.join(' '.join(['%.1f' % one['time_us']] + [one[key] for key in ('algo', 'proto') if key in one])
+                              for one in row)
+            differ(said, count, (row[0]['bytes'], flat(rest)), (int(count), wanted))
+    got = run.json('collectives', '--cluster', 'dgx-h100', '--table', '--bytes', '1e6')
+    differ(said, "NCCL's bytes", got['expected']['bytes'], 1000000)
+    if 'ring' not in [row['algo'] for row in got['expected']['all_reduce']]:
+        said.append('no ring: %s' % got['expected'])
+    return said
+
+
+def check_plot(run):
+    said = []
+    words = ['gpt-toy', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16']
+    got = run.json('plot', *words, '--knob', 'micro_batch=1,2', '--knob', 'sharding=full,none')
+    differ(said, 'points', [point['settings'] for point in got['points']],
+           [{'micro_batch': '1', 'sharding': 'full'}, {'micro_batch': '2', 'sharding': 'full'}])
+    differ(said, 'refused', [text.split(': ')[0] for text in got['refused']],
+           ['micro_batch=1, sharding=none', 'micro_batch=2, sharding=none'])
+    for point in got['points']:
+        figures = run.json('predict', *words, '--micro-batch', point['settings']['micro_batch'])
+        for key in ('fits', 'alloc_retries', 'step_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'tflops_per_gpu'):
+            differ(said, key, near(point[key], figures[key]), True)
+    run('predict', *words, '--trace', 'point.trace')
+    both = run.json('plot', *words[:3], 'point.trace', *words[3:], '--knob', 'micro_batch=1,2')
+    differ(said, 'points with a trace', [point['settings']['micro_batch'] for point in both['points']], ['1', '2', '1'])
+    done = subprocess.run([run.program, 'plot', *words, '--json'], capture_output=True, text=True, check=False)
+    differ(said, 'without a knob', (done.returncode, '--json' in done.stderr), (2, True))
+    return said
+
+
+def check_replay(run):
+    """A predicted trace that says it is measured holds what a play of its plan would; and one number changed."""
+    said = []
+    run('predict', 'gpt-toy', '-n', '2', '--cluster', 'this-machine', '--trace', 'toy.trace')
+    path = os.path.join(run.folder, 'toy.trace')
+    with open(path, encoding='utf-8') as file:
+        text = file.read().replace('\nside predicted\n', '\nside measured\n', 1)
+    with open(path.replace('toy', 'replayed'), 'w', encoding='utf-8') as file:
+        file.write(text)
+    words = ['gpt-toy', '-n', '2', 'replayed.trace']
+    got = run.json('replay', *words)
+    differ(said, 'equal', [got['equal'], *[rank['equal'] for rank in got['ranks']]], [True] * (1 + len(got['ranks'])))
+    differ(said, 'instructions', 'equal at all %d instructions' % got['ranks'][0]['instructions'] in run('replay', *words), True)
+    header, rows = text.split('\nmemory 0 0 ', 1)
+    first = rows.split('\n')[1]  # of step 0: 2 MiB more are reserved
+    numbers = first.split()
+    numbers[-1] = str(int(numbers[-1]) + 2097152)
+    with open(path.replace('toy', 'other'), 'w', encoding='utf-8') as file:
+        file.write(header + '\nmemory 0 0 ' + rows.replace(first, ' '.join(numbers), 1))
+    done = subprocess.run([run.program, 'replay', *words[:3], path.replace('toy', 'other'), '--json'],
+                          capture_output=True, text=True, check=False)
+    got = json.loads(done.stdout)
+    rank = got['ranks'][0]
+    differ(said, 'another', (done.returncode, got['equal'], rank['equal']), (1, False, False))
+    for key, more in (('step', ''), ('instruction', 0), ('allocated_bytes', 0), ('reserved_bytes', 2097152)):
+        differ(said, key, rank['measured'][key], rank['replayed'][key] + more)
+    return said
+
+
 def keys_of(value):
     """All but names that are data: categories, kinds of collectives."""
     if isinstance(value, dict):
@@ -199,7 +318,7 @@ def keys_of(value):
             if not re.search('/|^(all_gather|all_reduce|reduce_scatter|parameters|gradients|optimizer|activations|temporary|'
                              'communication)$', key):
                 yield key
-            yield from keys_of(inner)
+            yield from keys_of(inner if key != 'settings' else None)  # whose keys are a strategy's
     elif isinstance(value, list):
         for inner in value[:1]:
             yield from keys_of(inner)
@@ -225,6 +344,12 @@ def main():
         tap.case('diagnose what does not fit', check_diagnose_what_does_not_fit(run))
         tap.case('report', check_report(run))
         tap.case('explain what does not fit', check_partial_rows(run))
+        tap.case('ways to fit of predict', check_ways_of_predict(run))
+        tap.case('list', check_list(run))
+        tap.case('units', check_units(run))
+        tap.case('collectives', check_collectives(run))
+        tap.case('plot', check_plot(run))
+        tap.case('replay', check_replay(run))
         for command, cases in PAGES.items():
             tap.case('the page of ' + command, check_page(run, command, cases))
     return tap.finish()
