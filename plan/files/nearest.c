@@ -58,36 +58,76 @@ static bool begins_a_word(const char *word, const char *name) {
     return false;
 }
 
-/* How far a name is from a word; what has a word that this one begins is near. */
-static guint how_far(const char *word, const char *name) {
+/* "b200": a letter, and digits behind it; a number alone is many things' size. */
+static bool is_model(const char *word) {
+    return g_ascii_isalpha(*word) && strlen(word) >= 3 && strpbrk(word, "0123456789") != NULL;
+}
+
+/* "dgx-b200" and "b200-node". */
+static bool share_a_model(const char *a, const char *b) {
+    g_auto(GStrv) words = g_strsplit_set(a, "-_. ", -1), others = g_strsplit_set(b, "-_. ", -1);
+    for (char **word = words; *word != NULL; word++) {
+        if (is_model(*word) && g_strv_contains((const char *const *)others, *word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef struct {
+    const char *name;
+    guint far;   /* only the nearest are told */
+    guint order; /* among them */
+} Near;
+
+/* What has a word that the given one begins is near, and so is what shares a model's, which is told
+ * first of names that are as far. */
+static Near how_near(const char *word, const char *name) {
     g_autofree char *small = g_ascii_strdown(word, -1), *other = g_ascii_strdown(name, -1);
     g_autofree char *ordered = in_order(small), *other_ordered = in_order(other);
     g_autofree char *dense = squeezed(small), *other_dense = squeezed(other);
     guint by_words = distance(ordered, other_ordered), by_letters = distance(dense, other_dense);
     guint far = MIN(distance(small, other), MIN(by_words, by_letters));
-    bool begins = strlen(small) >= 3 && begins_a_word(small, other);
-    return begins ? MIN(far, 1) : far;
+    if (strlen(small) >= 3 && begins_a_word(small, other)) {
+        return (Near){name, MIN(far, 1), 0};
+    }
+    bool shares = share_a_model(small, other);
+    return (Near){name, shares ? MIN(far, 1) : far, shares ? far : MOST_LETTERS + far};
+}
+
+/* The first of those that come first. */
+static guint first_of(const GArray *near) {
+    guint first = 0;
+    for (guint i = 1; i < near->len; i++) {
+        bool is_before =
+            g_array_index(near, Near, i).order < g_array_index(near, Near, first).order;
+        first = is_before ? i : first;
+    }
+    return first;
 }
 
 char *plan_did_you_mean(const char *word, const char *const *names) {
     gsize length = strlen(word);
     guint least = length < 3 ? 0 : 1 + (guint)length / 4; /* what is farther is another word */
-    g_autoptr(GPtrArray) near = g_ptr_array_new();
+    g_autoptr(GArray) near = g_array_new(FALSE, FALSE, sizeof(Near));
     for (guint i = 0; names[i] != NULL; i++) {
-        guint far = how_far(word, names[i]);
-        if (far < least) {
-            g_ptr_array_set_size(near, 0);
-            least = far;
+        Near one = how_near(word, names[i]);
+        if (one.far < least) {
+            g_array_set_size(near, 0);
+            least = one.far;
         }
-        if (far == least && near->len < MOST_NAMES) {
-            g_ptr_array_add(near, (gpointer)names[i]);
+        if (one.far == least) {
+            g_array_append_val(near, one);
         }
     }
+    guint n = MIN(near->len, MOST_NAMES);
     GString *text = g_string_new(NULL);
-    for (guint i = 0; i < near->len; i++) {
-        const char *before = i == 0 ? "; did you mean " : i + 1 == near->len ? " or " : ", ";
-        g_string_append_printf(text, "%s%s", before, (const char *)near->pdata[i]);
+    for (guint i = 0; i < n; i++) {
+        guint first = first_of(near);
+        const char *before = i == 0 ? "; did you mean " : i + 1 == n ? " or " : ", ";
+        g_string_append_printf(text, "%s%s", before, g_array_index(near, Near, first).name);
+        g_array_remove_index(near, first);
     }
-    g_string_append(text, near->len > 0 ? "?" : "");
+    g_string_append(text, n > 0 ? "?" : "");
     return g_string_free(text, FALSE);
 }

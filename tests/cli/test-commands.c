@@ -176,6 +176,8 @@ static void knobs(void) {
     expect("plot no-such.trace", 2, "", "no-such.trace does not exist; give one, or a plan or");
     expect("plot gpt-toy -n 2", 2, "", "gpt-toy is no trace; give one, or a plan or network and");
     expect("plot gpt-tou -n 2 --cluster this-machine", 2, "", "did you mean gpt-toy?");
+    expect("predict gpt2 --cluster dgx-b200", 2, "", "did you mean b200-p6 or b200-node?");
+    expect("predict gpt2 --cluster dgx-a100", 2, "", "did you mean a100-p4d,");
     expect("plot gpt-toy -n 2 --knob wrap=block,whole", 2, "", "as in: --cluster");
     expect("plot gpt-toy -n 2 --cluster this-machine -p pareto", 2, "", "a network and a knob");
     expect("plot -p validation", 2, "", "tables of published runs");
