@@ -174,12 +174,34 @@ static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy
     return !why;
 }
 
+/* Of logits of whole sequences that one rank has, by what stands where PyTorch's ops would. */
+static bool loss_can_be_so(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    bool of_model = n->loss == MODEL_LOSS_MODEL && s->kernels == PLAN_KERNELS_FUSED;
+    uint64_t seq = s->seq ? s->seq : n->seq;
+    const char *key = n->logits_shifted ? "logits_shifted" : "loss_in_place";
+    const char *why = of_model ? "of a tuned stack's own kernel; set loss = fp32"
+                      : plan_strategy_is_one_program(s)
+                          ? "in a network that is compiled as a whole; set compile = block"
+                      : s->tensor > 1   ? "of logits that ranks share; set tensor = 1"
+                      : s->context > 1  ? "of sequences that ranks share; set context = 1"
+                      : s->pipeline > 1 ? "in stages; set pipeline = 1"
+                      : seq < 2         ? "of sequences of one token; set a longer seq"
+                                        : NULL;
+    if ((n->logits_shifted || n->loss_in_place) && why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: %s = yes is not planned %s, or %s = no", n->name, key, why, key);
+        return false;
+    }
+    return true;
+}
+
 static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strategy,
                           GError **error) {
     const ModelFamily *family = network->family;
     bool known = family == &model_gpt || family == &model_mpt || family == &model_llama;
     return logits_can_be_held(network, strategy, error) &&
            keys_can_be_returned(network, strategy, error) &&
+           loss_can_be_so(network, strategy, error) &&
            (network->loss != MODEL_LOSS_CHUNKED ||
             model_loss_can_be_chunked(network, strategy, known, error));
 }

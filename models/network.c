@@ -111,6 +111,8 @@ static const struct {
     {"positions", "alibi", "learned", offsetof(ModelNetwork, alibi)},
     {"qkv_bias", "yes", "no", offsetof(ModelNetwork, qkv_bias)},
     {"kv", "repeated", "grouped", offsetof(ModelNetwork, kv_repeated)},
+    {"loss_in_place", "yes", "no", offsetof(ModelNetwork, loss_in_place)},
+    {"logits_shifted", "yes", "no", offsetof(ModelNetwork, logits_shifted)},
     {"use_cache", "yes", "no", offsetof(ModelNetwork, returns_keys)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
     {"norm_weight", "from-one", "plain", offsetof(ModelNetwork, norms_from_one)},

@@ -119,6 +119,8 @@ typedef struct {
     ModelLoss loss;
     ModelLossAt loss_at;
     PlanResultsHeld logits_held; /* and what else is returned beside the loss */
+    bool loss_in_place;          /* one kernel's, which writes the gradient over what it is given */
+    bool logits_shifted;         /* the loss is of a copy without each sequence's last token's */
     bool tied;
     ModelGelu gelu;      /* gpt */
     bool no_bias;        /* gpt, mpt: no layer has one */

@@ -215,6 +215,12 @@ static bool heads_divide(const ModelNetwork *network, const PlanIni *ini, GError
     return true;
 }
 
+/* By PyTorch's ops, or by a kernel that takes their place. */
+static bool loss_is_of_logits(const ModelNetwork *n) {
+    return n->loss == MODEL_LOSS_MODEL || n->loss == MODEL_LOSS_OPS || n->loss == MODEL_LOSS_FP32 ||
+           n->loss == MODEL_LOSS_FP32_LOGITS;
+}
+
 /* Keys that are each known, but not beside each other. The first that is wrong is told. */
 static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
     bool in_memory = n->scores_in_memory, is_joined = n->qkv != MODEL_QKV_APART;
@@ -264,6 +270,15 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
          "loss = metered is of what the network makes; set loss_at = model"},
         {n->loss == MODEL_LOSS_METERED && n->logits_held != PLAN_RESULTS_DROPPED, "logits_held",
          "loss = metered holds the logits anyhow; set logits_held = no"},
+        {n->logits_shifted && !loss_is_of_logits(n), "logits_shifted",
+         "logits_shifted = yes is known of a loss of logits as they are or in fp32; set loss = "
+         "ops, "
+         "fp32-logits or fp32"},
+        {n->loss_in_place && !loss_is_of_logits(n), "loss_in_place",
+         "loss_in_place = yes is known of a loss of logits as they are or in fp32; set loss = ops, "
+         "fp32-logits or fp32"},
+        {n->logits_shifted && n->seq == 1, "logits_shifted",
+         "logits_shifted = yes leaves nothing of sequences of one token; set a longer seq"},
         {n->alibi && in_memory, "positions",
          "positions = alibi belongs to attention's kernel; set attention = kernel, or positions = "
          "learned"},

@@ -284,6 +284,7 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case PLAN_OP_SIN:
     case PLAN_OP_PAD_TARGETS:
     case PLAN_OP_DROP_FIRST:
+    case PLAN_OP_DROP_LAST:
         exec_positions_compute(t);
         return true;
     case PLAN_OP_NEGATE_HALF:

@@ -51,11 +51,12 @@ static void pad_targets(const ExecTask *t) {
     }
 }
 
-static void drop_first(const ExecTask *t) {
-    size_t seq = dim(t, 1);
+/* Each row but its first, or its last. */
+static void drop_one(const ExecTask *t, bool first) {
+    size_t kept = dim(t, 1);
     for (size_t row = 0; row < dim(t, 0); row++) {
-        memcpy((int64_t *)t->pointers[1] + row * seq, i64(t, 0) + row * (seq + 1) + 1,
-               seq * sizeof(int64_t));
+        memcpy((int64_t *)t->pointers[1] + row * kept, i64(t, 0) + row * (kept + 1) + first,
+               kept * sizeof(int64_t));
     }
 }
 
@@ -83,7 +84,8 @@ void exec_positions_compute(const ExecTask *t) {
         pad_targets(t);
         return;
     case PLAN_OP_DROP_FIRST:
-        drop_first(t);
+    case PLAN_OP_DROP_LAST:
+        drop_one(t, t->op->kind == PLAN_OP_DROP_FIRST);
         return;
     default:
         break;

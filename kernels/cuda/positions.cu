@@ -58,9 +58,9 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 __global__ void __launch_bounds__(THREADS)
-    drop_first_kernel(int64_t *out, const int64_t *padded, size_t rows, size_t seq) {
-    FOR_WORK(size_t, i, rows * seq) {
-        out[i] = padded[i / seq * (seq + 1) + i % seq + 1];
+    drop_one_kernel(int64_t *out, const int64_t *x, size_t rows, size_t kept, size_t from) {
+    FOR_WORK(size_t, i, rows * kept) {
+        out[i] = x[i / kept * (kept + 1) + i % kept + from];
     }
 }
 
@@ -103,7 +103,8 @@ KernelCudaFault kernel_cuda_pad_targets(KernelCuda *lane, int64_t *out, const in
                       seq);
 }
 
-KernelCudaFault kernel_cuda_drop_first(KernelCuda *lane, int64_t *out, const int64_t *padded,
-                                       size_t rows, size_t seq) {
-    return launch_for(lane, "drop_first", rows * seq, drop_first_kernel, out, padded, rows, seq);
+KernelCudaFault kernel_cuda_drop_one(KernelCuda *lane, int64_t *out, const int64_t *x, size_t rows,
+                                     size_t kept, bool first) {
+    return launch_for(lane, "drop_one", rows * kept, drop_one_kernel, out, x, rows, kept,
+                      (size_t)first);
 }

@@ -21,12 +21,12 @@ KernelCudaFault kernel_cuda_outer(KernelCuda *lane, float *out, const float *col
 KernelCudaFault kernel_cuda_cos(KernelCuda *lane, float *out, const float *x, size_t n);
 KernelCudaFault kernel_cuda_sin(KernelCuda *lane, float *out, const float *x, size_t n);
 
-/* out[rows, seq + 1]: each row's targets but the last, between two that count for nothing; and rows
- * of that without their first. */
+/* out[rows, seq + 1]: each row's targets but the last, between two that count for nothing; and
+ * out[rows, kept]: rows of one more, without their first or their last. */
 KernelCudaFault kernel_cuda_pad_targets(KernelCuda *lane, int64_t *out, const int64_t *target,
                                         size_t rows, size_t seq);
-KernelCudaFault kernel_cuda_drop_first(KernelCuda *lane, int64_t *out, const int64_t *padded,
-                                       size_t rows, size_t seq);
+KernelCudaFault kernel_cuda_drop_one(KernelCuda *lane, int64_t *out, const int64_t *x, size_t rows,
+                                     size_t kept, bool first);
 
 #ifdef __cplusplus
 }

@@ -422,20 +422,22 @@ static void emit_phi(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
     emit(network, &names, batch, seq, graph);
 }
 
-const ModelFamily model_starcoder2 = {
-    "starcoder2",
-    "layers width heads vocab seq ffn|kv_heads head_dim tied "
-    "gelu bias rope_base rope_scaling attention loss loss_at logits_held",
-    emit_starcoder2};
-const ModelFamily model_opt = {
-    "opt", "layers width heads vocab seq|ffn tied bias attention loss loss_at logits_held",
-    emit_opt};
-const ModelFamily model_phi = {"phi",
-                               "layers width heads vocab seq rotary_share|kv_heads ffn gelu "
-                               "rope_base rope_scaling attention loss loss_at logits_held",
-                               emit_phi};
+const ModelFamily model_starcoder2 = {"starcoder2",
+                                      "layers width heads vocab seq ffn|kv_heads head_dim tied "
+                                      "gelu bias rope_base rope_scaling attention loss loss_at "
+                                      "loss_in_place logits_shifted logits_held",
+                                      emit_starcoder2};
+const ModelFamily model_opt = {"opt",
+                               "layers width heads vocab seq|ffn tied bias attention loss loss_at "
+                               "loss_in_place logits_shifted logits_held",
+                               emit_opt};
+const ModelFamily model_phi = {
+    "phi",
+    "layers width heads vocab seq rotary_share|kv_heads ffn gelu "
+    "rope_base rope_scaling attention loss loss_at loss_in_place logits_shifted logits_held",
+    emit_phi};
 const ModelFamily model_neox = {
     "neox",
     "layers width heads vocab seq rotary_share|ffn tied gelu bias block "
-    "rope_base rope_scaling attention loss loss_at logits_held",
+    "rope_base rope_scaling attention loss loss_at loss_in_place logits_shifted logits_held",
     emit_neox};

@@ -224,8 +224,9 @@ static void emit_mpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
 const ModelFamily model_gpt = {
     "gpt",
     "layers width heads vocab seq|ffn tied gelu attention dropout mask_buffers bias positions "
-    "loss loss_at logits_held",
+    "loss loss_at loss_in_place logits_shifted logits_held",
     emit_gpt};
-const ModelFamily model_mpt = {
-    "mpt", "layers width heads vocab seq|ffn attention bias positions loss loss_at logits_held",
-    emit_mpt};
+const ModelFamily model_mpt = {"mpt",
+                               "layers width heads vocab seq|ffn attention bias positions loss "
+                               "loss_at loss_in_place logits_shifted logits_held",
+                               emit_mpt};

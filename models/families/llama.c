@@ -376,5 +376,6 @@ const ModelFamily model_llama = {
     "qk_rope_head_dim v_head_dim tied "
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
-    "global_every local_rope_base window window_by loss loss_at logits_held use_cache rope",
+    "global_every local_rope_base window window_by loss loss_at loss_in_place logits_shifted "
+    "logits_held use_cache rope",
     emit};

@@ -70,9 +70,7 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
 /* ForCausalLMLoss(), whose variables go in the order in which it names them. */
 static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    PlanGraphResult scalars[] = {{PLAN_FP32, 1}, {PLAN_FP32, 1}};
     int64_t of_labels[] = {(int64_t)w->batch, (int64_t)w->seq};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
     uint64_t n_padded = w->batch * (w->seq + 1);
     uint32_t wide = model_run_widen(w, logits);
     uint32_t padded =
@@ -80,25 +78,38 @@ static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, 
     uint32_t shifted = w->batch == 1 ? plan_graph_slice(graph, padded, 1, w->seq + 1, 1, w->seq)
                                      : plan_graph_op(graph, PLAN_OP_DROP_FIRST, &padded, PLAN_INT64,
                                                      w->rows, of_labels, NULL);
-    uint32_t logp = run_fp32(w, PLAN_OP_LOG_SOFTMAX, &wide, w->rows * vocab, dims, NULL);
-    uint32_t loss = plan_graph_op_making(graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, shifted},
-                                         scalars, dims, NULL);
+    uint32_t loss = model_run_loss_of(w, wide, shifted, w->rows, vocab);
     plan_graph_keep(graph, wide);
     plan_graph_keep(graph, padded);
     plan_graph_let_go_after(graph, padded, wide);
     return loss;
 }
 
+/* Until 4.28 of logits as they are, until 4.45 of those that the model has made fp32, until 4.48 of
+ * a copy in fp32. */
+static uint32_t run_loss_before_4_49(const ModelWalk *w, uint32_t logits, uint32_t targets,
+                                     uint64_t vocab) {
+    uint32_t wide = w->loss == MODEL_LOSS_OPS ? logits : model_run_widen(w, logits);
+    return model_run_loss_of_shifted(w, wide, targets, vocab);
+}
+
 bool model_transformers_makes_loss(const ModelWalk *w) {
-    return w->loss == MODEL_LOSS_MODEL && w->loss_at == MODEL_LOSS_IN_MODEL && !w->graph->fused &&
+    bool is_theirs =
+        w->loss == MODEL_LOSS_MODEL ||
+        (w->logits_shifted && (w->loss == MODEL_LOSS_OPS || w->loss == MODEL_LOSS_FP32_LOGITS));
+    return is_theirs && w->loss_at == MODEL_LOSS_IN_MODEL && !w->graph->fused &&
            !w->graph->compiled_loss;
 }
 
 void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                             uint64_t vocab) {
     PlanGraph *graph = w->graph;
+    if (w->loss == MODEL_LOSS_FP32_LOGITS) {
+        logits = model_run_widen(w, logits);
+    }
     plan_graph_hold(graph, logits);
-    uint32_t loss = run_loss(w, logits, targets, vocab);
+    uint32_t loss =
+        (w->logits_shifted ? run_loss_before_4_49 : run_loss)(w, logits, targets, vocab);
     plan_graph_leave(graph, (uint32_t[]){loss, logits}, 2);
     plan_graph_leave_autocast(graph, root);
     if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) { /* in one dict with the logits */

@@ -14,6 +14,8 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                        .loss = network->loss,
                        .loss_at = network->loss_at,
                        .logits_held = network->logits_held,
+                       .logits_shifted = network->logits_shifted,
+                       .loss_in_place = network->loss_in_place,
                        .no_bias = network->no_bias,
                        .norms_from_one = network->norms_from_one};
 }
@@ -325,128 +327,4 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
         plan_graph_leave(w->graph, &y, 1);
     }
     return y;
-}
-
-/* Cross entropy and perplexity, as what watches the training works them out: each anew, under
- * autocast, which widens the logarithms. */
-static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
-                  uint64_t vocab) {
-    PlanGraphResult scalars[] = {{PLAN_FP32, 1}, {PLAN_FP32, 1}};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
-    plan_graph_after_backward(w->graph, root);
-    uint32_t seen = plan_graph_detached(w->graph, logits);
-    for (unsigned i = 0; i < 2; i++) {
-        uint32_t logp = plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &seen, w->graph->dtype,
-                                      w->rows * vocab, dims, NULL);
-        logp = model_run_widen(w, logp);
-        plan_graph_op_making(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, scalars, dims,
-                             NULL);
-    }
-}
-
-static bool loss_is_wide(const ModelWalk *w) {
-    return w->loss == MODEL_LOSS_FP32 || w->loss == MODEL_LOSS_FP32_LOGITS;
-}
-
-/* One program of network and loss. */
-static bool loss_is_of_program(const ModelWalk *w) {
-    return w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
-           w->loss != MODEL_LOSS_METERED;
-}
-
-static bool loss_is_compiled(const ModelWalk *w) {
-    return w->loss == MODEL_LOSS_KERNEL || loss_is_of_program(w);
-}
-
-static bool loss_is_one_kernel(const ModelWalk *w) {
-    return w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
-}
-
-/* A program widens the logits as it reads them, so a loss of fp32 is of no copy. A loss compiled by
- * itself within a network's program is part of that. */
-static uint32_t run_compiled_loss(const ModelWalk *w, const uint32_t *logits_and_targets,
-                                  const int64_t *dims) {
-    PlanDtype dtype = loss_is_wide(w) || w->loss == MODEL_LOSS_KERNEL ? PLAN_FP32 : w->graph->dtype;
-    PlanGraphResult results[] = {
-        {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}, {dtype, 1}, {dtype, 1}};
-    w->graph->loss_apart = !loss_is_of_program(w);
-    return 2 + plan_graph_op_making(w->graph, PLAN_OP_COMPILED_LOSS, logits_and_targets, results,
-                                    dims, NULL);
-}
-
-static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
-                                  uint64_t vocab) {
-    if (w->loss == MODEL_LOSS_CHUNKED) {
-        return logits; /* the head has made it */
-    }
-    PlanDtype dtype = loss_is_wide(w) ? PLAN_FP32 : w->graph->dtype;
-    PlanGraphResult scalars[] = {{dtype, 1}, {dtype, 1}};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
-    bool is_shared = w->graph->tensor > 1 && !w->graph->whole_ends;
-    if (is_shared && w->loss == MODEL_LOSS_KERNEL) {
-        plan_graph_hold(w->graph, logits);
-        uint32_t shared =
-            plan_graph_shared_compiled_loss(w->graph, logits, targets, w->rows, vocab);
-        plan_graph_keep(w->graph, logits);
-        return shared;
-    }
-    if (loss_is_compiled(w)) {
-        return run_compiled_loss(w, (uint32_t[]){logits, targets}, dims);
-    }
-    if (loss_is_one_kernel(w)) {
-        PlanGraphResult results[] = {
-            {w->graph->dtype, 1}, {w->graph->dtype, 1}, {PLAN_FP32, w->rows}};
-        return plan_graph_op_making(w->graph, PLAN_OP_CROSS_ENTROPY, (uint32_t[]){logits, targets},
-                                    results, dims, NULL);
-    }
-    plan_graph_hold(w->graph, logits);
-    if (loss_is_wide(w)) {
-        logits = model_run_widen(w, logits);
-    }
-    if (is_shared) {
-        uint32_t shared = plan_graph_shared_loss(w->graph, logits, targets, w->rows, vocab);
-        plan_graph_keep(w->graph, logits);
-        return shared;
-    }
-    uint32_t logp =
-        plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, dtype, w->rows * vocab, dims, NULL);
-    uint32_t loss = plan_graph_op_making(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets},
-                                         scalars, dims, NULL);
-    plan_graph_keep(w->graph, logits); /* the call's argument */
-    return loss;
-}
-
-void model_hold_logits(const ModelWalk *w, uint32_t logits) {
-    if (w->logits_held != PLAN_RESULTS_DROPPED) {
-        plan_graph_return_value(w->graph, logits);
-    }
-}
-
-void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
-               uint64_t vocab) {
-    PlanGraph *graph = w->graph;
-    /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
-    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
-    bool is_held = w->logits_held != PLAN_RESULTS_DROPPED && graph->n_stages == 1;
-    graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
-    if (w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w)) {
-        logits = model_run_widen(w, logits);
-    }
-    if (!in_model) {
-        plan_graph_leave(graph, &logits, 1);
-        plan_graph_call(graph, root);
-    }
-    uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
-    if (in_model) {
-        plan_graph_leave(graph, (uint32_t[]){loss, logits}, is_held ? 2 : 1);
-    } else {
-        plan_graph_return(graph);
-    }
-    plan_graph_leave_autocast(graph, root);
-    if (w->loss == MODEL_LOSS_METERED) {
-        meter(w, root, logits, targets, vocab);
-    } else if (is_held) {
-        model_hold_logits(w, logits);
-    }
-    plan_graph_finish(graph, loss);
 }

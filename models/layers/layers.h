@@ -15,6 +15,7 @@ typedef struct {
     ModelLoss loss;
     ModelLossAt loss_at;
     PlanResultsHeld logits_held;
+    bool logits_shifted, loss_in_place;
     bool no_bias;        /* no layer has one */
     bool norms_from_one; /* an RMSNorm's weights are what is added to one */
 } ModelWalk;
@@ -120,6 +121,12 @@ uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);
  * finished. */
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab);
+/* Of so many rows of logits: by PyTorch's ops, or a kernel that writes the gradient over them. */
+uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t rows,
+                           uint64_t vocab);
+/* The same of a copy without each sequence's last token. */
+uint32_t model_run_loss_of_shifted(const ModelWalk *w, uint32_t logits, uint32_t targets,
+                                   uint64_t vocab);
 /* Behind the root's forward: the loop's variable has them. */
 void model_hold_logits(const ModelWalk *w, uint32_t logits);
 

@@ -257,6 +257,7 @@ struct _PlanGraph {
     bool compiled_norm; /* the norm behind the blocks, too */
     bool compiled_loss; /* and a loss that the network makes */
     bool loss_apart; /* a loss of one kernel is a program of its own, to which logits are given */
+    bool loss_in_place; /* its kernel writes the gradient over what it is given, whoever has that */
     bool rms_norm_of_ops;
     bool weight_first;    /* what is written out multiplies weights by rows, not rows by weights */
     PlanFloat8 float8;    /* linear layers of blocks: what has a scale of its own */

@@ -318,6 +318,23 @@ static void compiled(void) {
     gradients_of(networks[2], 2, 2e-3);
 }
 
+/* Of all but each sequence's last token, and by a kernel that writes over what it is given. */
+static void losses(void) {
+    static const char *const networks[] = {
+        "[network]\nfamily=gpt\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=9\n"
+        "loss=ops\nlogits_shifted=yes\n",
+        "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=4\nkv_heads=2\nffn=24\nvocab=11\n"
+        "seq=9\nloss=fp32-logits\nlogits_shifted=yes\nloss_in_place=yes\nlogits_held=backward\n",
+        "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=4\nkv_heads=2\nffn=24\nvocab=11\n"
+        "seq=9\ncode=transformers\nlogits_shifted=yes\n",
+        "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=4\nkv_heads=2\nffn=24\nvocab=11\n"
+        "seq=9\nloss=fp32\nloss_in_place=yes\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(networks); i++) {
+        gradients_of(networks[i], 1, 2e-3);
+        gradients_of(networks[i], 3, 2e-3);
+    }
+}
+
 static void gpt(void) {
     gradients_of("[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n", 2, 2e-3);
 }
@@ -648,6 +665,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/mlp equals finite differences", mlp);
     g_test_add_func("/exec/gradients/gpt with its scores in memory", gpt_scores_in_memory);
     g_test_add_func("/exec/gradients/by fused kernels", fused);
+    g_test_add_func("/exec/gradients/of other losses", losses);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);

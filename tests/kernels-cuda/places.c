@@ -218,8 +218,11 @@ static void test_labels(void) {
     gint64 *longer = device_new_bytes(sizeof padded), *rows = device_new_bytes(sizeof next);
     DEVICE_OK(kernel_cuda_pad_targets(device_lane, longer, device_put_i64(target, 6), 2, 3));
     device_equal_bytes("padded", longer, padded, sizeof padded);
-    DEVICE_OK(kernel_cuda_drop_first(device_lane, rows, longer, 2, 3));
+    DEVICE_OK(kernel_cuda_drop_one(device_lane, rows, longer, 2, 3, true));
     device_equal_bytes("next", rows, next, sizeof next);
+    gint64 short_ones[] = {5, 6, 1, 2};
+    DEVICE_OK(kernel_cuda_drop_one(device_lane, rows, device_put_i64(target, 6), 2, 2, false));
+    device_equal_bytes("without the last", rows, short_ones, sizeof short_ones);
 }
 
 /* The pieces put together are the rotation. */

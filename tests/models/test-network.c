@@ -301,6 +301,15 @@ static void bad_files(void) {
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
          "logits_held=backward\n",
          "n.ini:9: loss = metered holds the logits anyhow"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=kernel\n"
+         "logits_shifted=yes\n",
+         "n.ini:9: logits_shifted = yes is known of a loss of logits as they are or in fp32"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=chunked\n"
+         "loss_in_place=yes\n",
+         "n.ini:9: loss_in_place = yes is known of a loss of logits as they are or in fp32"},
+        {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=1\n"
+         "logits_shifted=yes\n",
+         "n.ini:8: logits_shifted = yes leaves nothing of sequences of one token"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "attention=math\nrope=complex\n",
          "n.ini:10: rope = complex is known with attention's kernel alone"},

@@ -164,6 +164,15 @@ static void append_latent(GString *text, JsonObject *shape) {
     }
 }
 
+static void append_kind_of_loss(JsonObject *shape, GString *text) {
+    static const char *const kinds[] = {"loss_in_place", "logits_shifted"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (has(shape, kinds[i]) && flag_of(shape, kinds[i])) {
+            g_string_append_printf(text, "%s = yes\n", kinds[i]);
+        }
+    }
+}
+
 static char *network_text(JsonObject *shape) {
     GString *text = g_string_new("[network]\n");
     const char *kind = text_of(shape, "kind");
@@ -253,6 +262,7 @@ static char *network_text(JsonObject *shape) {
             g_string_append_printf(text, "%s = %s\n", of_loss[i], text_of(shape, of_loss[i]));
         }
     }
+    append_kind_of_loss(shape, text);
     if (has(shape, "use_cache") && flag_of(shape, "use_cache")) {
         g_string_append(text, "use_cache = yes\n");
     }
@@ -650,9 +660,19 @@ static char *config_text(const Recording *recording, GError **error) {
     g_autofree char *text =
         model_config_json_to_ini(json, strlen(json), recording->file_name, &left_out, error);
     JsonObject *shape = json_object_get_object_member(recording->header, "shape");
-    bool says_held = text && has(shape, "logits_held");
-    return says_held ? g_strdup_printf("%slogits_held = %s\n", text, text_of(shape, "logits_held"))
-                     : g_steal_pointer(&text);
+    if (!text) {
+        return NULL;
+    }
+    g_autoptr(GString) all = g_string_new(text);
+    if (has(shape, "logits_held")) {
+        g_string_append_printf(all, "logits_held = %s\n", text_of(shape, "logits_held"));
+    }
+    append_kind_of_loss(shape, all);
+    bool is_older = has(shape, "logits_shifted") && flag_of(shape, "logits_shifted");
+    if (is_older && !g_str_equal(text_of(shape, "loss"), "fp32")) {
+        g_string_append_printf(all, "loss = %s\n", text_of(shape, "loss"));
+    }
+    return g_string_free(g_steal_pointer(&all), FALSE);
 }
 
 /* A file that was traced, in a folder beside those of recordings. */

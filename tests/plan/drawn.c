@@ -22,6 +22,8 @@ static const char *const networks[] = {
     "loss_at=loop\nlogits_held=backward\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"
     "seq=8\nloss=fp32\n",
+    "family=gpt\nlayers=2\nwidth=12\nheads=2\nvocab=13\nseq=8\nloss=fp32-logits\n"
+    "logits_shifted=yes\nloss_in_place=yes\nlogits_held=backward\n",
     "family=llama\nlayers=2\nwidth=12\nheads=2\nffn=20\nvocab=13\nseq=8\nuse_cache=yes\n"
     "logits_held=next-forward\n",
     "family=gpt\nlayers=2\nwidth=12\nheads=2\nvocab=13\nseq=8\nloss_at=loop\n"

@@ -468,7 +468,9 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_PAD_TARGETS:
         return kernel_cuda_pad_targets(k, p[1], p[0], dim(t, 0), dim(t, 1));
     case PLAN_OP_DROP_FIRST:
-        return kernel_cuda_drop_first(k, p[1], p[0], dim(t, 0), dim(t, 1));
+    case PLAN_OP_DROP_LAST:
+        return kernel_cuda_drop_one(k, p[1], p[0], dim(t, 0), dim(t, 1),
+                                    t->op->kind == PLAN_OP_DROP_FIRST);
     case PLAN_OP_ROPE:
         return rope(t, k);
     case PLAN_OP_NEGATE_HALF:

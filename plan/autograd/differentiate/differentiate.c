@@ -186,13 +186,21 @@ static void rest(const PlanBackward *b) {
     launch(b);
 }
 
-static void slice(const PlanBackward *b) {
-    int64_t rows = dim(b, 0), cols = (int64_t)b->dy[0].elements / rows;
+/* dy, so many columns, as those of rows that are zero elsewhere. */
+static void put_columns(const PlanBackward *b, int64_t cols, int64_t to, int64_t width) {
     b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_PUT_COLUMNS, (int64_t[]){rows, cols, cols, 0, dim(b, 2), dim(b, 1)}, NULL);
+    begin(b, PLAN_OP_PUT_COLUMNS, (int64_t[]){dim(b, 0), cols, cols, 0, to, width}, NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
+}
+
+static void slice(const PlanBackward *b) {
+    put_columns(b, (int64_t)b->dy[0].elements / dim(b, 0), dim(b, 2), dim(b, 1));
+}
+
+static void copy_columns(const PlanBackward *b) {
+    put_columns(b, dim(b, 1), dim(b, 3), dim(b, 2));
 }
 
 static void mean(const PlanBackward *b) {
@@ -292,6 +300,7 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_SUM_COLUMNS] = plan_sum_columns_backward,
     [PLAN_OP_JOIN_REST] = join_rest,
     [PLAN_OP_COPY] = pass_on,
+    [PLAN_OP_COPY_COLUMNS] = copy_columns,
     [PLAN_OP_NEGATE_HALF] = plan_negate_half_backward,
     [PLAN_OP_JOIN_HALVES] = plan_join_halves_backward,
     [PLAN_OP_TABLE_MUL] = plan_table_mul_backward,

@@ -259,7 +259,8 @@ static PlanTensor gradient_of_logits(const PlanBackward *b, bool in_place) {
 }
 
 void plan_cross_entropy_backward(const PlanBackward *b) {
-    b->dx[0] = gradient_of_logits(b, !outlives_backward(b->run->graph));
+    const PlanGraph *graph = b->run->graph;
+    b->dx[0] = gradient_of_logits(b, graph->loss_in_place || !outlives_backward(graph));
     begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);

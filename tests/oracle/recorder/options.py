@@ -37,6 +37,10 @@ def add_training_options(p):
                      help="of logits.float(), made at the end of the network or for the loss, or compiled with it, by itself; "
                           "or with the head, in chunks of rows")
     net.add_argument("--loss-at", choices=("model", "loop"), help="made by the network's forward, or by the training loop")
+    net.add_argument("--loss-in-place", action="store_true", default=None,
+                     help="by a stand-in for Liger's and Unsloth's kernels, which write the gradient over what they are given")
+    net.add_argument("--logits-shifted", action="store_true", default=None,
+                     help="the loss is of a copy of the logits without each sequence's last token, as in transformers before 4.49")
     net.add_argument("--use-cache", action="store_true", default=None, help="llama: keys and values are returned, too")
     net.add_argument("--logits-held", choices=training_loop.HELD,
                      help="by a variable of the loop, until backward or the next forward is through")
@@ -156,7 +160,7 @@ def make_shape(options):
                  "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
                  "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "score", "expert_groups", "groups_per_token",
                  "route_scale", "route_bias", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "logits_held", "use_cache", "selective", "selective_scattered"):
+                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "loss_in_place", "logits_shifted", "logits_held", "use_cache", "selective", "selective_scattered"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)

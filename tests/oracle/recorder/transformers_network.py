@@ -8,7 +8,10 @@ what it makes and frees (at the start of a pass, up to 33 bytes a token; the hos
 
 import json
 
-from building_blocks import Shape
+import torch
+
+import loss_in_place
+from building_blocks import Shape, loss_of_shifted
 
 
 def fields_of(options):
@@ -23,7 +26,8 @@ def make_shape(options):
     fields = fields_of(options)
     longest = fields.get("max_position_embeddings") or fields.get("n_positions")
     return Shape(kind="transformers", layers=0, width=0, vocab=fields["vocab_size"], seq=options.seq or longest,
-                 checkpointing=options.checkpointing, logits_held=options.logits_held or "no")
+                 checkpointing=options.checkpointing, logits_held=options.logits_held or "no",
+                 loss_in_place=bool(options.loss_in_place), logits_shifted=bool(options.logits_shifted), loss=options.loss or "fp32")
 
 
 def make_network(options):
@@ -39,7 +43,20 @@ def make_network(options):
         network.gradient_checkpointing_enable({"use_reentrant": False})
     elif options.checkpointing == "outside":
         raise SystemExit("transformers checkpoints what is inside of a block's hooks; give --checkpointing inside")
+    if options.logits_shifted:
+        make_loss_as_before(network, options)
+    elif options.loss_in_place:
+        torch.nn.functional.cross_entropy = loss_in_place.of_transformers  # as liger_kernel's monkey_patch.py does
     return network.train()
+
+
+def make_loss_as_before(network, options):
+    """As transformers 4 made it until 4.48, --loss: of logits as they are ("ops": Llama's until 4.28), of logits that the
+    model made fp32 ("fp32-logits": until 4.45) or of a copy in fp32 ("fp32")."""
+    shape = make_shape(options)
+    if shape.loss == "fp32-logits":
+        network.lm_head.register_forward_hook(lambda module, inputs, logits: logits.float())
+    network.loss_function = lambda logits, labels, **_: loss_of_shifted(logits, labels, shape)
 
 
 def header(options):
