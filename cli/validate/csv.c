@@ -229,6 +229,12 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
                           field);
 }
 
+double cli_csv_known(const CliCsv *csv, const CliCsvRow *row, const char *column) {
+    double value = NAN;
+    cli_csv_number(csv, row, column, &value, NULL);
+    return value;
+}
+
 bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,
                            GError **error) {
     for (char **column = csv->columns; *column; column++) {

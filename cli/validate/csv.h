@@ -42,6 +42,8 @@ const char *cli_csv_text(const CliCsv *csv, const CliCsvRow *row, const char *co
 /* An empty field is NAN; other text than a number is an error. */
 bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column, double *ret_value,
                     GError **error);
+/* NAN where that is empty, or no number. */
+double cli_csv_known(const CliCsv *csv, const CliCsvRow *row, const char *column);
 /* Refuses a column that is not among the known ones, and the lack of one that is needed (each list
  * with a NULL at its end). */
 bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "cli/validate/train-row.h"
+#include "cli/validate/train-link.h"
 
 static const char *const table_columns[] = {"source",
                                             "source_ref",
@@ -108,7 +108,7 @@ static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollect
     row->ranks = (uint32_t)n[GPUS];
     row->bytes = n[BYTES];
     row->nic_gb_per_s =
-        cli_train_row_nic_gb_per_s(cli_csv_text(csv, csv_row, "interconnect"), n[GPUS] / nodes);
+        cli_train_link_gb_per_s(cli_csv_text(csv, csv_row, "interconnect"), n[GPUS] / nodes);
     row->time_us = n[TIME] > 0 ? n[TIME] : time_of(row, n[ALGBW], n[BUSBW]);
     return row->time_us > 0 || skip(row, "neither a time nor a bandwidth is given");
 }

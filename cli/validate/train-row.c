@@ -18,14 +18,8 @@ static const char *text(const Filler *f, const char *column) {
     return cli_csv_text(f->csv, &f->row, column);
 }
 
-static double number_of(const CliCsv *csv, const CliCsvRow *row, const char *column) {
-    double value = NAN;
-    cli_csv_number(csv, row, column, &value, NULL);
-    return value;
-}
-
 static double number(const Filler *f, const char *column) {
-    return number_of(f->csv, &f->row, column);
+    return cli_csv_known(f->csv, &f->row, column);
 }
 
 static bool is_open(const Filler *f, const char *column) {
@@ -55,11 +49,6 @@ static void fill_count(Filler *f, const char *column, double value, const char *
         g_autofree char *digits = g_strdup_printf("%.0f", value);
         fill(f, column, digits, why);
     }
-}
-
-static bool contains(const char *text, const char *word) {
-    g_autofree char *lower = g_ascii_strdown(text, -1);
-    return strstr(lower, word) != NULL;
 }
 
 /* ---- in the rules' words -------------------------------------------------------------------- */
@@ -98,7 +87,8 @@ static void say_memory(Filler *f) {
     } kinds[] = {{"a100", "40"}, {"a100", "64"}, {"h100", "64"}, {"v100", "16"}};
     const char *hardware = text(f, "hardware");
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        if (contains(hardware, kinds[i].gpu) && !contains(hardware, kinds[i].gigabytes) &&
+        if (cli_train_words_has(hardware, kinds[i].gpu) &&
+            !cli_train_words_has(hardware, kinds[i].gigabytes) &&
             number(f, "gpu_mem_gb") == g_ascii_strtod(kinds[i].gigabytes, NULL)) {
             g_autofree char *whole = g_strdup_printf("%s-%sGB", hardware, kinds[i].gigabytes);
             fill(f, "hardware", whole, "of gpu_mem_gb");
@@ -124,7 +114,7 @@ static void fill_batch(Filler *f) {
     double passes = number(f, "grad_accum");
     fill_count(f, "micro_batch", all / gpus / (isnan(passes) ? 1 : passes), "of the global batch");
     const char *sharding = text(f, "sharding_strategy");
-    if (contains(sharding, "hsdp") || contains(sharding, "hybrid")) {
+    if (cli_train_words_has(sharding, "hsdp") || cli_train_words_has(sharding, "hybrid")) {
         double group = number(f, "shard_degree"), node = number(f, "gpus_per_node");
         fill_count(f, "dp_replicate", gpus / group, "gpus over shard_degree");
         fill_count(f, "dp_replicate", gpus / (isnan(node) ? 8 : node), "assumed: a node a copy");
@@ -137,15 +127,6 @@ static void fill_batch(Filler *f) {
 static const char *const gated[] = {"llama",  "mistral", "qwen",   "granite", "yi-",     "olmo",
                                     "smollm", "gemma",   "vicuna", "phi-3",   "deepseek"};
 static const char *const plain[] = {"gpt", "opt", "mpt", "pythia", "bloom", "neox", "cerebras"};
-
-static bool named(const char *model, const char *const *names, unsigned n_names) {
-    for (unsigned i = 0; i < n_names; i++) {
-        if (contains(model, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* How sources call a block's hidden layer, in any case, and what may follow ("SwiGLU, fused"). The
  * rules of models/published/train.ini know the words on the right. */
@@ -160,7 +141,7 @@ static const struct {
 
 static bool says_experts(const char *mlp_type) {
     static const char *const words[] = {"moe", "mixture", "expert"};
-    return named(mlp_type, words, G_N_ELEMENTS(words));
+    return cli_train_words_any(mlp_type, words, G_N_ELEMENTS(words));
 }
 
 /* Networks that have experts, by name: "8x7b", "30b-a3b". */
@@ -168,7 +149,8 @@ static bool is_named_for_experts(const char *model) {
     static const char *const names[] = {"moe", "mixtral", "dbrx", "gpt-oss", "llama-4", "llama4"};
     g_autoptr(GRegex) sizes = g_regex_new("[0-9]+x[0-9.]+b|[0-9.]+b-a[0-9.]+b|deepseek.*v[23]",
                                           G_REGEX_CASELESS, 0, NULL);
-    return named(model, names, G_N_ELEMENTS(names)) || g_regex_match(sizes, model, 0, NULL);
+    return cli_train_words_any(model, names, G_N_ELEMENTS(names)) ||
+           g_regex_match(sizes, model, 0, NULL);
 }
 
 static void fill_number_of(Filler *f, const char *column, const char *from, const char *pattern) {
@@ -210,7 +192,8 @@ static void say_experts(Filler *f) {
         return;
     }
     static const char *const gates[] = {"glu", "silu", "swish", "gated"};
-    bool has_gate = !*text(f, "mlp_type") || named(text(f, "mlp_type"), gates, G_N_ELEMENTS(gates));
+    bool has_gate = !*text(f, "mlp_type") ||
+                    cli_train_words_any(text(f, "mlp_type"), gates, G_N_ELEMENTS(gates));
     const char *kind = has_gate ? "swiglu moe" : "mixture of experts";
     fill_number_of(f, "experts", "mlp_type", "(?<n>[0-9]+) *(?:routed |local )?experts");
     fill_number_of(f, "experts_per_token", "mlp_type",
@@ -227,7 +210,7 @@ static void fill_adapters(Filler *f) {
     static const char rank[] = "\\b(?:rank|r) *[=:]? *(?<n>[0-9]+)\\b";
     bool are_there = false;
     for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
-        if (contains(text(f, columns[i]), "lora")) {
+        if (cli_train_words_has(text(f, columns[i]), "lora")) {
             fill_number_of(f, "lora_rank", columns[i], rank);
             are_there = true;
         }
@@ -241,7 +224,7 @@ static void fill_adapters(Filler *f) {
 static void say_percents(Filler *f, const char *column) {
     double largest = 0, value = number(f, column);
     for (unsigned i = 0; i < f->csv->n_rows; i++) {
-        double other = number_of(f->csv, &f->csv->rows[i], column);
+        double other = cli_csv_known(f->csv, &f->csv->rows[i], column);
         largest = other > largest ? other : largest;
     }
     if (value > 0 && value <= 1 && largest <= 1) {
@@ -266,9 +249,9 @@ static void fill_kind_by_name(Filler *f) {
     const char *model = text(f, "model");
     say_experts(f);
     say_kind_plainly(f);
-    if (is_open(f, "mlp_type") && named(model, gated, G_N_ELEMENTS(gated))) {
+    if (is_open(f, "mlp_type") && cli_train_words_any(model, gated, G_N_ELEMENTS(gated))) {
         fill(f, "mlp_type", "swiglu", "by its name");
-    } else if (is_open(f, "mlp_type") && named(model, plain, G_N_ELEMENTS(plain))) {
+    } else if (is_open(f, "mlp_type") && cli_train_words_any(model, plain, G_N_ELEMENTS(plain))) {
         fill(f, "mlp_type", "gelu", "by its name");
     }
 }
@@ -381,187 +364,4 @@ CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GStrin
 
 void cli_train_row_fields_clear(CliCsvRow *row) {
     g_clear_pointer(&row->fields, g_strfreev);
-}
-
-/* ---- network -------------------------------------------------------------------------------- */
-
-typedef struct {
-    double gigabits;    /* a second; 0: the words give no rate */
-    bool is_of_port;    /* by the name of InfiniBand's generation */
-    bool is_of_several; /* "4 x", "x 8" */
-} Rate;
-
-/* Group `group` of a match as a number; or `otherwise` where that is empty. */
-static double matched(const GMatchInfo *match, int group, double otherwise) {
-    g_autofree char *digits = g_match_info_fetch(match, group);
-    return digits && *digits ? g_ascii_strtod(digits, NULL) : otherwise;
-}
-
-/* Of a port of four lanes, in Gb/s (InfiniBand Trade Association, roadmap). */
-static double of_generation(const char *name) {
-    static const struct {
-        const char *name;
-        double gigabits;
-    } generations[] = {{"edr", 100}, {"hdr", 200}, {"ndr", 400}, {"xdr", 800}};
-    for (unsigned i = 0; i < G_N_ELEMENTS(generations); i++) {
-        if (!g_ascii_strcasecmp(generations[i].name, name)) {
-            return generations[i].gigabits;
-        }
-    }
-    return 0;
-}
-
-static bool matches(const char *pattern, GRegexCompileFlags flags, const char *clause,
-                    GMatchInfo **ret_match) {
-    g_autoptr(GRegex) regex = g_regex_new(pattern, flags, 0, NULL);
-    return g_regex_match(regex, clause, 0, ret_match);
-}
-
-/* "4 x 100 Gb/s", "200Gb/s x 8", "3.2 Tbps", "400G"; bytes where the B is large. */
-static Rate in_digits(const char *clause) {
-    g_autoptr(GMatchInfo) match = NULL, after = NULL;
-    if (!matches("(?:([0-9]+) *x *)?([0-9]+(?:[.][0-9]+)?) *(?:([GT])(b|B)|(G)\\b)", 0, clause,
-                 &match)) {
-        return (Rate){0};
-    }
-    double times = matched(match, 1, 0);
-    if (times == 0 && matches("[^0-9]x *([0-9]+)\\b", 0, clause, &after)) {
-        times = matched(after, 1, 0);
-    }
-    g_autofree char *large = g_match_info_fetch(match, 3);
-    g_autofree char *unit = g_match_info_fetch(match, 4);
-    double each =
-        matched(match, 2, 0) * (large && *large == 'T' ? 1000 : 1) * (unit && *unit == 'B' ? 8 : 1);
-    return (Rate){.gigabits = each * MAX(times, 1), .is_of_several = times > 0};
-}
-
-/* HPE's: Slingshot 11 has ports of 200 Gb/s, its first ("10") of 100; Intel's Omni-Path of 100. */
-static Rate in_fabrics(const char *clause) {
-    g_autoptr(GMatchInfo) match = NULL;
-    if (!matches("(?:([0-9]+) *x *)?(?:(slingshot)[- ]*(10\\b)?|omni-?path)", G_REGEX_CASELESS,
-                 clause, &match)) {
-        return (Rate){0};
-    }
-    g_autofree char *slingshot = g_match_info_fetch(match, 2);
-    bool is_new = slingshot && *slingshot && matched(match, 3, 0) == 0;
-    double times = matched(match, 1, 0);
-    return (Rate){.gigabits = (is_new ? 200 : 100) * MAX(times, 1),
-                  .is_of_port = true,
-                  .is_of_several = times > 0};
-}
-
-/* "4x HDR200", "InfiniBand NDR". */
-static Rate in_generations(const char *clause) {
-    g_autoptr(GMatchInfo) match = NULL;
-    if (!matches("(?:([0-9]+) *x *|\\b)(EDR|HDR|NDR|XDR)-?([0-9]+)?\\b", G_REGEX_CASELESS, clause,
-                 &match)) {
-        return in_fabrics(clause);
-    }
-    g_autofree char *name = g_match_info_fetch(match, 2);
-    double times = matched(match, 1, 0);
-    return (Rate){.gigabits = matched(match, 3, of_generation(name)) * MAX(times, 1),
-                  .is_of_port = true,
-                  .is_of_several = times > 0};
-}
-
-double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node) {
-    static const char *const inside[] = {"nvlink", "nvswitch", "intra", "pcie"};
-    static const char *const of_gpu[] = {"per gpu", "a gpu", "/gpu", "each gpu", "per-gpu"};
-    static const char *const of_node[] = {"node", "host", "server", "instance", "machine", "efa"};
-    static const char *const ordinary[] = {"gbe", "ethernet", "tcp"};
-    static const char *const direct[] = {"roce", "rdma", "spectrum"};
-    g_auto(GStrv) clauses = g_strsplit_set(interconnect, ";,+", -1);
-    for (char **clause = clauses; *clause; clause++) {
-        if (named(*clause, inside, G_N_ELEMENTS(inside))) {
-            continue;
-        }
-        Rate rate = in_digits(*clause);
-        rate = rate.gigabits > 0 ? rate : in_generations(*clause);
-        bool is_large = rate.gigabits >= 800 && !rate.is_of_port;
-        /* assumed: a machine has one port of plain Ethernet, one of anything faster for each GPU */
-        bool is_plain = rate.gigabits <= 100 && named(*clause, ordinary, G_N_ELEMENTS(ordinary)) &&
-                        !named(*clause, direct, G_N_ELEMENTS(direct));
-        bool shared = !named(*clause, of_gpu, G_N_ELEMENTS(of_gpu)) &&
-                      (named(*clause, of_node, G_N_ELEMENTS(of_node)) || is_large || is_plain ||
-                       rate.is_of_several);
-        if (rate.gigabits > 0) {
-            return rate.gigabits / 8 / (shared ? gpus_per_node : 1);
-        }
-    }
-    return 0;
-}
-
-/* ---- what was measured ---------------------------------------------------------------------- */
-
-typedef enum {
-    TIME_NONE,
-    TIME_TOKENS,
-    TIME_ALL_TOKENS,
-    TIME_STEP,
-    TIME_STEP_DERIVED,
-    TIME_SAMPLES,
-    TIME_FLOPS,
-    TIME_MFU,
-    TIME_HFU,
-} TimeFrom;
-
-static const struct {
-    TimeFrom from;
-    const char *column, *name;
-} times[] = {
-    {TIME_TOKENS, "tokens_per_s_per_gpu", "tokens/s"},
-    {TIME_ALL_TOKENS, "tokens_per_s", "tokens/s of all GPUs"},
-    {TIME_STEP, "step_ms", "step time"},
-    {TIME_STEP_DERIVED, "step_ms_derived", "step time"},
-    {TIME_SAMPLES, "samples_per_s", "samples/s"},
-    {TIME_FLOPS, "tflops_per_gpu", "FLOP/s of the model"},
-    {TIME_MFU, "mfu_pct", "MFU"},
-    {TIME_HFU, "hfu_pct", "HFU"},
-};
-
-static TimeFrom time_of(const CliCsv *csv, const CliCsvRow *row, double *ret_value,
-                        const char **ret_name) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
-        double value = number_of(csv, row, times[i].column);
-        if (value > 0) {
-            *ret_value = value;
-            *ret_name = times[i].name;
-            return times[i].from;
-        }
-    }
-    *ret_name = "none";
-    return TIME_NONE;
-}
-
-double cli_train_row_measured_ms(const CliCsv *csv, const CliCsvRow *row,
-                                 const CliTrainWork *work) {
-    double value = NAN, gpus = number_of(csv, row, "gpus");
-    const char *name;
-    switch (time_of(csv, row, &value, &name)) {
-    case TIME_TOKENS:
-        return work->tokens / value * 1e3;
-    case TIME_ALL_TOKENS:
-        return work->tokens * gpus / value * 1e3;
-    case TIME_STEP:
-    case TIME_STEP_DERIVED:
-        return value;
-    case TIME_SAMPLES:
-        return work->tokens * gpus / number_of(csv, row, "seq_len") / value * 1e3;
-    case TIME_FLOPS:
-        return (work->tflops_are_all ? work->all_flops : work->model_flops) / (value * 1e9);
-    case TIME_MFU:
-        return work->model_flops / (value / 100 * work->peak_flops) * 1e3;
-    case TIME_HFU:
-        return work->all_flops / (value / 100 * work->peak_flops) * 1e3;
-    case TIME_NONE:
-        break;
-    }
-    return NAN;
-}
-
-const char *cli_train_row_time_from(const CliCsv *csv, const CliCsvRow *row, bool tflops_are_all) {
-    double value;
-    const char *name;
-    TimeFrom from = time_of(csv, row, &value, &name);
-    return from == TIME_FLOPS && tflops_are_all ? "FLOP/s with recomputation" : name;
 }

@@ -14,20 +14,3 @@
 /* A copy of the row; `said` gains "COLUMN=VALUE (why)" of each that was filled. */
 CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GString *said);
 void cli_train_row_fields_clear(CliCsvRow *row);
-
-/* 1e9 bytes a second of network for each GPU, by the words of `interconnect` ("400 Gb/s per GPU",
- * "4 x 100 Gb/s per node"); 0 where they do not say it. */
-double cli_train_row_nic_gb_per_s(const char *interconnect, double gpus_per_node);
-
-/* A step's measured time by whatever column tells it, in the order of the least rounding; NAN. */
-typedef struct {
-    double tokens;      /* of a rank and step */
-    double model_flops; /* of a rank and step, as sources count them */
-    double all_flops;   /* with what is recomputed */
-    double peak_flops;  /* of a GPU, per second: what MFU is a share of */
-    bool tflops_are_all;
-} CliTrainWork;
-
-double cli_train_row_measured_ms(const CliCsv *csv, const CliCsvRow *row, const CliTrainWork *work);
-/* Which column that is, in words; "none". */
-const char *cli_train_row_time_from(const CliCsv *csv, const CliCsvRow *row, bool tflops_are_all);

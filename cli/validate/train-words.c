@@ -168,3 +168,17 @@ char *cli_train_words_number(const char *column, const char *text) {
     }
     return plain ? plain : g_strdup(text);
 }
+
+bool cli_train_words_has(const char *text, const char *word) {
+    g_autofree char *lower = g_ascii_strdown(text, -1);
+    return strstr(lower, word) != NULL;
+}
+
+bool cli_train_words_any(const char *text, const char *const *any_of, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        if (cli_train_words_has(text, any_of[i])) {
+            return true;
+        }
+    }
+    return false;
+}

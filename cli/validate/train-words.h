@@ -9,9 +9,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /* `text` of `column` in the rules' words; equal to `text` where it has them. */
 char *cli_train_words_plain(const char *column, const char *text);
 
 /* A number of `column` in plain digits; "" where the words say that it is not said; `text` where
  * it is no number that we know how to read. */
 char *cli_train_words_number(const char *column, const char *text);
+
+/* Whether a text has a word in it, in any case; or any of several. */
+bool cli_train_words_has(const char *text, const char *word);
+bool cli_train_words_any(const char *text, const char *const *any_of, unsigned n);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/validate/train-link.h"
 #include "cli/validate/train-row.h"
 #include "cli/validate/validate.h"
 #include "plan/files/leftovers.h"
@@ -578,7 +579,7 @@ static void networks(void) {
                  {"", 8, 0}};
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_assert_cmpfloat_with_epsilon(
-            cli_train_row_nic_gb_per_s(cases[i].words, cases[i].gpus_per_node), cases[i].expected,
+            cli_train_link_gb_per_s(cases[i].words, cases[i].gpus_per_node), cases[i].expected,
             1e-9);
     }
 }

@@ -1,0 +1,17 @@
+/* cli/choose/text.h - choices for people: their table, around which text.c has sentences. */
+#pragma once
+
+#include "cli/choose/choose.h"
+
+static const double CLI_CHOOSE_GIB = 1024. * 1024 * 1024;
+
+static inline const CliChoice *cli_choice_at(const CliChosen *chosen, guint i) {
+    return &g_array_index(chosen->choices, CliChoice, i);
+}
+
+/* In at least three digits; what is not known is "?". Transfer full. */
+char *cli_choose_amount(double value);
+
+/* Behind the network's name: the machine, how rows are ranked, the table and its legend. There is a
+ * choice at least. */
+void cli_choose_append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view);

@@ -1,0 +1,149 @@
+/* cli/validate/train-play.c - a published run planned, played, and held to what was measured: see
+ * train-case.h. */
+#include "cli/validate/train-case.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/validate/train-time.h"
+#include "plan/build/build.h"
+#include "sim/predict.h"
+#include "sim/work.h"
+
+enum {
+    STEPS_TO_SETTLE = 20
+};
+
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
+                    const char *text, GError **error);
+
+static void build(CliTrainCase *c, Build *by) {
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
+    g_clear_pointer(&c->plan, plan_free);
+    c->plan = graph ? by(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
+    if (!c->plan) {
+        cli_train_skip(c, cause->message);
+    }
+}
+
+/* Another case of the row may differ in its cluster alone. */
+static bool has_same_plan(const CliTrainCase *a, const CliTrainCase *b) {
+    g_autofree char *strategy = plan_strategy_text(&a->strategy);
+    g_autofree char *other = plan_strategy_text(&b->strategy);
+    return g_str_equal(strategy, other) && g_str_equal(a->network->name, b->network->name) &&
+           g_str_equal(a->network->text, b->network->text);
+}
+
+void cli_train_case_plan(CliTrainCase *c, CliTrainCase *like) {
+    if (like && like->plan && has_same_plan(c, like)) {
+        c->plan = g_steal_pointer(&like->plan);
+    } else {
+        build(c, plan_build_folded);
+    }
+}
+
+static SimWork work_done(const CliTrainCase *c, SimWorkKind kind) {
+    const PlanRole *role = &c->plan->roles[plan_role_of_rank(c->plan, 0)];
+    return sim_work_of_step(role, c->cluster, kind);
+}
+
+static bool has_convention(const CliTrainCase *c, const char *word) {
+    const char *convention = cli_rules_value(c->settings, "flops");
+    return convention && g_str_equal(convention, word);
+}
+
+bool cli_train_tflops_are_all(const CliTrainCase *c) {
+    return has_convention(c, "all");
+}
+
+/* All pairs of attention, hidden ones too, for each that is seen: of the FLOPs of a step. */
+static double of_all_pairs(const CliTrainCase *c) {
+    return work_done(c, SIM_WORK_ASKED_OF_ALL_PAIRS).flops / work_done(c, SIM_WORK_ASKED).flops;
+}
+
+static double measured_ms(const CliTrainCase *c, const SimPrediction *prediction) {
+    bool of_all = has_convention(c, "palm");
+    SimWorkKind done = of_all ? SIM_WORK_DONE_OF_ALL_PAIRS : SIM_WORK_DONE;
+    CliTrainWork work = {.tokens = (double)c->plan->tokens_per_rank,
+                         .model_flops = prediction->flops * (of_all ? of_all_pairs(c) : 1),
+                         .all_flops = work_done(c, done).flops,
+                         .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
+                         .tflops_are_all = cli_train_tflops_are_all(c)};
+    return cli_train_time_ms(c->csv, &c->row, &work);
+}
+
+/* As PyTorch counts, whose products hold workspaces too. */
+static double predicted_bytes(const CliTrainCase *c, const SimPrediction *prediction) {
+    const char *memory = cli_rules_value(c->settings, "memory");
+    double besides = (double)prediction->workspace_bytes;
+    double reserved = (double)prediction->peak_reserved_bytes + besides;
+    if (memory && g_str_equal(memory, "allocated")) {
+        return (double)prediction->peak.at.allocated_bytes + besides;
+    }
+    if (memory && g_str_equal(memory, "active")) {
+        return (double)prediction->peak_active_bytes + besides;
+    }
+    return memory && g_str_equal(memory, "device")
+               ? reserved + (double)c->cluster->device_outside_allocator_bytes
+               : reserved;
+}
+
+/* What is published of a run is the pace of many steps. An allocator that gives memory back in the
+ * first of them may have settled after a few, so such a run is played for longer. */
+static SimPrediction *predict_plan(const CliTrainCase *c, GError **error) {
+    const char *memory_of = cli_rules_value(c->settings, "memory_of");
+    SimOptions options = {.steps = SIM_DEFAULT_STEPS,
+                          .allocator = &c->allocator,
+                          .unplayed = c->unplayed,
+                          .memory_of_first = memory_of && g_str_equal(memory_of, "first")};
+    SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    if (prediction && prediction->alloc_retries && prediction->fits) {
+        sim_prediction_free(prediction);
+        options.steps = STEPS_TO_SETTLE;
+        prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
+    }
+    return prediction;
+}
+
+/* Where passes do not repeat one another all of them are planned. */
+static SimPrediction *predict(CliTrainCase *c, GError **error) {
+    g_autoptr(GError) cause = NULL;
+    SimPrediction *prediction = predict_plan(c, &cause);
+    if (g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED)) {
+        g_clear_error(&cause);
+        build(c, plan_build_for_one);
+        prediction = c->plan ? predict_plan(c, &cause) : NULL;
+    }
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+    }
+    return prediction;
+}
+
+bool cli_train_case_play(CliTrainCase *c, CliTrainRow *row) {
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(SimPrediction) prediction = predict(c, &cause);
+    if (!prediction) {
+        return c->skipped || cli_train_skip(c, cause->message);
+    }
+    if (prediction->unsupported_dtype) {
+        return cli_train_skip(c, "the GPU cannot compute in this dtype");
+    }
+    row->fits = prediction->fits;
+    row->retries = prediction->alloc_retries;
+    row->bound_by = g_intern_string(prediction->bound_by);
+    g_autofree char *gpu_kind = cli_run_gpu(c->cluster);
+    row->gpu_kind = g_intern_string(gpu_kind);
+    row->kind = cli_run_kind(c->plan, prediction);
+    row->measured_ms = measured_ms(c, prediction);
+    row->predicted_ms = (double)prediction->median_step_ns / 1e6;
+    row->at_peak_ms = work_done(c, SIM_WORK_DONE).least_seconds * 1e3;
+    double peak = cli_csv_known(c->csv, &c->row, "peak_mem_gib");
+    row->measured_gib = peak > 0 ? peak : NAN;
+    row->predicted_gib = predicted_bytes(c, prediction) / CLI_BYTES_PER_GIB;
+    return !(isnan(row->measured_ms) && isnan(row->measured_gib)) ||
+           cli_train_skip(c, "neither a time nor a peak of memory is given");
+}
