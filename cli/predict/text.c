@@ -194,6 +194,40 @@ static void print_spending(const CliPredictReport *report) {
     }
 }
 
+static void print_shares(const CliPredictReport *report, SimTime mean) {
+    const SimPrediction *prediction = report->prediction;
+    printf("where the time of a step goes, on the compute lane (mean)\n");
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        SimTime ns = sim_prediction_share_ns(prediction, share);
+        if (ns) {
+            bool in_bubbles =
+                share == SIM_SHARE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;
+            const char *idle = in_bubbles                   ? "idle, in "
+                               : share >= SIM_SHARE_NETWORK ? "idle, waits for "
+                                                            : "";
+            g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
+            print_time_row(name, ns, mean);
+            if (in_bubbles) {
+                print_time_row("  of it the schedule's own, if stages were even",
+                               (SimTime)cli_predict_schedule_bubble_ns(report), mean);
+            }
+        }
+    }
+}
+
+static void print_lanes(const CliPredictReport *report, SimTime mean) {
+    const SimPrediction *prediction = report->prediction;
+    printf("busy in a step (lanes: slowed kernels and launch overhead included)\n");
+    for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
+        if (prediction->lane_busy_ns[lane]) {
+            g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
+            print_time_row(name, prediction->lane_busy_ns[lane], mean);
+        }
+    }
+    print_time_row("host, issuing", prediction->host_ns, mean);
+    print_time_row("host, blocked", prediction->host_blocked_ns, mean);
+}
+
 static void print_time(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     SimTime mean = (SimTime)cli_mean_step_ns(prediction);
@@ -226,32 +260,8 @@ static void print_time(const CliPredictReport *report) {
     cli_say("  bound by: %s%s\n", prediction->bound_by,
             gives_back ? ", which frees GPU memory and allocates it again (allocation retries)"
                        : "");
-    printf("where the time of a step goes, on the compute lane (mean)\n");
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        SimTime ns = sim_prediction_share_ns(prediction, share);
-        if (ns) {
-            bool in_bubbles =
-                share == SIM_SHARE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;
-            const char *idle = in_bubbles                   ? "idle, in "
-                               : share >= SIM_SHARE_NETWORK ? "idle, waits for "
-                                                            : "";
-            g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
-            print_time_row(name, ns, mean);
-            if (in_bubbles) {
-                print_time_row("  of it the schedule's own, if stages were even",
-                               (SimTime)cli_predict_schedule_bubble_ns(report), mean);
-            }
-        }
-    }
-    printf("busy in a step (lanes: slowed kernels and launch overhead included)\n");
-    for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
-        if (prediction->lane_busy_ns[lane]) {
-            g_autofree char *name = g_strconcat("lane ", report->plan->lanes[lane], NULL);
-            print_time_row(name, prediction->lane_busy_ns[lane], mean);
-        }
-    }
-    print_time_row("host, issuing", prediction->host_ns, mean);
-    print_time_row("host, blocked", prediction->host_blocked_ns, mean);
+    print_shares(report, mean);
+    print_lanes(report, mean);
     print_collectives(prediction);
 }
 
