@@ -5,6 +5,13 @@
 
 #include "models/cluster.h"
 
+/* What --cluster takes, for its help; and where there is none. */
+#define CLI_CLUSTER_NAMED                                                                          \
+    "a name (foreshard list clusters) or a file; NAME:NODES has another number of nodes, "         \
+    "NAME:SECTION.KEY=VALUE another number of its file"
+#define CLI_CLUSTER_LACKS                                                                          \
+    "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
+
 /* name: "dgx-h100", "./mine.ini"; with ":64" behind it the same machine of 64 nodes, with
  * ":inter_node.nic_gb_per_s=100" that number of its file changed, with several of these all. Its
  * name then has them too. */

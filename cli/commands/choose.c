@@ -296,8 +296,7 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
 }
 
 static const char *wrong_with(const Options *options) {
-    return options->clusters == NULL
-               ? "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
+    return options->clusters == NULL ? CLI_CLUSTER_LACKS
            : options->cores < 0 ? "--cores takes a number from 1, or 0 for as many as there are"
            : options->top < 1 && options->top != NO_TOP ? "--top takes a number from 1"
            : options->global_batch < 1 && options->global_batch != NO_BATCH
@@ -348,9 +347,7 @@ int cmd_choose(int argc, char **argv) {
     g_auto(Options) options = {.top = NO_TOP, .global_batch = NO_BATCH, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
-         "a machine: a name (foreshard list clusters) or a file; NAME:NODES has another number of "
-         "nodes, NAME:SECTION.KEY=VALUE another number of its file; may be repeated",
-         "C"},
+         "a machine: " CLI_CLUSTER_NAMED "; may be repeated", "C"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &options.knobs,
          "a strategy key (or network.KEY) and values to try; may be repeated (default: sharding, "
          "checkpointing and micro_batch)",

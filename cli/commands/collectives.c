@@ -254,7 +254,8 @@ static const CliCommand command = {
 int cmd_collectives(int argc, char **argv) {
     g_auto(Options) o = {.ranks = 8, .stride = 1, .bytes = 64 << 20};
     const GOptionEntry entries[] = {
-        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: a name or a file", "C"},
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: " CLI_CLUSTER_NAMED,
+         "C"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks, "ranks of the group (default 8)", "N"},
         {"stride", 0, 0, G_OPTION_ARG_INT, &o.stride,
          "from one rank of the group to the next (default 1); 8 joins the first GPU of each node "
@@ -275,6 +276,5 @@ int cmd_collectives(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    return o.cluster ? show(&o)
-                     : cli_complain(CLI_BAD_INPUT, "give a cluster, as in: --cluster dgx-h100");
+    return o.cluster ? show(&o) : cli_complain(CLI_BAD_INPUT, "%s", CLI_CLUSTER_LACKS);
 }

@@ -1,6 +1,7 @@
 /* cli/commands/plot.c - foreshard plot: pictures of one trace, or of two on the same axes. */
 #include <string.h>
 
+#include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/measured/measured.h"
@@ -239,7 +240,7 @@ int cmd_plot(int argc, char **argv) {
          "repeated: the first is the x axis, others make lines",
          "KEY=V,V"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &points->cluster,
-         "the machine to predict on: a name or a file", "C"},
+         "the machine to predict on: " CLI_CLUSTER_NAMED, "C"},
         {"published", 0, 0, G_OPTION_ARG_FILENAME, &points->published,
          "with scale: a table of published runs to draw as marks", "FILE.csv"},
         {"where", 0, 0, G_OPTION_ARG_STRING_ARRAY, &points->where,

@@ -73,7 +73,7 @@ static Plan *load(CliPlanSource *source, const char *name, const Options *option
 
 static const char *wrong_with(const Options *options) {
     if (!options->cluster) {
-        return "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)";
+        return CLI_CLUSTER_LACKS;
     }
     return options->steps < 1 || options->steps > SIM_MOST_STEPS
                ? "--steps takes a number from 1 to 10000"
@@ -112,10 +112,7 @@ int cmd_predict(int argc, char **argv) {
     g_auto(Options) options = {.steps = SIM_DEFAULT_STEPS};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
-         "the machine: a name (foreshard list clusters) or a file; NAME:NODES has another number "
-         "of "
-         "nodes, NAME:SECTION.KEY=VALUE another number of its file",
-         "C"},
+         "the machine: " CLI_CLUSTER_NAMED, "C"},
         {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps,
          "steps to play; the first two are not counted (default 4)", "K"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace,

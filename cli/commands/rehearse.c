@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/cluster.h"
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/pace.h"
@@ -159,7 +160,7 @@ int cmd_rehearse(int argc, char **argv) {
     const GOptionEntry entries[] = {
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
-         "whose network says how long collectives last (a name, or a file)", "CLUSTER"},
+         "whose network says how long collectives last: " CLI_CLUSTER_NAMED, "CLUSTER"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
          "what plays it: host (default) or cuda", "DEVICE"},
         {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
