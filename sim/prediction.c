@@ -11,14 +11,19 @@ uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster) {
     return left_beside(plan_workspace_bytes(&plan->roles[0]), cluster);
 }
 
+void sim_prediction_set_memory(SimPrediction *prediction, const Plan *plan,
+                               const ModelCluster *node) {
+    uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
+    prediction->memory_bytes = node->device_memory_bytes;
+    prediction->outside_allocator_bytes = node->device_outside_allocator_bytes + shared;
+    prediction->allocator_bytes = left_beside(shared, node);
+    prediction->workspace_bytes = model_cluster_workspace_bytes(node);
+}
+
 SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps) {
     SimPrediction *prediction = g_new0(SimPrediction, 1);
     prediction->fits = true;
-    prediction->memory_bytes = cluster->device_memory_bytes;
-    uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
-    prediction->outside_allocator_bytes = cluster->device_outside_allocator_bytes + shared;
-    prediction->allocator_bytes = left_beside(shared, cluster);
-    prediction->workspace_bytes = model_cluster_workspace_bytes(cluster);
+    sim_prediction_set_memory(prediction, plan, cluster);
     prediction->unsupported_on = cluster->model;
     prediction->n_steps = prediction->n_played = steps;
     prediction->n_steady = steps > 2 ? steps - 2 : steps;

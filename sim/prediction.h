@@ -144,6 +144,10 @@ typedef struct {
 /* What there is for the allocator: the cluster's, less what ranks share of their memory. */
 uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
 
+/* Makes the memory that there is that of a node of this kind. */
+void sim_prediction_set_memory(SimPrediction *prediction, const Plan *plan,
+                               const ModelCluster *node);
+
 /* Of a play of so many steps, before it begins. */
 SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */

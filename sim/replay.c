@@ -190,7 +190,7 @@ static bool make_memory(Replay *replay, const Plan *plan, uint32_t role, GError 
     if (!memory_options_parse(conf, &options, error)) {
         return false;
     }
-    uint64_t limit = fact(replay->trace, "memory_limit_bytes", UINT64_MAX);
+    uint64_t limit = fact(replay->trace, "memory_limit_bytes", SIM_NO_LIMIT);
     const SimMemorySetup asked = {.plan = plan,
                                   .role = &plan->roles[role],
                                   .total_bytes = limit,

@@ -115,6 +115,14 @@ static SimNetworkPath path_over(const ModelCluster *cluster, uint64_t first, uin
     return path;
 }
 
+/* What else there is of a path follows from these and the cluster. */
+bool sim_network_paths_equal(const SimNetworkPath *a, const SimNetworkPath *b) {
+    return a->ranks == b->ranks && a->nodes == b->nodes && a->ranks_a_node == b->ranks_a_node &&
+           a->least_a_node == b->least_a_node && a->links == b->links &&
+           a->node_channels == b->node_channels && a->group.pcie == b->group.pcie &&
+           a->group.near_gb_per_s == b->group.near_gb_per_s;
+}
+
 /* ---- of one rank, and of whoever stands for others ------------------------------------------ */
 
 SimNetworkPath sim_network_path_to(const ModelCluster *cluster, const Plan *plan, uint32_t rank,

@@ -42,6 +42,9 @@ typedef struct {
     SimNcclGroup group;
 } SimNetworkPath;
 
+/* Whether two paths of one axis of a cluster cost the same, whatever goes over them. */
+bool sim_network_paths_equal(const SimNetworkPath *a, const SimNetworkPath *b);
+
 /* The ring over one axis of the mesh, through a rank; ranks fill nodes in order. */
 SimNetworkPath sim_network_path_of(const ModelCluster *cluster, const Plan *plan, PlanAxis axis,
                                    uint32_t rank);

@@ -382,11 +382,14 @@ static SimWatcher watcher_for(const SimDeviceSetup *setup) {
 /* Memory without limit has no share to keep to either, so that every play in it ends. */
 static SimMemory *memory_for(SimDevice *device, const SimDeviceSetup *setup, GError **error) {
     MemoryOptions options;
-    memory_options_init(&options);
-    options = setup->allocator ? *setup->allocator : options;
+    if (setup->allocator) {
+        options = *setup->allocator;
+    } else {
+        memory_options_init(&options);
+    }
     uint64_t total_bytes = device->cluster->device_memory_bytes;
-    if (setup->allocator_bytes == UINT64_MAX) {
-        total_bytes = UINT64_MAX;
+    if (setup->allocator_bytes == SIM_NO_LIMIT) {
+        total_bytes = SIM_NO_LIMIT;
         options.memory_fraction = 1;
         options.throw_on_cudamalloc_oom = false;
     }

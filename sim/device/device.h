@@ -55,7 +55,7 @@ typedef struct {
     const Plan *plan;
     const SimOpCosts *costs; /* with the role and the cluster */
     uint32_t steps;
-    uint64_t allocator_bytes; /* UINT64_MAX: no limit */
+    uint64_t allocator_bytes; /* or SIM_NO_LIMIT */
     const MemoryOptions *allocator;
     bool no_sharing, arena;
     bool repeats; /* steps and passes that repeat others need not be played */

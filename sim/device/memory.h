@@ -26,6 +26,8 @@ typedef struct {
 
 typedef struct _SimMemory SimMemory;
 
+#define SIM_NO_LIMIT UINT64_MAX /* bytes: as many as are asked for */
+
 /* arena: instead of the caching allocator a static layout worked out from lifetimes, taken as one
  * segment at the first allocation. It assumes that whoever frees memory has waited for other lanes
  * that use it. */
@@ -33,7 +35,7 @@ typedef struct {
     const Plan *plan;
     const PlanRole *role;
     uint64_t total_bytes;         /* the device's */
-    uint64_t capacity_bytes;      /* what segments may take of it; both UINT64_MAX: no limit */
+    uint64_t capacity_bytes;      /* what segments may take of it; or both SIM_NO_LIMIT */
     const MemoryOptions *options; /* NULL: defaults */
     bool arena;
     const MemoryVirtualHooks *hooks;

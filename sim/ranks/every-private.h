@@ -1,5 +1,5 @@
-/* sim/ranks/every-private.h - an every-rank play's state: every.c plays it, every-read.c reads
- * it. */
+/* sim/ranks/every-private.h - an every-rank play's state: every-members.c makes it, every.c
+ * plays it, every-read.c reads it. */
 #pragma once
 
 #include "plan/player.h"
@@ -7,6 +7,7 @@
 #include "sim/ranks/every.h"
 #include "sim/ranks/fiber.h"
 #include "sim/ranks/meeting.h"
+#include "sim/ranks/task.h"
 
 typedef struct _SimEvery SimEvery;
 
@@ -22,21 +23,21 @@ typedef struct {
     SimActs who;   /* and what would act then */
 } SimMember;
 
-struct _SimEvery {
-    /* What is asked for. */
-    const Plan *plan;
-    const ModelCluster *cluster;
-    const SimOptions *options;
-    const bool *played; /* by rank; NULL: all are */
-    SimPrediction *prediction;
+/* A ring: as they came. No rank stands in it twice. */
+typedef struct {
+    uint32_t *ranks;
+    uint32_t first, n, room; /* room: that of all ranks */
+} SimReady;
 
+struct _SimEvery {
+    SimTask task;     /* what is asked for */
     GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
     SimFabric *fabric;
     SimMeetings *meetings;
     SimMember *members;       /* by rank */
     uint32_t n_played, first; /* of these the first */
     SimQueue *waiting;        /* a slot a rank: its turn */
-    GArray *ready;            /* uint32_t: ranks that can go on, and that did not yet */
+    SimReady ready;           /* ranks that can go on, and that did not yet */
     SimTime granted;          /* the rank that runs may go on to turns up to this one */
     uint32_t n_ended, n_at_barrier, n_resumed;
     SimTime barrier_ns;
@@ -48,8 +49,22 @@ struct _SimEvery {
 };
 
 static inline bool sim_every_plays(const SimEvery *every, uint32_t rank) {
-    return !every->played || every->played[rank];
+    return !every->task.played || every->task.played[rank];
 }
+
+/* Of no members yet. */
+SimEvery *sim_every_new(const SimTask *task);
+void sim_every_free(SimEvery *every);
+/* limited: by the memory that there is. trace: the one to fill, or NULL. */
+bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *trace,
+                   GError **error);
+/* Whether the rank's rows go to the trace. */
+bool sim_every_traces(const SimEvery *every, uint32_t rank, const Trace *trace);
+
+/* What a member's device and the meetings call, and what its fiber runs (self: SimMember). */
+extern const SimPeers sim_every_peers;
+extern const SimMeetingsHooks sim_every_hooks;
+void sim_every_run(gpointer self);
 
 /* The prediction, of a play that came to its end. */
 void sim_every_read(SimEvery *every);

@@ -9,11 +9,11 @@ static SimTime end_of_step(const SimMember *member, int32_t step) {
 
 /* A step ends with its last rank's. */
 static void read_steps(SimEvery *every) {
-    SimPrediction *prediction = every->prediction;
+    SimPrediction *prediction = every->task.prediction;
     g_autofree SimTime *last = g_new(SimTime, prediction->n_steps);
     for (uint32_t step = 0; step < prediction->n_steps; step++) {
         last[step] = 0;
-        for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+        for (uint32_t rank = 0; rank < every->task.plan->world; rank++) {
             if (sim_every_plays(every, rank)) {
                 last[step] = MAX(last[step], end_of_step(&every->members[rank], (int32_t)step));
             }
@@ -23,7 +23,7 @@ static void read_steps(SimEvery *every) {
 }
 
 static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
-    const SimPrediction *prediction = every->prediction;
+    const SimPrediction *prediction = every->task.prediction;
     const SimMeetingsBook *book = sim_meetings_book(every->meetings, member->rank);
     uint32_t n = prediction->n_steady, lane = sim_device_compute_lane(member->device);
     int32_t last = (int32_t)prediction->n_steps - 1;
@@ -40,8 +40,8 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
     }
     SimMemoryStats memory = sim_memory_stats(sim_device_memory(member->device));
     return (SimRankBook){
-        .node_kind =
-            member->cluster == every->cluster ? every->cluster->model : member->cluster->name,
+        .node_kind = member->cluster == every->task.cluster ? every->task.cluster->model
+                                                            : member->cluster->name,
         .step_ns = to == SIM_NEVER || from == SIM_NEVER ? 0 : (to - from) / n,
         .compute_ns = compute / n,
         .exposed_ns = exposed / n,
@@ -58,7 +58,7 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
 void sim_every_read_flops(SimEvery *every) {
     SimWork mean = {0};
     g_autofree uint32_t *n_of = g_new0(uint32_t, every->costs->len);
-    for (uint32_t rank = 0; rank < every->plan->world; rank++) {
+    for (uint32_t rank = 0; rank < every->task.plan->world; rank++) {
         if (sim_every_plays(every, rank)) {
             const SimOpCosts *costs = sim_device_costs(every->members[rank].device);
             guint place;
@@ -69,32 +69,23 @@ void sim_every_read_flops(SimEvery *every) {
     for (guint i = 0; i < every->costs->len; i++) {
         const SimOpCosts *costs = g_ptr_array_index(every->costs, i);
         SimWork work =
-            sim_work_of_step(&every->plan->roles[costs->role], costs->cluster, SIM_WORK_ASKED);
+            sim_work_of_step(&every->task.plan->roles[costs->role], costs->cluster, SIM_WORK_ASKED);
         double share = (double)n_of[i] / every->n_played;
         mean.flops += share * work.flops;
         mean.least_seconds += share * work.least_seconds;
     }
-    sim_verdict_flops(every->prediction, &mean);
-}
-
-static void show_memory_of(SimEvery *every, const SimMember *member) {
-    SimPrediction *prediction = every->prediction;
-    prediction->memory_bytes = member->cluster->device_memory_bytes;
-    prediction->outside_allocator_bytes = member->cluster->device_outside_allocator_bytes +
-                                          plan_workspace_bytes(&every->plan->roles[0]);
-    prediction->allocator_bytes = sim_allocator_bytes(every->plan, member->cluster);
-    prediction->workspace_bytes = model_cluster_workspace_bytes(member->cluster);
+    sim_verdict_flops(every->task.prediction, &mean);
 }
 
 /* Whose memory: of the fullest, by what there is for it, or of the first; what there is, where one
  * ran out, is that one's. Whose times: of the one who loses least to others. */
 void sim_every_read(SimEvery *every) {
-    SimPrediction *prediction = every->prediction;
-    prediction->n_ranks = every->played ? 0 : every->plan->world;
-    g_autofree SimRankBook *books = g_new0(SimRankBook, every->plan->world);
+    SimPrediction *prediction = every->task.prediction;
+    prediction->n_ranks = every->task.played ? 0 : every->task.plan->world;
+    g_autofree SimRankBook *books = g_new0(SimRankBook, every->task.plan->world);
     uint32_t fullest = every->first, pace = every->first;
     double most = 0;
-    for (uint32_t rank = every->first; rank < every->plan->world; rank++) {
+    for (uint32_t rank = every->first; rank < every->task.plan->world; rank++) {
         if (!sim_every_plays(every, rank)) {
             continue;
         }
@@ -102,22 +93,22 @@ void sim_every_read(SimEvery *every) {
         SimRankBook *book = &books[rank];
         *book = read_rank(every, member);
         double full = (double)book->peak_reserved_bytes /
-                      (double)sim_allocator_bytes(every->plan, member->cluster);
+                      (double)sim_allocator_bytes(every->task.plan, member->cluster);
         fullest = full > most ? rank : fullest;
         most = MAX(most, full);
         pace = book->lost_ns < books[pace].lost_ns ? rank : pace;
     }
-    if (every->options->memory_of_first) {
+    if (every->task.options->memory_of_first) {
         fullest = every->first;
     }
-    prediction->ranks = every->played ? NULL : g_steal_pointer(&books);
+    prediction->ranks = every->task.played ? NULL : g_steal_pointer(&books);
     prediction->memory_rank = fullest;
     prediction->time_rank = pace;
     SimMember *shown = &every->members[fullest];
     if (prediction->fits) {
-        show_memory_of(every, shown);
+        sim_prediction_set_memory(prediction, every->task.plan, shown->cluster);
     }
-    sim_verdict_memory(prediction, &every->plan->roles[shown->role], shown->device);
+    sim_verdict_memory(prediction, &every->task.plan->roles[shown->role], shown->device);
     read_steps(every);
     sim_verdict_times(prediction, every->members[pace].device);
     sim_every_read_flops(every);
@@ -125,7 +116,7 @@ void sim_every_read(SimEvery *every) {
 
 void sim_every_read_oom(SimEvery *every) {
     const SimMember *member = every->short_of_memory;
-    show_memory_of(every, member);
-    every->prediction->oom.rank = member->rank;
-    sim_verdict_oom(every->prediction, &every->plan->roles[member->role], member->device);
+    sim_prediction_set_memory(every->task.prediction, every->task.plan, member->cluster);
+    every->task.prediction->oom.rank = member->rank;
+    sim_verdict_oom(every->task.prediction, &every->task.plan->roles[member->role], member->device);
 }

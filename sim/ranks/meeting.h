@@ -1,8 +1,8 @@
 /* sim/ranks/meeting.h - collectives to which every rank of a group comes.
  *
- * A communicator joins the ranks of one group of one axis; it holds one collective at a time. Its
- * ranks come to it, each in its own time; with the last it starts, and it goes as fast as the links
- * of its ring let it beside the rings of other communicators (fair.h over fabric.h): latency +
+ * A communicator (communicators.h) holds one collective at a time. Its ranks come to it, each in
+ * its own time; with the last it starts, and it goes as fast as the links of its ring let it beside
+ * the rings of other communicators (fair.h over fabric.h): latency +
  * transfer / share of the links, a capacity of 1 being what the collective reaches undisturbed. It
  * takes what its slowest rank's kind of node takes, times the jitter of links.
  *
@@ -11,9 +11,7 @@
  * (sim_meetings_next) is done when no rank can act before it any more (sim_meetings_step). Where
  * nobody else uses the links of a ring, its end is known, and told, as soon as all have come.
  *
- * Neighbours of a pipeline have three communicators: of what goes to the stage behind, of what
- * goes to the one before, and of exchanges; all stages have one of their axis, where they add
- * something up. A rank may wait at each of them.
+ * A rank may wait at several at once: at one of each of its axes and stages beside it.
  *
  * Owns: communicators. Borrows: plan, fabric, jitter, hooks. Threads: one. Cost: O(1) to come,
  * O(ranks of the group) to meet and to end.

@@ -2,6 +2,7 @@
 
 #include "plan/player.h"
 #include "sim/error.h"
+#include "sim/ranks/task.h"
 #include "sim/ranks/verdict.h"
 
 /* ---- one program ---------------------------------------------------------------------------- */
@@ -75,15 +76,11 @@ static PlanAnswer play(SimDevice *device, PlanPlayer *player, GError **error) {
 
 /* ---- one play ------------------------------------------------------------------------------- */
 
-typedef struct {
-    const Plan *plan;
-    const ModelCluster *cluster;
-    const SimOptions *options;
-    uint32_t role;
-    SimPrediction *prediction;
-} Task;
+static uint32_t role_of(const SimTask *task) {
+    return plan_role_of_rank(task->plan, task->options->rank);
+}
 
-static SimOpCosts *costs_of(const Task *task) {
+static SimOpCosts *costs_of(const SimTask *task) {
     SimNetworkPath paths[SIM_N_PATHS];
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         paths[axis] = sim_network_path(task->cluster, task->plan, (PlanAxis)axis);
@@ -91,7 +88,7 @@ static SimOpCosts *costs_of(const Task *task) {
     for (unsigned behind = 0; behind < 2; behind++) {
         paths[SIM_PATH_BEFORE + behind] = sim_network_path_to(task->cluster, task->plan, 0, behind);
     }
-    return sim_op_costs_new(task->plan, task->role, task->cluster, paths,
+    return sim_op_costs_new(task->plan, role_of(task), task->cluster, paths,
                             &task->prediction->unsupported_dtype);
 }
 
@@ -103,24 +100,21 @@ static void read_steps(SimPrediction *prediction, SimDevice *device) {
     sim_verdict_steps(prediction, sim_device_zero(device), ends);
 }
 
-static void read_flops(const Task *task) {
-    const PlanRole *role = &task->plan->roles[task->role];
+static void read_flops(const SimTask *task) {
+    const PlanRole *role = &task->plan->roles[role_of(task)];
     SimWork work = sim_work_of_step(role, task->cluster, SIM_WORK_ASKED);
     sim_verdict_flops(task->prediction, &work);
 }
 
-static void read_play(const Task *task, SimDevice *device) {
+static void read_play(const SimTask *task, SimDevice *device) {
     SimPrediction *prediction = task->prediction;
-    sim_verdict_memory(prediction, &task->plan->roles[task->role], device);
+    sim_verdict_memory(prediction, &task->plan->roles[role_of(task)], device);
     read_steps(prediction, device);
     sim_verdict_times(prediction, device);
     read_flops(task);
 }
 
-/* One play with so much memory. Rows go to the trace when the play is the one to keep: the limited
- * one, whether it fits or not. */
-static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *trace,
-                            GError **error) {
+static PlanAnswer play_once(const SimTask *task, bool limited, Trace *trace, GError **error) {
     SimPrediction *prediction = task->prediction;
     g_autoptr(SimOpCosts) costs = costs_of(task);
     if (!costs) {
@@ -129,16 +123,16 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
     if (!sim_op_costs_check(costs, task->plan, task->options->steps, error)) {
         return PLAN_FAILED;
     }
-    SimDeviceSetup setup = {
-        .plan = task->plan,
-        .costs = costs,
-        .steps = task->options->steps,
-        .allocator_bytes = allocator_bytes,
-        .allocator = task->options->allocator,
-        .no_sharing = task->options->no_sharing,
-        .arena = task->options->arena,
-        .repeats = !trace && task->cluster->device_lane_wake_us == 0, /* else lanes' rest counts */
-        .slowdown = sim_jitter_slowest(task->cluster->jitter_gpu_percent / 100, task->plan->world)};
+    SimDeviceSetup setup = {.plan = task->plan,
+                            .costs = costs,
+                            .steps = task->options->steps,
+                            .allocator_bytes = limited ? prediction->allocator_bytes : SIM_NO_LIMIT,
+                            .allocator = task->options->allocator,
+                            .no_sharing = task->options->no_sharing,
+                            .arena = task->options->arena,
+                            .repeats = !trace && task->cluster->device_lane_wake_us ==
+                                                     0, /* else lanes' rest counts */
+                            .slowdown = sim_task_slowdown(task)};
     g_autoptr(SimDevice) device = sim_device_new(&setup, error);
     if (!device) {
         return PLAN_FAILED;
@@ -152,13 +146,13 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
         sim_memory_keep_answers(sim_device_memory(device), task->options->answers);
     }
     g_autoptr(PlanPlayer) player =
-        plan_player_new(task->plan, task->role, task->options->steps, &sim_device, device);
+        plan_player_new(task->plan, role_of(task), task->options->steps, &sim_device, device);
     PlanAnswer answer = play(device, player, error);
     prediction->n_played =
         (uint32_t)plan_player_position(player)->step + (plan_player_position(player)->index > 0);
     prediction->n_passed_over = sim_device_passed_over(device);
     if (answer == PLAN_STOPPED) {
-        sim_verdict_oom(prediction, &task->plan->roles[task->role], device);
+        sim_verdict_oom(prediction, &task->plan->roles[role_of(task)], device);
     } else if (answer == PLAN_DONE) {
         read_play(task, device);
     }
@@ -173,19 +167,11 @@ static PlanAnswer play_once(const Task *task, uint64_t allocator_bytes, Trace *t
 bool sim_play_representative(const Plan *plan, const ModelCluster *cluster,
                              const SimOptions *options, SimPrediction *prediction, Trace *trace,
                              GError **error) {
-    Task task = {plan, cluster, options, plan_role_of_rank(plan, options->rank), prediction};
+    const SimTask task = {plan, cluster, options, prediction, NULL};
     if (trace) {
-        trace_add_rank(trace, options->rank, task.role);
+        trace_add_rank(trace, options->rank, role_of(&task));
     }
     prediction->oom.rank = options->rank;
     prediction->memory_rank = prediction->time_rank = options->rank;
-    PlanAnswer answer = play_once(&task, prediction->allocator_bytes, trace, error);
-    bool again = !prediction->unsupported_dtype && !options->fit_only;
-    if (answer == PLAN_STOPPED && again) {
-        answer = play_once(&task, UINT64_MAX, NULL, error);
-        if (answer == PLAN_STOPPED) {
-            return sim_verdict_refuse_oom(prediction, error);
-        }
-    }
-    return answer != PLAN_FAILED;
+    return sim_task_play(&task, play_once, trace, error);
 }

@@ -63,14 +63,6 @@ void sim_verdict_oom(SimPrediction *prediction, const PlanRole *role, SimDevice 
     }
 }
 
-bool sim_verdict_refuse_oom(const SimPrediction *prediction, GError **error) {
-    g_set_error(error, SIM_ERROR, SIM_ERROR_PLAN,
-                "%s asks for %" G_GUINT64_FORMAT
-                " bytes at once, which no memory holds; plan a smaller step",
-                prediction->oom.buffer, prediction->oom.bytes);
-    return false;
-}
-
 static int compare_times(gconstpointer a, gconstpointer b) {
     SimTime x = *(const SimTime *)a, y = *(const SimTime *)b;
     return (x > y) - (x < y);

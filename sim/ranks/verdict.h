@@ -11,8 +11,6 @@
 
 void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevice *device);
 void sim_verdict_oom(SimPrediction *prediction, const PlanRole *role, SimDevice *device);
-/* When even memory without limit does not do, for want of addresses. Returns false. */
-bool sim_verdict_refuse_oom(const SimPrediction *prediction, GError **error);
 /* A step's time is the interval between the ends of the last compute-lane op of two successive
  * steps; the first one's begins at zero. An end of SIM_NEVER: a program without compute takes no
  * time. */

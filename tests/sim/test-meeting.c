@@ -192,6 +192,21 @@ static void test_broken_plan(Fixture *fixture, gconstpointer data) {
     g_assert_nonnull(strstr(error->message, "rank 1 comes to reduce_scatter of 64 bytes where"));
 }
 
+/* Where nobody else can come, and where it already waits: nothing is read or written beyond. */
+static void test_out_of_place(Fixture *fixture, gconstpointer data) {
+    const PlanOp nowhere = {.kind = PLAN_OP_ALL_GATHER, .axis = PLAN_AXIS_TENSOR};
+    SimArrival arrival = {.lane = 1, .op = &nowhere, .cost = &cost, .at = 10};
+    g_autoptr(GError) error = NULL, again = NULL;
+    g_assert_false(sim_meetings_arrive(fixture->meetings, 1, &arrival, &error));
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_PLAN);
+    g_assert_nonnull(strstr(error->message, "rank 1 comes to all_gather in a place where no"));
+    come(fixture, 0, &shard, 0);
+    arrival.op = &shard;
+    g_assert_false(sim_meetings_arrive(fixture->meetings, 0, &arrival, &again));
+    g_assert_error(again, SIM_ERROR, SIM_ERROR_PLAN);
+    g_assert_nonnull(strstr(again->message, "rank 0 comes to all_gather while it waits"));
+}
+
 #define ADD(path, function) g_test_add(path, Fixture, NULL, set_up, function, tear_down)
 
 int main(int argc, char **argv) {
@@ -203,5 +218,6 @@ int main(int argc, char **argv) {
     ADD("/sim/meeting/an oversubscribed spine", test_spine);
     ADD("/sim/meeting/links of pairs", test_pairs);
     ADD("/sim/meeting/a broken plan", test_broken_plan);
+    ADD("/sim/meeting/out of place", test_out_of_place);
     return g_test_run();
 }
