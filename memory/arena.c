@@ -169,7 +169,7 @@ static uint64_t place_all(Layout *layout) {
 uint64_t memory_arena_layout(MemoryTenant *tenants, uint32_t n) {
     g_autoptr(GArray) comings = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     g_autoptr(GArray) in_turn = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    g_autoptr(GArray) unions = g_array_new(FALSE, FALSE, sizeof(MemoryUnion));
+    g_autoptr(GArray) unions = g_array_new(FALSE, FALSE, sizeof(MemorySpans));
     Layout layout = {
         .tenants = tenants, .n = n, .comings = comings, .in_turn = in_turn, .unions = unions};
     find_end(&layout);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct {
-    MemoryUnion through, within;
+    MemorySpans through, within;
 } Node;
 
 struct _MemoryTaken {
@@ -35,8 +35,8 @@ MemoryTaken *memory_taken_new(uint32_t n_moments) {
 void memory_taken_free(MemoryTaken *taken) {
     if (taken) {
         for (gsize i = 0; i < 2 * (gsize)taken->n_leaves; i++) {
-            g_free(taken->nodes[i].through.ranges);
-            g_free(taken->nodes[i].within.ranges);
+            g_free(taken->nodes[i].through.spans);
+            g_free(taken->nodes[i].within.spans);
         }
         g_free(taken->nodes);
         g_free(taken);
@@ -45,12 +45,12 @@ void memory_taken_free(MemoryTaken *taken) {
 
 /* ---- booking -------------------------------------------------------------------------------- */
 
-/* The first range that ends at an address or behind it. */
-static uint32_t first_reaching(const MemoryUnion *all, uint64_t address) {
+/* The first span that ends at an address or behind it. */
+static uint32_t first_reaching(const MemorySpans *all, uint64_t address) {
     uint32_t low = 0, high = all->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (all->ranges[middle].end < address) {
+        if (all->spans[middle].end < address) {
             low = middle + 1;
         } else {
             high = middle;
@@ -60,45 +60,45 @@ static uint32_t first_reaching(const MemoryUnion *all, uint64_t address) {
 }
 
 /* What it touches becomes one with it. */
-static void join(MemoryUnion *all, MemoryRange range) {
-    uint32_t first = first_reaching(all, range.start), behind = first;
-    while (behind < all->n && all->ranges[behind].start <= range.end) {
-        range.start = MIN(range.start, all->ranges[behind].start);
-        range.end = MAX(range.end, all->ranges[behind].end);
+static void join(MemorySpans *all, MemorySpan span) {
+    uint32_t first = first_reaching(all, span.start), behind = first;
+    while (behind < all->n && all->spans[behind].start <= span.end) {
+        span.start = MIN(span.start, all->spans[behind].start);
+        span.end = MAX(span.end, all->spans[behind].end);
         behind++;
     }
     if (all->n == all->room && behind == first) {
         all->room = MAX(2, 2 * all->room);
-        all->ranges = g_renew(MemoryRange, all->ranges, all->room);
+        all->spans = g_renew(MemorySpan, all->spans, all->room);
     }
-    memmove(all->ranges + first + 1, all->ranges + behind, (all->n - behind) * sizeof *all->ranges);
-    all->ranges[first] = range;
+    memmove(all->spans + first + 1, all->spans + behind, (all->n - behind) * sizeof *all->spans);
+    all->spans[first] = span;
     all->n += 1 - (behind - first);
 }
 
-static void book(MemoryTaken *taken, Part part, uint32_t from, uint32_t to, MemoryRange range) {
+static void book(MemoryTaken *taken, Part part, uint32_t from, uint32_t to, MemorySpan span) {
     if (from >= part.high || to <= part.low) {
         return;
     }
     if (from <= part.low && to >= part.high) {
-        join(&taken->nodes[part.node].through, range);
+        join(&taken->nodes[part.node].through, span);
         return;
     }
-    join(&taken->nodes[part.node].within, range);
-    book(taken, half(part, false), from, to, range);
-    book(taken, half(part, true), from, to, range);
+    join(&taken->nodes[part.node].within, span);
+    book(taken, half(part, false), from, to, span);
+    book(taken, half(part, true), from, to, span);
 }
 
 void memory_taken_book(MemoryTaken *taken, uint32_t from, uint32_t to, uint64_t start,
                        uint64_t end) {
     if (from < to && start < end) {
-        book(taken, (Part){1, 0, taken->n_leaves}, from, to, (MemoryRange){start, end});
+        book(taken, (Part){1, 0, taken->n_leaves}, from, to, (MemorySpan){start, end});
     }
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-static void append(const MemoryUnion *some, GArray *ret_unions) {
+static void append(const MemorySpans *some, GArray *ret_unions) {
     g_array_append_vals(ret_unions, some, some->n > 0);
 }
 
@@ -123,17 +123,17 @@ void memory_taken_look(const MemoryTaken *taken, uint32_t from, uint32_t to, GAr
     }
 }
 
-/* Each pushes the address up past its own ranges, until none does. */
+/* Each pushes the address up past its own spans, until none does. */
 uint64_t memory_taken_lowest(GArray *unions, uint64_t bytes) {
     uint64_t at = 0;
     bool pushed = true;
     while (pushed) {
         pushed = false;
         for (guint i = 0; i < unions->len; i++) {
-            MemoryUnion *left = &g_array_index(unions, MemoryUnion, i);
-            for (; left->n && left->ranges->start < at + bytes; left->ranges++, left->n--) {
-                pushed = pushed || left->ranges->end > at;
-                at = MAX(at, left->ranges->end);
+            MemorySpans *left = &g_array_index(unions, MemorySpans, i);
+            for (; left->n && left->spans->start < at + bytes; left->spans++, left->n--) {
+                pushed = pushed || left->spans->end > at;
+                at = MAX(at, left->spans->end);
             }
         }
     }

@@ -1,13 +1,13 @@
 /* memory/taken.h - which addresses are taken, and when.
  *
- * A tree over moments, each of whose nodes knows two unions of address ranges: those of who lives
+ * A tree over moments, each of whose nodes knows two unions of address spans: those of who lives
  * through all its moments but not through all its parent's, and those of who lives in some of them
- * and is booked further down. Who is taken at once is then taken as a whole: ranges that touch
+ * and is booked further down. Who is taken at once is then taken as a whole: spans that touch
  * become one, so that thousands of tensors side by side are passed in one stride.
  *
  * Owns: its tree. Threads: one. Cost: O(log moments) unions a booking and a question; a union of k
- * separate ranges takes O(log k) to find a place in and O(k) to shift, and a question passes each
- * range of its unions once.
+ * separate spans takes O(log k) to find a place in and O(k) to shift, and a question passes each
+ * span of its unions once.
  */
 #pragma once
 
@@ -24,17 +24,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MemoryTaken, memory_taken_free)
 void memory_taken_book(MemoryTaken *taken, uint32_t from, uint32_t to, uint64_t start,
                        uint64_t end);
 
-/* Ranges in the order of their addresses, none of which touch. */
+/* Spans in the order of their addresses, none of which touch. */
 typedef struct {
     uint64_t start, end;
-} MemoryRange;
+} MemorySpan;
 
 typedef struct {
-    MemoryRange *ranges;
+    MemorySpan *spans;
     uint32_t n, room;
-} MemoryUnion;
+} MemorySpans;
 
-/* Appends to an array of MemoryUnion what is taken in these moments; valid until the next booking.
+/* Appends to an array of MemorySpans what is taken in these moments; valid until the next booking.
  */
 void memory_taken_look(const MemoryTaken *taken, uint32_t from, uint32_t to, GArray *ret_unions);
 

@@ -127,6 +127,31 @@ static void describe_oom(Trace *trace, const Plan *plan, const SimPrediction *pr
 typedef bool Play(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                   SimPrediction *prediction, Trace *trace, GError **error);
 
+/* The allocator's options: what was asked for, or else what the strategy says, for which the caller
+ * has the room. */
+static bool choose_allocator(const Plan *plan, SimOptions *options, MemoryOptions *room,
+                             GError **error) {
+    const char *conf;
+    if (options->allocator) {
+        return true;
+    }
+    if (!plan_allocator_conf(plan->strategy, &conf, error) ||
+        !memory_options_parse(conf, room, error)) {
+        return false;
+    }
+    options->allocator = room;
+    options->arena |= !conf;
+    return true;
+}
+
+static bool check(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                  GError **error) {
+    return check_cluster(plan, cluster, error) && check_peers(plan, cluster, error) &&
+           check_folded(plan, cluster, options, error) &&
+           (options->every_rank ? check_every(plan, options, error)
+                                : check_alike(plan, cluster, error));
+}
+
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error) {
     g_assert(options->steps >= 1 && options->steps <= SIM_MOST_STEPS);
@@ -134,20 +159,9 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     g_assert(!plan->for_one || (!options->every_rank && options->rank == 0));
     g_assert((plan->roles[0].n_folded == 0 && !options->unplayed) || trace == NULL);
     g_autoptr(SimPrediction) prediction = sim_prediction_new(plan, cluster, options->steps);
-    MemoryOptions asked; /* by the strategy */
+    MemoryOptions by_strategy;
     SimOptions own = *options;
-    if (!own.allocator) {
-        const char *conf;
-        if (!plan_allocator_conf(plan->strategy, &conf, error) ||
-            !memory_options_parse(conf, &asked, error)) {
-            return NULL;
-        }
-        own.allocator = &asked;
-        own.arena |= !conf;
-    }
-    if (!check_cluster(plan, cluster, error) || !check_peers(plan, cluster, error) ||
-        !check_folded(plan, cluster, &own, error) ||
-        !(own.every_rank ? check_every(plan, &own, error) : check_alike(plan, cluster, error))) {
+    if (!choose_allocator(plan, &own, &by_strategy, error) || !check(plan, cluster, &own, error)) {
         return NULL;
     }
     if (trace) {

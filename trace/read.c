@@ -8,23 +8,18 @@
 #include "plan/files/file.h"
 #include "plan/files/stream.h"
 #include "trace/check-private.h"
+#include "trace/read-private.h"
 #include "trace/text-private.h"
 #include "trace/text.h"
-#include "trace/words.h"
-
-typedef struct {
-    TraceWords words;
-    Trace *trace;
-} Reader;
 
 /* A fault that trace_check would find too, now with its line. */
-static bool place_fault(Reader *reader, GError *fault) {
+bool trace_reader_place(TraceReader *reader, GError *fault) {
     g_autoptr(GError) owned = fault;
     return trace_words_complain(&reader->words, TRACE_ERROR_SYNTAX, "%s", owned->message);
 }
 
 /* "foreshard-trace 2"; another number is another version. */
-static bool check_magic(Reader *reader) {
+static bool check_magic(TraceReader *reader) {
     TraceWords *words = &reader->words;
     static const char magic[] = TRACE_TEXT_MAGIC;
     gsize length = (gsize)(words->line_end - words->line);
@@ -48,16 +43,38 @@ static bool check_magic(Reader *reader) {
                                 "this is no trace: it should begin with \"%s\"", magic);
 }
 
-/* Reads up to and with the "tables" line, whose counts it returns. */
-static bool read_header(Reader *reader, uint32_t *ret_counts) {
+/* "key value"; last_key: of the line before, which this one's replaces. */
+static bool read_fact(TraceReader *reader, char **last_key) {
     TraceWords *words = &reader->words;
-    if (!trace_words_next_line(words)) {
-        return false;
-    }
-    if (!check_magic(reader)) {
-        return false;
-    }
     g_autoptr(GString) value = g_string_new(NULL);
+    const char *space = memchr(words->line, ' ', (gsize)(words->line_end - words->line));
+    if (space == NULL) {
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX, "a header line is \"key value\"");
+    }
+    g_autofree char *key = g_strndup(words->line, (gsize)(space - words->line));
+    if (strlen(key) != (gsize)(space - words->line) || !trace_is_key(key)) {
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX, "a header line begins with no key");
+    }
+    if (*last_key != NULL && trace_text_compare_keys(*last_key, key) >= 0) {
+        return trace_words_complain(words, TRACE_ERROR_SYNTAX,
+                                    "\"%s\" should not stand after \"%s\"", key, *last_key);
+    }
+    words->line = space + 1;
+    if (!trace_words_take_name(words, value)) {
+        return false;
+    }
+    trace_set(reader->trace, key, value->str);
+    g_free(*last_key);
+    *last_key = g_steal_pointer(&key);
+    return true;
+}
+
+/* Reads up to and with the "tables" line, whose counts it returns. */
+static bool read_header(TraceReader *reader, uint32_t *ret_counts) {
+    TraceWords *words = &reader->words;
+    if (!trace_words_next_line(words) || !check_magic(reader)) {
+        return false;
+    }
     g_autofree char *last_key = NULL;
     for (;;) {
         if (!trace_words_next_line(words)) {
@@ -66,31 +83,13 @@ static bool read_header(Reader *reader, uint32_t *ret_counts) {
         if (trace_words_take(words, "tables")) {
             break;
         }
-        const char *space = memchr(words->line, ' ', (gsize)(words->line_end - words->line));
-        if (space == NULL) {
-            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
-                                        "a header line is \"key value\"");
-        }
-        g_autofree char *key = g_strndup(words->line, (gsize)(space - words->line));
-        if (strlen(key) != (gsize)(space - words->line) || !trace_is_key(key)) {
-            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
-                                        "a header line begins with no key");
-        }
-        if (last_key != NULL && trace_text_compare_keys(last_key, key) >= 0) {
-            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
-                                        "\"%s\" should not stand after \"%s\"", key, last_key);
-        }
-        words->line = space + 1;
-        if (!trace_words_take_name(words, value)) {
+        if (!read_fact(reader, &last_key)) {
             return false;
         }
-        trace_set(reader->trace, key, value->str);
-        g_free(last_key);
-        last_key = g_steal_pointer(&key);
     }
     GError *fault = NULL;
     if (!trace_check_header(reader->trace, &fault)) {
-        return place_fault(reader, fault);
+        return trace_reader_place(reader, fault);
     }
     for (guint i = 0; i < TRACE_TEXT_N_TABLES; i++) {
         if (!trace_words_expect(words, trace_text_table_names[i]) ||
@@ -101,7 +100,7 @@ static bool read_header(Reader *reader, uint32_t *ret_counts) {
     return trace_words_expect_end(words);
 }
 
-static bool read_table(Reader *reader, const char *entry, uint32_t count,
+static bool read_table(TraceReader *reader, const char *entry, uint32_t count,
                        uint32_t (*add)(Trace *, const char *)) {
     TraceWords *words = &reader->words;
     g_autoptr(GString) name = g_string_new(NULL);
@@ -115,7 +114,7 @@ static bool read_table(Reader *reader, const char *entry, uint32_t count,
     return true;
 }
 
-static bool read_kinds(Reader *reader, uint32_t count) {
+static bool read_kinds(TraceReader *reader, uint32_t count) {
     TraceWords *words = &reader->words;
     g_autoptr(GString) name = g_string_new(NULL);
     for (uint32_t i = 0; i < count; i++) {
@@ -139,7 +138,7 @@ static bool read_kinds(Reader *reader, uint32_t count) {
     return true;
 }
 
-static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
+static bool read_instruction(TraceReader *reader, uint32_t role, uint8_t section) {
     TraceWords *words = &reader->words;
     if (!trace_words_next_line(words)) {
         return false;
@@ -175,10 +174,10 @@ static bool read_instruction(Reader *reader, uint32_t role, uint8_t section) {
     uint32_t number = trace_add_instruction(reader->trace, role, &instruction);
     GError *fault = NULL;
     return trace_check_instruction(reader->trace, role, number, &fault) ||
-           place_fault(reader, fault);
+           trace_reader_place(reader, fault);
 }
 
-static bool read_role(Reader *reader, uint32_t role) {
+static bool read_role(TraceReader *reader, uint32_t role) {
     TraceWords *words = &reader->words;
     uint32_t number, count;
     if (!trace_words_next_line(words) || !trace_words_expect(words, "role") ||
@@ -223,7 +222,7 @@ static bool read_role(Reader *reader, uint32_t role) {
     return true;
 }
 
-static bool read_ranks(Reader *reader, uint32_t count) {
+static bool read_ranks(TraceReader *reader, uint32_t count) {
     TraceWords *words = &reader->words;
     for (uint32_t i = 0; i < count; i++) {
         TraceRank rank;
@@ -244,152 +243,9 @@ static bool read_ranks(Reader *reader, uint32_t count) {
     return true;
 }
 
-/* A group of rows: those of one rank and one step. */
-typedef struct {
-    bool is_memory;
-    uint32_t rank, count;
-    int32_t step;
-} Group;
-
-static bool read_ops(Reader *reader, const Group *group, TraceRankState *state) {
-    TraceWords *words = &reader->words;
-    int64_t host_ns = 0;
-    for (uint32_t i = 0; i < group->count; i++) {
-        TraceOpRow row = {.rank = group->rank, .step = group->step};
-        int64_t after_host_ns, after_issue_ns, lasted_ns;
-        if (!trace_words_next_line(words) || !trace_words_take_uint32(words, &row.instruction) ||
-            !trace_words_take_uint32(words, &row.lane) ||
-            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &after_host_ns) ||
-            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &after_issue_ns) ||
-            !trace_words_take_int(words, 0, INT64_MAX, &lasted_ns) ||
-            !trace_words_expect_end(words)) {
-            return false;
-        }
-        if (__builtin_add_overflow(host_ns, after_host_ns, &row.host_issue_ns) ||
-            __builtin_add_overflow(row.host_issue_ns, after_issue_ns, &row.start_ns) ||
-            __builtin_add_overflow(row.start_ns, lasted_ns, &row.end_ns)) {
-            return trace_words_complain(words, TRACE_ERROR_SYNTAX, "a time is out of range");
-        }
-        host_ns = row.host_issue_ns;
-        GError *fault = NULL;
-        if (!trace_check_op(reader->trace, &row, state, &fault)) {
-            return place_fault(reader, fault);
-        }
-        trace_add_op(reader->trace, &row);
-    }
-    return true;
-}
-
-static bool read_memory(Reader *reader, const Group *group, TraceRankState *state) {
-    TraceWords *words = &reader->words;
-    int64_t host_ns = 0, reserved = 0;
-    for (uint32_t i = 0; i < group->count; i++) {
-        TraceMemoryRow row = {.rank = group->rank, .step = group->step};
-        int64_t after_host_ns, allocated, active_more, active, reserved_more;
-        if (!trace_words_next_line(words) || !trace_words_take_uint32(words, &row.instruction) ||
-            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &after_host_ns) ||
-            !trace_words_take_uint32(words, &row.category) ||
-            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &row.delta) ||
-            !trace_words_take_int(words, 0, INT64_MAX, &allocated) ||
-            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &active_more) ||
-            !trace_words_take_int(words, -INT64_MAX, INT64_MAX, &reserved_more) ||
-            !trace_words_expect_end(words)) {
-            return false;
-        }
-        if (__builtin_add_overflow(host_ns, after_host_ns, &row.host_ns) ||
-            __builtin_add_overflow(allocated, active_more, &active) ||
-            __builtin_add_overflow(reserved, reserved_more, &reserved) || active < 0 ||
-            reserved < 0) {
-            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
-                                        "a time or a size is out of range");
-        }
-        row.allocated = (uint64_t)allocated;
-        row.active = (uint64_t)active;
-        row.reserved = (uint64_t)reserved;
-        host_ns = row.host_ns;
-        GError *fault = NULL;
-        if (!trace_check_memory(reader->trace, &row, state, &fault)) {
-            return place_fault(reader, fault);
-        }
-        trace_add_memory(reader->trace, &row);
-    }
-    return true;
-}
-
-static bool group_follows(const Group *last, const Group *group) {
-    if (last->rank != group->rank) {
-        return last->rank < group->rank;
-    }
-    return last->step != group->step ? last->step < group->step
-                                     : !last->is_memory && group->is_memory;
-}
-
-/* Reads up to and with the end line. */
-static bool read_rows(Reader *reader) {
-    TraceWords *words = &reader->words;
-    Group last = {0};
-    TraceRankState state = {0};
-    bool any = false;
-    for (;;) {
-        if (!trace_words_next_line(words)) {
-            return false;
-        }
-        if (trace_words_take(words, "end")) {
-            break;
-        }
-        Group group = {.is_memory = trace_words_take(words, "memory")};
-        int64_t step;
-        if (!group.is_memory && !trace_words_take(words, "ops")) {
-            return trace_words_complain(words, TRACE_ERROR_SYNTAX,
-                                        "\"ops\", \"memory\" or \"end\" should stand here");
-        }
-        if (!trace_words_take_uint32(words, &group.rank) ||
-            !trace_words_take_int(words, -1, INT32_MAX, &step) ||
-            !trace_words_take_uint32(words, &group.count) || !trace_words_expect_end(words)) {
-            return false;
-        }
-        group.step = (int32_t)step;
-        if (group.count == 0 || (any && !group_follows(&last, &group))) {
-            return trace_words_complain(
-                words, TRACE_ERROR_SYNTAX,
-                "groups of rows come in order of rank and step, none empty");
-        }
-        if (!any || last.rank != group.rank) {
-            state = (TraceRankState){trace_role_of_rank(reader->trace, group.rank), -1, -1, 0, 0};
-            if (state.role == TRACE_NONE) {
-                return trace_words_complain(words, TRACE_ERROR_SYNTAX, "rank %u has no role",
-                                            group.rank);
-            }
-        }
-        if (group.is_memory ? !read_memory(reader, &group, &state)
-                            : !read_ops(reader, &group, &state)) {
-            return false;
-        }
-        last = group;
-        any = true;
-    }
-    uint32_t n_ops, n_memory;
-    if (!trace_words_expect(words, "ops") || !trace_words_take_uint32(words, &n_ops) ||
-        !trace_words_expect(words, "memory") || !trace_words_take_uint32(words, &n_memory) ||
-        !trace_words_expect_end(words)) {
-        return false;
-    }
-    if (n_ops != reader->trace->ops->len || n_memory != reader->trace->memory->len) {
-        return trace_words_complain(
-            words, TRACE_ERROR_SYNTAX,
-            "the end line counts %u op rows and %u memory rows; there are %u and %u", n_ops,
-            n_memory, reader->trace->ops->len, reader->trace->memory->len);
-    }
-    if (words->next != words->end) {
-        words->line_number++;
-        return trace_words_complain(words, TRACE_ERROR_SYNTAX, "text follows the end line");
-    }
-    return true;
-}
-
 Trace *trace_read(const char *text, gsize length, const char *file_name, GError **error) {
     g_autoptr(Trace) trace = trace_new();
-    Reader reader = {
+    TraceReader reader = {
         .words = {.file_name = file_name, .next = text, .end = text + length, .error = error},
         .trace = trace};
     uint32_t counts[TRACE_TEXT_N_TABLES];
@@ -406,7 +262,7 @@ Trace *trace_read(const char *text, gsize length, const char *file_name, GError 
             return NULL;
         }
     }
-    if (!read_ranks(&reader, counts[7]) || !read_rows(&reader)) {
+    if (!read_ranks(&reader, counts[7]) || !trace_reader_take_rows(&reader)) {
         return NULL;
     }
     return g_steal_pointer(&trace);

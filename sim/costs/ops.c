@@ -40,6 +40,22 @@ static void set_hosts(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *
     cost->duration_ns = sim_network_time(&network);
 }
 
+/* False: the device cannot compute in the op's dtype. */
+static bool set_cost(SimOpCost *cost, const SimOpCosts *costs, const Plan *plan,
+                     const PlanRole *role, const PlanOp *op) {
+    if (plan_op_is_collective(op->kind)) {
+        set_collective(cost, costs, plan, role, op);
+        return true;
+    }
+    if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
+        set_hosts(cost, costs, role, op);
+        return true;
+    }
+    bool computes = sim_compute_cost(costs->cluster, role, op, &cost->use.compute);
+    cost->duration_ns = computes ? sim_compute_time(&cost->use.compute) : 0;
+    return computes;
+}
+
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported) {
     const PlanRole *ops_of = &plan->roles[role];
@@ -68,13 +84,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         }
         plan_alike_note(known, ops_of, op);
         SimOpCost cost = {0};
-        if (plan_op_is_collective(op->kind)) {
-            set_collective(&cost, costs, plan, ops_of, op);
-        } else if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
-            set_hosts(&cost, costs, ops_of, op);
-        } else if (sim_compute_cost(cluster, ops_of, op, &cost.use.compute)) {
-            cost.duration_ns = sim_compute_time(&cost.use.compute);
-        } else {
+        if (!set_cost(&cost, costs, plan, ops_of, op)) {
             *ret_unsupported = plan_dtype_name(sim_compute_dtype(op));
             return NULL;
         }

@@ -25,7 +25,13 @@
 
 typedef struct _SimEngine SimEngine;
 
-/* op_starts and op_ends are called for each op.
+/* What acts at a moment. */
+typedef enum {
+    SIM_ACTS_LANE,
+    SIM_ACTS_HOST
+} SimActs;
+
+/* op_starts and op_ends are called for each op; op_changes as sim_engine_changes_at() says.
  *
  * share is called whenever what runs has changed, to set the speeds of the n_running ops;
  * running[lane] is NULL where none runs. Speeds are preset to 1, at which an op takes its own
@@ -34,11 +40,6 @@ typedef struct _SimEngine SimEngine;
  * hold is called before time passes to a moment (SIM_NEVER: nothing is due) at which lanes act or,
  * after them, the host. True: things may have changed meanwhile, look again. NULL: no op's end is
  * decided outside. */
-typedef enum {
-    SIM_ACTS_LANE,
-    SIM_ACTS_HOST
-} SimActs;
-
 typedef struct {
     void (*op_starts)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
     void (*op_ends)(gpointer self, uint32_t lane, const SimCommand *op, SimTime start, SimTime end);

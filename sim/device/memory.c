@@ -16,9 +16,9 @@ struct _SimMemory {
     const SimTime *now_ns;
 };
 
-/* A place as one number, as the ledger wants it. Steps and sections are few, instructions are 32
- * bits. */
+/* A place as one number, as the ledger wants it: 30 bits of step, 2 of section, 32 of index. */
 static uint64_t pack(const PlanPosition *at) {
+    G_STATIC_ASSERT(PLAN_N_SECTIONS <= 4);
     return (uint64_t)(at->step + 1) << 34 | (uint64_t)at->section << 32 | at->index;
 }
 
