@@ -3,8 +3,9 @@
 #include <errno.h>
 
 #include "plan/files/file.h"
+#include "trace/files.h"
 #include "trace/json.h"
-#include "trace/text.h"
+#include "trace/trace.h"
 
 bool cli_output_is_standard(const char *path) {
     return path && g_str_equal(path, "-");

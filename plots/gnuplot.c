@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "plots/private.h"
-#include "trace/text.h"
+#include "trace/files.h"
 
 bool plot_write(const char *folder, const char *name, const GString *text, GError **error) {
     g_autofree char *path = g_build_filename(folder, name, NULL);

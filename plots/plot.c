@@ -1,7 +1,7 @@
 #include "plots/private.h"
+#include "trace/files.h"
 #include "trace/import/to-trace.h"
 #include "trace/moments.h"
-#include "trace/text.h"
 
 char *plot_script(PlotPicture picture, const char *output) {
     const char *name = NULL;

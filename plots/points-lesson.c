@@ -5,10 +5,6 @@
 #include "trace/quantile.h"
 #include "trace/scale.h"
 
-static const PlotPoint *point_at(const GArray *points, guint i) {
-    return &g_array_index(points, PlotPoint, i);
-}
-
 /* "wrap=block, checkpointing=full": x, then the series. */
 static void append_name(GString *text, const PlotPoint *point, PlotPointsPicture picture,
                         const PlotPointsOptions *options) {
@@ -48,7 +44,7 @@ static void append_best(GString *text, const GArray *points, PlotPointsPicture p
     const PlotPoint *quickest = NULL, *slowest = NULL, *smallest = NULL;
     guint n = 0, n_unfit = 0;
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
+        const PlotPoint *point = plot_point(points, i);
         n += !point->measured;
         n_unfit += !point->measured && !point->fits;
         if (counts(point)) {
@@ -82,12 +78,12 @@ static void append_best(GString *text, const GArray *points, PlotPointsPicture p
 static void append_scaling(GString *text, const GArray *points, const PlotPointsOptions *options) {
     g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *first = point_at(points, i), *last = first;
+        const PlotPoint *first = plot_point(points, i), *last = first;
         if (first->measured || !g_hash_table_add(done, (gpointer)first->series)) {
             continue;
         }
         for (guint k = i; k < points->len; k++) {
-            const PlotPoint *point = point_at(points, k);
+            const PlotPoint *point = plot_point(points, k);
             if (!point->measured && g_str_equal(point->series, first->series)) {
                 first = point->x < first->x ? point : first;
                 last = point->x > last->x ? point : last;
@@ -126,7 +122,7 @@ static void append_misses(GString *text, const GArray *points) {
     GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
     GArray *peaks = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
+        const PlotPoint *point = plot_point(points, i);
         add_error(times, point->step_ns, point->x);
         add_error(peaks, point->reserved_bytes, point->published_bytes);
     }

@@ -5,10 +5,6 @@
 #include "plots/points.h"
 #include "trace/scale.h"
 
-static const PlotPoint *point_at(const GArray *points, guint i) {
-    return &g_array_index(points, PlotPoint, i);
-}
-
 /* Letters, not bytes. */
 static glong letters_of(const char *text) {
     return g_utf8_strlen(text, (gssize)strlen(text));
@@ -18,7 +14,7 @@ static glong letters_of(const char *text) {
 static glong width_of(const GArray *points, const char *head, gsize offset) {
     glong width = letters_of(head);
     for (guint i = 0; i < points->len; i++) {
-        const char *text = *(const char *const *)((const char *)point_at(points, i) + offset);
+        const char *text = *(const char *const *)((const char *)plot_point(points, i) + offset);
         width = MAX(width, letters_of(text));
     }
     return width;
@@ -39,7 +35,7 @@ static void append_number(GString *text, int width, double value, double per_uni
 static double most_of(const GArray *points, double (*value)(const PlotPoint *)) {
     double most = 0;
     for (guint i = 0; i < points->len; i++) {
-        double v = value(point_at(points, i));
+        double v = value(plot_point(points, i));
         most = isnan(v) ? most : MAX(most, v);
     }
     return most;
@@ -78,7 +74,7 @@ GString *plot_points_rows(const GArray *points, const PlotPointsOptions *options
     g_string_append_printf(text, "  %*s  %10s  %15s  %14s  %12s\n", (int)series_width, "",
                            step_head, allocated_head, reserved_head, "TFLOP/s/GPU");
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
+        const PlotPoint *point = plot_point(points, i);
         append_padded(text, point->label, label_width);
         g_string_append(text, "  ");
         append_padded(text, point->series, series_width);

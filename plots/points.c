@@ -4,11 +4,7 @@
 #include <string.h>
 
 #include "plots/private.h"
-#include "trace/text.h"
-
-static const PlotPoint *point_at(const GArray *points, guint i) {
-    return &g_array_index(points, PlotPoint, i);
-}
+#include "trace/files.h"
 
 char *plot_points_script(PlotPointsPicture picture, const char *output) {
     static const char *const names[] = {
@@ -37,12 +33,26 @@ static bool has_place(PlotPointsPicture picture, const PlotPoint *point) {
     g_assert_not_reached();
 }
 
+static const char *what_it_needs(PlotPointsPicture picture) {
+    switch (picture) {
+    case PLOT_POINTS_SWEEP:
+        return "a step time and a peak of reserved memory";
+    case PLOT_POINTS_PARETO:
+        return "a cost and a peak of reserved memory";
+    case PLOT_POINTS_SCALE:
+        return "operations a second";
+    case PLOT_POINTS_VALIDATION:
+        return "a published time or peak beside a predicted one";
+    }
+    g_assert_not_reached();
+}
+
 /* Points that lack what the picture draws are left out. */
 static GArray *find_shown(PlotPointsPicture picture, const GArray *points) {
     GArray *shown = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
     for (guint i = 0; i < points->len; i++) {
-        if (has_place(picture, point_at(points, i))) {
-            g_array_append_vals(shown, point_at(points, i), 1);
+        if (has_place(picture, plot_point(points, i))) {
+            g_array_append_vals(shown, plot_point(points, i), 1);
         }
     }
     return shown;
@@ -53,86 +63,10 @@ static GArray *find_shown(PlotPointsPicture picture, const GArray *points) {
 static int compare_places(gconstpointer a, gconstpointer b, gpointer data) {
     const GArray *points = data;
     guint i = *(const guint *)a, k = *(const guint *)b;
-    double x = point_at(points, i)->x, y = point_at(points, k)->x;
+    double x = plot_point(points, i)->x, y = plot_point(points, k)->x;
     x = isnan(x) ? -INFINITY : x;
     y = isnan(y) ? -INFINITY : y;
     return x != y ? (x > y) - (x < y) : (i > k) - (i < k);
-}
-
-static int compare_cost(gconstpointer a, gconstpointer b, gpointer data) {
-    const GArray *points = data;
-    guint i = *(const guint *)a, k = *(const guint *)b;
-    const PlotPoint *x = point_at(points, i), *y = point_at(points, k);
-    if (x->cost_ns != y->cost_ns) {
-        return x->cost_ns < y->cost_ns ? -1 : 1;
-    }
-    return x->reserved_bytes != y->reserved_bytes
-               ? (x->reserved_bytes > y->reserved_bytes) - (x->reserved_bytes < y->reserved_bytes)
-               : (i > k) - (i < k);
-}
-
-GArray *plot_points_front(const GArray *points) {
-    GArray *order = g_array_new(FALSE, FALSE, sizeof(guint));
-    for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
-        if (point->fits && !isnan(point->cost_ns) && !isnan(point->reserved_bytes)) {
-            g_array_append_val(order, i);
-        }
-    }
-    g_array_sort_with_data(order, compare_cost, (gpointer)points);
-    guint kept = 0;
-    double least = INFINITY;
-    for (guint i = 0; i < order->len; i++) {
-        guint place = g_array_index(order, guint, i);
-        if (point_at(points, place)->reserved_bytes < least) {
-            least = point_at(points, place)->reserved_bytes;
-            g_array_index(order, guint, kept++) = place;
-        }
-    }
-    g_array_set_size(order, kept);
-    return order;
-}
-
-enum {
-    NUMBERED_MOST = 16 /* lines of the key that have place below one another */
-};
-
-static const double LIMIT_SHOWN = 2.5; /* times the highest point: plots/scripts/points.gp */
-
-/* As a share of the picture, along the axis on which it is more. */
-static double apart(const PlotPoint *a, const PlotPoint *b, double most_ns, double top_bytes) {
-    return fmax(fabs(a->cost_ns - b->cost_ns) / most_ns,
-                fabs(a->reserved_bytes - b->reserved_bytes) / top_bytes);
-}
-
-/* How many got one. */
-static guint number_those_apart(const GArray *points, const GArray *front, double most_ns,
-                                double top_bytes, double least, guint *numbers) {
-    guint n = 0, last = 0;
-    for (guint i = 0; i < front->len; i++) {
-        const PlotPoint *point = point_at(points, g_array_index(front, guint, i));
-        const PlotPoint *before = point_at(points, g_array_index(front, guint, last));
-        bool is_far = i == 0 || apart(point, before, most_ns, top_bytes) >= least;
-        bool is_end = i + 1 == front->len;
-        if (!is_far && is_end && last > 0) { /* instead of its neighbour */
-            numbers[last] = 0;
-            n--;
-        }
-        numbers[i] = is_far || is_end ? ++n : 0;
-        last = numbers[i] > 0 ? i : last;
-    }
-    return n;
-}
-
-guint *plot_points_numbers(const GArray *points, const GArray *front, double most_ns,
-                           double top_bytes) {
-    static const double nearest = 0.03, wider = 1.25; /* a number is as high as that */
-    guint *numbers = g_new0(guint, MAX(1, front->len));
-    for (double least = nearest;
-         number_those_apart(points, front, most_ns, top_bytes, least, numbers) > NUMBERED_MOST;
-         least *= wider) {
-    }
-    return numbers;
 }
 
 static void append_number(GString *table, double value) {
@@ -167,7 +101,7 @@ static GString *new_table(void) {
 GString *plot_points_table(const GArray *points, const char *series, bool measured) {
     g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(guint));
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
+        const PlotPoint *point = plot_point(points, i);
         if (point->measured == measured && g_str_equal(point->series, series)) {
             g_array_append_val(order, i);
         }
@@ -175,7 +109,7 @@ GString *plot_points_table(const GArray *points, const char *series, bool measur
     g_array_sort_with_data(order, compare_places, (gpointer)points);
     GString *table = new_table();
     for (guint i = 0; i < order->len; i++) {
-        append_point(table, point_at(points, g_array_index(order, guint, i)));
+        append_point(table, plot_point(points, g_array_index(order, guint, i)));
     }
     return table;
 }
@@ -184,7 +118,7 @@ static GString *front_table(const GArray *points) {
     g_autoptr(GArray) front = plot_points_front(points);
     GString *table = new_table();
     for (guint i = 0; i < front->len; i++) {
-        append_point(table, point_at(points, g_array_index(front, guint, i)));
+        append_point(table, plot_point(points, g_array_index(front, guint, i)));
     }
     return table;
 }
@@ -195,7 +129,7 @@ static GString *front_table(const GArray *points) {
 static GPtrArray *find_series(const GArray *points) {
     GPtrArray *series = g_ptr_array_new();
     for (guint i = 0; i < points->len; i++) {
-        const char *name = point_at(points, i)->series;
+        const char *name = plot_point(points, i)->series;
         if (!g_ptr_array_find_with_equal_func(series, name, g_str_equal, NULL)) {
             g_ptr_array_add(series, (gpointer)name);
         }
@@ -225,7 +159,7 @@ static Extent find_extent(const GArray *points) {
                      .least_step_ns = INFINITY,
                      .least_peak = INFINITY};
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
+        const PlotPoint *point = plot_point(points, i);
         extent.step_ns = most_of(most_of(extent.step_ns, point->step_ns), point->most_ns);
         extent.least_step_ns = least_of(extent.least_step_ns, point->step_ns);
         extent.cost_ns = most_of(extent.cost_ns, point->cost_ns);
@@ -273,7 +207,7 @@ static void append_tics(GString *settings, const GArray *points, bool x_is_numbe
     g_autoptr(GString) tics = g_string_new(NULL);
     g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < points->len; i++) {
-        const PlotPoint *point = point_at(points, i);
+        const PlotPoint *point = plot_point(points, i);
         if (!isnan(point->x) && g_hash_table_add(done, (gpointer)point->label)) {
             char x[G_ASCII_DTOSTR_BUF_SIZE];
             g_string_append(tics, tics->len > 0 ? ", " : "");
@@ -327,6 +261,8 @@ static void append_settings(GString *settings, const GArray *points, const GPtrA
     }
 }
 
+static const double LIMIT_SHOWN = 2.5; /* times the highest point: plots/scripts/points.gp */
+
 /* The number of each point of the front, or 0, and the labels of those that have one, for a key. */
 static void append_front(GString *settings, const GArray *points, double limit_bytes) {
     g_autoptr(GArray) front = plot_points_front(points);
@@ -342,7 +278,7 @@ static void append_front(GString *settings, const GArray *points, double limit_b
         if (numbers[i] > 0) {
             n_numbered = numbers[i];
             g_autofree char *key = g_strdup_printf("front[%u]", n_numbered);
-            plot_set_text(settings, key, point_at(points, g_array_index(front, guint, i))->label);
+            plot_set_text(settings, key, plot_point(points, g_array_index(front, guint, i))->label);
         }
     }
     g_string_append_printf(settings, "n_numbered = %u\n", n_numbered);
@@ -371,7 +307,10 @@ bool plot_points(PlotPointsPicture picture, const GArray *all, const PlotPointsO
     }
     g_autoptr(GArray) points = find_shown(picture, all);
     if (points->len == 0) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "no point has what this picture shows");
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "no point has what this picture shows, %s; draw another picture, or name "
+                    "points that have it",
+                    what_it_needs(picture));
         return false;
     }
     g_autofree char *folder = trace_folder_new("foreshard-plot-XXXXXX", error);

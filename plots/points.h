@@ -44,6 +44,10 @@ typedef struct {
     PlotCharacters characters;
 } PlotPointsOptions;
 
+static inline const PlotPoint *plot_point(const GArray *points, guint i) {
+    return &g_array_index(points, PlotPoint, i);
+}
+
 /* The script's file name: "sweep.gp" and so on, "-text" added for text. */
 char *plot_points_script(PlotPointsPicture picture, const char *output);
 

@@ -9,12 +9,6 @@
 
 /* The whole file; NULL when trace_check() finds a fault. */
 GString *trace_text(const Trace *trace, GError **error);
-/* As plan_file_write(); TRACE_ERROR_FILE when it cannot. */
-bool trace_write_bytes(const char *path, const char *bytes, gsize length, GError **error);
-/* As plan_leftover_folder(); TRACE_ERROR_FILE when none can be made. Transfer full. */
-char *trace_folder_new(const char *name, GError **error);
-/* As plan_leftover_remove_folder(). */
-void trace_folder_remove(const char *folder);
 bool trace_write_file(const Trace *trace, const char *path, GError **error);
 
 /* file_name stands in messages: "FILE:LINE: what is wrong; what to do". */

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "plan/files/file.h"
-#include "plan/files/leftovers.h"
+#include "trace/files.h"
 #include "trace/text-private.h"
 
 static const char *const known_keys[] = {
@@ -144,11 +143,16 @@ static int compare_ranks(gconstpointer a, gconstpointer b) {
     return (x > y) - (x < y);
 }
 
-/* Rows in order of rank, those of one rank as they came. */
+/* Of a row. Rows stand in order of rank, those of one rank as they came. */
 typedef struct {
     uint32_t rank;
+    int32_t step;
     guint row;
 } Place;
+
+static const Place *place_at(const GArray *places, guint i) {
+    return &g_array_index(places, Place, i);
+}
 
 static int compare_places(gconstpointer a, gconstpointer b) {
     const Place *x = a, *y = b;
@@ -156,32 +160,34 @@ static int compare_places(gconstpointer a, gconstpointer b) {
                               : (x->row > y->row) - (x->row < y->row);
 }
 
-static GArray *sort_places(GArray *places) {
+static void sort_places(GArray *places) {
     bool sorted = true;
     for (guint i = 1; i < places->len && sorted; i++) {
-        sorted = g_array_index(places, Place, i - 1).rank <= g_array_index(places, Place, i).rank;
+        sorted = place_at(places, i - 1)->rank <= place_at(places, i)->rank;
     }
     if (!sorted) {
         g_array_sort(places, compare_places);
     }
-    return places;
 }
 
-/* One group: the ops of one rank in one step, from places[*at] on. */
-static void append_ops(GString *text, const Trace *trace, GArray *places, guint *at) {
-    const TraceOpRow *first = trace_op(trace, g_array_index(places, Place, *at).row);
-    guint end = *at;
-    while (end < places->len) {
-        const TraceOpRow *row = trace_op(trace, g_array_index(places, Place, end).row);
-        if (row->rank != first->rank || row->step != first->step) {
-            break;
-        }
+/* The line before the rows of one rank in one step, of which the first is at a place. Returns the
+ * place behind the last. */
+static guint begin_group(GString *text, const char *word, const GArray *places, guint at) {
+    const Place *first = place_at(places, at);
+    guint end = at;
+    while (end < places->len && place_at(places, end)->rank == first->rank &&
+           place_at(places, end)->step == first->step) {
         end++;
     }
-    g_string_append_printf(text, "ops %u %d %u\n", first->rank, first->step, end - *at);
+    g_string_append_printf(text, "%s %u %d %u\n", word, first->rank, first->step, end - at);
+    return end;
+}
+
+static void append_ops(GString *text, const Trace *trace, const GArray *places, guint *at) {
+    guint end = begin_group(text, "ops", places, *at);
     int64_t host_ns = 0;
     for (; *at < end; (*at)++) {
-        const TraceOpRow *row = trace_op(trace, g_array_index(places, Place, *at).row);
+        const TraceOpRow *row = trace_op(trace, place_at(places, *at)->row);
         append_int(text, row->instruction);
         append_field(text, row->lane);
         append_field(text, row->host_issue_ns - host_ns);
@@ -192,21 +198,12 @@ static void append_ops(GString *text, const Trace *trace, GArray *places, guint 
     }
 }
 
-static void append_memory(GString *text, const Trace *trace, GArray *places, guint *at) {
-    const TraceMemoryRow *first = trace_memory(trace, g_array_index(places, Place, *at).row);
-    guint end = *at;
-    while (end < places->len) {
-        const TraceMemoryRow *row = trace_memory(trace, g_array_index(places, Place, end).row);
-        if (row->rank != first->rank || row->step != first->step) {
-            break;
-        }
-        end++;
-    }
-    g_string_append_printf(text, "memory %u %d %u\n", first->rank, first->step, end - *at);
+static void append_memory(GString *text, const Trace *trace, const GArray *places, guint *at) {
+    guint end = begin_group(text, "memory", places, *at);
     int64_t host_ns = 0;
     uint64_t reserved = 0;
     for (; *at < end; (*at)++) {
-        const TraceMemoryRow *row = trace_memory(trace, g_array_index(places, Place, *at).row);
+        const TraceMemoryRow *row = trace_memory(trace, place_at(places, *at)->row);
         append_int(text, row->instruction);
         append_field(text, row->host_ns - host_ns);
         append_field(text, row->category);
@@ -220,29 +217,38 @@ static void append_memory(GString *text, const Trace *trace, GArray *places, gui
     }
 }
 
-static void append_rows(GString *text, const Trace *trace) {
-    g_autoptr(GArray) ops = g_array_sized_new(FALSE, FALSE, sizeof(Place), trace->ops->len);
+static GArray *places_of_ops(const Trace *trace) {
+    GArray *places = g_array_sized_new(FALSE, FALSE, sizeof(Place), trace->ops->len);
     for (guint i = 0; i < trace->ops->len; i++) {
-        Place place = {trace_op(trace, i)->rank, i};
-        g_array_append_val(ops, place);
+        Place place = {trace_op(trace, i)->rank, trace_op(trace, i)->step, i};
+        g_array_append_val(places, place);
     }
-    g_autoptr(GArray) memory = g_array_sized_new(FALSE, FALSE, sizeof(Place), trace->memory->len);
+    sort_places(places);
+    return places;
+}
+
+static GArray *places_of_memory(const Trace *trace) {
+    GArray *places = g_array_sized_new(FALSE, FALSE, sizeof(Place), trace->memory->len);
     for (guint i = 0; i < trace->memory->len; i++) {
-        Place place = {trace_memory(trace, i)->rank, i};
-        g_array_append_val(memory, place);
+        Place place = {trace_memory(trace, i)->rank, trace_memory(trace, i)->step, i};
+        g_array_append_val(places, place);
     }
-    sort_places(ops);
-    sort_places(memory);
+    sort_places(places);
+    return places;
+}
+
+/* Of a step the ops come first. */
+static bool comes_first(const Place *op, const Place *memory) {
+    return op->rank != memory->rank ? op->rank < memory->rank : op->step <= memory->step;
+}
+
+static void append_rows(GString *text, const Trace *trace) {
+    g_autoptr(GArray) ops = places_of_ops(trace);
+    g_autoptr(GArray) memory = places_of_memory(trace);
     guint op_at = 0, memory_at = 0;
     while (op_at < ops->len || memory_at < memory->len) {
-        bool take_ops = memory_at == memory->len;
-        if (op_at < ops->len && memory_at < memory->len) {
-            const TraceOpRow *op = trace_op(trace, g_array_index(ops, Place, op_at).row);
-            const TraceMemoryRow *row =
-                trace_memory(trace, g_array_index(memory, Place, memory_at).row);
-            take_ops = op->rank != row->rank ? op->rank < row->rank : op->step <= row->step;
-        }
-        if (take_ops) {
+        if (memory_at == memory->len ||
+            (op_at < ops->len && comes_first(place_at(ops, op_at), place_at(memory, memory_at)))) {
             append_ops(text, trace, ops, &op_at);
         } else {
             append_memory(text, trace, memory, &memory_at);
@@ -250,14 +256,7 @@ static void append_rows(GString *text, const Trace *trace) {
     }
 }
 
-GString *trace_text(const Trace *trace, GError **error) {
-    if (!trace_check(trace, error)) {
-        return NULL;
-    }
-    GString *text =
-        g_string_sized_new(4096 + 32 * (gsize)trace->ops->len + 48 * (gsize)trace->memory->len);
-    g_string_append(text, TRACE_TEXT_MAGIC "\n");
-    append_header(text, trace);
+static void append_tables(GString *text, const Trace *trace) {
     const guint counts[TRACE_TEXT_N_TABLES] = {
         trace->lanes->len,   trace->units->len, trace->phases->len, trace->categories->len,
         trace->modules->len, trace->kinds->len, trace->roles->len,  trace->ranks->len};
@@ -280,40 +279,30 @@ GString *trace_text(const Trace *trace, GError **error) {
     for (guint i = 0; i < trace->roles->len; i++) {
         append_role(text, trace, i);
     }
-    g_autoptr(GArray) ranks = g_array_new(FALSE, FALSE, sizeof(TraceRank));
-    if (trace->ranks->len > 0) {
-        g_array_append_vals(ranks, trace->ranks->data, trace->ranks->len);
-    }
+}
+
+static void append_ranks(GString *text, const Trace *trace) {
+    g_autoptr(GArray) ranks = g_array_copy(trace->ranks);
     g_array_sort(ranks, compare_ranks);
     for (guint i = 0; i < ranks->len; i++) {
         const TraceRank *entry = &g_array_index(ranks, TraceRank, i);
         g_string_append_printf(text, "rank %u %u\n", entry->rank, entry->role);
     }
+}
+
+GString *trace_text(const Trace *trace, GError **error) {
+    if (!trace_check(trace, error)) {
+        return NULL;
+    }
+    GString *text =
+        g_string_sized_new(4096 + 32 * (gsize)trace->ops->len + 48 * (gsize)trace->memory->len);
+    g_string_append(text, TRACE_TEXT_MAGIC "\n");
+    append_header(text, trace);
+    append_tables(text, trace);
+    append_ranks(text, trace);
     append_rows(text, trace);
     g_string_append_printf(text, "end ops %u memory %u\n", trace->ops->len, trace->memory->len);
     return text;
-}
-
-bool trace_write_bytes(const char *path, const char *bytes, gsize length, GError **error) {
-    int failed = plan_file_write(path, bytes, length);
-    if (failed) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s: cannot be written: %s", path,
-                    g_strerror(failed));
-    }
-    return !failed;
-}
-
-char *trace_folder_new(const char *name, GError **error) {
-    g_autoptr(GError) cause = NULL;
-    char *folder = plan_leftover_folder(name, &cause);
-    if (folder == NULL) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE, "%s", cause->message);
-    }
-    return folder;
-}
-
-void trace_folder_remove(const char *folder) {
-    plan_leftover_remove_folder(folder);
 }
 
 bool trace_write_file(const Trace *trace, const char *path, GError **error) {

@@ -10,6 +10,7 @@
 #include "cli/measured/measured.h"
 #include "cli/prose.h"
 #include "exec/shared-options.h"
+#include "trace/files.h"
 #include "trace/compare/compare.h"
 #include "trace/import/file.h"
 #include "trace/text.h"

@@ -11,7 +11,7 @@
 #include "sim/settings.h"
 #include "trace/moments.h"
 #include "trace/scale.h"
-#include "trace/text.h"
+#include "trace/files.h"
 
 static const double MIB = 1024 * 1024;
 

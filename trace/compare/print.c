@@ -261,9 +261,7 @@ static void append_ends(GString *text, const TraceComparison *comparison) {
     }
 }
 
-char *trace_comparison_verdict(const TraceComparison *comparison) {
-    GString *text = g_string_new(NULL);
-    append_ends(text, comparison);
+static void append_memory_verdict(GString *text, const TraceComparison *comparison) {
     if (comparison->n_compared == 0) {
         g_string_append(text, "no memory to compare");
     }
@@ -283,6 +281,9 @@ char *trace_comparison_verdict(const TraceComparison *comparison) {
         g_string_append_printf(text, ", %u instruction%s without a counterpart",
                                comparison->n_unpaired, comparison->n_unpaired == 1 ? "" : "s");
     }
+}
+
+static void append_figures_verdict(GString *text, const TraceComparison *comparison) {
     const TraceCompareRow *peak = trace_comparison_find(comparison, TRACE_COMPARE_PEAK, "reserved");
     if (peak != NULL) {
         g_autofree char *error = percent(peak->error);
@@ -296,11 +297,9 @@ char *trace_comparison_verdict(const TraceComparison *comparison) {
                                comparison->sides[0], step->value[0] / scale.per_unit, scale.unit,
                                comparison->sides[1], step->value[1] / scale.per_unit, scale.unit);
     }
-    if (comparison->worst_ops->len > 0) {
-        uint32_t worst = g_array_index(comparison->worst_ops, TraceCompareWorst, 0).number;
-        g_autofree char *name = trace_compare_op_name(comparison, worst);
-        g_string_append_printf(text, "; worst op: %s", name);
-    }
+}
+
+static void append_kept_verdict(GString *text, const TraceComparison *comparison) {
     for (guint side = 0; side < 2; side++) {
         guint n = 0;
         for (guint i = 0; i < comparison->kept->len; i++) {
@@ -311,5 +310,18 @@ char *trace_comparison_verdict(const TraceComparison *comparison) {
                                    comparison->sides[side], n, n == 1 ? "" : "s");
         }
     }
+}
+
+char *trace_comparison_verdict(const TraceComparison *comparison) {
+    GString *text = g_string_new(NULL);
+    append_ends(text, comparison);
+    append_memory_verdict(text, comparison);
+    append_figures_verdict(text, comparison);
+    if (comparison->worst_ops->len > 0) {
+        uint32_t worst = g_array_index(comparison->worst_ops, TraceCompareWorst, 0).number;
+        g_autofree char *name = trace_compare_op_name(comparison, worst);
+        g_string_append_printf(text, "; worst op: %s", name);
+    }
+    append_kept_verdict(text, comparison);
     return g_string_free(text, FALSE);
 }

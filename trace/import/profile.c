@@ -128,27 +128,25 @@ static uint32_t name_index(Reader *reader, Slice name) {
     return found - 1;
 }
 
+static bool contains_any(const char *text, const char *const *words) {
+    bool contains = false;
+    for (guint i = 0; words[i] && !contains; i++) {
+        contains = strstr(text, words[i]) != NULL;
+    }
+    return contains;
+}
+
 /* Kernels are told apart by words in their names: NCCL's, flash and memory-efficient attention and
  * cuDNN's; products of cuBLAS, CUTLASS and cuBLASLt (nvjet). All others count as one class. */
 static ProfileClass class_of(const char *name) {
-    static const char *const attention[] = {"flash", "fmha", "attention", "sdpa", "mha_"};
+    static const char *const attention[] = {"flash", "fmha", "attention", "sdpa", "mha_", NULL};
     static const char *const products[] = {"gemm", "cutlass", "nvjet",  "xmma",
                                            "gemv", "splitk",  "cublas", NULL};
     g_autofree char *lower = g_ascii_strdown(name, -1);
-    if (g_str_has_prefix(lower, "nccl")) {
-        return PROFILE_NCCL;
-    }
-    for (guint i = 0; i < G_N_ELEMENTS(attention); i++) {
-        if (strstr(lower, attention[i])) {
-            return PROFILE_ATTENTION;
-        }
-    }
-    for (guint i = 0; products[i]; i++) {
-        if (strstr(lower, products[i])) {
-            return PROFILE_MATMUL;
-        }
-    }
-    return PROFILE_OTHER;
+    return g_str_has_prefix(lower, "nccl")  ? PROFILE_NCCL
+           : contains_any(lower, attention) ? PROFILE_ATTENTION
+           : contains_any(lower, products)  ? PROFILE_MATMUL
+                                            : PROFILE_OTHER;
 }
 
 typedef enum {

@@ -316,20 +316,9 @@ static bool refuse(Reader *reader, uint8_t opcode) {
     return fail(reader, "opcode 0x%02x, which is none of dicts, lists, texts and numbers", opcode);
 }
 
-/* The names of opcodes stand in Python's pickletools. */
-static bool obey(Reader *reader, uint8_t opcode) {
-    guint n = 0;
+/* The names of opcodes stand in Python's pickletools. Those that make one value of bytes: */
+static bool obey_value(Reader *reader, uint8_t opcode) {
     switch (opcode) {
-    case 0x80: /* PROTO */
-        return read_protocol(reader);
-    case 0x95: /* FRAME: how much could be read at once */
-        return bytes(reader, 8) != NULL;
-    case '(': /* MARK */
-        return begin_group(reader);
-    case '0': /* POP */
-        return top(reader, 1) && drop(reader, 1);
-    case '1': /* POP_MARK */
-        return pop_mark(reader, &n) && drop(reader, n);
     case 'N': /* NONE */
         return push(reader, (UnpickledValue){.kind = UNPICKLED_NONE});
     case 0x88: /* NEWTRUE */
@@ -353,6 +342,19 @@ static bool obey(Reader *reader, uint8_t opcode) {
         return read_text(reader, 4);
     case 0x8d: /* BINUNICODE8 */
         return read_text(reader, 8);
+    default:
+        return refuse(reader, opcode);
+    }
+}
+
+/* Those that put values together: */
+static bool obey_group(Reader *reader, uint8_t opcode) {
+    guint n = 0;
+    switch (opcode) {
+    case '(': /* MARK */
+        return begin_group(reader);
+    case '1': /* POP_MARK */
+        return pop_mark(reader, &n) && drop(reader, n);
     case ']': /* EMPTY_LIST */
         return push_empty(reader, UNPICKLED_LIST);
     case 'a': /* APPEND */
@@ -373,6 +375,20 @@ static bool obey(Reader *reader, uint8_t opcode) {
         return put_into(reader, UNPICKLED_DICT, 2);
     case 'u': /* SETITEMS */
         return put_group(reader, UNPICKLED_DICT);
+    default:
+        return obey_value(reader, opcode);
+    }
+}
+
+/* And those of the stack, the memo and the file: */
+static bool obey(Reader *reader, uint8_t opcode) {
+    switch (opcode) {
+    case 0x80: /* PROTO */
+        return read_protocol(reader);
+    case 0x95: /* FRAME: how much could be read at once */
+        return bytes(reader, 8) != NULL;
+    case '0': /* POP */
+        return top(reader, 1) && drop(reader, 1);
     case 0x94: /* MEMOIZE */
         return remember(reader, reader->memo->len);
     case 'q': /* BINPUT */
@@ -384,7 +400,7 @@ static bool obey(Reader *reader, uint8_t opcode) {
     case 'j': /* LONG_BINGET */
         return recall(reader, 4);
     default:
-        return refuse(reader, opcode);
+        return obey_group(reader, opcode);
     }
 }
 
