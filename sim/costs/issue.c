@@ -68,7 +68,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         costs->ns[kind] = sim_time_from_us(factor * us[kind]);
     }
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
-        costs->is_plain[kind] = is_there[kind] && is_plain((PlanOpKind)kind) && !costs->python_ns;
+        costs->is_plain[kind] = is_there[kind] && is_plain((PlanOpKind)kind);
     }
     return costs;
 }
@@ -108,10 +108,7 @@ static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *inst
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
-    SimTime python_ns = costs->python_ns ? costs->python_ns[instr->arg] : 0;
-    return python_ns + (is_plain(op->kind)     ? costs->ns[PLAN_LAUNCH]
-                        : is_of_nccl(op->kind) ? collective_cost(costs, instr, op)
-                                               : lists_cost(costs, op));
+    return is_of_nccl(op->kind) ? collective_cost(costs, instr, op) : lists_cost(costs, op);
 }
 
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, PlanOpKind kind, unsigned kernels) {

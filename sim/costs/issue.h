@@ -16,7 +16,7 @@
 typedef struct {
     const PlanRole *role;
     SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
-    bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does */
+    bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does, and its Python */
     double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
     double moved_us;    /* of a DTensor that an operator wants otherwise, beside its collective */
     double *unit_us;    /* by unit: of its gather or reduction, on top */
@@ -28,14 +28,19 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
 void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
 
+/* Of what is not plain; Python beside it. */
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
 /* What it costs to issue the other kernels of an op of many (sim/costs/compute.h), behind the
  * first. */
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, PlanOpKind kind, unsigned kernels);
 static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
-    bool is_plain =
-        instr->kind != PLAN_LAUNCH || costs->is_plain[costs->role->ops[instr->arg].kind];
-    return is_plain ? costs->ns[instr->kind] : sim_issue_launch_cost(costs, instr);
+    if (instr->kind != PLAN_LAUNCH) {
+        return costs->ns[instr->kind];
+    }
+    return (costs->python_ns ? costs->python_ns[instr->arg] : 0) +
+           (costs->is_plain[costs->role->ops[instr->arg].kind]
+                ? costs->ns[PLAN_LAUNCH]
+                : sim_issue_launch_cost(costs, instr));
 }
 
 /* What a host pays for all programs of a role, of which a step has one; 0 where so many steps of

@@ -5,7 +5,6 @@
 #include "plan/fold.h"
 #include "plan/op/alike.h"
 #include "plan/op/work.h"
-#include "sim/costs/issue.h"
 #include "sim/error.h"
 
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
@@ -92,6 +91,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         g_array_append_val(rows, cost);
     }
     costs->rows = (SimOpCost *)(gpointer)g_array_steal(rows, NULL);
+    costs->issue = sim_issue_costs_new(plan, ops_of, cluster);
     return g_steal_pointer(&costs);
 }
 
@@ -141,6 +141,7 @@ void sim_op_costs_free(SimOpCosts *costs) {
     if (costs) {
         g_free(costs->row_of_op);
         g_free(costs->rows);
+        sim_issue_costs_free(costs->issue);
         g_free(costs);
     }
 }

@@ -1,4 +1,5 @@
-/* sim/costs/ops.h - what each op of a role costs on a GPU of a cluster, worked out once.
+/* sim/costs/ops.h - what each op of a role costs on a GPU of a cluster, and what to issue it costs
+ * the host, worked out once.
  *
  * A kernel's duration and what bounds it; a collective's over the path that its axis takes. Ranks
  * that play one role on one kind of node, and whose groups lie alike, share a table.
@@ -9,6 +10,7 @@
 
 #include "models/cluster.h"
 #include "plan/plan.h"
+#include "sim/costs/issue.h"
 #include "sim/costs/sharing.h"
 #include "sim/time.h"
 
@@ -35,6 +37,7 @@ typedef struct {
     SimNetworkPath paths[SIM_N_PATHS];
     uint32_t *row_of_op; /* by op of the role: ops that are alike share one of: */
     SimOpCost *rows;
+    SimIssueCosts *issue;
 } SimOpCosts;
 
 static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op) {

@@ -3,6 +3,7 @@
 #include "plan/strategy/strategy.h"
 
 typedef struct {
+    bool shares;        /* ranks do, layers */
     bool layers, norms; /* are DTensors */
     double layer_us, move_us;
     double checkpoint_us, saving_us; /* of a block; of a launch in it */
@@ -52,9 +53,9 @@ static void add_section(SimTime *ns, const Python *python, const PlanRole *role,
     for (uint32_t i = 0; i < role->n_instrs[section]; i++) {
         const PlanInstr *instr = &role->sections[section][i];
         if (instr->kind == PLAN_LAUNCH) {
-            double us = us_of_shared(python, &role->ops[instr->arg]) +
+            double us = (python->shares ? us_of_shared(python, &role->ops[instr->arg]) : 0) +
                         us_of_checkpoint(python, instr, before);
-            ns[instr->arg] = sim_time_from_us(us);
+            ns[instr->arg] = us > 0 ? sim_time_from_us(us) : 0;
             before = instr->phase;
         }
     }
@@ -72,6 +73,7 @@ SimTime *sim_python_costs_new(const Plan *plan, const PlanRole *role, const Mode
     double factor = cluster->host_cpu_factor;
     bool selects = strategy.checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
     Python python = {
+        .shares = plan->axes[PLAN_AXIS_TENSOR] > 1,
         .layers = strategy.tensor > 1,
         .norms = strategy.tensor > 1 && strategy.sequence_parallel == PLAN_YES,
         .layer_us = factor * cluster->host_shared_layer_us,

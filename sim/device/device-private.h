@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "sim/costs/issue.h"
 #include "sim/device/device.h"
 #include "sim/device/driver.h"
 #include "sim/device/op-rows.h"
@@ -18,7 +17,7 @@ struct _SimDevice {
     const Plan *plan;
     const PlanRole *role;
     const ModelCluster *cluster;
-    SimIssueCosts *issue;
+    const SimIssueCosts *issue;
     uint32_t first_number[PLAN_N_SECTIONS]; /* a trace's number of each section's instruction 0 */
 
     SimHostClock host;

@@ -33,7 +33,7 @@ SimDevice *sim_device_new(const SimDeviceSetup *setup, GError **error) {
     device->plan = plan;
     device->role = &plan->roles[setup->costs->role];
     device->cluster = setup->costs->cluster;
-    device->issue = sim_issue_costs_new(plan, device->role, device->cluster);
+    device->issue = setup->costs->issue;
     for (unsigned section = 0; section < PLAN_N_SECTIONS; section++) {
         device->first_number[section] = trace_instruction_number(device->role, section, 0);
     }
@@ -63,7 +63,6 @@ void sim_device_free(SimDevice *device) {
         sim_recordings_clear(&device->recordings);
         sim_op_rows_clear(&device->ops);
         g_clear_pointer(&device->memory_rows, g_array_unref);
-        sim_issue_costs_free(device->issue);
         g_free(device->books);
         sim_repeat_clear(&device->repeat);
         sim_pass_repeat_clear(&device->passes);
