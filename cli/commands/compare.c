@@ -10,8 +10,8 @@
 #include "cli/measured/measured.h"
 #include "cli/prose.h"
 #include "exec/shared-options.h"
-#include "trace/files.h"
 #include "trace/compare/compare.h"
+#include "trace/files.h"
 #include "trace/import/file.h"
 #include "trace/text.h"
 

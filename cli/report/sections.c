@@ -9,9 +9,9 @@
 #include "cli/report/svg.h"
 #include "cli/what-if.h"
 #include "sim/settings.h"
+#include "trace/files.h"
 #include "trace/moments.h"
 #include "trace/scale.h"
-#include "trace/files.h"
 
 static const double MIB = 1024 * 1024;
 

@@ -1,4 +1,4 @@
-/* What was there when the window of a snapshot begins, and its events from there on (snapshot.h). */
+/* What was there when the window of a snapshot begins, and its events from there (snapshot.h). */
 #include "trace/import/snapshot-private.h"
 #include "trace/trace.h"
 

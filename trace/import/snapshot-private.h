@@ -1,6 +1,7 @@
-/* trace/import/snapshot-private.h - how a snapshot is worked out, in two steps: snapshot-read.c takes
- * events, marks and what there is at the end from what was unpickled, snapshot-play.c works out
- * from these what was there when the window begins, and plays the events.
+/* trace/import/snapshot-private.h - how a snapshot is worked out, in two steps.
+ *
+ * snapshot-read.c takes events, marks and what there is at the end from what was unpickled,
+ * snapshot-play.c works out from these what was there when the window begins, and plays the events.
  */
 #pragma once
 

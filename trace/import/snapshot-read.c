@@ -93,7 +93,7 @@ void snapshot_read_marks(Snapshot *snapshot, const UnpickledValue *list) {
     g_array_sort(snapshot->marks, compare_marks); /* stable for what is sorted, as it comes */
 }
 
-/* ---- what lies where at the end --------------------------------------------------------------- */
+/* ---- what lies where at the end ------------------------------------------------------------- */
 
 static gint compare_addresses(gconstpointer a, gconstpointer b, gpointer none) {
     return (GPOINTER_TO_SIZE(a) > GPOINTER_TO_SIZE(b)) -
