@@ -144,6 +144,7 @@ static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex
     return (PlanGraphTrained){.frozen = frozen,
                               .lora_rank = s->lora_rank,
                               .lora_scale = s->lora_alpha / (double)MAX(s->lora_rank, 1),
+                              .lora_dropout = s->lora_rank ? s->lora_dropout : 0,
                               .lora_on = lora_on,
                               .lora_wide = s->lora_rank && s->lora_dtype == PLAN_LORA_FP32 &&
                                            s->model_dtype != PLAN_FP32};

@@ -300,8 +300,8 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
     return y;
 }
 
-/* Each place draws from a stream of its own: its number among the network's dropouts, which no
- * strategy changes. */
+/* Each place draws from a stream of its own: its number among the dropouts of the network and its
+ * adapters, which nothing else in a strategy changes. */
 static int64_t dropouts_so_far(const PlanGraph *graph) {
     int64_t n = 0;
     for (guint i = 0; i < graph->ops->len; i++) {
@@ -311,16 +311,19 @@ static int64_t dropouts_so_far(const PlanGraph *graph) {
 }
 
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n) {
-    if (w->dropout == 0) {
-        return x;
-    }
-    PlanGraphResult results[] = {{w->graph->dtype, n}, {PLAN_UINT8, n}};
+    return w->dropout == 0 ? x : model_run_dropout_of(w, w->dropout, module, x, n);
+}
+
+uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module, uint32_t x,
+                              uint64_t n) {
+    uint8_t dtype = plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    PlanGraphResult results[] = {{(PlanDtype)dtype, n}, {PLAN_UINT8, n}};
     if (module != PLAN_NONE) {
         plan_graph_enter(w->graph, module, &x, 1);
     }
     uint32_t y =
         plan_graph_op_making(w->graph, PLAN_OP_DROPOUT, &x, results,
-                             (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &w->dropout);
+                             (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &share);
     uint32_t mask = y + 1;
     plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {

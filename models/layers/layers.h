@@ -28,7 +28,8 @@ typedef struct {
 } ModelProduct;
 typedef struct {
     uint64_t rank;
-    uint32_t module; /* that holds the layer and the products */
+    uint32_t module;  /* that holds the layer and the products */
+    uint32_t dropout; /* before A; PLAN_NONE: there is none */
     ModelProduct a, b;
 } ModelAdapter;
 
@@ -114,6 +115,9 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
                                uint64_t out, uint64_t in, bool erf);
 /* x itself without dropout; module PLAN_NONE: a call inside the current module. */
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
+/* Of another share than the network's. */
+uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module, uint32_t x,
+                              uint64_t n);
 /* x in fp32, and in the dtype of another: a copy, or x itself where it is that already. */
 uint32_t model_run_widen(const ModelWalk *w, uint32_t x);
 uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);

@@ -24,7 +24,10 @@ static ModelProduct declare_product(const ModelWalk *w, uint32_t module, const c
  * standard deviation this has. */
 ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t out, uint64_t in) {
     uint64_t rank = w->graph->trained.lora_rank;
-    ModelAdapter adapter = {.rank = rank, .module = module};
+    ModelAdapter adapter = {.rank = rank, .module = module, .dropout = PLAN_NONE};
+    if (w->graph->trained.lora_dropout > 0) {
+        adapter.dropout = plan_graph_module(w->graph, module, "lora_dropout", "Dropout", false);
+    }
     w->graph->declares_adapter = true;
     adapter.a =
         declare_product(w, module, "lora_A", rank, in, PLAN_INIT_NORMAL, 1 / sqrt(3 * (double)in));
@@ -48,6 +51,14 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
     return y;
 }
 
+/* What A is given: backward wants it for A's gradient, in place of what the layer itself is given. */
+static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint64_t in) {
+    return adapter->dropout == PLAN_NONE
+               ? x
+               : model_run_dropout_of(w, w->graph->trained.lora_dropout, adapter->dropout, x,
+                                      w->rows * in);
+}
+
 /* The adapter's dtype is the sum's, for it is the network's or a wider one. */
 uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
                         uint64_t out, uint64_t in, const ModelAttention *of_k) {
@@ -60,7 +71,7 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
         plan_graph_hold(graph, given);           /* the function's variable now ... */
         plan_graph_goes_behind(graph, y, given); /* ... as y is, its second one */
     }
-    uint32_t low = run_product(w, &adapter->a, given, adapter->rank, in);
+    uint32_t low = run_product(w, &adapter->a, dropped(w, adapter, given, in), adapter->rank, in);
     uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
     product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
     uint32_t scaled = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, dtype, n, dims,

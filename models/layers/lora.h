@@ -1,9 +1,9 @@
 /* models/layers/lora.h - LoRA: an adapter beside a linear layer, y = W x + alpha / rank * B(A(x)).
  *
- * Declared and walked as PEFT does (src/peft/tuners/lora/layer.py, Linear.forward, without
- * dropout): the layer is a module within the adapted one, between them stand both products, the
- * factor and the sum. What goes in is cast to what the adapter is made in, and the sum back to what
- * the layer gave. torchtune's LoRALinear has the same ops, without casts.
+ * Declared and walked as PEFT does (src/peft/tuners/lora/layer.py, Linear.forward): the layer is a
+ * module within the adapted one, between them stand dropout, both products, the factor and the sum.
+ * What goes in is cast to what the adapter is made in, then dropped from, and the sum is cast back
+ * to what the layer gave. torchtune's LoRALinear has the same ops, without casts.
  *
  * Inside models/ only, for layers.c.
  */

@@ -206,6 +206,7 @@ typedef struct {
     const GRegex *frozen; /* modules so named or of such a class are not, with all in them; NULL */
     uint64_t lora_rank;   /* of the adapters, which alone are trained then; 0: there are none */
     double lora_scale;
+    double lora_dropout;   /* share of A's input that is dropped; 0: none */
     const GRegex *lora_on; /* beside the linear layers of blocks that are so named */
     bool lora_wide;        /* adapters are fp32 */
     /* By parameter, of a network walked before: it is part of a flat tensor that is trained, so its

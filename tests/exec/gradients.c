@@ -209,6 +209,10 @@ static void lora_and_frozen(void) {
     } cases[] = {
         {"eager lora_rank=2 lora_alpha=2 lora_on=all-linear", "gpt\nlayers=2\n"},
         {"eager lora_rank=3 lora_alpha=4 checkpointing=full", "gpt\nlayers=2\n"},
+        {"eager lora_rank=2 lora_alpha=2 lora_dropout=0.2 lora_on=all-linear",
+         "llama\nlayers=2\nffn=24\nkv_heads=2\n"},
+        {"eager lora_rank=3 lora_alpha=4 lora_dropout=0.3 checkpointing=full",
+         "gpt\nlayers=2\ndropout=0.1\nattention=math\n"},
         {"eager lora_rank=2 lora_alpha=1", "llama\nlayers=2\nffn=24\nkv_heads=2\n"},
         {"eager lora_rank=2 lora_alpha=2 lora_on=module=.*(o|gate) rms_norm=ops",
          "llama\nlayers=2\nffn=24\nattention=math\n"},

@@ -421,6 +421,16 @@ static const char *const with_lora[] = {
     NULL,
 };
 #undef LORA
+/* Each adapter drops by itself, and the same on whichever rank a sample lies. */
+#define DROPPED "--lora-rank 4 --lora-on all-linear --lora-dropout 0.2 --lr 0.01 "
+static const char *const with_lora_dropout[] = {
+    DROPPED "-n 1 --micro-batch 12 --sharding none",
+    DROPPED "-n 3 --micro-batch 4 --checkpointing full",
+    DROPPED "-n 2 --micro-batch 3 --accumulate 2 --sharding none",
+    DROPPED "-n 4 --micro-batch 3 --flavour fsdp1 --use-orig-params yes --checkpointing full",
+    NULL,
+};
+#undef DROPPED
 #define FROZEN "--freeze module=embed|layers.0 "
 static const char *const with_frozen[] = {
     FROZEN "-n 1 --micro-batch 12 --sharding none",
@@ -727,6 +737,7 @@ int main(int argc, char **argv) {
                     {"of two stages on each of four",
                      {"llama-toy --network-key layers=9", with_two_stages_on_four}},
                     {"of adapters", {"llama-toy", with_lora}},
+                    {"of adapters with dropout", {"llama-toy", with_lora_dropout}},
                     {"behind frozen blocks", {"llama-toy", with_frozen}}};
     for (unsigned i = 0; i < G_N_ELEMENTS(families); i++) {
         g_autofree char *name = g_strconcat("/exec/losses/losses agree ", families[i].name, NULL);

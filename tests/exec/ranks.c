@@ -49,6 +49,10 @@ static void memory_is_as_predicted(void) {
         "t5-toy -n 1 --sharding none --autocast bf16",
         "llama-toy -n 2 --lora-rank 4 --param-dtype bf16 --checkpointing full",
         "gpt-toy -n 2 --model-dtype bf16 --sharding none --lora-rank 4 --lora-dtype fp32",
+        "llama-toy -n 2 --model-dtype bf16 --sharding none --lora-rank 4 --lora-dtype fp32 "
+        "--lora-dropout 0.1",
+        "llama-toy -n 2 --flavour fsdp1 --use-orig-params yes --lora-rank 4 --lora-dropout 0.05 "
+        "--param-dtype bf16 --checkpointing full",
         "llama-toy -n 2 --freeze module=embed|layers.0",
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",

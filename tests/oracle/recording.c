@@ -421,6 +421,9 @@ static void set_trained(JsonObject *options, PlanStrategy *strategy) {
         strategy->lora_alpha = real_of(options, "lora_alpha");
         strategy->lora_on = (PlanVariant){.choice = PLAN_LORA_ON_MODULE,
                                           .text = g_intern_string(text_of(options, "lora_on"))};
+        if (has(options, "lora_dropout")) {
+            strategy->lora_dropout = real_of(options, "lora_dropout");
+        }
         strategy->lora_dtype = flag_of(options, "lora_fp32") ? PLAN_LORA_FP32 : PLAN_LORA_MODEL;
     }
 }

@@ -1,7 +1,7 @@
 """Fine-tuning: modules that are not trained, and LoRA adapters beside linear layers.
 
-The adapter's forward is PEFT's, op by op (peft/tuners/lora/layer.py, Linear.forward, without dropout): the
-layer's own product, the input in the adapter's dtype, both products, the factor, the sum, and its rounding
+The adapter's forward is PEFT's, op by op (peft/tuners/lora/layer.py, Linear.forward): the layer's own
+product, the input in the adapter's dtype, dropout, both products, the factor, the sum, and its rounding
 back to the layer's dtype. Its weights start as there: A at random, B zero."""
 
 import math
@@ -12,9 +12,10 @@ from torch import nn
 
 
 class LoraLinear(nn.Module):
-    def __init__(self, layer, rank, alpha, dtype, device):
+    def __init__(self, layer, rank, alpha, dropout, dtype, device):
         super().__init__()
         self.base_layer = layer
+        self.lora_dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         make = dict(bias=False, dtype=dtype, device=device)
         self.lora_A = nn.Linear(layer.in_features, rank, **make)
         self.lora_B = nn.Linear(rank, layer.out_features, **make)
@@ -30,7 +31,7 @@ class LoraLinear(nn.Module):
         result = self.base_layer(x)
         dtype = result.dtype
         x = self.in_dtype_of_adapter(x)
-        result = result + self.lora_B(self.lora_A(x)) * self.scaling
+        result = result + self.lora_B(self.lora_A(self.lora_dropout(x))) * self.scaling
         result = result.to(dtype)
         return result
 
@@ -48,7 +49,7 @@ def add_adapters(network, options, device):
     for name, layer in chosen:
         parent, _, own = name.rpartition(".")
         setattr(network.get_submodule(parent), own,
-                LoraLinear(layer, options.lora_rank, options.lora_alpha, dtype, device))
+                LoraLinear(layer, options.lora_rank, options.lora_alpha, options.lora_dropout, dtype, device))
 
 
 def freeze(network, options):

@@ -77,6 +77,7 @@ def add_training_options(p):
     tune.add_argument("--freeze", metavar="REGEX", help="modules, by whole name or class, whose parameters are not trained")
     tune.add_argument("--lora-rank", type=int, default=0, help="LoRA adapters of this rank alone are trained")
     tune.add_argument("--lora-alpha", type=float, default=16.0)
+    tune.add_argument("--lora-dropout", type=float, help="of A's input")
     tune.add_argument("--lora-on", metavar="REGEX", default=".*", help="beside these linear layers of blocks")
     tune.add_argument("--lora-fp32", action="store_true", help="adapters in fp32, whatever the network is made in")
     p.add_argument("--compile", action="store_true", help="each block by torch.compile")
