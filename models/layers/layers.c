@@ -321,9 +321,8 @@ uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module,
     if (module != PLAN_NONE) {
         plan_graph_enter(w->graph, module, &x, 1);
     }
-    uint32_t y =
-        plan_graph_op_making(w->graph, PLAN_OP_DROPOUT, &x, results,
-                             (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &share);
+    uint32_t y = plan_graph_op_making(w->graph, PLAN_OP_DROPOUT, &x, results,
+                                      (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &share);
     uint32_t mask = y + 1;
     plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {

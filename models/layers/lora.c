@@ -53,10 +53,9 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
 
 /* What A is given: backward wants it for A's gradient, in place of what the layer itself is given. */
 static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint64_t in) {
-    return adapter->dropout == PLAN_NONE
-               ? x
-               : model_run_dropout_of(w, w->graph->trained.lora_dropout, adapter->dropout, x,
-                                      w->rows * in);
+    return adapter->dropout == PLAN_NONE ? x
+                                         : model_run_dropout_of(w, w->graph->trained.lora_dropout,
+                                                                adapter->dropout, x, w->rows * in);
 }
 
 /* The adapter's dtype is the sum's, for it is the network's or a wider one. */

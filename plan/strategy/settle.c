@@ -324,6 +324,10 @@ static bool reads_are_there(const PlanStrategy *s, GError **error) {
 
 /* What is known of frozen parameters is recorded of these. */
 static bool freezes_as_known(const PlanStrategy *s, GError **error) {
+    if (s->lora_dropout > 0 && !s->lora_rank) {
+        return plan_strategy_refuse(error, "lora_dropout is of adapters, and there are none; set "
+                                           "lora_rank, or lora_dropout=0");
+    }
     if (s->freeze.choice == PLAN_FREEZE_NONE && !s->lora_rank) {
         return true;
     }

@@ -428,6 +428,8 @@ static void contradictions(void) {
          "frozen parameters are not planned with sharding=optimizer-only"},
         {"ranks=2 lora_rank=2 kernels=compiled",
          "frozen parameters are planned only with eager kernels"},
+        {"ranks=2 lora_dropout=0.1",
+         "lora_dropout is of adapters, and there are none; set lora_rank"},
         {"ranks=2 lora_rank=2 pytorch=2.4",
          "frozen parameters with FSDP are planned only for current"},
         {"ranks=2 lora_rank=2 lora_dtype=fp32 model_dtype=bf16",
