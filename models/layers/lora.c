@@ -51,7 +51,7 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
     return y;
 }
 
-/* What A is given: backward wants it for A's gradient, in place of what the layer itself is given. */
+/* What A is given, which backward wants for A's gradient. */
 static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint64_t in) {
     return adapter->dropout == PLAN_NONE ? x
                                          : model_run_dropout_of(w, w->graph->trained.lora_dropout,
