@@ -4,6 +4,56 @@
 #include "exec/error.h"
 #include "exec/shared-options.h"
 
+static bool is_within(const char *option, gint64 value, gint64 least, gint64 most, GError **error) {
+    if (value < least || value > most) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                    "--%s takes a number from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
+                    ", not %" G_GINT64_FORMAT,
+                    option, least, most, value);
+    }
+    return value >= least && value <= most;
+}
+
+static bool are_within(const ExecArguments *a, GError **error) {
+    const struct {
+        const char *option;
+        gint64 value, least, most;
+    } numbers[] = {{"steps", a->steps, 1, 1000000},
+                   {"threads", a->threads, 1, G_MAXINT},
+                   {"memory-limit", a->memory_limit, 1, G_MAXINT64},
+                   {"seed", a->seed, 0, G_MAXINT},
+                   {"token-bytes", a->token_bytes, 1, 2},
+                   {"watchdog", a->watchdog, 0, G_MAXINT},
+                   {"local-ranks", a->local_ranks, 0, EXEC_FORK_MOST}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (!is_within(numbers[i].option, numbers[i].value, numbers[i].least, numbers[i].most,
+                       error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What was given goes together, and with so many plans. */
+static bool suits(const ExecArguments *a, int n_plans, GError **error) {
+    if (n_plans != (a->costs ? 0 : 1)) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "give %s; %d %s given",
+                    a->costs ? "no PLAN with --costs" : "one PLAN", n_plans,
+                    n_plans == 1 ? "was" : "were");
+        return false;
+    }
+    if (a->rehearse >= 0 && (!a->pace || a->local_ranks || a->save || a->costs)) {
+        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                            "--rehearse needs --pace, and goes with neither --local-ranks nor "
+                            "--save nor --costs");
+        return false;
+    }
+    return are_within(a, error) && exec_option_is_limit(a->memory_limit, error) &&
+           exec_option_is_file("--trace", a->trace, error) &&
+           exec_option_is_file("--save", a->save, error) &&
+           exec_options_suit_device(a->device, a->comm, a->no_op_times, error);
+}
+
 bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GError **error) {
     GOptionEntry entries[] = {
         {"steps", 0, 0, G_OPTION_ARG_INT, &arguments->steps, "training steps (default 6)", "K"},
@@ -53,29 +103,7 @@ bool exec_arguments_read(int *argc, char ***argv, ExecArguments *arguments, GErr
     if (!g_option_context_parse(context, argc, argv, error)) {
         return false;
     }
-    if (*argc != (arguments->costs ? 1 : 2) || arguments->steps < 1 || arguments->steps > 1000000 ||
-        arguments->threads < 1 || arguments->memory_limit < 1 || arguments->seed < 0 ||
-        arguments->token_bytes < 1 || arguments->token_bytes > 2 || arguments->watchdog < 0 ||
-        arguments->local_ranks < 0 || arguments->local_ranks > EXEC_FORK_MOST) {
-        g_set_error(
-            error, EXEC_ERROR, EXEC_ERROR_INPUT,
-            "give one PLAN; steps, threads and memory limit are positive, seed and watchdog "
-            "not negative, a token has 1 or 2 bytes, local ranks are at most %d",
-            EXEC_FORK_MOST);
-        return false;
-    }
-    if (arguments->rehearse >= 0 &&
-        (!arguments->pace || arguments->local_ranks || arguments->save || arguments->costs)) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                    "--rehearse needs --pace, and goes with neither --local-ranks nor --save nor "
-                    "--costs");
-        return false;
-    }
-    return exec_option_is_limit(arguments->memory_limit, error) &&
-           exec_option_is_file("--trace", arguments->trace, error) &&
-           exec_option_is_file("--save", arguments->save, error) &&
-           exec_options_suit_device(arguments->device, arguments->comm, arguments->no_op_times,
-                                    error);
+    return suits(arguments, *argc - 1, error);
 }
 
 void exec_arguments_clear(ExecArguments *arguments) {

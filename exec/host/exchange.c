@@ -1,4 +1,9 @@
-#include "exec/host/exchange.h"
+/* exec/host/exchange.c - experts that ranks share: which rows go where, in whole numbers.
+ *
+ * Plans have the sizes of balanced routing, so a rank that is to send, or take, other numbers of
+ * rows fails and says so.
+ */
+#include "exec/host/ops.h"
 
 #include <string.h>
 
@@ -137,7 +142,7 @@ static bool run(const ExecTask *t) {
     }
 }
 
-bool exec_exchange_compute(const ExecTask *t, GError **error) {
+bool exec_host_exchange(const ExecTask *t, GError **error) {
     if (t->op->kind == PLAN_OP_SPLITS_TO_HOST) {
         return are_balanced(t, error);
     }

@@ -1,9 +1,10 @@
-#include "exec/host/experts.h"
+/* exec/host/experts.c - ops of a mixture of experts. */
+#include "exec/host/ops.h"
 
-#include "exec/error.h"
 #include "exec/task.h"
 #include "kernels/host/embedding.h"
 #include "kernels/host/experts.h"
+#include "kernels/host/reduce.h"
 
 static void remainder_of(const ExecTask *t) {
     const int64_t *x = t->pointers[0];
@@ -23,6 +24,9 @@ static bool run(const ExecTask *t) {
         return kernel_pick_columns_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2));
     case PLAN_OP_PICK_COLUMNS_BACKWARD:
         return kernel_pick_columns_backward_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2));
+    case PLAN_OP_TOTAL_COLUMNS:
+        kernel_row_sum_f32(p[1], p[0], 1, dim(t, 0), dim(t, 1));
+        return true;
     case PLAN_OP_ADD_COLUMN:
         kernel_add_column_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 1));
         return true;
@@ -76,11 +80,6 @@ static bool run(const ExecTask *t) {
     }
 }
 
-bool exec_experts_run(const ExecTask *t, GError **error) {
-    bool is_done = run(t);
-    if (!is_done) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table",
-                    plan_op_info((PlanOpKind)t->op->kind)->name);
-    }
-    return is_done;
+bool exec_host_experts(const ExecTask *t, GError **error) {
+    return exec_host_in_table(run(t), plan_op_info((PlanOpKind)t->op->kind)->name, error);
 }

@@ -1,11 +1,11 @@
-/* exec/host/float8.c - see float8.h.
+/* exec/host/float8.c - ops of linear layers in float8.
  *
  * A scale in fp32 is what a product multiplies by, so casts multiply by its inverse: that is
  * within an ulp of what PyTorch multiplies by, and equal where scales are powers of two. A scale in
  * another dtype is the largest magnitude of which either is found. What a norm or SwiGLU makes is
  * not rounded to 16 bits before it is cast, as in a compiler's kernels.
  */
-#include "exec/host/float8.h"
+#include "exec/host/ops.h"
 
 #include <math.h>
 
@@ -261,7 +261,7 @@ static void unscale(const ExecTask *t) {
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
-void exec_float8_compute(const ExecTask *t) {
+void exec_host_float8(const ExecTask *t) {
     switch (t->op->kind) {
     case PLAN_OP_FLOAT8_SCALE:
         scale(t);

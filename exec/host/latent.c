@@ -1,4 +1,5 @@
-#include "exec/host/latent.h"
+/* exec/host/latent.c - ops of latent attention, and of routing beside it. */
+#include "exec/host/ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static bool unset_columns(const ExecTask *t, GError **error) {
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-bool exec_latent_compute(const ExecTask *t, GError **error) {
+bool exec_host_latent(const ExecTask *t, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_LATENT_ATTENTION:
         attend(t);

@@ -6,6 +6,8 @@
  */
 #include "exec/host/launch.h"
 
+#include <string.h>
+
 #include "exec/batch.h"
 #include "exec/convert.h"
 #include "exec/error.h"
@@ -94,6 +96,9 @@ static bool run(const ExecTask *t, GError **error) {
         return to_host(t, error);
     case PLAN_OP_FROM_HOST:
         return from_host(t, error);
+    case PLAN_OP_FILL_EMPTY:
+        memset(t->pointers[0], 0xff, dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0)));
+        return true;
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
         exec_first_values(t, f32(t, 0));

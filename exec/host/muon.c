@@ -1,4 +1,5 @@
-#include "exec/host/muon.h"
+/* exec/host/muon.c - what the optimizer Muon does with one matrix (plan/optimizer/muon.c). */
+#include "exec/host/ops.h"
 
 #include "exec/task.h"
 #include "kernels/host/copy.h"
@@ -46,7 +47,7 @@ static void update(const ExecTask *t) {
                                is_turned ? 1 : columns, is_turned ? rows : 1);
 }
 
-void exec_muon_compute(const ExecTask *t) {
+void exec_host_muon(const ExecTask *t) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_LERP:
         lerp(t);

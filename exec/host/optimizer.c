@@ -1,4 +1,7 @@
-#include "exec/host/optimizer.h"
+/* exec/host/optimizer.c - the optimizers' steps, and the norms and factors of clipping, over lists
+ * of tensors.
+ */
+#include "exec/host/ops.h"
 
 #include <math.h>
 

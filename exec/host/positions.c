@@ -1,9 +1,13 @@
-#include "exec/host/positions.h"
+/* exec/host/positions.c - what a pass makes of nothing but positions and labels: rotary tables, op
+ * by op, and targets that are one behind their tokens. Layouts are those of plan/op/ops.def.
+ */
+#include "exec/host/ops.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "exec/task.h"
+#include "kernels/host/elementwise.h"
 
 enum {
     NO_TARGET = -100 /* PyTorch's ignore_index */
@@ -60,8 +64,11 @@ static void drop_one(const ExecTask *t, bool first) {
     }
 }
 
-void exec_positions_compute(const ExecTask *t) {
+void exec_host_positions(const ExecTask *t) {
     switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_ARANGE:
+        kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
+        return;
     case PLAN_OP_ROPE_FREQUENCIES:
         rope_frequencies(t);
         return;

@@ -1,4 +1,7 @@
-#include "exec/host/ring.h"
+/* exec/host/ring.c - what ranks do that share sequences: attention of some rows to some keys, and
+ * what merges it.
+ */
+#include "exec/host/ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -221,7 +224,7 @@ static void add_queries(const ExecTask *t) {
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-void exec_ring_compute(const ExecTask *t) {
+void exec_host_ring(const ExecTask *t) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_ATTENTION_PART:
         attend(t);
@@ -267,7 +270,7 @@ void exec_ring_compute(const ExecTask *t) {
     }
 }
 
-void exec_ring_tables(const ExecTask *t) {
+void exec_host_tables(const ExecTask *t) {
     const Plan *plan = t->context->plan;
     size_t half = dim(t, 0) / 2, width = dim(t, 1), n = half * width;
     for (unsigned i = 0; i < 2; i++) {

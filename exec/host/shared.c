@@ -1,4 +1,7 @@
-#include "exec/host/shared.h"
+/* exec/host/shared.c - what ranks do that share layers: lookups in a part of a table, and the loss
+ * of logits of which each rank has some columns.
+ */
+#include "exec/host/ops.h"
 
 #include <math.h>
 
@@ -166,7 +169,8 @@ static bool pick_targets(const ExecTask *t) {
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
-bool exec_shared_compute(const ExecTask *t) {
+/* False: an index outside its table. */
+static bool run(const ExecTask *t) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_OUTSIDE_MASK:
         outside_mask(t);
@@ -246,4 +250,8 @@ bool exec_shared_compute(const ExecTask *t) {
         break;
     }
     g_assert_not_reached();
+}
+
+bool exec_host_share(const ExecTask *t, GError **error) {
+    return exec_host_in_table(run(t), "a shared table's index", error);
 }

@@ -240,7 +240,8 @@ static void options_are_refused(void) {
         {"--save -", "--save -: standard output has what is printed already; give a name"},
         {"--comm banana", "--comm is of GPUs alone; add --device cuda"},
         {"--no-op-times --device host", "--no-op-times is of GPUs alone; add --device cuda"},
-        {"--local-ranks 1025", "local ranks are at most 1024"},
+        {"--local-ranks 1025", "--local-ranks takes a number from 0 to 1024, not 1025"},
+        {"--threads 0", "--threads takes a number from 1 "},
     };
     plan("-n 1");
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {

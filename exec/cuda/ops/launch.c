@@ -151,7 +151,7 @@ static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **erro
            zero_random_state(t, lane, error);
 }
 
-/* ---- what a router has chosen ---------------------------------------------------------------- */
+/* ---- what a router has chosen --------------------------------------------------------------- */
 
 /* The host is told how many rows go to each rank, as PyTorch's is; that they are as many, which is
  * what the plan has room for, is looked at on the device. */
@@ -165,7 +165,7 @@ static bool splits_to_host(const ExecTask *t, const ExecCudaLane *lane, GError *
                "cudaMemcpyAsync", error);
 }
 
-/* ---- what deterministic algorithms fill ------------------------------------------------------ */
+/* ---- what deterministic algorithms fill ----------------------------------------------------- */
 
 static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));

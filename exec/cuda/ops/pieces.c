@@ -1,7 +1,7 @@
 /* exec/cuda/ops/pieces.c - copies between whole parameters and what ranks hold of them.
  *
  * Layouts are those of plan/flavours/fsdp2-gather.c and fsdp2-reduce.c, as on the host
- * (exec/host/shard.c); each op is one list of pieces.
+ * (exec/host/pieces.c); each op is one list of pieces.
  */
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/copy.h"
@@ -135,7 +135,7 @@ static void concat_columns(GArray *pieces, const ExecTask *t) {
     }
 }
 
-KernelCudaFault exec_cuda_move(const ExecTask *t, KernelCuda *kernels) {
+KernelCudaFault exec_cuda_pieces(const ExecTask *t, KernelCuda *kernels) {
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE, sizeof(KernelCudaPiece));
     switch (t->op->kind) {
     case PLAN_OP_COPY:

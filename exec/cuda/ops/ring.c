@@ -125,7 +125,7 @@ KernelCudaFault exec_cuda_ring(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_PUT_ROWS:
     case PLAN_OP_LAST_ROWS:
     case PLAN_OP_JOIN:
-        return exec_cuda_move(t, k);
+        return exec_cuda_pieces(t, k);
     case PLAN_OP_MUL_HEADS: /* x column > y */
         return kernel_cuda_mul_heads(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
                                      dim(t, 3), type_at(t, 0));

@@ -27,7 +27,7 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_zero_masked(k, p[1], p[0], dim(t, 0), dim(t, 1), type_at(t, 1));
     case PLAN_OP_PARTS_COPY:
     case PLAN_OP_OWN_PARTS:
-        return exec_cuda_move(t, k);
+        return exec_cuda_pieces(t, k);
     case PLAN_OP_MAX_COLUMNS:
         return kernel_cuda_row_max(k, p[1], p[0], dim(t, 0), dim(t, 1), type_at(t, 0));
     case PLAN_OP_SUB_COLUMN:

@@ -1,8 +1,16 @@
-#include "exec/host/shard.h"
+/* exec/host/pieces.c - copies between whole parameters and what ranks hold of them, and of parts
+ * side by side.
+ *
+ * Layouts are those of plan/flavours/fsdp2-gather.c and fsdp2-reduce.c. Numbers are moved as they
+ * are stored, and converted where the two sides are stored differently; what is joined or put side
+ * by side was widened before.
+ */
+#include "exec/host/ops.h"
 
 #include "exec/convert.h"
 #include "exec/task.h"
 #include "kernels/host/copy.h"
+#include "kernels/host/elementwise.h"
 
 /* Element `at` of operand i, as it is stored. */
 static gpointer element(const ExecTask *t, unsigned i, size_t at) {
@@ -19,11 +27,7 @@ static void put_zeros(const ExecTask *t, unsigned to, size_t to_at, size_t n) {
     kernel_zero_bytes(element(t, to, to_at), n * plan_dtype_bytes(operand_dtype(t, to)));
 }
 
-void exec_shard_copy(const ExecTask *t) {
-    put(t, 1, 0, 0, 0, dim(t, 0));
-}
-
-void exec_shard_part(const ExecTask *t) {
+static void part(const ExecTask *t) {
     put(t, 1, 0, 0, axis_rank(t) * dim(t, 0), dim(t, 0));
 }
 
@@ -34,15 +38,7 @@ static void flatten_to(const ExecTask *t, size_t at) {
     }
 }
 
-void exec_shard_flatten(const ExecTask *t) {
-    flatten_to(t, 0);
-}
-
-void exec_shard_gather_copy_in(const ExecTask *t) {
-    flatten_to(t, axis_rank(t) * dim(t, 0));
-}
-
-void exec_shard_gather_copy_out(const ExecTask *t) {
+static void gather_copy_out(const ExecTask *t) {
     size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
     for (unsigned i = 1; i <= list_length(t); i++) {
         size_t chunk = operand(t, i).elements / ranks;
@@ -53,7 +49,7 @@ void exec_shard_gather_copy_out(const ExecTask *t) {
     }
 }
 
-void exec_shard_reduce_copy_in(const ExecTask *t) {
+static void reduce_copy_in(const ExecTask *t) {
     size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
     unsigned packed = list_length(t);
     for (unsigned i = 0; i < list_length(t); i++) {
@@ -69,10 +65,58 @@ void exec_shard_reduce_copy_in(const ExecTask *t) {
     }
 }
 
-void exec_shard_bucket_copy_out(const ExecTask *t) {
+static void bucket_copy_out(const ExecTask *t) {
     size_t at = 0;
     for (unsigned i = 1; i <= list_length(t); i++) {
         put(t, i, 0, 0, at, operand(t, i).elements);
         at += operand(t, i).elements;
     }
+}
+
+static void concat_columns(const ExecTask *t) {
+    size_t rows = dim(t, 0), row = dim(t, 1) * sizeof(float);
+    unsigned n = list_length(t);
+    char *to = t->pointers[n];
+    for (unsigned i = 0; i < n; i++) {
+        size_t part = operand(t, i).elements / rows * sizeof(float);
+        kernel_copy_2d_bytes(to, row, t->pointers[i], part, rows, part);
+        to += part;
+    }
+}
+
+/* ---- the switch ----------------------------------------------------------------------------- */
+
+void exec_host_pieces(const ExecTask *t) {
+    switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_COPY:
+        put(t, 1, 0, 0, 0, dim(t, 0));
+        return;
+    case PLAN_OP_JOIN_REST:
+        kernel_copy_f32(f32(t, 2), f32(t, 0), dim(t, 0));
+        return;
+    case PLAN_OP_PART:
+        part(t);
+        return;
+    case PLAN_OP_FLATTEN:
+        flatten_to(t, 0);
+        return;
+    case PLAN_OP_GATHER_COPY_IN:
+        flatten_to(t, axis_rank(t) * dim(t, 0));
+        return;
+    case PLAN_OP_GATHER_COPY_OUT:
+        gather_copy_out(t);
+        return;
+    case PLAN_OP_REDUCE_COPY_IN:
+        reduce_copy_in(t);
+        return;
+    case PLAN_OP_BUCKET_COPY_OUT:
+        bucket_copy_out(t);
+        return;
+    case PLAN_OP_CONCAT_COLUMNS:
+        concat_columns(t);
+        return;
+    default:
+        break;
+    }
+    g_assert_not_reached();
 }
