@@ -12,11 +12,11 @@
  * freed twice) prints what it is and aborts.
  *
  * Environment, read at the first call: FORESHARD_EMULATOR_SEED, FORESHARD_EMULATOR_MIB (memory of
- * the device; 1024), FORESHARD_EMULATOR_CAPABILITY (of its compute; 90), FORESHARD_EMULATOR_PAGES
- * ("no": memory cannot be mapped in pages), FORESHARD_EMULATOR_PINNED_MIB (of the host, that can be
- * pinned; all), FORESHARD_EMULATOR_LEAKS (a process that ends well and
- * has not given back all streams, events, memory and cuBLASLt's objects says so, and ends with
- * status 3).
+ * the device; 1024), FORESHARD_EMULATOR_PINNED_MIB (of the host, that can be pinned; all),
+ * FORESHARD_EMULATOR_CAPABILITY (of its compute; 90), FORESHARD_EMULATOR_PAGES ("no": memory cannot
+ * be mapped in pages; "closed": no access to them is given), FORESHARD_EMULATOR_LEAKS (a process
+ * that ends well and has not given back all streams, events, memory and cuBLASLt's objects says so,
+ * and ends with status 3).
  *
  * Threads: any; one works at a time.
  */

@@ -82,6 +82,12 @@ bool is_broken() {
     return emulator_state() != cudaSuccess;
 }
 
+/* What FORESHARD_EMULATOR_PAGES says of them. */
+bool pages_are(const char *what) {
+    const char *text = getenv("FORESHARD_EMULATOR_PAGES");
+    return text && !strcmp(text, what);
+}
+
 /* ---- the driver's calls --------------------------------------------------------------------- */
 
 CUresult reserve(CUdeviceptr *at, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
@@ -181,7 +187,7 @@ CUresult unmap(CUdeviceptr at, size_t bytes) {
 CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n) {
     EmulatorEntry entry;
     Range *range = range_of((uintptr_t)at, bytes);
-    if (!range || n != 1 || !is_here(access->location) ||
+    if (!range || n != 1 || pages_are("closed") || !is_here(access->location) ||
         access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -203,10 +209,17 @@ CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access,
 
 /* A GPU may lack it though its driver has the calls. */
 CUresult attribute(int *value, CUdevice_attribute asked, CUdevice) {
-    const char *text = getenv("FORESHARD_EMULATOR_PAGES");
-    bool lacks_it = text && !strcmp(text, "no");
-    *value = asked == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED && !lacks_it;
+    *value = asked == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED && !pages_are("no");
     return CUDA_SUCCESS;
+}
+
+CUresult error_name(CUresult error, const char **name) {
+    *name = error == CUDA_SUCCESS                 ? "CUDA_SUCCESS"
+            : error == CUDA_ERROR_INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
+            : error == CUDA_ERROR_OUT_OF_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                  : nullptr;
+    return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 } // namespace
@@ -225,7 +238,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
                  {"cuMemMap", (void *)map, 10020},
                  {"cuMemUnmap", (void *)unmap, 10020},
                  {"cuMemSetAccess", (void *)set_access, 10020},
-                 {"cuDeviceGetAttribute", (void *)attribute, 2000}};
+                 {"cuDeviceGetAttribute", (void *)attribute, 2000},
+                 {"cuGetErrorName", (void *)error_name, 6000}};
     *found = cudaDriverEntryPointSymbolNotFound;
     for (const auto &call : known) {
         if (!strcmp(name, call.name) && version >= call.since) {

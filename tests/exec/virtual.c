@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exec/cuda/memory/virtual.h"
+#include "exec/error.h"
 
 #define GRANULE ((size_t)2 << 20)
 #define BASE    ((CUdeviceptr)1 << 40)
@@ -102,14 +103,24 @@ static CUresult unmap(CUdeviceptr at, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
+static bool is_broken; /* the driver, which then gives no access */
+
 static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n) {
     check_granules(at, bytes);
+    if (is_broken) {
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
     g_assert_true(n == 1 && access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     g_assert_true(access->location.type == CU_MEM_LOCATION_TYPE_DEVICE && access->location.id == 3);
     for (size_t i = (at - BASE) / GRANULE; i < (at - BASE + bytes) / GRANULE; i++) {
         g_assert_cmpuint(mapping[i], >, 0);
         touchable[i] = true;
     }
+    return CUDA_SUCCESS;
+}
+
+static CUresult error_name(CUresult error, const char **ret) {
+    *ret = error == CUDA_ERROR_NOT_PERMITTED ? "CUDA_ERROR_NOT_PERMITTED" : NULL;
     return CUDA_SUCCESS;
 }
 
@@ -138,8 +149,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **ret, unsig
                  {"cuMemMap", (gpointer)map},
                  {"cuMemUnmap", (gpointer)unmap},
                  {"cuMemSetAccess", (gpointer)set_access},
-                 {"cuDeviceGetAttribute", (gpointer)attribute}};
-    g_assert_cmpuint(version, >=, 10020); /* since when they are there */
+                 {"cuDeviceGetAttribute", (gpointer)attribute},
+                 {"cuGetErrorName", (gpointer)error_name}};
+    g_assert_cmpuint(version, >=, 10020); /* since when all are there */
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         if (g_str_equal(name, known[i].name)) {
             *ret = known[i].function;
@@ -179,28 +191,50 @@ static void no_handle_is_left(void) {
 
 static void test_pages(void) {
     gpointer at = NULL;
+    GError *error = NULL;
     room = 6;
     g_assert_true(exec_cuda_virtual_is_here());
-    g_assert_false(exec_cuda_virtual_reserve((GRANULES + 1) * GRANULE, &at)); /* no room for it */
-    g_assert_true(exec_cuda_virtual_reserve(GRANULES * GRANULE - GRANULE / 2 - 5,
-                                            &at)); /* no whole granule */
+    g_assert_false(
+        exec_cuda_virtual_reserve((GRANULES + 1) * GRANULE, &at, &error)); /* no room for it */
+    g_assert_no_error(error);
+    g_assert_true(exec_cuda_virtual_reserve(GRANULES * GRANULE - GRANULE / 2 - 5, &at,
+                                            &error)); /* no whole granule */
     g_assert_true((CUdeviceptr)at == BASE);
-    g_assert_true(exec_cuda_virtual_map(at, PAGE, 2));
+    g_assert_true(exec_cuda_virtual_map(at, PAGE, 2, &error));
     g_assert_cmpuint(mapped(), ==, 20);
-    g_assert_true(exec_cuda_virtual_map((char *)at + 3 * PAGE, PAGE, 1));
+    g_assert_true(exec_cuda_virtual_map((char *)at + 3 * PAGE, PAGE, 1, &error));
     g_assert_cmpuint(mapped(), ==, 30);
     no_handle_is_left();
     /* The middle of what was mapped at once goes alone. */
-    exec_cuda_virtual_unmap((char *)at + PAGE, PAGE, 1);
+    g_assert_true(exec_cuda_virtual_unmap((char *)at + PAGE, PAGE, 1, &error));
     g_assert_cmpuint(mapped(), ==, 20);
     /* All pages or none: there is room for three more, and four are asked for. */
-    g_assert_false(exec_cuda_virtual_map((char *)at + 4 * PAGE, GRANULE, 4));
+    g_assert_false(exec_cuda_virtual_map((char *)at + 4 * PAGE, GRANULE, 4, &error));
     g_assert_cmpuint(mapped(), ==, 20);
     no_handle_is_left();
-    exec_cuda_virtual_unmap(at, PAGE, 1);
-    exec_cuda_virtual_unmap((char *)at + 3 * PAGE, PAGE, 1);
-    exec_cuda_virtual_release(at, GRANULES * GRANULE - GRANULE / 2 - 5);
+    g_assert_true(exec_cuda_virtual_unmap(at, PAGE, 1, &error));
+    g_assert_true(exec_cuda_virtual_unmap((char *)at + 3 * PAGE, PAGE, 1, &error));
+    g_assert_true(exec_cuda_virtual_release(at, GRANULES * GRANULE - GRANULE / 2 - 5, &error));
+    g_assert_no_error(error);
     g_assert_cmpuint(reserved, ==, 0);
+}
+
+/* What the driver refuses is no want of room: it is said which call did, and how. */
+static void test_failures(void) {
+    gpointer at = NULL;
+    GError *error = NULL;
+    room = 6;
+    g_assert_true(exec_cuda_virtual_is_here());
+    g_assert_true(exec_cuda_virtual_reserve(4 * PAGE, &at, &error));
+    is_broken = true;
+    g_assert_false(exec_cuda_virtual_map(at, PAGE, 2, &error));
+    g_assert_error(error, EXEC_ERROR, EXEC_ERROR_FAILED);
+    g_assert_cmpstr(error->message, ==, "cuMemSetAccess failed: CUDA_ERROR_NOT_PERMITTED (800)");
+    g_clear_error(&error);
+    g_assert_cmpuint(mapped(), ==, 0);
+    no_handle_is_left();
+    is_broken = false;
+    g_assert_true(exec_cuda_virtual_release(at, 4 * PAGE, &error));
 }
 
 /* In a process of its own, since it is asked for once. */
@@ -218,5 +252,6 @@ int main(int argc, char **argv) {
     gpu_has_it = !g_test_subprocess();
     g_test_add_func("/exec/virtual/gpu-without", test_gpu_without);
     g_test_add_func("/exec/virtual/pages", test_pages);
+    g_test_add_func("/exec/virtual/failures", test_failures);
     return g_test_run();
 }

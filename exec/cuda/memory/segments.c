@@ -31,6 +31,15 @@ static bool note(ExecCudaSegments *segments, cudaError_t status, const char *cal
     return exec_cuda_ok(status, call, segments->error ? NULL : &segments->error);
 }
 
+/* Likewise, of what the driver says; NULL: nothing. */
+static void note_driver(ExecCudaSegments *segments, GError *error) {
+    if (error && !segments->error) {
+        segments->error = error;
+    } else {
+        g_clear_error(&error);
+    }
+}
+
 static uint64_t total_bytes(gpointer self) {
     return ((const ExecCudaSegments *)self)->limit_bytes;
 }
@@ -65,29 +74,37 @@ static void segment_free(gpointer self, gpointer handle, uint64_t bytes) {
 /* ---- expandable segments -------------------------------------------------------------------- */
 
 static bool address_new(gpointer self, uint64_t bytes, gpointer *ret_handle) {
-    return exec_cuda_virtual_reserve(bytes, ret_handle);
+    GError *error = NULL;
+    bool done = exec_cuda_virtual_reserve(bytes, ret_handle, &error);
+    note_driver(self, error);
+    return done;
 }
 
 static void address_free(gpointer self, gpointer handle, uint64_t bytes) {
-    exec_cuda_virtual_release(handle, bytes);
+    GError *error = NULL;
+    exec_cuda_virtual_release(handle, bytes, &error);
+    note_driver(self, error);
 }
 
 static bool map(gpointer self, gpointer handle, uint64_t offset, uint64_t page_bytes,
                 uint64_t n_pages) {
     ExecCudaSegments *segments = self;
     uint64_t bytes = page_bytes * n_pages;
-    if (!has_room(segments, bytes) ||
-        !exec_cuda_virtual_map((char *)handle + offset, page_bytes, n_pages)) {
-        return false;
-    }
-    segments->held_bytes += bytes;
-    return true;
+    GError *error = NULL;
+    bool mapped = has_room(segments, bytes) &&
+                  exec_cuda_virtual_map((char *)handle + offset, page_bytes, n_pages, &error);
+    note_driver(segments, error);
+    segments->held_bytes += mapped ? bytes : 0;
+    return mapped;
 }
 
 static void unmap(gpointer self, gpointer handle, uint64_t offset, uint64_t page_bytes,
                   uint64_t n_pages) {
-    exec_cuda_virtual_unmap((char *)handle + offset, page_bytes, n_pages);
-    ((ExecCudaSegments *)self)->held_bytes -= page_bytes * n_pages;
+    ExecCudaSegments *segments = self;
+    GError *error = NULL;
+    exec_cuda_virtual_unmap((char *)handle + offset, page_bytes, n_pages, &error);
+    note_driver(segments, error);
+    segments->held_bytes -= page_bytes * n_pages;
 }
 
 /* ---- events --------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "exec/error.h"
+
 enum {
     SINCE = 12000,        /* the driver's interface as of CUDA 12.0 is enough */
     GRANULARITY = 2 << 20 /* bytes; of addresses and pages on every GPU so far */
@@ -19,6 +21,7 @@ static struct {
     CUresult (*unmap)(CUdeviceptr, size_t);
     CUresult (*access)(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
     CUresult (*attribute)(int *, CUdevice_attribute, CUdevice);
+    CUresult (*error_name)(CUresult, const char **);
 } driver;
 
 static bool find(const char *name, gpointer to) {
@@ -52,7 +55,8 @@ bool exec_cuda_virtual_is_here(void) {
                       find("cuMemCreate", &driver.create) &&
                       find("cuMemRelease", &driver.release) && find("cuMemMap", &driver.map) &&
                       find("cuMemUnmap", &driver.unmap) && find("cuMemSetAccess", &driver.access) &&
-                      find("cuDeviceGetAttribute", &driver.attribute) && gpu_has_it();
+                      find("cuDeviceGetAttribute", &driver.attribute) &&
+                      find("cuGetErrorName", &driver.error_name) && gpu_has_it();
     }
     return driver.here;
 }
@@ -67,47 +71,66 @@ static CUmemLocation here(void) {
     return location;
 }
 
-bool exec_cuda_virtual_reserve(uint64_t bytes, gpointer *ret_address) {
+/* No room is no error. */
+static bool ok(CUresult result, const char *call, GError **error) {
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) {
+        const char *name = NULL;
+        driver.error_name(result, &name);
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s failed: %s (%d)", call,
+                    name ? name : "an error without a name", (int)result);
+    }
+    return result == CUDA_SUCCESS;
+}
+
+bool exec_cuda_virtual_reserve(uint64_t bytes, gpointer *ret_address, GError **error) {
     CUdeviceptr address = 0;
-    if (driver.reserve(&address, whole(bytes), 0, 0, 0) != CUDA_SUCCESS) {
+    if (!ok(driver.reserve(&address, whole(bytes), 0, 0, 0), "cuMemAddressReserve", error)) {
         return false;
     }
     *ret_address = (gpointer)(uintptr_t)address;
     return true;
 }
 
-void exec_cuda_virtual_release(gpointer address, uint64_t bytes) {
-    driver.release_address((CUdeviceptr)(uintptr_t)address, whole(bytes));
+bool exec_cuda_virtual_release(gpointer address, uint64_t bytes, GError **error) {
+    return ok(driver.release_address((CUdeviceptr)(uintptr_t)address, whole(bytes)),
+              "cuMemAddressFree", error);
 }
 
 /* The memory goes when it is unmapped: its handle is given back at once. */
-static bool map_page(CUdeviceptr at, uint64_t bytes) {
+static bool map_page(CUdeviceptr at, uint64_t bytes, GError **error) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here()};
     CUmemGenericAllocationHandle page;
-    if (driver.create(&page, bytes, &kind, 0) != CUDA_SUCCESS) {
+    if (!ok(driver.create(&page, bytes, &kind, 0), "cuMemCreate", error)) {
         return false;
     }
-    bool ok = driver.map(at, bytes, 0, page, 0) == CUDA_SUCCESS;
+    bool mapped = ok(driver.map(at, bytes, 0, page, 0), "cuMemMap", error);
     driver.release(page);
-    return ok;
+    return mapped;
 }
 
-bool exec_cuda_virtual_map(gpointer address, uint64_t page_bytes, uint64_t n_pages) {
+bool exec_cuda_virtual_map(gpointer address, uint64_t page_bytes, uint64_t n_pages,
+                           GError **error) {
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)address;
     CUmemAccessDesc access = {.location = here(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     uint64_t n = 0;
-    while (n < n_pages && map_page(at + n * page_bytes, page_bytes)) {
+    while (n < n_pages && map_page(at + n * page_bytes, page_bytes, error)) {
         n++;
     }
-    if (n == n_pages && driver.access(at, page_bytes * n_pages, &access, 1) == CUDA_SUCCESS) {
+    if (n == n_pages &&
+        ok(driver.access(at, page_bytes * n_pages, &access, 1), "cuMemSetAccess", error)) {
         return true;
     }
-    exec_cuda_virtual_unmap(address, page_bytes, n);
+    exec_cuda_virtual_unmap(address, page_bytes, n, NULL);
     return false;
 }
 
-void exec_cuda_virtual_unmap(gpointer address, uint64_t page_bytes, uint64_t n_pages) {
+bool exec_cuda_virtual_unmap(gpointer address, uint64_t page_bytes, uint64_t n_pages,
+                             GError **error) {
+    bool unmapped = true;
     for (uint64_t i = 0; i < n_pages; i++) {
-        driver.unmap((CUdeviceptr)(uintptr_t)address + i * page_bytes, page_bytes);
+        CUdeviceptr at = (CUdeviceptr)(uintptr_t)address + i * page_bytes;
+        unmapped =
+            ok(driver.unmap(at, page_bytes), "cuMemUnmap", unmapped ? error : NULL) && unmapped;
     }
+    return unmapped;
 }

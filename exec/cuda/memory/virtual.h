@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 bool exec_cuda_virtual_is_here(void);
-/* All four only where it is here. */
-bool exec_cuda_virtual_reserve(uint64_t bytes, gpointer *ret_address);
-void exec_cuda_virtual_release(gpointer address, uint64_t bytes);
-/* All pages or none; false: no room. */
-bool exec_cuda_virtual_map(gpointer address, uint64_t page_bytes, uint64_t n_pages);
-void exec_cuda_virtual_unmap(gpointer address, uint64_t page_bytes, uint64_t n_pages);
+/* All four only where it is here. False with error: the driver has failed; without: no room. */
+bool exec_cuda_virtual_reserve(uint64_t bytes, gpointer *ret_address, GError **error);
+bool exec_cuda_virtual_release(gpointer address, uint64_t bytes, GError **error);
+/* All pages or none. */
+bool exec_cuda_virtual_map(gpointer address, uint64_t page_bytes, uint64_t n_pages, GError **error);
+bool exec_cuda_virtual_unmap(gpointer address, uint64_t page_bytes, uint64_t n_pages,
+                             GError **error);
