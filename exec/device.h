@@ -27,6 +27,9 @@ struct _ExecDevice {
     bool (*healthy)(ExecPlay *play, GError **error);
     /* From the device's memory. Drain before. */
     bool (*fetch)(ExecPlay *play, gpointer to, gconstpointer from, gsize bytes, GError **error);
+    /* Of its memory, what neither this process nor any other holds. NULL: a limit is all there
+     * is. */
+    uint64_t (*free_bytes)(void);
     /* Its own facts, into the header of a trace. */
     void (*describe)(const ExecPlay *play, Trace *trace);
     /* Appends lines of exec/costs.h. */

@@ -154,6 +154,18 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
     }
 }
 
+/* A limit may leave room that is not there: the allocator does not hold all of a device's memory. */
+static void tell_what_others_hold(const ExecPlay *play, GString *text) {
+    uint64_t left = play->options.memory_limit_bytes - memory_caching_reserved(play->caching);
+    uint64_t is_free = play->device->free_bytes ? play->device->free_bytes() : left;
+    if (is_free < left) {
+        g_string_append_printf(text,
+                               "; the device has only %" G_GUINT64_FORMAT " bytes free: kernels, "
+                               "other ranks or other programs hold the rest",
+                               is_free);
+    }
+}
+
 static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const PlanBuffer *b) {
     g_autofree char *step = trace_step_name(at->step);
     GString *text = g_string_new(NULL);
@@ -173,6 +185,7 @@ static void describe_out_of_memory(ExecPlay *play, const PlanPosition *at, const
                                    plan_subcategory_name((PlanSubcategory)i), held[i]);
         }
     }
+    tell_what_others_hold(play, text);
     g_free(play->out_of_memory);
     play->out_of_memory = g_string_free(text, FALSE);
     play->oom =

@@ -247,6 +247,7 @@ const ExecDevice exec_cuda = {
     .drain = drain,
     .healthy = healthy,
     .fetch = fetch,
+    .free_bytes = exec_cuda_facts_free_bytes,
     .describe = describe,
     .costs = exec_cuda_costs,
     .explain = explain,

@@ -20,6 +20,11 @@ uint64_t exec_cuda_facts_used_bytes(void) {
     return cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess ? total_bytes - free_bytes : 0;
 }
 
+uint64_t exec_cuda_facts_free_bytes(void) {
+    size_t free_bytes, total_bytes;
+    return cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess ? free_bytes : 0;
+}
+
 /* ---- the management library ----------------------------------------------------------------- */
 
 /* Its interface as far as it is used; numbers are nvml.h's. It comes with the driver, so it is

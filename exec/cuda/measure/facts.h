@@ -14,8 +14,9 @@ bool exec_cuda_take_gpu(const ExecComm *comm, GError **error);
 
 /* Into the header; a fact that cannot be had is left out. */
 void exec_cuda_facts_add(Trace *trace);
-/* Memory of the GPU in use, whoever uses it; 0: it cannot be had. */
+/* Memory of the GPU that is in use, whoever uses it, and that is not; 0: it cannot be had. */
 uint64_t exec_cuda_facts_used_bytes(void);
+uint64_t exec_cuda_facts_free_bytes(void);
 
 /* Looks at clock and power from start to stop, some times a second, from a thread of its own: what
  * stands there when all is over is an idle GPU's. Opening NVML takes many milliseconds, so that is
