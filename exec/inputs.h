@@ -9,6 +9,12 @@
 
 #include "exec/task.h"
 
-/* Whether the data have what the op (batch, or traced_input) fills. */
+/* Whether the op fills one: of a traced network, whose plan has calls. */
+static inline bool exec_inputs_filled_by(const ExecContext *context, const PlanOp *op) {
+    return op->kind == PLAN_OP_TRACED_INPUT ||
+           (op->kind == PLAN_OP_BATCH && context->plan->n_calls > 0);
+}
+
+/* Whether the data have what such an op fills. */
 bool exec_inputs_fit(const ExecContext *context, const PlanOp *op, GError **error);
 bool exec_inputs_fill(const ExecTask *t, GError **error);

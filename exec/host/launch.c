@@ -119,17 +119,11 @@ static bool run(const ExecTask *t, GError **error) {
     }
 }
 
-/* A traced network's, whose plan has calls. */
-static bool fills_input(const ExecContext *context, const PlanOp *op) {
-    return op->kind == PLAN_OP_TRACED_INPUT ||
-           (op->kind == PLAN_OP_BATCH && context->plan->n_calls > 0);
-}
-
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     if (!exec_slots_are_bounded(context->role, op, error)) {
         return false;
     }
-    if (fills_input(context, op)) {
+    if (exec_inputs_filled_by(context, op)) {
         return exec_inputs_fit(context, op, error);
     }
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
@@ -165,7 +159,7 @@ static bool works_on_storage(PlanOpKind kind) {
 }
 
 bool exec_host_run(const ExecTask *t, GError **error) {
-    if (fills_input(t->context, t->op)) {
+    if (exec_inputs_filled_by(t->context, t->op)) {
         return exec_inputs_fill(t, error);
     }
     if (plan_op_is_traced((PlanOpKind)t->op->kind)) {

@@ -283,7 +283,7 @@ static bool data_fits(const ExecContext *context, const PlanOp *op, GError **err
 
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     const PlanRole *role = context->role;
-    if (exec_cuda_fills_input(context, op)) {
+    if (exec_inputs_filled_by(context, op)) {
         return exec_inputs_fit(context, op, error);
     }
     if (plan_op_is_traced((PlanOpKind)op->kind)) {

@@ -13,6 +13,7 @@
 #include "exec/cuda/ops/traced.h"
 #include "exec/cuda/pinned.h"
 #include "exec/host-step.h"
+#include "exec/inputs.h"
 #include "exec/places.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/random.h"
@@ -216,7 +217,7 @@ static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
 }
 
 bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    if (exec_cuda_fills_input(t->context, t->op)) {
+    if (exec_inputs_filled_by(t->context, t->op)) {
         return exec_cuda_fill_input(t, lane, error);
     }
     switch (t->op->kind) {

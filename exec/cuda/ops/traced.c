@@ -72,12 +72,6 @@ static const char *why_of(const TracedRule *rule, const TracedCall *call) {
     return NULL;
 }
 
-/* A traced network's first input; its further ones are ops of their own. */
-bool exec_cuda_fills_input(const ExecContext *context, const PlanOp *op) {
-    return op->kind == PLAN_OP_TRACED_INPUT ||
-           (op->kind == PLAN_OP_BATCH && context->plan->n_calls > 0);
-}
-
 bool exec_cuda_traced_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     return traced_is_known(context, op, why_of, error);
 }

@@ -13,6 +13,5 @@
 bool exec_cuda_traced_knows(const ExecContext *context, const PlanOp *op, GError **error);
 bool exec_cuda_traced_launch(const ExecTask *task, const ExecCudaLane *lane, GError **error);
 
-/* What a pass of a traced network is given. */
-bool exec_cuda_fills_input(const ExecContext *context, const PlanOp *op);
+/* What a pass of a traced network is given (exec/inputs.h). */
 bool exec_cuda_fill_input(const ExecTask *task, const ExecCudaLane *lane, GError **error);
