@@ -154,7 +154,7 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
     }
 }
 
-/* A limit may leave room that is not there: the allocator does not hold all of a device's memory. */
+/* A limit may leave room that is not there: not only the allocator holds memory of a device. */
 static void tell_what_others_hold(const ExecPlay *play, GString *text) {
     uint64_t left = play->options.memory_limit_bytes - memory_caching_reserved(play->caching);
     uint64_t is_free = play->device->free_bytes ? play->device->free_bytes() : left;

@@ -63,8 +63,8 @@ static bool collect(gpointer self, uint32_t from, const char *text, char **ret_t
 static void give_up(gpointer self) {
 }
 
-/* What libraries would do at an exit may hang, or end the process otherwise, where a device is broken
- * or still at work. */
+/* What libraries would do at an exit may hang, or end the process otherwise, where a device is
+ * broken or still at work. */
 static void abort_alone(gpointer self, int status) {
     fflush(NULL);
     _exit(status);
