@@ -161,19 +161,33 @@ static char *of_folder(const char *name) {
     return g_build_filename(g_getenv("FORESHARD_TEST_VALIDATION"), name, NULL);
 }
 
-static const char *const runs[] = {"train_context.csv",          "train_float8.csv",
-                                   "train_fms_fsdp.csv",         "train_fresh.csv",
-                                   "train_fresh_eighth.csv",     "train_fresh_eleventh.csv",
-                                   "train_fresh_fifteenth.csv",  "train_fresh_fifth.csv",
-                                   "train_fresh_fourteenth.csv", "train_fresh_fourth.csv",
-                                   "train_fresh_more.csv",       "train_fresh_ninth.csv",
-                                   "train_fresh_seventh.csv",    "train_fresh_sixteenth.csv",
-                                   "train_fresh_sixth.csv",      "train_fresh_tenth.csv",
-                                   "train_fresh_third.csv",      "train_fresh_thirteenth.csv",
-                                   "train_fresh_twelfth.csv",    "train_fsdp_paper.csv",
-                                   "train_kempnerforge.csv",     "train_kempnerforge_more.csv",
-                                   "train_llm_foundry_mpt.csv",  "train_modalities.csv",
-                                   "train_torchtitan.csv",       "train_yafsdp.csv"};
+static const char *const runs[] = {"train_context.csv",
+                                   "train_float8.csv",
+                                   "train_fms_fsdp.csv",
+                                   "train_fresh.csv",
+                                   "train_fresh_eighth.csv",
+                                   "train_fresh_eleventh.csv",
+                                   "train_fresh_fifteenth.csv",
+                                   "train_fresh_fifth.csv",
+                                   "train_fresh_fourteenth.csv",
+                                   "train_fresh_fourth.csv",
+                                   "train_fresh_more.csv",
+                                   "train_fresh_ninth.csv",
+                                   "train_fresh_seventeenth.csv",
+                                   "train_fresh_seventh.csv",
+                                   "train_fresh_sixteenth.csv",
+                                   "train_fresh_sixth.csv",
+                                   "train_fresh_tenth.csv",
+                                   "train_fresh_third.csv",
+                                   "train_fresh_thirteenth.csv",
+                                   "train_fresh_twelfth.csv",
+                                   "train_fsdp_paper.csv",
+                                   "train_kempnerforge.csv",
+                                   "train_kempnerforge_more.csv",
+                                   "train_llm_foundry_mpt.csv",
+                                   "train_modalities.csv",
+                                   "train_torchtitan.csv",
+                                   "train_yafsdp.csv"};
 
 /* A failure shows the first line that differs, and not all of two files. */
 static void assert_same_lines(const char *got, const char *expected) {
