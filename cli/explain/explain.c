@@ -61,6 +61,7 @@ static const struct {
     {"outside_allocator_bytes", explain_fits},
     {"workspace_bytes", explain_fits},
     {"oom", explain_oom},
+    {"ways_to_fit", explain_ways_to_fit},
     {"trains_well", explain_trains_well},
     {"plan_digest", explain_identity},
     {"cluster", explain_identity},

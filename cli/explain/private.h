@@ -27,6 +27,7 @@ bool explain_needs_prediction(GString *text, const CliSubject *subject);
 void explain_fits(GString *text, const CliSubject *subject);
 void explain_published(GString *text, const CliSubject *subject);
 void explain_oom(GString *text, const CliSubject *subject);
+void explain_ways_to_fit(GString *text, const CliSubject *subject);
 void explain_trains_well(GString *text, const CliSubject *subject);
 void explain_identity(GString *text, const CliSubject *subject);
 void explain_ranks(GString *text, const CliSubject *subject);

@@ -4,6 +4,7 @@
 #include "cli/predict/how-sure.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
+#include "cli/ways-to-fit.h"
 #include "trace/ended.h"
 
 bool explain_needs_prediction(GString *text, const CliSubject *subject) {
@@ -48,6 +49,36 @@ void explain_oom(GString *text, const CliSubject *subject) {
     }
     g_string_append_printf(text, "oom: %s\n", oom);
     explain_held_at_end(text, subject);
+}
+
+void explain_ways_to_fit(GString *text, const CliSubject *subject) {
+    if (explain_needs_prediction(text, subject)) {
+        return;
+    }
+    if (subject->prediction->fits) {
+        g_string_append(text, "ways_to_fit: this fits as it is\n");
+        return;
+    }
+    g_autoptr(GError) error = NULL;
+    g_autoptr(CliWhatIf) what_if = cli_what_if_on(subject->trace, subject->cluster, &error);
+    if (what_if == NULL) {
+        g_string_append_printf(text, "ways_to_fit: %s\n", error->message);
+        return;
+    }
+    g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
+    g_string_append(text,
+                    "ways_to_fit: a list of changes, the least first, each predicted by itself; "
+                    "the first that fits, the first without allocation retries, and the "
+                    "quickest of these\n");
+    for (guint i = 0; i < ways->len; i++) {
+        const CliWay *way = &g_array_index(ways, CliWay, i);
+        g_autofree char *reserved = g_strdup_printf("%.0f B", way->reserved_bytes);
+        g_autofree char *line = cli_way_text(way, reserved);
+        g_string_append_printf(text, "  %s\n", line);
+    }
+    if (ways->len == 0) {
+        g_string_append(text, "  " CLI_NO_WAY_TO_FIT "\n");
+    }
 }
 
 void explain_trains_well(GString *text, const CliSubject *subject) {
