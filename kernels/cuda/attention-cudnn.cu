@@ -14,6 +14,8 @@
  * These are the graphs of NVIDIA's cudnn-frontend: for a described H200, cuDNN 9.19 makes of either
  * the same kernels, byte by byte (kernels/README.md).
  */
+#include <stdio.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -204,9 +206,9 @@ struct KernelCudaCudnn {
 
 /* Attention goes by this room's own kernels then; only who reads the report is told why. */
 static void refuse(KernelCuda *lane, const char *why) {
-    if (lane->refusal.empty()) {
-        lane->refusal = why;
-        std::replace(lane->refusal.begin(), lane->refusal.end(), '\n', ' ');
+    if (!lane->refusal[0]) {
+        snprintf(lane->refusal, sizeof lane->refusal, "%s", why);
+        std::replace(lane->refusal, lane->refusal + strlen(lane->refusal), '\n', ' ');
     }
 }
 

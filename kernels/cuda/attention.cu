@@ -36,7 +36,7 @@ uint64_t kernel_cuda_attention_calls(const KernelCuda *lane, KernelCudaAttention
 }
 
 const char *kernel_cuda_attention_refusal(const KernelCuda *lane) {
-    return lane->refusal.empty() ? NULL : lane->refusal.c_str();
+    return lane->refusal[0] ? lane->refusal : NULL;
 }
 
 void kernel_cuda_attention_own_only(KernelCuda *lane, bool own_only) {

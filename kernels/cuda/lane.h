@@ -1,14 +1,13 @@
-/* kernels/cuda/lane.h - what a lane is made of; for .cu files of this folder only. */
+/* kernels/cuda/lane.h - what a lane is made of; for .cu files of this folder only.
+ *
+ * Every kernel's file reads it, and nvcc reads such a file once for each architecture and once
+ * more: so no library's headers are here.
+ */
 #pragma once
-#include <cublasLt.h>
-
-#include <string>
-#include <vector>
-
 #include "kernels/cuda/runtime.h"
 
-struct KernelCudaCudnn;   /* attention-cudnn.cu */
-struct KernelCudaProduct; /* product.cu: a shape, and how it is computed */
+struct KernelCudaCudnn; /* attention-cudnn.cu */
+struct KernelCudaBlas;  /* product.cu: cuBLASLt's handle, and what it was asked for */
 
 /* When the lane's stand-in for a collective began (standin.cu); zeros between two. */
 struct KernelCudaMoment {
@@ -32,15 +31,14 @@ struct _KernelCuda {
     void *blas_workspace; /* device memory; NULL before the lane's first product */
     unsigned *flag;       /* pinned: tag + 1 of the first op with a bad index; 0 */
     unsigned tag;
-    cublasLtHandle_t blas;
+    KernelCudaBlas *blas;
     /* At a product's end, and not in a slow kernel behind it: GELU; what sums its gradient too. */
     bool blas_knows_gelu, blas_sums_gelu;
     bool (*give_room)(void *self); /* NULL: nobody is asked */
     void *room_giver;
     bool is_short; /* of memory: products of odd rows are not copied any more (matmul.cu) */
-    std::vector<KernelCudaProduct *> products;
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
-    std::string refusal;    /* why cuDNN has not taken a shape that it was asked for, the first */
+    char refusal[1024];     /* why cuDNN has not taken a shape, the first such; "": it took all */
     bool own_attention;
     uint64_t attention_calls[2]; /* by KernelCudaAttentionWay */
     KernelCudaMoment *moment;    /* device memory; NULL: not asked for yet */
@@ -60,14 +58,14 @@ KernelCudaFault kernel_cuda_spare_scratch(KernelCuda *lane, size_t bytes, void *
 /* A fault's text, formatted; in the thread's buffer. */
 KernelCudaFault kernel_cuda_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 KernelCudaFault kernel_cuda_check(const char *call, cudaError_t error);
-KernelCudaFault kernel_cuda_check_blas(const char *call, cublasStatus_t status);
 
 /* out[col] = sum over p of parts[p, col], in order (reduce.cu). */
 KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *parts,
                                       size_t n_parts, size_t cols, KernelCudaType type);
 
-void kernel_cuda_products_free(KernelCuda *lane); /* product.cu */
-void kernel_cuda_cudnn_free(KernelCuda *lane);    /* attention-cudnn.cu, or attention.cu without */
+KernelCudaFault kernel_cuda_blas_new(KernelCuda *lane); /* product.cu */
+void kernel_cuda_blas_free(KernelCuda *lane);           /* likewise */
+void kernel_cuda_cudnn_free(KernelCuda *lane); /* attention-cudnn.cu, or attention.cu without */
 const char *kernel_cuda_cudnn_version(void);
 
 /* Returns the fault from the calling function, if there is one. */

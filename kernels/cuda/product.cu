@@ -13,9 +13,11 @@
  */
 #include "kernels/cuda/product.cuh"
 
+#include <cublasLt.h>
 #include <string.h>
 
 #include <initializer_list>
+#include <vector>
 
 /* All that a decision rests on; compared byte by byte, so it is zeroed first. */
 struct KernelCudaProductShape {
@@ -32,6 +34,11 @@ struct KernelCudaProduct {
     cublasLtMatrixLayout_t a, b, y;
     cublasLtMatmulAlgo_t algo;
     bool is_possible; /* cuBLASLt has something for it */
+};
+
+struct KernelCudaBlas {
+    cublasLtHandle_t handle;
+    std::vector<KernelCudaProduct *> products;
 };
 
 using namespace cu;
@@ -81,7 +88,13 @@ uint32_t alignment_of_extra(const void *data) {
     return data ? (uint32_t)(all & -all) : 0;
 }
 
-#define TRY_BLAS(call, ...) KERNEL_CUDA_TRY(kernel_cuda_check_blas(#call, call(__VA_ARGS__)))
+KernelCudaFault check_blas(const char *call, cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS
+               ? NULL
+               : kernel_cuda_fault("%s: %s", call, cublasLtGetStatusName(status));
+}
+
+#define TRY_BLAS(call, ...) KERNEL_CUDA_TRY(check_blas(#call, call(__VA_ARGS__)))
 
 template <typename T>
 KernelCudaFault set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, T value) {
@@ -174,8 +187,8 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
     cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     KERNEL_CUDA_TRY(prefer(preference, p->shape));
-    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(lane->blas, p->desc, p->b, p->a, p->y,
-                                                           p->y, preference, 1, &result, &found);
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        lane->blas->handle, p->desc, p->b, p->a, p->y, p->y, preference, 1, &result, &found);
     p->is_possible =
         status == CUBLAS_STATUS_SUCCESS && found && result.state == CUBLAS_STATUS_SUCCESS;
     p->algo = result.algo;
@@ -183,7 +196,7 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
     bool is_ending = p->shape.ending != PLAIN;
     bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
                       (is_ending && (cannot(status) || status == CUBLAS_STATUS_INVALID_VALUE));
-    return is_refused ? NULL : kernel_cuda_check_blas("cublasLtMatmulAlgoGetHeuristic", status);
+    return is_refused ? NULL : check_blas("cublasLtMatmulAlgoGetHeuristic", status);
 }
 
 void product_free(KernelCudaProduct *p) {
@@ -210,7 +223,7 @@ KernelCudaFault decide(const KernelCuda *lane, KernelCudaProduct *p, const End &
 
 KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const End &end,
                             KernelCudaProduct **ret_product) {
-    for (KernelCudaProduct *known : lane->products) {
+    for (KernelCudaProduct *known : lane->blas->products) {
         if (!memcmp(&known->shape, &shape, sizeof shape)) {
             *ret_product = known;
             return NULL;
@@ -223,7 +236,7 @@ KernelCudaFault product_for(KernelCuda *lane, const Shape &shape, const End &end
         product_free(p);
         return fault;
     }
-    lane->products.push_back(p);
+    lane->blas->products.push_back(p);
     *ret_product = p;
     return NULL;
 }
@@ -271,18 +284,29 @@ KernelCudaFault cu::multiply(KernelCuda *lane, void *y, size_t y_stride, size_t 
     KERNEL_CUDA_TRY(set_pointers(p, end));
     KERNEL_CUDA_TRY(take_workspace(lane));
     cublasStatus_t status = cublasLtMatmul(
-        lane->blas, p->desc, &end.alpha, b.data, p->b, a.data, p->a, &end.beta, y, p->y, y, p->y,
-        &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+        lane->blas->handle, p->desc, &end.alpha, b.data, p->b, a.data, p->a, &end.beta, y, p->y, y,
+        p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
     if (ret_possible && cannot(status)) { /* it tells only now; a device that broke tells again */
         *ret_possible = p->is_possible = false;
         return NULL;
     }
-    return kernel_cuda_check_blas("cublasLtMatmul", status);
+    return check_blas("cublasLtMatmul", status);
 }
 
-void kernel_cuda_products_free(KernelCuda *lane) {
-    for (KernelCudaProduct *p : lane->products) {
+KernelCudaFault kernel_cuda_blas_new(KernelCuda *lane) {
+    lane->blas = new KernelCudaBlas();
+    return check_blas("cublasLtCreate", cublasLtCreate(&lane->blas->handle));
+}
+
+void kernel_cuda_blas_free(KernelCuda *lane) {
+    if (!lane->blas) {
+        return;
+    }
+    for (KernelCudaProduct *p : lane->blas->products) {
         product_free(p);
     }
-    lane->products.clear();
+    if (lane->blas->handle) {
+        cublasLtDestroy(lane->blas->handle);
+    }
+    delete lane->blas;
 }

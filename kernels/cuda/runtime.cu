@@ -1,6 +1,7 @@
 /* kernels/cuda/runtime.cu - see runtime.h. */
 #include "kernels/cuda/runtime.h"
 
+#include <cublasLt.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,12 +24,6 @@ KernelCudaFault kernel_cuda_check(const char *call, cudaError_t error) {
     return error == cudaSuccess ? NULL
                                 : kernel_cuda_fault("%s: %s (%s)", call, cudaGetErrorString(error),
                                                     cudaGetErrorName(error));
-}
-
-KernelCudaFault kernel_cuda_check_blas(const char *call, cublasStatus_t status) {
-    return status == CUBLAS_STATUS_SUCCESS
-               ? NULL
-               : kernel_cuda_fault("%s: %s", call, cublasLtGetStatusName(status));
 }
 
 static KernelCudaFault ask(int *ret_value, cudaDeviceAttr attribute, int device) {
@@ -65,7 +60,7 @@ static KernelCudaFault set_up(KernelCuda *lane) {
                                       cudaHostAlloc((void **)&lane->flag, sizeof *lane->flag,
                                                     cudaHostAllocPortable | cudaHostAllocMapped)));
     *lane->flag = 0;
-    return kernel_cuda_check_blas("cublasLtCreate", cublasLtCreate(&lane->blas));
+    return kernel_cuda_blas_new(lane);
 }
 
 KernelCudaFault kernel_cuda_new(KernelCuda **ret_lane, cudaStream_t stream, KernelCudaMath math) {
@@ -86,11 +81,8 @@ void kernel_cuda_free(KernelCuda *lane) {
         return;
     }
     cudaStreamSynchronize(lane->stream);
-    kernel_cuda_products_free(lane);
+    kernel_cuda_blas_free(lane);
     kernel_cuda_cudnn_free(lane);
-    if (lane->blas) {
-        cublasLtDestroy(lane->blas);
-    }
     cudaFree(lane->blas_workspace);
     cudaFree(lane->scratch.data);
     cudaFree(lane->callers_scratch.data);
