@@ -156,12 +156,18 @@ double sim_attention_rows_of(const PlanRole *role, const PlanOp *op) {
     return sim_attention_rows(&attention);
 }
 
-/* 0: the flash kernel's. */
+/* 0: as other attention. */
 static double latent_share(const ModelCluster *cluster, PlanOpKind kind) {
     return kind == PLAN_OP_LATENT_ATTENTION ? cluster->attention_latent_efficiency
            : kind == PLAN_OP_LATENT_ATTENTION_BACKWARD
                ? cluster->attention_latent_backward_efficiency
                : 0;
+}
+
+/* 0: attention's own rate is this kernel's. */
+static double flash_share(const ModelCluster *cluster, bool backward) {
+    return backward ? cluster->attention_flash_backward_efficiency
+                    : cluster->attention_flash_efficiency;
 }
 
 static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -172,7 +178,9 @@ static double attention_ns(const ModelCluster *cluster, const PlanRole *role, co
     set_order(&attention, role, op);
     attention.flops = work->flops;
     attention.bytes = work->bytes;
-    attention.share = is_slow ? 0 : latent_share(cluster, (PlanOpKind)op->kind);
+    attention.share = is_slow || attention.ordered || op->dtype == PLAN_FP32
+                          ? flash_share(cluster, attention.backward)
+                          : latent_share(cluster, (PlanOpKind)op->kind);
     attention.peak_flops = is_slow && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
     return sim_attention_ns(cluster, &attention);
 }

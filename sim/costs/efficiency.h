@@ -33,7 +33,7 @@ typedef struct {
     bool causal, backward;
     double flops, bytes; /* in all */
     double peak_flops;
-    double share; /* of peak_flops that its kernel reaches; 0: the cluster's flash kernel's */
+    double share; /* of peak_flops that its kernel reaches; 0: the cluster's usual kernel's */
     bool ordered; /* backward by the flash kernel, dq added up in one order */
     bool fills;   /* and what it adds up in is filled before it is set to zero */
     double head_dim;

@@ -70,6 +70,36 @@ static void bias_slows_a_gpu(void) {
     g_assert_cmpfloat_with_epsilon(cost_of(&gpu, role, with).flops_ns, flops, 1e-6);
 }
 
+/* Where a cluster's usual kernel is cuDNN's, attention with a bias is measured by the flash
+ * kernel's rate, and fp32 has that rate; 16 bits without a bias have the usual kernel's. */
+static void flash_has_its_own_rate(void) {
+    const char *const dtypes[] = {"fp32", "bf16"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(dtypes); i++) {
+        g_autofree char *words = g_strdup_printf("ranks=1 sharding=none model_dtype=%s", dtypes[i]);
+        g_autoptr(Plan) plan = toy_written_plan(t5, words);
+        const PlanRole *role = &plan->roles[0];
+        ModelCluster gpu = toy_cluster;
+        gpu.device_sms = 1;
+        gpu.device_memory_gb_per_s = 1e6;
+        gpu.device_matmul_bf16_tflops = gpu.device_matmul_fp32_tflops;
+        gpu.attention_flash_efficiency = 0.5;
+        gpu.attention_flash_backward_efficiency = 0.25;
+        bool is_usual = i == 1;
+        for (unsigned backward = 0; backward < 2; backward++) {
+            PlanOpKind kind = backward ? PLAN_OP_ATTENTION_BACKWARD : PLAN_OP_ATTENTION;
+            const PlanOp *with = find(role, kind, true), *without = find(role, kind, false);
+            ModelCluster alike = gpu;
+            alike.attention_flash_efficiency = alike.attention_flash_backward_efficiency = 0;
+            double slower = backward ? 4 : 2;
+            g_assert_cmpfloat_with_epsilon(cost_of(&gpu, role, with).flops_ns,
+                                           slower * cost_of(&alike, role, with).flops_ns, 1e-6);
+            g_assert_cmpfloat_with_epsilon(
+                cost_of(&gpu, role, without).flops_ns,
+                (is_usual ? 1 : slower) * cost_of(&alike, role, without).flops_ns, 1e-6);
+        }
+    }
+}
+
 /* With its own share fp32 is limited by no power; 16 bits are, and fp32 without it. */
 static void fp32_has_its_own_share(void) {
     const char *const words[] = {"ranks=1 sharding=none", "ranks=1 sharding=none model_dtype=bf16"};
@@ -184,6 +214,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/cost-compute/a bias is read and its gradient written", bias_is_moved);
     g_test_add_func("/sim/cost-compute/a bias slows a GPU's attention", bias_slows_a_gpu);
+    g_test_add_func("/sim/cost-compute/flash has its own rate", flash_has_its_own_rate);
     g_test_add_func("/sim/cost-compute/fp32 has a share of its own", fp32_has_its_own_share);
     g_test_add_func("/sim/cost-compute/what ends a product", ends_of_products);
     g_test_add_func("/sim/cost-compute/what moves bytes has to start", kernels_start);

@@ -108,9 +108,18 @@ static const struct {
     {16, 16384, 17.894, 34.561}, {16, 8192, 4.600, 8.889},  {16, 4096, 1.246, 2.278},
 };
 
-static SimAttention backward_of(double heads, double seq, bool causal) {
+static SimAttention backward_of(const ModelCluster *cluster, double heads, double seq,
+                                bool causal) {
     double flops = 2.5 * 4 * heads * seq * seq * 128 / (causal ? 2 : 1);
-    return (SimAttention){1, heads, seq, causal, true, flops, 0, 989.4e12, .head_dim = 128};
+    return (SimAttention){.batch = 1,
+                          .heads = heads,
+                          .seq = seq,
+                          .causal = causal,
+                          .backward = true,
+                          .flops = flops,
+                          .peak_flops = 989.4e12,
+                          .share = cluster->attention_flash_backward_efficiency,
+                          .head_dim = 128};
 }
 
 /* How much longer it takes says nothing of the rates in the file, only of blocks and waves. */
@@ -118,7 +127,7 @@ static void order_costs_waves(void) {
     g_autoptr(ModelCluster) cluster = cluster_called("dgx-h100");
     double worst = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(pairs); i++) {
-        SimAttention attention = backward_of(pairs[i].heads, pairs[i].seq, false);
+        SimAttention attention = backward_of(cluster, pairs[i].heads, pairs[i].seq, false);
         double free_ns = sim_attention_ns(cluster, &attention);
         attention.ordered = true;
         double predicted = sim_attention_ns(cluster, &attention) / free_ns;
@@ -136,7 +145,7 @@ static void order_costs_waves(void) {
  * file's rate of backward, which is assumed, is that much above a masked one's. */
 static void order_of_a_mask(void) {
     g_autoptr(ModelCluster) cluster = cluster_called("dgx-h100");
-    SimAttention attention = backward_of(32, 8192, true);
+    SimAttention attention = backward_of(cluster, 32, 8192, true);
     attention.ordered = true;
     double ms = sim_attention_ns(cluster, &attention) / 1e6;
     g_test_message("%.3f ms, published 8.279", ms);
@@ -148,7 +157,7 @@ static void order_of_a_mask(void) {
 /* As many heads as multiprocessors or more: a block each, and no rest but the last wave's. */
 static void order_of_many_heads(void) {
     g_autoptr(ModelCluster) cluster = cluster_called("dgx-h100");
-    SimAttention attention = backward_of(132 * 4, 4096, true);
+    SimAttention attention = backward_of(cluster, 132 * 4, 4096, true);
     double free_ns = sim_attention_ns(cluster, &attention);
     attention.ordered = true;
     double ordered_ns = sim_attention_ns(cluster, &attention);

@@ -269,7 +269,7 @@ static void dtypes_and_kernels(void) {
           {"compile", "loss only", "as a whole graph"},
           {"attention_impl", "FlashAttention v3", "attention_efficiency=0.64"},
           {"attention_impl", "FA-3", "attention_efficiency=0.64"},
-          {"attention_impl", "FA2", "!attention_efficiency"},
+          {"attention_impl", "FA2", "attention_efficiency=0.35"},
           {"attention_impl", "flex", "FlexAttention is not"},
           {"optimizer", "SOAP", "this optimizer"}, {"optimizer", "int8 Adam", "this optimizer"},
           {"optimizer", "DeepSpeedCPUAdam", "this optimizer"},
