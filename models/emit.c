@@ -53,7 +53,7 @@ static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, u
 }
 
 static bool parameters_are_countable(const PlanGraph *graph, const char *name, GError **error) {
-    uint64_t left = MOST_PARAMETERS / graph->n_stages; /* each stage's */
+    uint64_t left = MOST_PARAMETERS / graph->pipeline.n_stages; /* each stage's */
     for (guint i = 0; i < graph->parameters->len; i++) {
         uint64_t elements = plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
         if (elements > left) {
@@ -66,6 +66,25 @@ static bool parameters_are_countable(const PlanGraph *graph, const char *name, G
         left -= elements;
     }
     return true;
+}
+
+static void take_settings(PlanGraph *graph, const ModelNetwork *network, const ModelPass *pass) {
+    graph->kernels = pass->kernels;
+    graph->kernels.in_parts = plan_graph_is_compiled(graph) && network->experts;
+    graph->now.fused = pass->kernels.style == PLAN_KERNELS_FUSED;
+    graph->now.in_parts = graph->kernels.in_parts;
+    graph->autocast = pass->autocast;
+    graph->now.autocasts = pass->autocast.is_on;
+    graph->float8 = pass->float8;
+    graph->shared = pass->shared;
+    graph->shared.tensor = MAX(pass->shared.tensor, 1);
+    graph->shared.context = MAX(pass->shared.context, 1);
+    graph->shared.expert = MAX(pass->shared.expert, 1);
+    graph->pipeline = pass->pipeline;
+    graph->pipeline.n_stages = MAX(pass->pipeline.n_stages, 1);
+    graph->trained = pass->trained;
+    graph->pytorch = pass->pytorch;
+    graph->document = pass->document;
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
@@ -89,33 +108,8 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
         return NULL;
     }
     PlanGraph *graph = plan_graph_new(pass->dtype);
-    graph->fused = pass->kernels == PLAN_KERNELS_FUSED;
-    graph->compiled = pass->kernels == PLAN_KERNELS_COMPILED;
-    graph->compiled_parts = graph->compiled && network->experts;
-    graph->joins_blocks = graph->fused && !pass->is_checkpointed;
-    graph->float8 = pass->float8;
-    graph->compiled_norm = pass->compiled_norm;
-    graph->compiled_loss = pass->compiled_loss;
-    graph->autocasts = pass->autocast != PLAN_AUTOCAST_NONE;
-    graph->lower = pass->autocast == PLAN_AUTOCAST_FP16 ? PLAN_FP16 : PLAN_BF16;
-    graph->keeps_copies = pass->keeps_copies;
-    graph->rms_norm_of_ops = pass->rms_norm_of_ops;
-    graph->before_2_1 = pass->before_2_1;
-    graph->since_2_14 = pass->since_2_14;
-    graph->trained = pass->trained;
-    graph->tensor = MAX(pass->tensor, 1);
-    graph->whole_ends = pass->whole_ends;
-    graph->whole_head = pass->whole_head;
-    graph->whole_tokens = pass->whole_tokens;
-    graph->async_tensor = pass->async_tensor;
-    graph->context = MAX(pass->context, 1);
-    graph->document = pass->document;
-    graph->expert = MAX(pass->expert, 1);
-    graph->cuts_experts = pass->cuts_experts;
-    graph->stage = pass->stage;
-    graph->n_stages = MAX(pass->n_stages, 1);
-    graph->split = pass->split;
-    tokens_per_sequence /= graph->context; /* this rank's */
+    take_settings(graph, network, pass);
+    tokens_per_sequence /= graph->shared.context; /* this rank's */
     graph->samples = pass->batch;
     graph->tokens = pass->batch * tokens_per_sequence;
     network->family->emit(network, pass->batch, tokens_per_sequence, graph);
@@ -188,10 +182,45 @@ static void forget_trained(PlanGraph *graph) {
     graph->trained.frozen = graph->trained.lora_on = NULL;
 }
 
+/* ---- what a strategy asks for --------------------------------------------------------------- */
+
 /* As torchtitan does where there are more ranks than experts. */
 static bool cuts_experts(const ModelNetwork *network, const PlanStrategy *strategy) {
     return strategy->expert > 1 && plan_strategy_alike_ranks(strategy) > 1 &&
            plan_strategy_shard_ranks(strategy) > network->experts;
+}
+
+/* Blocks that are checkpointed keep their arguments, so those had better be few. */
+static PlanGraphKernels kernels_of(const PlanStrategy *s) {
+    return (PlanGraphKernels){.style = (PlanKernels)s->kernels,
+                              .blocks_apart = s->checkpointing.choice != PLAN_CHECKPOINTING_NONE,
+                              .compiled_norm = s->compile != PLAN_COMPILE_BLOCK,
+                              .compiled_loss = plan_strategy_is_one_program(s),
+                              .rms_norm_of_ops = s->rms_norm == PLAN_RMS_NORM_OPS};
+}
+
+static PlanGraphAutocast autocast_of(const PlanStrategy *s) {
+    return (PlanGraphAutocast){.is_on = s->autocast != PLAN_AUTOCAST_NONE,
+                               .lower = s->autocast == PLAN_AUTOCAST_FP16 ? PLAN_FP16 : PLAN_BF16,
+                               .keeps_copies = s->flavour != PLAN_FLAVOUR_FSDP1};
+}
+
+static PlanGraphShared shared_of(const ModelNetwork *network, const PlanStrategy *s) {
+    bool whole_tokens = s->sequence_parallel == PLAN_NO;
+    return (PlanGraphShared){.tensor = s->tensor,
+                             .async_tensor = s->async_tensor == PLAN_YES,
+                             .whole_ends = s->tensor_plan != PLAN_TENSOR_TORCHTITAN,
+                             .whole_head =
+                                 s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && whole_tokens,
+                             .whole_tokens = whole_tokens,
+                             .context = s->context,
+                             .expert = s->expert,
+                             .cuts_experts = cuts_experts(network, s)};
+}
+
+static PlanGraphPipeline pipeline_of(const PlanStrategy *s) {
+    return (PlanGraphPipeline){.n_stages = (uint32_t)(s->pipeline * s->pipeline_stages),
+                               .split = (PlanPipelineSplit)s->pipeline_split};
 }
 
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
@@ -208,37 +237,23 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     }
     ModelPass pass = {.batch = strategy->micro_batch,
                       .seq = strategy->seq,
-                      .context = strategy->context,
                       .document = strategy->document,
-                      .tensor = strategy->tensor,
-                      .expert = strategy->expert,
-                      .cuts_experts = cuts_experts(network, strategy),
-                      .n_stages = (uint32_t)(strategy->pipeline * strategy->pipeline_stages),
-                      .split = (PlanPipelineSplit)strategy->pipeline_split,
-                      .async_tensor = strategy->async_tensor == PLAN_YES,
-                      .whole_ends = strategy->tensor_plan != PLAN_TENSOR_TORCHTITAN,
-                      .whole_head = strategy->tensor_plan == PLAN_TENSOR_KEMPNERFORGE &&
-                                    strategy->sequence_parallel == PLAN_NO,
-                      .whole_tokens = strategy->sequence_parallel == PLAN_NO,
                       .dtype = plan_strategy_param_dtype(strategy),
-                      .autocast = strategy->autocast,
-                      .keeps_copies = strategy->flavour != PLAN_FLAVOUR_FSDP1,
-                      .kernels = (PlanKernels)strategy->kernels,
+                      .kernels = kernels_of(strategy),
+                      .autocast = autocast_of(strategy),
                       .float8 = (PlanFloat8)strategy->float8,
-                      .compiled_norm = strategy->compile != PLAN_COMPILE_BLOCK,
-                      .compiled_loss = plan_strategy_is_one_program(strategy),
-                      .rms_norm_of_ops = strategy->rms_norm == PLAN_RMS_NORM_OPS,
-                      .before_2_1 = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0),
-                      .since_2_14 = plan_strategy_is_after(strategy, PLAN_PYTORCH_CURRENT),
+                      .shared = shared_of(network, strategy),
+                      .pipeline = pipeline_of(strategy),
                       .trained = trained_of(strategy, frozen, lora_on),
-                      .is_checkpointed = strategy->checkpointing.choice != PLAN_CHECKPOINTING_NONE};
+                      .pytorch = (PlanPytorch)strategy->pytorch};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
     if (!graph || !trains_as_asked(graph, strategy, error) ||
         !model_loss_is_chunked_as_known(graph, network->name, error)) {
         return NULL;
     }
-    for (PlanGraph *last = graph; pass.stage + 1 < pass.n_stages; last = last->behind) {
-        pass.stage++;
+    for (PlanGraph *last = graph; pass.pipeline.stage + 1 < pass.pipeline.n_stages;
+         last = last->behind) {
+        pass.pipeline.stage++;
         last->behind = model_network_emit(network, &pass, error);
         if (!last->behind) {
             return NULL;

@@ -162,28 +162,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 /* One pass over `batch` sequences of `seq` tokens (0: the network's own), computed in dtype. */
 typedef struct {
     uint64_t batch, seq;
-    uint64_t context;  /* ranks that share a sequence, of a network that knows how; 0: one */
     uint64_t document; /* tokens of a document, of which a sequence is packed; 0: it is one */
-    uint64_t tensor;   /* ranks that share each layer, of a network that may be shared; 0: one */
-    uint64_t expert;   /* ranks that share the experts, of a network that has some; 0: one */
-    bool cuts_experts; /* ranks that have the same ones share each one's rows */
-    bool async_tensor; /* by products in parts */
-    bool whole_ends;   /* but for the embedding and the logits, */
-    bool whole_head;   /* the head */
-    bool whole_tokens; /* and the sequences between the layers */
-    uint32_t stage,
-        n_stages;            /* of stages that share the layers, of a network that may be cut ... */
-    PlanPipelineSplit split; /* ... so; n_stages 0: one */
     PlanDtype dtype;
-    unsigned autocast; /* PlanAutocast */
-    bool keeps_copies; /* it casts a parameter once a pass */
-    PlanKernels kernels;
+    PlanGraphKernels kernels; /* in_parts follows from the network */
+    PlanGraphAutocast autocast;
     PlanFloat8 float8;
-    bool compiled_norm, compiled_loss; /* as in a graph */
-    bool rms_norm_of_ops;              /* where kernels are eager */
-    bool before_2_1, since_2_14;       /* by a PyTorch that old, or that new */
+    PlanGraphShared shared; /* of a network that knows how */
+    PlanGraphPipeline pipeline;
     PlanGraphTrained trained;
-    bool is_checkpointed; /* blocks keep their arguments, so those had better be few */
+    PlanPytorch pytorch;
 } ModelPass;
 
 /* Its forward graph. */

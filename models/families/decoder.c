@@ -141,7 +141,7 @@ static uint32_t run_attention(const Decoder *d, const Block *block, uint32_t x) 
                                 .causal = true,
                                 .in_memory = d->in_memory,
                                 .joined_apart = d->rotary.part > 0,
-                                .turned_together = turns && !w->graph->fused,
+                                .turned_together = turns && !w->graph->now.fused,
                                 .bias = PLAN_NONE,
                                 .mask = PLAN_NONE};
     plan_graph_enter(w->graph, block->attn, (uint32_t[]){x, d->rotary.cosines, d->rotary.sines},
@@ -155,7 +155,7 @@ static uint32_t run_attention(const Decoder *d, const Block *block, uint32_t x) 
     if (turns) {
         model_rotate(w, &d->rotary, &attention, &qkv[0], &qkv[1], qkv[2]);
     }
-    for (unsigned i = 0; i < 3 && !w->graph->fused; i++) {
+    for (unsigned i = 0; i < 3 && !w->graph->now.fused; i++) {
         plan_graph_hold(w->graph, qkv[i]);
     }
     uint32_t o = model_run_attention(w, &attention, qkv[0], qkv[1], qkv[2]);
@@ -166,7 +166,7 @@ static uint32_t run_attention(const Decoder *d, const Block *block, uint32_t x) 
 
 static uint32_t run_hidden(const Decoder *d, const Block *block, uint32_t x) {
     const ModelWalk *w = &d->walk;
-    bool at_its_end = w->graph->fused && !w->graph->compiled && !d->names->relu;
+    bool at_its_end = w->graph->now.fused && !plan_graph_is_compiled(w->graph) && !d->names->relu;
     if (at_its_end) {
         return model_run_linear_gelu(w, &block->up, x, d->ffn, w->width, d->gelu == MODEL_GELU_ERF);
     }
@@ -312,7 +312,7 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
                  .ffn = network->ffn ? network->ffn : 4 * network->width,
                  .vocab = network->vocab,
                  .gelu = network->gelu,
-                 .in_memory = network->scores_in_memory && !graph->fused,
+                 .in_memory = network->scores_in_memory && !graph->now.fused,
                  .parallel = names->parallel && !network->sequential,
                  .rotary.is_together = true};
     uint64_t turned = model_rotary_part(network, d.head_dim);

@@ -99,7 +99,8 @@ static uint32_t run_mlp(const Gpt *gpt, const Block *block, uint32_t x) {
     const ModelWalk *w = &gpt->walk;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     bool is_erf = gpt->gelu == MODEL_GELU_ERF;
-    bool at_its_end = w->graph->fused && !w->graph->compiled; /* a compiler leaves products alone */
+    /* A compiler leaves products alone. */
+    bool at_its_end = w->graph->now.fused && !plan_graph_is_compiled(w->graph);
     uint32_t a = at_its_end
                      ? model_run_linear_gelu(w, &block->up, x, gpt->ffn, w->width, is_erf)
                      : run_gelu(gpt, block, model_run_linear(w, &block->up, x, gpt->ffn, w->width));
@@ -131,7 +132,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
                  .ffn = network->ffn ? network->ffn : 4 * network->width,
                  .vocab = network->vocab,
                  .gelu = network->gelu,
-                 .in_memory = network->scores_in_memory && !graph->fused,
+                 .in_memory = network->scores_in_memory && !graph->now.fused,
                  .alibi = network->alibi};
     const Gpt *gpt = &shape;
     const ModelWalk *w = &shape.walk;

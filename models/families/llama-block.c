@@ -12,7 +12,7 @@ uint64_t model_llama_joined_width(const ModelLlama *llama) {
 }
 
 void model_llama_share_out(const ModelLlama *llama, const ModelLayer *layer, PlanShare share) {
-    if (llama->walk.graph->tensor > 1) {
+    if (llama->walk.graph->shared.tensor > 1) {
         plan_graph_share_out(llama->walk.graph, layer->weight, share);
     }
 }
@@ -127,7 +127,7 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
         block.after_2 = model_rmsnorm(w, block.module, "after_2");
     }
     declare_hidden_layer(llama, &block);
-    if (w->graph->tensor > 1 && !llama->experts.n) {
+    if (w->graph->shared.tensor > 1 && !llama->experts.n) {
         share_out_block(llama, &block);
     }
     return block;
@@ -153,25 +153,26 @@ uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x) {
 uint32_t model_llama_read_by_columns(const ModelLlama *llama, uint32_t x) {
     PlanGraphTokens tokens = model_llama_tokens_between(llama);
     PlanGraph *graph = llama->walk.graph;
-    return graph->whole_tokens ? plan_graph_shared_read(graph, x, &tokens) : x;
+    return graph->shared.whole_tokens ? plan_graph_shared_read(graph, x, &tokens) : x;
 }
 
 /* What a further layer reads that reads the same: where each gathers for itself a compiler finds
  * that done, but not what backward scatters of each. */
 static uint32_t gather_again(const ModelLlama *llama, uint32_t own, uint32_t gathered) {
-    if (llama->walk.graph->whole_tokens) {
+    if (llama->walk.graph->shared.whole_tokens) {
         return model_llama_read_by_columns(llama, gathered);
     }
     PlanGraphTokens tokens = model_llama_tokens_between(llama);
     PlanGraph *graph = llama->walk.graph;
-    return graph->whole_ends ? plan_graph_shared_again(graph, own, gathered, &tokens) : gathered;
+    return graph->shared.whole_ends ? plan_graph_shared_again(graph, own, gathered, &tokens)
+                                    : gathered;
 }
 
 uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x) {
     PlanGraphTokens tokens = model_llama_tokens_between(llama);
     PlanGraph *graph = llama->walk.graph;
-    return (graph->whole_tokens ? plan_graph_shared_sum : plan_graph_shared_scatter)(graph, x,
-                                                                                     &tokens);
+    return (graph->shared.whole_tokens ? plan_graph_shared_sum
+                                       : plan_graph_shared_scatter)(graph, x, &tokens);
 }
 
 /* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds
@@ -180,7 +181,7 @@ static uint32_t run_by_rows(const ModelLlama *llama, const ModelLayer *layer, ui
                             uint64_t in) {
     PlanGraph *graph = llama->walk.graph;
     uint32_t y = model_run_linear(&llama->walk, layer, x, llama->walk.width, in);
-    if (graph->tensor == 1) {
+    if (graph->shared.tensor == 1) {
         return y;
     }
     uint32_t own = model_llama_join_ranks(llama, y);
@@ -290,8 +291,8 @@ static const ModelRotary *rotary_of(const ModelLlama *llama, const ModelLlamaBlo
  * leaves them as the layer before wants them. */
 static bool norms_read_gradients(const ModelLlama *llama) {
     const PlanGraph *graph = llama->walk.graph;
-    return llama->qk_norm == MODEL_QK_NORM_HEAD && !graph->rms_norm_of_ops &&
-           graph->dtype != PLAN_FP32 && !graph->autocasts;
+    return llama->qk_norm == MODEL_QK_NORM_HEAD && !graph->kernels.rms_norm_of_ops &&
+           graph->dtype != PLAN_FP32 && !graph->now.autocasts;
 }
 
 /* Pairs of complex numbers leave gradients head by head, which the layers before have to copy. */
@@ -328,7 +329,7 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
     uint64_t inner = llama->heads * llama->head_dim;
     model_begin_part(w);
     bool joins = block->turns && llama->rotary.ends_joined;
-    bool together = block->turns && llama->rotary.is_together && !w->graph->fused;
+    bool together = block->turns && llama->rotary.is_together && !w->graph->now.fused;
     uint64_t k_inner = llama->kv_heads * llama->head_dim; /* what is turned lies close together */
     ModelAttention attention = {
         .heads = llama->heads,
@@ -343,12 +344,12 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
         .wide_softmax = llama->wide_softmax,
         .groups_alone = llama->kv_repeated,
         .k_inside = llama->qkv != MODEL_QKV_APART,
-        .joined_apart = joins && !w->graph->fused,
+        .joined_apart = joins && !w->graph->now.fused,
         .norms_read = norms_read_gradients(llama),
         .turned_together = joins || together || turns_pairs_apart(llama, block),
         .bias = PLAN_NONE,
         .window = slides(llama, block) ? llama->window : 0,
-        .ring = w->graph->context > 1,
+        .ring = w->graph->shared.context > 1,
         .mask = mask_of(llama, block)};
     const ModelRotary *rotary = rotary_of(llama, block);
     enter_attention(llama, block, x);
@@ -366,7 +367,7 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
     if (attention.groups_alone) {
         repeat_k_and_v(llama, &attention, &h);
     }
-    if (!w->graph->fused) {
+    if (!w->graph->now.fused) {
         plan_graph_hold(w->graph, h.q);
         plan_graph_hold(w->graph, h.k);
         plan_graph_hold(w->graph, h.v);
@@ -415,7 +416,7 @@ static uint32_t run_joined_hidden(const ModelLlama *llama, const ModelLlamaBlock
 static uint32_t run_hidden(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t own,
                            uint32_t x) {
     const ModelWalk *w = &llama->walk;
-    bool fused = w->graph->fused;
+    bool fused = w->graph->now.fused;
     uint64_t n = w->rows * llama->ffn;
     uint32_t gate = model_run_linear(w, &block->gate, model_llama_read_by_columns(llama, x),
                                      llama->ffn, w->width);
@@ -533,18 +534,18 @@ static unsigned block_arguments(const ModelLlama *llama, const ModelLlamaBlock *
 ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock *block,
                                   bool is_first, ModelStream stream) {
     const ModelWalk *w = &llama->between;
-    bool in_parts = w->graph->compiled_parts;
-    w->graph->compiled_parts = in_parts && block->has_experts;
+    bool in_parts = w->graph->now.in_parts;
+    w->graph->now.in_parts = in_parts && block->has_experts;
     model_begin_block(w);
     uint32_t others[MODEL_MOST_OTHERS];
     unsigned n = block_arguments(llama, block, others);
     model_enter_block(w, block->module, stream, others, n);
-    if (w->graph->whole_ends && plan_graph_cuts_tokens(w->graph) && is_first) {
+    if (w->graph->shared.whole_ends && plan_graph_cuts_tokens(w->graph) && is_first) {
         PlanGraphTokens tokens = model_llama_tokens_between(llama);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
     }
     stream = run_in_order(llama, block, stream);
     model_end_block(w);
-    w->graph->compiled_parts = in_parts;
+    w->graph->now.in_parts = in_parts;
     return stream;
 }

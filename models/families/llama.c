@@ -48,13 +48,13 @@ static const ModelLlamaNames transformers_names = {.embed = "embed_tokens",
 
 static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, uint32_t tokens) {
     const ModelWalk *w = &llama->walk;
-    if (w->graph->tensor == 1) {
+    if (w->graph->shared.tensor == 1) {
         return model_run_embedding(w, embed, tokens, w->rows, llama->vocab);
     }
-    if (w->graph->whole_ends && w->graph->whole_tokens) {
+    if (w->graph->shared.whole_ends && w->graph->shared.whole_tokens) {
         return model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
     }
-    if (w->graph->whole_ends) {
+    if (w->graph->shared.whole_ends) {
         PlanGraphTokens own = model_llama_tokens_between(llama);
         uint32_t x = model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
         return plan_graph_shared_taken(w->graph, x, &own);
@@ -73,21 +73,21 @@ static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, 
 static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const ModelLayer *head,
                          ModelStream stream, uint32_t targets) {
     const ModelWalk *w = &llama->walk;
-    if (w->graph->tensor == 1 || w->graph->whole_head) {
+    if (w->graph->shared.tensor == 1 || w->graph->shared.whole_head) {
         return model_run_head(w, norm, head, stream, llama->norm_eps, targets, llama->vocab);
     }
     ModelLayer product = *head;
     product.module = PLAN_NONE;
     plan_graph_hold(w->graph, stream.a);
-    bool before = w->graph->fused;
-    w->graph->fused |= w->graph->compiled_norm;
+    bool before = w->graph->now.fused;
+    w->graph->now.fused |= w->graph->kernels.compiled_norm;
     uint32_t normed = model_run_rmsnorm(&llama->between, norm, stream.a, llama->norm_eps);
-    w->graph->fused = before;
+    w->graph->now.fused = before;
     plan_graph_enter(w->graph, head->module, &normed, 1);
     uint32_t read = model_llama_read_by_columns(llama, model_llama_gather_tokens(llama, normed));
     uint32_t logits = model_run_linear(w, &product, read, llama->vocab, w->width);
     plan_graph_leave(w->graph, &logits, 1);
-    if (w->graph->whole_ends) {
+    if (w->graph->shared.whole_ends) {
         logits = plan_graph_shared_whole(w->graph, logits, w->rows, llama->vocab);
     }
     plan_graph_let_go_after(w->graph, stream.a, logits);
@@ -95,7 +95,7 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
 }
 
 static void share_out_table(const ModelLlama *llama, const ModelLayer *embed) {
-    if (llama->walk.graph->whole_ends) {
+    if (llama->walk.graph->shared.whole_ends) {
         plan_graph_sees_all(llama->walk.graph, embed->weight);
     } else {
         model_llama_share_out(llama, embed, PLAN_SHARE_ROWS);
@@ -112,7 +112,7 @@ static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *netw
         return head;
     }
     head = model_linear(w, root, llama->names->head, llama->vocab, w->width, false);
-    if (!w->graph->whole_head) {
+    if (!w->graph->shared.whole_head) {
         model_llama_share_out(llama, &head, PLAN_SHARE_ROWS);
     }
     return head;
@@ -162,18 +162,19 @@ static void declare_table(const ModelLlama *llama, const ModelNetwork *network,
 
 /* Where ranks share sequences a table has the positions of the rank's tokens. */
 static uint64_t positions_of(const ModelLlama *llama, const ModelNetwork *network) {
-    return llama->walk.graph->context > 1 ? llama->walk.seq : network->seq;
+    return llama->walk.graph->shared.context > 1 ? llama->walk.seq : network->seq;
 }
 
 /* The blocks of a stage that is not the whole network, and what of the rest it has. */
 static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
-    bool is_first = graph->stage == 0, is_last = plan_graph_is_last_stage(graph);
+    bool is_first = graph->pipeline.stage == 0, is_last = plan_graph_is_last_stage(graph);
     uint64_t begin = 0, n = 0;
-    for (uint32_t stage = 0; stage <= graph->stage; stage++) {
+    for (uint32_t stage = 0; stage <= graph->pipeline.stage; stage++) {
         begin += n;
-        n = model_stage_layers(network->layers, graph->n_stages, graph->split, stage);
+        n = model_stage_layers(network->layers, graph->pipeline.n_stages, graph->pipeline.split,
+                               stage);
     }
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = {0}, norm = {0}, head = {0};
@@ -201,7 +202,8 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     }
     if (is_last) {
         uint32_t logits = run_head(llama, &norm, &head, stream, targets);
-        model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
+        model_end(w, root, logits, targets,
+                  graph->shared.whole_ends ? network->vocab : llama->vocab);
         return;
     }
     graph->leaves = stream.a;
@@ -243,7 +245,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
     }
-    model_end(w, root, logits, targets, graph->whole_ends ? network->vocab : llama->vocab);
+    model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
 }
 
 /* LlamaForCausalLM, in whose module "model" is all but the head. */
@@ -309,9 +311,10 @@ static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_mas
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
-    uint64_t parts = graph->tensor;
-    bool is_masked = network->window_by == MODEL_WINDOW_BY_MASK && !graph->fused;
-    bool in_pieces = graph->compiled || !graph->fused; /* a tuned rotation is one kernel */
+    uint64_t parts = graph->shared.tensor;
+    bool is_masked = network->window_by == MODEL_WINDOW_BY_MASK && !graph->now.fused;
+    bool in_pieces =
+        graph->kernels.style != PLAN_KERNELS_FUSED; /* a tuned rotation is one kernel */
     ModelLlama shape = {
         .walk = model_walk(network, batch, seq, graph),
         .heads = network->heads / parts,
@@ -322,15 +325,16 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                    network->qk_rope_head_dim, network->v_head_dim},
         .experts = model_experts_of(network),
         .dense_layers = network->dense_layers,
-        .vocab = graph->whole_head ? network->vocab : network->vocab / parts,
-        .vocab_of_table = graph->whole_ends ? network->vocab : network->vocab / parts,
-        .in_memory = network->scores_in_memory && !graph->fused,
+        .vocab = graph->shared.whole_head ? network->vocab : network->vocab / parts,
+        .vocab_of_table = graph->shared.whole_ends ? network->vocab : network->vocab / parts,
+        .in_memory = network->scores_in_memory && !graph->now.fused,
         .wide_softmax = network->wide_softmax,
         .qkv_bias = network->qkv_bias,
         .qk_norm = network->qk_norm,
         .returns_keys = network->returns_keys,
         .kv_repeated = network->kv_repeated && network->kv_heads &&
-                       network->kv_heads < network->heads && (!graph->fused || graph->context > 1),
+                       network->kv_heads < network->heads &&
+                       (!graph->now.fused || graph->shared.context > 1),
         .norm_at = network->norm_at,
         .norm_eps = network->norm_eps,
         .gate = network->gate,
@@ -356,10 +360,10 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         shape.attention_scale = 1 / sqrt((double)(of_latent ? of_latent : shape.head_dim));
     }
     shape.between = shape.walk;
-    shape.between.rows /= graph->whole_tokens ? 1 : parts;
+    shape.between.rows /= graph->shared.whole_tokens ? 1 : parts;
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : model_llama_joined_width(llama);
-    graph->joins_blocks &= network->norm_at == MODEL_NORM_BEFORE;
-    if (graph->n_stages > 1) {
+    graph->kernels.blocks_apart |= network->norm_at != MODEL_NORM_BEFORE;
+    if (graph->pipeline.n_stages > 1) {
         walk_stage(llama, network);
     } else if (shape.transformers) {
         walk_transformers(llama, network);

@@ -1,7 +1,7 @@
 #include "models/families/transformers.h"
 
 void model_transformers_begin(PlanGraph *graph) {
-    graph->rms_norm_of_ops = true;
+    graph->kernels.rms_norm_of_ops = true;
     graph->weight_first = true;
 }
 
@@ -97,8 +97,8 @@ bool model_transformers_makes_loss(const ModelWalk *w) {
     bool is_theirs =
         w->loss == MODEL_LOSS_MODEL ||
         (w->logits_shifted && (w->loss == MODEL_LOSS_OPS || w->loss == MODEL_LOSS_FP32_LOGITS));
-    return is_theirs && w->loss_at == MODEL_LOSS_IN_MODEL && !w->graph->fused &&
-           !w->graph->compiled_loss;
+    return is_theirs && w->loss_at == MODEL_LOSS_IN_MODEL && !w->graph->now.fused &&
+           !w->graph->kernels.compiled_loss;
 }
 
 void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,

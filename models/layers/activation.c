@@ -24,7 +24,7 @@ static uint32_t run_gelu_of_ops(const ModelWalk *w, uint32_t x, uint64_t n) {
 }
 
 uint32_t model_run_gelu(const ModelWalk *w, ModelGelu gelu, uint32_t x, uint64_t n) {
-    if (gelu == MODEL_GELU_OPS && !w->graph->fused) {
+    if (gelu == MODEL_GELU_OPS && !w->graph->now.fused) {
         return run_gelu_of_ops(w, x, n);
     }
     return model_run_elementwise(w, gelu == MODEL_GELU_ERF ? PLAN_OP_GELU_ERF : PLAN_OP_GELU_TANH,

@@ -6,7 +6,7 @@
 
 /* What autocast makes of a product's input, before that is copied to where the product wants it. */
 static uint32_t cast_for_product(const ModelWalk *w, uint32_t x) {
-    return w->graph->autocasts ? plan_graph_cast(w->graph, x, w->graph->lower) : x;
+    return w->graph->now.autocasts ? plan_graph_cast(w->graph, x, w->graph->autocast.lower) : x;
 }
 
 /* ---- one kernel ----------------------------------------------------------------------------- */
@@ -38,8 +38,8 @@ static bool comes_apart(const ModelWalk *w, const ModelAttention *a, char which)
 }
 
 bool model_shows_one_head(const ModelWalk *w, const ModelAttention *a) {
-    return a->kv_heads == 1 && !a->in_memory && !a->ring && !w->graph->compiled &&
-           !w->graph->autocasts;
+    return a->kv_heads == 1 && !a->in_memory && !a->ring && !plan_graph_is_compiled(w->graph) &&
+           !w->graph->now.autocasts;
 }
 
 static uint32_t show(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
@@ -163,7 +163,7 @@ static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, u
 
 bool model_layer_merges(const ModelWalk *w, const ModelAttention *a) {
     return a->no_bias_behind && a->in_memory && a->head_dim == 1 && a->heads > 1 && w->seq > 1 &&
-           w->batch > 1 && !w->graph->autocasts;
+           w->batch > 1 && !w->graph->now.autocasts;
 }
 
 uint32_t model_merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
@@ -323,7 +323,7 @@ bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char 
  * by head, which the cast to 16 bits ends here (plan/autograd/shared/ring.c). */
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which) {
     if (a->ring) {
-        return !w->graph->compiled && which != 'q' && a->kv_heads > 1 &&
+        return !plan_graph_is_compiled(w->graph) && which != 'q' && a->kv_heads > 1 &&
                plan_graph_product_dtype(w->graph) == PLAN_FP32;
     }
     if (a->groups_alone && which != 'q') {
@@ -350,7 +350,8 @@ bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char w
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which) {
     uint64_t heads = which == 'q' ? a->heads : a->kv_heads;
     bool turned = a->turned_together && which != 'v' && heads > 1;
-    bool ringed = a->ring && !w->graph->compiled && heads > 1 && !(a->norms_read && which != 'v');
+    bool ringed = a->ring && !plan_graph_is_compiled(w->graph) && heads > 1 &&
+                  !(a->norms_read && which != 'v');
     bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) || turned ||
                                  ringed || is_transposed(w, a, which));
     PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART

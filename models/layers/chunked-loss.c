@@ -59,7 +59,9 @@ static uint64_t room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab, b
 uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
                                 uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    uint64_t chunk = model_loss_chunk(w->rows, w->width, vocab, w->graph->since_2_14),
+    uint64_t chunk =
+                 model_loss_chunk(w->rows, w->width, vocab,
+                                  plan_pytorch_is_after(w->graph->pytorch, PLAN_PYTORCH_CURRENT)),
              n = w->rows * w->width;
     bool trains_w = plan_graph_wants_gradient(graph, head->weight);
     bool is_function = head->module == PLAN_NONE;

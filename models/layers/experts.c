@@ -12,7 +12,7 @@
  * (_get_node_limited_routing_scores).
  * In fp32 the products stay in fp32, where torchtitan casts.
  *
- * Where ranks share the experts (graph->expert), rows go to the ranks that have them and back
+ * Where ranks share the experts (shared.expert), rows go to the ranks that have them and back
  * (plan/autograd/shared/exchange.h says in whose way).
  */
 #include <math.h>
@@ -39,12 +39,13 @@ ModelExperts model_experts_of(const ModelNetwork *network) {
 
 static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
                                 const char *name, uint64_t out, uint64_t in) {
-    int64_t dims[] = {(int64_t)(experts->n / w->graph->expert), (int64_t)out, (int64_t)in};
+    int64_t dims[] = {(int64_t)(experts->n / w->graph->shared.expert), (int64_t)out, (int64_t)in};
     uint32_t weights =
         plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
-    if (w->graph->expert > 1) {
+    if (w->graph->shared.expert > 1) {
         plan_graph_share_out(w->graph, weights,
-                             w->graph->cuts_experts ? PLAN_SHARE_CUT_EXPERTS : PLAN_SHARE_EXPERTS);
+                             w->graph->shared.cuts_experts ? PLAN_SHARE_CUT_EXPERTS
+                                                           : PLAN_SHARE_EXPERTS);
     }
     return weights;
 }
@@ -94,7 +95,7 @@ static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, P
 
 /* In a variable of a function's, until that returns; what a compiler makes has no names. */
 static void hold_by_name(const Walk *walk, uint32_t tensor) {
-    if (!walk->w->graph->compiled_parts) {
+    if (!walk->w->graph->now.in_parts) {
         plan_graph_hold(walk->w->graph, tensor);
     }
 }
@@ -223,7 +224,7 @@ static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32
     PlanGraph *graph = walk->w->graph;
     uint32_t seen = plan_graph_detached(graph, scores);
     bool in_turn = walk->experts->in_turn;
-    if (in_turn && graph->compiled_parts) { /* a compiler drops what nobody asks for */
+    if (in_turn && graph->now.in_parts) { /* a compiler drops what nobody asks for */
         uint32_t by_turns = run_turns(walk);
         return (Choice){run_pick(walk, scores, by_turns), by_turns};
     }
@@ -268,7 +269,7 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
     uint32_t raw = run_scores(walk, &layer->score, x);
     uint32_t scores = run(walk, kind, raw, PLAN_NONE, PLAN_FP32, w->rows * n,
                           walk->experts->apart ? &all : dims, NULL);
-    if (!graph->compiled_parts) {
+    if (!graph->now.in_parts) {
         plan_graph_keep(graph, raw); /* until the name that it has takes the scores */
     }
     hold_by_name(walk, scores);
@@ -313,7 +314,7 @@ static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint3
                             uint64_t out, uint64_t in) {
     PlanGraph *graph = walk->w->graph;
     int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in,
-                      (int64_t)(walk->experts->n / graph->expert)};
+                      (int64_t)(walk->experts->n / graph->shared.expert)};
     return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, graph->dtype,
                          walk->pairs * out, dims, NULL);
 }
@@ -328,7 +329,7 @@ static uint32_t run_opened(const Walk *walk, const ModelExpertLayer *layer, uint
                            uint32_t gate, uint32_t ends) {
     const ModelWalk *w = walk->w;
     uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
-    if (w->graph->compiled_parts) {
+    if (w->graph->now.in_parts) {
         uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
         return model_run_elementwise(w, PLAN_OP_SWIGLU, gate, up, n);
     }
@@ -342,7 +343,7 @@ static uint32_t run_opened(const Walk *walk, const ModelExpertLayer *layer, uint
 
 static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
     const ModelWalk *w = walk->w;
-    uint64_t ffn = walk->experts->ffn, own = walk->experts->n / w->graph->expert;
+    uint64_t ffn = walk->experts->ffn, own = walk->experts->n / w->graph->shared.expert;
     int64_t groups = (int64_t)own;
     model_begin_part(w);
     uint32_t ends =
@@ -389,7 +390,7 @@ static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, ByE
     PlanGraph *graph = walk->w->graph;
     uint32_t order, y;
     plan_graph_enter(graph, layer->experts, (uint32_t[]){given.rows, given.counts}, 2);
-    if (graph->expert == 1) {
+    if (graph->shared.expert == 1) {
         y = run_products(walk, layer, given);
     } else {
         ByExpert own = run_dispatch(walk, layer, given, &order);
@@ -417,7 +418,7 @@ static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint
     if (!ffn) {
         return run(walk, PLAN_OP_FILL, PLAN_NONE, PLAN_NONE, w->graph->dtype, elements, &n, &zero);
     }
-    bool fused = w->graph->compiled_parts;
+    bool fused = w->graph->now.in_parts;
     model_begin_part(w);
     plan_graph_enter(w->graph, layer->shared, &x, 1);
     uint32_t gate = model_run_linear(w, &layer->shared_gate, x, ffn, w->width);
@@ -469,7 +470,7 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
                         walk.pairs * w->width, dims, NULL);
     uint32_t made = run_experts(&walk, layer, (ByExpert){rows, sorted.counts});
     uint32_t out = run_shared(&walk, layer, x);
-    if (graph->expert > 1) {
+    if (graph->shared.expert > 1) {
         plan_graph_exchange_await(graph, made);
         plan_graph_hold(graph, rows); /* they have a name of their own */
     }
@@ -477,7 +478,7 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     plan_graph_hold(graph, scored);
     plan_graph_hold(graph, out);
     /* In the order of the names that hold them. */
-    if (graph->expert > 1) {
+    if (graph->shared.expert > 1) {
         plan_graph_let_go_after(graph, rows, scored);
         plan_graph_let_go_after(graph, out, rows);
     } else {

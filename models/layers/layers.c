@@ -66,19 +66,19 @@ ModelLayer model_embedding(const ModelWalk *w, uint32_t parent, const char *name
 /* ---- walking -------------------------------------------------------------------------------- */
 
 void model_begin_block(const ModelWalk *w) {
-    w->graph->fused |= w->graph->compiled && !w->graph->compiled_parts;
+    w->graph->now.fused |= plan_graph_is_compiled(w->graph) && !w->graph->now.in_parts;
 }
 
 void model_end_block(const ModelWalk *w) {
-    w->graph->fused &= !w->graph->compiled;
+    w->graph->now.fused &= !plan_graph_is_compiled(w->graph);
 }
 
 void model_begin_part(const ModelWalk *w) {
-    w->graph->fused |= w->graph->compiled_parts;
+    w->graph->now.fused |= w->graph->now.in_parts;
 }
 
 void model_end_part(const ModelWalk *w) {
-    w->graph->fused &= !w->graph->compiled_parts;
+    w->graph->now.fused &= !w->graph->now.in_parts;
 }
 
 /* As torchtitan chooses: of blocks, and only where 16 divides both sides. */
@@ -250,7 +250,7 @@ void model_enter_block(const ModelWalk *w, uint32_t module, ModelStream stream,
 
 ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term) {
     ModelStream stream = {x, term};
-    if (!w->graph->joins_blocks) {
+    if (w->graph->kernels.style != PLAN_KERNELS_FUSED || w->graph->kernels.blocks_apart) {
         stream = (ModelStream){model_run_residual(w, x, term), PLAN_NONE};
     }
     uint32_t results[] = {stream.a, stream.r};

@@ -28,11 +28,11 @@ ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t ou
     if (w->graph->trained.lora_dropout > 0) {
         adapter.dropout = plan_graph_module(w->graph, module, "lora_dropout", "Dropout", false);
     }
-    w->graph->declares_adapter = true;
+    w->graph->now.in_adapter = true;
     adapter.a =
         declare_product(w, module, "lora_A", rank, in, PLAN_INIT_NORMAL, 1 / sqrt(3 * (double)in));
     adapter.b = declare_product(w, module, "lora_B", out, rank, PLAN_INIT_FILL, 0);
-    w->graph->declares_adapter = false;
+    w->graph->now.in_adapter = false;
     return adapter;
 }
 

@@ -26,7 +26,7 @@ static bool loss_is_wide(const ModelWalk *w) {
 
 /* One program of network and loss. */
 static bool loss_is_of_program(const ModelWalk *w) {
-    return w->graph->compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
+    return w->graph->kernels.compiled_loss && w->loss_at == MODEL_LOSS_IN_MODEL &&
            w->loss != MODEL_LOSS_METERED;
 }
 
@@ -35,7 +35,7 @@ static bool loss_is_compiled(const ModelWalk *w) {
 }
 
 static bool loss_is_one_kernel(const ModelWalk *w) {
-    return w->loss == MODEL_LOSS_METERED || (w->graph->fused && w->loss == MODEL_LOSS_MODEL);
+    return w->loss == MODEL_LOSS_METERED || (w->graph->now.fused && w->loss == MODEL_LOSS_MODEL);
 }
 
 /* A program widens the logits as it reads them, so a loss of fp32 is of no copy. A loss compiled by
@@ -108,7 +108,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
         return logits; /* the head has made it */
     }
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
-    bool is_shared = w->graph->tensor > 1 && !w->graph->whole_ends;
+    bool is_shared = w->graph->shared.tensor > 1 && !w->graph->shared.whole_ends;
     if (is_shared && w->loss == MODEL_LOSS_KERNEL) {
         plan_graph_hold(w->graph, logits);
         uint32_t shared =
@@ -149,9 +149,9 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
                uint64_t vocab) {
     PlanGraph *graph = w->graph;
     /* Where stages share the layers their schedule asks for the loss, and holds what it is of. */
-    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->n_stages == 1;
-    bool is_held = w->logits_held != PLAN_RESULTS_DROPPED && graph->n_stages == 1;
-    graph->leaves = graph->n_stages > 1 ? logits : PLAN_NONE;
+    bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->pipeline.n_stages == 1;
+    bool is_held = w->logits_held != PLAN_RESULTS_DROPPED && graph->pipeline.n_stages == 1;
+    graph->leaves = graph->pipeline.n_stages > 1 ? logits : PLAN_NONE;
     if (w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w)) {
         logits = model_run_widen(w, logits);
     }

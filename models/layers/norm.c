@@ -118,7 +118,7 @@ uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint3
     int64_t shape[] = {(int64_t)rows, (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y = w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
-                 : !w->graph->fused && w->graph->rms_norm_of_ops
+                 : !w->graph->now.fused && w->graph->kernels.rms_norm_of_ops
                      ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)
                      : plan_graph_op_making(w->graph, PLAN_OP_RMSNORM,
                                             (uint32_t[]){x, layer->weight}, results, shape, &eps);
@@ -136,7 +136,7 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
                             double eps, uint32_t *ret_sum) {
     bool centred = eps == 0;
     uint64_t n = w->rows * w->width;
-    if (!w->graph->fused) {
+    if (!w->graph->now.fused) {
         *ret_sum = model_run_residual(w, a, r);
         return centred ? model_run_layernorm(w, layer, *ret_sum)
                        : model_run_rmsnorm(w, layer, *ret_sum, eps);
@@ -165,9 +165,9 @@ uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, Mode
 
 uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
                              double eps, uint32_t *ret_sum) {
-    bool before = w->graph->fused;
-    w->graph->fused |= w->graph->compiled_norm;
+    bool before = w->graph->now.fused;
+    w->graph->now.fused |= w->graph->kernels.compiled_norm;
     uint32_t normed = model_run_stream_norm(w, norm, stream, eps, ret_sum);
-    w->graph->fused = before;
+    w->graph->now.fused = before;
     return normed;
 }

@@ -142,7 +142,7 @@ static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, const M
 static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                            uint32_t *q, uint32_t *k, uint32_t v) {
     PlanGraph *graph = w->graph;
-    if (graph->compiled) {
+    if (plan_graph_is_compiled(graph)) {
         *q = turn_wide(w, rotary, a, *q, 'q');
         *k = turn_wide(w, rotary, a, *k, 'k');
         return;
@@ -307,7 +307,7 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
         rotate_complex(w, rotary, a, q, k, v);
     } else if (rotary->part) {
         rotate_parts(w, rotary, a, q, k, v);
-    } else if (w->graph->fused) {
+    } else if (w->graph->now.fused) {
         *q = turn(w, rotary, *q, a->heads, a->head_dim);
         *k = turn(w, rotary, *k, a->kv_heads, a->head_dim);
     } else if (rotary->is_together) {

@@ -284,7 +284,8 @@ static void run_op(PlanRun *run, uint32_t op_id) {
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         plan_float8_forward(run, op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION) {
-        (run->graph->compiled ? plan_ring_compiled_forward : plan_ring_forward)(run, op);
+        (plan_graph_is_compiled(run->graph) ? plan_ring_compiled_forward : plan_ring_forward)(run,
+                                                                                              op);
     } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS) {
         plan_ring_rows_forward(run, op);
     } else if (plan_exchange_is(op->kind)) {

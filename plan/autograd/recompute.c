@@ -66,7 +66,7 @@ static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     if (last && is_behind) {
         last = plan_graph_at(run->graph->ops, PlanGraphOp, c->last_selected);
     }
-    if (last && run->graph->tensor == 1 &&
+    if (last && run->graph->shared.tensor == 1 &&
         (is_behind || (c->last_selected == c->last_op && !keeps_an_output(run, last)))) {
         for (unsigned i = 0; i < last->n_outputs; i++, c->n_kept--) {
             plan_run_unref(run, run->tape.kept.items[--run->tape.kept.len]);
@@ -77,7 +77,7 @@ static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
 /* A block that nothing in backward will ask for anything lets go of its arguments at once. */
 void plan_run_leave_checkpoint(PlanRun *run) {
     PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
-    if (run->graph->compiled) {
+    if (plan_graph_is_compiled(run->graph)) {
         drop_unneeded(run, c);
     }
     if (c->n_pending) {
@@ -90,19 +90,19 @@ void plan_run_leave_checkpoint(PlanRun *run) {
 
 /* In torchtitan's way of sharing; what another program's policy keeps is not known. */
 static bool keeps_scattered(const PlanRun *run) {
-    return run->graph->tensor > 1 && !run->graph->whole_ends;
+    return run->graph->shared.tensor > 1 && !run->graph->shared.whole_ends;
 }
 
 /* A product whose result is scattered next: of that a compiler keeps nothing, for nobody asks. */
 static bool is_before_scatter(const PlanRun *run, const PlanGraphOp *op, bool is_product) {
-    return is_product && run->graph->compiled && keeps_scattered(run) &&
+    return is_product && plan_graph_is_compiled(run->graph) && keeps_scattered(run) &&
            plan_shared_is_scatter(op + 1);
 }
 
 /* By a compiler not the block's last, which goes into its result alone. */
 static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
     bool is_scattered = keeps_scattered(run) && plan_shared_is_scatter(op);
-    if (!is_scattered || !run->graph->compiled) {
+    if (!is_scattered || !plan_graph_is_compiled(run->graph)) {
         return is_scattered;
     }
     const PlanGraphOp *end =
@@ -125,7 +125,7 @@ static bool is_product(const PlanRun *run, const PlanGraphOp *op) {
 /* Where ranks share experts torchtitan's policy neither keeps nor counts a router's product. */
 static bool is_of_router(const PlanRun *run, const PlanGraphOp *op) {
     const PlanGraphModule *layer = plan_graph_at(run->graph->modules, PlanGraphModule, op->module);
-    return run->graph->expert > 1 &&
+    return run->graph->shared.expert > 1 &&
            g_str_equal(
                plan_graph_at(run->graph->modules, PlanGraphModule, layer->parent)->class_name,
                "Router");
@@ -377,7 +377,7 @@ static bool is_left_out(const PlanRun *run, const PlanGraphOp *op) {
 
 /* Layers in float8 that ranks share: what a chosen one cast, and the scale that another kept. */
 static void cast_again(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op, bool is_kept) {
-    if (!op || run->graph->tensor == 1 || is_left_out(run, op) ||
+    if (!op || run->graph->shared.tensor == 1 || is_left_out(run, op) ||
         (PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
         return;
     }
@@ -410,7 +410,7 @@ static bool is_called_again(const PlanRun *run) {
 static void run_again(PlanRun *run, PlanCheckpoint *c, uint32_t step, const PlanGraphOp *op,
                       bool is_kept) {
     if (is_kept) {
-        if (!run->graph->compiled && plan_shared_is_scatter(op)) {
+        if (!plan_graph_is_compiled(run->graph) && plan_shared_is_scatter(op)) {
             plan_shared_scatter_again(run, op);
         }
         take_kept(run, c, op);

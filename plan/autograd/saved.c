@@ -4,7 +4,7 @@
 
 bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
     if ((op->kind != PLAN_OP_ADD_RMSNORM && op->kind != PLAN_OP_ADD_LAYERNORM) ||
-        graph->compiled_loss) {
+        graph->kernels.compiled_loss) {
         return false;
     }
     const PlanGraphValue *term =
@@ -17,7 +17,7 @@ bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
 /* A compiler sums up again where that reads four numbers for each one or fewer
  * (torch/_functorch/partitioners.py, PyTorch 2.13: ban_recompute_reductions). */
 bool plan_makes_column_again(const PlanGraph *graph, const PlanGraphOp *op) {
-    return op->kind == PLAN_OP_DIVIDE_COLUMN && graph->compiled_parts &&
+    return op->kind == PLAN_OP_DIVIDE_COLUMN && graph->kernels.in_parts &&
            plan_graph_at(graph->dims, int64_t, op->dims)[1] <= 4;
 }
 
@@ -107,7 +107,7 @@ static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
 static const Saved *saved_of_float8(const PlanGraph *graph, const PlanGraphOp *op) {
     static const Saved alone = {3, {0, 3, 4}}, alone_of_made = {2, {3, 4}},
                        shared = {5, {0, 3, 4, 5, 6}}, shared_of_made = {4, {3, 4, 5, 6}};
-    if (graph->tensor > 1) {
+    if (graph->shared.tensor > 1) {
         return plan_float8_takes_own(graph, op) ? &shared : &shared_of_made;
     }
     return plan_graph_float8_linear_of(graph, op)->maker >= 0 ? &alone_of_made : &alone;
@@ -119,10 +119,11 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         return saved_of_float8(graph, op);
     }
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION && graph->compiled) {
+    if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION && plan_graph_is_compiled(graph)) {
         return &of_compiled_ring;
     }
-    if (op->kind == PLAN_OP_SUM_COLUMNS && !graph->before_2_1) {
+    if (op->kind == PLAN_OP_SUM_COLUMNS &&
+        plan_pytorch_is_after(graph->pytorch, PLAN_PYTORCH_2_0)) {
         return &nothing; /* a mean asked its input for its size alone, and kept it whole */
     }
     if (plan_makes_column_again(graph, op)) {

@@ -74,7 +74,8 @@ static PlanRun *runs_of_rank(PlanRun *run, const PlanGraph *graph, Plan *plan,
     runs[0] = *run;
     runs[0].n_of_rank = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t first = runs->graph->stage, stage = first + i * (uint32_t)run->strategy->pipeline;
+        uint32_t first = runs->graph->pipeline.stage,
+                 stage = first + i * (uint32_t)run->strategy->pipeline;
         if (i > 0) {
             plan_run_init(&runs[i], plan_graph_of_stage(graph, stage), run->strategy, plan->arena,
                           run->rank);
@@ -117,7 +118,8 @@ static void write_role(PlanRun *run, const PlanGraph *graph, Plan *plan,
                        const PlanStageBegins *begins, First *firsts, PlanRole *role) {
     uint32_t n_stages = (uint32_t)run->strategy->pipeline_stages;
     PlanRun *runs = runs_of_rank(run, graph, plan, begins);
-    First *first = &firsts[run->graph->stage * run->strategy->context + plan_ring_place(run)];
+    First *first =
+        &firsts[run->graph->pipeline.stage * run->strategy->context + plan_ring_place(run)];
     plan_train(runs, n_stages, role, first->role, &first->passes);
     for (uint32_t i = 0; i < n_stages; i++) {
         plan_run_clear(&runs[i]);

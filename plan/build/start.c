@@ -99,7 +99,7 @@ static void take_batch(PlanRun *run) {
 /* A schedule of stages takes all microbatches at once. */
 static void make_batch(PlanRun *run) {
     const GArray *inputs = run->graph->inputs;
-    uint64_t times = run->graph->n_stages > 1 ? run->strategy->accumulate : 1;
+    uint64_t times = run->graph->pipeline.n_stages > 1 ? run->strategy->accumulate : 1;
     if (run->batch_of) {
         take_batch(run);
         return;

@@ -63,9 +63,9 @@ static void name_parameters(Plan *plan, const PlanRun *run, const PlanStageBegin
 static void name_everything(Plan *plan, const PlanRun *run, PlanStageBegins *ret_begins) {
     const PlanGraph *graph = run->graph;
     const PlanStrategy *strategy = run->strategy;
-    PlanRun *runs = g_new(PlanRun, graph->n_stages);
+    PlanRun *runs = g_new(PlanRun, graph->pipeline.n_stages);
     runs[0] = *run;
-    for (uint32_t s = 0; s < graph->n_stages; s++) {
+    for (uint32_t s = 0; s < graph->pipeline.n_stages; s++) {
         const PlanGraph *own = plan_graph_of_stage(graph, s);
         if (s > 0) {
             plan_run_init(&runs[s], own, strategy, plan->arena, first_rank_of_stage(strategy, s));
@@ -75,14 +75,14 @@ static void name_everything(Plan *plan, const PlanRun *run, PlanStageBegins *ret
                               .unit = ret_begins[s].unit + runs[s].n_units,
                               .parameter = ret_begins[s].parameter + own->parameters->len};
     }
-    const PlanStageBegins *end = &ret_begins[graph->n_stages];
+    const PlanStageBegins *end = &ret_begins[graph->pipeline.n_stages];
     plan->n_modules = end->module;
     plan->modules = plan_arena_array(plan->arena, PlanModule, plan->n_modules);
     plan->n_units = end->unit;
     plan->units = plan_arena_array(plan->arena, PlanUnit, plan->n_units);
     plan->n_parameters = end->parameter;
     plan->parameters = plan_arena_array(plan->arena, PlanParameter, plan->n_parameters);
-    for (uint32_t s = 0; s < graph->n_stages; s++) {
+    for (uint32_t s = 0; s < graph->pipeline.n_stages; s++) {
         name_modules(plan, runs[s].graph, &ret_begins[s]);
         name_units(plan, &runs[s], &ret_begins[s]);
         name_parameters(plan, &runs[s], &ret_begins[s]);
@@ -122,7 +122,7 @@ static void name_lanes(Plan *plan, const PlanRun *run) {
 }
 
 PlanStageBegins *plan_fill_tables(Plan *plan, const PlanRun *run) {
-    PlanStageBegins *begins = g_new0(PlanStageBegins, run->graph->n_stages + 1);
+    PlanStageBegins *begins = g_new0(PlanStageBegins, run->graph->pipeline.n_stages + 1);
     name_everything(plan, run, begins);
     name_lanes(plan, run);
     return begins;

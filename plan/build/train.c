@@ -117,7 +117,7 @@ static void train_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Pla
 
 static void construct(PlanRun *run) {
     run->flavour->construct(run);
-    if (run->graph->n_stages > 1) {
+    if (run->graph->pipeline.n_stages > 1) {
         run->stages = plan_stages_new(run);
     }
 }

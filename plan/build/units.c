@@ -161,7 +161,7 @@ static void wrap_tail(Wrap *w) {
 
 /* Experts that ranks share are sharded among other ranks than what is around them. */
 static bool are_experts(const PlanGraph *graph, uint32_t module) {
-    return graph->expert > 1 &&
+    return graph->shared.expert > 1 &&
            g_str_equal(plan_module_at(graph, module)->class_name, "GroupedExperts");
 }
 

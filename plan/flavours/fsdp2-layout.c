@@ -37,7 +37,7 @@ static Group group_of(const PlanRun *run, uint32_t unit) {
     const PlanStrategy *s = run->strategy;
     return run->units[unit].of_experts
                ? (Group){PLAN_AXIS_ALIKE, plan_strategy_alike_ranks(s), s->expert,
-                         run->graph->cuts_experts}
+                         run->graph->shared.cuts_experts}
                : (Group){PLAN_AXIS_SHARD, plan_strategy_shard_ranks(s), s->tensor, false};
 }
 

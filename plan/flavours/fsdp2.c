@@ -92,7 +92,7 @@ static void prefetch_block(PlanRun *run, uint32_t u) {
 /* Lists given to set_modules_to_forward_prefetch(): each block's are those after it; the root has
  * none. */
 static void prefetch_forward(PlanRun *run, uint32_t u) {
-    if (run->graph->expert > 1) {
+    if (run->graph->shared.expert > 1) {
         prefetch_block(run, block_after(run, u));
         return;
     }
@@ -229,7 +229,7 @@ static void prefetch(PlanRun *run, uint32_t u) {
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE && u != 0) {
         return;
     }
-    if (run->graph->expert > 1 && block_before(run, u)) {
+    if (run->graph->shared.expert > 1 && block_before(run, u)) {
         prefetch_block(run, block_before(run, u));
         return;
     }
@@ -274,7 +274,7 @@ static void clip(PlanRun *run) {
         plan_offload_clip_norm(run, ranks);
         return;
     }
-    if (run->graph->expert > 1 || run->graph->whole_tokens) {
+    if (run->graph->shared.expert > 1 || run->graph->shared.whole_tokens) {
         plan_clip_norms_of_two(run, ranks);
         return;
     }

@@ -18,7 +18,7 @@ static const uint8_t lists[PLAN_N_OP_KINDS] = {
 
 /* A compiler joins the cast of a norm's or a rotation's result with what makes it. */
 static bool casts_its_result(const PlanGraph *graph, PlanOpKind kind, unsigned output) {
-    bool is_compiled = graph->compiled && graph->fused;
+    bool is_compiled = plan_graph_is_compiled(graph) && graph->now.fused;
     switch (kind) {
     case PLAN_OP_LAYERNORM:
     case PLAN_OP_RMSNORM:
@@ -47,8 +47,8 @@ void plan_autocast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, u
     }
     for (unsigned i = n; i-- > 0;) { /* as a compiler of C++ works out a call's arguments */
         if (is_floating(graph, inputs[i])) {
-            inputs[i] =
-                plan_graph_cast(graph, inputs[i], list == LIST_LOWER ? graph->lower : PLAN_FP32);
+            inputs[i] = plan_graph_cast(graph, inputs[i],
+                                        list == LIST_LOWER ? graph->autocast.lower : PLAN_FP32);
         }
     }
 }
@@ -61,7 +61,7 @@ PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, unsigned
         return given;
     }
     if (casts_its_result(graph, kind, output)) {
-        return graph->lower;
+        return graph->autocast.lower;
     }
     for (unsigned i = 0; i < n; i++) {
         if (is_floating(graph, inputs[i])) {

@@ -3,7 +3,7 @@
 PlanGraph *plan_graph_new(PlanDtype dtype) {
     PlanGraph *graph = g_new0(PlanGraph, 1);
     graph->dtype = dtype;
-    graph->tensor = graph->expert = 1;
+    graph->shared.tensor = graph->shared.context = graph->shared.expert = 1;
     /* Room for a large network at once: memory that nobody touches costs less than copying. */
     graph->modules = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphModule), 1024);
     graph->parameters = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphParameter), 2048);
@@ -17,15 +17,15 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->releases = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->holds = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 4096);
-    graph->frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    graph->locals = g_array_new(FALSE, FALSE, sizeof(PlanGraphLocal));
+    graph->now.frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->now.locals = g_array_new(FALSE, FALSE, sizeof(PlanGraphLocal));
     graph->ranks = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 4096);
-    graph->copies = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 2048);
+    graph->now.copies = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 2048);
     graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
-    graph->loss = graph->rope_frequencies = graph->last_float8 = PLAN_NONE;
+    graph->loss = graph->rope_frequencies = graph->now.last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
-    graph->n_stages = 1;
+    graph->pipeline.n_stages = 1;
     graph->strings = g_string_chunk_new(4096);
     return graph;
 }
@@ -34,11 +34,11 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {graph->modules, graph->parameters, graph->values,  graph->ops,
-                        graph->steps,   graph->value_refs, graph->dims,    graph->attrs,
-                        graph->inputs,  graph->releases,   graph->holds,   graph->frames,
-                        graph->locals,  graph->ranks,      graph->buffers, graph->copies,
-                        graph->made,    graph->returned};
+    GArray *arrays[] = {graph->modules,    graph->parameters, graph->values,  graph->ops,
+                        graph->steps,      graph->value_refs, graph->dims,    graph->attrs,
+                        graph->inputs,     graph->releases,   graph->holds,   graph->now.frames,
+                        graph->now.locals, graph->ranks,      graph->buffers, graph->now.copies,
+                        graph->made,       graph->returned};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
@@ -106,8 +106,9 @@ bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
 
 bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module) {
     uint32_t block = plan_graph_block_of(graph, module);
-    return graph->compiled && (!graph->compiled_parts ||
-                               plan_graph_at(graph->modules, PlanGraphModule, block)->is_program);
+    return plan_graph_is_compiled(graph) &&
+           (!graph->kernels.in_parts ||
+            plan_graph_at(graph->modules, PlanGraphModule, block)->is_program);
 }
 
 uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
@@ -121,7 +122,7 @@ uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
 
 static bool is_frozen(const PlanGraph *graph, uint32_t module) {
     const PlanGraphTrained *t = &graph->trained;
-    return (t->lora_rank && !graph->declares_adapter) ||
+    return (t->lora_rank && !graph->now.in_adapter) ||
            (t->frozen && plan_graph_is_in(graph, module, t->frozen));
 }
 
@@ -140,15 +141,15 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         .init = init,
         .init_value = init_value,
         .frozen = is_frozen(graph, module),
-        .of_adapter = graph->declares_adapter,
-        .wide = graph->declares_adapter && graph->trained.lora_wide,
+        .of_adapter = graph->now.in_adapter,
+        .wide = graph->now.in_adapter && graph->trained.lora_wide,
     };
     for (unsigned i = 0; i < n_dims; i++) {
         parameter.dims[i] = dims[i];
         parameter.elements *= (uint64_t)dims[i];
     }
     uint32_t no_copy = PLAN_NONE;
-    g_array_append_val(graph->copies, no_copy);
+    g_array_append_val(graph->now.copies, no_copy);
     g_array_append_val(graph->parameters, parameter);
     return plan_graph_add_value(
         graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,

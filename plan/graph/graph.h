@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "plan/graph/settings.h"
 #include "plan/graph/traced.h"
 #include "plan/plan.h"
 #include "plan/strategy/strategy.h"
@@ -201,19 +202,6 @@ typedef struct {
     uint64_t elements;
 } PlanGraphResult;
 
-/* What is trained. Nothing is owned by the graph. */
-typedef struct {
-    const GRegex *frozen; /* modules so named or of such a class are not, with all in them; NULL */
-    uint64_t lora_rank;   /* of the adapters, which alone are trained then; 0: there are none */
-    double lora_scale;
-    double lora_dropout;   /* share of A's input that is dropped; 0: none */
-    const GRegex *lora_on; /* beside the linear layers of blocks that are so named */
-    bool lora_wide;        /* adapters are fp32 */
-    /* By parameter, of a network walked before: it is part of a flat tensor that is trained, so its
-     * gradient is made all the same; NULL: none is. */
-    const bool *joined;
-} PlanGraphTrained;
-
 /* The cosines and sines of rotary embedding [seq, dim], values that are made once; or one table of
  * complex numbers, which is both. */
 typedef struct {
@@ -221,6 +209,18 @@ typedef struct {
     uint64_t seq, dim;
     double base;
 } PlanGraphRope;
+
+/* Where the walk is. */
+typedef struct {
+    bool fused; /* what is walked is made of the kernels of a tuned stack, or of a compiler's ... */
+    bool in_parts;        /* ... in modules of blocks, each by itself */
+    bool autocasts;       /* it runs under torch.autocast */
+    bool in_adapter;      /* what is declared is part of one */
+    uint32_t last_float8; /* op; PLAN_NONE */
+    GArray *frames;       /* modules being walked: id, enter step */
+    GArray *locals;       /* what plan_graph_hold() was told */
+    GArray *copies;       /* uint32_t: a parameter's copy that autocast holds; PLAN_NONE */
+} PlanGraphWalk;
 
 typedef struct _PlanGraph PlanGraph;
 struct _PlanGraph {
@@ -232,61 +232,45 @@ struct _PlanGraph {
     GArray *buffers;                                     /* likewise: made once, never used */
     GArray *releases;                                    /* uint32_t values */
     GArray *holds;                                       /* last step that holds each value */
-    GArray *frames;                                      /* modules being walked: id, enter step */
-    GArray *locals;                                      /* what plan_graph_hold() was told */
     GArray *ranks; /* uint64_t: of values let go of in one step, the order */
     GArray *made; /* uint32_t parameters in the order in which they are made; none: as they stand */
-    GArray *copies; /* uint32_t: a parameter's copy in 16 bits that autocast holds; PLAN_NONE */
+    GStringChunk *strings;
+
+    /* What was asked of the walk, as its family took it. */
+    PlanDtype dtype; /* that its floating-point values are computed in */
+    PlanGraphKernels kernels;
+    PlanGraphAutocast autocast;
+    PlanFloat8 float8; /* linear layers of blocks: what has a scale of its own */
+    PlanGraphShared shared;
+    PlanGraphPipeline pipeline;
+    PlanGraphTrained trained;
+    PlanPytorch pytorch;
+    uint64_t samples;  /* sequences a pass */
+    uint64_t tokens;   /* tokens a pass */
+    uint64_t document; /* tokens that attend to themselves alone; 0: a sequence's */
+
+    PlanGraphWalk now; /* until it is finished */
+
+    /* What it came to. */
+    uint32_t loss;
+    uint32_t n_train_steps;       /* those before backward; the others run after it */
+    GArray *returned;             /* PlanGraphReturned, in order of steps */
+    PlanResultsHeld results_held; /* those */
+    bool loss_apart; /* a loss of one kernel is a program of its own, to which logits are given */
+    bool loss_in_place; /* its kernel writes the gradient over what it is given, whoever has that */
+    bool weight_first;  /* what is written out multiplies weights by rows, not rows by weights */
     PlanGraphRope ropes[2]; /* most have one or none */
     unsigned n_ropes;
     /* Or, where each pass makes its own, the buffer that positions are multiplied by [dim / 2]. */
     uint32_t rope_frequencies;
     uint64_t rope_dim;
     double rope_base;
-    GArray *returned;             /* PlanGraphReturned, in order of steps */
-    PlanResultsHeld results_held; /* those */
-    uint32_t loss;
-    uint32_t n_train_steps; /* those before backward; the others run after it */
-    PlanDtype dtype;        /* that its floating-point values are computed in */
-    bool autocasts;         /* what is walked runs under torch.autocast (autocast.h) ... */
-    PlanDtype lower;        /* ... in these 16 bits */
-    bool keeps_copies;      /* and parameters' copies are made once */
-    bool fused;    /* what is walked is made of the kernels of a tuned stack, or of a compiler's */
-    bool compiled; /* blocks are made by torch.compile, the rest is eager ... */
-    bool compiled_parts; /* ... or not the blocks, but modules of theirs, each by itself */
-    bool joins_blocks;  /* of fused ones, a block's last sum is made by the next one's first norm */
-    bool compiled_norm; /* the norm behind the blocks, too */
-    bool compiled_loss; /* and a loss that the network makes */
-    bool loss_apart; /* a loss of one kernel is a program of its own, to which logits are given */
-    bool loss_in_place; /* its kernel writes the gradient over what it is given, whoever has that */
-    bool rms_norm_of_ops;
-    bool weight_first;    /* what is written out multiplies weights by rows, not rows by weights */
-    PlanFloat8 float8;    /* linear layers of blocks: what has a scale of its own */
-    uint32_t last_float8; /* op; PLAN_NONE */
-    PlanGraphTrained trained;
-    bool declares_adapter; /* what is declared is part of one */
-    bool before_2_1;       /* of a PyTorch that old: some of its ops keep more, or are several */
-    bool since_2_14;       /* of a PyTorch that new: its loss in chunks has larger ones */
-    uint64_t tensor;       /* ranks that share each layer ... */
-    bool async_tensor;     /* ... by products in parts, in compiled blocks */
-    bool whole_ends;       /* ... but not the embedding and the logits, which each has whole ... */
-    bool whole_head;       /* ... nor the head ... */
-    bool whole_tokens;     /* ... nor, between the layers, the sequences */
-    uint64_t context;      /* ranks that share a sequence */
-    uint64_t document;     /* tokens that attend to themselves alone; 0: a sequence's */
-    uint64_t expert;       /* ranks that share the experts ... */
-    bool cuts_experts;     /* ... of which those that have the same ones share their rows */
-    /* Of stages that share the layers: which of how many this is, what comes from the one before
-     * (PLAN_NONE: nothing) and what its root returns; and the one behind, which this one owns. */
-    uint32_t stage, n_stages;
-    PlanPipelineSplit split;
+    /* Of a stage: what comes from the one before (PLAN_NONE: nothing) and what its root returns;
+     * and the stage behind, which this one owns. */
     uint32_t arrives, leaves;
     PlanGraph *behind;
     const PlanTraced *traced; /* that it is made of; NULL: a family emitted it */
     uint32_t first_cast; /* of it: op from which on, until its root is entered, inputs are cast */
-    uint64_t samples;    /* sequences a pass */
-    uint64_t tokens;     /* tokens a pass */
-    GStringChunk *strings;
 };
 
 PlanGraph *plan_graph_new(PlanDtype dtype);
@@ -311,15 +295,18 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
 
 /* What a stage is given by the one before, whose gradient it gives back. */
 uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements);
+static inline bool plan_graph_is_compiled(const PlanGraph *graph) {
+    return graph->kernels.style == PLAN_KERNELS_COMPILED;
+}
 /* Whether a rank has its part of each sequence between the layers. */
 static inline bool plan_graph_cuts_tokens(const PlanGraph *graph) {
-    return graph->tensor > 1 && !graph->whole_tokens;
+    return graph->shared.tensor > 1 && !graph->shared.whole_tokens;
 }
 static inline bool plan_graph_is_last_stage(const PlanGraph *graph) {
-    return graph->stage + 1 == graph->n_stages;
+    return graph->pipeline.stage + 1 == graph->pipeline.n_stages;
 }
 static inline const PlanGraph *plan_graph_of_stage(const PlanGraph *graph, uint32_t stage) {
-    while (graph->stage < stage) {
+    while (graph->pipeline.stage < stage) {
         graph = graph->behind;
     }
     return graph;

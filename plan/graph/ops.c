@@ -44,7 +44,7 @@ static bool is_result(PlanOpKind kind, unsigned output) {
 
 bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy) {
     uint32_t p = plan_graph_at(graph->values, PlanGraphValue, x)->parameter;
-    return p != PLAN_NONE && g_array_index(graph->copies, uint32_t, p) == copy;
+    return p != PLAN_NONE && g_array_index(graph->now.copies, uint32_t, p) == copy;
 }
 
 void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
@@ -95,12 +95,12 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
     for (unsigned i = 0; i < n_inputs; i++) {
         values[i] = inputs[i];
     }
-    if (graph->autocasts) {
+    if (graph->now.autocasts) {
         plan_autocast_inputs(graph, kind, values, n_inputs);
     }
     bool differentiable = any_wants_gradient(graph, values, n_inputs);
     for (unsigned i = 0; i < n_outputs; i++) {
-        bool casts = graph->autocasts && i < plan_autocast_n_results(kind);
+        bool casts = graph->now.autocasts && i < plan_autocast_n_results(kind);
         PlanDtype dtype = results[i].dtype;
         if (casts) {
             dtype = plan_autocast_result(graph, kind, i, values, n_inputs, dtype);
@@ -115,7 +115,7 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
     plan_graph_add_op(graph, plan_graph_new_op(kind, n_inputs, n_outputs), values, dims,
                       info->n_dims);
     g_array_append_vals(graph->attrs, attrs, info->n_attrs);
-    if (graph->autocasts) {
+    if (graph->now.autocasts) {
         hold_what_was_cast(graph, inputs, values, n_inputs);
         plan_graph_let_go_of_casts(graph, inputs, values, n_inputs,
                                    values[n_inputs + n_outputs - 1]);
@@ -146,10 +146,11 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
     if (v.dtype == dtype) {
         return x;
     }
-    bool is_compiled = graph->compiled && graph->fused;
-    bool kept = v.parameter != PLAN_NONE && v.requires_grad && graph->keeps_copies &&
-                !is_compiled && graph->autocasts && dtype == graph->lower && v.dtype == PLAN_FP32;
-    uint32_t *copy = kept ? plan_graph_at(graph->copies, uint32_t, v.parameter) : NULL;
+    bool is_compiled = plan_graph_is_compiled(graph) && graph->now.fused;
+    bool kept = v.parameter != PLAN_NONE && v.requires_grad && graph->autocast.keeps_copies &&
+                !is_compiled && graph->now.autocasts && dtype == graph->autocast.lower &&
+                v.dtype == PLAN_FP32;
+    uint32_t *copy = kept ? plan_graph_at(graph->now.copies, uint32_t, v.parameter) : NULL;
     if (kept && *copy != PLAN_NONE) {
         return *copy;
     }
@@ -162,17 +163,17 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
 }
 
 PlanDtype plan_graph_product_dtype(const PlanGraph *graph) {
-    return graph->autocasts ? graph->lower : graph->dtype;
+    return graph->now.autocasts ? graph->autocast.lower : graph->dtype;
 }
 
 void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
-    if (!graph->autocasts) {
+    if (!graph->now.autocasts) {
         return;
     }
-    graph->autocasts = false;
+    graph->now.autocasts = false;
     plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
-    for (uint32_t p = 0; p < graph->copies->len; p++) {
-        uint32_t copy = g_array_index(graph->copies, uint32_t, p);
+    for (uint32_t p = 0; p < graph->now.copies->len; p++) {
+        uint32_t copy = g_array_index(graph->now.copies, uint32_t, p);
         if (copy != PLAN_NONE) {
             plan_graph_hold_until(graph, copy, graph->steps->len - 1);
         }

@@ -54,7 +54,8 @@ static uint32_t gather_float8(PlanGraph *graph, uint32_t x, const PlanGraphToken
     int64_t dims[] = {
         (int64_t)tokens->batch, (int64_t)tokens->rows,
         (int64_t)tokens->width, [PLAN_GRAPH_GATHER_IS_NORMS] = maker_of(graph, x) >= 0};
-    PlanGraphValue made = {.elements = tokens->batch * tokens->rows * tokens->width * graph->tensor,
+    PlanGraphValue made = {.elements =
+                               tokens->batch * tokens->rows * tokens->width * graph->shared.tensor,
                            .dtype = PLAN_E4M3,
                            .requires_grad = true};
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_SHARED_GATHER_FLOAT8, 1, 1), values, &made,
@@ -66,7 +67,7 @@ uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphT
     return gathers_float8(graph)
                ? gather_float8(graph, x, tokens)
                : move_tokens(graph, PLAN_GRAPH_SHARED_GATHER, x, tokens,
-                             tokens->batch * tokens->rows * tokens->width * graph->tensor);
+                             tokens->batch * tokens->rows * tokens->width * graph->shared.tensor);
 }
 
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
@@ -109,7 +110,8 @@ uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphToke
 
 uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols) {
     PlanGraphTokens columns = {rows, 1, cols};
-    return move_tokens(graph, PLAN_GRAPH_SHARED_WHOLE, x, &columns, rows * cols * graph->tensor);
+    return move_tokens(graph, PLAN_GRAPH_SHARED_WHOLE, x, &columns,
+                       rows * cols * graph->shared.tensor);
 }
 
 uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
@@ -171,16 +173,18 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
         {.elements = rows, .dtype = PLAN_FP32},
         {.elements = dtype == PLAN_FP32 ? 1 : 2, .dtype = PLAN_INT64},
         {.elements = 1, .dtype = PLAN_INT64},
-        {.elements =
-             2 * graph->context * plan_graph_at(graph->values, PlanGraphValue, q_k_v[1])->elements,
+        {.elements = 2 * graph->shared.context *
+                     plan_graph_at(graph->values, PlanGraphValue, q_k_v[1])->elements,
          .dtype = dtype},
         {.elements = rows * tokens.width, .dtype = dtype}};
-    add_several(graph, plan_graph_new_op(PLAN_GRAPH_RING_ATTENTION, 3, graph->compiled ? 6 : 4),
-                values, made, (const int64_t *)ring, 5);
+    add_several(
+        graph,
+        plan_graph_new_op(PLAN_GRAPH_RING_ATTENTION, 3, plan_graph_is_compiled(graph) ? 6 : 4),
+        values, made, (const int64_t *)ring, 5);
     g_array_append_val(graph->attrs, scale);
     plan_graph_let_go_after(graph, values[5], values[6]);
     plan_graph_let_go_after(graph, values[4], values[5]);
-    if (ring->heads == 1 && !graph->compiled) { /* lies in rows of tokens as it is */
+    if (ring->heads == 1 && !plan_graph_is_compiled(graph)) { /* lies in rows of tokens as it is */
         return values[3];
     }
     return move_tokens(graph, PLAN_GRAPH_RING_ROWS, values[3], &tokens, made[0].elements);
@@ -190,7 +194,7 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
 
 uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts) {
     uint32_t values[2] = {counts};
-    int64_t dims[] = {(int64_t)graph->expert, (int64_t)(experts / graph->expert)};
+    int64_t dims[] = {(int64_t)graph->shared.expert, (int64_t)(experts / graph->shared.expert)};
     PlanGraphValue made = {.elements = experts, .dtype = PLAN_INT64};
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_SPLITS, 1, 1), values, &made, dims,
                 G_N_ELEMENTS(dims));
@@ -209,8 +213,8 @@ void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent) {
 uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
                                    uint32_t *ret_order) {
     uint32_t values[3] = {splits};
-    uint64_t own = experts / graph->expert;
-    int64_t dims[] = {(int64_t)graph->expert, (int64_t)own, (int64_t)n};
+    uint64_t own = experts / graph->shared.expert;
+    int64_t dims[] = {(int64_t)graph->shared.expert, (int64_t)own, (int64_t)n};
     PlanGraphValue made[] = {{.elements = own, .dtype = PLAN_INT64},
                              {.elements = n, .dtype = PLAN_INT64}};
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_ORDER, 1, G_N_ELEMENTS(made)), values,
@@ -223,10 +227,10 @@ uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t e
 
 /* The layer before it, if that takes x too, has to leave what it cast. */
 static void share_cast(PlanGraph *graph, uint32_t x) {
-    if (graph->last_float8 == PLAN_NONE) {
+    if (graph->now.last_float8 == PLAN_NONE) {
         return;
     }
-    const PlanGraphOp *last = plan_graph_at(graph->ops, PlanGraphOp, graph->last_float8);
+    const PlanGraphOp *last = plan_graph_at(graph->ops, PlanGraphOp, graph->now.last_float8);
     if (plan_graph_ref(graph, last->values) == x) {
         PlanGraphFloat8Linear *d = (gpointer)&g_array_index(graph->dims, int64_t, last->dims);
         d->again = 1;
@@ -236,7 +240,7 @@ static void share_cast(PlanGraph *graph, uint32_t x) {
 uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
                                   uint64_t n, uint64_t k) {
     PlanGraphFloat8Linear d = {(int64_t)m, (int64_t)n, (int64_t)k, maker_of(graph, x), 0};
-    bool is_shared = graph->tensor > 1, by_rows = graph->float8 == PLAN_FLOAT8_ROWWISE;
+    bool is_shared = graph->shared.tensor > 1, by_rows = graph->float8 == PLAN_FLOAT8_ROWWISE;
     uint64_t shared_scales = by_rows ? k : 1;
     PlanDtype shared_dtype = by_rows ? graph->dtype : PLAN_FP32;
     PlanGraphValue made[] = {{.elements = m * n, .dtype = graph->dtype, .requires_grad = true},
@@ -248,6 +252,6 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
     share_cast(graph, x);
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_FLOAT8_LINEAR, 2, is_shared ? 5 : 3), values,
                 made, (const int64_t *)&d, sizeof d / sizeof(int64_t));
-    graph->last_float8 = graph->ops->len - 1;
+    graph->now.last_float8 = graph->ops->len - 1;
     return values[2];
 }

@@ -27,7 +27,7 @@ void plan_graph_hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
 /* What is entered with the next step. */
 static void push_frame(PlanGraph *graph, uint32_t module) {
     uint32_t frame[2] = {module, graph->steps->len};
-    g_array_append_vals(graph->frames, frame, 2);
+    g_array_append_vals(graph->now.frames, frame, 2);
 }
 
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
@@ -42,8 +42,8 @@ void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *ar
 }
 
 uint32_t plan_graph_module_now(const PlanGraph *graph) {
-    uint32_t n = graph->frames->len;
-    return n ? g_array_index(graph->frames, uint32_t, n - 2) : 0;
+    uint32_t n = graph->now.frames->len;
+    return n ? g_array_index(graph->now.frames, uint32_t, n - 2) : 0;
 }
 
 void plan_graph_call(PlanGraph *graph, uint32_t module) {
@@ -52,21 +52,22 @@ void plan_graph_call(PlanGraph *graph, uint32_t module) {
 
 /* Returns the first step of what returns. */
 static uint32_t pop_frame(PlanGraph *graph) {
-    g_assert(graph->frames->len >= 2);
-    uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
-    uint32_t module = g_array_index(graph->frames, uint32_t, graph->frames->len - 2);
-    g_array_set_size(graph->frames, graph->frames->len - 2);
+    g_assert(graph->now.frames->len >= 2);
+    uint32_t enter = g_array_index(graph->now.frames, uint32_t, graph->now.frames->len - 1);
+    uint32_t module = g_array_index(graph->now.frames, uint32_t, graph->now.frames->len - 2);
+    g_array_set_size(graph->now.frames, graph->now.frames->len - 2);
     plan_graph_add_step(graph, PLAN_STEP_RETURN, module, NULL, 0);
     return enter;
 }
 
 static void let_go_of_locals(PlanGraph *graph, uint32_t enter, uint32_t return_step) {
-    while (graph->locals->len) {
-        PlanGraphLocal local = g_array_index(graph->locals, PlanGraphLocal, graph->locals->len - 1);
+    while (graph->now.locals->len) {
+        PlanGraphLocal local =
+            g_array_index(graph->now.locals, PlanGraphLocal, graph->now.locals->len - 1);
         if (local.enter_step != enter) {
             break;
         }
-        g_array_set_size(graph->locals, graph->locals->len - 1);
+        g_array_set_size(graph->now.locals, graph->now.locals->len - 1);
         plan_graph_hold_until(graph, local.value, return_step + local.is_argument);
     }
 }
@@ -109,10 +110,10 @@ void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
 }
 
 static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {
-    g_assert(graph->frames->len >= 2);
-    uint32_t enter = g_array_index(graph->frames, uint32_t, graph->frames->len - 1);
+    g_assert(graph->now.frames->len >= 2);
+    uint32_t enter = g_array_index(graph->now.frames, uint32_t, graph->now.frames->len - 1);
     PlanGraphLocal local = {enter, value, is_argument};
-    g_array_append_val(graph->locals, local);
+    g_array_append_val(graph->now.locals, local);
 }
 
 void plan_graph_hold(PlanGraph *graph, uint32_t value) {
@@ -131,7 +132,7 @@ static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
 }
 
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
-    g_assert(graph->frames->len == 0);
+    g_assert(graph->now.frames->len == 0);
     graph->n_train_steps = graph->steps->len;
     push_frame(graph, module);
 }
@@ -190,11 +191,11 @@ static void sort_releases(PlanGraph *graph) {
 
 void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     if (graph->n_train_steps) {
-        g_array_set_size(graph->frames, 0);
+        g_array_set_size(graph->now.frames, 0);
     } else {
         graph->n_train_steps = graph->steps->len;
     }
-    g_assert(graph->frames->len == 0);
+    g_assert(graph->now.frames->len == 0);
     graph->loss = loss;
     *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
     sort_releases(graph);

@@ -112,10 +112,10 @@ static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
     const PlanGraphParameter *p =
         plan_graph_at(graph->parameters, PlanGraphParameter, c->clipped[i].parameter);
     bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
-    return graph->tensor == 1 || c->knows_no_tensor || !is_whole
+    return graph->shared.tensor == 1 || c->knows_no_tensor || !is_whole
                ? plan_run_ref(c->run, norm)
-               : launch_new(c->run, PLAN_OP_TIMES_NUMBER, norm, 1 / sqrt((double)graph->tensor),
-                            "part");
+               : launch_new(c->run, PLAN_OP_TIMES_NUMBER, norm,
+                            1 / sqrt((double)graph->shared.tensor), "part");
 }
 
 /* The norm of each gradient, in one tensor; the norms themselves are still held. */
@@ -184,10 +184,10 @@ static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, ui
 
 /* Over the mesh's other axis after the first. */
 static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms, PlanAxis first) {
-    if (c->run->graph->tensor == 1 || first == PLAN_AXIS_TENSOR || c->knows_no_tensor) {
+    if (c->run->graph->shared.tensor == 1 || first == PLAN_AXIS_TENSOR || c->knows_no_tensor) {
         return norms;
     }
-    PlanTensor roots = whole_norms(c, norms, PLAN_AXIS_TENSOR, c->run->graph->tensor);
+    PlanTensor roots = whole_norms(c, norms, PLAN_AXIS_TENSOR, c->run->graph->shared.tensor);
     plan_run_unref(c->run, norms);
     return roots;
 }
@@ -337,7 +337,7 @@ static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
         return PLAN_NO_TENSOR;
     }
     g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
-    uint64_t tensor = c->knows_no_tensor ? 1 : c->run->graph->tensor;
+    uint64_t tensor = c->knows_no_tensor ? 1 : c->run->graph->shared.tensor;
     PlanAxis axis = ranks > 1 ? PLAN_AXIS_SHARD : tensor > 1 ? PLAN_AXIS_TENSOR : PLAN_AXIS_NONE;
     PlanTensor norm = total_norm(c, stack_norms(c, norms), axis, ranks > 1 ? ranks : tensor);
     let_go_of_all(c, norms);
@@ -397,8 +397,8 @@ void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks) {
 }
 
 void plan_clip_whole(PlanRun *run) {
-    uint64_t tensor = run->graph->tensor;
-    if (run->graph->whole_tokens) {
+    uint64_t tensor = run->graph->shared.tensor;
+    if (run->graph->shared.whole_tokens) {
         plan_clip_norms_of_two(run, 1);
         return;
     }

@@ -8,7 +8,7 @@
 #include "plan/optimizer/optimizer.h"
 
 static bool settles(const PlanRun *run) {
-    return run->graph->tensor > 1 && run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
+    return run->graph->shared.tensor > 1 && run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
 }
 
 static bool is_muons(const PlanRun *run) {
@@ -16,7 +16,7 @@ static bool is_muons(const PlanRun *run) {
 }
 
 unsigned plan_n_groups(const PlanRun *run) {
-    return is_muons(run) || (settles(run) && run->graph->whole_tokens) ? 2 : 1;
+    return is_muons(run) || (settles(run) && run->graph->shared.whole_tokens) ? 2 : 1;
 }
 
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {

@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* The newest first, as plan_strategy_is_after() knows. Each stands for itself and the versions
+/* The newest first. Each stands for itself and the versions
  * between it and the next; current for 2.13. */
 typedef enum {
     PLAN_PYTORCH_2_15,
@@ -18,6 +18,11 @@ typedef enum {
     PLAN_PYTORCH_2_0,
     PLAN_PYTORCH_1_13
 } PlanPytorch;
+
+/* Whether what is planned like the one is newer than all that the other stands for. */
+static inline bool plan_pytorch_is_after(PlanPytorch like, PlanPytorch version) {
+    return like < version;
+}
 
 typedef struct {
     PlanPytorch like;

@@ -234,7 +234,7 @@ static bool set_variant(PlanStrategy *strategy, unsigned row, const char *value,
 }
 
 bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version) {
-    return strategy->pytorch < version; /* the newest stands first */
+    return plan_pytorch_is_after((PlanPytorch)strategy->pytorch, version);
 }
 
 /* The FSDP paper's time: PyTorch had the limiter off and recomputed checkpoints to their end (early

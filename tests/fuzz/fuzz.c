@@ -186,8 +186,9 @@ static bool try_network(const GString *text, GError **error) {
             network,
             &(ModelPass){.batch = 1,
                          .dtype = PLAN_BF16,
-                         .kernels = network->layers % 2 ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
-                         .rms_norm_of_ops = network->layers % 4 == 0},
+                         .kernels.style =
+                             network->layers % 2 ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
+                         .kernels.rms_norm_of_ops = network->layers % 4 == 0},
             NULL);
         g_assert_true(graph || network->vocab || network->traced);
         build_traced(network, graph);

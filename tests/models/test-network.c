@@ -497,7 +497,7 @@ static void loss(void) {
             network,
             &(ModelPass){.batch = 1,
                          .dtype = cases[i].dtype,
-                         .kernels = cases[i].fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER},
+                         .kernels.style = cases[i].fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER},
             &error);
         g_assert_no_error(error);
         unsigned casts = 0, fused_losses = 0;
@@ -546,7 +546,7 @@ static void loss_in_one_kernel(void) {
     for (unsigned is_fused = 0; is_fused < 2; is_fused++) {
         ModelPass pass = {.batch = 1,
                           .dtype = PLAN_BF16,
-                          .kernels = is_fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
+                          .kernels.style = is_fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
         uint32_t all = graph->steps->len, tables = 2;
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_COMPILED_LOSS), ==, 1);
@@ -567,8 +567,8 @@ static void rms_norm_of_ops(void) {
         bool is_fp32 = bits & 1, fused = bits & 2;
         ModelPass pass = {.batch = 1,
                           .dtype = is_fp32 ? PLAN_FP32 : PLAN_BF16,
-                          .kernels = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
-                          .rms_norm_of_ops = true};
+                          .kernels.style = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
+                          .kernels.rms_norm_of_ops = true};
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
         uint32_t all = graph->steps->len, tables = 2 * !is_fp32;
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_MUL_ROW), ==, fused ? 0 : 3);
@@ -667,7 +667,7 @@ static void norms_behind(void) {
                 keys[after], NULL);
             g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
             ModelPass pass = {.batch = 1,
-                              .kernels = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
+                              .kernels.style = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
             g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
             unsigned n_behind = 0;
             for (guint o = 1; o < graph->ops->len; o++) {

@@ -278,7 +278,7 @@ static void repeated(const PlanBackward *b) {
 }
 
 static void ring(const PlanBackward *b) {
-    (b->run->graph->compiled ? plan_ring_compiled_backward : plan_ring_backward)(b);
+    (plan_graph_is_compiled(b->run->graph) ? plan_ring_compiled_backward : plan_ring_backward)(b);
 }
 
 typedef void Backward(const PlanBackward *b);

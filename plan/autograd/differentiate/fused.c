@@ -39,7 +39,7 @@ void plan_swiglu_backward(const PlanBackward *b) {
     bool again = plan_graph_is_in_program(graph, b->op->module) && !graph->float8 &&
                  b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
     PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
-    bool over_up = graph->compiled && !again && !graph->float8 && is_alone(b, 1);
+    bool over_up = plan_graph_is_compiled(graph) && !again && !graph->float8 && is_alone(b, 1);
     b->dx[0] = over_up ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 1)))
                        : like_input(b, 0, "dgate");
     b->dx[1] = like_input(b, 1, "dup");
@@ -211,8 +211,9 @@ static bool comes_from_a_split(const PlanBackward *b) {
 bool plan_attention_backward_qkv(const PlanBackward *b) {
     const int64_t *d = dims(b);
     int64_t row = (d[1] + 2 * d[2]) * d[4];
-    bool is_one = b->run->graph->fused && value_at(b, 3) == PLAN_NONE && d[1] == d[2] &&
-                  d[5] == row && d[6] == row && d[10] == row && comes_from_a_split(b);
+    bool is_one = b->run->graph->kernels.style == PLAN_KERNELS_FUSED &&
+                  value_at(b, 3) == PLAN_NONE && d[1] == d[2] && d[5] == row && d[6] == row &&
+                  d[10] == row && comes_from_a_split(b);
     if (!is_one) {
         return false;
     }
@@ -307,7 +308,9 @@ void plan_chunked_loss_backward(const PlanBackward *b) {
     unsigned n = wanted(b, 1) ? 2 : 1;
     for (unsigned i = 0; i < n; i++) {
         b->dx[i] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 4 + i)));
-        zeros[i] = b->run->graph->since_2_14 ? PLAN_NO_TENSOR : zeros_like(b, b->dx[i]);
+        zeros[i] = plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_CURRENT)
+                       ? PLAN_NO_TENSOR
+                       : zeros_like(b, b->dx[i]);
     }
     for (unsigned i = 0; i < n; i++) {
         begin(b, PLAN_OP_SCALE_ALL, NULL, NULL);

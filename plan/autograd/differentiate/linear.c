@@ -45,7 +45,7 @@ static void linear_db(const PlanBackward *b) {
  * stack makes those of weight and bias in one kernel. */
 void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
     bool has_bias = value_at(b, 2) != PLAN_NONE, is_made = db.storage != PLAN_NONE;
-    bool is_one = has_bias && !is_made && b->run->graph->fused;
+    bool is_one = has_bias && !is_made && b->run->graph->kernels.style == PLAN_KERNELS_FUSED;
     if (!has_bias) {
         linear_dw(b);
         linear_dx(b);

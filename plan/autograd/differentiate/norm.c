@@ -48,7 +48,8 @@ void plan_mul_broadcast_backward(const PlanBackward *b) {
     if (wanted(b, 0) && !broadcast_first) {
         product_with_broadcast(b, by_column);
     }
-    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE && !b->run->graph->before_2_1) {
+    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE &&
+        plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_2_0)) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
     }
     if (!wanted(b, 1)) {

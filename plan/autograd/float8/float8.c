@@ -86,7 +86,7 @@ static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
-    if (run->graph->tensor > 1) {
+    if (run->graph->shared.tensor > 1) {
         plan_float8_shared_forward(run, op);
         return;
     }
@@ -231,7 +231,7 @@ PlanFloat8Source plan_float8_made_of(const PlanBackward *b) {
 /* Tensorwise, ranks that share what SwiGLU makes have one scale for all of it. */
 static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, PlanFloat8Along along,
                                bool found) {
-    if (plan_float8_by_rows(run) || run->graph->tensor == 1) {
+    if (plan_float8_by_rows(run) || run->graph->shared.tensor == 1) {
         return plan_float8_scale(run, x, along, found);
     }
     PlanTensor of_all = plan_float8_scale_of_known(run, x, along, found);
@@ -308,7 +308,7 @@ void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor tu
 }
 
 void plan_float8_backward(const PlanBackward *b) {
-    if (b->run->graph->tensor > 1) {
+    if (b->run->graph->shared.tensor > 1) {
         plan_float8_shared_backward(b);
         return;
     }

@@ -3,8 +3,8 @@
 /* A weight in float8 is numbers and a scale; a DTensor numbers and a mesh. */
 static bool is_of_two(PlanRun *run, uint32_t value) {
     uint32_t p = plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter;
-    return p != PLAN_NONE &&
-           (run->graph->tensor > 1 || run->flavour->float8_scale(run, p).buffer != PLAN_NONE);
+    return p != PLAN_NONE && (run->graph->shared.tensor > 1 ||
+                              run->flavour->float8_scale(run, p).buffer != PLAN_NONE);
 }
 
 /* What the block's program is given, in the order of first use: of each whether it is a parameter,
@@ -31,7 +31,7 @@ static void count_inputs(PlanRun *run, const PlanGraphOp *op, uint32_t weight, b
         is_known[v->base] = true;
         given->of_weight = value == weight ? given->n_apart : given->of_weight;
         add_input(given, v->parameter != PLAN_NONE, is_of_two(run, value) ? 2 : 1);
-        if (run->graph->tensor > 1 && given->is_parameter->len == 1) {
+        if (run->graph->shared.tensor > 1 && given->is_parameter->len == 1) {
             add_input(given, false, 1); /* the mesh over which the block's tokens are gathered */
         }
     }

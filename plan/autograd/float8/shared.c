@@ -93,7 +93,7 @@ static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t 
     if (tokens[0] == 1) {
         return all;
     }
-    int64_t dims[] = {(int64_t)run->graph->tensor, tokens[0], tokens[1] * tokens[2]};
+    int64_t dims[] = {(int64_t)run->graph->shared.tensor, tokens[0], tokens[1] * tokens[2]};
     PlanTensor in_order = plan_float8_exchange(run, plan_run_operand_of(run, all), dims, dtype);
     plan_run_unref(run, all);
     return in_order;
@@ -122,7 +122,7 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     if (keeps(run) && in_parts) {
         run->float8.kept = plan_async_turned(run);
     } else if (keeps(run)) {
-        int64_t rows = d[0] * d[1] * (int64_t)run->graph->tensor;
+        int64_t rows = d[0] * d[1] * (int64_t)run->graph->shared.tensor;
         PlanFloat8Source x = plan_float8_of_tensor(run, all, rows, d[2]);
         run->float8.kept = plan_float8_turn(run, &x, PLAN_E4M3);
     }
@@ -174,7 +174,8 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x,
     PlanTensor by_parts;
     PlanAsyncProduct product =
         product_of(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->scale, w, PLAN_NO_TENSOR);
-    if (run->graph->async_tensor && plan_async_multiply(run, op, x->numbers, product, &by_parts)) {
+    if (run->graph->shared.async_tensor &&
+        plan_async_multiply(run, op, x->numbers, product, &by_parts)) {
         return by_parts;
     }
     const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
@@ -359,7 +360,7 @@ void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
 }
 
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op) {
-    return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->tensor > 1 &&
+    return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->shared.tensor > 1 &&
            plan_float8_by_rows(run) && takes_gathered(run->graph, op);
 }
 
@@ -487,8 +488,8 @@ static int64_t times_scaled(const PlanBackward *b) {
         return 0;
     }
     bool is_last = takes_gathered(graph, b->op) && plan_float8_is_first_of_input(b->run, b->op);
-    bool is_joined = is_last && n_of_input(graph, b->op) % 2 == 1 && graph->tensor <= 8;
-    return is_joined && sequences_of(graph, b->op) > 1 ? (int64_t)graph->tensor : 1;
+    bool is_joined = is_last && n_of_input(graph, b->op) % 2 == 1 && graph->shared.tensor <= 8;
+    return is_joined && sequences_of(graph, b->op) > 1 ? (int64_t)graph->shared.tensor : 1;
 }
 
 static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Cast *dy) {

@@ -109,7 +109,8 @@ PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source
     double attr = PLAN_REDUCTION_MAX;
     PlanTensor scale = plan_float8_scale_as(run, source, along, PLAN_FP64, found);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_TENSOR,
-                          (int64_t[]){(int64_t)scale.elements, (int64_t)run->graph->tensor}, &attr);
+                          (int64_t[]){(int64_t)scale.elements, (int64_t)run->graph->shared.tensor},
+                          &attr);
     plan_run_operand(run, scale);
     plan_run_launch(run);
     return scale;

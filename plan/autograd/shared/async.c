@@ -50,7 +50,7 @@ static bool casts_behind(const PlanGraph *graph, const PlanGraphOp *op) {
 }
 
 static bool is_replaced(const PlanGraph *graph, const PlanGraphOp *op) {
-    return graph->async_tensor && plan_graph_is_in_block(graph, op->module);
+    return graph->shared.async_tensor && plan_graph_is_in_block(graph, op->module);
 }
 
 bool plan_async_gathers(PlanRun *run, const PlanGraphOp *op) {
@@ -61,7 +61,7 @@ bool plan_async_gathers(PlanRun *run, const PlanGraphOp *op) {
 /* ---- the words ------------------------------------------------------------------------------ */
 
 static void peers(PlanRun *run, PlanOpKind kind, uint64_t elements, uint64_t ahead) {
-    int64_t dims[] = {(int64_t)elements, (int64_t)run->graph->tensor, (int64_t)ahead};
+    int64_t dims[] = {(int64_t)elements, (int64_t)run->graph->shared.tensor, (int64_t)ahead};
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, dims, NULL);
 }
 
@@ -72,7 +72,7 @@ static void barrier(PlanRun *run, uint8_t lane) {
 
 /* Part i of what ranks have, its own being 0. */
 static PlanTensor part(PlanRun *run, PlanTensor x, uint64_t i) {
-    uint64_t n = x.elements / run->graph->tensor;
+    uint64_t n = x.elements / run->graph->shared.tensor;
     return (PlanTensor){x.storage, x.offset + i * n, n};
 }
 
@@ -84,7 +84,7 @@ static uint8_t lane_of_turn(PlanRun *run, uint64_t turn) {
 static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint64_t i,
                      PlanTensor made, uint8_t lane) {
     PlanTensor a_scale = p->a_scale.elements > 1 ? part(run, p->a_scale, i) : p->a_scale;
-    int64_t m = p->m / (int64_t)run->graph->tensor;
+    int64_t m = p->m / (int64_t)run->graph->shared.tensor;
     int64_t a_scales = (int64_t)a_scale.elements, b_scales = (int64_t)p->b_scale.elements;
     int64_t of_dx[] = {m, p->n, p->k, 0, a_scales, b_scales, true};
     int64_t of_others[] = {m, p->n, p->k, a_scales, b_scales};
@@ -111,7 +111,7 @@ static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint
 static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
                                 const PlanAsyncProduct *products, unsigned n, bool gives_all) {
     PlanBuilder *builder = &run->builder;
-    uint64_t ranks = run->graph->tensor;
+    uint64_t ranks = run->graph->shared.tensor;
     barrier(run, LANE_COMPUTE);
     peers(run, PLAN_OP_OFFER, own.elements, 0);
     plan_run_operand(run, own);
@@ -146,8 +146,8 @@ static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
 static void turn(PlanRun *run) {
     const PlanAsync *a = state_of(run);
     const int64_t *d = plan_graph_at(run->graph->dims, int64_t, a->gather->dims);
-    int64_t of_parts[] = {d[0], (int64_t)run->graph->tensor, d[1], d[2], true};
-    int64_t of_all[] = {(int64_t)run->graph->tensor, d[0], d[1] * d[2]};
+    int64_t of_parts[] = {d[0], (int64_t)run->graph->shared.tensor, d[1], d[2], true};
+    int64_t of_all[] = {(int64_t)run->graph->shared.tensor, d[0], d[1] * d[2]};
     bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
     plan_builder_begin_op(&run->builder, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY,
                           PLAN_AXIS_NONE, is_float8 ? of_all : of_parts, NULL);
@@ -161,7 +161,7 @@ void plan_async_begin_gather(PlanRun *run, const PlanGraphOp *gather, PlanTensor
     *state_of(run) = PLAN_NO_ASYNC;
     state_of(run)->gather = gather;
     state_of(run)->own = plan_run_ref(run, own);
-    state_of(run)->all = plan_run_new_tensor(run, own.elements * run->graph->tensor,
+    state_of(run)->all = plan_run_new_tensor(run, own.elements * run->graph->shared.tensor,
                                              plan_run_dtype_of(run, own), "gathered");
 }
 
@@ -239,7 +239,7 @@ bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op) {
 static void multiply_and_swap(PlanRun *run, const PlanAsyncProduct *p, PlanTensor x,
                               PlanTensor partials) {
     PlanBuilder *builder = &run->builder;
-    uint64_t ranks = run->graph->tensor;
+    uint64_t ranks = run->graph->shared.tensor;
     barrier(run, LANE_COMPUTE);
     plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
     for (uint64_t turn = 1; turn < ranks; turn++) {
@@ -263,7 +263,7 @@ PlanTensor plan_async_scatter(PlanRun *run) {
     uint64_t elements = (uint64_t)(p->m * p->n);
     PlanTensor partials = plan_run_new_tensor(run, elements, run->graph->dtype, "partials");
     multiply_and_swap(run, p, a->own, partials);
-    uint64_t rows = run->graph->tensor, cols = elements / rows;
+    uint64_t rows = run->graph->shared.tensor, cols = elements / rows;
     PlanTensor y = plan_run_new_tensor(run, cols, run->graph->dtype, "scattered");
     plan_builder_begin_op(&run->builder, PLAN_OP_SUM_ROWS, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)rows, (int64_t)cols}, NULL);
@@ -328,7 +328,7 @@ static PlanAsyncProduct product_of(PlanRun *run, const PlanGraphOp *layer, PlanO
 
 bool plan_async_linear(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
-    if (!graph->async_tensor || op->kind != PLAN_OP_LINEAR) {
+    if (!graph->shared.async_tensor || op->kind != PLAN_OP_LINEAR) {
         return false;
     }
     PlanAsyncProduct product = product_of(run, op, PLAN_OP_LINEAR);

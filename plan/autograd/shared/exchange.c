@@ -25,7 +25,8 @@ static PlanTensor send(PlanRun *run, PlanTensor x) {
     PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");
     plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
     plan_builder_begin_op(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
-                          DIMS((int64_t)x.elements, (int64_t)run->graph->expert), &(double){0});
+                          DIMS((int64_t)x.elements, (int64_t)run->graph->shared.expert),
+                          &(double){0});
     plan_run_operand(run, x);
     plan_run_operand(run, taken);
     plan_builder_launch(builder, lane);

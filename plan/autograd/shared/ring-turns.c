@@ -8,7 +8,7 @@ PlanRing plan_ring_of_op(PlanRun *run, const PlanGraphOp *op) {
     return (PlanRing){.run = run,
                       .d = plan_graph_ring_of(run->graph, op),
                       .scale = plan_graph_at(run->graph->attrs, double, op->attrs),
-                      .ranks = run->graph->context,
+                      .ranks = run->graph->shared.context,
                       .place = plan_ring_place(run)};
 }
 
@@ -173,7 +173,7 @@ PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTen
         return plan_run_ref(r->run, lse);
     }
     int64_t outer = r->d->batch * r->d->heads;
-    if (outer == 1 && !r->run->graph->compiled) {
+    if (outer == 1 && !plan_graph_is_compiled(r->run->graph)) {
         uint64_t n = (uint64_t)t->q_rows;
         return plan_run_ref(r->run, (PlanTensor){lse.storage, lse.offset + lse.elements - n, n});
     }

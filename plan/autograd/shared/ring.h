@@ -21,7 +21,7 @@ extern const char *const plan_ring_lanes[]; /* behind the flavour's; ends with N
 
 /* A rank's place on the axis; the run's own. */
 static inline uint64_t plan_ring_place_of(const PlanRun *run, uint64_t rank) {
-    return rank / run->graph->tensor % run->graph->context;
+    return rank / run->graph->shared.tensor % run->graph->shared.context;
 }
 static inline uint64_t plan_ring_place(const PlanRun *run) {
     return plan_ring_place_of(run, run->rank);
@@ -30,7 +30,7 @@ static inline uint64_t plan_ring_place(const PlanRun *run) {
 /* Whether halves of a sequence are put together, which leaves attention's result and the gradient
  * of its queries head by head: not on the last rank, whose queries see a part of all. */
 static inline bool plan_ring_joins(const PlanRun *run) {
-    return plan_ring_place(run) + 1 < run->graph->context;
+    return plan_ring_place(run) + 1 < run->graph->shared.context;
 }
 
 void plan_ring_forward(PlanRun *run, const PlanGraphOp *op);

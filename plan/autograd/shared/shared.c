@@ -13,7 +13,7 @@ PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reducti
 }
 
 PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
-    uint64_t elements = own.elements * run->graph->tensor;
+    uint64_t elements = own.elements * run->graph->shared.tensor;
     PlanTensor all = new_like(run, own, elements, "gathered");
     begin_collective(run, PLAN_OP_ALL_GATHER, elements, 0);
     LAUNCH_BEGUN(run, own, all);
@@ -31,7 +31,8 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
     if (gradient.elements > p->elements) {
         PlanTensor mine = new_like(run, gradient, p->elements, "rows");
-        begin_of_rank(run, PLAN_OP_PART, DIMS((int64_t)p->elements, (int64_t)run->graph->tensor));
+        begin_of_rank(run, PLAN_OP_PART,
+                      DIMS((int64_t)p->elements, (int64_t)run->graph->shared.tensor));
         LAUNCH_BEGUN(run, gradient, mine);
         return mine;
     }
@@ -46,7 +47,7 @@ typedef struct {
 
 static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_at(graph->dims, int64_t, op->dims);
-    return (Tokens){d[0], d[1], d[2], (int64_t)graph->tensor};
+    return (Tokens){d[0], d[1], d[2], (int64_t)graph->shared.tensor};
 }
 
 /* Between [batch, ranks, rows, width] and the same with the ranks outermost, as collectives have
@@ -87,7 +88,7 @@ void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
 
 /* In a new tensor; by a compiler in place, for nobody else has it. */
 static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
-    if (!run->graph->compiled || !plan_graph_is_in_block(run->graph, op->module)) {
+    if (!plan_graph_is_compiled(run->graph) || !plan_graph_is_in_block(run->graph, op->module)) {
         return plan_shared_reduced(run, x, PLAN_REDUCTION_SUM);
     }
     begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, PLAN_REDUCTION_SUM);
@@ -148,7 +149,7 @@ static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
  * this rank's rows are copied out of it. */
 static void rows_backward(const PlanBackward *b) {
     PlanRun *run = b->run;
-    int64_t n = dim(b, 0), width = dim(b, 1), rows = dim(b, 2) * (int64_t)run->graph->tensor;
+    int64_t n = dim(b, 0), width = dim(b, 1), rows = dim(b, 2) * (int64_t)run->graph->shared.tensor;
     b->dx[0] = new_like(run, b->dy[0], (uint64_t)(rows * width), "dw");
     begin(b, PLAN_OP_EMBEDDING_BACKWARD, DIMS(n, width, rows), NULL);
     operand(b, b->dy[0]);

@@ -125,7 +125,7 @@ static uint32_t places_of(const PlanRun *run) {
 
 /* The place of the stage before, or of the one behind: of several a rank, by turns. */
 static int64_t peer(const PlanRun *run, bool is_before) {
-    uint32_t stage = run->graph->stage;
+    uint32_t stage = run->graph->pipeline.stage;
     return (is_before ? stage - 1 : stage + 1) % places_of(run);
 }
 
@@ -133,7 +133,7 @@ static int64_t peer(const PlanRun *run, bool is_before) {
  * have. */
 static uint8_t lane_of(const PlanRun *run, bool swaps, bool to_before) {
     bool is_pair = places_of(run) == 2;
-    bool before = is_pair ? run->graph->stage % 2 == 1 : to_before;
+    bool before = is_pair ? run->graph->pipeline.stage % 2 == 1 : to_before;
     return (uint8_t)(run->n_flavour_lanes + (swaps    ? LANE_STAGES
                                              : before ? LANE_BEFORE
                                                       : LANE_BEHIND));

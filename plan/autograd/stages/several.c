@@ -187,7 +187,7 @@ void plan_stages_play_several(PlanRun *runs, uint32_t n) {
     const PlanStrategy *s = runs->strategy;
     PlanSchedule schedule = {(uint32_t)s->pipeline, n, (uint32_t)s->accumulate,
                              s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS};
-    g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, runs->graph->stage);
+    g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, runs->graph->pipeline.stage);
     for (uint32_t i = 0; i < n; i++) {
         runs[i].reduces = false;
     }

@@ -103,7 +103,8 @@ static void send_gradient(PlanRun *run) {
 
 static void play_1f1b(PlanRun *run) {
     PlanStages *s = run->stages;
-    uint32_t n = s->n_chunks, forwards = MIN(n, run->graph->n_stages - run->graph->stage);
+    uint32_t n = s->n_chunks,
+             forwards = MIN(n, run->graph->pipeline.n_stages - run->graph->pipeline.stage);
     uint32_t backwards = 0;
     warm_up(run, forwards);
     while (true) {
