@@ -11,27 +11,12 @@
  * reads the scale beside it. A whole weight names its scale until it is gathered anew, in the same
  * step or the next: so long that one lives, precomputed ones all together.
  */
-#include <string.h>
-
 #include "plan/flavours/fsdp2.h"
 #include "plan/op/float8.h"
 
-enum {
-    NOT_NAMED = 2
-};
-
 void plan_fsdp2_find_float8(PlanRun *run) {
     PlanFsdp2 *f = run->state;
-    uint32_t n = run->graph->parameters->len;
-    f->in_float8 = g_new0(bool, n);
-    f->scales = g_new(uint32_t, 2 * n);
-    f->found = g_new0(uint8_t, n);
-    f->named = g_new(uint8_t, n);
     f->all_scales = PLAN_NONE;
-    memset(f->named, NOT_NAMED, n);
-    for (uint32_t i = 0; i < 2 * n; i++) {
-        f->scales[i] = PLAN_NONE;
-    }
     if (run->strategy->float8_gather == PLAN_FLOAT8_GATHER_NO) {
         return;
     }
@@ -39,8 +24,8 @@ void plan_fsdp2_find_float8(PlanRun *run) {
         const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, i);
         if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
             uint32_t weight = plan_graph_ref(run->graph, op->values + 1);
-            f->in_float8[plan_graph_at(run->graph->values, PlanGraphValue, weight)->parameter] =
-                true;
+            uint32_t p = plan_graph_at(run->graph->values, PlanGraphValue, weight)->parameter;
+            f->parameters[p].in_float8 = true;
         }
     }
 }
@@ -136,13 +121,13 @@ static Divided divide(const Place *at, uint64_t n, PlanOperand largest, bool bou
 /* ---- a weight's shard ----------------------------------------------------------------------- */
 
 static PlanOperand shard_of(const PlanFsdp2 *f, uint32_t p) {
-    return (PlanOperand){.buffer = f->shards[p], .elements = plan_fsdp2_chunk(f, p)};
+    return (PlanOperand){.buffer = f->parameters[p].shard, .elements = plan_fsdp2_chunk(f, p)};
 }
 
 static uint32_t next_scale(const Place *at, uint32_t p) {
     PlanFsdp2 *f = at->run->state;
-    f->found[p] ^= 1;
-    uint32_t *scale = &f->scales[2 * p + f->found[p]];
+    f->parameters[p].found ^= 1;
+    uint32_t *scale = &f->parameters[p].scales[f->parameters[p].found];
     if (*scale == PLAN_NONE) {
         *scale = plan_builder_buffer(&at->run->builder, 1, PLAN_FP32, at->sub, at->lane, "scale");
     }
@@ -204,7 +189,7 @@ static bool is_precomputed(const PlanRun *run) {
 static PlanOperand precomputed_scale(const PlanFsdp2 *f, uint32_t p) {
     uint64_t before = 0;
     for (uint32_t i = 0; i < p; i++) {
-        before += f->in_float8[i];
+        before += f->parameters[i].in_float8;
     }
     return (PlanOperand){
         .buffer = f->all_scales, .offset_bytes = before * sizeof(float), .elements = 1};
@@ -212,12 +197,13 @@ static PlanOperand precomputed_scale(const PlanFsdp2 *f, uint32_t p) {
 
 PlanOperand plan_fsdp2_float8_scale(PlanRun *run, uint32_t p) {
     const PlanFsdp2 *f = run->state;
-    if (!f->in_float8[p]) {
+    if (!f->parameters[p].in_float8) {
         return no_scale;
     }
     return is_precomputed(run)
                ? precomputed_scale(f, p)
-               : (PlanOperand){.buffer = f->scales[2 * p + f->named[p]], .elements = 1};
+               : (PlanOperand){.buffer = f->parameters[p].scales[f->parameters[p].named],
+                               .elements = 1};
 }
 
 static PlanOperand scale_to_cast_by(PlanRun *run, uint32_t p) {
@@ -226,15 +212,15 @@ static PlanOperand scale_to_cast_by(PlanRun *run, uint32_t p) {
         return precomputed_scale(f, p);
     }
     find_scale(run, p);
-    return (PlanOperand){.buffer = f->scales[2 * p + f->found[p]], .elements = 1};
+    return (PlanOperand){.buffer = f->parameters[p].scales[f->parameters[p].found], .elements = 1};
 }
 
 void plan_fsdp2_stage_float8(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        if (f->in_float8[p]) {
-            f->staged[p] = cast_shard(run, p, scale_to_cast_by(run, p));
+        if (f->parameters[p].in_float8) {
+            f->parameters[p].staged = cast_shard(run, p, scale_to_cast_by(run, p));
         }
     }
 }
@@ -252,13 +238,14 @@ void plan_fsdp2_name_scales(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        if (!f->in_float8[p]) {
+        PlanFsdp2Parameter *mine = &f->parameters[p];
+        if (!mine->in_float8) {
             continue;
         }
-        if (f->named[p] != NOT_NAMED) {
-            plan_builder_free(&run->builder, f->scales[2 * p + f->named[p]]);
+        if (mine->named != PLAN_FSDP2_NOT_NAMED) {
+            plan_builder_free(&run->builder, mine->scales[mine->named]);
         }
-        f->named[p] = is_precomputed(run) ? NOT_NAMED : f->found[p];
+        mine->named = is_precomputed(run) ? PLAN_FSDP2_NOT_NAMED : mine->found;
     }
     if (f->names_old_scales && is_last_in_float8(run, u)) {
         plan_builder_free(&run->builder, f->old_scales);
@@ -270,9 +257,10 @@ void plan_fsdp2_forget_scales(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; !is_precomputed(run) && i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        if (f->in_float8[p]) {
-            plan_builder_free(&run->builder, f->scales[2 * p + f->found[p]]);
-            f->found[p] ^= 1;
+        PlanFsdp2Parameter *mine = &f->parameters[p];
+        if (mine->in_float8) {
+            plan_builder_free(&run->builder, mine->scales[mine->found]);
+            mine->found ^= 1;
         }
     }
 }
@@ -288,7 +276,8 @@ static uint32_t largest_of_shards(const Place *at, const uint32_t *weights, uint
     }
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_LARGEST, PLAN_AXIS_NONE, NULL, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        plan_builder_part(&run->builder, f->shards[weights[i]], 0, f->local[weights[i]]);
+        plan_builder_part(&run->builder, f->parameters[weights[i]].shard, 0,
+                          f->parameters[weights[i]].local);
     }
     for (uint32_t i = 0; i < n; i++) {
         plan_builder_whole(&run->builder, ret_each[i]);
@@ -325,7 +314,7 @@ void plan_fsdp2_precompute_scales(PlanRun *run) {
     uint32_t n = 0, n_parameters = run->graph->parameters->len;
     g_autofree uint32_t *weights = g_new(uint32_t, n_parameters);
     for (uint32_t p = 0; p < n_parameters; p++) {
-        if (f->in_float8[p]) {
+        if (f->parameters[p].in_float8) {
             weights[n++] = p;
         }
     }

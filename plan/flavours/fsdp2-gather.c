@@ -18,17 +18,32 @@ void plan_fsdp2_gather_lanes_wait(PlanRun *run, uint32_t event) {
 
 /* ---- from shards or parts to the gather buffer ---------------------------------------------- */
 
+/* The buffer of what is gathered of a parameter. */
+typedef uint32_t PieceOf(const PlanFsdp2Parameter *parameter);
+
+static uint32_t its_shard(const PlanFsdp2Parameter *parameter) {
+    return parameter->shard;
+}
+
+static uint32_t its_part(const PlanFsdp2Parameter *parameter) {
+    return parameter->part;
+}
+
+static uint32_t its_staged(const PlanFsdp2Parameter *parameter) {
+    return parameter->staged;
+}
+
 typedef struct {
     PlanAxis axis;
     uint64_t ranks, slice; /* elements of one rank */
-    const uint32_t *pieces;
+    PieceOf *piece;
 } Pieces;
 
 static Pieces pieces_of(const PlanFsdp2 *f, uint32_t u) {
     const PlanFsdp2Unit *unit = &f->units[u];
     return unit->in_parts ? (Pieces){PLAN_AXIS_PART, f->part_ranks,
-                                     unit->slice * unit->ranks / f->part_ranks, f->parts}
-                          : (Pieces){unit->axis, unit->ranks, unit->slice, f->shards};
+                                     unit->slice * unit->ranks / f->part_ranks, its_part}
+                          : (Pieces){unit->axis, unit->ranks, unit->slice, its_shard};
 }
 
 /* Shards that come from the host, or that 2.4 casts, take their places one by one. */
@@ -41,8 +56,8 @@ static void append_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     const PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        if (!f->in_float8[p]) {
-            plan_builder_whole(&run->builder, pieces->pieces[p]);
+        if (!f->parameters[p].in_float8) {
+            plan_builder_whole(&run->builder, pieces->piece(&f->parameters[p]));
         }
     }
 }
@@ -96,21 +111,21 @@ static uint32_t stage_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcateg
     const PlanFsdp2 *f = run->state;
     return plan_offload_has_params(run) ? fetch_shard(run, p, lane, sub)
            : f->param == f->master      ? PLAN_NONE
-                                        : cast_shard(run, p, f->shards[p], lane, sub);
+                                        : cast_shard(run, p, f->parameters[p].shard, lane, sub);
 }
 
 static void stage_shards(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        f->staged[p] = stage_shard(run, p, f->copies_in, PLAN_COMMUNICATION_GATHER);
+        f->parameters[p].staged = stage_shard(run, p, f->copies_in, PLAN_COMMUNICATION_GATHER);
     }
 }
 
 static void drop_staged(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
-        uint32_t *staged = &f->staged[plan_fsdp2_parameter_of(run, u, i)];
+        uint32_t *staged = &f->parameters[plan_fsdp2_parameter_of(run, u, i)].staged;
         if (*staged != PLAN_NONE) {
             plan_builder_free(&run->builder, *staged);
             *staged = PLAN_NONE;
@@ -140,8 +155,8 @@ static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         uint64_t elements = plan_fsdp2_chunk(f, p);
-        if (f->in_float8[p]) {
-            plan_builder_whole(&run->builder, f->staged[p]);
+        if (f->parameters[p].in_float8) {
+            plan_builder_whole(&run->builder, f->parameters[p].staged);
         } else {
             plan_builder_part(&run->builder, flat, at, elements);
             at += elements * plan_dtype_bytes(f->param);
@@ -164,35 +179,27 @@ static void all_gather(PlanRun *run, PlanFsdp2Unit *unit, const Pieces *pieces) 
     unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_GATHER);
 }
 
-void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
+/* One rank: nothing is gathered, but what compute does next comes after it. */
+static void unshard_alone(PlanRun *run, PlanFsdp2Unit *unit) {
+    if (!unit->pending) {
+        unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
+        unit->pending = true;
+    }
+}
+
+static void gather(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
-    if (unit->unsharded || unit->gathered != PLAN_NONE || !run->units[u].parameters->len) {
-        return;
-    }
-    if (!unit->communicates) {
-        if (!unit->pending) {
-            unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
-            unit->pending = true;
-        }
-        return;
-    }
-    uint32_t context = run->builder.unit;
     Pieces pieces = pieces_of(f, u);
-    plan_run_at_unit(run, u);
-    if (unit->in_parts) {
-        plan_fsdp2_gather_lanes_wait(run, unit->parted_event);
-    }
-    bool is_staged = stages(run, f, u);
+    bool is_staged = stages(run, f, u), is_in_bytes = unit->gathers == PLAN_UINT8;
+    bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
     if (is_staged) {
         stage_shards(run, u);
-        pieces.pieces = f->staged;
+        pieces.piece = its_staged;
     }
-    bool is_in_bytes = unit->gathers == PLAN_UINT8;
     if (is_in_bytes) {
         plan_fsdp2_stage_float8(run, u);
     }
-    bool casts = !plan_offload_has_params(run) && !f->is_of_2_4 && f->param != f->master;
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
     unit->gathered = plan_builder_buffer(&run->builder, unit->slice * unit->ranks, unit->gathers,
                                          PLAN_COMMUNICATION_GATHER, f->copies_in, "gathered");
@@ -212,6 +219,23 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     if (is_staged) {
         drop_staged(run, u);
     }
+}
+
+void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
+    PlanFsdp2Unit *unit = &((PlanFsdp2 *)run->state)->units[u];
+    if (unit->unsharded || unit->gathered != PLAN_NONE || !run->units[u].parameters->len) {
+        return;
+    }
+    if (!unit->communicates) {
+        unshard_alone(run, unit);
+        return;
+    }
+    uint32_t context = run->builder.unit;
+    plan_run_at_unit(run, u);
+    if (unit->in_parts) {
+        plan_fsdp2_gather_lanes_wait(run, unit->parted_event);
+    }
+    gather(run, u);
     plan_run_at_unit(run, context);
 }
 
@@ -263,8 +287,8 @@ static void drop_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len && f->units[u].in_parts; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        plan_builder_free(&run->builder, f->parts[p]);
-        f->parts[p] = PLAN_NONE;
+        plan_builder_free(&run->builder, f->parameters[p].part);
+        f->parameters[p].part = PLAN_NONE;
     }
     f->units[u].in_parts = false;
 }
@@ -272,16 +296,17 @@ static void drop_parts(PlanRun *run, uint32_t u) {
 /* The first gather makes a tensor, later ones give its storage its size back. */
 static void make_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    f->whole[p] = plan_builder_buffer(
+    PlanFsdp2Parameter *mine = &f->parameters[p];
+    mine->whole = plan_builder_buffer(
         &run->builder, plan_fsdp2_chunk(f, p) * plan_fsdp2_unit_of(run, p)->ranks,
-        f->in_float8[p] ? PLAN_E4M3 : f->param, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
+        mine->in_float8 ? PLAN_E4M3 : f->param, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
         run->parameters[p].name);
-    if (f->has_storage[p]) {
-        plan_builder_alloc(&run->builder, f->whole[p]);
+    if (mine->has_storage) {
+        plan_builder_alloc(&run->builder, mine->whole);
     } else {
-        plan_builder_alloc_empty(&run->builder, f->whole[p]);
+        plan_builder_alloc_empty(&run->builder, mine->whole);
     }
-    f->has_storage[p] = true;
+    mine->has_storage = true;
 }
 
 static PlanOperand all_of(uint32_t buffer, uint64_t elements) {
@@ -305,8 +330,8 @@ static void unpack_rows(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         uint64_t elements = plan_fsdp2_parameter(run, p)->elements;
-        plan_fsdp2_turn_rows(run, p, all_of(by_rank[i], elements), all_of(f->whole[p], elements),
-                             true);
+        plan_fsdp2_turn_rows(run, p, all_of(by_rank[i], elements),
+                             all_of(f->parameters[p].whole, elements), true);
     }
     for (uint32_t i = n - 1; i-- > 0;) {
         plan_builder_free(&run->builder, by_rank[i]);
@@ -321,7 +346,7 @@ static void unpack_whole(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         make_whole(run, p);
-        whole[i] = f->whole[p];
+        whole[i] = f->parameters[p].whole;
     }
     unpack(run, u, whole);
 }
@@ -344,7 +369,7 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
         staged = stage_next(run, p, staged);
         make_whole(run, p);
         plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
-                      staged == PLAN_NONE ? f->shards[p] : staged, f->whole[p],
+                      staged == PLAN_NONE ? f->parameters[p].shard : staged, f->parameters[p].whole,
                       plan_fsdp2_chunk(f, p));
     }
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
@@ -396,8 +421,8 @@ void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
 
 static void drop_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    plan_builder_free(&run->builder, f->whole[p]);
-    f->whole[p] = PLAN_NONE;
+    plan_builder_free(&run->builder, f->parameters[p].whole);
+    f->parameters[p].whole = PLAN_NONE;
 }
 
 void plan_fsdp2_reshard(PlanRun *run, uint32_t u) {
@@ -416,19 +441,20 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &f->units[u];
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        PlanFsdp2Parameter *mine = &f->parameters[p];
         uint64_t elements = plan_fsdp2_chunk(f, p) * unit->ranks / f->part_ranks;
-        if (f->parts[p] == PLAN_NONE) {
-            f->parts[p] = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
-                                              PLAN_FSDP2_COMPUTE, run->parameters[p].name);
+        if (mine->part == PLAN_NONE) {
+            mine->part = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
+                                             PLAN_FSDP2_COMPUTE, run->parameters[p].name);
         }
-        plan_builder_alloc_empty(&run->builder, f->parts[p]);
+        plan_builder_alloc_empty(&run->builder, mine->part);
         plan_builder_begin_op(&run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
                               (int64_t[]){(int64_t)elements, (int64_t)f->part_ranks}, NULL);
-        plan_builder_whole(&run->builder, f->whole[p]);
-        plan_builder_whole(&run->builder, f->parts[p]);
+        plan_builder_whole(&run->builder, mine->whole);
+        plan_builder_whole(&run->builder, mine->part);
         plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
         if (unit->leaves_parts) {
-            plan_builder_free(&run->builder, f->left_parts[p]);
+            plan_builder_free(&run->builder, mine->left_part);
         }
         drop_whole(run, p);
     }
@@ -442,9 +468,10 @@ void plan_fsdp2_leave_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
     for (uint32_t i = 0; i < run->units[u].parameters->len && unit->in_parts; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i), living = f->parts[p];
-        f->parts[p] = f->left_parts[p];
-        f->left_parts[p] = living;
+        PlanFsdp2Parameter *mine = &f->parameters[plan_fsdp2_parameter_of(run, u, i)];
+        uint32_t living = mine->part;
+        mine->part = mine->left_part;
+        mine->left_part = living;
         unit->leaves_parts = true;
     }
     unit->in_parts = false;

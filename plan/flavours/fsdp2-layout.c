@@ -4,8 +4,6 @@
  * shard axis, experts that ranks share over those that have the same ones; every rank's shard has
  * the size of the first chunk (trailing ranks hold padding).
  */
-#include <string.h>
-
 #include "plan/flavours/fsdp2.h"
 
 #include "plan/autograd/offload.h"
@@ -46,6 +44,31 @@ static uint64_t rows_in_all(const Group *group, const PlanGraphParameter *parame
     return group->cuts_rows ? group->ranks : (uint64_t)parameter->dims[0];
 }
 
+static void deal_out(PlanRun *run, const Group *group, PlanFsdp2Unit *unit, uint32_t p) {
+    PlanFsdp2 *f = run->state;
+    const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+    uint64_t rows = rows_in_all(group, parameter), row = parameter->elements / rows;
+    uint64_t chunk_rows = (rows + group->ranks - 1) / group->ranks;
+    uint64_t before = MIN(rows, chunk_rows * (run->rank / group->stride % group->ranks));
+    f->parameters[p] = (PlanFsdp2Parameter){.chunk_rows = chunk_rows,
+                                            .row = row,
+                                            .local = MIN(chunk_rows, rows - before) * row,
+                                            .trained_start = unit->trained,
+                                            .staged = PLAN_NONE,
+                                            .offload_event = PLAN_NONE,
+                                            .whole = PLAN_NONE,
+                                            .part = PLAN_NONE,
+                                            .left_part = PLAN_NONE,
+                                            .accumulated = PLAN_NO_TENSOR,
+                                            .in_float8 = f->parameters[p].in_float8,
+                                            .scales = {PLAN_NONE, PLAN_NONE},
+                                            .named = PLAN_FSDP2_NOT_NAMED};
+    uint64_t chunk = plan_fsdp2_chunk(f, p);
+    unit->slice += chunk;
+    unit->plain += f->parameters[p].in_float8 ? 0 : chunk;
+    unit->trained += plan_run_is_frozen(run, p) ? 0 : chunk;
+}
+
 /* Gradients of experts are of all ranks' tokens, whichever ranks add them up. */
 static void lay_out(PlanRun *run, PlanFsdp2 *f) {
     double ranks = (double)(f->ranks * f->replicas);
@@ -63,20 +86,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
                                 .ready_event = PLAN_NONE};
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
             uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-            const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
-            uint64_t rows = rows_in_all(&group, parameter);
-            f->row[p] = parameter->elements / rows;
-            f->chunk_rows[p] = (rows + group.ranks - 1) / group.ranks;
-            uint64_t place = run->rank / group.stride % group.ranks;
-            uint64_t before = MIN(rows, f->chunk_rows[p] * place);
-            f->local[p] = MIN(f->chunk_rows[p], rows - before) * f->row[p];
-            f->trained_start[p] = unit->trained;
-            unit->slice += plan_fsdp2_chunk(f, p);
-            unit->plain += f->in_float8[p] ? 0 : plan_fsdp2_chunk(f, p);
-            unit->trained += plan_run_is_frozen(run, p) ? 0 : plan_fsdp2_chunk(f, p);
-            f->whole[p] = f->parts[p] = f->left_parts[p] = PLAN_NONE;
-            f->staged[p] = f->offload_events[p] = PLAN_NONE;
-            f->accumulated[p] = PLAN_NO_TENSOR;
+            deal_out(run, &group, unit, p);
         }
         unit->gathers = f->param;
         if (unit->plain < unit->slice) {
@@ -169,22 +179,23 @@ static void make_shard_on_host(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     uint64_t chunk = plan_fsdp2_chunk(f, p);
     plan_offload_init_parameter(run, p, plan_fsdp2_unit_of(run, p)->axis, chunk, 0, chunk);
     plan_offload_end_init(run, p, chunk);
-    f->shards[p] = PLAN_NONE;
+    f->parameters[p].shard = PLAN_NONE;
 }
 
 static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
-    f->shards[p] =
+    PlanFsdp2Parameter *mine = &f->parameters[p];
+    mine->shard =
         plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
                             PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
-    plan_builder_alloc(&run->builder, f->shards[p]);
-    if (f->local[p] < plan_fsdp2_chunk(f, p)) {
-        zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
+    plan_builder_alloc(&run->builder, mine->shard);
+    if (mine->local < plan_fsdp2_chunk(f, p)) {
+        zero(run, mine->shard, plan_fsdp2_chunk(f, p));
     }
-    plan_init_parameter(run, p, f->shards[p], plan_fsdp2_unit_of(run, p)->axis,
+    plan_init_parameter(run, p, mine->shard, plan_fsdp2_unit_of(run, p)->axis,
                         plan_fsdp2_chunk(f, p), 0);
     if (plan_offload_has_params(run)) {
-        plan_offload_put_shard(run, p, f->shards[p], PLAN_FSDP2_COMPUTE);
-        plan_builder_free(&run->builder, f->shards[p]);
+        plan_offload_put_shard(run, p, mine->shard, PLAN_FSDP2_COMPUTE);
+        plan_builder_free(&run->builder, mine->shard);
     }
 }
 
@@ -225,19 +236,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->param = plan_strategy_param_dtype(strategy);
     f->reduce = plan_strategy_reduce_dtype(strategy);
     f->units = g_new0(PlanFsdp2Unit, run->n_units);
-    f->chunk_rows = g_new0(uint64_t, n);
-    f->row = g_new0(uint64_t, n);
-    f->local = g_new0(uint64_t, n);
-    f->trained_start = g_new0(uint64_t, n);
-    f->shards = g_new0(uint32_t, n);
-    f->staged = g_new0(uint32_t, n);
-    f->whole = g_new0(uint32_t, n);
-    f->parts = g_new0(uint32_t, n);
-    f->left_parts = g_new0(uint32_t, n);
-    f->has_storage = g_new0(bool, n);
-    f->first_shards = g_new0(uint32_t, n);
-    f->offload_events = g_new0(uint32_t, n);
-    f->accumulated = g_new0(PlanTensor, n);
+    f->parameters = g_new0(PlanFsdp2Parameter, n);
     f->post_forward_order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     f->held = f->again = f->reducing = f->post_reduce_event = PLAN_NONE;
     plan_fsdp2_find_float8(run);
@@ -253,24 +252,27 @@ void plan_fsdp2_construct(PlanRun *run) {
         }
     }
     plan_construct_clear(&construct);
-    memcpy(f->first_shards, f->shards, n * sizeof *f->shards);
+    for (uint32_t p = 0; p < n; p++) {
+        f->parameters[p].first_shard = f->parameters[p].shard;
+    }
 }
 
 /* The first forward pads the shards anew where this rank has fewer rows than the first
  * (reset_sharded_param, called by lazy initialization). */
 static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
-    uint32_t old = f->shards[p];
+    PlanFsdp2Parameter *mine = &f->parameters[p];
+    uint32_t old = mine->shard;
     plan_run_at_unit(run, run->unit_of_parameter[p]);
-    f->shards[p] =
+    mine->shard =
         plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
                             PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE, run->parameters[p].name);
-    plan_builder_alloc_empty(&run->builder, f->shards[p]);
-    zero(run, f->shards[p], plan_fsdp2_chunk(f, p));
-    if (f->local[p]) {
+    plan_builder_alloc_empty(&run->builder, mine->shard);
+    zero(run, mine->shard, plan_fsdp2_chunk(f, p));
+    if (mine->local) {
         plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)f->local[p]}, NULL);
-        plan_builder_part(&run->builder, old, 0, f->local[p]);
-        plan_builder_part(&run->builder, f->shards[p], 0, f->local[p]);
+                              (int64_t[]){(int64_t)mine->local}, NULL);
+        plan_builder_part(&run->builder, old, 0, mine->local);
+        plan_builder_part(&run->builder, mine->shard, 0, mine->local);
         plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
     }
     plan_builder_free(&run->builder, old);
@@ -280,7 +282,7 @@ void plan_fsdp2_pad_unit_again(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        if (f->local[p] < plan_fsdp2_chunk(f, p)) {
+        if (f->parameters[p].local < plan_fsdp2_chunk(f, p)) {
             pad_again(run, f, p);
         }
     }
@@ -296,23 +298,7 @@ void plan_fsdp2_clear(PlanRun *run) {
     PlanFsdp2 *f = run->state;
     if (f) {
         g_free(f->units);
-        g_free(f->chunk_rows);
-        g_free(f->row);
-        g_free(f->local);
-        g_free(f->trained_start);
-        g_free(f->shards);
-        g_free(f->staged);
-        g_free(f->whole);
-        g_free(f->parts);
-        g_free(f->left_parts);
-        g_free(f->has_storage);
-        g_free(f->first_shards);
-        g_free(f->offload_events);
-        g_free(f->accumulated);
-        g_free(f->in_float8);
-        g_free(f->scales);
-        g_free(f->found);
-        g_free(f->named);
+        g_free(f->parameters);
         g_array_unref(f->post_forward_order);
         g_free(f);
     }

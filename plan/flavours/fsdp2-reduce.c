@@ -31,13 +31,13 @@ static void drop(PlanRun *run, PlanTensor *tensor) {
 static void take_in(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
     PlanTensor *gradient = &run->gradients[p];
-    if (f->accumulated[p].storage == PLAN_NONE || gradient->storage == PLAN_NONE) {
+    if (f->parameters[p].accumulated.storage == PLAN_NONE || gradient->storage == PLAN_NONE) {
         return;
     }
     plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)gradient->elements}, NULL);
     plan_run_operand(run, *gradient);
-    plan_run_operand(run, f->accumulated[p]);
+    plan_run_operand(run, f->parameters[p].accumulated);
     plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
     drop(run, gradient);
 }
@@ -67,13 +67,14 @@ static void keep_in_reduce_dtype(PlanRun *run, uint32_t p) {
     plan_run_operand(run, *gradient);
     plan_run_operand(run, sum);
     plan_run_launch(run);
-    f->accumulated[p] = sum;
+    f->parameters[p].accumulated = sum;
     drop(run, gradient);
 }
 
 static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    return f->accumulated[p].storage != PLAN_NONE ? &f->accumulated[p] : &run->gradients[p];
+    return f->parameters[p].accumulated.storage != PLAN_NONE ? &f->parameters[p].accumulated
+                                                             : &run->gradients[p];
 }
 
 static void settle_shared(PlanRun *run, uint32_t p) {
@@ -242,12 +243,13 @@ static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradient
     g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t p = trained[i];
-        uint64_t offset_bytes = f->trained_start[p] * plan_dtype_bytes(f->master);
-        if (f->local[p]) {
+        const PlanFsdp2Parameter *mine = &f->parameters[p];
+        uint64_t offset_bytes = mine->trained_start * plan_dtype_bytes(f->master);
+        if (mine->local) {
             plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                                  (int64_t[]){(int64_t)f->local[p]}, NULL);
-            plan_builder_part(&run->builder, gradients, offset_bytes, f->local[p]);
-            plan_builder_part(&run->builder, f->units[u].gradients, offset_bytes, f->local[p]);
+                                  (int64_t[]){(int64_t)mine->local}, NULL);
+            plan_builder_part(&run->builder, gradients, offset_bytes, mine->local);
+            plan_builder_part(&run->builder, f->units[u].gradients, offset_bytes, mine->local);
             plan_builder_launch(&run->builder, lane);
         }
     }
@@ -259,14 +261,15 @@ static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradie
     g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t p = trained[i];
+        PlanFsdp2Parameter *mine = &f->parameters[p];
         PlanOperand gradient = plan_fsdp2_gradient_in(f, p, gradients);
-        if (f->local[p] && f->units[u].on_host) {
+        if (mine->local && f->units[u].on_host) {
             plan_offload_add_gradient(run, p, gradient, lane);
-        } else if (f->local[p]) {
+        } else if (mine->local) {
             plan_offload_put_gradient(run, p, gradient, lane);
         }
         if (!f->units[u].on_host) {
-            f->offload_events[p] = plan_builder_record(&run->builder, lane);
+            mine->offload_event = plan_builder_record(&run->builder, lane);
         }
     }
     f->units[u].on_host = true;
@@ -275,7 +278,7 @@ static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradie
 static void wait_for_host(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t *event = &f->offload_events[plan_fsdp2_parameter_of(run, u, i)];
+        uint32_t *event = &f->parameters[plan_fsdp2_parameter_of(run, u, i)].offload_event;
         if (*event != PLAN_NONE) {
             plan_builder_host_wait(&run->builder, *event, 0);
             *event = PLAN_NONE;

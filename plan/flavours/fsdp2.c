@@ -254,13 +254,14 @@ static void pre_backward(PlanRun *run, uint32_t u) {
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    g_assert(f->whole[p] != PLAN_NONE);
-    return (PlanOperand){.buffer = f->whole[p], .elements = plan_fsdp2_parameter(run, p)->elements};
+    g_assert(f->parameters[p].whole != PLAN_NONE);
+    return (PlanOperand){.buffer = f->parameters[p].whole,
+                         .elements = plan_fsdp2_parameter(run, p)->elements};
 }
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    return (PlanOperand){.buffer = f->shards[p], .elements = f->local[p]};
+    return (PlanOperand){.buffer = f->parameters[p].shard, .elements = f->parameters[p].local};
 }
 
 static PlanOperand gradient(PlanRun *run, uint32_t p) {
@@ -370,7 +371,7 @@ static bool replays(const PlanRun *run) {
 static void renumber(PlanRun *run, uint32_t *buffers) {
     const PlanFsdp2 *f = run->state;
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        buffers[f->first_shards[p]] = f->shards[p];
+        buffers[f->parameters[p].first_shard] = f->parameters[p].shard;
     }
 }
 

@@ -39,6 +39,30 @@ typedef struct {
     uint32_t ready_event;  /* 2.4: its gradients are ready; PLAN_NONE: waited for */
 } PlanFsdp2Unit;
 
+enum {
+    PLAN_FSDP2_NOT_NAMED = 2 /* of two scales, neither */
+};
+
+/* Buffers are PLAN_NONE while there is none. */
+typedef struct {
+    uint64_t chunk_rows;    /* of its first dimension, so many to each rank */
+    uint64_t row;           /* elements of one */
+    uint64_t local;         /* elements that are this rank's */
+    uint64_t trained_start; /* elements before it in its unit's slice of what is trained */
+    uint32_t shard;         /* buffer; offloaded: of construction */
+    uint32_t first_shard;   /* that which construction made */
+    uint32_t staged;        /* its copy or cast, while a gather needs it */
+    uint32_t offload_event; /* offloaded: its gradient is on the host; PLAN_NONE */
+    uint32_t whole;         /* buffer of it gathered, while it is */
+    bool has_storage;       /* it has been gathered before: its storage is there, and grows */
+    uint32_t part;          /* buffer of this rank's part of it, between forward and backward */
+    uint32_t left_part;     /* likewise, of a backward that did not come to it */
+    PlanTensor accumulated; /* gradients of earlier passes in what is reduced in */
+    bool in_float8;         /* it is gathered so */
+    uint32_t scales[2];     /* buffers, which take turns */
+    uint8_t found, named;   /* which of them was found last, and which compute reads */
+} PlanFsdp2Parameter;
+
 typedef struct {
     bool is_of_2_4, is_of_2_15;      /* PyTorch's version: the head of fsdp2.c says what differs */
     uint8_t copies_in;               /* lane; compute, where units are gathered by hand */
@@ -47,24 +71,9 @@ typedef struct {
     uint64_t part_ranks;             /* that share a parameter between forward and backward, or 0 */
     PlanDtype master, param, reduce; /* of shards, of what is computed in, of what is reduced in */
     PlanFsdp2Unit *units;
-    uint64_t *chunk_rows;     /* of each parameter */
-    uint64_t *row;            /* elements of one row */
-    uint64_t *local;          /* elements that are this rank's */
-    uint64_t *trained_start;  /* elements before it in its unit's slice of what is trained */
-    uint32_t *shards;         /* buffers; offloaded: of construction */
-    uint32_t *staged;         /* their copies or casts, while a gather needs them; PLAN_NONE */
-    uint32_t *first_shards;   /* those that construction made */
-    uint32_t *offload_events; /* offloaded: the parameter's gradient is on the host; PLAN_NONE */
-    uint32_t *whole;          /* buffers of the gathered parameters, PLAN_NONE while sharded */
-    uint32_t *parts;          /* buffers of their parts, PLAN_NONE */
-    uint32_t *left_parts;     /* likewise, of a backward that did not come to them */
-    bool *has_storage;        /* it has been gathered before: its storage is there, and grows */
-    PlanTensor *accumulated;  /* gradients of earlier passes in what is reduced in */
-    bool *in_float8;          /* of each parameter: it is gathered so */
-    uint32_t *scales;         /* buffers, two a parameter, which take turns; PLAN_NONE */
-    uint8_t *found, *named;   /* which of them was found last, and which compute reads; 2: none */
-    uint32_t all_scales;      /* buffer, of all; PLAN_NONE */
-    uint32_t old_scales;      /* buffer, of the step before, and whether it lives */
+    PlanFsdp2Parameter *parameters;
+    uint32_t all_scales; /* buffer, of all; PLAN_NONE */
+    uint32_t old_scales; /* buffer, of the step before, and whether it lives */
     bool names_old_scales;
     uint32_t held;              /* unit whose gather buffer forward keeps; PLAN_NONE */
     uint32_t again;             /* outermost unit that is computed again; PLAN_NONE */
@@ -83,7 +92,7 @@ static inline uint32_t plan_fsdp2_parameter_of(const PlanRun *run, uint32_t unit
 }
 
 static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
-    return f->chunk_rows[p] * f->row[p];
+    return f->parameters[p].chunk_rows * f->parameters[p].row;
 }
 
 static inline const PlanFsdp2Unit *plan_fsdp2_unit_of(const PlanRun *run, uint32_t p) {
@@ -93,8 +102,9 @@ static inline const PlanFsdp2Unit *plan_fsdp2_unit_of(const PlanRun *run, uint32
 /* The parameter's gradient in a buffer of its unit's sharded gradients. */
 static inline PlanOperand plan_fsdp2_gradient_in(const PlanFsdp2 *f, uint32_t p, uint32_t buffer) {
     return (PlanOperand){.buffer = buffer,
-                         .offset_bytes = f->trained_start[p] * plan_dtype_bytes(f->master),
-                         .elements = f->local[p]};
+                         .offset_bytes =
+                             f->parameters[p].trained_start * plan_dtype_bytes(f->master),
+                         .elements = f->parameters[p].local};
 }
 
 /* The unit's parameters that are trained; *ret_n of them. */
