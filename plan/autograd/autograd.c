@@ -7,42 +7,11 @@
  * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
 #include "plan/autograd/eager.h"
+#include "plan/autograd/heap.h"
 #include "plan/autograd/read.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
-
-/* A max-heap of node numbers. */
-static void heap_push(GArray *heap, uint32_t node) {
-    g_array_append_val(heap, node);
-    uint32_t *data = (uint32_t *)(gpointer)heap->data;
-    for (uint32_t i = heap->len - 1; i && data[(i - 1) / 2] < data[i]; i = (i - 1) / 2) {
-        uint32_t parent = data[(i - 1) / 2];
-        data[(i - 1) / 2] = data[i];
-        data[i] = parent;
-    }
-}
-
-static uint32_t heap_pop(GArray *heap) {
-    uint32_t *data = (uint32_t *)(gpointer)heap->data;
-    uint32_t top = data[0], n = heap->len - 1;
-    data[0] = data[n];
-    g_array_set_size(heap, n);
-    for (uint32_t i = 0;;) {
-        uint32_t child = 2 * i + 1;
-        if (child >= n) {
-            return top;
-        }
-        child += child + 1 < n && data[child + 1] > data[child];
-        if (data[i] >= data[child]) {
-            return top;
-        }
-        uint32_t moved = data[i];
-        data[i] = data[child];
-        data[child] = moved;
-        i = child;
-    }
-}
 
 /* A row's sum hands its gradient to each of the row's elements by a view. */
 static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
@@ -227,7 +196,7 @@ static void pass_to_nodes(PlanRun *run, const PlanNode *node, PlanTensor *gradie
             gradients[i] = PLAN_NO_TENSOR;
         }
         if (--next->n_dependencies == 0) {
-            heap_push(heap, edge.node);
+            plan_heap_push(heap, edge.node);
         }
     }
 }
@@ -342,6 +311,55 @@ static void run_hook(PlanRun *run, uint32_t id, const PlanTensor *given) {
     }
 }
 
+static uint32_t module_of(const PlanRun *run, const PlanNode *node) {
+    return node->op == PLAN_NONE ? run->units[node->unit].module
+                                 : plan_graph_at(run->graph->ops, PlanGraphOp, node->op)->module;
+}
+
+/* What comes before a node's own function: the hooks of what it made, and its tensors again. */
+static void begin_node(PlanRun *run, const PlanNode *node, const PlanTensor *given) {
+    plan_run_at(run, PLAN_PHASE_BACKWARD, module_of(run, node));
+    for (uint32_t hook = node->first_hook; hook != PLAN_NONE;
+         hook = run->tape.hooks.items[hook].next) {
+        run_hook(run, hook, given);
+    }
+    if (node->checkpoint != PLAN_NONE && !checkpoint_at(run, node->checkpoint)->recomputed) {
+        plan_run_recompute(run, node->checkpoint);
+    }
+}
+
+/* Makes the gradients of its inputs; the identity at a unit's entrance hands on what it is given. */
+static void differentiate_node(PlanRun *run, uint32_t id, const PlanNode *node,
+                               const PlanTensor *given, PlanTensor *ret_made) {
+    if (node->op == PLAN_NONE) {
+        for (uint32_t i = 0; i < node->n_slots; i++) {
+            ret_made[i] = plan_run_ref(run, given[i]);
+        }
+        plan_run_hook_at(run, run->flavour->post_backward, node->unit);
+        return;
+    }
+    for (uint32_t i = 0; i < node->n_edges; i++) {
+        ret_made[i] = PLAN_NO_TENSOR;
+    }
+    plan_differentiate(run, id, given, ret_made);
+}
+
+/* Of what it was given, and of what it had saved: that first where it was made again. */
+static void let_go_of_used(PlanRun *run, uint32_t id, const PlanNode *node) {
+    bool checkpointed = node->checkpoint != PLAN_NONE;
+    if (checkpointed) {
+        plan_run_drop_saved(run, id);
+    }
+    for (uint32_t i = 0; i < node->n_slots; i++) { /* but for what it has let go of */
+        plan_run_unref(run, run->tape.slots.items[node->slots + i]);
+    }
+    if (checkpointed) {
+        used(run, checkpoint_at(run, node->checkpoint));
+    } else {
+        plan_run_drop_saved(run, id);
+    }
+}
+
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     PlanNode node = run->tape.nodes.items[id];
     if (node.flat) {
@@ -358,43 +376,9 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     for (uint32_t i = 0; i < node.n_slots; i++) {
         given[i] = run->tape.slots.items[node.slots + i];
     }
-    uint32_t module;
-    if (node.op == PLAN_NONE) {
-        module = run->units[node.unit].module;
-    } else {
-        module = plan_graph_at(run->graph->ops, PlanGraphOp, node.op)->module;
-    }
-    plan_run_at(run, PLAN_PHASE_BACKWARD, module);
-    for (uint32_t hook = node.first_hook; hook != PLAN_NONE;
-         hook = run->tape.hooks.items[hook].next) {
-        run_hook(run, hook, given);
-    }
-    bool checkpointed = node.checkpoint != PLAN_NONE;
-    if (checkpointed && !checkpoint_at(run, node.checkpoint)->recomputed) {
-        plan_run_recompute(run, node.checkpoint);
-    }
-    if (node.op == PLAN_NONE) {
-        for (uint32_t i = 0; i < node.n_slots; i++) {
-            made[i] = plan_run_ref(run, given[i]);
-        }
-        plan_run_hook_at(run, run->flavour->post_backward, node.unit);
-    } else {
-        for (uint32_t i = 0; i < node.n_edges; i++) {
-            made[i] = PLAN_NO_TENSOR;
-        }
-        plan_differentiate(run, id, given, made);
-    }
-    if (checkpointed) {
-        plan_run_drop_saved(run, id);
-    }
-    for (uint32_t i = 0; i < node.n_slots; i++) { /* but for what it has let go of */
-        plan_run_unref(run, run->tape.slots.items[node.slots + i]);
-    }
-    if (checkpointed) {
-        used(run, checkpoint_at(run, node.checkpoint));
-    } else {
-        plan_run_drop_saved(run, id);
-    }
+    begin_node(run, &node, given);
+    differentiate_node(run, id, &node, given, made);
+    let_go_of_used(run, id, &node);
     pass_on(run, &node, made, heap);
 }
 
@@ -425,9 +409,9 @@ static void let_go_of_held(PlanRun *run) {
 static void run_nodes(PlanRun *run, uint32_t first) {
     g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     PlanEdge result = producer_of_result(run);
-    heap_push(heap, first);
+    plan_heap_push(heap, first);
     while (heap->len) {
-        uint32_t node = heap_pop(heap);
+        uint32_t node = plan_heap_pop(heap);
         if (node == result.node) {
             uint32_t slots = run->tape.nodes.items[node].slots;
             plan_run_call_program(run, run->tape.slots.items[slots + result.slot]);

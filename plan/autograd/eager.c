@@ -1,11 +1,6 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/float8/float8.h"
-#include "plan/autograd/latent.h"
 #include "plan/autograd/loop.h"
-#include "plan/autograd/shared/async.h"
-#include "plan/autograd/shared/exchange.h"
-#include "plan/autograd/shared/ring.h"
-#include "plan/autograd/shared/shared.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 
@@ -80,74 +75,12 @@ void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, u
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-static void append_value(PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v =
-        value == PLAN_NONE ? NULL : plan_graph_at(run->graph->values, PlanGraphValue, value);
-    if (!v || (v->parameter == PLAN_NONE && !v->elements)) {
-        plan_builder_whole(&run->builder, PLAN_NONE);
-    } else if (v->parameter != PLAN_NONE) {
-        plan_builder_operand(&run->builder, run->flavour->parameter(run, v->parameter));
-    } else {
-        plan_run_operand(run, plan_run_value(run, value));
-    }
-}
-
-/* A view of an op's output shares its storage: the storage dies with its last value. */
-static void hold_value(PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
-    if (v->base != value) {
-        storage_at(run, run->tape.storage_of_value[v->base])->refs++;
-    }
-}
-
 void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made) {
     run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + op->n_inputs + i)] =
         made.storage;
     if (made.storage != PLAN_NONE) {
         uint32_t buffer = plan_run_buffer_of(run, made);
         plan_vector_push(&run->frame_buffers, buffer);
-    }
-}
-
-static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraph *graph = run->graph;
-    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    /* FSDP1 casts the inputs before the root runs, so they are nobody's activations. */
-    bool before_root =
-        run->flavour->flatten && op->kind == PLAN_OP_CAST && graph->dtype != PLAN_FP32 &&
-        plan_graph_ref(run->graph, op->values) == g_array_index(graph->inputs, uint32_t, 0);
-    for (unsigned i = 0; i < op->n_outputs; i++) {
-        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
-        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-        if (!v->elements) {
-            run->tape.storage_of_value[value] = PLAN_NONE;
-            continue;
-        }
-        if (v->base != value) { /* written in place */
-            hold_value(run, value);
-            continue;
-        }
-        const char *name = info->slots[op->n_inputs + i].name;
-        PlanTensor tensor = plan_loop_makes(run, v)
-                                ? plan_loop_new_tensor(run, v, name)
-                                : plan_run_new_tensor(run, v->elements, (PlanDtype)v->dtype, name);
-        run->tape.storage_of_value[value] = tensor.storage;
-        uint32_t buffer = plan_run_buffer_of(run, tensor);
-        if (!before_root) {
-            plan_vector_push(&run->frame_buffers, buffer);
-        }
-    }
-    uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
-                                        plan_graph_at(graph->dims, int64_t, op->dims),
-                                        plan_graph_at(graph->attrs, double, op->attrs));
-    for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        append_value(run, plan_graph_ref(run->graph, op->values + i));
-    }
-    plan_run_launch(run);
-    for (unsigned i = 0; i < op->n_outputs && plan_graph_is_last_stage(graph); i++) {
-        if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss) {
-            plan_vector_push(&run->builder.loss_ops, id);
-        }
     }
 }
 
@@ -269,37 +202,6 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
         if (wants_gradient(run, value)) {
             run->tape.producer_of_value[value] = (PlanEdge){id, i};
         }
-    }
-}
-
-static void run_op(PlanRun *run, uint32_t op_id) {
-    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
-    plan_run_at(run, run->builder.phase, op->module);
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
-        plan_float8_gather_tokens(run, op);
-    } else if (plan_shared_is(op->kind)) {
-        plan_shared_forward(run, op);
-    } else if (plan_async_linear(run, op)) {
-        return;
-    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
-        plan_float8_forward(run, op);
-    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION) {
-        (plan_graph_is_compiled(run->graph) ? plan_ring_compiled_forward : plan_ring_forward)(run,
-                                                                                              op);
-    } else if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS) {
-        plan_ring_rows_forward(run, op);
-    } else if (plan_exchange_is(op->kind)) {
-        plan_exchange_forward(run, op);
-    } else if (plan_latent_is(op->kind)) {
-        plan_latent_forward(run, op);
-    } else if (plan_traced_is(op)) {
-        plan_traced_forward(run, op_id, op);
-    } else if (op->kind >= PLAN_N_OP_KINDS) {
-        for (unsigned i = 0; i < op->n_outputs; i++) {
-            hold_value(run, plan_graph_ref(run->graph, op->values + op->n_inputs + i));
-        }
-    } else {
-        run_kernel(run, op);
     }
 }
 
@@ -461,7 +363,7 @@ void plan_run_step(PlanRun *run, uint32_t id) {
         enter(run, id, step);
         break;
     case PLAN_STEP_OP:
-        run_op(run, step->index);
+        plan_run_op(run, step->index);
         break;
     case PLAN_STEP_RETURN:
         plan_run_at(run, run->builder.phase, step->index);

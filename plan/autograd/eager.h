@@ -7,7 +7,7 @@
  * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
  * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
- * Files: eager.c tensors and forward; autograd.c the engine; differentiate/ one backward per op
+ * Files: eager.c tensors and steps, forward.c ops; autograd.c the engine; differentiate/ one backward per op
  * kind, saved.c what it keeps for it; ../flavours/; ../optimizer/; ../build/build.c puts the
  * sections together.
  */
@@ -329,6 +329,8 @@ static inline PlanTensor plan_run_given(PlanRun *run, const PlanGraphOp *op, uns
 static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
     return run->storages.items[tensor.storage].buffer;
 }
+/* Launches what an op of the graph is, and holds its views (forward.c). */
+void plan_run_op(PlanRun *run, uint32_t op_id);
 /* Output i of such an op is this tensor, or none, whose reference it takes. */
 void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made);
 

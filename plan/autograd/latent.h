@@ -10,10 +10,6 @@
 
 #include "plan/autograd/backward.h"
 
-static inline bool plan_latent_is(uint32_t kind) {
-    return kind == (uint32_t)PLAN_GRAPH_LATENT_TURN || kind == (uint32_t)PLAN_GRAPH_LATENT_KEPT;
-}
-
 void plan_latent_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_latent_view_backward(const PlanBackward *b);
 /* Of LATENT_OPs. */

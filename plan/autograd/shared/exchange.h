@@ -17,11 +17,6 @@
 
 extern const char *const plan_exchange_lanes[]; /* behind the flavour's; ends with NULL */
 
-static inline bool plan_exchange_is(uint32_t kind) {
-    return kind >= (uint32_t)PLAN_GRAPH_EXCHANGE_SPLITS &&
-           kind <= (uint32_t)PLAN_GRAPH_EXCHANGE_ORDER;
-}
-
 /* What others have sent: selective checkpointing keeps it. */
 static inline bool plan_exchange_takes(uint32_t kind) {
     return kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SPLITS ||

@@ -14,10 +14,6 @@
 
 #include "plan/autograd/backward.h"
 
-static inline bool plan_shared_is(uint32_t kind) {
-    return kind >= PLAN_GRAPH_SHARED_GATHER && kind <= PLAN_GRAPH_SHARED_COMPILED_LOSS;
-}
-
 static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
     return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER ||
            (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
