@@ -328,7 +328,7 @@ static void begin_node(PlanRun *run, const PlanNode *node, const PlanTensor *giv
     }
 }
 
-/* Makes the gradients of its inputs; the identity at a unit's entrance hands on what it is given. */
+/* Makes the gradients of its inputs; the identity at a unit's entrance hands on what it has. */
 static void differentiate_node(PlanRun *run, uint32_t id, const PlanNode *node,
                                const PlanTensor *given, PlanTensor *ret_made) {
     if (node->op == PLAN_NONE) {

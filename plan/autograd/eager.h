@@ -7,9 +7,9 @@
  * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
  * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
- * Files: eager.c tensors and steps, forward.c ops; autograd.c the engine; differentiate/ one backward per op
- * kind, saved.c what it keeps for it; ../flavours/; ../optimizer/; ../build/build.c puts the
- * sections together.
+ * Files: eager.c tensors and steps, forward.c ops; autograd.c the engine; differentiate/ one
+ * backward per op kind, saved.c what it keeps for it; ../flavours/; ../optimizer/;
+ * ../build/build.c puts the sections together.
  */
 #pragma once
 
