@@ -9,22 +9,24 @@
  * (tests/oracle/versions.md). RMSNorm's kernel came with 2.9 (pytorch #153666), fully_shard's
  * resharding of the root with 2.8 (pytorch #154704, #155319). In 2.12 alone what was reduced last
  * is a loop's variable of FSDPParamGroup.post_backward() (_fsdp_param_group.py) that lives until
- * it returns. */
+ * it returns. cuDNN's attention goes first where cuDNN is newer than 9.15 (pytorch #162073), which
+ * wheels have since 2.11. */
 static const struct {
     unsigned major, minor;
     PlanPytorchVersion kind;
 } versions[] = {
-    {2, 15, {PLAN_PYTORCH_2_15, true, true, false}},
-    {2, 14, {PLAN_PYTORCH_2_14, true, true, false}},
-    {2, 13, {PLAN_PYTORCH_CURRENT, true, true, false}},
-    {2, 12, {PLAN_PYTORCH_2_12, true, true, true}},
-    {2, 9, {PLAN_PYTORCH_2_11, true, true, false}},
-    {2, 8, {PLAN_PYTORCH_2_11, false, true, false}},
-    {2, 5, {PLAN_PYTORCH_2_11, false, false, false}},
-    {2, 4, {PLAN_PYTORCH_2_4, false, false, false}},
-    {2, 1, {PLAN_PYTORCH_2_3, false, false, false}},
-    {2, 0, {PLAN_PYTORCH_2_0, false, false, false}},
-    {1, 13, {PLAN_PYTORCH_1_13, false, false, false}},
+    {2, 15, {PLAN_PYTORCH_2_15, true, true, false, true}},
+    {2, 14, {PLAN_PYTORCH_2_14, true, true, false, true}},
+    {2, 13, {PLAN_PYTORCH_CURRENT, true, true, false, true}},
+    {2, 12, {PLAN_PYTORCH_2_12, true, true, true, true}},
+    {2, 11, {PLAN_PYTORCH_2_11, true, true, false, true}},
+    {2, 9, {PLAN_PYTORCH_2_11, true, true, false, false}},
+    {2, 8, {PLAN_PYTORCH_2_11, false, true, false, false}},
+    {2, 5, {PLAN_PYTORCH_2_11, false, false, false, false}},
+    {2, 4, {PLAN_PYTORCH_2_4, false, false, false, false}},
+    {2, 1, {PLAN_PYTORCH_2_3, false, false, false, false}},
+    {2, 0, {PLAN_PYTORCH_2_0, false, false, false, false}},
+    {1, 13, {PLAN_PYTORCH_1_13, false, false, false, false}},
 };
 
 enum {

@@ -29,6 +29,7 @@ typedef struct {
     bool norms_are_kernels; /* RMSNorm has a CUDA kernel */
     bool reshards_root;     /* FSDP2's, where it is asked to */
     bool holds_reduced;     /* FSDP2, of the unit before, while it reduces a unit's gradients */
+    bool prefers_cudnn;     /* for attention, where cuDNN has a kernel for the GPU */
 } PlanPytorchVersion;
 
 /* Of "current", "2.6" or "2.6.1". Refuses a version older or newer than those recorded. */

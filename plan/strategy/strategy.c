@@ -270,6 +270,8 @@ static bool set_pytorch(PlanStrategy *strategy, const char *value, GError **erro
     like.rms_norm = version.norms_are_kernels ? PLAN_RMS_NORM_KERNEL : PLAN_RMS_NORM_OPS;
     like.reshard_root = version.reshards_root ? PLAN_YES : PLAN_NO;
     like.hold_reduced = version.holds_reduced ? PLAN_YES : PLAN_NO;
+    like.attention_kernel =
+        version.prefers_cudnn ? PLAN_ATTENTION_KERNEL_CUDNN : PLAN_ATTENTION_KERNEL_FLASH;
     take_defaults(&like);
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (!strategy->given[i]) {

@@ -163,6 +163,10 @@ typedef enum {
     PLAN_RMS_NORM_OPS
 } PlanRmsNorm;
 typedef enum {
+    PLAN_ATTENTION_KERNEL_CUDNN,
+    PLAN_ATTENTION_KERNEL_FLASH
+} PlanAttentionKernel;
+typedef enum {
     PLAN_FREEZE_NONE,
     PLAN_FREEZE_MODULE
 } PlanFreeze;

@@ -170,17 +170,30 @@ static double flash_share(const ModelCluster *cluster, bool backward) {
                     : cluster->attention_flash_efficiency;
 }
 
+/* cuDNN's kernel takes 16 bits and keeps no order. With a mask it serves, too, since PyTorch 2.11;
+ * at which rate nobody published, so that is assumed to be as before. FlashAttention-2 takes no
+ * heads of two lengths. */
+static double share_of_kernel(const ModelCluster *cluster, const PlanOp *op,
+                              const SimAttention *attention, bool is_slow,
+                              PlanAttentionKernel kernel) {
+    if (op->dtype == PLAN_FP32 && cluster->attention_fp32_efficiency > 0) {
+        return cluster->attention_fp32_efficiency;
+    }
+    bool is_latent = plan_op_is_latent(op->kind), is_flash = kernel == PLAN_ATTENTION_KERNEL_FLASH;
+    return is_slow || attention->ordered || op->dtype == PLAN_FP32 || (is_flash && !is_latent)
+               ? flash_share(cluster, attention->backward)
+               : latent_share(cluster, (PlanOpKind)op->kind);
+}
+
 static double attention_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                           const PlanOpWork *work, double peak) {
+                           const PlanOpWork *work, double peak, PlanAttentionKernel kernel) {
     SimAttention attention = attention_of(role, op);
     bool is_slow =
         plan_op_has_bias(role, op) || is_slow_latent(cluster, op, plan_op_dims(role, op));
     set_order(&attention, role, op);
     attention.flops = work->flops;
     attention.bytes = work->bytes;
-    attention.share = is_slow || attention.ordered || op->dtype == PLAN_FP32
-                          ? flash_share(cluster, attention.backward)
-                          : latent_share(cluster, (PlanOpKind)op->kind);
+    attention.share = share_of_kernel(cluster, op, &attention, is_slow, kernel);
     attention.peak_flops = is_slow && cluster->device_sms > 0 ? peak * BIASED_OVER_FLASH : peak;
     return sim_attention_ns(cluster, &attention);
 }
@@ -346,7 +359,7 @@ static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                      SimComputeCost *ret_cost) {
+                      PlanAttentionKernel attention, SimComputeCost *ret_cost) {
     PlanOpWork work = plan_op_work(role, op);
     const int64_t *dims = plan_op_dims(role, op);
     PlanOpClass op_class = plan_op_info(op->kind)->op_class;
@@ -356,8 +369,9 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         return false;
     }
     if (computes) {
-        flops_ns = op_class == PLAN_CLASS_MATMUL ? product_ns(cluster, role, op, peak)
-                                                 : attention_ns(cluster, role, op, &work, peak);
+        flops_ns = op_class == PLAN_CLASS_MATMUL
+                       ? product_ns(cluster, role, op, peak)
+                       : attention_ns(cluster, role, op, &work, peak, attention);
     }
     double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (op_class == PLAN_CLASS_MATMUL) {
@@ -374,4 +388,13 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
         .kernels = of_lists.kernels > 0 ? of_lists.kernels : sim_kernels_of(cluster, role, op),
     };
     return true;
+}
+
+PlanAttentionKernel sim_attention_kernel(const Plan *plan) {
+    PlanStrategy strategy;
+    if (!plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
+        return PLAN_ATTENTION_KERNEL_CUDNN;
+    }
+    return strategy.document > 0 ? PLAN_ATTENTION_KERNEL_FLASH
+                                 : (PlanAttentionKernel)strategy.attention_kernel;
 }

@@ -8,6 +8,7 @@
 
 #include "models/cluster.h"
 #include "plan/plan.h"
+#include "plan/strategy/strategy.h"
 #include "sim/time.h"
 
 typedef struct {
@@ -17,9 +18,13 @@ typedef struct {
     unsigned kernels;   /* that the host launches for it, one after the other */
 } SimComputeCost;
 
-/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. */
+/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. attention:
+ * the kernel that serves it wherever it can. */
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                      SimComputeCost *ret_cost);
+                      PlanAttentionKernel attention, SimComputeCost *ret_cost);
+
+/* The kernel that a plan's strategy names; packed documents have FlashAttention-2's. */
+PlanAttentionKernel sim_attention_kernel(const Plan *plan);
 
 /* The dtype an op computes in: what it writes, or float8 for products of float8 factors. */
 PlanDtype sim_compute_dtype(const PlanOp *op);

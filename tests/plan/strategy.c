@@ -126,23 +126,37 @@ static void versions_between(void) {
     static const struct {
         const char *version;
         PlanPytorch like;
-        unsigned rms_norm, reshard_root, hold_reduced;
+        unsigned rms_norm, reshard_root, hold_reduced, attention_kernel;
     } cases[] = {
-        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.15.0", PLAN_PYTORCH_2_15, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.14.1", PLAN_PYTORCH_2_14, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.12.1", PLAN_PYTORCH_2_12, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_YES},
-        {"2.11.0", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.9.1", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO},
-        {"2.8.0", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_OPS, PLAN_YES, PLAN_NO},
-        {"2.7.1", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
-        {"2.5", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
-        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
-        {"2.3.1", PLAN_PYTORCH_2_3, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
-        {"2.1", PLAN_PYTORCH_2_3, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
-        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
-        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO},
+        {"current", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_CUDNN},
+        {"2.15.0", PLAN_PYTORCH_2_15, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_CUDNN},
+        {"2.14.1", PLAN_PYTORCH_2_14, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_CUDNN},
+        {"2.13", PLAN_PYTORCH_CURRENT, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_CUDNN},
+        {"2.12.1", PLAN_PYTORCH_2_12, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_YES,
+         PLAN_ATTENTION_KERNEL_CUDNN},
+        {"2.11.0", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_CUDNN},
+        {"2.9.1", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_KERNEL, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.8.0", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_OPS, PLAN_YES, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.7.1", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.5", PLAN_PYTORCH_2_11, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.4.1", PLAN_PYTORCH_2_4, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.3.1", PLAN_PYTORCH_2_3, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.1", PLAN_PYTORCH_2_3, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO, PLAN_ATTENTION_KERNEL_FLASH},
+        {"2.0.1", PLAN_PYTORCH_2_0, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
+        {"1.13.1", PLAN_PYTORCH_1_13, PLAN_RMS_NORM_OPS, PLAN_NO, PLAN_NO,
+         PLAN_ATTENTION_KERNEL_FLASH},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         PlanStrategy s;
@@ -152,6 +166,7 @@ static void versions_between(void) {
         g_assert_cmpuint(s.rms_norm, ==, cases[i].rms_norm);
         g_assert_cmpuint(s.reshard_root, ==, cases[i].reshard_root);
         g_assert_cmpuint(s.hold_reduced, ==, cases[i].hold_reduced);
+        g_assert_cmpuint(s.attention_kernel, ==, cases[i].attention_kernel);
     }
     static const char *const refused[] = {"1.12", "2.16",   "3.0",  "2", "2.",
                                           "2.6x", "2.1234", "-2.6", ""};

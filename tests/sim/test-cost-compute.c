@@ -30,10 +30,15 @@ static const PlanOp *find(const PlanRole *role, PlanOpKind kind, bool has_bias) 
     g_assert_not_reached();
 }
 
-static SimComputeCost cost_of(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
+static SimComputeCost cost_by(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                              PlanAttentionKernel attention) {
     SimComputeCost cost;
-    g_assert_true(sim_compute_cost(cluster, role, op, &cost));
+    g_assert_true(sim_compute_cost(cluster, role, op, attention, &cost));
     return cost;
+}
+
+static SimComputeCost cost_of(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
+    return cost_by(cluster, role, op, PLAN_ATTENTION_KERNEL_CUDNN);
 }
 
 /* Each sequence reads the bias and, backward, writes a gradient of it. */
@@ -71,7 +76,8 @@ static void bias_slows_a_gpu(void) {
 }
 
 /* Where a cluster's usual kernel is cuDNN's, attention with a bias is measured by the flash
- * kernel's rate, and fp32 has that rate; 16 bits without a bias have the usual kernel's. */
+ * kernel's rate, and fp32 has that rate; 16 bits without a bias have the usual kernel's, unless
+ * FlashAttention-2 is asked for. */
 static void flash_has_its_own_rate(void) {
     const char *const dtypes[] = {"fp32", "bf16"};
     for (unsigned i = 0; i < G_N_ELEMENTS(dtypes); i++) {
@@ -96,6 +102,14 @@ static void flash_has_its_own_rate(void) {
             g_assert_cmpfloat_with_epsilon(
                 cost_of(&gpu, role, without).flops_ns,
                 (is_usual ? 1 : slower) * cost_of(&alike, role, without).flops_ns, 1e-6);
+            double asked = cost_by(&gpu, role, without, PLAN_ATTENTION_KERNEL_FLASH).flops_ns;
+            g_assert_cmpfloat_with_epsilon(asked, slower * cost_of(&alike, role, without).flops_ns,
+                                           1e-6);
+            gpu.attention_fp32_efficiency = 0.8;
+            double apart = cost_of(&gpu, role, without).flops_ns;
+            gpu.attention_fp32_efficiency = 0;
+            g_assert_cmpfloat_with_epsilon(
+                apart, (is_usual ? 1 : 1 / 0.8) * cost_of(&alike, role, without).flops_ns, 1e-6);
         }
     }
 }
