@@ -161,12 +161,19 @@ static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *
 
 static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy *s,
                                  GError **error) {
-    const char *why = !network->returns_keys             ? NULL
+    bool is_theirs = network->code == MODEL_CODE_TRANSFORMERS;
+    const char *why = !network->cache                    ? NULL
                       : s->kernels != PLAN_KERNELS_EAGER ? "with eager kernels; set kernels = eager"
                       : s->pipeline > 1 || s->context > 1 ? "of whole networks and sequences; set "
                                                             "pipeline = 1 and context = 1"
                       : network->kv_lora_rank ? "without latent attention; leave kv_lora_rank at 0"
-                                              : NULL;
+                      : !is_theirs            ? NULL
+                      : s->tensor > 1
+                          ? "of transformers' modules that no ranks share; set tensor = 1"
+                      : s->checkpointing.choice != PLAN_CHECKPOINTING_NONE
+                          ? "of transformers' modules that are not checkpointed (where they are, "
+                            "transformers returns none); set checkpointing = none"
+                          : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: use_cache is planned only %s, or use_cache = no", network->name, why);

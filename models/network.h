@@ -35,6 +35,13 @@ typedef enum {
     MODEL_QK_NORM_WIDTH /* all heads of a token as one row, by a weight for each number: OLMo 2 */
 } ModelQkNorm;
 
+/* What of each block's keys and values the network returns; a file says no, yes or copied. */
+typedef enum {
+    MODEL_CACHE_NONE,
+    MODEL_CACHE_AS_MADE, /* transformers until 4.55 */
+    MODEL_CACHE_COPIED   /* since 4.56 */
+} ModelCache;
+
 /* What makes q, k and v; a file has these words in small. */
 typedef enum {
     MODEL_QKV_APART,  /* a layer for each */
@@ -128,7 +135,7 @@ typedef struct {
     bool mask_buffers;   /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
     bool qkv_bias;       /* llama: q, k and v have one, as Qwen 2's do */
     ModelQkv qkv;        /* llama */
-    bool returns_keys;   /* llama: and values of each block, beside the logits */
+    ModelCache cache;    /* llama: keys and values of each block are returned beside the logits */
     bool kv_repeated;    /* llama: k and v are repeated for each query head of a group */
     ModelQkNorm qk_norm; /* llama */
     ModelNormAt norm_at; /* llama */

@@ -263,9 +263,12 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
          "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding, "
          "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
          "own"},
-        {n->returns_keys && n->code == MODEL_CODE_TRANSFORMERS, "use_cache",
-         "use_cache = yes is known of keys and values that are returned as they are, as by "
-         "transformers of 2023; later ones copy them; set code = own"},
+        {n->cache == MODEL_CACHE_COPIED && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
+         "use_cache = copied is known of layers for q, k and v each, and without a window; set "
+         "use_cache = no"},
+        {n->cache == MODEL_CACHE_COPIED && n->code != MODEL_CODE_TRANSFORMERS, "use_cache",
+         "use_cache = copied is of transformers' own modules; set code = transformers, or "
+         "use_cache = yes"},
         {n->loss == MODEL_LOSS_METERED && n->loss_at != MODEL_LOSS_IN_MODEL, "loss_at",
          "loss = metered is of what the network makes; set loss_at = model"},
         {n->loss == MODEL_LOSS_METERED && n->logits_held != PLAN_RESULTS_DROPPED, "logits_held",

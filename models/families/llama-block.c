@@ -321,6 +321,35 @@ static void enter_attention(const ModelLlama *llama, const ModelLlamaBlock *bloc
     plan_graph_enter(llama->walk.graph, block->attn, all, keep_given(all, G_N_ELEMENTS(all)));
 }
 
+/* A copy, in the dtype of what is none, which is k's: under autocast wider than v's. */
+static uint32_t join_to_none(const ModelWalk *w, uint32_t x, uint32_t k) {
+    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, k)->dtype;
+    uint64_t n = plan_graph_at(w->graph->values, PlanGraphValue, x)->elements;
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){x, PLAN_NONE}, dtype, n,
+                         (int64_t[]){(int64_t)n}, NULL);
+}
+
+/* As DynamicCache gives them back. */
+static void copy_keys(const ModelWalk *w, Heads *h) {
+    Heads made = *h;
+    h->k = join_to_none(w, made.k, made.k);
+    h->v = join_to_none(w, made.v, made.k);
+    plan_graph_keep(w->graph, made.k);
+    plan_graph_keep(w->graph, made.v);
+    plan_graph_let_go_after(w->graph, made.k, h->v);
+    plan_graph_let_go_after(w->graph, made.v, made.k);
+}
+
+/* The last is let go of first: of a tuple v, of transformers' cache k. */
+static void return_keys(const ModelLlama *llama, Heads *h) {
+    PlanGraph *graph = llama->walk.graph;
+    if (llama->cache == MODEL_CACHE_COPIED) {
+        copy_keys(&llama->walk, h);
+    }
+    plan_graph_return_value(graph, llama->transformers ? h->v : h->k);
+    plan_graph_return_value(graph, llama->transformers ? h->k : h->v);
+}
+
 static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     if (llama->latent.kv_rank) {
@@ -346,6 +375,7 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
         .k_inside = llama->qkv != MODEL_QKV_APART,
         .joined_apart = joins && !w->graph->now.fused,
         .norms_read = norms_read_gradients(llama),
+        .v_copied = llama->cache == MODEL_CACHE_COPIED,
         .turned_together = joins || together || turns_pairs_apart(llama, block),
         .bias = PLAN_NONE,
         .window = slides(llama, block) ? llama->window : 0,
@@ -360,9 +390,8 @@ static uint32_t run_attention(const ModelLlama *llama, const ModelLlamaBlock *bl
     if (block->turns) {
         model_rotate(w, rotary, &attention, &h.q, &h.k, h.v);
     }
-    if (llama->returns_keys) {
-        plan_graph_return_value(w->graph, h.k);
-        plan_graph_return_value(w->graph, h.v);
+    if (llama->cache) {
+        return_keys(llama, &h);
     }
     if (attention.groups_alone) {
         repeat_k_and_v(llama, &attention, &h);

@@ -331,7 +331,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .wide_softmax = network->wide_softmax,
         .qkv_bias = network->qkv_bias,
         .qk_norm = network->qk_norm,
-        .returns_keys = network->returns_keys,
+        .cache = network->cache,
         .kv_repeated = network->kv_repeated && network->kv_heads &&
                        network->kv_heads < network->heads &&
                        (!graph->now.fused || graph->shared.context > 1),

@@ -27,7 +27,8 @@ typedef struct {
     uint32_t positions; /* of transformers', which each block is given; PLAN_NONE */
     uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
     uint64_t vocab_of_table;                        /* likewise, of the embedding */
-    bool in_memory, wide_softmax, qkv_bias, returns_keys, kv_repeated, gate_up_joined;
+    bool in_memory, wide_softmax, qkv_bias, kv_repeated, gate_up_joined;
+    ModelCache cache;
     ModelNormAt norm_at;
     ModelGate gate;
     double norm_eps;

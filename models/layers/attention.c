@@ -352,8 +352,9 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
     bool turned = a->turned_together && which != 'v' && heads > 1;
     bool ringed = a->ring && !plan_graph_is_compiled(w->graph) && heads > 1 &&
                   !(a->norms_read && which != 'v');
+    bool apart = which == 'v' && a->v_copied && heads > 1;
     bool copied = w->seq > 1 && ((which != 'q' && a->kv_heads > 1 && repeats(w, a)) || turned ||
-                                 ringed || is_transposed(w, a, which));
+                                 apart || ringed || is_transposed(w, a, which));
     PlanGraphHeads mode = model_gradient_is_apart(w, a, which) ? PLAN_HEADS_APART
                           : ringed && which == 'q'             ? PLAN_HEADS_OF_RING
                           : copied                             ? PLAN_HEADS_COPIED

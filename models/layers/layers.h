@@ -153,6 +153,7 @@ typedef struct {
     bool joined_apart;   /* q and k were joined of parts, head by head */
     bool norms_read; /* a norm's kernel reads their gradients as they come, leaves them in rows */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
+    bool v_copied;        /* so does v's, from what a cache made of it */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
     uint64_t window;      /* of causal attention: a token sees so many, itself among them; 0: all */
     uint32_t mask;        /* that says so to a kernel that knows no window; PLAN_NONE */

@@ -14,6 +14,7 @@ static const uint8_t lists[PLAN_N_OP_KINDS] = {
     [PLAN_OP_SOFTMAX] = LIST_FP32,       [PLAN_OP_NLL_LOSS] = LIST_FP32,
     [PLAN_OP_CAST] = LIST_GIVEN,         [PLAN_OP_CROSS_ENTROPY] = LIST_GIVEN,
     [PLAN_OP_LINEAR_PARTS] = LIST_LOWER, [PLAN_OP_COMPILED_LOSS] = LIST_GIVEN,
+    [PLAN_OP_JOIN_REST] = LIST_GIVEN,
 };
 
 /* A compiler joins the cast of a norm's or a rotation's result with what makes it. */

@@ -339,6 +339,13 @@ static void losses(void) {
     }
 }
 
+/* Of copies of keys and values, which the network returns. */
+static void cache(void) {
+    gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
+                 "vocab=11\nseq=9\ncode=transformers\nuse_cache=copied\n",
+                 2, 2e-3);
+}
+
 static void gpt(void) {
     gradients_of("[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n", 2, 2e-3);
 }
@@ -670,6 +677,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/gpt with its scores in memory", gpt_scores_in_memory);
     g_test_add_func("/exec/gradients/by fused kernels", fused);
     g_test_add_func("/exec/gradients/of other losses", losses);
+    g_test_add_func("/exec/gradients/of keys and values that are copied", cache);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);

@@ -296,8 +296,15 @@ static void bad_files(void) {
          "loss_at=loop\n",
          "n.ini:9: loss = metered is of what the network makes"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
-         "code=transformers\nuse_cache=yes\n",
-         "n.ini:10: use_cache = yes is known of keys and values that are returned as they are"},
+         "use_cache=copied\n",
+         "n.ini:9: use_cache = copied is of transformers' own modules"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "code=transformers\nuse_cache=copied\nwindow=2\n",
+         "n.ini:10: use_cache = copied is known of layers for q, k and v each, and without a "
+         "window"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
+         "use_cache=always\n",
+         "n.ini:9: use_cache must be no, yes or copied"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=metered\n"
          "logits_held=backward\n",
          "n.ini:9: loss = metered holds the logits anyhow"},

@@ -173,6 +173,13 @@ static void append_kind_of_loss(JsonObject *shape, GString *text) {
     }
 }
 
+static void append_cache(JsonObject *shape, GString *text) {
+    if (has(shape, "use_cache") && flag_of(shape, "use_cache")) {
+        bool copied = has(shape, "cache_copied") && flag_of(shape, "cache_copied");
+        g_string_append_printf(text, "use_cache = %s\n", copied ? "copied" : "yes");
+    }
+}
+
 static char *network_text(JsonObject *shape) {
     GString *text = g_string_new("[network]\n");
     const char *kind = text_of(shape, "kind");
@@ -263,9 +270,7 @@ static char *network_text(JsonObject *shape) {
         }
     }
     append_kind_of_loss(shape, text);
-    if (has(shape, "use_cache") && flag_of(shape, "use_cache")) {
-        g_string_append(text, "use_cache = yes\n");
-    }
+    append_cache(shape, text);
     static const char *const words[] = {"rope",    "qkv",     "kv",   "qk_norm",
                                         "norm_at", "gate_up", "gate", "norm_weight"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
@@ -671,6 +676,7 @@ static char *config_text(const Recording *recording, GError **error) {
         g_string_append_printf(all, "logits_held = %s\n", text_of(shape, "logits_held"));
     }
     append_kind_of_loss(shape, all);
+    append_cache(shape, all);
     bool is_older = has(shape, "logits_shifted") && flag_of(shape, "logits_shifted");
     if (is_older && !g_str_equal(text_of(shape, "loss"), "fp32")) {
         g_string_append_printf(all, "loss = %s\n", text_of(shape, "loss"));

@@ -26,6 +26,8 @@ static const char *const networks[] = {
     "logits_shifted=yes\nloss_in_place=yes\nlogits_held=backward\n",
     "family=llama\nlayers=2\nwidth=12\nheads=2\nffn=20\nvocab=13\nseq=8\nuse_cache=yes\n"
     "logits_held=next-forward\n",
+    "family=llama\nlayers=2\nwidth=12\nheads=2\nffn=20\nvocab=13\nseq=8\ncode=transformers\n"
+    "use_cache=copied\nlogits_held=backward\n",
     "family=gpt\nlayers=2\nwidth=12\nheads=2\nvocab=13\nseq=8\nloss_at=loop\n"
     "logits_held=next-forward\n",
     "family=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=10\nvocab=14\n"

@@ -172,10 +172,15 @@ static void split(const PlanBackward *b) {
 }
 
 /* Each part's gradient is a view of dy: all of it, and nothing. */
+/* What was joined in a wider dtype gets its gradient in its own. */
 static void join_rest(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    b->dx[1] = plan_run_ref(b->run, b->dy[0]);
-    b->dx[1].elements = 0;
+    PlanDtype own = (PlanDtype)input(b, 0)->dtype;
+    bool is_wider = own != (PlanDtype)input(b, b->op->n_inputs)->dtype;
+    b->dx[0] = is_wider ? cast_of(b, b->dy[0], own, "dx") : plan_run_ref(b->run, b->dy[0]);
+    if (value_at(b, 1) != PLAN_NONE) {
+        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        b->dx[1].elements = 0;
+    }
 }
 
 static void rest(const PlanBackward *b) {

@@ -41,7 +41,10 @@ def add_training_options(p):
                      help="by a stand-in for Liger's and Unsloth's kernels, which write the gradient over what they are given")
     net.add_argument("--logits-shifted", action="store_true", default=None,
                      help="the loss is of a copy of the logits without each sequence's last token, as in transformers before 4.49")
-    net.add_argument("--use-cache", action="store_true", default=None, help="llama: keys and values are returned, too")
+    net.add_argument("--use-cache", action="store_true", default=None,
+                     help="llama, --transformers: keys and values are returned, too")
+    net.add_argument("--cache-copied", action="store_true", default=None,
+                     help="with --use-cache, of --transformers: DynamicCache copies them, as it does since 4.56")
     net.add_argument("--logits-held", choices=training_loop.HELD,
                      help="by a variable of the loop, until backward or the next forward is through")
     net.add_argument("--qkv-bias", action="store_true", default=None, help="llama: q, k and v have one, as Qwen 2's")

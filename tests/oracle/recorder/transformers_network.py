@@ -27,7 +27,8 @@ def make_shape(options):
     longest = fields.get("max_position_embeddings") or fields.get("n_positions")
     return Shape(kind="transformers", layers=0, width=0, vocab=fields["vocab_size"], seq=options.seq or longest,
                  checkpointing=options.checkpointing, logits_held=options.logits_held or "no",
-                 loss_in_place=bool(options.loss_in_place), logits_shifted=bool(options.logits_shifted), loss=options.loss or "fp32")
+                 loss_in_place=bool(options.loss_in_place), logits_shifted=bool(options.logits_shifted), loss=options.loss or "fp32",
+                 use_cache=bool(options.use_cache), cache_copied=bool(options.cache_copied))
 
 
 def make_network(options):
@@ -36,7 +37,9 @@ def make_network(options):
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
     fields = fields_of(options)
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
-    config.use_cache = False  # as Trainer has it
+    config.use_cache = bool(options.use_cache)  # Trainer has it so since 5.0, and before leaves what the config says
+    if options.use_cache and not options.cache_copied:
+        keep_keys_as_they_are()
     network = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
     network.block_classes = tuple({type(m) for m in network.modules() if type(m).__name__ in network._no_split_modules})
     if options.checkpointing == "inside":
@@ -48,6 +51,18 @@ def make_network(options):
     elif options.loss_in_place:
         torch.nn.functional.cross_entropy = loss_in_place.of_transformers  # as liger_kernel's monkey_patch.py does
     return network.train()
+
+
+def keep_keys_as_they_are():
+    """As DynamicCache did from 4.36 to 4.55, and the tuples before: the first keys and values that a layer gets are what it holds
+    and gives. Since 4.56 it joins them to none, which copies."""
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    def update(self, keys, values, *_, **__):
+        self.keys, self.values, self.is_initialized = keys, values, True
+        return keys, values
+
+    DynamicLayer.update = DynamicSlidingWindowLayer.update = update
 
 
 def make_loss_as_before(network, options):
