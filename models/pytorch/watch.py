@@ -108,6 +108,7 @@ class Watch(TorchDispatchMode):
         self.node = None     # that runs in backward
         self.in_function = False
         self.copies = None
+        self.around = None   # sequence of the node of a call in place that copied its tensor before, for backward
         self.next_sequence = torch._C._autograd._get_sequence_nr()
 
     # ---- storages ----------------------------------------------------------------------------------
@@ -200,7 +201,8 @@ class Watch(TorchDispatchMode):
         """The sequence number of the node that was made for the call that is to come."""
         now = torch._C._autograd._get_sequence_nr()
         if not torch.is_grad_enabled() or now == self.next_sequence:
-            return None
+            around, self.around = self.around, None
+            return around
         while self.next_sequence < now - 1:
             self.stream.append(("op", Op("node", self.next_sequence)))
             self.next_sequence += 1
@@ -235,8 +237,18 @@ class Watch(TorchDispatchMode):
         if is_new or op.kernels or sequence is not None:
             self.stream.append(("op", op))
 
+    def _saving_node(self):
+        """The sequence number of the node that saves a tensor: the last one, unless that is a clone's, which saves
+        nothing. Then a call in place (x /= y) made its node first, and clones what it is to overwrite."""
+        last = torch._C._autograd._get_sequence_nr() - 1
+        what, op = self.stream[-1][:2] if self.stream else (None, None)
+        if self.around is None and what == "op" and op.name == "clone" and op.sequence == last:
+            self.stream.pop(-2)  # the node, which was taken for one of Python's own
+            self.around = last - 1
+        return last if self.around is None else self.around
+
     def pack(self, tensor):
-        sequence = torch._C._autograd._get_sequence_nr() - 1
+        sequence = self._saving_node()
         store = self.store_of(tensor)
         if store is None:  # of the host
             return tensor
