@@ -25,6 +25,12 @@ static bool check_word(const char *text, const char *key, GError **error) {
     return false;
 }
 
+static void clear_knob(gpointer data) {
+    CliKnob *knob = data;
+    g_free(knob->key);
+    g_strfreev(knob->values);
+}
+
 bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
@@ -40,6 +46,12 @@ bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
     *ret = (CliKnob){g_steal_pointer(&key), g_strsplit(equals + 1, ",", -1)};
     for (char **value = ret->values; *value != NULL; value++) {
         g_strstrip(*value); /* "1, 2" */
+        if (**value == '\0') {
+            clear_knob(ret);
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--knob %s: one of its values is empty; leave a comma away", text);
+            return false;
+        }
     }
     return true;
 }
@@ -47,12 +59,6 @@ bool cli_knob_read(const char *text, CliKnob *ret, GError **error) {
 const char *cli_knob_of_cluster(const char *key) {
     static const char PREFIX[] = "cluster.";
     return g_str_has_prefix(key, PREFIX) ? key + strlen(PREFIX) : NULL;
-}
-
-static void clear_knob(gpointer data) {
-    CliKnob *knob = data;
-    g_free(knob->key);
-    g_strfreev(knob->values);
 }
 
 GArray *cli_knobs_new(void) {

@@ -90,15 +90,15 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
 PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
     uint64_t tokens_per_sequence = pass->seq ? pass->seq : network->seq;
     if (network->vocab && tokens_per_sequence > network->seq) {
-        const char *unless = network->from_config
-                                 ? ", unless its sliding_window ends them: the mask "
-                                   "of longer ones is not planned"
-                                 : "";
+        g_autofree char *more = g_strdup_printf(
+            ", or let it have more: --network-key seq=%" G_GUINT64_FORMAT, tokens_per_sequence);
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "seq %" G_GUINT64_FORMAT " is longer than the %" G_GUINT64_FORMAT
-                    " positions of network %s; lower seq, or let it have more: --network-key "
-                    "seq=%" G_GUINT64_FORMAT "%s",
-                    tokens_per_sequence, network->seq, network->name, tokens_per_sequence, unless);
+                    " positions of network %s; lower seq%s",
+                    tokens_per_sequence, network->seq, network->name,
+                    network->ends_at_window ? ": its sliding_window ends there, and the mask of "
+                                              "longer ones is not planned"
+                                            : more);
         return NULL;
     }
     if (network->traced && !model_traced_body(network->traced, network->name, pass->batch, error)) {

@@ -118,6 +118,7 @@ static ModelNetwork *read_config(const char *text, gsize length, const char *pat
     network->dropouts = g_steal_pointer(&left_out.dropouts);
     network->quantized = g_steal_pointer(&left_out.quantized);
     network->from_config = true;
+    network->ends_at_window = left_out.longer;
     return network;
 }
 

@@ -94,10 +94,11 @@ typedef struct ModelTraced ModelTraced;
 
 typedef struct {
     char *name;
-    char *text;       /* of its file */
-    char *dropouts;   /* of its config.json, in words, none of which is planned; NULL: none */
-    char *quantized;  /* likewise: how its weights are stored there */
-    bool from_config; /* its text was a config.json */
+    char *text;          /* of its file */
+    char *dropouts;      /* of its config.json, in words, none of which is planned; NULL: none */
+    char *quantized;     /* likewise: how its weights are stored there */
+    bool from_config;    /* its text was a config.json */
+    bool ends_at_window; /* likewise: longer sequences would need another mask */
     const ModelFamily *family;
     ModelTraced *traced; /* traced/; NULL: its family makes it of the keys below */
     ModelCode code;      /* llama */

@@ -231,27 +231,48 @@ static bool append_all(const ModelConfig *c, const Type *type) {
     return type->rest(c);
 }
 
+static const Type *type_of(const ModelConfig *c) {
+    const char *model_type = model_config_text(c, "model_type", "");
+    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
+        if (g_str_equal(types[i].model_type, model_type)) {
+            return &types[i];
+        }
+    }
+    return NULL;
+}
+
+/* "; its text_config is (jq .text_config ...)" of a file for text and pictures, whose text may be
+ * planned. */
+static char *known_within(const ModelConfig *c) {
+    ModelConfig text;
+    const Type *type = model_config_within(c, "text_config", &text) ? type_of(&text) : NULL;
+    return type ? g_strdup_printf("; the %s of its text_config is, as a file of its own: "
+                                  "jq .text_config %s > text.json",
+                                  type->model_type, c->file_name)
+                : g_strdup("");
+}
+
 /* NULL with an error that lists those that are known. */
 static const Type *find_type(const ModelConfig *c) {
     const char *model_type = model_config_text(c, "model_type", NULL);
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
-        if (model_type && g_str_equal(types[i].model_type, model_type)) {
-            return &types[i];
-        }
-        g_string_append_printf(known, "%s%s", i ? ", " : "", types[i].model_type);
+    const Type *type = type_of(c);
+    if (type) {
+        return type;
+    }
+    g_autoptr(GString) known = g_string_new(types[0].model_type);
+    for (unsigned i = 1; i < G_N_ELEMENTS(types); i++) {
+        g_string_append_printf(known, ", %s", types[i].model_type);
     }
     if (!model_type) {
         model_config_refuse(c, "the field 'model_type' is missing; it is one of %s", known->str);
-    } else {
-        bool has_text = model_config_field(c, "text_config");
-        model_config_refuse(c,
-                            "model_type '%s' is not known; %sit is one of %s; any other network "
-                            "can be traced in PyTorch (docs/own-network.md)",
-                            model_type,
-                            has_text ? "its text_config, saved as a file of its own, may be; " : "",
-                            known->str);
+        return NULL;
     }
+    g_autofree char *within = known_within(c);
+    model_config_refuse(
+        c,
+        "model_type '%s' is not known%s; any other network can be traced in PyTorch "
+        "(docs/own-network.md); known are %s",
+        model_type, within, known->str);
     return NULL;
 }
 
@@ -290,6 +311,8 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
     bool is_read = type && append_all(&c, type) && read_dropouts(type, &c, &ret->dropouts);
     if (is_read) {
         ret->quantized = quantization_of(&c);
+        ret->longer =
+            g_regex_match_simple("^seq = \\d+ # sliding_window$", ini->str, G_REGEX_MULTILINE, 0);
     }
     return is_read ? g_strdup(ini->str) : NULL;
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* What the text leaves out of it, in words; NULL: nothing. */
 typedef struct {
     char *dropouts;  /* "resid_pdrop 0.1, attn_pdrop 0.1" */
     char *quantized; /* how weights are stored: "bitsandbytes" */
+    bool longer;     /* sequences that are longer than the window, where they need another mask */
 } ModelConfigLeftOut;
 
 void model_config_left_out_clear(ModelConfigLeftOut *left_out);

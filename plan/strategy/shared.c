@@ -13,9 +13,6 @@ static bool settles_gradients(const PlanStrategy *s) {
 
 /* Layers that ranks share are recorded of FSDP2 over the others, and of nothing beside them. */
 static const char *why_not_in_flavour(const PlanStrategy *s) {
-    if (s->ranks % s->tensor) {
-        return "does not divide the ranks; change one of them";
-    }
     if (s->flavour == PLAN_FLAVOUR_PLAIN && s->sequence_parallel == PLAN_NO &&
         s->zero_grad == PLAN_ZERO_KEEP) {
         return "without FSDP and sequence_parallel has gradients of two kinds, which PyTorch "
@@ -67,6 +64,20 @@ static bool may_share(const char *key, uint64_t n, const char *why_not, GError *
     }
     return !why_not;
 }
+
+/* Ranks are dealt out in equal parts; whose: "" or what they do with each other. */
+static bool divides(const char *key, uint64_t n, uint64_t ranks, const char *whose,
+                    GError **error) {
+    if (ranks % n) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s=%" G_GUINT64_FORMAT " does not divide the %" G_GUINT64_FORMAT
+                    " rank%s%s; change one of them, or %s=1",
+                    key, n, ranks, ranks == 1 ? "" : "s", whose, key);
+    }
+    return ranks % n == 0;
+}
+
+#define OF_A_COPY " that share a copy of the model"
 
 /* Asynchronously, as it was recorded. */
 static const char *why_not_async(const PlanStrategy *s) {
@@ -133,7 +144,8 @@ bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error) {
     }
     const char *why = why_not_in_flavour(s);
     why = why ? why : why_not_with(s);
-    return may_share("tensor", s->tensor, why, error);
+    return divides("tensor", s->tensor, s->ranks, "", error) &&
+           may_share("tensor", s->tensor, why, error);
 }
 
 /* Sequences that ranks share are recorded of FSDP2, whose group they are part of. */
@@ -144,8 +156,8 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
         why = "is planned only with FSDP2; set flavour=fsdp2";
-    } else if (plan_strategy_shard_ranks(s) % s->context) {
-        why = "does not divide the ranks that share a copy of the model; change one of them";
+    } else if (!divides("context", s->context, plan_strategy_shard_ranks(s), OF_A_COPY, error)) {
+        return false;
     } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
         why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
               "and sequence_parallel=yes";
@@ -173,12 +185,6 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
     }
     if (s->pytorch == PLAN_PYTORCH_2_15) {
         return "is not planned for PyTorch 2.15, whose stages keep less; set pytorch=2.14";
-    }
-    if (s->ranks % s->pipeline) {
-        return "does not divide the ranks; change one of them";
-    }
-    if (s->ranks / s->pipeline % s->tensor) {
-        return "leaves each stage ranks that tensor does not divide; change one of them";
     }
     if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN && s->sequence_parallel == PLAN_YES) {
         return "is planned only with torchtitan's way of sharing layers; set "
@@ -228,7 +234,10 @@ bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error) {
                                     "pipeline_schedule and pipeline_stages need stages; set "
                                     "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
     }
-    if (!may_share("pipeline", s->pipeline, why_not_in_stages(s), error)) {
+    if (!divides("pipeline", s->pipeline, s->ranks, "", error) ||
+        !divides("tensor", s->tensor, s->ranks / s->pipeline, " of a stage (ranks / pipeline)",
+                 error) ||
+        !may_share("pipeline", s->pipeline, why_not_in_stages(s), error)) {
         return false;
     }
     if (s->reshard_after_forward.choice == PLAN_RESHARD_DEFAULT &&
@@ -247,12 +256,6 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
     if (s->tensor > 1) {
         return "is not planned with layers that ranks share; set tensor=1";
     }
-    if (plan_strategy_shard_ranks(s) % s->expert) {
-        return s->pipeline > 1
-                   ? "does not divide the ranks that a stage has for each copy of its layers "
-                     "(ranks / pipeline); lower it, or pipeline, or raise ranks"
-                   : "does not divide the ranks that share a copy of the model; change one of them";
-    }
     if (s->wrap.choice != PLAN_WRAP_BLOCK || s->wrap_ends != PLAN_ENDS_ROOT) {
         return "is planned only with a unit for each block, one for its experts and one for the "
                "rest; set wrap=block and wrap_ends=root";
@@ -270,5 +273,7 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
 
 bool plan_strategy_experts_are_known(const PlanStrategy *s, GError **error) {
     const char *why = s->expert > 1 ? why_not_beside_experts(s) : NULL;
-    return may_share("expert", s->expert, why, error);
+    const char *whose = s->pipeline > 1 ? OF_A_COPY " in a stage (ranks / pipeline)" : OF_A_COPY;
+    return may_share("expert", s->expert, why, error) &&
+           divides("expert", s->expert, plan_strategy_shard_ranks(s), whose, error);
 }

@@ -94,10 +94,11 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
     bool read = is_int ? plan_parse_u64(value, &whole) : plan_parse_double(value, &real);
     double number = is_int ? (double)whole : real;
     if (!read || number < rows[row].min || number > rows[row].max) {
+        g_autofree char *written_out = is_int && !read ? plan_written_out(value) : g_strdup("");
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s must be %s from %.*g to %.*g, not '%s'", keys[row].key,
+                    "%s must be %s from %.*g to %.*g, not '%s'%s", keys[row].key,
                     is_int ? "a whole number" : "a number", is_int ? WHOLE : 6, rows[row].min,
-                    is_int ? WHOLE : 6, rows[row].max, value);
+                    is_int ? WHOLE : 6, rows[row].max, value, written_out);
         return false;
     }
     if (is_int) {
@@ -145,15 +146,26 @@ static char *meant_by(char **names, const char *value) {
     return plan_did_you_mean(value, (const char *const *)names);
 }
 
+/* What the capital letters among the names stand for. */
+static const char *letters_of(char **names) {
+    bool is_whole = false, is_share = false;
+    for (char **name = names; *name; name++) {
+        const char *equals = strchr(*name, '=');
+        const char *kind = equals ? equals + 1 : *name;
+        is_whole |= g_str_equal(kind, "K") || g_str_equal(kind, "N");
+        is_share |= g_str_equal(kind, "P");
+    }
+    return is_whole && is_share ? " (K and N are whole numbers from 1, P a number from 0 to 1)"
+           : is_whole           ? " (K and N are whole numbers from 1)"
+           : is_share           ? " (P is a number from 0 to 1)"
+                                : "";
+}
+
 static bool refuse_choice(unsigned row, char **names, const char *value, GError **error) {
     g_autofree char *list = g_strjoinv(", ", names);
     g_autofree char *near = meant_by(names, value);
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s must be one of %s, not '%s'%s%s",
-                keys[row].key, list, value,
-                rows[row].kind == KIND_VARIANT
-                    ? " (K and N are whole numbers from 1, P a number from 0 to 1)"
-                    : "",
-                near);
+                keys[row].key, list, value, letters_of(names), near);
     return false;
 }
 
