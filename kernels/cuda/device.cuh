@@ -420,19 +420,42 @@ static inline __device__ void tell_bad_index(unsigned *flag, unsigned tag) {
 
 /* ---- launches ------------------------------------------------------------------------------- */
 
+/* A kernel's code is loaded when it is first launched, or something is asked of it (CUDA's
+ * programming guide, "Lazy Loading": a program that has taken all memory may fail there). So what
+ * fails for want of memory is tried once more, if somebody gives some back. */
+template <typename F>
+static inline KernelCudaFault with_room(KernelCuda *lane, const char *name, F call) {
+    cudaError_t error = call();
+    if (error != cudaSuccess && kernel_cuda_made_room(lane, error)) {
+        error = call();
+    }
+    return kernel_cuda_check(name, error);
+}
+
 /* What others have left behind as the last error is not this launch's: libraries try what a GPU may
  * refuse, and need not clean up (CUB did not: "CUDA global error state sanitization", 2020). */
 template <typename... P, typename... A>
 static inline KernelCudaFault launch(KernelCuda *lane, const char *name, void (*kernel)(P...),
                                      dim3 grid, dim3 block, size_t shared_bytes, A... arguments) {
     cudaGetLastError();
+    return with_room(lane, name, [=] {
 #ifdef KERNEL_EMULATED
-    emulator_launch(name, (const void *)kernel, grid, block, shared_bytes, lane->stream,
-                    [=] { kernel(P(arguments)...); });
+        emulator_launch(name, (const void *)kernel, grid, block, shared_bytes, lane->stream,
+                        [=] { kernel(P(arguments)...); });
 #else
-    kernel<<<grid, block, shared_bytes, lane->stream>>>(P(arguments)...);
+        kernel<<<grid, block, shared_bytes, lane->stream>>>(P(arguments)...);
 #endif
-    return kernel_cuda_check(name, cudaGetLastError());
+        return cudaGetLastError();
+    });
+}
+
+/* More shared memory for a block than a kernel may be launched with unasked. */
+template <typename... P>
+static inline KernelCudaFault allow_shared(KernelCuda *lane, void (*kernel)(P...), size_t bytes) {
+    return with_room(lane, "cudaFuncSetAttribute", [=] {
+        return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)bytes);
+    });
 }
 
 /* A block for each of n. Of more than a grid has there are none, which a launch refuses: what 32

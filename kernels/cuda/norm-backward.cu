@@ -390,10 +390,7 @@ KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward
     auto kernel = backward_held_kernel<T, CENTERED, N>;
     size_t most = Sums::shared_bytes(ROW_THREADS), room = room_of(lane);
     if (Sums::SHARED) {
-        KERNEL_CUDA_TRY(kernel_cuda_check(
-            "cudaFuncSetAttribute",
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 (int)(most < room ? most : room))));
+        KERNEL_CUDA_TRY(allow_shared(lane, kernel, most < room ? most : room));
     }
     return launch(lane, name, kernel, dim3(blocks), dim3(threads), Sums::shared_bytes(threads), b);
 }

@@ -105,12 +105,19 @@ void kernel_cuda_ask_for_room(KernelCuda *lane, bool (*give_room)(void *self), v
     lane->room_giver = self;
 }
 
+bool kernel_cuda_made_room(KernelCuda *lane, cudaError_t error) {
+    bool made =
+        error == cudaErrorMemoryAllocation && lane->give_room && lane->give_room(lane->room_giver);
+    if (made) {
+        cudaGetLastError(); /* no fault of what is tried again */
+    }
+    return made;
+}
+
 KernelCudaFault kernel_cuda_take(KernelCuda *lane, const char *what, size_t bytes,
                                  void **ret_memory) {
     cudaError_t error = cudaMalloc(ret_memory, bytes);
-    if (error == cudaErrorMemoryAllocation && lane->give_room &&
-        lane->give_room(lane->room_giver)) {
-        cudaGetLastError(); /* no fault of the launch that comes next */
+    if (kernel_cuda_made_room(lane, error)) {
         error = cudaMalloc(ret_memory, bytes);
     }
     return error == cudaSuccess

@@ -65,8 +65,9 @@ cudaStream_t kernel_cuda_stream(const KernelCuda *lane);
  * stages of reductions; what callers ask for. Grown when an op needs more than any did before (the
  * stream is then waited for), never given back. */
 size_t kernel_cuda_scratch_bytes(const KernelCuda *lane);
-/* Who is asked for room when the device has none for that, by the thread that uses the lane. It
- * says whether it has given any back; what lanes still use must then be in it no more. */
+/* Who is asked for room when the device has none for that, or for the code of a kernel that is
+ * launched for the first time, by the thread that uses the lane. It says whether it has given any
+ * back; what lanes still use must then be in it no more. */
 void kernel_cuda_ask_for_room(KernelCuda *lane, bool (*give_room)(void *self), void *self);
 
 /* So much of it for whoever calls kernels, who do not touch it; until the next call of this. */

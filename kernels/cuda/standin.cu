@@ -195,10 +195,7 @@ template <typename T> KernelCudaFault stand_in(KernelCuda *lane, const KernelCud
     unsigned most = (unsigned)lane->processors;
     unsigned blocks = in->blocks < 1 ? 1 : in->blocks < most ? in->blocks : most;
     bool idle = in->kind == KERNEL_CUDA_STAND_IN_NOTHING;
-    KERNEL_CUDA_TRY(kernel_cuda_check(
-        "cudaFuncSetAttribute",
-        cudaFuncSetAttribute(stand_in_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             SHARED_BYTES)));
+    KERNEL_CUDA_TRY(allow_shared(lane, stand_in_kernel<T>, SHARED_BYTES));
     return launch(lane, "stand_in", stand_in_kernel<T>, dim3(blocks), dim3(BLOCK), SHARED_BYTES,
                   StandIn<T>{in->kind, idle ? 0 : in->elements, in->first, in->slice, in->from,
                              (const T *)in->in, (const T *)in->numbers, (T *)in->out, in->factor,

@@ -30,6 +30,8 @@ extern "C" {
 
 void emulator_set_seed(uint64_t seed);
 void emulator_set_memory(size_t bytes);
+/* What each kernel's code takes of that memory at its first launch, and keeps; 0 at first. */
+void emulator_set_kernel_bytes(size_t bytes);
 /* Ten times its compute capability, 90 at first. What kernels may ask of it stays an H100's. */
 void emulator_set_capability(int capability);
 

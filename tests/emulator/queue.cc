@@ -316,6 +316,28 @@ void emulator_finish_all() {
     }
 }
 
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+static size_t kernel_bytes;
+static std::set<const void *> loaded;
+
+void emulator_set_kernel_bytes(size_t bytes) {
+    kernel_bytes = bytes;
+}
+
+/* Loaded lazily, as CUDA 12 does unless it is told otherwise. */
+static bool is_loaded(const void *kernel) {
+    if (loaded.count(kernel)) {
+        return true;
+    }
+    if (kernel_bytes && !emulator_take_bytes(kernel_bytes)) {
+        emulator_error(cudaErrorMemoryAllocation);
+        return false;
+    }
+    loaded.insert(kernel);
+    return true;
+}
+
 /* As on an H100; a launch beyond 48 KiB is refused unless the kernel was allowed it. */
 constexpr size_t SHARED_AT_FIRST = 48 << 10, SHARED_AT_MOST = 227 << 10;
 
@@ -328,6 +350,9 @@ cudaError_t emulator_allow_shared(const void *kernel, int bytes) {
     EmulatorEntry entry;
     if (bytes < 0 || (size_t)bytes > SHARED_AT_MOST) {
         return emulator_error(cudaErrorInvalidValue);
+    }
+    if (!is_loaded(kernel)) {
+        return cudaErrorMemoryAllocation;
     }
     shared_allowed()[kernel] = (size_t)bytes;
     return cudaSuccess;
@@ -349,6 +374,9 @@ void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block
     }
     if (shared_bytes > most_shared(kernel)) {
         emulator_error(cudaErrorInvalidValue);
+        return;
+    }
+    if (!is_loaded(kernel)) {
         return;
     }
     EmulatorFault fault = emulator_is_to_fault();

@@ -1,20 +1,25 @@
 /* tests/exec/room.c - exec/cuda/memory/room.h on an emulated GPU of 64 MiB: kernels want a
- * workspace of 32 MiB for themselves while the allocator has reserved 40. */
+ * workspace of 32 MiB for themselves, or their code does, while the allocator has reserved 40. */
 #include "exec/cuda/memory/room.h"
 
 #include <cuda_runtime_api.h>
 #include <string.h>
 
 #include "exec/cuda/memory/segments.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/standin.h"
+#include "tests/emulator/emulator.h"
 
 enum {
-    SIDE = 16,           /* of small matrices */
-    TOKENS = 256,        /* of a layer whose rows of output are no whole 16 bytes */
-    ODD = 1025,          /* its outputs */
-    KEPT = 16 << 20,     /* bytes */
-    RESERVED = 40 << 20, /* bytes */
-    WORKSPACE = 32 << 20 /* bytes: cuBLAS's */
+    SIDE = 16,            /* of small matrices */
+    TOKENS = 256,         /* of a layer whose rows of output are no whole 16 bytes */
+    ODD = 1025,           /* its outputs */
+    KEPT = 16 << 20,      /* bytes */
+    RESERVED = 40 << 20,  /* bytes */
+    WORKSPACE = 32 << 20, /* bytes: cuBLAS's */
+    DEVICE = 64 << 20,    /* bytes */
+    CODE = 32 << 20       /* bytes: a kernel's */
 };
 
 typedef struct {
@@ -131,6 +136,54 @@ static void speed_alone_is_not_worth_it(Fixture *f, gconstpointer unused) {
     cudaFree(y);
 }
 
+/* The code of kernels that were launched before has its place. */
+static void open_with_code(Fixture *f, gconstpointer how) {
+    open_all(f, how);
+    emulator_set_kernel_bytes(CODE);
+}
+
+static void close_with_code(Fixture *f, gconstpointer unused) {
+    static size_t bytes = DEVICE;
+    emulator_set_kernel_bytes(0);
+    emulator_set_memory(bytes += CODE); /* this test's is never given back */
+    close_all(f, unused);
+}
+
+static KernelCudaFault fill(const Fixture *f) {
+    return kernel_cuda_fill(f->kernels, f->matrices, SIDE * SIDE, 3, KERNEL_CUDA_F32);
+}
+
+/* A kernel is launched for the first time, and the GPU has no room for its code. */
+static void code_is_loaded_behind_kept_segments(Fixture *f, gconstpointer unused) {
+    float filled = 0;
+    exec_cuda_room_for(&f->room, f->kernels);
+    KernelCudaFault fault = fill(f);
+    g_assert_nonnull(fault);
+    g_assert_nonnull(strstr(fault, "fill: "));
+    g_assert_nonnull(strstr(fault, "(cudaErrorMemoryAllocation)"));
+    g_assert_cmpuint(f->room.given_bytes, ==, 0);
+    memory_caching_drop(f->room.caching, f->block);
+    g_assert_cmpstr(fill(f), ==, NULL);
+    g_assert_cmpuint(f->room.given_bytes, ==, RESERVED);
+    g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemcpy(&filled, f->matrices, sizeof filled, cudaMemcpyDeviceToHost), ==,
+                    cudaSuccess);
+    g_assert_cmpfloat(filled, ==, 3);
+}
+
+/* Likewise where it is asked for more shared memory before it is launched. */
+static void asked_code_is_loaded_behind_kept_segments(Fixture *f, gconstpointer unused) {
+    KernelCudaStandIn nothing = {.kind = KERNEL_CUDA_STAND_IN_NOTHING, .blocks = 1};
+    exec_cuda_room_for(&f->room, f->kernels);
+    KernelCudaFault fault = kernel_cuda_stand_in(f->kernels, &nothing);
+    g_assert_nonnull(fault);
+    g_assert_nonnull(strstr(fault, "cudaFuncSetAttribute: "));
+    memory_caching_drop(f->room.caching, f->block);
+    g_assert_cmpstr(kernel_cuda_stand_in(f->kernels, &nothing), ==, NULL);
+    g_assert_cmpuint(f->room.given_bytes, ==, RESERVED);
+    g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
+}
+
 int main(int argc, char **argv) {
     g_setenv("FORESHARD_EMULATOR_MIB", "64", TRUE);
     g_test_init(&argc, &argv, NULL);
@@ -141,5 +194,9 @@ int main(int argc, char **argv) {
     g_test_add("/exec/room/tensors do not", Fixture, NULL, open_all, tensors_do_not, close_all);
     g_test_add("/exec/room/speed alone is not worth it", Fixture, NULL, open_all,
                speed_alone_is_not_worth_it, close_all);
+    g_test_add("/exec/room/code is loaded behind kept segments", Fixture, NULL, open_with_code,
+               code_is_loaded_behind_kept_segments, close_with_code);
+    g_test_add("/exec/room/code that is asked first is, too", Fixture, NULL, open_with_code,
+               asked_code_is_loaded_behind_kept_segments, close_with_code);
     return g_test_run();
 }
