@@ -47,8 +47,8 @@ struct _KernelCuda {
 /* What cuBLASLt may use for itself; what NVIDIA advises for Hopper (cuBLAS 13 documentation). */
 static const size_t KERNEL_CUDA_BLAS_WORKSPACE = (size_t)32 << 20; /* bytes */
 
-/* Whether a call failed for want of memory, and who is asked for room has given some back: it may be
- * tried again. */
+/* Whether a call failed for want of memory, and who is asked for room has given some back: it may
+ * be tried again. */
 bool kernel_cuda_made_room(KernelCuda *lane, cudaError_t error);
 /* Device memory for the lane itself, which frees it; room is asked for where there is none. */
 KernelCudaFault kernel_cuda_take(KernelCuda *lane, const char *what, size_t bytes,
