@@ -1,190 +1,300 @@
-/* exec/op-groups.h - ops that one file of each device carries out, as labels of a switch.
+/* exec/op-groups.h - ops that one file of each device carries out.
  *
- * Beside the groups that plan/op/ops.def names itself. A device's compute.c has each once, and
- * hands it to the file of that name (host/heads.c, cuda/ops/heads.c); there the compiler names an
- * op that stands in no group.
+ * A device's compute.c hands an op to the file of its group (host/heads.c, cuda/ops/heads.c). Some
+ * groups are those that plan/op/ops.def names itself, the others stand here. Each is a type, by
+ * which its files switch without `default`. So the compiler names an op that is in no group (by
+ * op-groups.c), or in two (its name is there already), an op that a group's file lacks, and one
+ * that a file has and its group has not.
  */
 #pragma once
 
 #include "plan/op/op.h"
 
 /* One kernel for all of a layer's heads. */
-#define EXEC_ATTENTION_OPS(X) \
-    X(ATTENTION) \
-    X(ATTENTION_BACKWARD) \
-    X(ATTENTION_BACKWARD_ORDERED) \
+#define EXEC_ATTENTION_OPS(X)                                                                      \
+    X(ATTENTION)                                                                                   \
+    X(ATTENTION_BACKWARD)                                                                          \
+    X(ATTENTION_BACKWARD_ORDERED)                                                                  \
     X(ATTENTION_BACKWARD_QKV)
 
 /* Rotary embedding, and attention with its scores in memory. */
-#define EXEC_HEADS_OPS(X) \
-    X(ROPE) \
-    X(ROPE_TABLES) \
-    X(TURN_TABLE) \
-    X(TURN) \
-    X(CONJUGATE) \
-    X(NEGATE_HALF) \
-    X(JOIN_HALVES) \
-    X(NEGATE_COLUMNS) \
-    X(COPY_COLUMNS) \
-    X(JOIN_COLUMNS) \
-    X(PUT_COLUMNS) \
-    X(TABLE_MUL_COLUMNS) \
-    X(TABLE_MUL) \
-    X(TABLE_MUL_BACKWARD) \
-    X(REPEAT_HEADS) \
-    X(SUM_HEADS) \
-    X(HEADS_COPY) \
+#define EXEC_HEADS_OPS(X)                                                                          \
+    X(ROPE)                                                                                        \
+    X(ROPE_TABLES)                                                                                 \
+    X(TURN_TABLE)                                                                                  \
+    X(TURN)                                                                                        \
+    X(CONJUGATE)                                                                                   \
+    X(NEGATE_HALF)                                                                                 \
+    X(JOIN_HALVES)                                                                                 \
+    X(NEGATE_COLUMNS)                                                                              \
+    X(COPY_COLUMNS)                                                                                \
+    X(JOIN_COLUMNS)                                                                                \
+    X(PUT_COLUMNS)                                                                                 \
+    X(TABLE_MUL_COLUMNS)                                                                           \
+    X(TABLE_MUL)                                                                                   \
+    X(TABLE_MUL_BACKWARD)                                                                          \
+    X(REPEAT_HEADS)                                                                                \
+    X(SUM_HEADS)                                                                                   \
+    X(HEADS_COPY)                                                                                  \
     X(HEADS_MATMUL)
 
 /* What is kept from attention, and what is added to its scores by distance. */
-#define EXEC_MASK_OPS(X) \
-    X(ONES_MASK) \
-    X(UPPER_MASK) \
-    X(MASKED_FILL) \
-    X(BACK) \
-    X(LATER_MASK) \
-    X(UPTO_MASK) \
-    X(BOTH_MASK) \
-    X(MASK_TO_BIAS) \
-    X(DISTANCES) \
-    X(ABSOLUTE) \
-    X(CLAMP) \
-    X(POSITIVE_MASK) \
-    X(BIAS) \
-    X(BIAS_ADD) \
+#define EXEC_MASK_OPS(X)                                                                           \
+    X(ONES_MASK)                                                                                   \
+    X(UPPER_MASK)                                                                                  \
+    X(MASKED_FILL)                                                                                 \
+    X(BACK)                                                                                        \
+    X(LATER_MASK)                                                                                  \
+    X(UPTO_MASK)                                                                                   \
+    X(BOTH_MASK)                                                                                   \
+    X(MASK_TO_BIAS)                                                                                \
+    X(DISTANCES)                                                                                   \
+    X(ABSOLUTE)                                                                                    \
+    X(CLAMP)                                                                                       \
+    X(POSITIVE_MASK)                                                                               \
+    X(BIAS)                                                                                        \
+    X(BIAS_ADD)                                                                                    \
     X(BIAS_BACKWARD)
 
 /* What a pass makes of nothing but positions and labels. */
-#define EXEC_POSITION_OPS(X) \
-    X(ARANGE) \
-    X(ROPE_FREQUENCIES) \
-    X(SHIFT) \
-    X(AS_NUMBER) \
-    X(OUTER) \
-    X(COS) \
-    X(SIN) \
-    X(PAD_TARGETS) \
-    X(DROP_FIRST) \
+#define EXEC_POSITION_OPS(X)                                                                       \
+    X(ARANGE)                                                                                      \
+    X(ROPE_FREQUENCIES)                                                                            \
+    X(SHIFT)                                                                                       \
+    X(AS_NUMBER)                                                                                   \
+    X(OUTER)                                                                                       \
+    X(COS)                                                                                         \
+    X(SIN)                                                                                         \
+    X(PAD_TARGETS)                                                                                 \
+    X(DROP_FIRST)                                                                                  \
     X(DROP_LAST)
 
 /* Layers that have parameters: tables, products, norms. */
-#define EXEC_LAYER_OPS(X) \
-    X(EMBEDDING) \
-    X(EMBEDDING_BACKWARD) \
-    X(LINEAR) \
-    X(LINEAR_PARTS) \
-    X(LINEAR_GELU) \
-    X(LINEAR_DX) \
-    X(LINEAR_DW) \
-    X(LINEAR_DX_GELU) \
-    X(LINEAR_DW_DB) \
-    X(LAYERNORM) \
-    X(ADD_LAYERNORM) \
-    X(RMSNORM) \
-    X(ADD_RMSNORM) \
-    X(LAYERNORM_BACKWARD) \
-    X(ADD_LAYERNORM_BACKWARD) \
-    X(RMSNORM_BACKWARD) \
+#define EXEC_PRODUCT_OPS(X)                                                                        \
+    X(LINEAR)                                                                                      \
+    X(LINEAR_PARTS)                                                                                \
+    X(LINEAR_GELU)                                                                                 \
+    X(LINEAR_DX)                                                                                   \
+    X(LINEAR_DW)                                                                                   \
+    X(LINEAR_DX_GELU)                                                                              \
+    X(LINEAR_DW_DB)
+#define EXEC_NORM_OPS(X)                                                                           \
+    X(LAYERNORM)                                                                                   \
+    X(ADD_LAYERNORM)                                                                               \
+    X(RMSNORM)                                                                                     \
+    X(ADD_RMSNORM)                                                                                 \
+    X(LAYERNORM_BACKWARD)                                                                          \
+    X(ADD_LAYERNORM_BACKWARD)                                                                      \
+    X(RMSNORM_BACKWARD)                                                                            \
     X(ADD_RMSNORM_BACKWARD)
+#define EXEC_LAYER_OPS(X)                                                                          \
+    X(EMBEDDING)                                                                                   \
+    X(EMBEDDING_BACKWARD)                                                                          \
+    EXEC_PRODUCT_OPS(X)                                                                            \
+    EXEC_NORM_OPS(X)
 
 /* Softmax, and losses. */
-#define EXEC_LOSS_OPS(X) \
-    X(SOFTMAX) \
-    X(SOFTMAX_BACKWARD) \
-    X(LOG_SOFTMAX) \
-    X(LOG_SOFTMAX_BACKWARD) \
-    X(NLL_LOSS) \
-    X(NLL_LOSS_BACKWARD) \
-    X(CROSS_ENTROPY) \
-    X(CROSS_ENTROPY_BACKWARD) \
-    X(COMPILED_LOSS) \
-    X(COMPILED_LOSS_BACKWARD) \
+#define EXEC_LOSS_OPS(X)                                                                           \
+    X(SOFTMAX)                                                                                     \
+    X(SOFTMAX_BACKWARD)                                                                            \
+    X(LOG_SOFTMAX)                                                                                 \
+    X(LOG_SOFTMAX_BACKWARD)                                                                        \
+    X(NLL_LOSS)                                                                                    \
+    X(NLL_LOSS_BACKWARD)                                                                           \
+    X(CROSS_ENTROPY)                                                                               \
+    X(CROSS_ENTROPY_BACKWARD)                                                                      \
+    X(COMPILED_LOSS)                                                                               \
+    X(COMPILED_LOSS_BACKWARD)                                                                      \
     X(CHUNKED_LOSS)
 
 /* Activations. */
-#define EXEC_ACTIVATION_OPS(X) \
-    X(GELU_TANH) \
-    X(GELU_TANH_BACKWARD) \
-    X(GELU_ERF) \
-    X(GELU_ERF_BACKWARD) \
-    X(TANH) \
-    X(TANH_BACKWARD) \
-    X(RELU) \
-    X(RELU_BACKWARD) \
-    X(SILU) \
-    X(SILU_BACKWARD) \
-    X(SWIGLU) \
-    X(SWIGLU_BACKWARD) \
-    X(DROPOUT) \
+#define EXEC_ACTIVATION_OPS(X)                                                                     \
+    X(GELU_TANH)                                                                                   \
+    X(GELU_TANH_BACKWARD)                                                                          \
+    X(GELU_ERF)                                                                                    \
+    X(GELU_ERF_BACKWARD)                                                                           \
+    X(TANH)                                                                                        \
+    X(TANH_BACKWARD)                                                                               \
+    X(RELU)                                                                                        \
+    X(RELU_BACKWARD)                                                                               \
+    X(SILU)                                                                                        \
+    X(SILU_BACKWARD)                                                                               \
+    X(SWIGLU)                                                                                      \
+    X(SWIGLU_BACKWARD)                                                                             \
+    X(DROPOUT)                                                                                     \
     X(DROPOUT_BACKWARD)
 
 /* Arithmetic: element by element, by rows and columns, and over all. */
-#define EXEC_ARITHMETIC_OPS(X) \
-    X(ADD) \
-    X(MUL) \
-    X(MUL_ROW) \
-    X(MUL_COLUMN) \
-    X(SUM_COLUMNS) \
-    X(SPREAD) \
-    X(SUM_ROWS) \
-    X(MEAN) \
-    X(MEAN_BACKWARD) \
-    X(NORM) \
-    X(FILL) \
-    X(SCALE) \
-    X(BUCKET_COPY_IN) \
-    X(ACCUMULATE) \
-    X(CAST) \
-    X(POWER) \
-    X(ADD_NUMBER) \
-    X(TIMES_NUMBER) \
-    X(AT_MOST) \
+#define EXEC_ARITHMETIC_OPS(X)                                                                     \
+    X(ADD)                                                                                         \
+    X(MUL)                                                                                         \
+    X(MUL_ROW)                                                                                     \
+    X(MUL_COLUMN)                                                                                  \
+    X(SUM_COLUMNS)                                                                                 \
+    X(SPREAD)                                                                                      \
+    X(SUM_ROWS)                                                                                    \
+    X(MEAN)                                                                                        \
+    X(MEAN_BACKWARD)                                                                               \
+    X(NORM)                                                                                        \
+    X(FILL)                                                                                        \
+    X(SCALE)                                                                                       \
+    X(BUCKET_COPY_IN)                                                                              \
+    X(ACCUMULATE)                                                                                  \
+    X(CAST)                                                                                        \
+    X(POWER)                                                                                       \
+    X(ADD_NUMBER)                                                                                  \
+    X(TIMES_NUMBER)                                                                                \
+    X(AT_MOST)                                                                                     \
     X(UPDATE_SCALE)
 
 /* Copies between whole parameters and what ranks hold of them, and of parts side by side. */
-#define EXEC_PIECES_OPS(X) \
-    X(COPY) \
-    X(JOIN_REST) \
-    X(PART) \
-    X(FLATTEN) \
-    X(GATHER_COPY_IN) \
-    X(GATHER_COPY_OUT) \
-    X(REDUCE_COPY_IN) \
-    X(BUCKET_COPY_OUT) \
+#define EXEC_PIECES_OPS(X)                                                                         \
+    X(COPY)                                                                                        \
+    X(JOIN_REST)                                                                                   \
+    X(PART)                                                                                        \
+    X(FLATTEN)                                                                                     \
+    X(GATHER_COPY_IN)                                                                              \
+    X(GATHER_COPY_OUT)                                                                             \
+    X(REDUCE_COPY_IN)                                                                              \
+    X(BUCKET_COPY_OUT)                                                                             \
     X(CONCAT_COLUMNS)
 
 /* A mixture of experts. */
-#define EXEC_EXPERTS_OPS(X) \
-    X(TOP_K) \
-    X(PICK_COLUMNS) \
-    X(PICK_COLUMNS_BACKWARD) \
-    X(TOTAL_COLUMNS) \
-    X(ADD_COLUMN) \
-    X(DIVIDE_COLUMN) \
-    X(COUNT) \
-    X(SORT) \
-    X(DIVIDE_DOWN) \
-    X(REMAINDER) \
-    X(ENDS) \
-    X(GROUPED_LINEAR) \
-    X(GROUPED_LINEAR_DX) \
-    X(GROUPED_LINEAR_DW) \
-    X(GROUPED_PARTS) \
-    X(ROWS_OF) \
-    X(ADD_TO_ROWS) \
-    X(NARROW) \
-    X(TALLY) \
-    X(TALLY_ENDS) \
-    X(INVERT) \
-    X(SUM_EACH) \
+#define EXEC_EXPERTS_OPS(X)                                                                        \
+    X(TOP_K)                                                                                       \
+    X(PICK_COLUMNS)                                                                                \
+    X(PICK_COLUMNS_BACKWARD)                                                                       \
+    X(TOTAL_COLUMNS)                                                                               \
+    X(ADD_COLUMN)                                                                                  \
+    X(DIVIDE_COLUMN)                                                                               \
+    X(COUNT)                                                                                       \
+    X(SORT)                                                                                        \
+    X(DIVIDE_DOWN)                                                                                 \
+    X(REMAINDER)                                                                                   \
+    X(ENDS)                                                                                        \
+    X(GROUPED_LINEAR)                                                                              \
+    X(GROUPED_LINEAR_DX)                                                                           \
+    X(GROUPED_LINEAR_DW)                                                                           \
+    X(GROUPED_PARTS)                                                                               \
+    X(ROWS_OF)                                                                                     \
+    X(ADD_TO_ROWS)                                                                                 \
+    X(NARROW)                                                                                      \
+    X(TALLY)                                                                                       \
+    X(TALLY_ENDS)                                                                                  \
+    X(INVERT)                                                                                      \
+    X(SUM_EACH)                                                                                    \
     X(REPEAT_EACH)
 
 /* What is no kernel, which a device's launch.c does: data, weights, the way to the host's memory,
  * and collectives. With the groups TRACED_OP and HOST_OP. */
-#define EXEC_LAUNCH_OPS(X) \
-    X(BATCH) \
-    X(INIT_NORMAL) \
-    X(INIT_FILL) \
-    X(TO_HOST) \
-    X(FROM_HOST) \
+#define EXEC_LAUNCH_OPS(X)                                                                         \
+    X(BATCH)                                                                                       \
+    X(INIT_NORMAL)                                                                                 \
+    X(INIT_FILL)                                                                                   \
+    X(TO_HOST)                                                                                     \
+    X(FROM_HOST)                                                                                   \
     X(FILL_EMPTY)
+
+/* ---- groups as types ------------------------------------------------------------------------ */
+
+#define EXEC_VALUE(id)      EXEC_OP_##id = PLAN_OP_##id,
+#define EXEC_PART_VALUE(id) EXEC_PART_OP_##id = PLAN_OP_##id, /* of a part of a group */
+
+typedef enum {
+    EXEC_ATTENTION_OPS(EXEC_VALUE)
+} ExecAttentionOp;
+typedef enum {
+    EXEC_HEADS_OPS(EXEC_VALUE)
+} ExecHeadsOp;
+typedef enum {
+    EXEC_MASK_OPS(EXEC_VALUE)
+} ExecMaskOp;
+typedef enum {
+    EXEC_POSITION_OPS(EXEC_VALUE)
+} ExecPositionOp;
+typedef enum {
+    EXEC_LAYER_OPS(EXEC_VALUE)
+} ExecLayerOp;
+typedef enum {
+    EXEC_PRODUCT_OPS(EXEC_PART_VALUE)
+} ExecProductOp;
+typedef enum {
+    EXEC_NORM_OPS(EXEC_PART_VALUE)
+} ExecNormOp;
+typedef enum {
+    EXEC_LOSS_OPS(EXEC_VALUE)
+} ExecLossOp;
+typedef enum {
+    EXEC_ACTIVATION_OPS(EXEC_VALUE)
+} ExecActivationOp;
+typedef enum {
+    EXEC_ARITHMETIC_OPS(EXEC_VALUE)
+} ExecArithmeticOp;
+typedef enum {
+    EXEC_PIECES_OPS(EXEC_VALUE)
+} ExecPiecesOp;
+typedef enum {
+    EXEC_EXPERTS_OPS(EXEC_VALUE)
+} ExecExpertsOp;
+typedef enum {
+#define LIST_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecListOp;
+typedef enum {
+#define SHARE_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecShareOp;
+typedef enum {
+#define LATENT_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecLatentOp;
+typedef enum {
+#define RING_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecRingOp;
+typedef enum {
+    EXEC_VALUE(PLACE_ROWS)
+#define EXCHANGE_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecExchangeOp;
+typedef enum {
+#define FLOAT8_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecFloat8Op;
+typedef enum {
+#define MUON_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecMuonOp;
+typedef enum {
+    EXEC_LAUNCH_OPS(EXEC_VALUE)
+#define HOST_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+#define TRACED_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+#define COLLECTIVE(id, ...) EXEC_VALUE(id)
+#include "plan/op/collectives.def"
+#undef COLLECTIVE
+} ExecLaunchOp;
+
+typedef enum {
+    EXEC_GROUP_ATTENTION,
+    EXEC_GROUP_HEADS,
+    EXEC_GROUP_MASK,
+    EXEC_GROUP_POSITION,
+    EXEC_GROUP_LAYER,
+    EXEC_GROUP_LOSS,
+    EXEC_GROUP_ACTIVATION,
+    EXEC_GROUP_ARITHMETIC,
+    EXEC_GROUP_PIECES,
+    EXEC_GROUP_EXPERTS,
+    EXEC_GROUP_LIST,
+    EXEC_GROUP_SHARE,
+    EXEC_GROUP_LATENT,
+    EXEC_GROUP_RING,
+    EXEC_GROUP_EXCHANGE,
+    EXEC_GROUP_FLOAT8,
+    EXEC_GROUP_MUON,
+    EXEC_GROUP_LAUNCH /* no kernel */
+} ExecOpGroup;
+
+ExecOpGroup exec_op_group(PlanOpKind kind);

@@ -16,7 +16,7 @@ static void dropout(const ExecTask *t) {
 }
 
 void exec_host_activation(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecActivationOp)t->op->kind) {
     case PLAN_OP_GELU_TANH:
         kernel_gelu_tanh_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return;
@@ -60,8 +60,6 @@ void exec_host_activation(const ExecTask *t) {
         kernel_dropout_backward_f32(f32(t, 2), f32(t, 0), bytes(t, 1), dim(t, 0),
                                     (float)attr(t, 0));
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

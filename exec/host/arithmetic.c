@@ -34,7 +34,7 @@ static void update_scale(const ExecTask *t) {
 }
 
 void exec_host_arithmetic(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecArithmeticOp)t->op->kind) {
     case PLAN_OP_ADD:
         kernel_add_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0) / dim(t, 1), dim(t, 1));
         return;
@@ -94,8 +94,6 @@ void exec_host_arithmetic(const ExecTask *t) {
         exec_convert(t->pointers[1], operand_dtype(t, 1), t->pointers[0], operand_dtype(t, 0),
                      dim(t, 0));
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -73,7 +73,7 @@ static void attention_backward_qkv(const ExecTask *t) {
 }
 
 void exec_host_attention(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecAttentionOp)t->op->kind) {
     case PLAN_OP_ATTENTION:
         attention(t);
         return;
@@ -84,8 +84,6 @@ void exec_host_attention(const ExecTask *t) {
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
         attention_backward_qkv(t);
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

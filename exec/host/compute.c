@@ -1,7 +1,6 @@
 /* exec/host/compute.c - ops that are kernels: which file has which. */
 #include "exec/error.h"
 #include "exec/host/ops.h"
-#include "exec/op-groups.h"
 #include "exec/task.h"
 
 bool exec_host_in_table(bool inside, const char *what, GError **error) {
@@ -13,68 +12,52 @@ bool exec_host_in_table(bool inside, const char *what, GError **error) {
 }
 
 bool exec_host_compute(const ExecTask *t, GError **error) {
-    switch ((PlanOpKind)t->op->kind) {
-    EXEC_ATTENTION_OPS:
+    switch (exec_op_group((PlanOpKind)t->op->kind)) {
+    case EXEC_GROUP_ATTENTION:
         exec_host_attention(t);
         return true;
-    EXEC_HEADS_OPS:
+    case EXEC_GROUP_HEADS:
         exec_host_heads(t);
         return true;
-    EXEC_MASK_OPS:
+    case EXEC_GROUP_MASK:
         return exec_host_masks(t, error);
-    EXEC_POSITION_OPS:
+    case EXEC_GROUP_POSITION:
         exec_host_positions(t);
         return true;
-    EXEC_LAYER_OPS:
+    case EXEC_GROUP_LAYER:
         return exec_host_layers(t, error);
-    EXEC_LOSS_OPS:
+    case EXEC_GROUP_LOSS:
         return exec_host_loss(t, error);
-    EXEC_ACTIVATION_OPS:
+    case EXEC_GROUP_ACTIVATION:
         exec_host_activation(t);
         return true;
-    EXEC_ARITHMETIC_OPS:
+    case EXEC_GROUP_ARITHMETIC:
         exec_host_arithmetic(t);
         return true;
-    EXEC_PIECES_OPS:
+    case EXEC_GROUP_PIECES:
         exec_host_pieces(t);
         return true;
-    EXEC_EXPERTS_OPS:
+    case EXEC_GROUP_EXPERTS:
         return exec_host_experts(t, error);
-#define LIST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_LIST:
         exec_host_optimize(t);
         return true;
-#define SHARE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_SHARE:
         return exec_host_share(t, error);
-#define LATENT_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_LATENT:
         return exec_host_latent(t, error);
-#define RING_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_RING:
         exec_host_ring(t);
         return true;
-    case PLAN_OP_PLACE_ROWS:
-#define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_EXCHANGE:
         return exec_host_exchange(t, error);
-#define FLOAT8_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_FLOAT8:
         exec_host_float8(t);
         return true;
-#define MUON_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_MUON:
         exec_host_muon(t);
         return true;
-    EXEC_LAUNCH_OPS:
-#define TRACED_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
-#define HOST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/op/collectives.def"
-#undef COLLECTIVE
-    case PLAN_N_OP_KINDS: /* launch.c's */
+    case EXEC_GROUP_LAUNCH: /* launch.c's */
         break;
     }
     g_assert_not_reached();

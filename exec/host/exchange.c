@@ -111,7 +111,7 @@ static bool place_rows(const ExecTask *t) {
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 static bool run(const ExecTask *t) {
-    switch (t->op->kind) {
+    switch ((ExecExchangeOp)t->op->kind) {
     case PLAN_OP_SPLITS:
         splits(t);
         return true;
@@ -137,9 +137,10 @@ static bool run(const ExecTask *t) {
         return of_segment(t);
     case PLAN_OP_PLACE_ROWS:
         return place_rows(t);
-    default:
-        g_assert_not_reached();
+    case PLAN_OP_SPLITS_TO_HOST: /* exec_host_exchange()'s */
+        break;
     }
+    g_assert_not_reached();
 }
 
 bool exec_host_exchange(const ExecTask *t, GError **error) {

@@ -16,7 +16,7 @@ static void remainder_of(const ExecTask *t) {
 
 static bool run(const ExecTask *t) {
     const gpointer *p = t->pointers;
-    switch (t->op->kind) {
+    switch ((ExecExpertsOp)t->op->kind) {
     case PLAN_OP_TOP_K:
         kernel_top_k_f32(p[1], p[2], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
         return true;
@@ -75,9 +75,8 @@ static bool run(const ExecTask *t) {
         return kernel_embedding_forward_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1));
     case PLAN_OP_ADD_TO_ROWS:
         return kernel_add_to_rows_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2));
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }
 
 bool exec_host_experts(const ExecTask *t, GError **error) {

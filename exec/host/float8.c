@@ -262,7 +262,7 @@ static void unscale(const ExecTask *t) {
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 void exec_host_float8(const ExecTask *t) {
-    switch (t->op->kind) {
+    switch ((ExecFloat8Op)t->op->kind) {
     case PLAN_OP_FLOAT8_SCALE:
         scale(t);
         return;

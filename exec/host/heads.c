@@ -170,7 +170,7 @@ static void matmul(const ExecTask *t) {
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 void exec_host_heads(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecHeadsOp)t->op->kind) {
     case PLAN_OP_ROPE:
         exec_fused_rope(t);
         return;
@@ -230,8 +230,6 @@ void exec_host_heads(const ExecTask *t) {
             kernel_rope_tables_f32(f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1), attr(t, 0), 0);
         }
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -127,7 +127,7 @@ static bool unset_columns(const ExecTask *t, GError **error) {
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool exec_host_latent(const ExecTask *t, GError **error) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecLatentOp)t->op->kind) {
     case PLAN_OP_LATENT_ATTENTION:
         attend(t);
         return true;
@@ -158,7 +158,6 @@ bool exec_host_latent(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_UNSET_COLUMNS:
         return unset_columns(t, error);
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }

@@ -17,6 +17,7 @@
 #include "exec/host/half.h"
 #include "exec/host/traced.h"
 #include "exec/inputs.h"
+#include "exec/op-groups.h"
 #include "exec/slot-plan.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
@@ -86,7 +87,10 @@ static bool talk(const ExecTask *t, GError **error) {
 }
 
 static bool run(const ExecTask *t, GError **error) {
-    switch (t->op->kind) {
+    if (exec_op_group((PlanOpKind)t->op->kind) != EXEC_GROUP_LAUNCH) {
+        return exec_host_compute(t, error);
+    }
+    switch ((ExecLaunchOp)t->op->kind) {
     case PLAN_OP_BATCH:
         return exec_batch_fill(t, t->pointers[0], t->pointers[1], error);
 #define HOST_OP(id, ...) case PLAN_OP_##id:
@@ -114,9 +118,15 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
         return talk(t, error);
-    default:
-        return exec_host_compute(t, error);
+#define TRACED_OP(id, ...) case PLAN_OP_##id: /* exec_host_run()'s */
+#include "plan/op/ops.def"
+    case PLAN_OP_BARRIER: /* exec_host_knows() refuses them */
+    case PLAN_OP_OFFER:
+    case PLAN_OP_PULL:
+    case PLAN_OP_SWAP:
+        break;
     }
+    g_assert_not_reached();
 }
 
 bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **error) {

@@ -26,7 +26,7 @@ static bool lookup(const ExecTask *t, GError **error) {
 }
 
 static void norm(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecNormOp)t->op->kind) {
     case PLAN_OP_LAYERNORM:
         kernel_layernorm_forward_f32(f32(t, 3), f32(t, 4), f32(t, 5), f32(t, 0), f32(t, 1),
                                      f32(t, 2), dim(t, 0), dim(t, 1), (float)attr(t, 0));
@@ -51,14 +51,12 @@ static void norm(const ExecTask *t) {
     case PLAN_OP_ADD_LAYERNORM_BACKWARD:
         exec_fused_add_norm_backward(t);
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }
 
 static void product(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecProductOp)t->op->kind) {
     case PLAN_OP_LINEAR:
         kernel_linear_forward_f32(f32(t, 3), f32(t, 0), f32(t, 1), f32(t, 2), dim(t, 0), dim(t, 1),
                                   dim(t, 2));
@@ -83,14 +81,12 @@ static void product(const ExecTask *t) {
     case PLAN_OP_LINEAR_DW_DB:
         exec_fused_linear_dw_db(t);
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }
 
 bool exec_host_layers(const ExecTask *t, GError **error) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecLayerOp)t->op->kind) {
     case PLAN_OP_EMBEDDING:
     case PLAN_OP_EMBEDDING_BACKWARD:
         return lookup(t, error);
@@ -103,8 +99,16 @@ bool exec_host_layers(const ExecTask *t, GError **error) {
     case PLAN_OP_LINEAR_DW_DB:
         product(t);
         return true;
-    default:
+    case PLAN_OP_LAYERNORM:
+    case PLAN_OP_ADD_LAYERNORM:
+    case PLAN_OP_RMSNORM:
+    case PLAN_OP_ADD_RMSNORM:
+    case PLAN_OP_LAYERNORM_BACKWARD:
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+    case PLAN_OP_RMSNORM_BACKWARD:
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
         norm(t);
         return true;
     }
+    g_assert_not_reached();
 }

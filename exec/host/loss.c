@@ -6,7 +6,7 @@
 #include "kernels/host/loss.h"
 
 bool exec_host_loss(const ExecTask *t, GError **error) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecLossOp)t->op->kind) {
     case PLAN_OP_SOFTMAX:
         kernel_softmax_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
         return true;
@@ -39,8 +39,6 @@ bool exec_host_loss(const ExecTask *t, GError **error) {
         return exec_host_in_table(exec_fused_compiled_loss_backward(t), "a target", error);
     case PLAN_OP_CHUNKED_LOSS:
         return exec_host_in_table(exec_fused_chunked_loss(t), "a target", error);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

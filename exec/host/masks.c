@@ -110,7 +110,7 @@ static bool bias_backward(const ExecTask *t) {
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 bool exec_host_masks(const ExecTask *t, GError **error) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecMaskOp)t->op->kind) {
     case PLAN_OP_ONES_MASK:
         memset(t->pointers[0], 1, dim(t, 0));
         return true;
@@ -152,8 +152,6 @@ bool exec_host_masks(const ExecTask *t, GError **error) {
     case PLAN_OP_MASK_TO_BIAS:
         mask_to_bias(t);
         return true;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

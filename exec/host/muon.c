@@ -48,7 +48,7 @@ static void update(const ExecTask *t) {
 }
 
 void exec_host_muon(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecMuonOp)t->op->kind) {
     case PLAN_OP_LERP:
         lerp(t);
         return;
@@ -67,7 +67,6 @@ void exec_host_muon(const ExecTask *t) {
     case PLAN_OP_EXCHANGE_SIDES:
         exchange_sides(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
         return;
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "exec/host/launch.h"
+#include "exec/op-groups.h"
 
 /* The groups of exec/op-groups.h, */
 void exec_host_attention(const ExecTask *task);

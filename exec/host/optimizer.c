@@ -73,7 +73,7 @@ static void scale_all(const ExecTask *t) {
 
 /* One tensor of each list; a is the first list's. */
 static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecListOp)t->op->kind) {
     case PLAN_OP_ADAM_DECAY:
         kernel_mul_scalar_inplace_f32(a, (float)(1 - attr(t, 0) * attr(t, 1)), n);
         break;
@@ -131,13 +131,6 @@ static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
     case PLAN_OP_ZERO_ALL:
     case PLAN_OP_UNSCALE_ALL:
     case PLAN_OP_ADAM_FUSED_SCALED:
-#define OP(id, ...)      case PLAN_OP_##id:
-#define LIST_OP(id, ...) /* those above */
-#include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/op/collectives.def"
-#undef COLLECTIVE
-    case PLAN_N_OP_KINDS:
         g_assert_not_reached();
     }
 }

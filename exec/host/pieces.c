@@ -87,7 +87,7 @@ static void concat_columns(const ExecTask *t) {
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 void exec_host_pieces(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecPiecesOp)t->op->kind) {
     case PLAN_OP_COPY:
         put(t, 1, 0, 0, 0, dim(t, 0));
         return;
@@ -115,8 +115,6 @@ void exec_host_pieces(const ExecTask *t) {
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(t);
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

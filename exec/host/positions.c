@@ -65,7 +65,7 @@ static void drop_one(const ExecTask *t, bool first) {
 }
 
 void exec_host_positions(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecPositionOp)t->op->kind) {
     case PLAN_OP_ARANGE:
         kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
         return;
@@ -94,8 +94,6 @@ void exec_host_positions(const ExecTask *t) {
     case PLAN_OP_DROP_LAST:
         drop_one(t, t->op->kind == PLAN_OP_DROP_FIRST);
         return;
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -225,7 +225,7 @@ static void add_queries(const ExecTask *t) {
 /* ---- both ----------------------------------------------------------------------------------- */
 
 void exec_host_ring(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecRingOp)t->op->kind) {
     case PLAN_OP_ATTENTION_PART:
         attend(t);
         return;
@@ -265,9 +265,8 @@ void exec_host_ring(const ExecTask *t) {
     case PLAN_OP_JOIN:
         join(t);
         return;
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }
 
 void exec_host_tables(const ExecTask *t) {

@@ -171,7 +171,7 @@ static bool pick_targets(const ExecTask *t) {
 
 /* False: an index outside its table. */
 static bool run(const ExecTask *t) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecShareOp)t->op->kind) {
     case PLAN_OP_OUTSIDE_MASK:
         outside_mask(t);
         return true;
@@ -240,14 +240,6 @@ static bool run(const ExecTask *t) {
         kernel_scale_counted_f32(f32(t, 4), f32(t, 0), bytes(t, 1), f32(t, 2), f32(t, 3), dim(t, 0),
                                  dim(t, 1));
         return true;
-#define OP(id, ...)       case PLAN_OP_##id:
-#define SHARE_OP(id, ...) /* those above */
-#include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/op/collectives.def"
-#undef COLLECTIVE
-    case PLAN_N_OP_KINDS:
-        break;
     }
     g_assert_not_reached();
 }

@@ -1,8 +1,9 @@
 /* plan/op/op.h - the kinds of work a plan can launch, and what a row of ops.def says of them.
  *
  * To add an op: a row in ops.def. The compiler then names every switch that lacks it: its backward
- * (plan/autograd/differentiate/differentiate.c), its call (exec/host/compute.c). Its work is what
- * its operands are, unless plan/op/work.c and sim/costs/compute.c say that it does more.
+ * (plan/autograd/differentiate/differentiate.c), its call (exec/op-groups.c, and then the file of
+ * its group). Its work is what its operands are, unless plan/op/work.c and sim/costs/compute.c say
+ * that it does more.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ static KernelCudaFault activate_back(const ExecTask *t, KernelCuda *k, KernelCud
 KernelCudaFault exec_cuda_activation(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaType type = type_at(t, 0);
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecActivationOp)t->op->kind) {
     case PLAN_OP_GELU_TANH:
         return activate(t, k, KERNEL_CUDA_GELU_TANH);
     case PLAN_OP_GELU_ERF:
@@ -56,8 +56,6 @@ KernelCudaFault exec_cuda_activation(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_DROPOUT_BACKWARD:
         return kernel_cuda_dropout_backward(k, p[2], p[0], p[1], dim(t, 0), (float)attr(t, 0),
                                             type);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -57,7 +57,7 @@ static KernelCudaFault mul_column(const ExecTask *t, KernelCuda *k) {
 KernelCudaFault exec_cuda_arithmetic(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaType type = type_at(t, 0);
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecArithmeticOp)t->op->kind) {
     case PLAN_OP_ADD:
         return add(t, k);
     case PLAN_OP_MUL:
@@ -98,8 +98,6 @@ KernelCudaFault exec_cuda_arithmetic(const ExecTask *t, KernelCuda *k) {
         return number(t, k, KERNEL_CUDA_AT_MOST);
     case PLAN_OP_UPDATE_SCALE:
         return kernel_cuda_update_scale(k, p[0], p[1], p[2], attr(t, 0), attr(t, 1), attr(t, 2));
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -50,7 +50,7 @@ static KernelCudaFault attention_backward_qkv(const ExecTask *t, KernelCuda *k) 
 }
 
 KernelCudaFault exec_cuda_attention(const ExecTask *t, KernelCuda *k) {
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecAttentionOp)t->op->kind) {
     case PLAN_OP_ATTENTION:
         return attention(t, k);
     case PLAN_OP_ATTENTION_BACKWARD:
@@ -58,8 +58,6 @@ KernelCudaFault exec_cuda_attention(const ExecTask *t, KernelCuda *k) {
         return attention_backward(t, k);
     case PLAN_OP_ATTENTION_BACKWARD_QKV:
         return attention_backward_qkv(t, k);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -2,61 +2,44 @@
  * each are put into the order that its kernel takes there.
  */
 #include "exec/cuda/ops/operands.h"
-#include "exec/op-groups.h"
 
 KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
-    switch ((PlanOpKind)t->op->kind) {
-    EXEC_ATTENTION_OPS:
+    switch (exec_op_group((PlanOpKind)t->op->kind)) {
+    case EXEC_GROUP_ATTENTION:
         return exec_cuda_attention(t, k);
-    EXEC_HEADS_OPS:
+    case EXEC_GROUP_HEADS:
         return exec_cuda_heads(t, k);
-    EXEC_MASK_OPS:
+    case EXEC_GROUP_MASK:
         return exec_cuda_masks(t, k);
-    EXEC_POSITION_OPS:
+    case EXEC_GROUP_POSITION:
         return exec_cuda_positions(t, k);
-    EXEC_LAYER_OPS:
+    case EXEC_GROUP_LAYER:
         return exec_cuda_layers(t, k);
-    EXEC_LOSS_OPS:
+    case EXEC_GROUP_LOSS:
         return exec_cuda_loss(t, k);
-    EXEC_ACTIVATION_OPS:
+    case EXEC_GROUP_ACTIVATION:
         return exec_cuda_activation(t, k);
-    EXEC_ARITHMETIC_OPS:
+    case EXEC_GROUP_ARITHMETIC:
         return exec_cuda_arithmetic(t, k);
-    EXEC_PIECES_OPS:
+    case EXEC_GROUP_PIECES:
         return exec_cuda_pieces(t, k);
-    EXEC_EXPERTS_OPS:
+    case EXEC_GROUP_EXPERTS:
         return exec_cuda_experts(t, k);
-#define LIST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_LIST:
         return exec_cuda_optimize(t, k);
-#define SHARE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_SHARE:
         return exec_cuda_share(t, k);
-#define LATENT_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_LATENT:
         return exec_cuda_latent(t, k);
-#define RING_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_RING:
         return exec_cuda_ring(t, k);
-    case PLAN_OP_PLACE_ROWS:
-#define EXCHANGE_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_EXCHANGE:
         return exec_cuda_exchange(t, k);
-#define FLOAT8_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_FLOAT8:
         return exec_cuda_float8(t, k);
-#define MUON_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
+    case EXEC_GROUP_MUON:
         return exec_cuda_muon(t, k);
-    EXEC_LAUNCH_OPS:
-#define TRACED_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
-#define HOST_OP(id, ...) case PLAN_OP_##id:
-#include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/op/collectives.def"
-#undef COLLECTIVE
-    case PLAN_N_OP_KINDS: /* launch.c's */
+    case EXEC_GROUP_LAUNCH: /* launch.c's */
         break;
     }
     g_assert_not_reached();

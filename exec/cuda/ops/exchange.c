@@ -5,7 +5,7 @@
 KernelCudaFault exec_cuda_exchange(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     gsize n = dim(t, 0);
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecExchangeOp)t->op->kind) {
     case PLAN_OP_SPLITS:
         return kernel_cuda_splits(k, p[1], p[0], n, dim(t, 1));
     case PLAN_OP_SPLITS_TO_HOST: /* launch.c copies them; the plan has room for as many rows each */
@@ -26,7 +26,6 @@ KernelCudaFault exec_cuda_exchange(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_of_segment(k, p[2], p[0], p[1], n, dim(t, 1));
     case PLAN_OP_PLACE_ROWS: /* x index > y */
         return kernel_cuda_place_rows(k, p[2], p[0], p[1], n, dim(t, 1), type_at(t, 0));
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }

@@ -20,7 +20,7 @@ static KernelCudaFault grouped(const ExecTask *t, KernelCuda *k, GroupedProduct 
 
 KernelCudaFault exec_cuda_experts(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecExpertsOp)t->op->kind) {
     case PLAN_OP_TOP_K: /* x > y index */
         return kernel_cuda_top_k(k, p[1], p[2], p[0], dim(t, 0), dim(t, 1), dim(t, 2),
                                  type_at(t, 0));
@@ -75,8 +75,6 @@ KernelCudaFault exec_cuda_experts(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_ADD_TO_ROWS: /* a x index > y; n width rows */
         return kernel_cuda_add_to_rows(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 2), dim(t, 1),
                                        type_at(t, 0));
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -189,7 +189,7 @@ static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
 
 KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
     KernelCudaFloat8Source source;
-    switch (t->op->kind) {
+    switch ((ExecFloat8Op)t->op->kind) {
     case PLAN_OP_FLOAT8_SCALE:
         source = source_of(t);
         return kernel_cuda_float8_scale(k, scale_at(t, 4), &source, along_of(t), attr(t, 0));

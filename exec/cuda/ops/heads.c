@@ -106,7 +106,7 @@ static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {
 KernelCudaFault exec_cuda_heads(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaType type = type_at(t, 0);
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecHeadsOp)t->op->kind) {
     case PLAN_OP_ROPE:
         return rope(t, k);
     case PLAN_OP_ROPE_TABLES:
@@ -147,8 +147,6 @@ KernelCudaFault exec_cuda_heads(const ExecTask *t, KernelCuda *k) {
         return heads_copy(t, k);
     case PLAN_OP_HEADS_MATMUL:
         return heads_matmul(t, k);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

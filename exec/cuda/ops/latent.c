@@ -68,7 +68,7 @@ static KernelCudaFault join_heads(const ExecTask *t, KernelCuda *k) {
 KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaNorm norm;
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecLatentOp)t->op->kind) {
     case PLAN_OP_LATENT_ATTENTION:
         return attention(t, k);
     case PLAN_OP_LATENT_ATTENTION_BACKWARD:
@@ -92,8 +92,6 @@ KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_sigmoid_backward(k, p[2], p[0], p[1], dim(t, 0), type_at(t, 0));
     case PLAN_OP_UNSET_COLUMNS:
         return kernel_cuda_unset_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
-    default:
-        break;
     }
     g_assert_not_reached();
 }

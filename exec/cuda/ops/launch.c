@@ -14,6 +14,7 @@
 #include "exec/cuda/pinned.h"
 #include "exec/host-step.h"
 #include "exec/inputs.h"
+#include "exec/op-groups.h"
 #include "exec/places.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/random.h"
@@ -216,27 +217,37 @@ static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 
+static bool compute(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    switch (t->op->kind) {
+    case PLAN_OP_ATTENTION:
+    case PLAN_OP_ATTENTION_PART:
+    case PLAN_OP_LATENT_ATTENTION:
+        return attention(t, lane, error);
+    case PLAN_OP_SPLITS_TO_HOST:
+        return splits_to_host(t, lane, error);
+    default:
+        return exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error);
+    }
+}
+
 bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     if (exec_inputs_filled_by(t->context, t->op)) {
         return exec_cuda_fill_input(t, lane, error);
     }
-    switch (t->op->kind) {
+    if (exec_op_group((PlanOpKind)t->op->kind) != EXEC_GROUP_LAUNCH) {
+        return compute(t, lane, error);
+    }
+    switch ((ExecLaunchOp)t->op->kind) {
     case PLAN_OP_BATCH:
         return batch(t, lane, error);
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
         return init(t, lane, error);
-    case PLAN_OP_ATTENTION:
-    case PLAN_OP_ATTENTION_PART:
-    case PLAN_OP_LATENT_ATTENTION:
-        return attention(t, lane, error);
 #define TRACED_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_cuda_traced_launch(t, lane, error);
     case PLAN_OP_FILL_EMPTY:
         return fill_empty(t, lane, error);
-    case PLAN_OP_SPLITS_TO_HOST:
-        return splits_to_host(t, lane, error);
     case PLAN_OP_TO_HOST:
         return between(t, lane, true, error);
     case PLAN_OP_FROM_HOST:
@@ -255,7 +266,11 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
         return talk(t, lane, error);
-    default:
-        return exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error);
+    case PLAN_OP_BARRIER: /* exec_cuda_knows() refuses them */
+    case PLAN_OP_OFFER:
+    case PLAN_OP_PULL:
+    case PLAN_OP_SWAP:
+        break;
     }
+    g_assert_not_reached();
 }

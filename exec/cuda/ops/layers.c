@@ -29,7 +29,7 @@ static KernelCudaNorm norm_of(const ExecTask *t, unsigned stored) {
 static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaNorm shape = norm_of(t, 1);
-    switch (t->op->kind) {
+    switch ((ExecNormOp)t->op->kind) {
     case PLAN_OP_LAYERNORM: /* x w b > y mean rstd */
         return kernel_cuda_layernorm_forward(k, NULL, p[3], p[4], p[5], p[0], NULL, p[1], p[2],
                                              &shape);
@@ -48,15 +48,16 @@ static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
                                               p[5], &shape);
     case PLAN_OP_RMSNORM_BACKWARD: /* dy x rstd w > dx dw */
         return kernel_cuda_rmsnorm_backward(k, p[4], p[5], NULL, p[0], p[1], p[2], p[3], &shape);
-    default: /* dsum? dy sum rstd w > dx dw */
+    case PLAN_OP_ADD_RMSNORM_BACKWARD: /* dsum? dy sum rstd w > dx dw */
         return kernel_cuda_rmsnorm_backward(k, p[5], p[6], p[0], p[1], p[2], p[3], p[4], &shape);
     }
+    g_assert_not_reached();
 }
 
 KernelCudaFault exec_cuda_layers(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaType type = p[0] ? type_at(t, 0) : KERNEL_CUDA_F32; /* a norm's may be missing */
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecLayerOp)t->op->kind) {
     case PLAN_OP_EMBEDDING:
         return kernel_cuda_embedding_forward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
                                              type);
@@ -93,8 +94,6 @@ KernelCudaFault exec_cuda_layers(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_LINEAR_DW_DB:
         return kernel_cuda_linear_backward_weight_bias(k, p[2], p[3], p[0], p[1], dim(t, 0),
                                                        dim(t, 1), dim(t, 2), type);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

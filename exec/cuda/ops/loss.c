@@ -37,7 +37,7 @@ static KernelCudaFault chunked_loss(const ExecTask *t, KernelCuda *k) {
 KernelCudaFault exec_cuda_loss(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaType type = type_at(t, 0);
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecLossOp)t->op->kind) {
     case PLAN_OP_SOFTMAX:
         return kernel_cuda_softmax_forward(k, p[1], p[0], dim(t, 0), dim(t, 1), type);
     case PLAN_OP_SOFTMAX_BACKWARD:
@@ -65,8 +65,6 @@ KernelCudaFault exec_cuda_loss(const ExecTask *t, KernelCuda *k) {
                                                   type_at(t, 2));
     case PLAN_OP_CHUNKED_LOSS:
         return chunked_loss(t, k);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -8,7 +8,7 @@
 KernelCudaFault exec_cuda_masks(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     KernelCudaType type = type_at(t, 0);
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecMaskOp)t->op->kind) {
     case PLAN_OP_ONES_MASK:
         return kernel_cuda_ones_mask(k, p[0], dim(t, 0));
     case PLAN_OP_UPPER_MASK:
@@ -44,8 +44,6 @@ KernelCudaFault exec_cuda_masks(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_BIAS_BACKWARD:
         return kernel_cuda_bias_backward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
                                          type);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -47,7 +47,7 @@ static KernelCudaFault update(const ExecTask *t, KernelCuda *k) {
 
 KernelCudaFault exec_cuda_muon(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecMuonOp)t->op->kind) {
     case PLAN_OP_LERP:
         return each(t, k, KERNEL_CUDA_EACH_LERP_TO, dim(t, 0), attr(t, 0));
     case PLAN_OP_AT_LEAST:
@@ -61,7 +61,6 @@ KernelCudaFault exec_cuda_muon(const ExecTask *t, KernelCuda *k) {
         return update(t, k);
     case PLAN_OP_EXCHANGE_SIDES:
         return exchange_sides(t, k, 1, 0, dim(t, 0), dim(t, 1));
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exec/cuda/ops/launch.h"
+#include "exec/op-groups.h"
 
 static inline KernelCudaType type_at(const ExecTask *t, unsigned i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */

@@ -126,7 +126,7 @@ KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
     if (is_skipped(t)) {
         return skip(t, k);
     }
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecListOp)t->op->kind) {
     case PLAN_OP_ADAM_DECAY:
         return each(t, k, 1, KERNEL_CUDA_EACH_MUL, 1 - attr(t, 0) * attr(t, 1));
     case PLAN_OP_ADAM_MOMENT:
@@ -170,14 +170,6 @@ KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
         return unscale_all(t, k);
     case PLAN_OP_ADAM_FUSED_SCALED:
         return adam_fused_scaled(t, k);
-#define OP(id, ...)      case PLAN_OP_##id:
-#define LIST_OP(id, ...) /* those above */
-#include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/op/collectives.def"
-#undef COLLECTIVE
-    case PLAN_N_OP_KINDS:
-        break;
     }
     g_assert_not_reached();
 }

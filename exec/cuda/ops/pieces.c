@@ -135,9 +135,16 @@ static void concat_columns(GArray *pieces, const ExecTask *t) {
     }
 }
 
+/* With those of other groups that are such copies, too. */
+typedef enum {
+    EXEC_PIECES_OPS(EXEC_PART_VALUE)
+    EXEC_PART_VALUE(PARTS_COPY) EXEC_PART_VALUE(OWN_PARTS) EXEC_PART_VALUE(LAST_ROWS)
+        EXEC_PART_VALUE(PUT_ROWS) EXEC_PART_VALUE(JOIN)
+} PiecesOp;
+
 KernelCudaFault exec_cuda_pieces(const ExecTask *t, KernelCuda *kernels) {
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE, sizeof(KernelCudaPiece));
-    switch (t->op->kind) {
+    switch ((PiecesOp)t->op->kind) {
     case PLAN_OP_COPY:
         add_row(pieces, t, 1, 0, 0, 0, dim(t, 0));
         break;
@@ -181,8 +188,6 @@ KernelCudaFault exec_cuda_pieces(const ExecTask *t, KernelCuda *kernels) {
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(pieces, t);
         break;
-    default:
-        g_assert_not_reached();
     }
     return kernel_cuda_copy_pieces(kernels, (const KernelCudaPiece *)(gpointer)pieces->data,
                                    pieces->len);

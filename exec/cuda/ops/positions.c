@@ -7,7 +7,7 @@
 
 KernelCudaFault exec_cuda_positions(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecPositionOp)t->op->kind) {
     case PLAN_OP_ARANGE:
         return kernel_cuda_arange_i64(k, p[0], dim(t, 0), 0, 1);
     case PLAN_OP_ROPE_FREQUENCIES:
@@ -28,8 +28,6 @@ KernelCudaFault exec_cuda_positions(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_DROP_LAST:
         return kernel_cuda_drop_one(k, p[1], p[0], dim(t, 0), dim(t, 1),
                                     t->op->kind == PLAN_OP_DROP_FIRST);
-    default:
-        break;
     }
     g_assert_not_reached();
 }

@@ -113,7 +113,7 @@ static KernelCudaFault merge(const ExecTask *t, KernelCuda *k) {
 
 KernelCudaFault exec_cuda_ring(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecRingOp)t->op->kind) {
     case PLAN_OP_ATTENTION_PART:
         return attention(t, k);
     case PLAN_OP_ATTENTION_PART_BACKWARD:
@@ -140,9 +140,8 @@ KernelCudaFault exec_cuda_ring(const ExecTask *t, KernelCuda *k) {
         return add_keys(t, k);
     case PLAN_OP_ADD_QUERIES:
         return add_queries(t, k);
-    default:
-        g_assert_not_reached();
     }
+    g_assert_not_reached();
 }
 
 /* The rank's two parts of the sequences, each from its own position on. */

@@ -17,7 +17,7 @@ static int64_t all_of_ranks(const ExecTask *t) {
 
 KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    switch ((PlanOpKind)t->op->kind) {
+    switch ((ExecShareOp)t->op->kind) {
     case PLAN_OP_OUTSIDE_MASK: /* index > below above outside */
         return kernel_cuda_outside_mask(k, p[1], p[2], p[3], p[0], dim(t, 0), first_of_rank(t),
                                         dims(t)[1]);
@@ -70,14 +70,6 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_SCALE_COUNTED: /* x mask dy total > dlogits */
         return kernel_cuda_scale_counted(k, p[4], p[0], p[1], p[2], p[3], dim(t, 0), dim(t, 1),
                                          type_at(t, 4));
-#define OP(id, ...)       case PLAN_OP_##id:
-#define SHARE_OP(id, ...) /* those above */
-#include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) case PLAN_OP_##id:
-#include "plan/op/collectives.def"
-#undef COLLECTIVE
-    case PLAN_N_OP_KINDS:
-        break;
     }
     g_assert_not_reached();
 }

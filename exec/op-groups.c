@@ -1,0 +1,62 @@
+#include "exec/op-groups.h"
+
+#define CASE(id) case PLAN_OP_##id:
+
+ExecOpGroup exec_op_group(PlanOpKind kind) {
+    switch (kind) {
+        EXEC_ATTENTION_OPS(CASE)
+        return EXEC_GROUP_ATTENTION;
+        EXEC_HEADS_OPS(CASE)
+        return EXEC_GROUP_HEADS;
+        EXEC_MASK_OPS(CASE)
+        return EXEC_GROUP_MASK;
+        EXEC_POSITION_OPS(CASE)
+        return EXEC_GROUP_POSITION;
+        EXEC_LAYER_OPS(CASE)
+        return EXEC_GROUP_LAYER;
+        EXEC_LOSS_OPS(CASE)
+        return EXEC_GROUP_LOSS;
+        EXEC_ACTIVATION_OPS(CASE)
+        return EXEC_GROUP_ACTIVATION;
+        EXEC_ARITHMETIC_OPS(CASE)
+        return EXEC_GROUP_ARITHMETIC;
+        EXEC_PIECES_OPS(CASE)
+        return EXEC_GROUP_PIECES;
+        EXEC_EXPERTS_OPS(CASE)
+        return EXEC_GROUP_EXPERTS;
+#define LIST_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_LIST;
+#define SHARE_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_SHARE;
+#define LATENT_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_LATENT;
+#define RING_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_RING;
+    case PLAN_OP_PLACE_ROWS:
+#define EXCHANGE_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_EXCHANGE;
+#define FLOAT8_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_FLOAT8;
+#define MUON_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_MUON;
+        EXEC_LAUNCH_OPS(CASE)
+#define HOST_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+#define TRACED_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+#define COLLECTIVE(id, ...) CASE(id)
+#include "plan/op/collectives.def"
+#undef COLLECTIVE
+        return EXEC_GROUP_LAUNCH;
+    case PLAN_N_OP_KINDS:
+        break;
+    }
+    g_assert_not_reached();
+}
