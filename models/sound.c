@@ -2,10 +2,13 @@
 
 #include "models/known.h"
 
+static uint64_t width_of_head(const ModelNetwork *n) {
+    return n->head_dim ? n->head_dim : n->width / MAX(n->heads, 1);
+}
+
 /* Rotary embedding turns pairs of numbers. */
 static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
-    uint64_t head_dim =
-        network->head_dim ? network->head_dim : network->width / MAX(network->heads, 1);
+    uint64_t head_dim = width_of_head(network);
     bool turns = model_family_has_key(network->family, "rope_base") && !network->kv_lora_rank;
     uint64_t turned = model_rotary_part(network, head_dim);
     if (!turns || (turned > 0 && turned % 2 == 0)) {
@@ -229,6 +232,9 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
         bool is_wrong;
         const char *key, *why;
     } rules[] = {
+        {in_memory && n->heads > 1 && width_of_head(n) == 1, "heads",
+         "heads of one number are not planned with their scores in memory, for PyTorch sees their "
+         "rows as columns; set attention = kernel, or fewer or wider heads"},
         {n->wide_softmax && !is_llama, "attention",
          "attention = math-fp32 is of family llama; set attention = math"},
         {n->rope == MODEL_ROPE_COMPLEX && in_memory, "rope",

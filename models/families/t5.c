@@ -132,7 +132,6 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
                                 .v_stride = inner,
                                 .scale = 1,
                                 .in_memory = t5->in_memory,
-                                .no_bias_behind = true,
                                 .bias = bias,
                                 .mask = PLAN_NONE};
     uint32_t arguments[] = {x, memory, bias};
@@ -146,7 +145,7 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
     v = model_run_heads(w, &attention, v, 'v');
     plan_graph_hold(w->graph, v);
     uint32_t o = model_run_attention(w, &attention, q, k, v);
-    uint32_t y = model_run_linear_behind(w, &attention, &a->o, o, w->width);
+    uint32_t y = model_run_linear(w, &a->o, o, w->width, inner);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

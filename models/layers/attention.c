@@ -161,12 +161,8 @@ static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, u
                                NULL);
 }
 
-bool model_layer_merges(const ModelWalk *w, const ModelAttention *a) {
-    return a->no_bias_behind && a->in_memory && a->head_dim == 1 && a->heads > 1 && w->seq > 1 &&
-           w->batch > 1 && !w->graph->now.autocasts;
-}
-
-uint32_t model_merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
+/* Rows of tokens, copied of what lies head by head. */
+static uint32_t merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
     return plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, w->graph->dtype,
                          w->rows * a->heads * a->head_dim,
                          (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
@@ -300,8 +296,7 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     let_go_of_variables(
         w->graph, weights,
         (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask}, 4);
-    bool lies = a->heads == 1 || w->seq == 1 || model_layer_merges(w, a);
-    return lies ? mixed : model_merge_heads(w, a, mixed);
+    return a->heads == 1 || w->seq == 1 ? mixed : merge_heads(w, a, mixed);
 }
 
 /* As one op of several kernels, which gathers the other ranks' keys and values

@@ -142,23 +142,6 @@ uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t 
     return y;
 }
 
-uint32_t model_run_linear_behind(const ModelWalk *w, const ModelAttention *a,
-                                 const ModelLayer *layer, uint32_t x, uint64_t out) {
-    uint64_t in = a->heads * a->head_dim;
-    if (!model_layer_merges(w, a)) {
-        return model_run_linear(w, layer, x, out, in);
-    }
-    if (layer->adapter.rank) {
-        return model_run_linear(w, layer, model_merge_heads(w, a, x), out, in);
-    }
-    ModelLayer product = *layer;
-    product.module = PLAN_NONE;
-    plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = run_linear(w, &product, model_merge_heads(w, a, x), out, in);
-    plan_graph_leave(w->graph, &y, 1);
-    return y;
-}
-
 uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
                             uint32_t x, uint64_t out, uint64_t in, char which) {
     const ModelAdapter *adapter = &layer->adapter;

@@ -148,7 +148,6 @@ typedef struct {
                      * once more anyhow */
     bool groups_alone; /* k and v are repeated by whoever calls, where they are: what is called for
                         * heads knows nothing of groups, on any kernel */
-    bool no_bias_behind; /* nor has the layer that reads what it gives */
     bool ring;           /* ranks share the sequences: w->seq is a rank's part */
     bool joined_apart;   /* q and k were joined of parts, head by head */
     bool norms_read; /* a norm's kernel reads their gradients as they come, leaves them in rows */
@@ -168,12 +167,6 @@ uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const M
 bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which);
-/* Rows of tokens, copied of what lies head by head: of heads one number wide, of several sequences
- * that is left to the layer behind attention, to which such rows are no matrix. */
-uint32_t model_merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x);
-bool model_layer_merges(const ModelWalk *w, const ModelAttention *a);
-uint32_t model_run_linear_behind(const ModelWalk *w, const ModelAttention *a,
-                                 const ModelLayer *layer, uint32_t x, uint64_t out);
 /* Whether repeating k and v leaves views: of a single head it does, to the kernel. */
 bool model_shows_one_head(const ModelWalk *w, const ModelAttention *a);
 /* Each head of 'k' or 'v' for every query head of its group, in rows of tokens, where that is done
