@@ -138,7 +138,8 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
-/* Behind DDP's second step, which makes its buckets anew, no step is like it. */
+/* With an odd number of passes steps take turns, and DDP's second, which makes its buckets anew, is
+ * like no other. */
 static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     bool of_program = network->loss == MODEL_LOSS_FP32_LOGITS &&
                       network->loss_at == MODEL_LOSS_IN_MODEL && plan_strategy_is_one_program(s);
@@ -149,8 +150,10 @@ static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *
             ? "with loss = fp32-logits where a program makes both, because it gives logits "
               "in fp32 and makes their gradient in 16 bits; set loss = fp32, logits_held = "
               "no or compile = block"
-        : in_buckets && network->logits_held == PLAN_RESULTS_NEXT_FORWARD
-            ? "past a step of DDP; set logits_held = backward"
+        : in_buckets && network->logits_held == PLAN_RESULTS_NEXT_FORWARD && s->accumulate % 2
+            ? "past a step of DDP of an odd number of passes; set logits_held = backward, or an "
+              "even "
+              "accumulate"
             : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: logits_held is not planned %s",

@@ -295,6 +295,7 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
         stream = run_block(d, &n->blocks[i], stream);
     }
     uint32_t logits = model_run_head(w, &n->norm, &n->head, stream, 0, targets, d->vocab);
+    logits = model_run_given_logits(w, logits);
     if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
         plan_graph_let_go_after(w->graph, looked_up, logits);
     }

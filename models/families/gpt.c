@@ -175,6 +175,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
         stream = run_block(gpt, &blocks[i], stream);
     }
     uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, targets, gpt->vocab);
+    logits = model_run_given_logits(w, logits);
     if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
         plan_graph_let_go_after(graph, positions, logits);
     }

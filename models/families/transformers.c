@@ -112,9 +112,9 @@ void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, 
         (w->logits_shifted ? run_loss_before_4_49 : run_loss)(w, logits, targets, vocab);
     plan_graph_leave(graph, (uint32_t[]){loss, logits}, 2);
     plan_graph_leave_autocast(graph, root);
-    if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) { /* in one dict with the logits */
+    model_hold_logits(w, logits);
+    if (w->logits_held == PLAN_RESULTS_NEXT_FORWARD) { /* in one dict with them, and before them */
         plan_graph_return_value(graph, loss);
     }
-    model_hold_logits(w, logits);
     plan_graph_finish(graph, loss);
 }

@@ -121,6 +121,9 @@ uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module,
 /* x in fp32, and in the dtype of another: a copy, or x itself where it is that already. */
 uint32_t model_run_widen(const ModelWalk *w, uint32_t x);
 uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other);
+/* The logits as the network gives them, which may be a copy in fp32. model_end() asks for them,
+ * too; of what is wide already they are the same. */
+uint32_t model_run_given_logits(const ModelWalk *w, uint32_t logits);
 /* The end of every walk: the loss of what the head gave, the root left, what is metered, the graph
  * finished. */
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
@@ -148,9 +151,9 @@ typedef struct {
                      * once more anyhow */
     bool groups_alone; /* k and v are repeated by whoever calls, where they are: what is called for
                         * heads knows nothing of groups, on any kernel */
-    bool ring;           /* ranks share the sequences: w->seq is a rank's part */
-    bool joined_apart;   /* q and k were joined of parts, head by head */
-    bool norms_read; /* a norm's kernel reads their gradients as they come, leaves them in rows */
+    bool ring;         /* ranks share the sequences: w->seq is a rank's part */
+    bool joined_apart; /* q and k were joined of parts, head by head */
+    bool norms_read;   /* a norm's kernel reads their gradients as they come, leaves them in rows */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
     bool v_copied;        /* so does v's, from what a cache made of it */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */

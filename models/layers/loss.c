@@ -145,6 +145,11 @@ void model_hold_logits(const ModelWalk *w, uint32_t logits) {
     }
 }
 
+uint32_t model_run_given_logits(const ModelWalk *w, uint32_t logits) {
+    bool is_wide = w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w);
+    return is_wide ? model_run_widen(w, logits) : logits;
+}
+
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                uint64_t vocab) {
     PlanGraph *graph = w->graph;
@@ -152,9 +157,7 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
     bool in_model = w->loss_at == MODEL_LOSS_IN_MODEL && graph->pipeline.n_stages == 1;
     bool is_held = w->logits_held != PLAN_RESULTS_DROPPED && graph->pipeline.n_stages == 1;
     graph->leaves = graph->pipeline.n_stages > 1 ? logits : PLAN_NONE;
-    if (w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w)) {
-        logits = model_run_widen(w, logits);
-    }
+    logits = model_run_given_logits(w, logits);
     if (!in_model) {
         plan_graph_leave(graph, &logits, 1);
         plan_graph_call(graph, root);

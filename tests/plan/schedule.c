@@ -30,6 +30,19 @@ static void steps_by_turns(void) {
     }
 }
 
+/* A loop that holds logits past a step: DDP's second step is like no other, so steps that would
+ * take turns with it are refused. */
+static void logits_past_steps(void) {
+    const char *network = GPT_TOY "logits_held=next-forward\n";
+    const char *words = "ranks=2 flavour=ddp sharding=none accumulate=%u";
+    g_autofree char *even = g_strdup_printf(words, 4), *odd = g_strdup_printf(words, 3);
+    g_autoptr(Plan) plan = test_plan(network, even);
+    g_assert_false(plan_steps_alternate(&plan->roles[0]));
+    g_assert_true(plan_check(plan, NULL));
+    g_autoptr(GError) error = test_plan_error(network, odd);
+    g_assert_nonnull(strstr(error->message, "set logits_held = backward, or an even accumulate"));
+}
+
 /* Parameters, their gradients and Adam's two states, each of 4 bytes: 16 bytes a parameter before
  * activations. gpt-10b: not on one card of 80 GB (1e9) replicated, but sharded over 8. */
 static void known_sums(void) {
@@ -253,6 +266,7 @@ static void large_plans(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/schedule/steps by turns", steps_by_turns);
+    g_test_add_func("/plan/schedule/logits past steps", logits_past_steps);
     g_test_add_func("/plan/schedule/known sums", known_sums);
     g_test_add_func("/plan/schedule/gradients are means", gradients_are_means);
     g_test_add_func("/plan/schedule/DDP buckets", buckets);
