@@ -150,8 +150,7 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
     for (guint i = 0; i < graph->parameters->len; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
         n_trained += !p->frozen;
-        n_named +=
-            graph->trained.frozen && plan_graph_is_in(graph, p->module, graph->trained.frozen);
+        n_named += p->named_frozen;
         n_adapters += g_str_has_suffix(p->name, ".lora_A.weight");
     }
     const char *hint = "`foreshard units NETWORK --tree` lists the modules";

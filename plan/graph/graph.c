@@ -120,10 +120,8 @@ uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
     return module;
 }
 
-static bool is_frozen(const PlanGraph *graph, uint32_t module) {
-    const PlanGraphTrained *t = &graph->trained;
-    return (t->lora_rank && !graph->now.in_adapter) ||
-           (t->frozen && plan_graph_is_in(graph, module, t->frozen));
+static bool freezes(const PlanGraph *graph, uint32_t module) {
+    return graph->trained.frozen && plan_graph_is_in(graph, module, graph->trained.frozen);
 }
 
 static bool has_gradient(const PlanGraph *graph, uint32_t parameter, bool frozen) {
@@ -133,6 +131,7 @@ static bool has_gradient(const PlanGraph *graph, uint32_t parameter, bool frozen
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value) {
+    bool named_frozen = freezes(graph, module);
     PlanGraphParameter parameter = {
         .name = qualified(graph, module, local_name),
         .module = module,
@@ -140,7 +139,8 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         .elements = 1,
         .init = init,
         .init_value = init_value,
-        .frozen = is_frozen(graph, module),
+        .frozen = named_frozen || (graph->trained.lora_rank && !graph->now.in_adapter),
+        .named_frozen = named_frozen,
         .of_adapter = graph->now.in_adapter,
         .wide = graph->now.in_adapter && graph->trained.lora_wide,
     };
@@ -179,7 +179,8 @@ void plan_graph_freeze(PlanGraph *graph, uint32_t value) {
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
     PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
     PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
-    p->frozen |= is_frozen(graph, module);
+    p->named_frozen |= freezes(graph, module);
+    p->frozen |= p->named_frozen;
     v->requires_grad = has_gradient(graph, v->parameter, p->frozen);
 }
 

@@ -129,7 +129,8 @@ typedef struct {
     uint64_t elements;
     PlanInit init;
     double init_value;
-    bool frozen; /* it is not trained: no gradient, no state */
+    bool frozen;       /* it is not trained: no gradient, no state */
+    bool named_frozen; /* the strategy names a module that holds it */
     bool of_adapter;
     bool wide;            /* it is fp32, whatever the network is made in */
     PlanShare share;      /* dims are what one rank of the tensor axis has of it */
