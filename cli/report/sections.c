@@ -83,15 +83,6 @@ static void append_cell_bytes(GString *page, double bytes, TraceScale scale) {
     g_string_append_printf(page, "<td>%.3f</td>", bytes / scale.per_unit);
 }
 
-/* Allocated bytes of a folded category at the peak. */
-static double held_at_peak(const Trace *trace, const TracePeak *peak, const char *category) {
-    double held = 0;
-    for (guint i = 0; i < trace->categories->len && peak->known; i++) {
-        held += trace_category_is(trace, i, category) ? (double)peak->categories[i] : 0;
-    }
-    return held;
-}
-
 void report_append_peaks(GString *page, const ReportPart *part) {
     TraceSummary *summaries[PLOT_MAX_PANELS] = {NULL, NULL};
     double most = 0;
@@ -119,10 +110,10 @@ void report_append_peaks(GString *page, const ReportPart *part) {
         report_append_text(page, category);
         g_string_append(page, " at the peak</td>");
         for (guint i = 0; i < part->n_panels; i++) {
-            append_cell_bytes(page,
-                              held_at_peak(part->panels[i].trace,
-                                           &summaries[i]->peaks[TRACE_ALLOCATED], category),
-                              scale);
+            const TracePeak *peak = &summaries[i]->peaks[TRACE_ALLOCATED];
+            uint64_t held =
+                peak->known ? trace_peak_category(part->panels[i].trace, peak, category) : 0;
+            append_cell_bytes(page, (double)held, scale);
         }
         g_string_append(page, "</tr>\n");
     }
