@@ -262,12 +262,20 @@ static const Trace *side_of(const ReportPart *part, const char *side) {
     return NULL;
 }
 
+/* A word of a command for a shell: quoted where a file or a cluster is called what it must be. */
+static void append_word(GString *page, const char *word) {
+    static const char plain[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._/:=,@%+-";
+    bool is_plain = strspn(word, plain) == strlen(word);
+    g_autofree char *quoted = is_plain ? g_strdup(word) : g_shell_quote(word);
+    report_append_text(page, quoted);
+}
+
 /* " --option VALUE" for a key of the header, where it is there. */
 static void append_option(GString *page, const Trace *trace, const char *key, const char *option) {
     const char *value = trace_get(trace, key);
     if (value != NULL) {
         g_string_append_printf(page, " %s ", option);
-        report_append_text(page, value);
+        append_word(page, value);
     }
 }
 
@@ -346,10 +354,10 @@ void report_append_repeat(GString *page, const ReportPart *part) {
     g_string_append(page, "<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "strategy", strategy);
     g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
-    report_append_text(page, file);
+    append_word(page, file);
     g_string_append(page, " --strategy strategy.ini -o run.plan\n"
                           "foreshard predict run.plan --cluster ");
-    report_append_text(page, cluster != NULL ? cluster : "this-machine");
+    append_word(page, cluster != NULL ? cluster : "this-machine");
     append_asked(page, part);
     g_string_append(page, " --trace predicted.trace\n");
     append_measuring(page, part);
