@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/diagnose/diagnose.h"
+#include "cli/setting.h"
 #include "trace/ended.h"
 #include "trace/scale.h"
 
@@ -232,7 +233,7 @@ static char *memory_verdict(const CliDiagnosis *diagnosis) {
     g_string_append(text, " available");
     const CliWay *best = cli_ways_best(diagnosis->ways_to_fit);
     if (best != NULL) {
-        g_autofree char *options = cli_changes_as_options(best->changes);
+        g_autofree char *options = cli_settings_as_options(best->changes);
         g_string_append_printf(text, "; it fits with %s", options);
     } else {
         g_string_append(text, "; " CLI_NO_WAY_TO_FIT);

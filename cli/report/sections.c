@@ -7,6 +7,7 @@
 #include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
+#include "cli/setting.h"
 #include "cli/what-if.h"
 #include "sim/settings.h"
 #include "trace/files.h"
@@ -213,13 +214,10 @@ void report_append_units(GString *page, const ReportPart *part) {
 
 /* ---- settings and what is needed to repeat ---- */
 
-static void append_pairs(GString *page, const char *folded) {
-    g_auto(GStrv) words = g_strsplit(folded != NULL ? folded : "", " ", -1);
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
-        if (pair[0] != NULL && pair[1] != NULL) {
-            report_append_row(page, pair[0], pair[1], NULL);
-        }
+static void append_pairs(GString *page, const char *settings) {
+    g_auto(GStrv) pairs = cli_settings_split(settings);
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        report_append_row(page, pair[0], pair[1], NULL);
     }
 }
 
@@ -241,15 +239,12 @@ void report_append_settings(GString *page, const ReportPart *part) {
     g_string_append(page, "</table>\n");
 }
 
-static void append_ini(GString *page, const char *section, const char *folded) {
-    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
+static void append_ini(GString *page, const char *section, const char *settings) {
+    g_auto(GStrv) pairs = cli_settings_split(settings);
     g_string_append_printf(page, "[%s]\n", section);
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
-        if (pair[0] != NULL && pair[1] != NULL) {
-            g_autofree char *line = g_strdup_printf("%s = %s\n", pair[0], pair[1]);
-            report_append_text(page, line);
-        }
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        g_autofree char *line = g_strdup_printf("%s = %s\n", pair[0], pair[1]);
+        report_append_text(page, line);
     }
 }
 
