@@ -7,7 +7,6 @@
 #include "cli/commands/commands.h"
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
-#include "cli/plot/pictures.h"
 #include "cli/predict/predict.h"
 #include "cli/prose.h"
 #include "cli/trace-source.h"
@@ -76,7 +75,7 @@ static int explain_trace(const char *name, const char *path, const char *cluster
         what_if != NULL ? cli_plan_build(what_if->network, &what_if->strategy, NULL) : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
-    uint32_t whose = rank >= 0 ? (uint32_t)rank : cli_lowest_rank(trace);
+    uint32_t whose = rank >= 0 ? (uint32_t)rank : trace_lowest_rank(trace);
     g_autoptr(TraceSummary) rows = trace_summary_new(trace, whose);
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s: rank %d was not recorded", path, rank);
@@ -101,7 +100,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     if (prediction == NULL) {
         return complain(error);
     }
-    g_autoptr(TraceSummary) rows = trace_summary_new(trace, cli_lowest_rank(trace));
+    g_autoptr(TraceSummary) rows = trace_summary_new(trace, trace_lowest_rank(trace));
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/cluster.h"
-#include "cli/plot/pictures.h"
 #include "cli/predict/predict.h"
 #include "cli/setting.h"
 #include "cli/validate/csv.h"
@@ -250,7 +249,7 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
             return false;
         }
     }
-    uint32_t rank = cli_lowest_rank(trace);
+    uint32_t rank = trace_lowest_rank(trace);
     g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
     if (summary == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 
 static const char head[] =
@@ -97,7 +96,7 @@ static bool gather_part(const GPtrArray *traces, const char *digest, ReportPart 
                             sides[side], digest);
                 return false;
             }
-            part->panels[part->n_panels++] = (PlotPanel){trace, cli_lowest_rank(trace)};
+            part->panels[part->n_panels++] = (PlotPanel){trace, trace_lowest_rank(trace)};
         }
     }
     return true;
