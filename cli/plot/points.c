@@ -49,13 +49,8 @@ bool cli_points_add_knob(CliPoints *points, const char *text, GError **error) {
 }
 
 static bool is_knob(const CliPoints *points, const char *setting) {
-    gsize length = strcspn(setting, "=");
-    bool is_one = false;
-    for (guint i = 0; i < points->knobs->len; i++) {
-        const char *key = knob_at(points, i)->key;
-        is_one |= strlen(key) == length && strncmp(key, setting, length) == 0;
-    }
-    return is_one;
+    g_autofree char *key = g_strndup(setting, strcspn(setting, "="));
+    return cli_knobs_find(points->knobs, key) != NULL;
 }
 
 /* What holds at all points: a knob wins over what was given otherwise. Transfer full. */
