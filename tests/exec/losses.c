@@ -1,6 +1,6 @@
 /* `foreshard run` on several ranks: one global batch, one answer, on any number of them and however
- * they share it. MPI binds them, or memory that they share: what MPI has done already it does not do
- * again (test_run_bind()). Takes the path of foreshard as its argument.
+ * they share it. MPI binds them, or memory that they share: what MPI has done already it does not
+ * do again (test_run_bind()). Takes the path of foreshard as its argument.
  */
 #include <math.h>
 #include <string.h>
