@@ -172,12 +172,11 @@ static void split(const PlanBackward *b) {
 }
 
 /* Each part's gradient is a view of dy: all of it, and nothing. */
-/* What was joined in a wider dtype gets its gradient in its own. */
+/* What is nothing gets a view of dy, which holds that; of another dtype, a cast of nothing. */
 static void join_rest(const PlanBackward *b) {
-    PlanDtype own = (PlanDtype)input(b, 0)->dtype;
-    bool is_wider = own != (PlanDtype)input(b, b->op->n_inputs)->dtype;
-    b->dx[0] = is_wider ? cast_of(b, b->dy[0], own, "dx") : plan_run_ref(b->run, b->dy[0]);
-    if (value_at(b, 1) != PLAN_NONE) {
+    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    const PlanGraphValue *nothing = input(b, 1);
+    if (nothing && nothing->dtype == plan_run_dtype_of(b->run, b->dy[0])) {
         b->dx[1] = plan_run_ref(b->run, b->dy[0]);
         b->dx[1].elements = 0;
     }
