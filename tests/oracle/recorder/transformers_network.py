@@ -71,7 +71,7 @@ def make_loss_as_before(network, options):
     shape = make_shape(options)
     if shape.loss == "fp32-logits":
         network.lm_head.register_forward_hook(lambda module, inputs, logits: logits.float())
-    network.loss_function = lambda logits, labels, **_: loss_of_shifted(logits, labels, shape)
+    network.loss_function = lambda logits, labels, *_, **__: loss_of_shifted(logits, labels, shape)
 
 
 def header(options):
