@@ -10,7 +10,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
                   "keep_low_precision_grads float8 float8_gather"},
     {"memory", "checkpointing checkpoint_place checkpoint_early_stop offload allocator"},
     {"what is trained: all, a part, or adapters",
-     "freeze lora_rank lora_alpha lora_dropout lora_on lora_dtype"},
+     "freeze lora_rank lora_alpha lora_dropout lora_on lora_dtype lora_base "
+     "lora_base_double lora_base_storage"},
     {"layers, sequences, stages and experts that ranks share",
      "tensor tensor_plan sequence_parallel async_tensor context pipeline pipeline_schedule "
      "pipeline_stages "

@@ -133,6 +133,19 @@ static bool can_save(const char *path, GError **error) {
     return can_write(path, error);
 }
 
+/* The numbers of such weights are nowhere as numbers. */
+static bool has_numbers(const Plan *plan, GError **error) {
+    for (uint32_t p = 0; p < plan->n_parameters; p++) {
+        if (plan->parameters[p].four_bits) {
+            g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                        "weights in 4 bits are not saved; leave out --save, or plan with "
+                        "lora_base=model");
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- playing -------------------------------------------------------------------------------- */
 
 static void say_step(const ExecResults *results, unsigned step) {
@@ -303,7 +316,7 @@ static bool read_input(Run *run, const char *path, Input *input, GError **error)
     if (!run->plan ||
         (asked->rehearse >= 0 &&
          !exec_rehearse_open(run->plan, (uint32_t)asked->rehearse, &run->comm, error)) ||
-        (asked->save && !can_save(asked->save, error)) ||
+        (asked->save && (!can_save(asked->save, error) || !has_numbers(run->plan, error))) ||
         (asked->trace && !can_write(asked->trace, error)) ||
         (asked->load && !(input->weights = exec_weights_open(asked->load, run->plan, error))) ||
         (asked->data && !(input->data = open_data(run, asked->data, error))) ||

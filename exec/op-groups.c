@@ -43,6 +43,9 @@ ExecOpGroup exec_op_group(PlanOpKind kind) {
 #define FLOAT8_OP(id, ...) CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_FLOAT8;
+#define FOUR_BIT_OP(id, ...) CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_FOUR_BIT;
 #define MUON_OP(id, ...) CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_MUON;

@@ -262,6 +262,10 @@ typedef enum {
 #include "plan/op/ops.def"
 } ExecFloat8Op;
 typedef enum {
+#define FOUR_BIT_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecFourBitOp;
+typedef enum {
 #define MUON_OP(id, ...) EXEC_VALUE(id)
 #include "plan/op/ops.def"
 } ExecMuonOp;
@@ -293,6 +297,7 @@ typedef enum {
     EXEC_GROUP_RING,
     EXEC_GROUP_EXCHANGE,
     EXEC_GROUP_FLOAT8,
+    EXEC_GROUP_FOUR_BIT,
     EXEC_GROUP_MUON,
     EXEC_GROUP_LAUNCH /* no kernel */
 } ExecOpGroup;

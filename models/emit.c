@@ -140,8 +140,30 @@ static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex
                               .lora_scale = s->lora_alpha / (double)MAX(s->lora_rank, 1),
                               .lora_dropout = s->lora_rank ? s->lora_dropout : 0,
                               .lora_on = lora_on,
+                              .four_bits = s->lora_rank && s->lora_base != PLAN_LORA_BASE_MODEL,
+                              .stored = s->lora_base_storage == PLAN_LORA_STORAGE_UINT8
+                                            ? PLAN_UINT8
+                                            : plan_strategy_model_dtype(s),
                               .lora_wide = s->lora_rank && s->lora_dtype == PLAN_LORA_FP32 &&
                                            s->model_dtype != PLAN_FP32};
+}
+
+/* bitsandbytes cuts off what does not fill the last element. */
+static bool fills_storage(const PlanGraph *graph, GError **error) {
+    uint64_t each = 2 * plan_dtype_bytes(graph->trained.stored);
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        if (p->numbers % each) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "%s has %" G_GUINT64_FORMAT
+                        " numbers, which do not fill elements of %" G_GUINT64_FORMAT
+                        " in 4 bits; set lora_base=model, or %s",
+                        p->name, p->numbers, each,
+                        each > 2 ? "lora_base_storage=uint8" : "other sides");
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Else a slip of the pen would be planned as a run that trains everything, or nothing. */
@@ -246,7 +268,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .trained = trained_of(strategy, frozen, lora_on),
                       .pytorch = (PlanPytorch)strategy->pytorch};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
-    if (!graph || !trains_as_asked(graph, strategy, error) ||
+    if (!graph || !trains_as_asked(graph, strategy, error) || !fills_storage(graph, error) ||
         !model_loss_is_chunked_as_known(graph, network->name, error)) {
         return NULL;
     }

@@ -292,6 +292,25 @@ static bool takes_adapters(const ModelNetwork *network, GError **error) {
     return true;
 }
 
+/* bitsandbytes takes a network's linear layers, of which routers and latent attention were not
+ * recorded so; experts are none. Under autocast a layer's result is fp32, and parts of its rows
+ * would be cast each by itself for attention. */
+static bool takes_four_bits(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    bool is_joined =
+        n->family == &model_gpt || n->family == &model_mpt || n->qkv != MODEL_QKV_APART;
+    const char *without = n->experts        ? "experts"
+                          : n->kv_lora_rank ? "latent attention"
+                          : is_joined && s->autocast != PLAN_AUTOCAST_NONE
+                              ? "autocast where one layer gives q, k and v"
+                              : NULL;
+    if (without) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: lora_base is planned only without %s; set lora_base=model%s", n->name,
+                    without, n->experts || n->kv_lora_rank ? "" : ", or model_dtype=bf16");
+    }
+    return !without;
+}
+
 /* How ranks share layers is recorded of torchtitan's plan for a Llama. */
 static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     uint64_t kv_heads = n->kv_heads ? n->kv_heads : n->heads, seq = s->seq ? s->seq : n->seq;
@@ -509,6 +528,8 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&
+           (strategy->lora_base == PLAN_LORA_BASE_MODEL ||
+            takes_four_bits(network, strategy, error)) &&
            (!strategy->document || sequences_can_be_packed(network, strategy, error)) &&
            (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
            (strategy->pipeline <= 1 || layers_can_be_cut(network, strategy, error)) &&

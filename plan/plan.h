@@ -149,8 +149,9 @@ typedef struct {
     uint32_t unit;
     uint8_t dtype;
     uint8_t n_dims;
-    bool frozen;   /* it is not trained */
-    uint8_t share; /* PlanShare; dims and elements are of the whole parameter */
+    bool frozen;    /* it is not trained */
+    bool four_bits; /* it is kept in 4 bits, and dtype is that of its copies for products */
+    uint8_t share;  /* PlanShare; dims and elements are of the whole parameter */
     int64_t dims[4];
     uint64_t elements;
 } PlanParameter;

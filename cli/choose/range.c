@@ -16,7 +16,12 @@ const CliKnob *cli_range_knob(const CliRange *range, guint i) {
 }
 
 const CliKnob *cli_range_find(const CliRange *range, const char *key) {
-    return cli_knobs_find(range->knobs, key);
+    for (guint i = 0; i < range->knobs->len; i++) {
+        if (g_str_equal(cli_range_knob(range, i)->key, key)) {
+            return cli_range_knob(range, i);
+        }
+    }
+    return NULL;
 }
 
 static bool is_open(const CliRange *range, const char *key) {

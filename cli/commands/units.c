@@ -17,13 +17,21 @@ typedef struct {
     uint64_t elements, padding, shard_elements, shard_bytes;
 } Size;
 
-static uint64_t bytes_of_element(const Plan *plan, uint32_t unit) {
-    for (uint32_t p = 0; p < plan->n_parameters; p++) {
-        if (plan->parameters[p].unit == unit) {
-            return plan_dtype_bytes((PlanDtype)plan->parameters[p].dtype);
+/* Shards are of one dtype. What is whole on each rank is not, where a part of it is in 4 bits. */
+static uint64_t shard_bytes_of(const Plan *plan, uint32_t unit) {
+    const PlanUnit *u = &plan->units[unit];
+    uint64_t kept = 0, element = 0;
+    bool is_mixed = false;
+    for (uint32_t i = 0; i < plan->n_parameters; i++) {
+        const PlanParameter *p = &plan->parameters[i];
+        if (p->unit == unit) {
+            uint64_t size = plan_dtype_bytes((PlanDtype)p->dtype);
+            element = element ? element : size;
+            kept += p->four_bits ? p->elements / 2 : p->elements * size;
+            is_mixed |= p->four_bits && u->shard_elements == u->elements;
         }
     }
-    return 0;
+    return is_mixed ? kept : u->shard_elements * element;
 }
 
 static Size size_of(const Plan *plan, uint32_t u) {
@@ -32,7 +40,7 @@ static Size size_of(const Plan *plan, uint32_t u) {
     return (Size){.elements = unit->elements,
                   .padding = unit->shard_elements * ranks - unit->elements,
                   .shard_elements = unit->shard_elements,
-                  .shard_bytes = unit->shard_elements * bytes_of_element(plan, u)};
+                  .shard_bytes = shard_bytes_of(plan, u)};
 }
 
 static void print_row(const char *name, const Size *size) {
@@ -96,7 +104,9 @@ static void print_parameter(const Plan *plan, const PlanParameter *p, unsigned d
     g_autofree char *name = g_strdup_printf("%*s%s", (int)(2 * depth), "", dot ? dot + 1 : p->name);
     cli_say("%-32s %s] %s, %" U64 " elements, unit %s%s\n", name, shape->str,
             plan_dtype_name((PlanDtype)p->dtype), p->elements, plan->units[p->unit].name,
-            p->frozen ? ", frozen" : "");
+            p->four_bits ? ", in 4 bits, frozen"
+            : p->frozen  ? ", frozen"
+                         : "");
 }
 
 static bool opens_a_unit(const Plan *plan, const PlanModule *module) {
@@ -153,6 +163,7 @@ static void add_parameter(JsonBuilder *json, const Plan *plan, const PlanParamet
     trace_json_add_int(json, "elements", p->elements);
     trace_json_add_text(json, "unit", plan->units[p->unit].name);
     trace_json_add_bool(json, "frozen", p->frozen);
+    trace_json_add_bool(json, "four_bits", p->four_bits);
     json_builder_end_object(json);
 }
 

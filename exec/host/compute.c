@@ -54,6 +54,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case EXEC_GROUP_FLOAT8:
         exec_host_float8(t);
         return true;
+    case EXEC_GROUP_FOUR_BIT:
+        exec_host_four_bit(t);
+        return true;
     case EXEC_GROUP_MUON:
         exec_host_muon(t);
         return true;

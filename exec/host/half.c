@@ -70,16 +70,23 @@ static bool joins(const ExecTask *t, const Span *span, const Span *next) {
            !next->written && next->start >= span->start && next->start < span->end;
 }
 
+/* Bytes that lie in a tensor of 16 bits are no numbers. */
+static bool is_widened(const ExecTask *t, unsigned i) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)t->op->kind);
+    PlanSlotFlags flags = info->slots[plan_op_slot_of(info, t->op->n_operands, i)].flags;
+    return t->pointers[i] && is_half(operand_dtype(t, i)) && !(flags & PLAN_SLOT_PACKED);
+}
+
 /* From operand i on; false when there is none stored in 16 bits. */
 static bool next_span(const ExecTask *t, unsigned i, Span *ret_span) {
-    while (i < t->op->n_operands && (!t->pointers[i] || !is_half(operand_dtype(t, i)))) {
+    while (i < t->op->n_operands && !is_widened(t, i)) {
         i++;
     }
     if (i == t->op->n_operands) {
         return false;
     }
     *ret_span = span_of(t, i);
-    for (i++; i < t->op->n_operands && t->pointers[i] && is_half(operand_dtype(t, i)); i++) {
+    for (i++; i < t->op->n_operands && is_widened(t, i); i++) {
         Span next = span_of(t, i);
         if (!joins(t, ret_span, &next)) {
             break;

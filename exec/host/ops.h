@@ -25,6 +25,7 @@ bool exec_host_latent(const ExecTask *task, GError **error);
 void exec_host_ring(const ExecTask *task);
 bool exec_host_exchange(const ExecTask *task, GError **error);
 void exec_host_float8(const ExecTask *task);
+void exec_host_four_bit(const ExecTask *task);
 void exec_host_muon(const ExecTask *task);
 
 /* Rotary tables of a rank's tokens, which may be two parts of the sequences (ring.c). */

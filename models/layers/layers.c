@@ -24,6 +24,14 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
 
 static const double INIT_STD = 0.02; /* GPT-2's; Radford et al. 2019 */
 
+/* The layer gives its bias the dtype that it computes in, once and for all. */
+static void pack(PlanGraph *graph, const ModelLayer *layer) {
+    plan_graph_pack(graph, layer->weight);
+    if (layer->bias != PLAN_NONE && graph->now.autocasts) {
+        plan_graph_give_dtype(graph, layer->bias, graph->autocast.lower);
+    }
+}
+
 static ModelLayer linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
                          uint64_t in, bool has_bias) {
     int64_t dims[] = {(int64_t)out, (int64_t)in};
@@ -34,6 +42,9 @@ static ModelLayer linear(const ModelWalk *w, uint32_t parent, const char *name, 
     if (has_bias && !w->no_bias) {
         layer.bias =
             plan_graph_parameter(w->graph, layer.module, "bias", 1, dims, PLAN_INIT_FILL, 0);
+    }
+    if (w->graph->trained.four_bits && plan_graph_is_in_block(w->graph, layer.module)) {
+        pack(w->graph, &layer);
     }
     return layer;
 }
@@ -87,8 +98,29 @@ static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t o
            plan_graph_is_in_block(w->graph, layer->module);
 }
 
+/* x is cast to what products compute in, and what they make back, by the layer itself. */
+static uint32_t run_four_bits(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
+                              uint64_t in) {
+    PlanDtype own = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    uint32_t given = plan_graph_cast(w->graph, x, plan_graph_product_dtype(w->graph));
+    if (given != x) {
+        plan_graph_hold(w->graph, given);
+    }
+    uint32_t y = plan_graph_four_bit_linear(
+        w->graph, (uint32_t[]){given, layer->weight, layer->bias}, w->rows, out, in);
+    return plan_graph_cast(w->graph, y, own);
+}
+
+static bool is_in_four_bits(const ModelWalk *w, const ModelLayer *layer) {
+    uint32_t parameter = plan_graph_at(w->graph->values, PlanGraphValue, layer->weight)->parameter;
+    return plan_graph_at(w->graph->parameters, PlanGraphParameter, parameter)->numbers > 0;
+}
+
 static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                             uint64_t in) {
+    if (is_in_four_bits(w, layer)) {
+        return run_four_bits(w, layer, x, out, in);
+    }
     return is_in_float8(w, layer, out, in)
                ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
                : plan_graph_op(w->graph, PLAN_OP_LINEAR,

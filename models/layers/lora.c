@@ -58,10 +58,38 @@ static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_
                                                                 adapter->dropout, x, w->rows * in);
 }
 
+/* Of a layer in 4 bits PEFT copies what it gives, and casts what the adapter makes, not the sum;
+ * under autocast neither that nor what A is given (src/peft/tuners/lora/bnb.py, Linear4bit). */
+static uint32_t run_beside_four_bits(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x,
+                                     uint32_t y, uint64_t out, uint64_t in,
+                                     const ModelAttention *of_k) {
+    PlanGraph *graph = w->graph;
+    uint64_t n = w->rows * out;
+    int64_t dims[] = {(int64_t)n, (int64_t)n};
+    PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
+    uint32_t result = plan_graph_op(graph, PLAN_OP_COPY, &y, own, n, dims, NULL);
+    plan_graph_hold(graph, result);
+    uint32_t given = graph->now.autocasts ? x : plan_graph_cast(graph, x, dtype);
+    if (given != x) {
+        plan_graph_hold(graph, given);
+    }
+    uint32_t low = run_product(w, &adapter->a, dropped(w, adapter, given, in), adapter->rank, in);
+    uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
+    product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
+    uint32_t output = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, dtype, n, dims,
+                                    &graph->trained.lora_scale);
+    output = graph->now.autocasts ? output : plan_graph_cast(graph, output, own);
+    plan_graph_hold(graph, output);
+    return plan_graph_op(graph, PLAN_OP_ADD, (uint32_t[]){result, output}, own, n, dims, NULL);
+}
+
 /* The adapter's dtype is the sum's, for it is the network's or a wider one. */
 uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
                         uint64_t out, uint64_t in, const ModelAttention *of_k) {
     PlanGraph *graph = w->graph;
+    if (graph->trained.four_bits) {
+        return run_beside_four_bits(w, adapter, x, y, out, in, of_k);
+    }
     uint64_t n = w->rows * out;
     int64_t dims[] = {(int64_t)n, (int64_t)n};
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);

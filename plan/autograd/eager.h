@@ -184,6 +184,13 @@ typedef struct {
                        .kept = PLAN_NO_TENSOR,                                                     \
                        .kept_scale = PLAN_NO_TENSOR})
 
+/* Buffers beside a weight in 4 bits: the largest magnitude of each of its blocks, and a table of
+ * values that nobody reads. With double quantization these magnitudes are bytes, and the others are
+ * there, too. */
+typedef struct {
+    uint32_t absmax, code, offset, map, map_absmax;
+} PlanFourBit;
+
 /* Of asynchronous tensor parallel (shared/async.h): a product of all rows of a, [m, ...], and b, by
  * parts of these rows. Scales are of float8, and b8 is what holds b, if a tensor does. */
 typedef struct {
@@ -292,7 +299,9 @@ struct _PlanRun {
     PlanTensor sent; /* of shared/exchange.h: what others are given, until waited for, and ... */
     uint32_t sent_event;        /* ... when they have it */
     struct _PlanStages *stages; /* of stages/; NULL: one stage has all layers */
-    uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
+    PlanFourBit *four_bit;      /* by parameter: of those in 4 bits (four-bit.h); NULL: none is */
+    uint32_t four_bit_map; /* of which each such parameter has a copy; PLAN_NONE: not made yet */
+    uint32_t *states;      /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
 /* Context of the instructions that follow. */

@@ -94,6 +94,7 @@ void plan_run_clear(PlanRun *run) {
     g_free(run->is_summed);
     g_free(run->tape.n_contributions);
     g_free(run->states);
+    g_free(run->four_bit);
     g_free(run->tape.node_of_op);
     plan_vector_clear(&run->storages);
     plan_vector_clear(&run->tape.nodes);

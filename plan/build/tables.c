@@ -42,15 +42,21 @@ static void name_parameters(Plan *plan, const PlanRun *run, const PlanStageBegin
     for (uint32_t i = 0; i < graph->parameters->len; i++) {
         const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
         PlanParameter *out = &plan->parameters[begins->parameter + i];
-        *out =
-            (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
-                            .unit = begins->unit + run->unit_of_parameter[i],
-                            .dtype = p->wide ? PLAN_FP32 : plan_strategy_model_dtype(run->strategy),
-                            .frozen = p->frozen,
-                            .share = (uint8_t)p->share,
-                            .n_dims = p->n_dims,
-                            .elements = p->elements};
+        *out = (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
+                               .unit = begins->unit + run->unit_of_parameter[i],
+                               .dtype =
+                                   plan_graph_dtype_of(p, plan_strategy_model_dtype(run->strategy)),
+                               .frozen = p->frozen,
+                               .share = (uint8_t)p->share,
+                               .n_dims = p->n_dims,
+                               .elements = p->elements};
         memcpy(out->dims, p->dims, sizeof out->dims);
+        if (p->numbers) { /* what it stands for, whatever it lies in */
+            out->elements = p->numbers;
+            out->dtype = p->copied_in;
+            out->four_bits = true;
+            memcpy(out->dims, p->matrix, sizeof p->matrix);
+        }
         if (p->share != PLAN_SHARE_ALL) {
             uint32_t ranks = plan->axes[plan_axis_of_share(p->share)];
             out->elements *= ranks;

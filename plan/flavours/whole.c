@@ -1,5 +1,6 @@
 #include "plan/flavours/whole.h"
 
+#include "plan/autograd/four-bit.h"
 #include "plan/build/start.h"
 #include "plan/optimizer/optimizer.h"
 
@@ -23,9 +24,14 @@ static void make(PlanRun *run, uint32_t parameter, gpointer data) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
     plan_run_at(run, PLAN_PHASE_SETUP, p->module);
-    whole->buffers[parameter] = plan_builder_buffer(
-        &run->builder, p->elements, p->wide ? PLAN_FP32 : plan_strategy_param_dtype(run->strategy),
-        PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[parameter].name);
+    if (p->numbers) {
+        whole->buffers[parameter] = plan_four_bit_make(run, parameter);
+        return;
+    }
+    whole->buffers[parameter] =
+        plan_builder_buffer(&run->builder, p->elements,
+                            plan_graph_dtype_of(p, plan_strategy_param_dtype(run->strategy)),
+                            PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[parameter].name);
     plan_builder_alloc(&run->builder, whole->buffers[parameter]);
     plan_init_parameter(run, parameter, whole->buffers[parameter], PLAN_AXIS_NONE, 0, 0);
 }

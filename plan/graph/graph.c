@@ -142,7 +142,8 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         .frozen = named_frozen || (graph->trained.lora_rank && !graph->now.in_adapter),
         .named_frozen = named_frozen,
         .of_adapter = graph->now.in_adapter,
-        .wide = graph->now.in_adapter && graph->trained.lora_wide,
+        .has_own_dtype = graph->now.in_adapter && graph->trained.lora_wide,
+        .own_dtype = PLAN_FP32,
     };
     for (unsigned i = 0; i < n_dims; i++) {
         parameter.dims[i] = dims[i];
@@ -155,7 +156,7 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
                                 .base = PLAN_NONE,
                                 .elements = parameter.elements,
-                                .dtype = parameter.wide ? PLAN_FP32 : (uint8_t)graph->dtype,
+                                .dtype = (uint8_t)plan_graph_dtype_of(&parameter, graph->dtype),
                                 .requires_grad = has_gradient(graph, graph->parameters->len - 1,
                                                               parameter.frozen)});
 }
@@ -168,6 +169,28 @@ void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share) {
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value) {
     uint32_t parameter = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
     plan_graph_at(graph->parameters, PlanGraphParameter, parameter)->sees_all = true;
+}
+
+void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
+    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
+    p->has_own_dtype = true;
+    p->own_dtype = v->dtype = (uint8_t)dtype;
+}
+
+/* A column, as bitsandbytes has it. */
+void plan_graph_pack(PlanGraph *graph, uint32_t value) {
+    PlanDtype stored = graph->trained.stored;
+    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
+    p->numbers = p->elements;
+    p->matrix[0] = p->dims[0];
+    p->matrix[1] = p->dims[1];
+    p->elements = v->elements = (p->numbers + 1) / (2 * plan_dtype_bytes(stored));
+    p->dims[0] = (int64_t)p->elements;
+    p->dims[1] = 1;
+    p->copied_in = (uint8_t)plan_graph_product_dtype(graph);
+    plan_graph_give_dtype(graph, value, stored);
 }
 
 void plan_graph_freeze(PlanGraph *graph, uint32_t value) {

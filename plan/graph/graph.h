@@ -47,6 +47,8 @@
  * what they make:
  *   FLOAT8_LINEAR   y [m, n], what the weight was scaled by, and its cast; where ranks share it
  *                   also its input's cast and scale; dx and dw
+ * Of a linear layer whose weight is in 4 bits (autograd/four-bit.c), likewise:
+ *   FOUR_BIT_LINEAR  y [m, n]; dx
  * Of sequences that ranks share (autograd/shared/ring.c), several too:
  *   RING_ATTENTION  of a rank's queries, to all ranks' keys and values: o, the logarithms of its
  *                   sums, and the random state of the last turn
@@ -89,6 +91,7 @@ typedef enum {
     PLAN_GRAPH_SHARED_LOSS,
     PLAN_GRAPH_SHARED_COMPILED_LOSS,
     PLAN_GRAPH_FLOAT8_LINEAR,
+    PLAN_GRAPH_FOUR_BIT_LINEAR,
     PLAN_GRAPH_RING_ATTENTION,
     PLAN_GRAPH_RING_ROWS,
     PLAN_GRAPH_EXCHANGE_SPLITS,
@@ -132,7 +135,13 @@ typedef struct {
     bool frozen;       /* it is not trained: no gradient, no state */
     bool named_frozen; /* the strategy names a module that holds it */
     bool of_adapter;
-    bool wide;            /* it is fp32, whatever the network is made in */
+    bool has_own_dtype; /* whatever the network is made in */
+    uint8_t own_dtype;
+    /* In 4 bits: numbers that it stands for, [matrix[0], matrix[1]], while dims and elements are of
+     * the tensor in which they lie, of its own dtype; 0: it is as it stands. */
+    uint64_t numbers;
+    int64_t matrix[2];
+    uint8_t copied_in;    /* the dtype of which it was made, and of its copies for products */
     PlanShare share;      /* dims are what one rank of the tensor axis has of it */
     bool sees_all;        /* every rank of that axis makes the whole of its gradient */
     bool copies_gradient; /* autograd copies what comes, which is not laid out as it is, or is
@@ -288,6 +297,13 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
 void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
 /* Each has all of it, and sees all tokens. */
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
+/* It is of this dtype, whatever the network is made in. */
+void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype);
+/* A matrix that lies in 4 bits in a tensor of the dtype that the graph says. */
+void plan_graph_pack(PlanGraph *graph, uint32_t value);
+static inline PlanDtype plan_graph_dtype_of(const PlanGraphParameter *p, PlanDtype networks) {
+    return p->has_own_dtype ? (PlanDtype)p->own_dtype : networks;
+}
 /* It is not trained, whatever the strategy says. */
 void plan_graph_freeze(PlanGraph *graph, uint32_t value);
 /* The module holds the parameter too: what freezes one freezes the other. */
@@ -419,6 +435,9 @@ static inline const PlanGraphFloat8Linear *plan_graph_float8_linear_of(const Pla
                                                                        const PlanGraphOp *op) {
     return (const PlanGraphFloat8Linear *)&g_array_index(graph->dims, int64_t, op->dims);
 }
+/* The product of x [m, k] and a weight [n, k] in 4 bits, with a bias or PLAN_NONE. */
+uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
+                                    uint64_t n, uint64_t k);
 /* Attention of this rank's part of each sequence to all of it, and its result in rows of tokens. */
 typedef struct {
     int64_t batch, heads, kv_heads, seq, head_dim;

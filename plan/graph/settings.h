@@ -52,6 +52,8 @@ typedef struct {
     double lora_dropout;   /* share of A's input that is dropped; 0: none */
     const GRegex *lora_on; /* beside the linear layers of blocks that are so named */
     bool lora_wide;        /* adapters are fp32 */
+    bool four_bits;        /* weights of blocks' linear layers are in 4 bits ... */
+    PlanDtype stored;      /* ... that lie in a tensor of this dtype */
     /* By parameter, of a network walked before: it is part of a flat tensor that is trained, so its
      * gradient is made all the same; NULL: none is. */
     const bool *joined;

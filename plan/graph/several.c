@@ -1,5 +1,5 @@
 /* plan/graph/several.c - ops that are several kernels, which autograd/ writes: layers that ranks
- * share, sequences and experts that they share, linear layers in float8.
+ * share, sequences and experts that they share, linear layers in float8 or of weights in 4 bits.
  */
 #include "plan/graph/private.h"
 
@@ -254,4 +254,16 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
                 made, (const int64_t *)&d, sizeof d / sizeof(int64_t));
     graph->now.last_float8 = graph->ops->len - 1;
     return values[2];
+}
+
+uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
+                                    uint64_t n, uint64_t k) {
+    uint32_t values[] = {x_weight_bias[0], x_weight_bias[1], x_weight_bias[2], PLAN_NONE};
+    int64_t dims[] = {(int64_t)m, (int64_t)n, (int64_t)k};
+    PlanGraphValue made = {.elements = m * n,
+                           .dtype = (uint8_t)plan_graph_product_dtype(graph),
+                           .requires_grad = plan_graph_wants_gradient(graph, values[0])};
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_FOUR_BIT_LINEAR, 3, 1), values, &made, dims,
+                G_N_ELEMENTS(dims));
+    return values[3];
 }

@@ -15,13 +15,13 @@ static bool take(Reader *r, char c) {
     return is_next;
 }
 
-static uint8_t take_number(Reader *r) {
+static uint16_t take_number(Reader *r) {
     unsigned number = 0;
     while (g_ascii_isdigit(*r->rest)) {
         number = 10 * number + (unsigned)(*r->rest++ - '0');
-        g_assert(number <= UINT8_MAX);
+        g_assert(number <= UINT16_MAX);
     }
-    return (uint8_t)number;
+    return (uint16_t)number;
 }
 
 static uint8_t take_dim(Reader *r) {

@@ -18,9 +18,8 @@ enum {
 /* (the dims + number) / (a dim or a number) */
 typedef struct {
     uint8_t n_terms, terms[PLAN_MAX_TERMS]; /* dims, by their places */
-    uint8_t number;
     bool is_divided, by_dim;
-    uint8_t by;
+    uint16_t number, by;
 } PlanFactor;
 
 typedef struct {

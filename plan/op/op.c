@@ -75,7 +75,8 @@ static PlanSlotFlags contents_of(const char *name) {
     static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
     return (is_among(name, integers) ? PLAN_SLOT_INTEGER : 0) |
            (is_among(name, narrow) ? PLAN_SLOT_INT32 : 0) |
-           (g_str_has_suffix(name, "mask") ? PLAN_SLOT_MASK : 0) |
+           (g_str_has_suffix(name, "mask") || g_str_equal(name, "bytes") ? PLAN_SLOT_MASK : 0) |
+           (g_str_equal(name, "nibbles") ? PLAN_SLOT_PACKED : 0) |
            (g_str_has_suffix(name, "8") ? PLAN_SLOT_FLOAT8 : 0);
 }
 

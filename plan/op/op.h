@@ -59,11 +59,12 @@ typedef enum {
     PLAN_SLOT_OPTIONAL = 4,
     PLAN_SLOT_LIST = 8,
     PLAN_SLOT_INTEGER = 16, /* 64 bits each; named as op.c lists (index, target, seed, ...) */
-    PLAN_SLOT_MASK = 32,    /* named ...mask: a byte each */
+    PLAN_SLOT_MASK = 32,    /* named ...mask, or bytes: a byte each */
     PLAN_SLOT_INT32 = 64,   /* named ends, narrow or tally */
     PLAN_SLOT_FLOAT8 = 128, /* named ...8 */
     PLAN_SLOT_PARTS = 256, /* named gathered, read and written: this rank's part may be written into
                              * memory of which nothing has been written before */
+    PLAN_SLOT_PACKED = 512, /* named nibbles: so many bytes, in a tensor of whatever dtype */
 } PlanSlotFlags;
 
 typedef struct {
@@ -143,6 +144,10 @@ static inline bool plan_op_has_call(PlanOpKind kind) {
 
 static inline bool plan_op_is_of_float8(PlanOpKind kind) {
     return kind >= PLAN_OP_FLOAT8_SCALE && kind <= PLAN_OP_FLOAT8_LINEAR_DW;
+}
+
+static inline bool plan_op_is_of_four_bits(PlanOpKind kind) {
+    return kind >= PLAN_OP_QUANTIZE_4BIT && kind <= PLAN_OP_DEQUANTIZE_BYTES;
 }
 
 static inline bool plan_op_is_of_muon(PlanOpKind kind) {

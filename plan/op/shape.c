@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/op/float8.h"
+#include "plan/op/four-bit.h"
 
 /* A matrix r x c of each head in one of the layouts of ops.def. */
 static uint64_t heads_elements(const uint64_t *d, uint64_t r, uint64_t c, uint64_t layout,
@@ -172,7 +173,7 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
     const PlanSlot *info = &plan_op_info(kind)->slots[slot];
     bool wants_int = wants_integers(kind, info, d), wants_mask = info->flags & PLAN_SLOT_MASK;
     bool wants_int32 = info->flags & PLAN_SLOT_INT32;
-    bool wants_float8 = info->flags & PLAN_SLOT_FLOAT8;
+    bool wants_float8 = info->flags & PLAN_SLOT_FLOAT8, is_packed = info->flags & PLAN_SLOT_PACKED;
     uint64_t wanted = wanted_of(op, slot, d);
     for (unsigned i = 0; i < n; i++) {
         PlanOperand o = plan_operand(role, operands[i]);
@@ -187,7 +188,7 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
             kind == PLAN_OP_FLATTEN || kind == PLAN_OP_COPY || kind == PLAN_OP_BROADCAST;
         bool takes_any =
             kind == PLAN_OP_FILL_EMPTY || (kind == PLAN_OP_ALL_TO_ALL && b->dtype == PLAN_INT64) ||
-            counts_bytes(kind) || plan_op_is_traced(kind) || only_moves ||
+            counts_bytes(kind) || plan_op_is_traced(kind) || only_moves || is_packed ||
             ((kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_COPY || plan_op_is_of_peers(kind)) &&
              (b->dtype == PLAN_UINT8 || plan_dtype_is_float8((PlanDtype)b->dtype)));
         if (!takes_any &&
@@ -197,7 +198,8 @@ static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
             return g_strdup_printf("operand %s cannot be %s", info->name,
                                    plan_dtype_name((PlanDtype)b->dtype));
         }
-        uint64_t room = plan_dtype_count((PlanDtype)b->dtype, b->bytes - o.offset_bytes);
+        PlanDtype counted = is_packed ? PLAN_UINT8 : (PlanDtype)b->dtype;
+        uint64_t room = plan_dtype_count(counted, b->bytes - o.offset_bytes);
         if (wanted > room) {
             return g_strdup_printf("operand %s needs %" G_GUINT64_FORMAT
                                    " elements of b%u, where %" G_GUINT64_FORMAT " are left",
@@ -225,7 +227,8 @@ static char *operands_fault(const PlanRole *role, const PlanOp *op, const uint64
 uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32_t i) {
     unsigned slot = plan_op_slot_of(plan_op_info((PlanOpKind)op->kind), op->n_operands, i);
     uint64_t wanted = wanted_of(op, slot, (const uint64_t *)plan_op_dims(role, op));
-    return wanted ? wanted : plan_op_operand(role, op, i).elements;
+    bool is_packed = plan_op_info((PlanOpKind)op->kind)->slots[slot].flags & PLAN_SLOT_PACKED;
+    return wanted && !is_packed ? wanted : plan_op_operand(role, op, i).elements;
 }
 
 /* So many columns from one on are not all in rows of so many. */
@@ -280,7 +283,10 @@ static bool lacks_what_it_reads(const PlanRole *role, const PlanOp *op, const ui
 
 /* A kernel would leave its rows, or deal out what does not divide. */
 static bool dims_contradict(PlanOpKind kind, const uint64_t *d) {
-    return (kind == PLAN_OP_ADD && (d[1] > d[0] || d[0] % d[1])) ||
+    return (kind == PLAN_OP_BYTE_MAP && d[0] != PLAN_FOUR_BIT_MAP) ||
+           ((kind == PLAN_OP_QUANTIZE_4BIT || kind == PLAN_OP_DEQUANTIZE_4BIT) &&
+            d[1] >= PLAN_N_FOUR_BIT_CODES) ||
+           (kind == PLAN_OP_ADD && (d[1] > d[0] || d[0] % d[1])) ||
            (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
            (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
            (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||

@@ -322,6 +322,34 @@ static bool reads_are_there(const PlanStrategy *s, GError **error) {
                       "in PyTorch 1.13 returns none; set host_reads=loss or none, or pytorch=2.0");
 }
 
+/* The dtype in which the bytes lie, and no other, may reach FSDP. */
+static const char *why_not_four_bits(const PlanStrategy *s) {
+    if (!s->lora_rank) {
+        return "is of what adapters are beside; set lora_rank";
+    }
+    if (is_fsdp(s)) {
+        return s->ranks > 1 ? "is not planned with FSDP; set sharding=none"
+                            : "is not planned with FSDP; set flavour=plain";
+    }
+    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
+        return "is not planned with checkpointing=selective-op; set checkpointing=full";
+    }
+    return NULL;
+}
+
+static bool four_bits_are_known(const PlanStrategy *s, GError **error) {
+    bool is_asked = s->lora_base != PLAN_LORA_BASE_MODEL;
+    if (!is_asked &&
+        (s->lora_base_double == PLAN_YES || s->lora_base_storage != PLAN_LORA_STORAGE_UINT8)) {
+        return plan_strategy_refuse(error,
+                                    "lora_base_double and lora_base_storage are of weights in "
+                                    "4 bits, and there are none; set lora_base=nf4, or leave "
+                                    "them out");
+    }
+    return !is_asked ||
+           plan_strategy_allows("lora_base", why_not_four_bits(s), "lora_base=model", error);
+}
+
 /* What is known of frozen parameters is recorded of these. */
 static bool freezes_as_known(const PlanStrategy *s, GError **error) {
     if (s->lora_dropout > 0 && !s->lora_rank) {
@@ -555,5 +583,5 @@ bool plan_strategy_settle(PlanStrategy *strategy, GError **error) {
            params_are_fsdps(strategy, error) && reads_are_there(strategy, error) &&
            compiler_is_asked(strategy, error) && float8_is_known(strategy, error) &&
            float8_gathers_are_known(strategy, error) && freezes_as_known(strategy, error) &&
-           determinism_is_known(strategy, error);
+           four_bits_are_known(strategy, error) && determinism_is_known(strategy, error);
 }

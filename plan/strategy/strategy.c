@@ -512,6 +512,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->lora_rank) {
         g_string_append_printf(title, ", LoRA of rank %" G_GUINT64_FORMAT, strategy->lora_rank);
     }
+    if (strategy->lora_base != PLAN_LORA_BASE_MODEL) {
+        g_string_append(title, " beside weights in 4 bits");
+    }
     if (strategy->freeze.choice != PLAN_FREEZE_NONE) {
         g_string_append(title, ", partly frozen");
     }

@@ -180,6 +180,15 @@ typedef enum {
     PLAN_LORA_FP32
 } PlanLoraDtype;
 typedef enum {
+    PLAN_LORA_BASE_MODEL,
+    PLAN_LORA_BASE_NF4,
+    PLAN_LORA_BASE_FP4
+} PlanLoraBase;
+typedef enum {
+    PLAN_LORA_STORAGE_UINT8,
+    PLAN_LORA_STORAGE_MODEL
+} PlanLoraStorage;
+typedef enum {
     PLAN_SYNC_LAST,
     PLAN_SYNC_EVERY
 } PlanAccumulateSync;

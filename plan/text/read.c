@@ -244,6 +244,7 @@ static bool read_parameters(PlanReader *r) {
             return false;
         }
         p.frozen = plan_reader_skip(r, "frozen");
+        p.four_bits = plan_reader_skip(r, "four_bits");
         p.share = plan_reader_skip(r, "rows")          ? PLAN_SHARE_ROWS
                   : plan_reader_skip(r, "columns")     ? PLAN_SHARE_COLUMNS
                   : plan_reader_skip(r, "experts")     ? PLAN_SHARE_EXPERTS

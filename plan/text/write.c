@@ -94,8 +94,8 @@ static void append_tables(const Plan *plan, GString *text) {
             [PLAN_SHARE_EXPERTS] = " experts",
             [PLAN_SHARE_CUT_EXPERTS] = " cut_experts",
         };
-        g_string_append_printf(text, " %s%s%s\n", p->name, p->frozen ? " frozen" : "",
-                               shares[p->share]);
+        g_string_append_printf(text, " %s%s%s%s\n", p->name, p->frozen ? " frozen" : "",
+                               p->four_bits ? " four_bits" : "", shares[p->share]);
     }
 }
 

@@ -415,6 +415,21 @@ static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **err
                              error);
 }
 
+/* The recorder's dtypes of storage are uint8, or those of networks. */
+static void set_base(JsonObject *options, PlanStrategy *strategy) {
+    if (!has(options, "lora_base")) {
+        return;
+    }
+    strategy->lora_base =
+        g_str_equal(text_of(options, "lora_base"), "nf4") ? PLAN_LORA_BASE_NF4 : PLAN_LORA_BASE_FP4;
+    strategy->lora_base_double =
+        has(options, "lora_base_double") && flag_of(options, "lora_base_double") ? PLAN_YES
+                                                                                 : PLAN_NO;
+    strategy->lora_base_storage = g_str_equal(text_of(options, "lora_base_storage"), "uint8")
+                                      ? PLAN_LORA_STORAGE_UINT8
+                                      : PLAN_LORA_STORAGE_MODEL;
+}
+
 /* What is trained: recordings have regular expressions of the same words. */
 static void set_trained(JsonObject *options, PlanStrategy *strategy) {
     if (has(options, "freeze") && *text_of(options, "freeze")) {
@@ -430,6 +445,7 @@ static void set_trained(JsonObject *options, PlanStrategy *strategy) {
             strategy->lora_dropout = real_of(options, "lora_dropout");
         }
         strategy->lora_dtype = flag_of(options, "lora_fp32") ? PLAN_LORA_FP32 : PLAN_LORA_MODEL;
+        set_base(options, strategy);
     }
 }
 

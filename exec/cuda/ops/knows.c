@@ -183,6 +183,10 @@ static const struct {
     bool (*has)(PlanOpKind kind);
     const char *why;
 } kinds_refused[] = {
+    {plan_op_is_of_four_bits,
+     "it has no kernels for weights in 4 bits yet; `foreshard predict` plays "
+     "lora_base=nf4 and fp4, and `foreshard run --device host` trains on "
+     "CPU ranks; or set lora_base=model"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},

@@ -36,6 +36,23 @@ class LoraLinear(nn.Module):
         return result
 
 
+class LoraLinear4bit(LoraLinear):
+    """peft/tuners/lora/bnb.py, Linear4bit.forward: what the layer gives is copied, and the adapter's result is cast, not the sum."""
+
+    def forward(self, x):
+        result = self.base_layer(x)
+        result = result.clone()
+        requires_conversion = not torch.is_autocast_enabled(x.device.type)
+        if requires_conversion:
+            expected_dtype = result.dtype
+            x = self.in_dtype_of_adapter(x)
+        output = self.lora_B(self.lora_A(self.lora_dropout(x))) * self.scaling
+        if requires_conversion:
+            output = output.to(expected_dtype)
+        result = result + output
+        return result
+
+
 def add_adapters(network, options, device):
     """Beside the linear layers of blocks whose whole names match; nothing else is trained then."""
     if not options.lora_rank:
@@ -48,8 +65,9 @@ def add_adapters(network, options, device):
               if isinstance(m, nn.Linear) and id(m) in inside and re.fullmatch(options.lora_on, name)]
     for name, layer in chosen:
         parent, _, own = name.rpartition(".")
+        of_class = LoraLinear4bit if options.lora_base else LoraLinear
         setattr(network.get_submodule(parent), own,
-                LoraLinear(layer, options.lora_rank, options.lora_alpha, options.lora_dropout, dtype, device))
+                of_class(layer, options.lora_rank, options.lora_alpha, options.lora_dropout, dtype, device))
 
 
 def freeze(network, options):

@@ -83,6 +83,9 @@ def add_training_options(p):
     tune.add_argument("--lora-dropout", type=float, help="of A's input")
     tune.add_argument("--lora-on", metavar="REGEX", default=".*", help="beside these linear layers of blocks")
     tune.add_argument("--lora-fp32", action="store_true", help="adapters in fp32, whatever the network is made in")
+    tune.add_argument("--lora-base", choices=("nf4", "fp4"), help="blocks' linear layers by bitsandbytes, in 4 bits")
+    tune.add_argument("--lora-base-double", action="store_true", default=None, help="their scales in 8 bits")
+    tune.add_argument("--lora-base-storage", choices=("uint8", *parallel.DTYPES), default="uint8", help="dtype that 4-bit numbers lie in")
     p.add_argument("--compile", action="store_true", help="each block by torch.compile")
     p.add_argument("--compile-network", action="store_true", help="all of the network by torch.compile")
     p.add_argument("--deterministic", action="store_true", default=None,

@@ -1,0 +1,215 @@
+#include "plan/autograd/four-bit.h"
+
+#include "plan/autograd/launch.h"
+#include "plan/flavours/whole.h"
+#include "plan/op/four-bit.h"
+
+static int64_t code_of(const PlanRun *run) {
+    return run->strategy->lora_base == PLAN_LORA_BASE_NF4 ? PLAN_FOUR_BIT_NF4 : PLAN_FOUR_BIT_FP4;
+}
+
+static bool is_double(const PlanRun *run) {
+    return run->strategy->lora_base_double == PLAN_YES;
+}
+
+static uint64_t parts_of(uint64_t n, uint64_t part) {
+    return (n + part - 1) / part;
+}
+
+/* ---- quantizing ----------------------------------------------------------------------------- */
+
+/* A buffer that stays. */
+static uint32_t new_state(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    uint32_t buffer =
+        plan_builder_buffer(&run->builder, elements, dtype, PLAN_PARAMETERS_UNSHARDED, 0, name);
+    plan_builder_alloc(&run->builder, buffer);
+    return buffer;
+}
+
+static void begin_op(PlanRun *run, PlanOpKind kind, const int64_t *dims, const double *attrs) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
+}
+
+static void launch_whole(PlanRun *run, const uint32_t *buffers, unsigned n) {
+    for (unsigned i = 0; i < n; i++) {
+        plan_builder_whole(&run->builder, buffers[i]);
+    }
+    plan_run_launch(run);
+}
+
+#define LAUNCH_WHOLE(run, ...)                                                                     \
+    launch_whole(run, (const uint32_t[]){__VA_ARGS__},                                             \
+                 G_N_ELEMENTS(((const uint32_t[]){__VA_ARGS__})))
+
+/* Each weight has a copy of the map, beside one that is made with the first. */
+static uint32_t copy_of_map(PlanRun *run) {
+    int64_t n = PLAN_FOUR_BIT_MAP;
+    if (run->four_bit_map == PLAN_NONE) {
+        run->four_bit_map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
+        begin_op(run, PLAN_OP_BYTE_MAP, &n, NULL);
+        LAUNCH_WHOLE(run, run->four_bit_map);
+    }
+    return run->four_bit_map;
+}
+
+/* What is 4 bytes for each block becomes one, and 4 for each 256 blocks. */
+static void quantize_magnitudes(PlanRun *run, PlanFourBit *state, int64_t n_blocks) {
+    uint32_t magnitudes = state->absmax;
+    state->offset = new_state(run, 1, PLAN_FP32, "absmax_mean");
+    begin_op(run, PLAN_OP_MEAN, &n_blocks, NULL);
+    LAUNCH_WHOLE(run, magnitudes, state->offset);
+    uint32_t rest = plan_builder_buffer(&run->builder, (uint64_t)n_blocks, PLAN_FP32,
+                                        PLAN_TEMPORARY_OP, 0, "rest");
+    plan_builder_alloc(&run->builder, rest);
+    begin_op(run, PLAN_OP_SUB_COLUMN, (int64_t[]){1, n_blocks}, NULL);
+    LAUNCH_WHOLE(run, magnitudes, state->offset, rest);
+    uint32_t map = copy_of_map(run);
+    uint64_t n_parts = parts_of((uint64_t)n_blocks, PLAN_FOUR_BIT_MAP_BLOCK);
+    state->absmax = new_state(run, (uint64_t)n_blocks, PLAN_UINT8, "absmax_bytes");
+    state->map_absmax = new_state(run, n_parts, PLAN_FP32, "absmax_absmax");
+    begin_op(run, PLAN_OP_QUANTIZE_BYTES, &n_blocks, NULL);
+    LAUNCH_WHOLE(run, rest, map, state->absmax, state->map_absmax);
+    state->map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
+    plan_run_copy(run, PLAN_OP_COPY, 0, map, state->map, PLAN_FOUR_BIT_MAP);
+    plan_builder_free(&run->builder, rest);
+    plan_builder_free(&run->builder, magnitudes);
+}
+
+static uint32_t new_temporary(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    uint32_t buffer =
+        plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name);
+    plan_builder_alloc(&run->builder, buffer);
+    return buffer;
+}
+
+static void begin_states(PlanRun *run) {
+    if (!run->four_bit) {
+        run->four_bit = g_new0(PlanFourBit, run->graph->parameters->len);
+        run->four_bit_map = PLAN_NONE;
+    }
+}
+
+uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    uint64_t n_blocks = parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
+    begin_states(run);
+    PlanFourBit *state = &run->four_bit[parameter];
+    uint32_t numbers = new_temporary(run, p->numbers, (PlanDtype)p->copied_in, "w");
+    plan_init_parameter(run, parameter, numbers, PLAN_AXIS_NONE, 0, 0);
+    uint32_t packed =
+        new_state(run, p->elements, (PlanDtype)p->own_dtype, run->parameters[parameter].name);
+    state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")
+                                   : new_state(run, n_blocks, PLAN_FP32, "absmax");
+    begin_op(run, PLAN_OP_QUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, code_of(run)}, NULL);
+    LAUNCH_WHOLE(run, numbers, packed, state->absmax);
+    state->code = new_state(run, PLAN_FOUR_BIT_VALUES, PLAN_FP32, "code");
+    begin_op(run, PLAN_OP_FILL, (int64_t[]){PLAN_FOUR_BIT_VALUES}, (double[]){0});
+    LAUNCH_WHOLE(run, state->code);
+    if (is_double(run)) {
+        quantize_magnitudes(run, state, (int64_t)n_blocks);
+    }
+    plan_builder_free(&run->builder, numbers);
+    return packed;
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* Tensors that a product makes and lets go of. */
+typedef struct {
+    PlanTensor magnitudes, sum, weight;
+} Copy;
+
+static void operand_of(PlanRun *run, uint32_t buffer) {
+    plan_builder_whole(&run->builder, buffer);
+}
+
+static void make_magnitudes(PlanRun *run, const PlanFourBit *state, int64_t n_blocks, Copy *copy) {
+    copy->magnitudes = plan_run_new_empty(run, (uint64_t)n_blocks, PLAN_FP32, "absmax");
+    begin_op(run, PLAN_OP_DEQUANTIZE_BYTES, &n_blocks, NULL);
+    operand_of(run, state->absmax);
+    operand_of(run, state->map_absmax);
+    operand_of(run, state->map);
+    LAUNCH_BEGUN(run, copy->magnitudes);
+}
+
+static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitudes,
+                     PlanTensor sum) {
+    begin_op(run, PLAN_OP_ADD, (int64_t[]){(int64_t)sum.elements, 1}, NULL);
+    plan_run_operand(run, magnitudes);
+    operand_of(run, state->offset);
+    LAUNCH_BEGUN(run, sum);
+}
+
+/* in_place: as backward adds the mean. */
+static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanFourBit *state = &run->four_bit[parameter];
+    int64_t n_blocks = (int64_t)parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
+    Copy copy = {PLAN_NO_TENSOR, PLAN_NO_TENSOR, PLAN_NO_TENSOR};
+    if (is_double(run)) {
+        make_magnitudes(run, state, n_blocks, &copy);
+        copy.sum = in_place ? plan_run_ref(run, copy.magnitudes)
+                            : plan_run_new_tensor(run, (uint64_t)n_blocks, PLAN_FP32, "absmax");
+        add_mean(run, state, copy.magnitudes, copy.sum);
+    }
+    copy.weight = plan_run_new_empty(run, p->numbers, (PlanDtype)p->copied_in, "w");
+    begin_op(run, PLAN_OP_DEQUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, code_of(run)}, NULL);
+    plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
+    if (is_double(run)) {
+        plan_run_operand(run, copy.sum);
+    } else {
+        operand_of(run, state->absmax);
+    }
+    LAUNCH_BEGUN(run, copy.weight);
+    return copy;
+}
+
+static void drop_magnitudes(PlanRun *run, const Copy *copy) {
+    plan_run_unref(run, copy->sum);
+    plan_run_unref(run, copy->magnitudes);
+}
+
+static uint32_t parameter_of(const PlanRun *run, const PlanGraphOp *op) {
+    uint32_t weight = plan_graph_ref(run->graph, op->values + 1);
+    return plan_graph_at(run->graph->values, PlanGraphValue, weight)->parameter;
+}
+
+static void bias_operand(PlanRun *run, const PlanGraphOp *op) {
+    uint32_t bias = plan_graph_ref(run->graph, op->values + 2);
+    if (bias == PLAN_NONE) {
+        operand_of(run, PLAN_NONE);
+        return;
+    }
+    uint32_t parameter = plan_graph_at(run->graph->values, PlanGraphValue, bias)->parameter;
+    plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
+}
+
+void plan_four_bit_forward(PlanRun *run, const PlanGraphOp *op) {
+    const int64_t *dims = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    Copy copy = make_copy(run, parameter_of(run, op), false);
+    PlanTensor y = plan_run_new_tensor(run, (uint64_t)(dims[0] * dims[1]),
+                                       plan_run_dtype_of(run, copy.weight), "y");
+    begin_op(run, PLAN_OP_LINEAR, dims, NULL);
+    plan_run_operand(run, plan_run_given(run, op, 0));
+    plan_run_operand(run, copy.weight);
+    bias_operand(run, op);
+    LAUNCH_BEGUN(run, y);
+    plan_run_give(run, op, 0, y);
+    drop_magnitudes(run, &copy);
+    plan_run_unref(run, copy.weight);
+}
+
+void plan_four_bit_backward(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    if (!wanted(b, 0)) {
+        return;
+    }
+    Copy copy = make_copy(run, parameter_of(run, b->op), true);
+    drop_magnitudes(run, &copy);
+    b->dx[0] = like_input(b, 0, "dx");
+    begin_op(run, PLAN_OP_LINEAR_DX, dims(b), NULL);
+    LAUNCH_BEGUN(run, b->dy[0], copy.weight, b->dx[0]);
+    plan_run_unref(run, copy.weight);
+}
