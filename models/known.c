@@ -152,8 +152,7 @@ static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *
               "no or compile = block"
         : in_buckets && network->logits_held == PLAN_RESULTS_NEXT_FORWARD && s->accumulate % 2
             ? "past a step of DDP of an odd number of passes; set logits_held = backward, or an "
-              "even "
-              "accumulate"
+              "even accumulate"
             : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: logits_held is not planned %s",
