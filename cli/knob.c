@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/other-words.h"
-#include "plan/strategy/strategy.h"
 
 /* A key by which other programs know one of ours. */
 static bool check_word(const char *text, const char *key, GError **error) {
@@ -67,11 +66,27 @@ GArray *cli_knobs_new(void) {
     return knobs;
 }
 
-bool cli_knobs_add(GArray *knobs, CliKnob knob, GError **error) {
-    bool is_new = true;
+const CliKnob *cli_knobs_find(const GArray *knobs, const char *key) {
     for (guint i = 0; i < knobs->len; i++) {
-        is_new &= !g_str_equal(g_array_index(knobs, CliKnob, i).key, knob.key);
+        const CliKnob *knob = &g_array_index(knobs, CliKnob, i);
+        if (g_str_equal(knob->key, key)) {
+            return knob;
+        }
     }
+    return NULL;
+}
+
+bool cli_knobs_have_stages(const GArray *knobs, const PlanStrategy *given) {
+    const CliKnob *stages = cli_knobs_find(knobs, "pipeline");
+    bool any = given->pipeline > 1;
+    for (guint i = 0; stages != NULL && stages->values[i] != NULL; i++) {
+        any |= g_ascii_strtoull(stages->values[i], NULL, 10) > 1;
+    }
+    return any;
+}
+
+bool cli_knobs_add(GArray *knobs, CliKnob knob, GError **error) {
+    bool is_new = cli_knobs_find(knobs, knob.key) == NULL;
     if (is_new) {
         g_array_append_val(knobs, knob);
     } else {

@@ -28,7 +28,7 @@ static bool fits(const Plan *plan, const ModelCluster *cluster, GError **error) 
     }
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                 "%s has place for %" G_GUINT64_FORMAT " ranks, and the plan has %u; take a larger "
-                "cluster, or raise nodes in a copy of its file",
+                "cluster, or the same one with more nodes (NAME:NODES)",
                 cluster->name, model_cluster_ranks(cluster), plan->world);
     return false;
 }

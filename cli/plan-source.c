@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/data-dir.h"
+#include "cli/setting.h"
 #include "cli/strategy-themes.h"
 #include "cli/trace-source.h"
 #include "memory/options.h"
@@ -29,15 +30,12 @@ struct _CliPlanSource {
     CliPlanSource *original; /* which says it for a copy; NULL: this is none */
 };
 
-/* Of a setting that is a network's, not a strategy's: "network.loss". */
-static const char OF_NETWORK[] = "network.";
-
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
                          GError **error) {
     PlanStrategy trial;
     plan_strategy_init(&trial);
-    bool of_network = g_str_has_prefix(key, OF_NETWORK); /* its family knows whether it is one */
-    if (!of_network && !plan_strategy_set(&trial, key, value, error)) {
+    bool is_strategys = cli_setting_of_network(key) == NULL; /* else its family knows it, or not */
+    if (is_strategys && !plan_strategy_set(&trial, key, value, error)) {
         return false;
     }
     for (unsigned i = 0; i < source->settings->len; i++) {
@@ -62,7 +60,7 @@ static gboolean take_network_key(const char *option, const char *value, gpointer
                     value, option);
         return FALSE;
     }
-    g_autofree char *key = g_strdup_printf("%s%.*s", OF_NETWORK, (int)(equals - value), value);
+    g_autofree char *key = g_strdup_printf("network.%.*s", (int)(equals - value), value);
     return cli_plan_source_set(data, key, equals + 1, error);
 }
 
@@ -71,8 +69,8 @@ static char **network_changes(const CliPlanSource *source) {
     GPtrArray *changes = g_ptr_array_new();
     for (unsigned i = 0; i < source->settings->len; i++) {
         const Setting *setting = &g_array_index(source->settings, Setting, i);
-        if (g_str_has_prefix(setting->key, OF_NETWORK)) {
-            const char *key = setting->key + strlen(OF_NETWORK);
+        const char *key = cli_setting_of_network(setting->key);
+        if (key) {
             g_ptr_array_add(changes, g_strconcat(key, "=", setting->value, NULL));
         }
     }
@@ -270,7 +268,7 @@ bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *strateg
     }
     for (unsigned i = 0; i < source->settings->len; i++) {
         const Setting *setting = &g_array_index(source->settings, Setting, i);
-        if (!g_str_has_prefix(setting->key, OF_NETWORK) &&
+        if (!cli_setting_of_network(setting->key) &&
             !plan_strategy_set(strategy, setting->key, setting->value, error)) {
             return false;
         }

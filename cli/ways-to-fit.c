@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/setting.h"
 #include "trace/scale.h"
 
 /* The least change first: an environment variable, the loss, what costs time, experts that ranks
@@ -241,36 +242,8 @@ void cli_ways_add_json(JsonBuilder *json, const GArray *ways) {
     json_builder_end_array(json);
 }
 
-/* "micro_batch" as an option: "--micro-batch", and what stands between it and its value. */
-static void append_option(GString *text, const char *key) {
-    if (g_str_has_prefix(key, "network.")) {
-        g_string_append_printf(text, "--network-key %s=", key + strlen("network."));
-    } else if (g_str_equal(key, "ranks")) {
-        g_string_append(text, "-n ");
-    } else {
-        g_autofree char *option = g_strdelimit(g_strdup(key), "_", '-');
-        g_string_append_printf(text, "--%s ", option);
-    }
-}
-
-char *cli_changes_as_options(const char *changes) {
-    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
-    GString *text = g_string_new(NULL);
-    for (guint i = 0; words[i] != NULL; i++) {
-        char *equals = strchr(words[i], '=');
-        if (equals == NULL) {
-            continue;
-        }
-        *equals = '\0';
-        g_string_append(text, text->len > 0 ? " " : "");
-        append_option(text, words[i]);
-        g_string_append(text, equals + 1);
-    }
-    return g_string_free(text, FALSE);
-}
-
 char *cli_way_text(const CliWay *way, const char *reserved) {
-    g_autofree char *options = cli_changes_as_options(way->changes);
+    g_autofree char *options = cli_settings_as_options(way->changes);
     TraceScale time = trace_scale_time(way->step_ns);
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "%s: step %.3f %s, %s reserved", options,

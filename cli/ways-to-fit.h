@@ -35,5 +35,3 @@ const CliWay *cli_ways_best(const GArray *ways);
 char *cli_way_text(const CliWay *way, const char *reserved);
 /* An array "ways_to_fit"; ways: NULL is empty. */
 void cli_ways_add_json(JsonBuilder *json, const GArray *ways);
-/* "key=value key=value" as options. Transfer full. */
-char *cli_changes_as_options(const char *changes);

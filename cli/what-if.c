@@ -5,33 +5,20 @@
 #include "cli/cluster.h"
 #include "cli/cores.h"
 #include "cli/plan-source.h"
+#include "cli/setting.h"
 #include "cli/what-if-ahead.h"
 #include "sim/predict.h"
 
-/* Of a key that is the network's, not the strategy's: "network.loss". */
-static const char OF_NETWORK[] = "network.";
-
-/* "ranks=2 sharding=full": each pair to take(). */
-typedef bool TakePair(CliWhatIf *what_if, const char *key, const char *value, GError **error);
-
-static bool for_each_pair(CliWhatIf *what_if, const char *folded, TakePair *take, GError **error) {
-    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
-    for (guint i = 0; words[i] != NULL; i++) {
-        char *equals = strchr(words[i], '=');
-        if (equals == NULL) {
-            continue;
-        }
-        *equals = '\0';
-        if (!take(what_if, words[i], equals + 1, error)) {
+static bool take_strategy(CliWhatIf *what_if, const Trace *trace, GError **error) {
+    g_auto(GStrv) pairs = cli_settings_split(trace_get(trace, "strategy"));
+    plan_strategy_init(&what_if->strategy);
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        g_hash_table_replace(what_if->settings, g_strdup(pair[0]), g_strdup(pair[1]));
+        if (!plan_strategy_set(&what_if->strategy, pair[0], pair[1], error)) {
             return false;
         }
     }
-    return true;
-}
-
-static bool take_setting(CliWhatIf *what_if, const char *key, const char *value, GError **error) {
-    g_hash_table_replace(what_if->settings, g_strdup(key), g_strdup(value));
-    return plan_strategy_set(&what_if->strategy, key, value, error);
+    return plan_strategy_settle(&what_if->strategy, error);
 }
 
 char *cli_network_name(const Trace *trace) {
@@ -63,7 +50,7 @@ static bool take_network(CliWhatIf *what_if, const Trace *trace, GError **error)
     for (char **key = what_if->network_keys; *key != NULL; key++) {
         const char *equals = strchr(*key, '=');
         if (equals != NULL) {
-            char *setting = g_strdup_printf("%s%.*s", OF_NETWORK, (int)(equals - *key), *key);
+            char *setting = g_strdup_printf("network.%.*s", (int)(equals - *key), *key);
             g_hash_table_replace(what_if->settings, setting, g_strdup(equals + 1));
         }
     }
@@ -71,11 +58,12 @@ static bool take_network(CliWhatIf *what_if, const Trace *trace, GError **error)
     return what_if->network != NULL;
 }
 
+/* changes: pairs. */
 static bool is_set_by(const char *key, char **changes) {
-    gsize to_value = strcspn(key, "=") + 1;
-    for (char **change = changes; *change != NULL; change++) {
-        if (g_str_has_prefix(*change, OF_NETWORK) &&
-            strncmp(*change + strlen(OF_NETWORK), key, to_value) == 0) {
+    gsize length = strcspn(key, "=");
+    for (char **pair = changes; *pair != NULL; pair += 2) {
+        const char *own = cli_setting_of_network(pair[0]);
+        if (own != NULL && strlen(own) == length && strncmp(own, key, length) == 0) {
             return true;
         }
     }
@@ -84,16 +72,17 @@ static bool is_set_by(const char *key, char **changes) {
 
 /* The network with those of the changes that are its own; NULL without an error: none is. */
 static ModelNetwork *change_network(const CliWhatIf *what_if, char **changes, GError **error) {
-    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
     bool any = false;
     for (char **key = what_if->network_keys; *key != NULL; key++) {
         if (!is_set_by(*key, changes)) {
-            g_ptr_array_add(keys, *key);
+            g_ptr_array_add(keys, g_strdup(*key));
         }
     }
-    for (char **change = changes; *change != NULL; change++) {
-        if (g_str_has_prefix(*change, OF_NETWORK)) {
-            g_ptr_array_add(keys, *change + strlen(OF_NETWORK));
+    for (char **pair = changes; *pair != NULL; pair += 2) {
+        const char *own = cli_setting_of_network(pair[0]);
+        if (own != NULL) {
+            g_ptr_array_add(keys, g_strconcat(own, "=", pair[1], NULL));
             any = true;
         }
     }
@@ -157,8 +146,7 @@ static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **
 
 /* All of the trace but where it is predicted. */
 static CliWhatIf *read_asked(const Trace *trace, GError **error) {
-    const char *strategy = trace_get(trace, "strategy");
-    if (strategy == NULL || trace_get(trace, "network") == NULL) {
+    if (trace_get(trace, "strategy") == NULL || trace_get(trace, "network") == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                     "the trace's header has no network and strategy, so no neighbour can be "
                     "predicted; use a plan that was built from a network");
@@ -166,12 +154,8 @@ static CliWhatIf *read_asked(const Trace *trace, GError **error) {
     }
     g_autoptr(CliWhatIf) what_if = g_new0(CliWhatIf, 1);
     what_if->settings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    plan_strategy_init(&what_if->strategy);
-    if (!for_each_pair(what_if, strategy, take_setting, error) ||
-        !plan_strategy_settle(&what_if->strategy, error)) {
-        return NULL;
-    }
-    if (!take_network(what_if, trace, error) || !check_digest(what_if, trace, error)) {
+    if (!take_strategy(what_if, trace, error) || !take_network(what_if, trace, error) ||
+        !check_digest(what_if, trace, error)) {
         return NULL;
     }
     return g_steal_pointer(&what_if);
@@ -218,11 +202,10 @@ const char *cli_what_if_get(const CliWhatIf *what_if, const char *key) {
 }
 
 bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes) {
-    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    g_auto(GStrv) pairs = cli_settings_split(changes);
     bool any = false;
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) parts = g_strsplit(words[i], "=", 2);
-        any |= parts[0] != NULL && g_strcmp0(cli_what_if_get(what_if, parts[0]), parts[1]) != 0;
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        any |= g_strcmp0(cli_what_if_get(what_if, pair[0]), pair[1]) != 0;
     }
     return any;
 }
@@ -237,9 +220,8 @@ static bool free_flavour(PlanStrategy *strategy, const char *key, GError **error
 
 /* Those of the changes that are the strategy's, to one that is settled again. */
 static bool change_strategy(PlanStrategy *strategy, char **changes, GError **error) {
-    for (char **change = changes; *change != NULL; change++) {
-        g_auto(GStrv) pair = g_strsplit(*change, "=", 2);
-        bool is_its = pair[0] != NULL && pair[1] != NULL && !g_str_has_prefix(*change, OF_NETWORK);
+    for (char **pair = changes; *pair != NULL; pair += 2) {
+        bool is_its = cli_setting_of_network(pair[0]) == NULL;
         if (is_its && (!free_flavour(strategy, pair[0], error) ||
                        !plan_strategy_set(strategy, pair[0], pair[1], error))) {
             return false;
@@ -260,14 +242,14 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
                               const ModelCluster *cluster, const SimOptions *options,
                               GError **error) {
     PlanStrategy strategy = what_if->strategy;
-    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    g_auto(GStrv) pairs = cli_settings_split(changes);
     GError *refusal = NULL;
-    g_autoptr(ModelNetwork) other = change_network(what_if, words, &refusal);
+    g_autoptr(ModelNetwork) other = change_network(what_if, pairs, &refusal);
     if (refusal != NULL) {
         g_propagate_error(error, refusal);
         return NULL;
     }
-    if (!change_strategy(&strategy, words, error)) {
+    if (!change_strategy(&strategy, pairs, error)) {
         return NULL;
     }
     const ModelNetwork *network = other != NULL ? other : what_if->network;

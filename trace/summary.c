@@ -313,6 +313,35 @@ bool trace_summary_step_is_steady(const TraceSummary *summary, int32_t step) {
     return first < summary->n_steps && step >= summary->steps[first].step;
 }
 
+TraceKindTime trace_summary_kind(const TraceSummary *summary, guint kind) {
+    TraceKindTime sum = {0};
+    for (guint i = 0; i < summary->n_steps; i++) {
+        if (trace_summary_is_steady(summary, i)) {
+            const TraceKindTime *time = &summary->steps[i].kinds[kind];
+            sum.count += time->count;
+            sum.total_ns += time->total_ns;
+            sum.exposed_ns += time->exposed_ns;
+        }
+    }
+    return sum;
+}
+
+bool trace_summary_has_kind(const TraceSummary *summary, guint kind) {
+    bool has = false;
+    for (guint i = 0; i < summary->n_steps; i++) {
+        has |= summary->steps[i].kinds[kind].total_ns > 0;
+    }
+    return has;
+}
+
+uint64_t trace_peak_category(const Trace *trace, const TracePeak *peak, const char *name) {
+    uint64_t held = 0;
+    for (guint i = 0; i < trace->categories->len; i++) {
+        held += trace_category_is(trace, i, name) ? peak->categories[i] : 0;
+    }
+    return held;
+}
+
 TraceSpread trace_summary_spread(const TraceSummary *summary) {
     g_autofree double *times = g_new(double, MAX(1, summary->n_steps));
     guint n = 0;

@@ -87,6 +87,13 @@ typedef struct {
 } TraceSpread;
 TraceSpread trace_summary_spread(const TraceSummary *summary);
 
+/* Of an op kind, over all steady steps. */
+TraceKindTime trace_summary_kind(const TraceSummary *summary, guint kind);
+/* Whether any recorded step has spent time on it. */
+bool trace_summary_has_kind(const TraceSummary *summary, guint kind);
+/* What categories of a folded name ("activations") held at a known peak. */
+uint64_t trace_peak_category(const Trace *trace, const TracePeak *peak, const char *name);
+
 static inline int64_t trace_step_time_ns(const TraceStepSummary *step) {
     return step->end_ns - step->start_ns;
 }

@@ -228,6 +228,14 @@ uint32_t trace_compute_lane(const Trace *trace) {
     return 0;
 }
 
+uint32_t trace_lowest_rank(const Trace *trace) {
+    uint32_t lowest = TRACE_NONE;
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        lowest = MIN(lowest, g_array_index(trace->ranks, TraceRank, i).rank);
+    }
+    return lowest;
+}
+
 uint32_t trace_role_of_rank(const Trace *trace, uint32_t rank) {
     for (guint i = 0; i < trace->ranks->len; i++) {
         const TraceRank *entry = &g_array_index(trace->ranks, TraceRank, i);

@@ -181,6 +181,7 @@ const char *trace_differing_table(const Trace *a, const Trace *b);
 /* Looking things up. */
 uint32_t trace_compute_lane(const Trace *trace);
 uint32_t trace_role_of_rank(const Trace *trace, uint32_t rank); /* TRACE_NONE: not recorded */
+uint32_t trace_lowest_rank(const Trace *trace);                 /* TRACE_NONE: none is recorded */
 const char *trace_what_name(TraceWhat what);
 /* Whether a category is this one, or one below it: "activations/saved" is one of "activations". */
 bool trace_category_is(const Trace *trace, uint32_t category, const char *name);

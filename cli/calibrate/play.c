@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/plan-source.h"
 #include "cli/ranks.h"
+#include "cli/setting.h"
 #include "models/network.h"
 #include "plan/op/work.h"
 #include "plan/strategy/strategy.h"
@@ -73,10 +74,9 @@ static ModelNetwork *network_of(const char *name, const char *words, GError **er
 }
 
 static bool settle(PlanStrategy *strategy, const char *words, GError **error) {
-    g_auto(GStrv) list = g_strsplit(words, " ", -1);
+    g_auto(GStrv) pairs = cli_settings_split(words);
     plan_strategy_init(strategy);
-    for (char **word = list; *word; word++) {
-        g_auto(GStrv) pair = g_strsplit(*word, "=", 2);
+    for (char **pair = pairs; *pair; pair += 2) {
         if (!plan_strategy_set(strategy, pair[0], pair[1], error)) {
             return false;
         }

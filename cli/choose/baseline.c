@@ -2,10 +2,11 @@
 #include "cli/choose/private.h"
 #include "cli/diagnose/diagnose.h"
 #include "cli/knob.h"
+#include "cli/setting.h"
 
-static bool is_tuned(const char *setting) {
-    return g_str_has_prefix(setting, "sharding=") || g_str_has_prefix(setting, "checkpointing=") ||
-           g_str_has_prefix(setting, "micro_batch=");
+static bool is_tuned(const char *key) {
+    static const char *const tuned[] = {"sharding", "checkpointing", "micro_batch", NULL};
+    return g_strv_contains(tuned, key);
 }
 
 /* As the best one, but for what makes that more than simple, and what else is said. */
@@ -14,11 +15,9 @@ static CliPlanSource *simple_source(const CliChooseAsked *asked, const CliChoice
     g_autoptr(CliPlanSource) source = cli_plan_source_copy(asked->source);
     g_autofree char *own = g_strjoinv(" ", best->settings);
     g_autofree char *all = g_strconcat(own, " " CLI_PLAIN_SETTINGS " ", and, NULL);
-    g_auto(GStrv) words = g_strsplit(all, " ", -1);
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
-        if (pair[0] != NULL && !is_tuned(words[i]) &&
-            !cli_plan_source_set(source, pair[0], pair[1], error)) {
+    g_auto(GStrv) pairs = cli_settings_split(all);
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        if (!is_tuned(pair[0]) && !cli_plan_source_set(source, pair[0], pair[1], error)) {
             return NULL;
         }
     }

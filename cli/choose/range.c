@@ -16,12 +16,7 @@ const CliKnob *cli_range_knob(const CliRange *range, guint i) {
 }
 
 const CliKnob *cli_range_find(const CliRange *range, const char *key) {
-    for (guint i = 0; i < range->knobs->len; i++) {
-        if (g_str_equal(cli_range_knob(range, i)->key, key)) {
-            return cli_range_knob(range, i);
-        }
-    }
-    return NULL;
+    return cli_knobs_find(range->knobs, key);
 }
 
 static bool is_open(const CliRange *range, const char *key) {

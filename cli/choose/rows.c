@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/choose/table.h"
-#include "cli/ways-to-fit.h"
+#include "cli/setting.h"
 
 static const double BILLION = 1e9, KWH_A_MWH = 1e3;
 
@@ -177,7 +177,7 @@ static char *settings_text(const CliChoice *choice, const CliChosen *chosen, con
                                    choice->settings[i]);
         }
     }
-    g_autofree char *options = cli_changes_as_options(changes->str);
+    g_autofree char *options = cli_settings_as_options(changes->str);
     GString *text = g_string_new(NULL);
     const char *parts[] = {columns->cluster_below ? choice->cluster->name : "", options, note};
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
@@ -249,7 +249,7 @@ static void append_said(GString *text, const CliChosen *chosen, const Columns *c
         }
     }
     if (changes->len > 0) {
-        g_autofree char *options = cli_changes_as_options(changes->str);
+        g_autofree char *options = cli_settings_as_options(changes->str);
         g_string_append_printf(text, "all rows have %s\n", options);
     }
 }

@@ -368,15 +368,6 @@ static void try_row_ahead(gpointer pattern, guint row) {
     try_row(&search, NULL);
 }
 
-static guint cores_of(const CliRange *range) {
-    const CliKnob *stages = cli_range_find(range, "pipeline");
-    bool has_stages = range->given.pipeline > 1;
-    for (guint i = 0; stages != NULL && stages->values[i] != NULL; i++) {
-        has_stages |= g_ascii_strtoull(stages->values[i], NULL, 10) > 1;
-    }
-    return cli_cores(range->asked->cores, has_stages);
-}
-
 /* Others begin once there is a prediction: what is said of the network once has been by then. */
 static bool try_rows(Search *search, GError **error) {
     for (; search->row < search->range->n_rows; search->row++) {
@@ -452,7 +443,7 @@ static CliChosen *search_range(const CliRange *range, CliProgress *progress, GEr
     chosen->keys = cli_range_keys(range);
     chosen->took_bf16 = range->takes_bf16;
     begin_places(chosen, asked->clusters);
-    guint cores = cores_of(range);
+    guint cores = cli_cores(asked->cores, cli_knobs_have_stages(range->knobs, &range->given));
     if (!(cores > 1 ? try_rows_on_cores(&search, cores, error) : try_rows(&search, error))) {
         return NULL;
     }

@@ -6,6 +6,7 @@
 
 #include "cli/cluster.h"
 #include "cli/prose.h"
+#include "cli/setting.h"
 #include "cli/ways-to-fit.h"
 
 /* As many nodes as would do if each GPU stayed as fast. */
@@ -135,7 +136,7 @@ static void append_none(GString *text, const CliChosen *chosen) {
     g_string_append(text, "nothing fits");
     if (nearest != NULL) {
         g_autofree char *all = g_strjoinv(" ", nearest->settings);
-        g_autofree char *options = cli_changes_as_options(all);
+        g_autofree char *options = cli_settings_as_options(all);
         g_string_append_printf(text, "; nearest on %s: %s,\nwhich would need %.2f GiB of %.2f GiB",
                                nearest->cluster->name, options,
                                (double)nearest->reserved_bytes / CLI_CHOOSE_GIB,
@@ -160,7 +161,7 @@ static void append_none(GString *text, const CliChosen *chosen) {
 static void append_late(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     const CliChoice *quickest = chosen->quickest;
     g_autofree char *all = g_strjoinv(" ", quickest->settings);
-    g_autofree char *options = cli_changes_as_options(all);
+    g_autofree char *options = cli_settings_as_options(all);
     double least_days = cli_choice_days(quickest, view->tokens);
     g_autofree char *days = cli_choose_amount(least_days);
     uint64_t nodes = nodes_in_time(quickest->cluster, quickest->ranks, least_days, view);
@@ -185,8 +186,8 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
 static char *network_keys(const CliChoice *best, const CliChooseView *view) {
     GString *keys = g_string_new(view->network_keys);
     for (char **setting = best->settings; *setting != NULL; setting++) {
-        if (g_str_has_prefix(*setting, "network.")) {
-            g_autofree char *option = cli_changes_as_options(*setting);
+        if (cli_setting_of_network(*setting) != NULL) {
+            g_autofree char *option = cli_settings_as_options(*setting);
             g_string_append_printf(keys, " %s", option);
         }
     }

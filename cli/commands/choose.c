@@ -174,17 +174,6 @@ static bool check_machine_knob(const CliKnob *knob, GError **error) {
     return false;
 }
 
-static bool has_stages(const PlanStrategy *given, const GArray *knobs) {
-    bool any = given->pipeline > 1;
-    for (guint i = 0; i < knobs->len && !any; i++) {
-        const CliKnob *knob = &g_array_index(knobs, CliKnob, i);
-        for (guint k = 0; g_str_equal(knob->key, "pipeline") && knob->values[k] != NULL; k++) {
-            any |= g_ascii_strtoull(knob->values[k], NULL, 10) > 1;
-        }
-    }
-    return any;
-}
-
 static GArray *read_knobs(const Options *options, CliPlanSource *source, GError **error) {
     g_autoptr(GArray) knobs = cli_knobs_new();
     g_autoptr(CliPlanSource) trial = cli_plan_source_copy(source);
@@ -211,7 +200,7 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
                     "--global-batch settles accumulate; leave --accumulate away");
         return NULL;
     }
-    if (options->global_batch < 1 && has_stages(&given, knobs)) {
+    if (options->global_batch < 1 && cli_knobs_have_stages(knobs, &given)) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "stages work on a step's batch in microbatches, and are to be held against "
                     "others of the same batch: give --global-batch N, the sequences of a step%s",

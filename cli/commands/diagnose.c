@@ -5,7 +5,6 @@
 #include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/diagnose/diagnose.h"
-#include "cli/plot/pictures.h"
 #include "cli/prose.h"
 #include "cli/trace-source.h"
 #include "trace/json.h"
@@ -63,7 +62,7 @@ int cmd_diagnose(int argc, char **argv) {
     g_autoptr(Trace) trace = cli_trace_check_settings(source, 1, argv + 1, &error)
                                  ? cli_trace_load(source, argv[1], cluster, &error)
                                  : NULL;
-    uint32_t whose = rank >= 0 || trace == NULL ? (uint32_t)rank : cli_lowest_rank(trace);
+    uint32_t whose = rank >= 0 || trace == NULL ? (uint32_t)rank : trace_lowest_rank(trace);
     g_autoptr(CliDiagnosis) diagnosis =
         trace != NULL ? cli_diagnose(trace, whose, cluster, &error) : NULL;
     if (diagnosis == NULL) {

@@ -7,7 +7,6 @@
 #include "cli/commands/commands.h"
 #include "cli/explain/explain.h"
 #include "cli/plan-source.h"
-#include "cli/plot/pictures.h"
 #include "cli/predict/predict.h"
 #include "cli/prose.h"
 #include "cli/trace-source.h"
@@ -36,6 +35,12 @@ static const CliCommand command = {
         "Exit status: 0 explained; 2 there is no such number, or the input cannot be read.",
 };
 
+typedef struct {
+    char *sharding, *cluster;
+    int rank; /* -1: the lowest recorded */
+    gboolean json;
+} Options;
+
 static int complain(const GError *error) {
     return cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }
@@ -61,38 +66,42 @@ static int explain_subject(const CliSubject *subject, const char *name, bool as_
 }
 
 /* A trace: its plan is built again where its header allows that. */
-static int explain_trace(const char *name, const char *path, const char *cluster, int rank,
-                         bool as_json) {
+static int explain_trace(const char *name, const char *path, const Options *options) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace = trace_read_file(path, &error);
     if (trace == NULL) {
         return complain(error);
     }
-    g_autoptr(CliWhatIf) what_if = cli_what_if_new(trace, cluster, &error);
-    if (what_if == NULL && cluster != NULL) {
+    g_autoptr(CliWhatIf) what_if = cli_what_if_new(trace, options->cluster, &error);
+    if (what_if == NULL && options->cluster != NULL) {
         return complain(error);
     }
     g_autoptr(Plan) plan =
         what_if != NULL ? cli_plan_build(what_if->network, &what_if->strategy, NULL) : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
-    uint32_t whose = rank >= 0 ? (uint32_t)rank : cli_lowest_rank(trace);
-    g_autoptr(TraceSummary) rows = trace_summary_new(trace, whose);
+    uint32_t rank = options->rank >= 0 ? (uint32_t)options->rank : trace_lowest_rank(trace);
+    g_autoptr(TraceSummary) rows = trace_summary_new(trace, rank);
     if (rows == NULL) {
-        return cli_complain(CLI_BAD_INPUT, "%s: rank %d was not recorded", path, rank);
+        return cli_complain(CLI_BAD_INPUT, "%s: rank %d was not recorded", path, options->rank);
     }
     bool known = plan != NULL && prediction != NULL;
     CliSubject subject = {trace, rows, known ? plan : NULL, known ? what_if->cluster : NULL,
                           prediction};
-    return explain_subject(&subject, name, as_json);
+    return explain_subject(&subject, name, options->json);
+}
+
+static const char *machine_of(const Options *options) {
+    return options->cluster != NULL ? options->cluster : DEFAULT_CLUSTER;
 }
 
 /* A plan or a network: it is played first. */
 static int explain_plan(const char *name, const char *path, CliPlanSource *source,
-                        const char *cluster_name, bool as_json) {
+                        const Options *options) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, path, &error);
-    g_autoptr(ModelCluster) cluster = plan != NULL ? cli_cluster_read(cluster_name, &error) : NULL;
+    g_autoptr(ModelCluster) cluster =
+        plan != NULL ? cli_cluster_read(machine_of(options), &error) : NULL;
     if (cluster == NULL) {
         return complain(error);
     }
@@ -101,22 +110,21 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     if (prediction == NULL) {
         return complain(error);
     }
-    g_autoptr(TraceSummary) rows = trace_summary_new(trace, cli_lowest_rank(trace));
+    g_autoptr(TraceSummary) rows = trace_summary_new(trace, trace_lowest_rank(trace));
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction};
-    return explain_subject(&subject, name, as_json);
+    return explain_subject(&subject, name, options->json);
 }
 
-static int explain_sharding(const char *network, CliPlanSource *source, const char *cluster_name,
-                            bool as_json) {
+static int explain_sharding(const char *network, CliPlanSource *source, const Options *options) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(ModelCluster) cluster = cli_cluster_read(cluster_name, &error);
+    g_autoptr(ModelCluster) cluster = cli_cluster_read(machine_of(options), &error);
     if (cluster == NULL) {
         return complain(error);
     }
-    if (as_json) {
+    if (options->json) {
         g_autofree char *json = cli_explain_sharding_json(source, network, cluster, &error);
         return json != NULL ? show_json(json) : complain(error);
     }
@@ -129,12 +137,11 @@ static bool is_sharding(CliPlanSource *source, const char *word) {
     return cli_plan_source_set(source, "sharding", word, NULL);
 }
 
-static int explain(int n_words, char **words, const char *sharding, const char *cluster, int rank,
-                   bool as_json, CliPlanSource *source) {
-    const char *machine = cluster != NULL ? cluster : DEFAULT_CLUSTER;
+static int explain(int n_words, char **words, const Options *options, CliPlanSource *source) {
+    const char *sharding = options->sharding;
     if (sharding != NULL && !is_sharding(source, sharding)) {
         if (n_words == 0) {
-            return explain_sharding(sharding, source, machine, as_json);
+            return explain_sharding(sharding, source, options);
         }
         return cli_complain(CLI_BAD_INPUT,
                             "--sharding %s: give a strategy (none, optimizer-only, grad-op, full, "
@@ -149,42 +156,46 @@ static int explain(int n_words, char **words, const char *sharding, const char *
         return complain(refusal);
     }
     if (trace_is_file(words[1])) {
-        return explain_trace(words[0], words[1], cluster, rank, as_json);
+        return explain_trace(words[0], words[1], options);
     }
-    if (rank >= 0) {
+    if (options->rank >= 0) {
         return cli_complain(CLI_BAD_INPUT,
                             "--rank is of a trace; of a plan or network one rank is played, which "
                             "stands for all: leave it away");
     }
-    int status = explain_plan(words[0], words[1], source, machine, as_json);
-    if (status == CLI_OK && cluster == NULL) {
+    int status = explain_plan(words[0], words[1], source, options);
+    if (status == CLI_OK && options->cluster == NULL) {
         cli_complain(CLI_OK, "note: on " DEFAULT_CLUSTER ", since no --cluster was given");
     }
     return status;
 }
 
+static void clear_options(Options *options) {
+    g_free(options->sharding);
+    g_free(options->cluster);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
 int cmd_explain(int argc, char **argv) {
-    g_autofree char *cluster = NULL, *sharding = NULL;
-    int rank = CLI_NOT_GIVEN;
-    gboolean json = FALSE;
+    g_auto(Options) options = {.rank = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
-        {"sharding", 0, 0, G_OPTION_ARG_STRING, &sharding,
+        {"sharding", 0, 0, G_OPTION_ARG_STRING, &options.sharding,
          "compare all strategies on this network (or the one strategy, as in other commands)",
          "NETWORK"},
-        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
+        {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "the machine (default: the one that the trace names; " DEFAULT_CLUSTER
          " for plans and networks)",
          "C"},
-        {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
+        {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
          "the rank of a trace (default: the lowest recorded)", "R"},
-        {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
     if (!cli_command_read(&command, context, &argc, &argv) ||
-        !cli_number_is_sound("--rank", &rank)) {
+        !cli_number_is_sound("--rank", &options.rank)) {
         return CLI_BAD_INPUT;
     }
-    return explain(argc - 1, argv + 1, sharding, cluster, rank, json, source);
+    return explain(argc - 1, argv + 1, &options, source);
 }

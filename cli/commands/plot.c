@@ -124,7 +124,7 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
             status = cli_complain(CLI_BAD_INPUT, "%s", error->message);
             break;
         }
-        uint32_t rank = options->rank < 0 ? cli_lowest_rank(traces[i]) : (uint32_t)options->rank;
+        uint32_t rank = options->rank < 0 ? trace_lowest_rank(traces[i]) : (uint32_t)options->rank;
         panels[i] = (PlotPanel){traces[i], rank};
     }
     if (status == CLI_OK) {

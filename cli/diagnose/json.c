@@ -27,11 +27,7 @@ static void add_memory(JsonBuilder *json, const CliDiagnosis *diagnosis) {
         trace_json_begin_object(json, "peak_by_category");
         for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
             const char *name = plan_category_name(category);
-            double held = 0;
-            for (guint i = 0; i < trace->categories->len; i++) {
-                held += trace_category_is(trace, i, name) ? (double)peak->categories[i] : 0;
-            }
-            trace_json_add_number(json, name, held);
+            trace_json_add_int(json, name, trace_peak_category(trace, peak, name));
         }
         json_builder_end_object(json);
     }
@@ -44,21 +40,14 @@ static void add_memory(JsonBuilder *json, const CliDiagnosis *diagnosis) {
 
 static void add_communication(JsonBuilder *json, const CliDiagnosis *diagnosis) {
     const Trace *trace = diagnosis->trace;
-    const TraceSummary *summary = diagnosis->summary;
     trace_json_begin_object(json, "comm");
     for (guint kind = 0; kind < trace->kinds->len; kind++) {
-        int64_t total_ns = 0, exposed_ns = 0;
-        for (guint i = 0; i < summary->n_steps; i++) {
-            if (trace_summary_is_steady(summary, i)) {
-                total_ns += summary->steps[i].kinds[kind].total_ns;
-                exposed_ns += summary->steps[i].kinds[kind].exposed_ns;
-            }
-        }
-        if (trace_kind(trace, kind)->kind_class == TRACE_KIND_COLLECTIVE && total_ns > 0) {
+        TraceKindTime time = trace_summary_kind(diagnosis->summary, kind);
+        if (trace_kind(trace, kind)->kind_class == TRACE_KIND_COLLECTIVE && time.total_ns > 0) {
             double n = MAX(1, diagnosis->idle.n_steps);
             trace_json_begin_object(json, trace_kind(trace, kind)->name);
-            trace_json_add_real(json, "total_ms", ms((double)total_ns) / n);
-            trace_json_add_real(json, "exposed_ms", ms((double)exposed_ns) / n);
+            trace_json_add_real(json, "total_ms", ms((double)time.total_ns) / n);
+            trace_json_add_real(json, "exposed_ms", ms((double)time.exposed_ns) / n);
             json_builder_end_object(json);
         }
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/diagnose/diagnose.h"
+#include "cli/setting.h"
 #include "trace/ended.h"
 #include "trace/scale.h"
 
@@ -68,16 +69,13 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     append_bytes(text, (double)diagnosis->base->allocator_bytes, false);
     g_string_append_printf(text, ": %s\n", diagnosis->base->fits ? "fits" : "does NOT fit");
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
-        double held = 0;
         const char *name = plan_category_name(category);
-        for (guint i = 0; i < trace->categories->len; i++) {
-            held += trace_category_is(trace, i, name) ? (double)peak->categories[i] : 0;
-        }
+        uint64_t held = trace_peak_category(trace, peak, name);
         if (held == 0) {
             continue;
         }
         g_string_append_printf(text, "   %-14s", name);
-        append_bytes(text, held, false);
+        append_bytes(text, (double)held, false);
         const CliRemedy *best = best_for_category(diagnosis, category);
         if (best != NULL) {
             g_autofree char *step = time_text(best->step_ns, true);
@@ -108,25 +106,19 @@ static void append_room(GString *text, const char *before, bool fits, uint64_t r
 
 static void append_collectives(GString *text, const CliDiagnosis *diagnosis) {
     const Trace *trace = diagnosis->trace;
-    const TraceSummary *summary = diagnosis->summary;
+    double n = diagnosis->idle.n_steps;
     g_string_append(text, "2. communication in a step, mean of the steady ones\n");
     guint n_said = 0;
     for (guint kind = 0; kind < trace->kinds->len; kind++) {
-        int64_t total_ns = 0, exposed_ns = 0;
-        for (guint i = 0; i < summary->n_steps; i++) {
-            if (trace_summary_is_steady(summary, i)) {
-                total_ns += summary->steps[i].kinds[kind].total_ns;
-                exposed_ns += summary->steps[i].kinds[kind].exposed_ns;
-            }
-        }
-        if (trace_kind(trace, kind)->kind_class != TRACE_KIND_COLLECTIVE || total_ns == 0) {
+        TraceKindTime time = trace_summary_kind(diagnosis->summary, kind);
+        if (trace_kind(trace, kind)->kind_class != TRACE_KIND_COLLECTIVE || time.total_ns == 0) {
             continue;
         }
-        g_autofree char *total = time_text((double)total_ns / diagnosis->idle.n_steps, false);
-        g_autofree char *exposed = time_text((double)exposed_ns / diagnosis->idle.n_steps, false);
+        g_autofree char *total = time_text((double)time.total_ns / n, false);
+        g_autofree char *exposed = time_text((double)time.exposed_ns / n, false);
         g_string_append_printf(text, "   %-16s %12s, exposed %12s, %3.0f %% hidden\n",
                                trace_kind(trace, kind)->name, total, exposed,
-                               100 * (1 - (double)exposed_ns / (double)total_ns));
+                               100 * (1 - (double)time.exposed_ns / (double)time.total_ns));
         n_said++;
     }
     if (n_said == 0) {
@@ -241,7 +233,7 @@ static char *memory_verdict(const CliDiagnosis *diagnosis) {
     g_string_append(text, " available");
     const CliWay *best = cli_ways_best(diagnosis->ways_to_fit);
     if (best != NULL) {
-        g_autofree char *options = cli_changes_as_options(best->changes);
+        g_autofree char *options = cli_settings_as_options(best->changes);
         g_string_append_printf(text, "; it fits with %s", options);
     } else {
         g_string_append(text, "; " CLI_NO_WAY_TO_FIT);

@@ -24,11 +24,8 @@ static void explain_all_held(GString *text, const CliSubject *subject) {
 static void explain_collectives(GString *text, const CliSubject *subject) {
     bool any = false;
     for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
-        bool used = false;
-        for (guint i = 0; i < subject->summary->n_steps; i++) {
-            used |= subject->summary->steps[i].kinds[kind].total_ns > 0;
-        }
-        if (used && trace_kind(subject->trace, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
+        if (trace_summary_has_kind(subject->summary, kind) &&
+            trace_kind(subject->trace, kind)->kind_class == TRACE_KIND_COLLECTIVE) {
             explain_collective(text, subject, kind);
             any = true;
         }
@@ -171,14 +168,9 @@ static char *list_units(const Trace *trace) {
 
 /* The kinds that a recorded step has. */
 static char *list_kinds(const CliSubject *subject) {
-    const TraceSummary *summary = subject->summary;
     GString *list = g_string_new(NULL);
     for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
-        bool used = false;
-        for (guint i = 0; i < summary->n_steps; i++) {
-            used |= summary->steps[i].kinds[kind].total_ns > 0;
-        }
-        if (used) {
+        if (trace_summary_has_kind(subject->summary, kind)) {
             g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
                                    trace_kind(subject->trace, kind)->name);
         }

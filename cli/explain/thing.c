@@ -121,19 +121,18 @@ void explain_unit(GString *text, const CliSubject *subject, uint32_t unit) {
 /* Of all of them, for the list may end before they do. */
 static void append_sum(GString *text, const CliSubject *subject, uint32_t kind) {
     const TraceSummary *summary = subject->summary;
-    guint n_steps = 0, count = 0;
-    double ns = 0, steps_ns = 0;
+    TraceKindTime time = trace_summary_kind(summary, kind);
+    double ns = (double)time.total_ns, steps_ns = 0;
+    guint n_steps = 0;
     for (guint i = 0; i < summary->n_steps; i++) {
         if (trace_summary_is_steady(summary, i)) {
             n_steps++;
-            count += summary->steps[i].kinds[kind].count;
-            ns += (double)summary->steps[i].kinds[kind].total_ns;
             steps_ns += (double)trace_step_time_ns(&summary->steps[i]);
         }
     }
-    if (count > 0 && steps_ns > 0) {
+    if (time.count > 0 && steps_ns > 0) {
         g_string_append_printf(text, "%u in a step, %.6f ms together, %.1f %% of the step\n",
-                               count / n_steps, ms(ns / n_steps), 100 * ns / steps_ns);
+                               time.count / n_steps, ms(ns / n_steps), 100 * ns / steps_ns);
     }
 }
 

@@ -143,19 +143,12 @@ void explain_busy(GString *text, const CliSubject *subject) {
                            "compute lane take %.6f ms\nby kind, mean of a step\n",
                            ms((double)book.busy_ns / n), n, book.n_ops, ms((double)book.busy_ns));
     for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
-        double ns = 0;
-        guint count = 0;
-        for (guint i = 0; i < subject->summary->n_steps; i++) {
-            const TraceKindTime *time = &subject->summary->steps[i].kinds[kind];
-            if (trace_summary_is_steady(subject->summary, i)) {
-                ns += (double)time->total_ns;
-                count += time->count;
-            }
-        }
+        TraceKindTime time = trace_summary_kind(subject->summary, kind);
         bool collective = trace_kind(subject->trace, kind)->kind_class == TRACE_KIND_COLLECTIVE;
-        if (count > 0 && !collective) {
+        if (time.count > 0 && !collective) {
             g_string_append_printf(text, "  %-24s %6u x, %12.6f ms\n",
-                                   trace_kind(subject->trace, kind)->name, count / n, ms(ns / n));
+                                   trace_kind(subject->trace, kind)->name, time.count / n,
+                                   ms((double)time.total_ns / n));
         }
     }
 }
@@ -278,24 +271,17 @@ void explain_idle(GString *text, const CliSubject *subject) {
 void explain_collective(GString *text, const CliSubject *subject, uint32_t kind) {
     const Trace *trace = subject->trace;
     const char *name = trace_kind(trace, kind)->name;
-    guint n = trace_summary_spread(subject->summary).n, count = 0;
+    guint n = trace_summary_spread(subject->summary).n;
     if (lacks_steps(text, subject, name)) {
         return;
     }
-    double total = 0, exposed = 0;
-    for (guint i = 0; i < subject->summary->n_steps; i++) {
-        if (trace_summary_is_steady(subject->summary, i)) {
-            const TraceKindTime *time = &subject->summary->steps[i].kinds[kind];
-            count += time->count;
-            total += (double)time->total_ns;
-            exposed += (double)time->exposed_ns;
-        }
-    }
+    TraceKindTime time = trace_summary_kind(subject->summary, kind);
     g_string_append_printf(text,
                            "comm.%s.total_ms = %.6f: the sum of %u durations, mean of %u steady "
                            "steps\ncomm.%s.exposed_ms = %.6f: the part during which the compute "
                            "lane runs no kernel\nin the first steady step\n",
-                           name, ms(total / n), count / n, n, name, ms(exposed / n));
+                           name, ms((double)time.total_ns / n), time.count / n, n, name,
+                           ms((double)time.exposed_ns / n));
     guint shown = 0;
     int32_t step = INT32_MIN;
     for (guint i = 0; i < trace->ops->len && shown < MOST_ROWS; i++) {
@@ -316,7 +302,7 @@ void explain_collective(GString *text, const CliSubject *subject, uint32_t kind)
                                ms((double)(row->end_ns - row->start_ns)), ms((double)row->start_ns),
                                (guint64)op->bytes, place);
     }
-    if (count / n > shown) {
-        g_string_append_printf(text, "  and %u more\n", count / n - shown);
+    if (time.count / n > shown) {
+        g_string_append_printf(text, "  and %u more\n", time.count / n - shown);
     }
 }

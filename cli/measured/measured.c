@@ -39,19 +39,12 @@ void measured_note(Measured *measured, const char *format, ...) {
 }
 
 uint32_t measured_rank(const Trace *trace, const MeasuredOptions *options, GError **error) {
-    uint32_t lowest = TRACE_NONE;
-    for (guint i = 0; i < trace->ranks->len; i++) {
-        uint32_t rank = g_array_index(trace->ranks, TraceRank, i).rank;
-        if (options->rank >= 0 && rank == (uint32_t)options->rank) {
-            return rank;
-        }
-        lowest = MIN(lowest, rank);
+    uint32_t lowest = trace_lowest_rank(trace);
+    uint32_t rank = options->rank >= 0 ? (uint32_t)options->rank : lowest;
+    if (rank != TRACE_NONE && trace_role_of_rank(trace, rank) != TRACE_NONE) {
+        return rank;
     }
-    if (options->rank >= 0 || lowest == TRACE_NONE) {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
-                    "%s recorded no rank %d; the lowest is %u", options->trace_name,
-                    MAX(0, options->rank), lowest == TRACE_NONE ? 0 : lowest);
-        return TRACE_NONE;
-    }
-    return lowest;
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "%s recorded no rank %d; the lowest is %u",
+                options->trace_name, MAX(0, options->rank), lowest == TRACE_NONE ? 0 : lowest);
+    return TRACE_NONE;
 }

@@ -89,38 +89,43 @@ static void list_measured(const Snapshot *snapshot, guint begin, guint end, List
 
 /* ---- the prediction -------------------------------------------------------------------------- */
 
-static void add_held(gpointer buffer, gpointer row, gpointer data) {
-    const Lists *lists = ((gpointer *)data)[0];
-    const Trace *trace = ((gpointer *)data)[1];
-    uint32_t role = GPOINTER_TO_UINT(((gpointer *)data)[2]);
-    const TraceMemoryRow *alloc = row;
-    add_item(lists->items[MEASURED_HELD], trace_instruction(trace, role, alloc->instruction)->bytes,
-             NULL, alloc->instruction);
-}
-
-/* Buffers that the step finds and does not free are held throughout it. */
-static void list_predicted(const Trace *trace, uint32_t rank, int32_t step, Lists *lists) {
+/* Of the rows up to `last`, those of buffers that are allocated and not freed since; except of the
+ * step, whose buffers come and go within it. */
+static void list_held(const Trace *trace, uint32_t rank, guint last, int32_t but_of_step,
+                      GArray *items) {
     uint32_t role = trace_role_of_rank(trace, rank);
     g_autoptr(GHashTable) held = g_hash_table_new(NULL, NULL); /* buffer: row */
-    for (guint i = 0; i < trace->memory->len; i++) {
+    for (guint i = 0; i <= last; i++) {
         const TraceMemoryRow *row = trace_memory(trace, i);
-        if (row->rank != rank || row->step > step) {
-            continue;
-        }
-        const TraceInstruction *instruction = trace_instruction(trace, role, row->instruction);
-        gpointer buffer = GUINT_TO_POINTER(instruction->buffer);
-        g_hash_table_remove(held, buffer);
-        if (row->delta <= 0) {
-            continue;
-        }
-        if (row->step == step) {
-            add_item(lists->items[MEASURED_ASKED], instruction->bytes, NULL, row->instruction);
-        } else {
-            g_hash_table_insert(held, buffer, (gpointer)row);
+        if (row->rank == rank) {
+            uint32_t buffer = trace_instruction(trace, role, row->instruction)->buffer;
+            g_hash_table_remove(held, GUINT_TO_POINTER(buffer));
+            if (row->delta > 0 && row->step != but_of_step) {
+                g_hash_table_insert(held, GUINT_TO_POINTER(buffer), (gpointer)row);
+            }
         }
     }
-    gpointer data[] = {lists, (gpointer)trace, GUINT_TO_POINTER(role)};
-    g_hash_table_foreach(held, add_held, data);
+    GHashTableIter at;
+    gpointer row;
+    g_hash_table_iter_init(&at, held);
+    while (g_hash_table_iter_next(&at, NULL, &row)) {
+        uint32_t number = ((const TraceMemoryRow *)row)->instruction;
+        add_item(items, trace_instruction(trace, role, number)->bytes, NULL, number);
+    }
+}
+
+/* step: the last. Buffers that it finds and does not free are held throughout it. */
+static void list_predicted(const Trace *trace, uint32_t rank, int32_t step, Lists *lists) {
+    uint32_t role = trace_role_of_rank(trace, rank);
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank == rank && row->step == step && row->delta > 0) {
+            add_item(lists->items[MEASURED_ASKED],
+                     trace_instruction(trace, role, row->instruction)->bytes, NULL,
+                     row->instruction);
+        }
+    }
+    list_held(trace, rank, trace->memory->len - 1, step, lists->items[MEASURED_HELD]);
 }
 
 /* Where the prediction is out of memory, or else at its peak: the last of its rows that counts. */
@@ -138,24 +143,6 @@ static guint row_at_worst(const Trace *trace, uint32_t rank) {
         }
     }
     return worst;
-}
-
-static void list_predicted_at(const Trace *trace, uint32_t rank, guint last, Lists *lists) {
-    uint32_t role = trace_role_of_rank(trace, rank);
-    g_autoptr(GHashTable) held = g_hash_table_new(NULL, NULL); /* buffer: row */
-    for (guint i = 0; i <= last; i++) {
-        const TraceMemoryRow *row = trace_memory(trace, i);
-        if (row->rank == rank) {
-            gpointer buffer =
-                GUINT_TO_POINTER(trace_instruction(trace, role, row->instruction)->buffer);
-            g_hash_table_remove(held, buffer);
-            if (row->delta > 0) {
-                g_hash_table_insert(held, buffer, (gpointer)row);
-            }
-        }
-    }
-    gpointer data[] = {lists, (gpointer)trace, GUINT_TO_POINTER(role)};
-    g_hash_table_foreach(held, add_held, data);
 }
 
 static Stretch predicted_stretch(const Trace *trace, uint32_t rank, int32_t step) {
@@ -227,57 +214,69 @@ static guint run_length(const GArray *items, guint at) {
     return end - at;
 }
 
-static int compare_surpluses(gconstpointer a, gconstpointer b) {
-    const MeasuredSurplus *x = a, *y = b;
+/* A surplus, and the first of its items in the list of the side that has more. */
+typedef struct {
+    MeasuredSurplus surplus;
+    guint first;
+} Found;
+
+static int compare_found(gconstpointer a, gconstpointer b) {
+    const MeasuredSurplus *x = &((const Found *)a)->surplus, *y = &((const Found *)b)->surplus;
     double more_x = (double)x->bytes * fabs((double)x->counts[0] - x->counts[1]);
     double more_y = (double)y->bytes * fabs((double)y->counts[0] - y->counts[1]);
     return more_x != more_y ? (more_x < more_y) - (more_x > more_y)
                             : (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-/* Both lists by size, side by side. Returns the bytes that both have. */
-static double find_surpluses(Measured *measured, MeasuredLife life, GArray *const lists[2],
-                             const Trace *trace, uint32_t role) {
-    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(MeasuredSurplus));
-    g_autoptr(GArray) firsts = g_array_new(FALSE, FALSE, sizeof(guint)); /* in the side's list */
+/* Both lists by size, side by side: Found, most bytes first. ret_paired: the bytes that both have.
+ */
+static GArray *find(MeasuredLife life, GArray *const lists[2], double *ret_paired) {
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(Found));
     guint at[2] = {0, 0};
-    double paired = 0;
-    for (guint i = 0; i < 2; i++) {
-        g_array_sort(lists[i], compare_items);
-    }
+    *ret_paired = 0;
+    g_array_sort(lists[0], compare_items);
+    g_array_sort(lists[1], compare_items);
     while (at[0] < lists[0]->len || at[1] < lists[1]->len) {
         uint64_t sizes[2];
         for (guint i = 0; i < 2; i++) {
             sizes[i] = at[i] < lists[i]->len ? g_array_index(lists[i], Item, at[i]).bytes : 0;
         }
-        uint64_t bytes = MAX(sizes[0], sizes[1]);
-        MeasuredSurplus surplus = {.life = life, .bytes = bytes};
+        MeasuredSurplus surplus = {.life = life, .bytes = MAX(sizes[0], sizes[1])};
         for (guint i = 0; i < 2; i++) {
-            surplus.counts[i] = sizes[i] == bytes ? run_length(lists[i], at[i]) : 0;
+            surplus.counts[i] = sizes[i] == surplus.bytes ? run_length(lists[i], at[i]) : 0;
         }
         surplus.side = surplus.counts[1] > surplus.counts[0];
-        paired += (double)bytes * MIN(surplus.counts[0], surplus.counts[1]);
+        *ret_paired += (double)surplus.bytes * MIN(surplus.counts[0], surplus.counts[1]);
         if (surplus.counts[0] != surplus.counts[1]) {
-            surplus.n_places = at[surplus.side]; /* where its items stand, for the while */
-            g_array_append_val(found, surplus);
+            Found found = {surplus, at[surplus.side]};
+            g_array_append_val(all, found);
         }
         at[0] += surplus.counts[0];
         at[1] += surplus.counts[1];
     }
-    g_array_sort(found, compare_surpluses);
-    guint shown[2] = {0, 0};
-    for (guint i = 0; i < found->len; i++) {
-        MeasuredSurplus surplus = g_array_index(found, MeasuredSurplus, i);
-        if (shown[surplus.side]++ < SHOWN) {
-            surplus.place = commonest(&g_array_index(lists[surplus.side], Item, surplus.n_places),
-                                      surplus.counts[surplus.side], surplus.side, trace, role,
-                                      &surplus.n_places);
+    g_array_sort(all, compare_found);
+    return all;
+}
+
+/* The first few of each side, with where they come from. Returns the bytes that both have. */
+static double add_surpluses(Measured *measured, MeasuredLife life, GArray *const lists[2],
+                            const Trace *trace, uint32_t role) {
+    double paired;
+    g_autoptr(GArray) all = find(life, lists, &paired);
+    guint n[2] = {0, 0};
+    for (guint i = 0; i < all->len; i++) {
+        const Found *found = &g_array_index(all, Found, i);
+        MeasuredSurplus surplus = found->surplus;
+        guint side = surplus.side;
+        if (n[side]++ < SHOWN) {
+            surplus.place = commonest(&g_array_index(lists[side], Item, found->first),
+                                      surplus.counts[side], side, trace, role, &surplus.n_places);
             g_array_append_val(measured->surpluses, surplus);
         }
     }
     for (guint i = 0; i < 2; i++) {
-        if (shown[i] > SHOWN) {
-            measured_note(measured, "%u more sizes %s that only %s are not shown", shown[i] - SHOWN,
+        if (n[i] > SHOWN) {
+            measured_note(measured, "%u more sizes %s that only %s are not shown", n[i] - SHOWN,
                           life != MEASURED_ASKED ? "held" : "requested",
                           i == 0 ? "the prediction has" : "the run has");
         }
@@ -325,7 +324,7 @@ static void compare_step(Measured *measured, const Trace *trace, uint32_t rank, 
     double paired[2];
     for (guint life = 0; life < 2; life++) {
         GArray *const both[2] = {lists[0].items[life], lists[1].items[life]};
-        paired[life] = find_surpluses(measured, life, both, trace, trace_role_of_rank(trace, rank));
+        paired[life] = add_surpluses(measured, life, both, trace, trace_role_of_rank(trace, rank));
     }
     double all = sum_of(lists[1].items[MEASURED_ASKED]);
     measured->paired = all > 0 ? paired[MEASURED_ASKED] / all : NAN;
@@ -366,10 +365,10 @@ static void compare_oom(Measured *measured, const Trace *trace, uint32_t rank,
     Lists lists[2];
     lists_begin(&lists[0]);
     lists_begin(&lists[1]);
-    list_predicted_at(trace, rank, worst, &lists[0]);
+    list_held(trace, rank, worst, INT32_MIN, lists[0].items[MEASURED_HELD]);
     list_measured(snapshot, at, at, &lists[1]);
     GArray *const both[2] = {lists[0].items[MEASURED_HELD], lists[1].items[MEASURED_HELD]};
-    find_surpluses(measured, MEASURED_AT_OOM, both, trace, trace_role_of_rank(trace, rank));
+    add_surpluses(measured, MEASURED_AT_OOM, both, trace, trace_role_of_rank(trace, rank));
     lists_end(&lists[0]);
     lists_end(&lists[1]);
     TraceOom ended;

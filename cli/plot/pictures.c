@@ -34,14 +34,6 @@ PlotCharacters cli_terminal_characters(void) {
     return isatty(STDOUT_FILENO) && g_get_charset(NULL) ? PLOT_BLOCKS : PLOT_ASCII;
 }
 
-uint32_t cli_lowest_rank(const Trace *trace) {
-    uint32_t lowest = TRACE_NONE;
-    for (guint i = 0; i < trace->ranks->len; i++) {
-        lowest = MIN(lowest, g_array_index(trace->ranks, TraceRank, i).rank);
-    }
-    return lowest;
-}
-
 static int32_t last_step_of_ops(const Trace *trace, uint32_t rank) {
     int32_t last = -1; /* construction */
     for (guint i = 0; i < trace->ops->len; i++) {

@@ -12,9 +12,6 @@ void cli_print_picture(const char *text);
 /* Blocks on a terminal that shows UTF-8; a pipe gets ASCII, the same everywhere. */
 PlotCharacters cli_terminal_characters(void);
 
-/* The lowest rank that the trace recorded; TRACE_NONE: none. */
-uint32_t cli_lowest_rank(const Trace *trace);
-
 /* The memory picture shows all steps that every panel recorded, the lanes the last of those. */
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot);

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "cli/cluster.h"
-#include "cli/plot/pictures.h"
 #include "cli/predict/predict.h"
+#include "cli/setting.h"
 #include "cli/validate/csv.h"
 #include "cli/validate/validate.h"
+#include "plan/files/ini.h"
 #include "trace/summary.h"
 
 CliPoints *cli_points_new(bool one_series) {
@@ -48,13 +49,8 @@ bool cli_points_add_knob(CliPoints *points, const char *text, GError **error) {
 }
 
 static bool is_knob(const CliPoints *points, const char *setting) {
-    gsize length = strcspn(setting, "=");
-    bool is_one = false;
-    for (guint i = 0; i < points->knobs->len; i++) {
-        const char *key = knob_at(points, i)->key;
-        is_one |= strlen(key) == length && strncmp(key, setting, length) == 0;
-    }
-    return is_one;
+    g_autofree char *key = g_strndup(setting, strcspn(setting, "="));
+    return cli_knobs_find(points->knobs, key) != NULL;
 }
 
 /* What holds at all points: a knob wins over what was given otherwise. Transfer full. */
@@ -71,17 +67,11 @@ static char *title_of(const CliPoints *points, const Plan *plan, const ModelClus
     return g_string_free(title, FALSE);
 }
 
-static bool parse_number(const char *text, double *ret_value) {
-    char *end;
-    *ret_value = g_ascii_strtod(text, &end);
-    return end != text && *end == '\0';
-}
-
 bool cli_points_x_is_number(const CliPoints *points) {
     char **values = knob_at(points, 0)->values;
     double ignored;
     for (guint i = 0; values[i] != NULL; i++) {
-        if (!parse_number(values[i], &ignored)) {
+        if (!plan_parse_double(values[i], &ignored)) {
             return false;
         }
     }
@@ -94,7 +84,7 @@ static double place_of(const CliPoints *points, const char *value) {
     char **values = knob_at(points, 0)->values;
     double x;
     if (cli_points_x_is_number(points)) {
-        return parse_number(value, &x) ? x : NAN;
+        return plan_parse_double(value, &x) ? x : NAN;
     }
     guint i = 0;
     while (values[i] != NULL && !g_str_equal(values[i], value)) {
@@ -242,30 +232,19 @@ const char *cli_points_cost_name(const CliPoints *points) {
 
 /* ---- measured ---- */
 
-/* The value of a key in "ranks=2 sharding=full ..."; NULL when it is not there. */
-static char *folded_value(const char *folded, const char *key) {
-    g_auto(GStrv) words = g_strsplit(folded != NULL ? folded : "", " ", -1);
-    g_autofree char *start = g_strconcat(key, "=", NULL);
-    for (guint i = 0; words[i] != NULL; i++) {
-        if (g_str_has_prefix(words[i], start)) {
-            return g_strdup(words[i] + strlen(start));
-        }
-    }
-    return NULL;
-}
-
 bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error) {
-    g_auto(GStrv) values = g_new0(char *, points->knobs->len + 1);
+    g_auto(GStrv) settings = cli_settings_split(trace_get(trace, "strategy"));
+    g_autofree char **values = g_new0(char *, points->knobs->len + 1);
     for (guint i = 0; i < points->knobs->len; i++) {
         const char *key = knob_at(points, i)->key;
-        values[i] = folded_value(trace_get(trace, "strategy"), key);
+        values[i] = (char *)cli_settings_value(settings, key);
         if (values[i] == NULL) {
             g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                         "the trace's strategy has no %s; choose a knob that it knows", key);
             return false;
         }
     }
-    uint32_t rank = cli_lowest_rank(trace);
+    uint32_t rank = trace_lowest_rank(trace);
     g_autoptr(TraceSummary) summary = trace_summary_new(trace, rank);
     if (summary == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "the trace has recorded no rank");

@@ -16,7 +16,6 @@ typedef struct {
     const Plan *plan;
     const ModelCluster *cluster;
     const SimPrediction *prediction;
-    const char *cluster_name; /* as it was given */
     const SimOptions *asked;
 } CliPredictReport;
 

@@ -9,6 +9,6 @@ GArray *cli_predict_ways(const CliPredictReport *report) {
     g_autoptr(Trace) header = trace_new();
     trace_name_plan(header, report->plan);
     sim_settings_write(header, report->cluster, report->asked);
-    g_autoptr(CliWhatIf) what_if = cli_what_if_new(header, report->cluster_name, NULL);
+    g_autoptr(CliWhatIf) what_if = cli_what_if_on(header, report->cluster, NULL);
     return what_if ? cli_ways_to_fit(what_if) : NULL;
 }

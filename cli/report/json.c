@@ -1,8 +1,6 @@
 /* cli/report/json.c - a report's figures for programs: what its page says, without the pictures. */
 #include <math.h>
 
-#include "cli/diagnose/diagnose.h"
-#include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/report.h"
 #include "trace/json.h"
@@ -33,18 +31,8 @@ static void add_trace(JsonBuilder *json, const PlotPanel *panel) {
     json_builder_end_object(json);
 }
 
-static bool add_part(JsonBuilder *json, const ReportPart *part, GError **error) {
+static void add_part(JsonBuilder *json, const ReportPart *part) {
     const Trace *trace = part->panels[0].trace;
-    g_autoptr(TraceComparison) comparison = NULL;
-    if (part->n_panels == 2) {
-        comparison = trace_compare(trace, part->panels[1].trace, error);
-        if (comparison == NULL) {
-            return false;
-        }
-    }
-    g_autoptr(GError) refusal = NULL;
-    g_autoptr(CliDiagnosis) diagnosis =
-        cli_diagnose(trace, cli_lowest_rank(trace), part->cluster, &refusal);
     json_builder_begin_object(json);
     trace_json_add_text(json, "title", trace_get(trace, "title"));
     trace_json_add_text(json, "plan_digest", trace_get(trace, "digest"));
@@ -53,19 +41,18 @@ static bool add_part(JsonBuilder *json, const ReportPart *part, GError **error) 
         add_trace(json, &part->panels[i]);
     }
     json_builder_end_array(json);
-    if (comparison != NULL) {
+    if (part->comparison != NULL) {
         json_builder_set_member_name(json, "comparison");
-        json_builder_add_value(json, trace_comparison_json(comparison));
+        json_builder_add_value(json, trace_comparison_json(part->comparison));
     }
-    if (diagnosis != NULL) {
+    if (part->diagnosis != NULL) {
         trace_json_begin_object(json, "diagnosis");
-        cli_diagnosis_add_json(diagnosis, json);
+        cli_diagnosis_add_json(part->diagnosis, json);
         json_builder_end_object(json);
     } else {
-        trace_json_add_text(json, "diagnosis_refused", refusal->message);
+        trace_json_add_text(json, "diagnosis_refused", part->refusal->message);
     }
     json_builder_end_object(json);
-    return true;
 }
 
 GString *cli_report_json(const GPtrArray *traces, const char *cluster, GError **error) {
@@ -77,9 +64,7 @@ GString *cli_report_json(const GPtrArray *traces, const char *cluster, GError **
     json_builder_begin_object(json);
     trace_json_begin_array(json, "plans");
     for (guint i = 0; i < parts->len; i++) {
-        if (!add_part(json, &g_array_index(parts, ReportPart, i), error)) {
-            return NULL;
-        }
+        add_part(json, &g_array_index(parts, ReportPart, i));
     }
     json_builder_end_array(json);
     json_builder_end_object(json);

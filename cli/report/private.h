@@ -1,18 +1,22 @@
 /* cli/report/private.h - what the files of a report share. */
 #pragma once
 
+#include "cli/diagnose/diagnose.h"
 #include "plots/plot.h"
 #include "trace/compare/compare.h"
 
-/* The runs of one plan, the predicted one first. */
+/* The runs of one plan, the predicted one first, and what there is to say of them. */
 typedef struct {
     guint number; /* of the part, from 1 */
     PlotPanel panels[PLOT_MAX_PANELS];
     guint n_panels;
-    const char *cluster; /* to diagnose on; NULL: the trace's own */
+    TraceComparison *comparison; /* of both runs; NULL: there is one */
+    CliDiagnosis *diagnosis;     /* of the first; NULL: refusal says why there is none */
+    GError *refusal;
 } ReportPart;
 
-/* ReportPart of each plan, in the order of the traces; two of one plan and side are an error. */
+/* ReportPart of each plan, in the order of the traces; two of one plan and side are an error.
+ * cluster: to diagnose on; NULL: each trace's own. */
 GArray *report_parts(const GPtrArray *traces, const char *cluster, GError **error);
 
 void report_append_text(GString *page, const char *text); /* with markup escaped */

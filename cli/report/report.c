@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "cli/diagnose/diagnose.h"
-#include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 
 static const char head[] =
@@ -27,33 +25,32 @@ static const char head[] =
     "@media print { body { max-width: none; } }\n"
     "</style>\n</head>\n<body>\n<h1>foreshard report</h1>\n";
 
-static void append_verdicts(GString *page, const TraceComparison *comparison,
-                            const CliDiagnosis *diagnosis) {
-    if (comparison != NULL) {
-        g_autofree char *verdict = trace_comparison_verdict(comparison);
+static void append_verdicts(GString *page, const ReportPart *part) {
+    if (part->comparison != NULL) {
+        g_autofree char *verdict = trace_comparison_verdict(part->comparison);
         g_string_append(page, "<p class=\"verdict\">Predicted and measured: ");
         report_append_text(page, verdict);
         g_string_append(page, ".</p>\n");
     }
-    if (diagnosis != NULL) {
-        g_autofree char *verdict = cli_diagnosis_verdict(diagnosis);
+    if (part->diagnosis != NULL) {
+        g_autofree char *verdict = cli_diagnosis_verdict(part->diagnosis);
         g_string_append_printf(page, "<p class=\"verdict\">%s on %s. Bottleneck: ",
-                               diagnosis->base->fits ? "Fits" : "Does not fit",
-                               diagnosis->what_if->cluster->name);
+                               part->diagnosis->base->fits ? "Fits" : "Does not fit",
+                               part->diagnosis->what_if->cluster->name);
         report_append_text(page, verdict);
         g_string_append(page, ".</p>\n");
     }
 }
 
-static void append_diagnosis(GString *page, const CliDiagnosis *diagnosis, const char *refusal) {
+static void append_diagnosis(GString *page, const ReportPart *part) {
     g_string_append(page, "<h3>Diagnosis</h3>\n");
-    if (diagnosis == NULL) {
+    if (part->diagnosis == NULL) {
         g_string_append(page, "<p>");
-        report_append_text(page, refusal);
+        report_append_text(page, part->refusal->message);
         g_string_append(page, "</p>\n");
         return;
     }
-    g_autofree char *text = cli_diagnosis_text(diagnosis);
+    g_autofree char *text = cli_diagnosis_text(part->diagnosis);
     g_string_append(page, "<pre tabindex=\"0\">");
     report_append_text(page, text);
     g_string_append(page, "</pre>\n");
@@ -62,28 +59,18 @@ static void append_diagnosis(GString *page, const CliDiagnosis *diagnosis, const
 static bool append_part(GString *page, const ReportPart *part, GError **error) {
     const Trace *trace = part->panels[0].trace;
     const char *title = trace_get(trace, "title");
-    g_autoptr(TraceComparison) comparison = NULL;
-    if (part->n_panels == 2) {
-        comparison = trace_compare(trace, part->panels[1].trace, error);
-        if (comparison == NULL) {
-            return false;
-        }
-    }
-    g_autoptr(GError) refusal = NULL;
-    g_autoptr(CliDiagnosis) diagnosis =
-        cli_diagnose(trace, cli_lowest_rank(trace), part->cluster, &refusal);
     g_string_append_printf(page, "<section id=\"plan-%u\">\n<h2>", part->number);
     report_append_text(page, title != NULL ? title : trace_get(trace, "digest"));
     g_string_append(page, "</h2>\n");
-    append_verdicts(page, comparison, diagnosis);
+    append_verdicts(page, part);
     if (!report_append_pictures(page, part, error)) {
         return false;
     }
     report_append_peaks(page, part);
-    if (comparison != NULL) {
-        report_append_comparison(page, comparison);
+    if (part->comparison != NULL) {
+        report_append_comparison(page, part->comparison);
     }
-    append_diagnosis(page, diagnosis, refusal != NULL ? refusal->message : "");
+    append_diagnosis(page, part);
     report_append_units(page, part);
     report_append_settings(page, part);
     report_append_repeat(page, part);
@@ -109,22 +96,43 @@ static bool gather_part(const GPtrArray *traces, const char *digest, ReportPart 
                             sides[side], digest);
                 return false;
             }
-            part->panels[part->n_panels++] = (PlotPanel){trace, cli_lowest_rank(trace)};
+            part->panels[part->n_panels++] = (PlotPanel){trace, trace_lowest_rank(trace)};
         }
     }
+    return true;
+}
+
+static void clear_part(gpointer data) {
+    ReportPart *part = data;
+    g_clear_pointer(&part->comparison, trace_comparison_free);
+    cli_diagnosis_free(part->diagnosis);
+    g_clear_error(&part->refusal);
+}
+
+/* That a plan cannot be diagnosed is said in its part, that its runs cannot be compared at once. */
+static bool judge_part(ReportPart *part, const char *cluster, GError **error) {
+    const PlotPanel *first = &part->panels[0];
+    if (part->n_panels == 2) {
+        part->comparison = trace_compare(first->trace, part->panels[1].trace, error);
+        if (part->comparison == NULL) {
+            return false;
+        }
+    }
+    part->diagnosis = cli_diagnose(first->trace, first->rank, cluster, &part->refusal);
     return true;
 }
 
 GArray *report_parts(const GPtrArray *traces, const char *cluster, GError **error) {
     g_autoptr(GHashTable) done = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(ReportPart));
+    g_array_set_clear_func(parts, clear_part);
     for (guint i = 0; i < traces->len; i++) {
         const char *digest = trace_get(traces->pdata[i], "digest");
-        ReportPart part = {.number = parts->len + 1, .cluster = cluster};
+        ReportPart part = {.number = parts->len + 1};
         if (!g_hash_table_add(done, (gpointer)digest)) {
             continue;
         }
-        if (!gather_part(traces, digest, &part, error)) {
+        if (!gather_part(traces, digest, &part, error) || !judge_part(&part, cluster, error)) {
             return NULL;
         }
         g_array_append_val(parts, part);

@@ -7,6 +7,7 @@
 #include "cli/plot/pictures.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
+#include "cli/setting.h"
 #include "cli/what-if.h"
 #include "sim/settings.h"
 #include "trace/files.h"
@@ -83,15 +84,6 @@ static void append_cell_bytes(GString *page, double bytes, TraceScale scale) {
     g_string_append_printf(page, "<td>%.3f</td>", bytes / scale.per_unit);
 }
 
-/* Allocated bytes of a folded category at the peak. */
-static double held_at_peak(const Trace *trace, const TracePeak *peak, const char *category) {
-    double held = 0;
-    for (guint i = 0; i < trace->categories->len && peak->known; i++) {
-        held += trace_category_is(trace, i, category) ? (double)peak->categories[i] : 0;
-    }
-    return held;
-}
-
 void report_append_peaks(GString *page, const ReportPart *part) {
     TraceSummary *summaries[PLOT_MAX_PANELS] = {NULL, NULL};
     double most = 0;
@@ -119,10 +111,10 @@ void report_append_peaks(GString *page, const ReportPart *part) {
         report_append_text(page, category);
         g_string_append(page, " at the peak</td>");
         for (guint i = 0; i < part->n_panels; i++) {
-            append_cell_bytes(page,
-                              held_at_peak(part->panels[i].trace,
-                                           &summaries[i]->peaks[TRACE_ALLOCATED], category),
-                              scale);
+            const TracePeak *peak = &summaries[i]->peaks[TRACE_ALLOCATED];
+            uint64_t held =
+                peak->known ? trace_peak_category(part->panels[i].trace, peak, category) : 0;
+            append_cell_bytes(page, (double)held, scale);
         }
         g_string_append(page, "</tr>\n");
     }
@@ -222,13 +214,10 @@ void report_append_units(GString *page, const ReportPart *part) {
 
 /* ---- settings and what is needed to repeat ---- */
 
-static void append_pairs(GString *page, const char *folded) {
-    g_auto(GStrv) words = g_strsplit(folded != NULL ? folded : "", " ", -1);
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
-        if (pair[0] != NULL && pair[1] != NULL) {
-            report_append_row(page, pair[0], pair[1], NULL);
-        }
+static void append_pairs(GString *page, const char *settings) {
+    g_auto(GStrv) pairs = cli_settings_split(settings);
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        report_append_row(page, pair[0], pair[1], NULL);
     }
 }
 
@@ -250,15 +239,12 @@ void report_append_settings(GString *page, const ReportPart *part) {
     g_string_append(page, "</table>\n");
 }
 
-static void append_ini(GString *page, const char *section, const char *folded) {
-    g_auto(GStrv) words = g_strsplit(folded, " ", -1);
+static void append_ini(GString *page, const char *section, const char *settings) {
+    g_auto(GStrv) pairs = cli_settings_split(settings);
     g_string_append_printf(page, "[%s]\n", section);
-    for (guint i = 0; words[i] != NULL; i++) {
-        g_auto(GStrv) pair = g_strsplit(words[i], "=", 2);
-        if (pair[0] != NULL && pair[1] != NULL) {
-            g_autofree char *line = g_strdup_printf("%s = %s\n", pair[0], pair[1]);
-            report_append_text(page, line);
-        }
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        g_autofree char *line = g_strdup_printf("%s = %s\n", pair[0], pair[1]);
+        report_append_text(page, line);
     }
 }
 
@@ -271,12 +257,20 @@ static const Trace *side_of(const ReportPart *part, const char *side) {
     return NULL;
 }
 
+/* A word of a command for a shell: quoted where a file or a cluster is called what it must be. */
+static void append_word(GString *page, const char *word) {
+    static const char plain[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._/:=,@%+-";
+    bool is_plain = strspn(word, plain) == strlen(word);
+    g_autofree char *quoted = is_plain ? g_strdup(word) : g_shell_quote(word);
+    report_append_text(page, quoted);
+}
+
 /* " --option VALUE" for a key of the header, where it is there. */
 static void append_option(GString *page, const Trace *trace, const char *key, const char *option) {
     const char *value = trace_get(trace, key);
     if (value != NULL) {
         g_string_append_printf(page, " %s ", option);
-        report_append_text(page, value);
+        append_word(page, value);
     }
 }
 
@@ -355,10 +349,10 @@ void report_append_repeat(GString *page, const ReportPart *part) {
     g_string_append(page, "<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
     append_ini(page, "strategy", strategy);
     g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
-    report_append_text(page, file);
+    append_word(page, file);
     g_string_append(page, " --strategy strategy.ini -o run.plan\n"
                           "foreshard predict run.plan --cluster ");
-    report_append_text(page, cluster != NULL ? cluster : "this-machine");
+    append_word(page, cluster != NULL ? cluster : "this-machine");
     append_asked(page, part);
     g_string_append(page, " --trace predicted.trace\n");
     append_measuring(page, part);

@@ -1,6 +1,6 @@
 /* cli/validate/validate.h - tables of published measurements, predicted and summed up.
  *
- * A table's kind is known by its columns (cli/rows-*.h). A row that cannot be predicted is counted
+ * A table's kind is known by its columns (rows-*.h). A row that cannot be predicted is counted
  * as skipped, with its reason; an error is about the table itself.
  *
  * Owns: all it has read. Threads: one, beside those that predict (rows-ahead.h). Determinism: the

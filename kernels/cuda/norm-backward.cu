@@ -140,31 +140,31 @@ template <typename T, bool CENTERED, int N> struct BackwardRow {
     }
 };
 
-template <typename T, bool CENTERED, int N>
-__global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> b) {
+/* What a thread holds while its block goes from row to row. */
+template <typename T, bool CENTERED, int N> struct BackwardHeld {
     using H = Held<T>;
-    constexpr int V = H::V;
-    constexpr bool KEEPS = N < ITEMS; /* what registers have room for beside two rows */
+    static constexpr int V = H::V;
+    static constexpr bool KEEPS = N < ITEMS; /* what registers have room for beside two rows */
     typename BackwardSums<T, CENTERED, N>::Of sums;
     typename H::Piece w[N], more[N];
     BackwardRow<T, CENTERED, N> now, next;
-    float inverse = 1.0f / (float)b.width;
-    unsigned turn = 0;
-    auto get_weight = [&](int k) { return b.weight ? H::get(b.weight + H::column(k)) : H::all(1); };
-#pragma unroll
-    for (int k = 0; KEEPS && k < N; k++) {
-        if (H::has(k, b.width)) {
-            w[k] = get_weight(k);
-        }
-        more[k] = H::all(0);
+
+    static __device__ typename H::Piece get_weight(const Backward<T> &b, int k) {
+        return b.weight ? H::get(b.weight + H::column(k)) : H::all(1);
     }
-    size_t start = blockIdx.x * b.width + H::column(0), step = gridDim.x * b.width;
-    now.get(b, blockIdx.x, start); /* there are no more blocks than rows */
-    for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x, start += step) {
-        float sum_g = 0, sum_gh = 0;
-        if (row + gridDim.x < b.rows) {
-            next.get(b, row + gridDim.x, start + step);
+
+    __device__ void begin(const Backward<T> &b) {
+#pragma unroll
+        for (int k = 0; KEEPS && k < N; k++) {
+            if (H::has(k, b.width)) {
+                w[k] = get_weight(b, k);
+            }
+            more[k] = H::all(0);
         }
+    }
+
+    /* What else flows into the row, before it is waited for. */
+    __device__ void get_more(const Backward<T> &b, size_t start) {
         if (KEEPS && b.dsum && b.dx) {
 #pragma unroll
             for (int k = 0; k < N; k++) {
@@ -173,37 +173,41 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> 
                 }
             }
         }
+    }
+
+    /* The row's part in the sums of columns, and this thread's in the row's sums. */
+    __device__ void add_up(const Backward<T> &b, float *sum_g, float *sum_gh) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, b.width)) {
                 float g[V], h[V], weight[V];
                 widen_raw(g, now.dy[k]);
                 widen_raw(h, now.x[k]);
-                widen_raw(weight, KEEPS ? w[k] : get_weight(k));
+                widen_raw(weight, KEEPS ? w[k] : get_weight(b, k));
                 if (CENTERED) {
                     sums.add(1, k, g);
                 }
 #pragma unroll
                 for (int v = 0; v < V; v++) {
                     h[v] = (h[v] - now.mean) * now.rstd;
-                    sum_g += g[v] * weight[v];
+                    *sum_g += g[v] * weight[v];
                     h[v] *= g[v]; /* dweight's part */
-                    sum_gh += h[v] * weight[v];
+                    *sum_gh += h[v] * weight[v];
                 }
                 sums.add(0, k, h);
             }
         }
-        two_row_sums(&sum_g, &sum_gh, turn++);
-        /* dx = rstd g + (off - h slope), with h = (x - mean) rstd */
-        float off = CENTERED ? -now.rstd * sum_g * inverse : 0.0f;
-        float slope = now.rstd * now.rstd * sum_gh * inverse;
+    }
+
+    /* dx = rstd g + (off - h slope), with h = (x - mean) rstd */
+    __device__ void put(const Backward<T> &b, size_t start, float off, float slope) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (b.dx && H::has(k, b.width)) {
                 float g[V], h[V], weight[V], dx[V];
                 widen_raw(g, now.dy[k]);
                 widen_raw(h, now.x[k]);
-                widen_raw(weight, KEEPS ? w[k] : get_weight(k));
+                widen_raw(weight, KEEPS ? w[k] : get_weight(b, k));
                 if (!KEEPS) {
                     more[k] = b.dsum ? H::get(b.dsum + start + H::offset(k)) : H::all(0);
                 }
@@ -215,23 +219,48 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> 
                 store<V>(b.dx + start + H::offset(k), dx);
             }
         }
-        now = next;
     }
+
+    __device__ void put_sums(const Backward<T> &b) {
 #pragma unroll
-    for (int k = 0; k < N; k++) {
-        if (H::has(k, b.width)) {
-            size_t at = blockIdx.x * b.width + H::column(k);
-            float sum[V];
-            if (b.dweight) {
-                sums.get(sum, 0, k);
-                store<V>(b.dweight + at, sum);
-            }
-            if (CENTERED && b.dbias) {
-                sums.get(sum, CENTERED, k);
-                store<V>(b.dbias + at, sum);
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, b.width)) {
+                size_t at = blockIdx.x * b.width + H::column(k);
+                float sum[V];
+                if (b.dweight) {
+                    sums.get(sum, 0, k);
+                    store<V>(b.dweight + at, sum);
+                }
+                if (CENTERED && b.dbias) {
+                    sums.get(sum, CENTERED, k);
+                    store<V>(b.dbias + at, sum);
+                }
             }
         }
     }
+};
+
+template <typename T, bool CENTERED, int N>
+__global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> b) {
+    BackwardHeld<T, CENTERED, N> held;
+    float inverse = 1.0f / (float)b.width;
+    unsigned turn = 0;
+    held.begin(b);
+    size_t start = blockIdx.x * b.width + Held<T>::column(0), step = gridDim.x * b.width;
+    held.now.get(b, blockIdx.x, start); /* there are no more blocks than rows */
+    for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x, start += step) {
+        float sum_g = 0, sum_gh = 0, rstd = held.now.rstd;
+        if (row + gridDim.x < b.rows) {
+            held.next.get(b, row + gridDim.x, start + step);
+        }
+        held.get_more(b, start);
+        held.add_up(b, &sum_g, &sum_gh);
+        two_row_sums(&sum_g, &sum_gh, turn++);
+        held.put(b, start, CENTERED ? -rstd * sum_g * inverse : 0.0f,
+                 rstd * rstd * sum_gh * inverse);
+        held.now = held.next;
+    }
+    held.put_sums(b);
 }
 
 /* ---- narrow --------------------------------------------------------------------------------- */

@@ -26,67 +26,114 @@ template <typename T> struct Forward {
 
 /* ---- held ----------------------------------------------------------------------------------- */
 
+/* A row's part of one thread: what it reads, as it lies, and the numbers that are normed. */
+template <typename T, bool BIASED, int N> struct ForwardRow {
+    using H = Held<T>;
+    static constexpr int V = H::V;
+    typename H::Piece a[N], r[N], w[N], b[N];
+    float x[N][V];
+
+    /* from: its first element in a; start: in all other arrays of rows. */
+    __device__ void get(const Forward<T> &f, const T *from, size_t start) {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, f.width)) {
+                a[k] = H::get(from + H::offset(k));
+                if (f.r) {
+                    r[k] = H::get(f.r + start + H::offset(k));
+                }
+                w[k] = H::get(f.weight + H::column(k));
+                if (BIASED) {
+                    b[k] = H::get(f.bias + H::column(k));
+                }
+            }
+        }
+    }
+
+    /* What is normed is what is stored. */
+    __device__ void add_term(const Forward<T> &f, int k, size_t start, bool inside) {
+        float other[V];
+        widen_raw(other, r[k]);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            x[k][v] += other[v];
+        }
+        a[k] = narrow_raw<V, T>(x[k]);
+        widen_raw(x[k], a[k]);
+        if (inside) {
+            store_raw(f.sum + start + H::offset(k), a[k]);
+        }
+    }
+
+    /* Returns this thread's part of the row's total. */
+    __device__ float add_up(const Forward<T> &f, size_t start, bool inside) {
+        float total = 0;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, f.width)) {
+                widen_raw(x[k], a[k]);
+                if (f.r) {
+                    add_term(f, k, start, inside);
+                }
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    total += x[k][v];
+                }
+            }
+        }
+        return total;
+    }
+
+    /* Returns this thread's part of the total of squares. */
+    __device__ float take_off(const Forward<T> &f, float mean) {
+        float squares = 0;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, f.width)) {
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    x[k][v] -= mean;
+                    squares += x[k][v] * x[k][v];
+                }
+            }
+        }
+        return squares;
+    }
+
+    __device__ void put(const Forward<T> &f, size_t start, float rstd) {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            if (H::has(k, f.width)) {
+                float weight[V], bias[V] = {};
+                widen_raw(weight, w[k]);
+                if (BIASED) {
+                    widen_raw(bias, b[k]);
+                }
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    x[k][v] = x[k][v] * rstd * weight[v] + bias[v];
+                }
+                store<V>(f.y + start + H::offset(k), x[k]);
+            }
+        }
+    }
+};
+
 /* There is a weight. */
 template <typename T, bool CENTERED, bool BIASED, int N>
 __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f) {
     using H = Held<T>;
-    constexpr int V = H::V;
     size_t row = first_row();
     bool inside = row < f.rows; /* all lanes take part in sums */
     size_t start = (inside ? row * f.width : 0) + H::column(0);
-    const T *from = f.a + (inside ? row * f.a_row : 0) + H::column(0);
-    typename H::Piece a[N], r[N], w[N], b[N];
-    float x[N][V], total = 0, squares = 0, mean = 0, inverse = 1.0f / (float)f.width;
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        if (H::has(k, f.width)) {
-            a[k] = H::get(from + H::offset(k));
-            if (f.r) {
-                r[k] = H::get(f.r + start + H::offset(k));
-            }
-            w[k] = H::get(f.weight + H::column(k));
-            if (BIASED) {
-                b[k] = H::get(f.bias + H::column(k));
-            }
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        if (H::has(k, f.width)) {
-            widen_raw(x[k], a[k]);
-            if (f.r) {
-                float other[V];
-                widen_raw(other, r[k]);
-#pragma unroll
-                for (int v = 0; v < V; v++) {
-                    x[k][v] += other[v];
-                }
-                a[k] = narrow_raw<V, T>(x[k]);
-                widen_raw(x[k], a[k]); /* what is normed is what is stored */
-                if (inside) {
-                    store_raw(f.sum + start + H::offset(k), a[k]);
-                }
-            }
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                total += x[k][v];
-            }
-        }
-    }
+    float mean = 0, inverse = 1.0f / (float)f.width;
+    ForwardRow<T, BIASED, N> held;
+    held.get(f, f.a + (inside ? row * f.a_row : 0) + H::column(0), start);
+    float total = held.add_up(f, start, inside);
     if (CENTERED) {
         mean = row_sum(total) * inverse;
     }
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        if (H::has(k, f.width)) {
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                x[k][v] -= mean;
-                squares += x[k][v] * x[k][v];
-            }
-        }
-    }
-    float rstd = rsqrtf(row_sum(squares) * inverse + f.eps);
+    float rstd = rsqrtf(row_sum(held.take_off(f, mean)) * inverse + f.eps);
     if (!inside) {
         return;
     }
@@ -96,21 +143,7 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T> f)
             f.mean[row] = mean;
         }
     }
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        if (H::has(k, f.width)) {
-            float weight[V], bias[V] = {};
-            widen_raw(weight, w[k]);
-            if (BIASED) {
-                widen_raw(bias, b[k]);
-            }
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                x[k][v] = x[k][v] * rstd * weight[v] + bias[v];
-            }
-            store<V>(f.y + start + H::offset(k), x[k]);
-        }
-    }
+    held.put(f, start, rstd);
 }
 
 /* ---- streamed ------------------------------------------------------------------------------- */

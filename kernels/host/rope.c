@@ -24,61 +24,56 @@ KERNEL(void, kernel_rope_tables_f32)
     }
 }
 
-/* Both elements of a pair are read before either is written, so y may be x. */
-KERNEL(void, kernel_rope_forward_f32)
-(KernelView y, KernelConstView x, const float *cos_table, const float *sin_table, size_t batch,
- size_t heads, size_t seq, size_t head_dim) {
-    size_t half = head_dim / 2;
+/* Of a row of a head, by its row of each table. Both elements of a pair are read before either is
+ * written, so that out may be in. */
+typedef void Turn(float *out, const float *in, const float *c, const float *d, size_t head_dim);
 
+KERNEL_INLINE void each_row(KernelView y, KernelConstView x, const float *c, const float *d,
+                            size_t batch, size_t heads, size_t seq, size_t head_dim, Turn *turn) {
     for (size_t b = 0; b < batch; b++) {
         for (size_t s = 0; s < seq; s++) {
-            const float *c = cos_table + s * head_dim;
-            const float *d = sin_table + s * head_dim;
-
+            size_t at = s * head_dim;
             for (size_t h = 0; h < heads; h++) {
-                const float *in =
-                    x.data + b * x.batch_stride + s * x.seq_stride + h * x.head_stride;
-                float *out = y.data + b * y.batch_stride + s * y.seq_stride + h * y.head_stride;
-
-                KERNEL_LOOP
-                for (size_t j = 0; j < half; j++) {
-                    float first = in[j];
-                    float second = in[j + half];
-
-                    out[j] = first * c[j] - second * d[j];
-                    out[j + half] = second * c[j + half] + first * d[j + half];
-                }
+                turn(y.data + b * y.batch_stride + s * y.seq_stride + h * y.head_stride,
+                     x.data + b * x.batch_stride + s * x.seq_stride + h * x.head_stride, c + at,
+                     d + at, head_dim);
             }
         }
     }
 }
 
+KERNEL_INLINE void turn_halves(float *out, const float *in, const float *c, const float *d,
+                               size_t head_dim) {
+    size_t half = head_dim / 2;
+    KERNEL_LOOP
+    for (size_t j = 0; j < half; j++) {
+        float first = in[j], second = in[j + half];
+        out[j] = first * c[j] - second * d[j];
+        out[j + half] = second * c[j + half] + first * d[j + half];
+    }
+}
+
+KERNEL_INLINE void turn_halves_back(float *out, const float *in, const float *c, const float *d,
+                                    size_t head_dim) {
+    size_t half = head_dim / 2;
+    KERNEL_LOOP
+    for (size_t j = 0; j < half; j++) {
+        float first = in[j], second = in[j + half];
+        out[j] = first * c[j] + second * d[j + half];
+        out[j + half] = second * c[j + half] - first * d[j];
+    }
+}
+
+KERNEL(void, kernel_rope_forward_f32)
+(KernelView y, KernelConstView x, const float *cos_table, const float *sin_table, size_t batch,
+ size_t heads, size_t seq, size_t head_dim) {
+    each_row(y, x, cos_table, sin_table, batch, heads, seq, head_dim, turn_halves);
+}
+
 KERNEL(void, kernel_rope_backward_f32)
 (KernelView dx, KernelConstView dy, const float *cos_table, const float *sin_table, size_t batch,
  size_t heads, size_t seq, size_t head_dim) {
-    size_t half = head_dim / 2;
-
-    for (size_t b = 0; b < batch; b++) {
-        for (size_t s = 0; s < seq; s++) {
-            const float *c = cos_table + s * head_dim;
-            const float *d = sin_table + s * head_dim;
-
-            for (size_t h = 0; h < heads; h++) {
-                const float *in =
-                    dy.data + b * dy.batch_stride + s * dy.seq_stride + h * dy.head_stride;
-                float *out = dx.data + b * dx.batch_stride + s * dx.seq_stride + h * dx.head_stride;
-
-                KERNEL_LOOP
-                for (size_t j = 0; j < half; j++) {
-                    float first = in[j];
-                    float second = in[j + half];
-
-                    out[j] = first * c[j] + second * d[j + half];
-                    out[j + half] = second * c[j + half] - first * d[j];
-                }
-            }
-        }
-    }
+    each_row(dx, dy, cos_table, sin_table, batch, heads, seq, head_dim, turn_halves_back);
 }
 
 /* ---- neighbours as complex numbers ---------------------------------------------------------- */
@@ -94,29 +89,22 @@ KERNEL(void, kernel_turn_table_f32)(float *turns, size_t seq, size_t head_dim, d
     }
 }
 
+/* One table has both. */
+KERNEL_INLINE void turn_pairs(float *out, const float *in, const float *by, const float *unused,
+                              size_t head_dim) {
+    (void)unused;
+    KERNEL_LOOP
+    for (size_t j = 0; j < head_dim; j += 2) {
+        float real = in[j], imaginary = in[j + 1];
+        out[j] = real * by[j] - imaginary * by[j + 1];
+        out[j + 1] = real * by[j + 1] + imaginary * by[j];
+    }
+}
+
 KERNEL(void, kernel_turn_f32)
 (KernelView y, KernelConstView x, const float *turns, size_t batch, size_t heads, size_t seq,
  size_t head_dim) {
-    for (size_t b = 0; b < batch; b++) {
-        for (size_t s = 0; s < seq; s++) {
-            const float *by = turns + s * head_dim;
-
-            for (size_t h = 0; h < heads; h++) {
-                const float *in =
-                    x.data + b * x.batch_stride + s * x.seq_stride + h * x.head_stride;
-                float *out = y.data + b * y.batch_stride + s * y.seq_stride + h * y.head_stride;
-
-                KERNEL_LOOP
-                for (size_t j = 0; j < head_dim; j += 2) {
-                    float real = in[j];
-                    float imaginary = in[j + 1];
-
-                    out[j] = real * by[j] - imaginary * by[j + 1];
-                    out[j + 1] = real * by[j + 1] + imaginary * by[j];
-                }
-            }
-        }
-    }
+    each_row(y, x, turns, turns, batch, heads, seq, head_dim, turn_pairs);
 }
 
 KERNEL(void, kernel_conjugate_f32)(float *y, const float *x, size_t n) {

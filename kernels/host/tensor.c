@@ -86,25 +86,29 @@ static void store_half(uint16_t *to, KernelDtype dtype, size_t stride, const flo
     }                                                                                              \
     return
 
+/* Of all that is stored as a type of C's. */
+#define LOAD_CASES(wide)                                                                           \
+    case KERNEL_FP32:                                                                              \
+        LOAD(wide, float);                                                                         \
+    case KERNEL_FP64:                                                                              \
+        LOAD(wide, double);                                                                        \
+    case KERNEL_INT64:                                                                             \
+        LOAD(wide, int64_t);                                                                       \
+    case KERNEL_INT32:                                                                             \
+        LOAD(wide, int32_t);                                                                       \
+    case KERNEL_UINT8:                                                                             \
+    case KERNEL_BOOL:                                                                              \
+        LOAD(wide, uint8_t);                                                                       \
+    case KERNEL_N_DTYPES:                                                                          \
+        break
+
 void kernel_line_load_f32(float *to, KernelDtype dtype, const void *from, size_t stride, size_t n) {
     switch (dtype) {
-    case KERNEL_FP32:
-        LOAD(float, float);
     case KERNEL_BF16:
     case KERNEL_FP16:
         load_half(to, dtype, from, stride, n);
         return;
-    case KERNEL_FP64:
-        LOAD(float, double);
-    case KERNEL_INT64:
-        LOAD(float, int64_t);
-    case KERNEL_INT32:
-        LOAD(float, int32_t);
-    case KERNEL_UINT8:
-    case KERNEL_BOOL:
-        LOAD(float, uint8_t);
-    case KERNEL_N_DTYPES:
-        break;
+        LOAD_CASES(float);
     }
     abort();
 }
@@ -112,61 +116,47 @@ void kernel_line_load_f32(float *to, KernelDtype dtype, const void *from, size_t
 void kernel_line_load_f64(double *to, KernelDtype dtype, const void *from, size_t stride,
                           size_t n) {
     switch (dtype) {
-    case KERNEL_FP32:
-        LOAD(double, float);
     case KERNEL_BF16:
     case KERNEL_FP16:
         for (size_t i = 0; i < n; i++) {
             to[i] = widened(dtype, ((const uint16_t *)from)[i * stride]);
         }
         return;
-    case KERNEL_FP64:
-        LOAD(double, double);
-    case KERNEL_INT64:
-        LOAD(double, int64_t);
-    case KERNEL_INT32:
-        LOAD(double, int32_t);
-    case KERNEL_UINT8:
-    case KERNEL_BOOL:
-        LOAD(double, uint8_t);
-    case KERNEL_N_DTYPES:
-        break;
+        LOAD_CASES(double);
     }
     abort();
 }
 
-#define STORE(stored)                                                                              \
+#define STORE(stored, number)                                                                      \
     for (size_t i = 0; i < n; i++) {                                                               \
-        ((stored *)to)[i * stride] = (stored)from[i];                                              \
+        ((stored *)to)[i * stride] = (stored)(number);                                             \
     }                                                                                              \
     return
-#define STORE_WHETHER                                                                              \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        ((uint8_t *)to)[i * stride] = from[i] != 0;                                                \
-    }                                                                                              \
-    return
+
+#define STORE_CASES                                                                                \
+    case KERNEL_FP32:                                                                              \
+        STORE(float, from[i]);                                                                     \
+    case KERNEL_FP64:                                                                              \
+        STORE(double, from[i]);                                                                    \
+    case KERNEL_INT64:                                                                             \
+        STORE(int64_t, from[i]);                                                                   \
+    case KERNEL_INT32:                                                                             \
+        STORE(int32_t, from[i]);                                                                   \
+    case KERNEL_UINT8:                                                                             \
+        STORE(uint8_t, from[i]);                                                                   \
+    case KERNEL_BOOL:                                                                              \
+        STORE(uint8_t, from[i] != 0);                                                              \
+    case KERNEL_N_DTYPES:                                                                          \
+        break
 
 void kernel_line_store_f32(void *to, KernelDtype dtype, size_t stride, const float *from,
                            size_t n) {
     switch (dtype) {
-    case KERNEL_FP32:
-        STORE(float);
     case KERNEL_BF16:
     case KERNEL_FP16:
         store_half(to, dtype, stride, from, n);
         return;
-    case KERNEL_FP64:
-        STORE(double);
-    case KERNEL_INT64:
-        STORE(int64_t);
-    case KERNEL_INT32:
-        STORE(int32_t);
-    case KERNEL_UINT8:
-        STORE(uint8_t);
-    case KERNEL_BOOL:
-        STORE_WHETHER;
-    case KERNEL_N_DTYPES:
-        break;
+        STORE_CASES;
     }
     abort();
 }
@@ -174,26 +164,13 @@ void kernel_line_store_f32(void *to, KernelDtype dtype, size_t stride, const flo
 void kernel_line_store_f64(void *to, KernelDtype dtype, size_t stride, const double *from,
                            size_t n) {
     switch (dtype) {
-    case KERNEL_FP32:
-        STORE(float);
     case KERNEL_BF16:
     case KERNEL_FP16:
         for (size_t i = 0; i < n; i++) {
             ((uint16_t *)to)[i * stride] = narrowed(dtype, (float)from[i]);
         }
         return;
-    case KERNEL_FP64:
-        STORE(double);
-    case KERNEL_INT64:
-        STORE(int64_t);
-    case KERNEL_INT32:
-        STORE(int32_t);
-    case KERNEL_UINT8:
-        STORE(uint8_t);
-    case KERNEL_BOOL:
-        STORE_WHETHER;
-    case KERNEL_N_DTYPES:
-        break;
+        STORE_CASES;
     }
     abort();
 }

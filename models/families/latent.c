@@ -157,7 +157,9 @@ uint32_t model_latent_run(const ModelLlama *llama, const ModelLlamaBlock *block,
     uint32_t q = run_join(llama, plain[0], q_dim(l), placed, 1);
     plan_graph_latent_split(graph, model_run_linear(w, &block->kv_a, x, kv_row, w->width), &of_row,
                             row);
-    uint32_t key = run_turn(llama, row[1], 1, kv_row, l->kv_rank, l->rope, 0);
+    bool summed = heads > 1; /* the heads' gradients; a single one's lies in its row */
+    uint32_t key = run_turn(llama, row[1], 1, kv_row, l->kv_rank, summed ? l->rope : q_dim(l),
+                            summed ? 0 : l->nope);
     uint32_t normed = run_norm(llama, &block->kv_norm, row[0]);
     uint32_t kv = model_run_linear(w, &block->kv_b, normed, heads * kv_dim(l), l->kv_rank);
     take_name(graph, row[0], normed);

@@ -63,11 +63,10 @@ static void turn_backward(const PlanBackward *b) {
     const PlanGraphLatentTurn *d = turn_of(run, b->op);
     PlanDtype dtype = (PlanDtype)input(b, 0)->dtype;
     PlanTensor turns = plan_run_given(run, b->op, 1);
-    bool is_dense = d->dy_row == d->dim;
-    PlanTensor dy = dtype == PLAN_FP32 && is_dense
-                        ? plan_run_ref(run, b->dy[0])
-                        : copy_columns(run, b->dy[0], d, d->dy_row, d->dy_from, "dy_wide");
-    if (dtype != PLAN_FP32) {
+    bool lies = dtype == PLAN_FP32 && d->dy_row == d->dim;
+    PlanTensor dy = lies ? plan_run_ref(run, b->dy[0])
+                         : copy_columns(run, b->dy[0], d, d->dy_row, d->dy_from, "dy_wide");
+    if (!lies) {
         let_go_of_gradient(b, 0);
     }
     PlanTensor back = like_input(b, 1, "turns_back");

@@ -391,6 +391,8 @@ static void slips_in_keys(void) {
     expect("plan gpt-toy --network-key sqe=3", 2, "", "no key 'sqe'; did you mean seq?");
     expect("plan gpt-toy --network-key seq=4k", 2, "", "write it out: 4000, or 4096 (k may be");
     expect("plot gpt-toy --knob micro_batch=1,,2", 2, "", "one of its values is empty; leave a");
+    expect("rehearse gpt-toy -n 256 --rank 0 --cluster dgx-h100", 2, "",
+           "take a larger cluster, or the same one with more nodes (NAME:NODES)");
     write_cluster("slip-key.ini", "dgx-h100", "\nnic_gb_per_s", "50\nnic_gbps = 50");
     expect("predict gpt-toy --cluster slip-key.ini", 2, "",
            "'nic_gbps' in [inter_node]; did you mean nic_gb_per_s?");

@@ -3,6 +3,7 @@ nothing, with the drawings' curves, categories and peaks in it, and the traces' 
 import html.parser
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -129,12 +130,12 @@ def check_repeated(program, folder, text, path):
     network, strategy, commands = (html.unescape(part) for part in
                                    re.findall(r'<pre[^>]*>(.*?)</pre>', text, re.S)[-3:])
     lines = commands.split('\n')
-    with open(os.path.join(folder, lines[0].split()[2]), 'w', encoding='utf-8') as file:
+    with open(os.path.join(folder, shlex.split(lines[0])[2]), 'w', encoding='utf-8') as file:
         file.write(network)
     with open(os.path.join(folder, 'strategy.ini'), 'w', encoding='utf-8') as file:
         file.write(strategy)
     for line in lines[:2 if path else 3]:
-        done = subprocess.run([program, *line.split()[1:]], cwd=folder, capture_output=True, text=True,
+        done = subprocess.run([program, *shlex.split(line)[1:]], cwd=folder, capture_output=True, text=True,
                               check=False)
         if done.returncode:
             return [line, done.stderr]
@@ -219,8 +220,8 @@ def main():
         tap.case('same bytes', [] if read('all.html') == read('again.html') else ['they differ'])
         with tempfile.TemporaryDirectory() as other:
             asked = os.path.join(other, 'asked.trace')
-            subprocess.run([program, 'predict', 'gpt-toy', '-n', '4', '--cluster', 'a100-node', '--every-rank',
-                            '--jitter', '7', '--seed', '3', '--slow', 'rank=3:1.5', '--degrade', 'nvlink=0-1:0.3',
+            subprocess.run([program, 'predict', 'gpt-toy', '-n', '4', '--network-key', 'loss=kernel',
+                            '--cluster', 'a100-node', '--every-rank', '--jitter', '7', '--seed', '3', '--slow', 'rank=3:1.5', '--degrade', 'nvlink=0-1:0.3',
                             '--nccl-algo', 'tree', '--no-sharing', '--steps', '5', '--trace', asked],
                            check=True, stdout=subprocess.DEVNULL)
             status, err = report(asked, '-o', os.path.join(other, 'asked.html'))

@@ -344,6 +344,19 @@ static void losses(void) {
     }
 }
 
+/* The key that all heads share gets the sum of their gradients, or a single head's as it lies. */
+static void latent(void) {
+    static const char *const heads[] = {"heads=1\n", "heads=3\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(heads); i++) {
+        g_autofree char *network =
+            g_strconcat("[network]\nfamily=llama\nlayers=2\nwidth=16\nffn=24\nvocab=11\nseq=7\n"
+                        "kv_lora_rank=12\nqk_nope_head_dim=16\nqk_rope_head_dim=16\n"
+                        "v_head_dim=8\nrope=complex\nattention_scale=30\n",
+                        heads[i], NULL);
+        gradients_of(network, 2, 2e-3);
+    }
+}
+
 /* Of copies of keys and values, which the network returns. */
 static void cache(void) {
     gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
@@ -638,7 +651,7 @@ static void edited_plans_are_safe(gconstpointer words) {
 static void decoders(void) {
     static const char *const networks[] = {
         "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\nvocab=11\nseq=7\n"
-        "embed_scale=3\nattention_scale=0.2\nresidual_scale=0.7\nlogits_scale=0.5\n"
+        "embed_scale=3\nattention_scale=30.2\nresidual_scale=0.7\nlogits_scale=0.5\n"
         "unturned_every=2\ntied=yes\n",
         "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=6\nvocab=11\nseq=7\n"
         "gate_up=joined\nqkv=sliced\nrope=partial\n",
@@ -682,6 +695,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/gpt with its scores in memory", gpt_scores_in_memory);
     g_test_add_func("/exec/gradients/by fused kernels", fused);
     g_test_add_func("/exec/gradients/of other losses", losses);
+    g_test_add_func("/exec/gradients/of latent attention", latent);
     g_test_add_func("/exec/gradients/of keys and values that are copied", cache);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);

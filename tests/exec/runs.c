@@ -4,11 +4,39 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
+#include "plan/text/text.h"
 #include "trace/text.h"
 
 const char *test_run_program;
 const char *test_run_name, *test_run_value;
 bool test_run_forks;
+
+/* What tells one that ranks do together from others. */
+static char *meeting_of(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    double reduction = info->n_attrs ? plan_op_attrs(role, op)[0] : 0;
+    return g_strdup_printf("%s %s dtype %u reduction %g ranks %u of %u", info->name,
+                           plan_axis_name((PlanAxis)op->axis), op->dtype, reduction,
+                           plan->axes[op->axis], plan->world);
+}
+
+void test_run_bind(const char *plan_path) {
+    static GHashTable *met;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = plan_read_file(plan_path, &error);
+    g_assert_no_error(error);
+    met = met ? met : g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    test_run_forks = true;
+    for (uint32_t r = 0; r < plan->n_roles; r++) {
+        const PlanRole *role = &plan->roles[r];
+        for (uint32_t i = 0; i < role->n_ops; i++) {
+            if (plan_op_joins_ranks((PlanOpKind)role->ops[i].kind) &&
+                g_hash_table_add(met, meeting_of(plan, role, &role->ops[i]))) {
+                test_run_forks = false;
+            }
+        }
+    }
+}
 
 static GPtrArray *split(const char *words) {
     GPtrArray *argv = g_ptr_array_new_with_free_func(g_free);

@@ -26,6 +26,11 @@ typedef struct {
     char *out, *err;
 } TestRun;
 
+/* Sets test_run_forks for a program of many runs: MPI binds the ranks of a plan, a file, where that
+ * has a collective that none before had in this process, of a kind, on an axis, in a dtype, of so
+ * many ranks of so many. Of what ranks do, that alone is MPI's; the other plans' ranks fork. */
+void test_run_bind(const char *plan_path);
+
 /* words are split at blanks. */
 GSubprocess *test_run_start(const char *words);
 GSubprocess *test_run_start_into(const char *words, const char *path); /* its standard output */

@@ -3,7 +3,7 @@
 
 Each mode has an array of its own for each family. The arrays are made by a greedy search: of many settings at random,
 half of them with a pair that is still to be covered, the next is the one with most such pairs. Its choices come from a
-seed, so number N is always the same. Values are words where what they mean depends on others ("half" of the ranks);
+seed, so number N is always the same; each thousand of numbers has arrays of its own. Values are words where what they mean depends on others ("half" of the ranks);
 settled() makes numbers of them. Options that a mode or family does not use are drawn too: they must change nothing."""
 
 import itertools
@@ -56,9 +56,9 @@ def pairs_of(values):
 class Array:
     """The settings of one mode and family, made as far as they were asked for."""
 
-    def __init__(self, mode, family):
+    def __init__(self, mode, family, thousand):
         self.mode, self.family = mode, family
-        self.random = random.Random(f"foreshard pairs {mode} {family}")
+        self.random = random.Random(f"foreshard pairs {mode} {family}" + (f" {thousand}" if thousand else ""))
         self.space = space(family)
         self.left = [(a, x, b, y) for a, b in itertools.combinations(self.space, 2)
                      for x in self.space[a] for y in self.space[b]]
@@ -140,7 +140,8 @@ arrays = {}
 
 def draw_pairs(d):
     """Turns go round the arrays."""
-    turn, which = divmod(d.number, len(ARRAYS))
-    if which not in arrays:
-        arrays[which] = Array(*ARRAYS[which])
-    d.add(*arrays[which].setting(turn))
+    thousand, number = divmod(d.number, 1000)
+    turn, which = divmod(number, len(ARRAYS))
+    if (thousand, which) not in arrays:
+        arrays[thousand, which] = Array(*ARRAYS[which], thousand)
+    d.add(*arrays[thousand, which].setting(turn))

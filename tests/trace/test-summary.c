@@ -36,6 +36,11 @@ static void times(void) {
         g_assert_cmpint(step->communication_ns, ==, 430 * US);
         g_assert_cmpint(step->exposed_ns, ==, 150 * US);
     }
+    TraceKindTime steady = trace_summary_kind(summary, 2);
+    g_assert_cmpuint(steady.count, ==, 2 * 2); /* of two steps */
+    g_assert_cmpint(steady.total_ns, ==, 2 * 300 * US);
+    g_assert_cmpint(steady.exposed_ns, ==, 2 * 100 * US);
+    g_assert_true(trace_summary_has_kind(summary, 2));
     g_assert_false(trace_summary_is_steady(summary, 0));
     g_assert_false(trace_summary_is_steady(summary, 2));
     g_assert_true(trace_summary_is_steady(summary, 3));
