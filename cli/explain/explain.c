@@ -188,8 +188,10 @@ static char *near_to(const CliSubject *subject, const char *name) {
     for (guint i = 0; i < trace->units->len; i++) {
         g_ptr_array_add(names, trace->units->pdata[i]);
     }
-    for (guint i = 0; i < trace->kinds->len; i++) {
-        g_ptr_array_add(names, (gpointer)trace_kind(trace, i)->name);
+    for (guint i = 0; i < trace->kinds->len; i++) { /* a trace names all that there are */
+        if (trace_summary_has_kind(subject->summary, i)) {
+            g_ptr_array_add(names, (gpointer)trace_kind(trace, i)->name);
+        }
     }
     g_ptr_array_add(names, NULL);
     return plan_did_you_mean(name, (const char *const *)names->pdata);

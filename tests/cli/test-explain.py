@@ -164,6 +164,8 @@ def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
                           (('explain', 'x', 'a.trace'), 'is no number\'s key, unit or op. Keys: step_ms, '),
+                          (('explain', 'memory', 'a.trace'), "unit or op. Keys: "),  # traced_memory is not in it
+                          (('explain', 'step', 'a.trace'), 'did you mean step_ms or step_ms_p95?'),
                           (('explain', 'step_ms', 'no.trace'), 'no.trace'),
                           (('explain', 'step_ms', 'a.trace', '--cluster', 'nowhere'), 'nowhere'),
                           (('explain', '--sharding', 'no-such-network'), 'no-such-network')):
