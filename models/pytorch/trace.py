@@ -161,6 +161,12 @@ def make_model(model, dtype, device, watch):
     return network, declared, made
 
 
+def say_how_far(text):
+    """On a terminal: passes of a network of hundreds of ops a block take a minute each."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=None, samples=SAMPLES, title=""):
     """model(): the network; batch(n): its tensors; loss(model, *batch): one number. dtype: what FSDP's mixed precision
     (param_dtype) casts parameters and inputs to; None: all is as it is made."""
@@ -175,18 +181,22 @@ def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=N
             if parameter.requires_grad:
                 parameter.register_post_accumulate_grad_hook(watch.has_gradient)
         watch_modules(network, watch, DTYPES[dtype] if dtype else None)
+        say_how_far(f"tracing a pass ahead of {len(samples)}")
         run_pass(network, batch, loss, samples[-1], watch, device)  # what is made once is there then
         passes = {}
         for n in samples:
+            say_how_far(f"tracing pass {len(passes) + 1} of {len(samples)}")
             key, inputs = run_pass(network, batch, loss, n, watch, device)
             passes[n] = network_text.lines_of_pass(watch, declared, key, inputs)
             del key, inputs
+        say_how_far("")
         text = network_text.text_of(network, declared, made, passes, block_classes(network, blocks), tokens, title)
     values.write_whole(path, [text.encode()])
     del keep_alive
 
 
 def refuse(why):
+    say_how_far("")
     print(f"trace: {why}", file=sys.stderr)
     sys.exit(2)
 
