@@ -111,7 +111,8 @@ static bool set_nodes(ModelCluster *cluster, const char *text, GError **error) {
 
 static bool set_number(ModelCluster *cluster, const char *key, const char *value, GError **error) {
     if (g_str_equal(key, "topology.nodes")) {
-        return refuse(cluster, "write :NODES behind its name", error);
+        return refuse(cluster,
+                      "write :NODES behind its name (--knob ranks turns how many are used)", error);
     }
     if (cluster->n_kinds > 0) {
         return refuse(cluster, "its nodes are of several kinds; change a copy of its file", error);

@@ -5,17 +5,41 @@
 #include "cli/other-words.h"
 
 /* A key by which other programs know one of ours. */
-static bool check_word(const char *text, const char *key, GError **error) {
-    unsigned n, row;
-    if (plan_strategy_find_key(key, &row)) {
-        return true;
-    }
+static char *of_others(const char *key) {
+    unsigned n;
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
     g_auto(GStrv) options = g_new0(char *, n + 1);
     for (unsigned i = 0; i < n; i++) {
         options[i] = g_strdelimit(g_strconcat("--", keys[i].key, NULL), "_", '-');
     }
-    g_autofree char *other = cli_other_word(key, (const char *const *)options);
+    return cli_other_word(key, (const char *const *)options);
+}
+
+/* "nic_gb_per_s" or "inter_node.nic_gb_per_s", of a cluster's file; "" is none. */
+static char *of_clusters(const char *key) {
+    static const char *const names[] = {
+#define COUNT(section, key, ...) #section "." #key,
+#define REAL(section, key, ...)  #section "." #key,
+#include "models/cluster-keys.def"
+#undef COUNT
+#undef REAL
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_equal(names[i], key) || g_str_equal(strchr(names[i], '.') + 1, key)) {
+            return g_strdup_printf("; of a cluster it is cluster.%s", names[i]);
+        }
+    }
+    return g_strdup("");
+}
+
+/* Whoever sets it knows whether it is a key; here only what is meant by another word. */
+static bool check_word(const char *text, const char *key, GError **error) {
+    unsigned row;
+    if (plan_strategy_find_key(key, &row)) {
+        return true;
+    }
+    g_autofree char *of_cluster = of_clusters(key);
+    g_autofree char *other = *of_cluster != '\0' ? g_strdup(of_cluster) : of_others(key);
     if (*other == '\0') {
         return true;
     }

@@ -49,6 +49,7 @@ static const struct {
     {"model", "--network-key of a key; a network is the word behind the command"},
     {"cost budget", "--price, of a GPU and hour; with --tokens the table has that of the whole"},
     {"num-tokens train-tokens total-tokens", "--tokens"},
+    {"hours deadline time-limit max-days max-hours", "--days, of the whole training"},
 };
 
 /* Options of other commands, as they are spelt there. */

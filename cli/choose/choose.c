@@ -24,11 +24,13 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
         return NULL;
     }
     if (chosen->n_predicted == 0) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s",
-                    chosen->refusal != NULL
-                        ? chosen->refusal
-                        : "no batch divides the global batch over these GPUs; choose one that is a "
-                          "multiple of --knob micro_batch=N times the GPUs");
+        g_set_error(
+            error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s",
+            chosen->refusal != NULL
+                ? chosen->refusal
+                : "no batch divides the global batch over these GPUs; give --global-batch a "
+                  "multiple of the GPUs (those that share a batch count once), and of "
+                  "micro_batch where that is given");
         return NULL;
     }
     if (chosen->choices->len + chosen->n_late == 0 && chosen->nearest != NULL) {

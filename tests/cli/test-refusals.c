@@ -390,6 +390,10 @@ static void slips_in_keys(void) {
            "slip.ini:2: 'microbatch' is no key of a strategy; did you mean micro_batch?");
     expect("plan gpt-toy --network-key sqe=3", 2, "", "no key 'sqe'; did you mean seq?");
     expect("plan gpt-toy --network-key seq=4k", 2, "", "write it out: 4000, or 4096 (k may be");
+    expect("plot gpt-toy --knob nic_gb_per_s=1,2", 2, "",
+           "is no key of a strategy; of a cluster it is cluster.inter_node.nic_gb_per_s");
+    expect("plot gpt-toy --knob inter_node.nic_gb_per_s=1,2", 2, "", "cluster.inter_node.nic_gb");
+    expect("choose gpt-toy --hours 3", 2, "", "here it is --days, of the whole training");
     expect("plot gpt-toy --knob micro_batch=1,,2", 2, "", "one of its values is empty; leave a");
     expect("rehearse gpt-toy -n 256 --rank 0 --cluster dgx-h100", 2, "",
            "take a larger cluster, or the same one with more nodes (NAME:NODES)");
