@@ -292,21 +292,16 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
     return true;
 }
 
-Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error) {
+Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, CliPlanForm form,
+                     GError **error) {
+    static Plan *(*const builds[CLI_N_PLAN_FORMS])(const PlanGraph *, const PlanStrategy *,
+                                                   const char *, const char *, GError **) = {
+        [CLI_PLAN_WHOLE] = plan_build,
+        [CLI_PLAN_FOR_ONE] = plan_build_for_one,
+        [CLI_PLAN_FOLDED] = plan_build_folded,
+    };
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    return graph ? plan_build(graph, strategy, network->name, network->text, error) : NULL;
-}
-
-Plan *cli_plan_build_for_one(const ModelNetwork *network, const PlanStrategy *strategy,
-                             GError **error) {
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    return graph ? plan_build_for_one(graph, strategy, network->name, network->text, error) : NULL;
-}
-
-Plan *cli_plan_build_folded(const ModelNetwork *network, const PlanStrategy *strategy,
-                            GError **error) {
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    return graph ? plan_build_folded(graph, strategy, network->name, network->text, error) : NULL;
+    return graph ? builds[form](graph, strategy, network->name, network->text, error) : NULL;
 }
 
 /* What a config.json does not settle; and where a network reads far more tokens than most train it
@@ -342,9 +337,8 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
     source->has_said = true;
 }
 
-typedef Plan *Build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
-
-static Plan *load(CliPlanSource *source, const char *name, Build *build, GError **error) {
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, CliPlanForm form,
+                           GError **error) {
     if (trace_is_file(name)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s is a trace; give the plan or the network that it is of",
@@ -375,22 +369,10 @@ static Plan *load(CliPlanSource *source, const char *name, Build *build, GError 
         return NULL;
     }
     say_what_is_taken(source, network, &strategy, path);
-    return build(network, &strategy, error);
-}
-
-Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error) {
-    return load(source, name, cli_plan_build, error);
-}
-
-Plan *cli_plan_source_load_for_one(CliPlanSource *source, const char *name, GError **error) {
-    return load(source, name, cli_plan_build_for_one, error);
-}
-
-Plan *cli_plan_source_load_folded(CliPlanSource *source, const char *name, GError **error) {
-    return load(source, name, cli_plan_build_folded, error);
+    return cli_plan_build(network, &strategy, form, error);
 }
 
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error) {
-    g_autoptr(Plan) plan = cli_plan_source_load(source, name, error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, CLI_PLAN_WHOLE, error);
     return plan && plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
 }

@@ -38,21 +38,22 @@ char *cli_plan_source_network_keys(const CliPlanSource *source);
  * Transfer full. */
 char *cli_plan_network_of(const char *title);
 
-/* The plan of a network under a settled strategy. */
-Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
-/* plan_build_for_one(): for a prediction without a trace, in which rank 0 stands for all. */
-Plan *cli_plan_build_for_one(const ModelNetwork *network, const PlanStrategy *strategy,
-                             GError **error);
-/* plan_build_folded(): for figures alone, if SIM_ERROR_FOLDED does not say that they need all. */
-Plan *cli_plan_build_folded(const ModelNetwork *network, const PlanStrategy *strategy,
-                            GError **error);
+/* How much of a plan is built (plan/build/build.h). */
+typedef enum {
+    CLI_PLAN_WHOLE,
+    CLI_PLAN_FOR_ONE, /* for a prediction without a trace, in which rank 0 stands for all */
+    CLI_PLAN_FOLDED,  /* for figures alone, if SIM_ERROR_FOLDED does not say that they need all */
+    CLI_N_PLAN_FORMS
+} CliPlanForm;
 
-/* name: a plan file (first line "foreshard-plan ..."), "-" for one from standard input, a network's
- * data file, or a network's name. Options given together with a plan are an error. */
-Plan *cli_plan_source_load(CliPlanSource *source, const char *name, GError **error);
-/* The same, and checked though it was only just built: for a file, or for real ranks. */
+/* The plan of a network under a settled strategy. */
+Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, CliPlanForm form,
+                     GError **error);
+
+/* name: a plan file (first line "foreshard-plan ..."), which is whole, "-" for one from standard
+ * input, a network's data file, or a network's name. Options given together with a plan are an
+ * error. */
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, CliPlanForm form,
+                           GError **error);
+/* A whole one, checked though it was only just built: for a file, or for real ranks. */
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error);
-/* The same for a prediction alone: a network's plan is cli_plan_build_for_one()'s. */
-Plan *cli_plan_source_load_for_one(CliPlanSource *source, const char *name, GError **error);
-/* The same, cli_plan_build_folded()'s. */
-Plan *cli_plan_source_load_folded(CliPlanSource *source, const char *name, GError **error);

@@ -130,7 +130,8 @@ static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **
     if (trace_get(trace, "digest") == NULL) {
         return true;
     }
-    g_autoptr(Plan) plan = cli_plan_build(what_if->network, &what_if->strategy, error);
+    g_autoptr(Plan) plan =
+        cli_plan_build(what_if->network, &what_if->strategy, CLI_PLAN_WHOLE, error);
     if (plan == NULL) {
         return false;
     }
@@ -230,11 +231,10 @@ static bool change_strategy(PlanStrategy *strategy, char **changes, GError **err
     return plan_strategy_settle(strategy, error);
 }
 
-typedef Plan *Build(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);
-
-static SimPrediction *play(Build *build, const ModelNetwork *network, const PlanStrategy *strategy,
-                           const ModelCluster *cluster, const SimOptions *options, GError **error) {
-    g_autoptr(Plan) plan = build(network, strategy, error);
+static SimPrediction *play(CliPlanForm form, const ModelNetwork *network,
+                           const PlanStrategy *strategy, const ModelCluster *cluster,
+                           const SimOptions *options, GError **error) {
+    g_autoptr(Plan) plan = cli_plan_build(network, strategy, form, error);
     return plan != NULL ? sim_predict(plan, cluster, options, NULL, error) : NULL;
 }
 
@@ -255,13 +255,12 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
     const ModelNetwork *network = other != NULL ? other : what_if->network;
     const ModelCluster *on = cluster != NULL ? cluster : what_if->cluster;
     if (options->every_rank || options->rank != 0) {
-        return play(cli_plan_build, network, &strategy, on, options, error);
+        return play(CLI_PLAN_WHOLE, network, &strategy, on, options, error);
     }
-    SimPrediction *prediction =
-        play(cli_plan_build_folded, network, &strategy, on, options, &refusal);
+    SimPrediction *prediction = play(CLI_PLAN_FOLDED, network, &strategy, on, options, &refusal);
     if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
         g_clear_error(&refusal);
-        prediction = play(cli_plan_build_for_one, network, &strategy, on, options, &refusal);
+        prediction = play(CLI_PLAN_FOR_ONE, network, &strategy, on, options, &refusal);
     }
     if (prediction == NULL) {
         g_propagate_error(error, refusal);

@@ -88,8 +88,9 @@ static Plan *plan_of(const Play *play, GError **error) {
     PlanStrategy strategy;
     g_autofree char *words = g_strconcat("ranks=1 ", play->strategy, NULL);
     g_autoptr(ModelNetwork) network = network_of(play->name, play->network, error);
-    return network && settle(&strategy, words, error) ? cli_plan_build(network, &strategy, error)
-                                                      : NULL;
+    return network && settle(&strategy, words, error)
+               ? cli_plan_build(network, &strategy, CLI_PLAN_WHOLE, error)
+               : NULL;
 }
 
 /* ---- ranks that run beside each other ------------------------------------------------------- */

@@ -228,7 +228,7 @@ int cmd_units(int argc, char **argv) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], &error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], CLI_PLAN_WHOLE, &error);
     if (!plan) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

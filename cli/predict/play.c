@@ -34,7 +34,7 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
     if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
         g_clear_error(&refusal);
         plan_free(*plan);
-        *plan = cli_plan_source_load_for_one(source, name, &refusal);
+        *plan = cli_plan_source_load(source, name, CLI_PLAN_FOR_ONE, &refusal);
         prediction = *plan != NULL ? sim_predict(*plan, cluster, options, trace, &refusal) : NULL;
     }
     if (refusal != NULL) {
@@ -46,7 +46,7 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error) {
     SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    g_autoptr(Plan) plan = cli_plan_source_load_folded(source, name, error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, CLI_PLAN_FOLDED, error);
     if (plan == NULL) {
         return NULL;
     }
