@@ -84,8 +84,72 @@ static char *date_plainly(const char *text) {
     return g_strdup(text);
 }
 
+/* ---- layers --------------------------------------------------------------------------------- */
+
+/* A block's linear layers, as plans call them, and others' names for each and for several. */
+static const struct {
+    const char *name, *also; /* whole words between blanks */
+} layers[] = {{"q", " q wq query qv qkv qkvo attn self_attn attention "},
+              {"k", " k wk key qkv qkvo attn self_attn attention "},
+              {"v", " v wv value qv qkv qkvo attn self_attn attention "},
+              {"o", " o wo out output qkvo attn self_attn attention "},
+              {"gate", " gate mlp ffn "},
+              {"up", " up mlp ffn "},
+              {"down", " down mlp ffn "}};
+
+static bool find_layers(const char *word, bool found[G_N_ELEMENTS(layers)]) {
+    g_autofree char *whole = g_strdup_printf(" %s ", word);
+    bool is_known = false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(layers); i++) {
+        if (cli_train_words_has(layers[i].also, whole)) {
+            is_known = found[i] = true;
+        }
+    }
+    return is_known;
+}
+
+static char *expression_for(const bool found[G_N_ELEMENTS(layers)]) {
+    g_autoptr(GString) names = g_string_new("");
+    for (unsigned i = 0; i < G_N_ELEMENTS(layers); i++) {
+        if (found[i]) {
+            g_string_append_printf(names, "%s%s", names->len ? "|" : "", layers[i].name);
+        }
+    }
+    if (g_str_equal(names->str, "q|v")) {
+        return g_strdup("q,v"); /* the custom */
+    }
+    return g_str_equal(names->str, "q|k|v|o|gate|up|down")
+               ? g_strdup("all linear")
+               : g_strdup_printf("module=.*\\.(%s)", names->str);
+}
+
+/* "q_proj, k_proj and mlp"; NULL where a word is no layer that we know, or there is none. */
+static char *layers_plainly(const char *text) {
+    bool found[G_N_ELEMENTS(layers)] = {false}, is_any = false;
+    g_autofree char *lower = g_ascii_strdown(text, -1);
+    g_auto(GStrv) parts = g_regex_split_simple(
+        "(?:_?proj(?:ection)?\\b)?(?:[^a-z0-9_]|$)+(?:and\\b[^a-z0-9_]*)?", lower, 0, 0);
+    for (unsigned i = 0; parts[i]; i++) {
+        if (*parts[i] && !find_layers(parts[i], found)) {
+            return NULL;
+        }
+        is_any |= *parts[i] != '\0';
+    }
+    return is_any ? expression_for(found) : NULL;
+}
+
+static char *by_its_own_grammar(const char *column, const char *text) {
+    char *plain = NULL;
+    if (g_str_equal(column, "measured_date")) {
+        plain = date_plainly(text);
+    } else if (g_str_equal(column, "lora_on")) {
+        plain = layers_plainly(text);
+    }
+    return plain ? plain : g_strdup(text);
+}
+
 char *cli_train_words_plain(const char *column, const char *text) {
-    char *plain = g_str_equal(column, "measured_date") ? date_plainly(text) : g_strdup(text);
+    char *plain = by_its_own_grammar(column, text);
     for (unsigned i = 0; *text && i < G_N_ELEMENTS(words); i++) {
         if (!g_str_equal(words[i].column, column)) {
             continue;

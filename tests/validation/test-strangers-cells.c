@@ -278,7 +278,17 @@ static void dtypes_and_kernels(void) {
           {"notes", "the LoRA run took 3 h", "!lora_rank"}, {"lora_rank", "r=16", "lora_rank=16"},
           {"lora_rank", "N/A", "!lora_rank"},
           {"lora_on", "qkv", "lora_on=module=.*\\.(q|k|v)", {{"lora_rank", "8"}}},
-          {"lora_on", "mlp", "beside which layers", {{"lora_rank", "8"}}});
+          {"lora_on", "mlp", "lora_on=module=.*\\.(gate|up|down)", {{"lora_rank", "8"}}},
+          {"lora_on", "q_proj, v_proj", "!module=", {{"lora_rank", "8"}}},
+          {"lora_on", "q_proj, v_proj", "lora_rank=8", {{"lora_rank", "8"}}},
+          {"lora_on",
+           "['k_proj', 'q_proj', 'v_proj', 'up_proj', 'down_proj', 'gate_proj']",
+           "lora_on=module=.*\\.(q|k|v|gate|up|down)",
+           {{"lora_rank", "8"}}},
+          {"lora_on", "attention and MLP", "lora_on=all-linear", {{"lora_rank", "8"}}},
+          {"lora_on", "Wq+Wk+Wv+Wo", "lora_on=module=.*\\.(q|k|v|o)", {{"lora_rank", "8"}}},
+          {"lora_on", "c_attn", "beside which layers", {{"lora_rank", "8"}}},
+          {"lora_on", "q_proj and the embedding", "beside which layers", {{"lora_rank", "8"}}});
 }
 
 static void numbers(void) {

@@ -105,9 +105,10 @@ static void words(void) {
                 "H100,8.0,,PyTorch FSDP,FSDP,x,,2.0,256.0,512.0,2.0,,bf16," TIME
                 "H100,8,,PyTorch FSDP,FSDP" SHAPE "posit," TIME,
            NULL, NULL, "no rule knows this framework", "no cluster file has this GPU", NULL, NULL,
-           "cannot compute in this dtype", "names a network", NULL, NULL, NULL, NULL, "fp8", NULL,
-           "other operations", NULL, NULL, "how this program runs its experts", "weights of 4 bits",
-           NULL, "no rule knows this precision");
+           "cannot compute in this dtype", "names a network", NULL, NULL, NULL, NULL,
+           "float8 is planned as torchao", NULL, "other operations", NULL, NULL,
+           "how this program runs its experts", "weights of 4 bits", NULL,
+           "no rule knows this precision");
 }
 
 /* Two rows that are left out for one reason have the same text for it, without the rows' places. */
@@ -139,7 +140,7 @@ static void adapters(void) {
            "A100,8,torchtune,FSDP2,x LoRA" LORA "64,all linear\n"
            "A100,8,HF Trainer,DDP,x" LORA "8,\"q_proj,v_proj\"\n"
            "A100,8,HF Trainer FSDP1,FULL_SHARD,x LoRA" LORA ",\n"
-           "A100,8,HF Trainer FSDP1,FULL_SHARD,x LoRA" LORA "8,o_proj\n"
+           "A100,8,HF Trainer FSDP1,FULL_SHARD,x LoRA" LORA "8,router\n"
            "A100,8,HF Trainer FSDP1,FULL_SHARD,x QLoRA r=8" LORA ",\n",
            NULL, NULL, NULL, NULL, "rank is not said", "beside which layers", "weights of 4 bits");
 }
