@@ -13,33 +13,16 @@
  */
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/float8/float8.h"
-#include "plan/autograd/float8/words.h"
-#include "plan/autograd/shared/async.h"
+#include "plan/autograd/float8/shared-private.h"
 
-/* Of the values of a layer: its inputs, then its outputs. */
-enum {
-    INPUT,
-    WEIGHT,
-    RESULT,
-    WEIGHT_SCALE,
-    WEIGHT_CAST,
-    INPUT_CAST,
-    INPUT_SCALE
-};
-
-static const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
-    return plan_graph_float8_linear_of(run->graph, op);
-}
-
-/* It takes all ranks' tokens and makes some columns; else o or down, whose result is added up. */
-static bool takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
-    uint32_t value = plan_graph_ref(graph, op->values + WEIGHT);
+bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
+    uint32_t value = plan_graph_ref(graph, op->values + LAYER_WEIGHT);
     uint32_t p = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
     return plan_graph_at(graph->parameters, PlanGraphParameter, p)->share == PLAN_SHARE_ROWS;
 }
 
 bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op) {
-    return graph->float8 == PLAN_FLOAT8_ROWWISE && !takes_gathered(graph, op) &&
+    return graph->float8 == PLAN_FLOAT8_ROWWISE && !plan_float8_takes_gathered(graph, op) &&
            plan_graph_float8_linear_of(graph, op)->maker < 0;
 }
 
@@ -49,22 +32,21 @@ static bool keeps(const PlanRun *run) {
 }
 
 static void give(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
-    plan_run_give(run, op, which - RESULT, made);
+    plan_run_give(run, op, which - LAYER_RESULT, made);
 }
 
 static void give_ref(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
     give(run, op, which, plan_run_ref(run, made));
 }
 
-/* Of largest numbers. */
-static PlanTensor inverse_of(PlanRun *run, PlanTensor largest, PlanDtype to) {
+PlanTensor plan_float8_inverse_of(PlanRun *run, PlanTensor largest, PlanDtype to) {
     PlanFloat8Step step =
         plan_float8_by_rows(run) ? PLAN_FLOAT8_INVERSE_OF_POWER : PLAN_FLOAT8_INVERSE_SCALE;
     return plan_float8_inverse(run, plan_run_operand_of(run, largest), largest.elements, step, to);
 }
 
 static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
-    return plan_run_given(run, op, INPUT);
+    return plan_run_given(run, op, LAYER_INPUT);
 }
 
 /* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
@@ -79,12 +61,12 @@ static PlanTensor cast_own(PlanRun *run, PlanTensor own, const int64_t *tokens, 
     PlanTensor scale = dtype == PLAN_E5M2 ? plan_float8_scale_of_all(run, &source, whole, found)
                                           : plan_float8_scale_of_known(run, &source, whole, found);
     PlanTensor cast = plan_float8_cast(run, &source, scale, whole, true, false).as_is;
-    *ret_scale = inverse_of(run, scale, dtype);
+    *ret_scale = plan_float8_inverse_of(run, scale, dtype);
     plan_run_unref(run, scale);
     return cast;
 }
 
-/* Cast and gathered; of several sequences what arrives is put in their order by a copy. */
+/* PlanFloat8SharedCast and gathered; of several sequences what arrives is put in their order by a copy. */
 static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t *tokens,
                                     PlanDtype dtype, bool found, PlanTensor *ret_scale) {
     PlanTensor cast = cast_own(run, own, tokens, dtype, found, ret_scale);
@@ -148,17 +130,9 @@ static PlanTensor input_itself(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-typedef struct {
-    PlanTensor numbers, scale;
-} Cast;
-
-static void drop(PlanRun *run, const Cast *cast) {
-    plan_run_unref(run, cast->numbers);
-    plan_run_unref(run, cast->scale);
-}
-
-static PlanAsyncProduct product_of(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
-                                   PlanTensor scale, const Cast *w, PlanTensor made) {
+PlanAsyncProduct plan_float8_async_product(PlanRun *run, PlanOpKind kind,
+                                           const PlanGraphFloat8Linear *d, PlanTensor scale,
+                                           const PlanFloat8SharedCast *w, PlanTensor made) {
     return (PlanAsyncProduct){.kind = kind,
                               .m = d->m,
                               .n = d->n,
@@ -170,16 +144,17 @@ static PlanAsyncProduct product_of(PlanRun *run, PlanOpKind kind, const PlanGrap
                               .made = made};
 }
 
-static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x, const Cast *w) {
+static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const PlanFloat8SharedCast *x,
+                             const PlanFloat8SharedCast *w) {
     PlanTensor by_parts;
-    PlanAsyncProduct product =
-        product_of(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->scale, w, PLAN_NO_TENSOR);
+    PlanAsyncProduct product = plan_float8_async_product(
+        run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->scale, w, PLAN_NO_TENSOR);
     if (run->graph->shared.async_tensor &&
         plan_async_multiply(run, op, x->numbers, product, &by_parts)) {
         return by_parts;
     }
     const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
-                                            plan_graph_ref(run->graph, op->values + RESULT));
+                                            plan_graph_ref(run->graph, op->values + LAYER_RESULT));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
     PlanFloat8Product whole = {.a = x->numbers,
                                .a_scale = x->scale,
@@ -190,12 +165,12 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const Cast *x,
     return made;
 }
 
-/* By the largest number of each of several groups, of which each rank has a part. */
-static Cast cast_of_all(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
-                        bool found, PlanTensor *ret_turned) {
+PlanFloat8SharedCast plan_float8_cast_of_all(PlanRun *run, const PlanFloat8Source *source,
+                                             PlanFloat8Along along, bool found,
+                                             PlanTensor *ret_turned) {
     PlanTensor of_all = plan_float8_scale_of_known(run, source, along, found);
     PlanFloat8Casts casts = plan_float8_cast(run, source, of_all, along, true, ret_turned != NULL);
-    Cast cast = {casts.as_is, inverse_of(run, of_all, source->to)};
+    PlanFloat8SharedCast cast = {casts.as_is, plan_float8_inverse_of(run, of_all, source->to)};
     plan_run_unref(run, of_all);
     if (ret_turned) {
         *ret_turned = casts.turned;
@@ -209,25 +184,27 @@ static PlanFloat8Source of_given(PlanRun *run, const PlanGraphOp *op) {
 }
 
 static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
-    bool takes_all = takes_gathered(run->graph, op), is_kept = keeps(run);
+    bool takes_all = plan_float8_takes_gathered(run->graph, op), is_kept = keeps(run);
     PlanTensor x_turned = PLAN_NO_TENSOR, w_turned = PLAN_NO_TENSOR;
-    Cast x;
+    PlanFloat8SharedCast x;
     if (takes_all) {
-        x = (Cast){plan_run_ref(run, run->float8.cast), plan_run_ref(run, run->float8.scale)};
+        x = (PlanFloat8SharedCast){plan_run_ref(run, run->float8.cast),
+                                   plan_run_ref(run, run->float8.scale)};
         x_turned = is_kept ? plan_run_ref(run, run->float8.kept) : input_itself(run, op);
     } else {
         PlanFloat8Source source = of_given(run, op);
-        x = cast_of_all(run, &source, PLAN_FLOAT8_WHOLE, shape_of(run, op)->maker >= 0,
-                        is_kept ? &x_turned : NULL);
+        x = plan_float8_cast_of_all(run, &source, PLAN_FLOAT8_WHOLE, shape_of(run, op)->maker >= 0,
+                                    is_kept ? &x_turned : NULL);
         x_turned = is_kept ? x_turned : input_itself(run, op);
     }
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    Cast w = cast_of_all(run, &weight, PLAN_FLOAT8_WHOLE, false, is_kept ? &w_turned : NULL);
-    give(run, op, RESULT, multiplied(run, op, &x, &w));
-    give_ref(run, op, WEIGHT_SCALE, w.scale);
-    give(run, op, WEIGHT_CAST, w_turned);
-    give(run, op, INPUT_CAST, x_turned);
-    give_ref(run, op, INPUT_SCALE, x.scale);
+    PlanFloat8SharedCast w =
+        plan_float8_cast_of_all(run, &weight, PLAN_FLOAT8_WHOLE, false, is_kept ? &w_turned : NULL);
+    give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
+    give_ref(run, op, LAYER_WEIGHT_SCALE, w.scale);
+    give(run, op, LAYER_WEIGHT_CAST, w_turned);
+    give(run, op, LAYER_INPUT_CAST, x_turned);
+    give_ref(run, op, LAYER_INPUT_SCALE, x.scale);
     drop(run, &x);
     drop(run, &w);
 }
@@ -257,35 +234,36 @@ static void give_weight_for_dx(PlanRun *run, const PlanGraphOp *op) {
         if (keeps(run) && plan_float8_keeps_copy(run, op)) {
             turned = plan_float8_cast(run, &weight, of_all, columns, false, true).turned;
         }
-        scale = inverse_of(run, of_all, weight.to);
+        scale = plan_float8_inverse_of(run, of_all, weight.to);
         plan_run_unref(run, of_all);
     }
-    give(run, op, WEIGHT_SCALE, scale);
-    give(run, op, WEIGHT_CAST, turned);
+    give(run, op, LAYER_WEIGHT_SCALE, scale);
+    give(run, op, LAYER_WEIGHT_CAST, turned);
 }
 
 static void forward_of_columns(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_has_cast(run, op, false)) {
         leave_rows_of_input(run, op);
     }
-    Cast x = {run->float8.cast, run->float8.scale}, w;
+    PlanFloat8SharedCast x = {run->float8.cast, run->float8.scale}, w;
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
     w.numbers = plan_float8_cast_rows(run, &weight, &w.scale);
-    give(run, op, RESULT, multiplied(run, op, &x, &w));
+    give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
     drop(run, &w);
     give_weight_for_dx(run, op);
-    give(run, op, INPUT_CAST,
+    give(run, op, LAYER_INPUT_CAST,
          keeps(run) ? plan_run_ref(run, run->float8.kept) : input_itself(run, op));
-    give_ref(run, op, INPUT_SCALE, keeps(run) ? run->float8.kept_scale : run->float8.scale);
+    give_ref(run, op, LAYER_INPUT_SCALE, keeps(run) ? run->float8.kept_scale : run->float8.scale);
 }
 
 static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
     PlanFloat8Along rows = PLAN_FLOAT8_EACH_ROW, columns = PLAN_FLOAT8_EACH_COLUMN;
     PlanFloat8Source source = of_given(run, op);
-    Cast x = cast_of_all(run, &source, rows, shape_of(run, op)->maker >= 0, NULL);
+    PlanFloat8SharedCast x =
+        plan_float8_cast_of_all(run, &source, rows, shape_of(run, op)->maker >= 0, NULL);
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    Cast w = cast_of_all(run, &weight, rows, false, NULL);
-    give(run, op, RESULT, multiplied(run, op, &x, &w));
+    PlanFloat8SharedCast w = plan_float8_cast_of_all(run, &weight, rows, false, NULL);
+    give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
     drop(run, &x);
     drop(run, &w);
     PlanTensor scale = PLAN_NO_TENSOR, turned = PLAN_NO_TENSOR;
@@ -297,14 +275,14 @@ static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
             scale = PLAN_NO_TENSOR;
         }
     }
-    give(run, op, WEIGHT_SCALE, scale);
-    give(run, op, WEIGHT_CAST, turned);
-    give(run, op, INPUT_CAST, PLAN_NO_TENSOR);
-    give(run, op, INPUT_SCALE, PLAN_NO_TENSOR);
+    give(run, op, LAYER_WEIGHT_SCALE, scale);
+    give(run, op, LAYER_WEIGHT_CAST, turned);
+    give(run, op, LAYER_INPUT_CAST, PLAN_NO_TENSOR);
+    give(run, op, LAYER_INPUT_SCALE, PLAN_NO_TENSOR);
 }
 
 static void forget_behind_last(PlanRun *run, const PlanGraphOp *op) {
-    if (takes_gathered(run->graph, op) && !shape_of(run, op)->again) {
+    if (plan_float8_takes_gathered(run->graph, op) && !shape_of(run, op)->again) {
         plan_float8_forget(run);
     }
 }
@@ -312,7 +290,7 @@ static void forget_behind_last(PlanRun *run, const PlanGraphOp *op) {
 void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_by_rows(run)) {
         tensorwise_forward(run, op);
-    } else if (takes_gathered(run->graph, op)) {
+    } else if (plan_float8_takes_gathered(run->graph, op)) {
         forward_of_columns(run, op);
     } else {
         forward_of_rows(run, op);
@@ -321,16 +299,16 @@ void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + WEIGHT_SCALE));
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + LAYER_WEIGHT_SCALE));
 }
 
 PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + INPUT_SCALE));
+    return plan_run_value(run, plan_graph_ref(run->graph, op->values + LAYER_INPUT_SCALE));
 }
 
 static PlanTensor inverse_again(PlanRun *run, const PlanFloat8Source *source) {
     PlanTensor of_all = plan_float8_scale_of_known(run, source, PLAN_FLOAT8_WHOLE, false);
-    PlanTensor scale = inverse_of(run, of_all, source->to);
+    PlanTensor scale = plan_float8_inverse_of(run, of_all, source->to);
     plan_run_unref(run, of_all);
     return scale;
 }
@@ -342,9 +320,9 @@ void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
     }
     PlanFloat8Source x = of_given(run, op);
     PlanFloat8Source w = plan_float8_of_weight(run, op);
-    give(run, op, INPUT_SCALE, inverse_again(run, &x));
-    give_ref(run, op, INPUT_CAST, given(run, op));
-    give(run, op, WEIGHT_SCALE, inverse_again(run, &w));
+    give(run, op, LAYER_INPUT_SCALE, inverse_again(run, &x));
+    give_ref(run, op, LAYER_INPUT_CAST, given(run, op));
+    give(run, op, LAYER_WEIGHT_SCALE, inverse_again(run, &w));
 }
 
 /* Its result was kept, but not what it cast. */
@@ -353,217 +331,14 @@ void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
         PlanFloat8Source weight = plan_float8_of_weight(run, op);
         plan_run_unref(run, plan_float8_scale_of_known(run, &weight, PLAN_FLOAT8_WHOLE, false));
     }
-    give_ref(run, op, INPUT_CAST,
-             takes_gathered(run->graph, op) || !plan_float8_by_rows(run) ? given(run, op)
-                                                                         : PLAN_NO_TENSOR);
+    give_ref(run, op, LAYER_INPUT_CAST,
+             plan_float8_takes_gathered(run->graph, op) || !plan_float8_by_rows(run)
+                 ? given(run, op)
+                 : PLAN_NO_TENSOR);
     forget_behind_last(run, op);
 }
 
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op) {
     return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->shared.tensor > 1 &&
-           plan_float8_by_rows(run) && takes_gathered(run->graph, op);
-}
-
-/* ---- backward ------------------------------------------------------------------------------- */
-
-typedef struct {
-    Cast as_is, turned;
-} Gradient;
-
-static PlanFloat8Source of_gradient(const PlanBackward *b) {
-    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    return plan_float8_of_tensor(b->run, b->dy[0], d->m, d->n);
-}
-
-static Gradient gathered_gradient(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8_gradient_scale}};
-    PlanFloat8Source dy = of_gradient(b);
-    g.turned.numbers = plan_float8_turn(run, &dy, PLAN_E5M2);
-    g.turned.scale = plan_run_ref(run, g.as_is.scale);
-    run->float8_gradient_scale = PLAN_NO_TENSOR;
-    return g;
-}
-
-static Gradient tensorwise_gradient(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    if (!takes_gathered(run->graph, b->op)) {
-        return gathered_gradient(b);
-    }
-    PlanFloat8Along whole = PLAN_FLOAT8_WHOLE;
-    PlanFloat8Source dy = of_gradient(b);
-    bool found = plan_float8_gradient_is_searched(run->graph, b->op);
-    dy.to = PLAN_E5M2;
-    PlanTensor of_all = plan_float8_scale_of_all(run, &dy, whole, found);
-    PlanFloat8Casts casts = plan_float8_cast(run, &dy, of_all, whole, true, true);
-    PlanTensor scale = inverse_of(run, of_all, dy.to);
-    plan_run_unref(run, of_all);
-    return (Gradient){{casts.as_is, scale}, {casts.turned, plan_run_ref(run, scale)}};
-}
-
-static Gradient gradient_by_rows(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    Gradient g;
-    PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
-    PlanFloat8Source dy = of_gradient(b);
-    if (takes_gathered(run->graph, b->op)) {
-        bool found = plan_float8_gradient_is_searched(run->graph, b->op);
-        g.as_is = cast_of_all(run, &dy, PLAN_FLOAT8_EACH_ROW, found, NULL);
-    } else {
-        g.as_is.numbers = plan_float8_cast_rows(run, &dy, &g.as_is.scale);
-    }
-    g.turned.scale = plan_float8_scale(run, &dy, columns, false);
-    g.turned.numbers = plan_float8_cast(run, &dy, g.turned.scale, columns, false, true).turned;
-    return g;
-}
-
-static PlanTensor saved(const PlanBackward *b, unsigned which) {
-    bool has_saved = b->run->tape.nodes.items[b->node].n_saved;
-    return has_saved ? plan_run_value(b->run, value_at(b, which)) : PLAN_NO_TENSOR;
-}
-
-static bool is_there(PlanTensor x) {
-    return x.storage != PLAN_NONE;
-}
-
-/* Where forward left no scale, one is found: of all ranks' numbers, or of a weight's columns that
- * this rank has whole. */
-static PlanTensor scale_for_dx(const PlanBackward *b, const PlanFloat8Source *weight,
-                               PlanFloat8Along along) {
-    PlanRun *run = b->run;
-    if (plan_float8_by_rows(run) && !takes_gathered(run->graph, b->op)) {
-        return plan_float8_scale(run, weight, along, false);
-    }
-    PlanTensor of_all = plan_float8_scale_of_known(run, weight, along, false);
-    PlanTensor scale = inverse_of(run, of_all, weight->to);
-    plan_run_unref(run, of_all);
-    return scale;
-}
-
-/* Turned. */
-static Cast weight_for_dx(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
-    PlanTensor scale = saved(b, WEIGHT_SCALE), numbers = saved(b, WEIGHT_CAST);
-    PlanFloat8Source weight = plan_float8_of_weight(run, b->op);
-    bool is_joined_again = plan_float8_by_rows(run) && !is_there(numbers);
-    Cast w = {plan_run_ref(run, numbers), is_there(scale) && !is_joined_again
-                                              ? plan_run_ref(run, scale)
-                                              : scale_for_dx(b, &weight, along)};
-    if (!is_there(numbers)) {
-        w.numbers = plan_float8_cast(run, &weight, w.scale, along, false, true).turned;
-    }
-    return w;
-}
-
-/* Of the gather before it. */
-static int64_t sequences_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    while (op-- > plan_graph_at(graph->ops, PlanGraphOp, 0)) {
-        if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_GATHER) {
-            return plan_graph_at(graph->dims, int64_t, op->dims)[0];
-        }
-    }
-    return 1;
-}
-
-/* How many layers take the input that this one takes first. */
-static unsigned n_of_input(const PlanGraph *graph, const PlanGraphOp *op) {
-    unsigned n = 1;
-    for (; plan_graph_float8_linear_of(graph, op)->again; n++) {
-        do {
-            op++;
-        } while ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR);
-    }
-    return n;
-}
-
-/* A compiler makes a sum of dx in the kernel that reads it unless it would load more than four
- * numbers for each (realize_reads_threshold; a product and its two scales are three, two such
- * products six). So of an odd number of layers the last is multiplied by its scales in the kernel
- * that puts the tokens in the order of ranks, where there are several sequences; and that one works
- * out what it gives to each of the ranks, up to eight (max_pointwise_cat_inputs), and takes one. */
-static int64_t times_scaled(const PlanBackward *b) {
-    const PlanGraph *graph = b->run->graph;
-    if (!plan_float8_by_rows(b->run)) {
-        return 0;
-    }
-    bool is_last = takes_gathered(graph, b->op) && plan_float8_is_first_of_input(b->run, b->op);
-    bool is_joined = is_last && n_of_input(graph, b->op) % 2 == 1 && graph->shared.tensor <= 8;
-    return is_joined && sequences_of(graph, b->op) > 1 ? (int64_t)graph->shared.tensor : 1;
-}
-
-static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Cast *dy) {
-    Cast w = weight_for_dx(b);
-    b->dx[0] = plan_run_new_tensor(b->run, input(b, INPUT)->elements, b->run->graph->dtype, "dx");
-    PlanFloat8Product product = {.a = dy->numbers,
-                                 .a_scale = dy->scale,
-                                 .b = plan_run_operand_of(b->run, w.numbers),
-                                 .b_scale = w.scale,
-                                 .made = b->dx[0],
-                                 .scaled = times_scaled(b),
-                                 .turned = true};
-    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, &product);
-    drop(b->run, &w);
-}
-
-static void leave(const PlanBackward *b, PlanTensor numbers, PlanTensor scale) {
-    plan_float8_leave_cast(b->run, value_at(b, INPUT), true, numbers, scale);
-}
-
-/* What was cast, or was not before a block was computed again. */
-static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
-    PlanRun *run = b->run;
-    PlanTensor x = saved(b, INPUT_CAST), scale = saved(b, INPUT_SCALE);
-    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
-    PlanFloat8Source source = plan_float8_of_tensor(run, x, d->m, d->k);
-    PlanDtype dtype = plan_run_dtype_of(run, x);
-    bool again = run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
-    if (!again) {
-        leave(b, plan_run_ref(run, x), plan_run_ref(run, scale));
-    } else if (plan_dtype_is_float8(dtype)) {
-        leave(b, plan_float8_turn(run, &source, dtype), plan_run_ref(run, scale));
-    } else {
-        PlanTensor found = plan_float8_by_rows(run) ? plan_float8_scale(run, &source, along, false)
-                                                    : plan_run_ref(run, scale);
-        leave(b, plan_float8_cast(run, &source, found, along, false, true).turned, found);
-    }
-}
-
-static void cast_input_for_dw(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
-    if (is_there(saved(b, INPUT_CAST))) {
-        if (!plan_float8_has_cast(b->run, b->op, true)) {
-            cast_kept_input(b, d);
-        }
-    } else if (!plan_float8_go_through_swiglu(b)) {
-        plan_float8_cast_input_turned(b, false);
-    }
-}
-
-static void make_dx_as_gathered(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
-    PlanRun *run = b->run;
-    Cast w = weight_for_dx(b);
-    b->dx[0] = plan_run_new_tensor(run, input(b, INPUT)->elements, run->graph->dtype, "dx");
-    PlanAsyncProduct product =
-        product_of(run, PLAN_OP_FLOAT8_LINEAR_DX, d, run->float8_gradient_scale, &w, b->dx[0]);
-    plan_async_make_dx(run, &product);
-    drop(run, &w);
-}
-
-void plan_float8_shared_backward(const PlanBackward *b) {
-    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    bool is_made = plan_async_awaits_dx(b->run);
-    if (is_made) {
-        make_dx_as_gathered(b, d);
-    }
-    Gradient g = plan_float8_by_rows(b->run) ? gradient_by_rows(b) : tensorwise_gradient(b);
-    if (!is_made) {
-        make_dx(b, d, &g.as_is);
-    }
-    drop(b->run, &g.as_is);
-    cast_input_for_dw(b, d);
-    plan_float8_make_dw(b, g.turned.numbers, g.turned.scale);
-    drop(b->run, &g.turned);
-    if (plan_float8_is_first_of_input(b->run, b->op)) {
-        plan_float8_forget(b->run);
-    }
+           plan_float8_by_rows(run) && plan_float8_takes_gathered(run->graph, op);
 }
