@@ -434,7 +434,8 @@ static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {
     return seed;
 }
 
-void plan_run_clear_tape(PlanTape *tape) {
+/* What backward has used. */
+static void clear_tape(PlanTape *tape) {
     tape->nodes.len = 0;
     tape->edges.len = 0;
     tape->slots.len = 0;
@@ -463,7 +464,7 @@ void plan_run_backward(PlanRun *run) {
     plan_run_unref(run, scaled);
     plan_run_read_loss(run, plan_run_value(run, graph->loss));
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
-    plan_run_clear_tape(&run->tape);
+    clear_tape(&run->tape);
 }
 
 void plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
@@ -480,5 +481,5 @@ void plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
     plan_run_hook(run, run->flavour->end_backward);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
-    plan_run_clear_tape(&run->tape);
+    clear_tape(&run->tape);
 }

@@ -402,8 +402,6 @@ void plan_run_forward(PlanRun *run);
 void plan_run_backward(PlanRun *run);
 /* Of what a stage returned, given its gradient; of the last stage's loss (PLAN_NO_TENSOR). */
 void plan_run_stage_backward(PlanRun *run, PlanTensor gradient);
-/* Forgets what backward has used. */
-void plan_run_clear_tape(PlanTape *tape);
 void plan_run_after_backward(PlanRun *run);
 /* One of the gradients that a compiled backward is called with: before PyTorch 2.12 its caller
  * holds them until it is through. */

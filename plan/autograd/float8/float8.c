@@ -1,10 +1,6 @@
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/float8/words.h"
 
-static const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
-    return plan_graph_float8_linear_of(run->graph, op);
-}
-
 bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op) {
     if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
         return false;
@@ -208,7 +204,7 @@ static PlanOperand of_maker(const PlanBackward *b, const PlanGraphOp *maker, uns
 }
 
 /* What x is made of: itself, where it is kept. */
-PlanFloat8Source plan_float8_made_of(const PlanBackward *b) {
+static PlanFloat8Source made_of(const PlanBackward *b) {
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
     if (d->maker < 0) {
         return plan_float8_of_tensor(b->run, plan_run_value(b->run, value_at(b, 0)), d->m, d->k);
@@ -242,7 +238,7 @@ static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, PlanFloa
 }
 
 void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
-    PlanFloat8Source x = plan_float8_made_of(b);
+    PlanFloat8Source x = made_of(b);
     PlanFloat8Along along =
         plan_float8_by_rows(b->run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
     PlanTensor scale = scale_for_dw(b->run, &x, along, found);

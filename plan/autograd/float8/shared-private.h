@@ -1,5 +1,5 @@
-/* plan/autograd/float8/shared-private.h - what shared.c and shared-backward.c have in common. Inside
- * float8/ only.
+/* plan/autograd/float8/shared-private.h - what shared.c and shared-backward.c have in common.
+ * Inside float8/ only.
  */
 #pragma once
 
@@ -21,10 +21,6 @@ enum {
 typedef struct {
     PlanTensor numbers, scale;
 } PlanFloat8SharedCast;
-
-static inline const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
-    return plan_graph_float8_linear_of(run->graph, op);
-}
 
 static inline void drop(PlanRun *run, const PlanFloat8SharedCast *cast) {
     plan_run_unref(run, cast->numbers);

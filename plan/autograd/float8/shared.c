@@ -66,7 +66,7 @@ static PlanTensor cast_own(PlanRun *run, PlanTensor own, const int64_t *tokens, 
     return cast;
 }
 
-/* PlanFloat8SharedCast and gathered; of several sequences what arrives is put in their order by a copy. */
+/* Cast and gathered; of several sequences what arrives is put in their order by a copy. */
 static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t *tokens,
                                     PlanDtype dtype, bool found, PlanTensor *ret_scale) {
     PlanTensor cast = cast_own(run, own, tokens, dtype, found, ret_scale);

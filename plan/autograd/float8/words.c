@@ -55,20 +55,20 @@ PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x, int64_t rows,
     return source_of(plan_run_operand_of(run, x), rows, cols);
 }
 
-const PlanGraphValue *plan_float8_weight(const PlanRun *run, const PlanGraphOp *op) {
+static const PlanGraphValue *weight_of(const PlanRun *run, const PlanGraphOp *op) {
     return plan_graph_at(run->graph->values, PlanGraphValue,
                          plan_graph_ref(run->graph, op->values + 1));
 }
 
 PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraphFloat8Linear *d = plan_graph_float8_linear_of(run->graph, op);
-    uint32_t parameter = plan_float8_weight(run, op)->parameter;
+    uint32_t parameter = weight_of(run, op)->parameter;
     return source_of(run->flavour->parameter(run, parameter), d->n, d->k);
 }
 
 PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op) {
     return run->flavour->float8_scale
-               ? run->flavour->float8_scale(run, plan_float8_weight(run, op)->parameter)
+               ? run->flavour->float8_scale(run, weight_of(run, op)->parameter)
                : plan_float8_nothing;
 }
 

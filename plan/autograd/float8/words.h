@@ -24,6 +24,10 @@ typedef struct {
 
 static const PlanOperand plan_float8_nothing = {.buffer = PLAN_NONE};
 
+static inline const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_graph_float8_linear_of(run->graph, op);
+}
+
 static inline bool plan_float8_by_rows(const PlanRun *run) {
     return run->graph->float8 == PLAN_FLOAT8_ROWWISE;
 }
@@ -32,7 +36,6 @@ static inline void plan_float8_begin(PlanRun *run, PlanOpKind kind, const int64_
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, NULL);
 }
 
-const PlanGraphValue *plan_float8_weight(const PlanRun *run, const PlanGraphOp *op);
 PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x, int64_t rows, int64_t cols);
 PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op);
 /* Where the weight is gathered in float8; buffer PLAN_NONE: it is not. */
@@ -87,8 +90,6 @@ bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op);
 /* float8.c's, for layers that ranks share too. Whether a kernel of the compiler's makes the
  * gradient, and looks for the largest number. */
 bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp *op);
-/* What x is made of: itself, where it is kept. */
-PlanFloat8Source plan_float8_made_of(const PlanBackward *b);
 /* It is left for the layers that share it, and for dw. */
 void plan_float8_cast_input_turned(const PlanBackward *b, bool found);
 /* Where x is SwiGLU's alone: that is made again, and dx[0] becomes the gradient of gate. */
