@@ -197,6 +197,22 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
     return n_trained > 0;
 }
 
+/* A weight in 4 bits has no gradient to give. */
+static bool joins_four_bits(const PlanGraph *graph, const bool *joined, GError **error) {
+    for (guint i = 0; i < graph->parameters->len; i++) {
+        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        if (joined[i] && p->numbers) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "FSDP1 joins %s, which is in 4 bits, with adapters in a flat tensor, whose "
+                        "gradient it has not; set flavour=fsdp2, or wrap adapters by themselves, "
+                        "as PEFT does: wrap=module=.*\\.\\d+|.*lora_[AB]",
+                        p->name);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Nothing more is declared. */
 static void forget_trained(PlanGraph *graph) {
     graph->trained.joined = NULL;
@@ -288,6 +304,9 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                     "%s: FSDP1 makes gradients of what is frozen beside what is trained, which a "
                     "trace has not; set flavour = fsdp2, or wrap them apart",
                     network->name);
+        return NULL;
+    }
+    if (joined && joins_four_bits(graph, joined, error)) {
         return NULL;
     }
     if (joined) { /* walked again: what autograd keeps hangs on which units are trained */

@@ -96,7 +96,7 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
     begin_states(run);
     PlanFourBit *state = &run->four_bit[parameter];
     uint32_t numbers = new_temporary(run, p->numbers, (PlanDtype)p->copied_in, "w");
-    plan_init_parameter(run, parameter, numbers, PLAN_AXIS_NONE, 0, 0);
+    plan_init_numbers(run, parameter, numbers);
     uint32_t packed =
         new_state(run, p->elements, (PlanDtype)p->own_dtype, run->parameters[parameter].name);
     state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")

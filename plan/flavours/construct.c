@@ -1,9 +1,14 @@
 #include "plan/flavours/construct.h"
 
+#include "plan/autograd/four-bit.h"
 #include "plan/build/start.h"
 
 static bool is_whole_first(const PlanRun *run) {
     return run->strategy->init != PLAN_CONSTRUCTION_SHARD;
+}
+
+static bool is_in_four_bits(const PlanRun *run, uint32_t p) {
+    return plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->numbers > 0;
 }
 
 static void make(PlanRun *run, uint32_t p, gpointer data) {
@@ -11,15 +16,36 @@ static void make(PlanRun *run, uint32_t p, gpointer data) {
     const PlanGraphParameter *parameter =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
-    construct->whole[p] = plan_builder_buffer(&run->builder, parameter->elements,
-                                              plan_strategy_model_dtype(run->strategy),
-                                              PLAN_PARAMETERS_UNSHARDED, 0, "parameter");
+    construct->whole[p] = plan_builder_buffer(
+        &run->builder, parameter->elements,
+        plan_graph_dtype_of(parameter, plan_strategy_model_dtype(run->strategy)),
+        PLAN_PARAMETERS_UNSHARDED, 0, "parameter");
     plan_builder_alloc(&run->builder, construct->whole[p]);
+}
+
+/* A weight is quantized when it comes to the device, before anything is sharded; what stands beside
+ * it stays whole. */
+static void make_whole(PlanRun *run, uint32_t p, gpointer data) {
+    PlanConstruct *construct = data;
+    if (is_in_four_bits(run, p)) {
+        plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
+        construct->whole[p] = plan_four_bit_make(run, p);
+    } else {
+        make(run, p, data);
+    }
+}
+
+static void make_beside(PlanRun *run, uint32_t p, gpointer data) {
+    if (is_in_four_bits(run, p)) {
+        make_whole(run, p, data);
+        plan_builder_free(&run->builder, ((PlanConstruct *)data)->whole[p]);
+    }
 }
 
 void plan_construct_init(PlanConstruct *construct, PlanRun *run) {
     construct->whole = g_new(uint32_t, run->graph->parameters->len);
-    plan_start(run, run->strategy->init == PLAN_CONSTRUCTION_WHOLE ? make : NULL, construct);
+    plan_start(run, run->strategy->init == PLAN_CONSTRUCTION_WHOLE ? make_whole : make_beside,
+               construct);
 }
 
 void plan_construct_clear(PlanConstruct *construct) {

@@ -4,19 +4,34 @@
 #include "plan/build/start.h"
 #include "plan/optimizer/optimizer.h"
 
-void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
-                         uint64_t rank_stride, uint64_t offset) {
-    static const PlanOpKind kinds[] = {
-        [PLAN_INIT_NORMAL] = PLAN_OP_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_INIT_FILL};
+static void init_by(PlanRun *run, PlanOpKind kind, uint32_t parameter, uint32_t buffer,
+                    PlanAxis axis, uint64_t rank_stride, uint64_t offset) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
     const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
     uint64_t n = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
     int64_t dims[] = {run->first_parameter + parameter, (int64_t)n, (int64_t)rank_stride,
                       (int64_t)offset};
-    plan_builder_begin_op(&run->builder, kinds[p->init], axis, dims, &p->init_value);
+    plan_builder_begin_op(&run->builder, kind, axis, dims, &p->init_value);
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, 0);
+}
+
+static const PlanOpKind kinds[] = {
+    [PLAN_INIT_NORMAL] = PLAN_OP_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_INIT_FILL};
+
+void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
+                         uint64_t rank_stride, uint64_t offset) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    PlanOpKind kind = p->numbers ? PLAN_OP_INIT_NIBBLES : kinds[p->init];
+    init_by(run, kind, parameter, buffer, axis, rank_stride, offset);
+}
+
+void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
+    const PlanGraphParameter *p =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    init_by(run, kinds[p->init], parameter, buffer, PLAN_AXIS_NONE, 0, 0);
 }
 
 static void make(PlanRun *run, uint32_t parameter, gpointer data) {

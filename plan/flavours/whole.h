@@ -18,3 +18,5 @@ void plan_whole_drop_gradients(PlanRun *run);
  * is element rank * rank_stride + i - offset of the parameter, rank being that on the axis. */
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
                          uint64_t rank_stride, uint64_t offset);
+/* All of them, of a parameter that will be in 4 bits. */
+void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer);

@@ -373,7 +373,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (plan_op_has_call(kind) && d[info->n_dims - 1] > plan->n_calls) {
         return g_strdup_printf("there is no call %" G_GUINT64_FORMAT, d[info->n_dims - 1]);
     }
-    if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
+    if ((plan_op_is_init(kind) || kind == PLAN_OP_INIT_NIBBLES) && d[0] >= plan->n_parameters) {
         return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
     }
     if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {

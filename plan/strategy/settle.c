@@ -322,14 +322,20 @@ static bool reads_are_there(const PlanStrategy *s, GError **error) {
                       "in PyTorch 1.13 returns none; set host_reads=loss or none, or pytorch=2.0");
 }
 
-/* The dtype in which the bytes lie, and no other, may reach FSDP. */
 static const char *why_not_four_bits(const PlanStrategy *s) {
     if (!s->lora_rank) {
         return "is of what adapters are beside; set lora_rank";
     }
-    if (is_fsdp(s)) {
-        return s->ranks > 1 ? "is not planned with FSDP; set sharding=none"
-                            : "is not planned with FSDP; set flavour=plain";
+    if (is_fsdp(s) && s->lora_base_storage != PLAN_LORA_STORAGE_MODEL) {
+        return "with FSDP wants bytes that lie in the dtype of what they are joined with; set "
+               "lora_base_storage=model";
+    }
+    if (is_fsdp(s) && plan_strategy_param_dtype(s) != plan_strategy_model_dtype(s)) {
+        return "with FSDP wants param_dtype=model, since a cast would take bytes for numbers; set "
+               "model_dtype instead";
+    }
+    if (s->offload == PLAN_OFFLOAD_PARAMS) {
+        return "is not planned with offload=params; set offload=none";
     }
     if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
         return "is not planned with checkpointing=selective-op; set checkpointing=full";

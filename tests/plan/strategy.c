@@ -456,6 +456,13 @@ static void contradictions(void) {
          "frozen parameters are not planned with sharding=optimizer-only"},
         {"ranks=2 lora_rank=2 kernels=compiled",
          "frozen parameters are planned only with eager kernels"},
+        {"ranks=2 lora_rank=2 lora_base=nf4",
+         "lora_base with FSDP wants bytes that lie in the dtype of what they are joined with; set "
+         "lora_base_storage=model"},
+        {"ranks=2 lora_rank=2 lora_base=nf4 lora_base_storage=model param_dtype=bf16",
+         "lora_base with FSDP wants param_dtype=model"},
+        {"ranks=2 lora_rank=2 lora_base=nf4 lora_base_storage=model offload=params",
+         "lora_base is not planned with offload=params; set offload=none"},
         {"ranks=2 sharding=none lora_base=nf4",
          "lora_base is of what adapters are beside; set lora_"},
         {"ranks=2 sharding=none lora_rank=2 lora_base_double=yes",
