@@ -286,12 +286,12 @@ def body_of(passes):
 HEAD = """traced-network 1
 # {title}traced by models/pytorch/trace.py. Counts grow with the n samples of a pass.
 pytorch {pytorch}
-dtype {dtype}
+dtype {dtype}{casts}
 tokens {tokens}
 """
 
 
-def text_of(network, declared, made, passes, blocks, tokens, title):
+def text_of(network, declared, made, passes, blocks, tokens, title, casts_blocks):
     ids = {id(m): i for i, m in enumerate(network.modules())}
     parents, names = {}, {}
     for name, module in network.named_modules():
@@ -326,7 +326,7 @@ def text_of(network, declared, made, passes, blocks, tokens, title):
     if len(dtypes) > 1 or not dtypes <= set(NAMES):
         raise Unsupported("its parameters are of several dtypes, or of one that no plan knows; make them all of one")
     head = HEAD.format(title=title and title + ", ", pytorch=torch.__version__.split("+")[0], dtype=NAMES[dtypes.pop()],
-                       tokens=tokens or 1)
+                       casts=" blocks" * casts_blocks, tokens=tokens or 1)
     bodies = []
 
     def body(first, last, some):

@@ -42,12 +42,16 @@ def block_classes(model, named):
     return [child for m in model.modules() if isinstance(m, nn.ModuleList) for child in m if any(True for _ in child.parameters())]
 
 
+def _is_cast(tensor, dtype):
+    return isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dtype != dtype
+
+
 def _cast(tree, dtype):
-    return torch.utils._pytree.tree_map(
-        lambda t: t.to(dtype) if isinstance(t, torch.Tensor) and t.is_floating_point() else t, tree)
+    return torch.utils._pytree.tree_map(lambda t: t.to(dtype) if _is_cast(t, dtype) else t, tree)
 
 
-def watch_modules(model, watch, dtype):
+def watch_modules(model, watch, dtype, blocks):
+    """What they call and are called with; the root, and blocks, are given what they are called with in the dtype."""
     names = {id(m): i for i, m in enumerate(model.modules())}
 
     def tensors(tree):
@@ -69,13 +73,15 @@ def watch_modules(model, watch, dtype):
             watch.stream.append(("leave", names[id(module)], tensors(made)))
 
     def casts(module, args, kwargs):
-        if watch.phase == "forward":
+        if watch.phase == "forward" and module is model:
             watch.settle()
             watch.stream.append(("casts",))
+        elif any(_is_cast(t, dtype) for t in torch.utils._pytree.tree_leaves((args, kwargs))):
+            watch.casts_blocks = True
         return _cast(args, dtype), _cast(kwargs, dtype)
 
-    if dtype:
-        model.register_forward_pre_hook(casts, with_kwargs=True)
+    for module in [model, *blocks] if dtype else ():
+        module.register_forward_pre_hook(casts, with_kwargs=True)
     for module in model.modules():
         module.register_forward_pre_hook(enters, with_kwargs=True)
         module.register_forward_hook(leaves, with_kwargs=True)
@@ -91,9 +97,10 @@ def run_pass(model, make_batch, loss_of, samples, watch, device):
     batch = batch if isinstance(batch, (tuple, list)) else (batch,)
     inputs = []
     for tensor in torch.utils._pytree.tree_leaves(batch):
-        if isinstance(tensor, torch.Tensor) and watch.is_on_device(tensor):
-            inputs.append(watch.store_of(tensor))
-            inputs[-1].words = network_text.sized(inputs[-1].nbytes, tensor.dtype)
+        store = watch.store_of(tensor) if isinstance(tensor, torch.Tensor) and watch.is_on_device(tensor) else None
+        if store is not None and store not in inputs:  # tokens may be labels, too
+            inputs.append(store)
+            store.words = network_text.sized(store.nbytes, tensor.dtype)
     inputs.sort(key=lambda store: store.number)
     if not inputs:
         raise Unsupported("batch(n) makes no tensor on the device that is the default; let it not name another")
@@ -143,10 +150,19 @@ def _renew_copies(network, watch):
                 registry[name] = renewed[id(old)][0]
 
 
+def _suppose_whole_sequences():
+    """transformers looks through the positions for several sequences in one, and where it cannot read them makes a mask of
+    what may be there. Of whole sequences it makes none, and attention takes another kernel."""
+    masks = sys.modules.get("transformers.masking_utils")
+    if masks is not None:
+        masks.find_packed_sequence_indices = lambda position_ids: None
+
+
 def make_model(model, dtype, device, watch):
     """The network, its parameters and buffers in order, and the order in which the former were made."""
     with device:
         network = model()
+    _suppose_whole_sequences()
     if not isinstance(network, nn.Module):
         raise Unsupported("model() must return a torch.nn.Module")
     if any(p.device.type != device.type for p in network.parameters()):
@@ -167,9 +183,10 @@ def say_how_far(text):
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=None, samples=SAMPLES, title=""):
+def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=None, samples=SAMPLES, title="", cast="blocks"):
     """model(): the network; batch(n): its tensors; loss(model, *batch): one number. dtype: what FSDP's mixed precision
-    (param_dtype) casts parameters and inputs to; None: all is as it is made."""
+    (param_dtype) casts parameters and inputs to; None: all is as it is made. cast: whose inputs, those of blocks, too, or
+    the root's alone."""
     device, keep_alive = pretended_gpu.create()
     watch = Watch(device.type)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -180,17 +197,22 @@ def write(path, model, batch, loss=default_loss, dtype=None, blocks=(), tokens=N
         for parameter in network.parameters():
             if parameter.requires_grad:
                 parameter.register_post_accumulate_grad_hook(watch.has_gradient)
-        watch_modules(network, watch, DTYPES[dtype] if dtype else None)
+        units = block_classes(network, blocks)
+        watch_modules(network, watch, DTYPES[dtype] if dtype else None, units if cast == "blocks" else ())
         say_how_far(f"tracing a pass ahead of {len(samples)}")
         run_pass(network, batch, loss, samples[-1], watch, device)  # what is made once is there then
+        watch.came_to()
         passes = {}
         for n in samples:
             say_how_far(f"tracing pass {len(passes) + 1} of {len(samples)}")
             key, inputs = run_pass(network, batch, loss, n, watch, device)
+            if not watch.came_to():  # of so many samples it is another program
+                del key, inputs
+                key, inputs = run_pass(network, batch, loss, n, watch, device)
             passes[n] = network_text.lines_of_pass(watch, declared, key, inputs)
             del key, inputs
         say_how_far("")
-        text = network_text.text_of(network, declared, made, passes, block_classes(network, blocks), tokens, title)
+        text = network_text.text_of(network, declared, made, passes, units, tokens, title, watch.casts_blocks)
     values.write_whole(path, [text.encode()])
     del keep_alive
 
@@ -260,7 +282,7 @@ def trace(options):
     blocks = options.blocks.split(",") if options.blocks else user.get("BLOCKS", ())
     write_values(user, options)
     write(options.output, user["model"], user["batch"], user.get("loss", default_loss), options.dtype, blocks,
-          options.tokens or user.get("TOKENS"), title=Path(options.program).name)
+          options.tokens or user.get("TOKENS"), title=Path(options.program).name, cast=options.cast)
 
 
 def main():
@@ -270,6 +292,9 @@ def main():
     p.add_argument("program", help="Python file with model(), batch(n) and loss(model, *batch)")
     p.add_argument("-o", "--output", required=True, help="network file to write")
     p.add_argument("--dtype", choices=DTYPES, help="what --param-dtype will be: parameters and inputs are cast to it")
+    p.add_argument("--cast", choices=("blocks", "root"), default="blocks",
+                   help="whose inputs are cast: those of blocks, too, as by FSDP2 where each is a unit; or the root's alone, as "
+                        "by FSDP1 and where all is one unit (default blocks)")
     p.add_argument("--blocks", help="classes that are units, with commas between (default: BLOCKS, or what stands in a ModuleList)")
     p.add_argument("--weights", help="safetensors file to write: the network's own first values, for `foreshard run --load`")
     p.add_argument("--data", help="safetensors file to write: samples of batch(n), for `foreshard run --data`")

@@ -68,6 +68,6 @@ def of_batch(make, samples):
     order = {}
     for tensor in made.tensors:
         order.setdefault(tensor.untyped_storage()._cdata, len(order))
-    tensors = [t for t in torch.utils._pytree.tree_leaves(batch) if isinstance(t, torch.Tensor)]
-    tensors.sort(key=lambda t: order[t.untyped_storage()._cdata])
-    return batch, {str(i): t for i, t in enumerate(tensors)}
+    tensors = {order[t.untyped_storage()._cdata]: t
+               for t in torch.utils._pytree.tree_leaves(batch) if isinstance(t, torch.Tensor)}
+    return batch, {str(i): tensors[number] for i, number in enumerate(sorted(tensors))}

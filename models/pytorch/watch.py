@@ -93,6 +93,8 @@ class Watch(TorchDispatchMode):
         self.n_stores = 0
         self.phase = "setup"
         self.paused = False
+        self.casts_blocks = False  # some are given what mixed precision casts
+        self.known = None    # nodes that backward came to in the pass before, counted from its first; None: there was none
         self.begin_pass()
 
     def begin_pass(self):
@@ -109,7 +111,7 @@ class Watch(TorchDispatchMode):
         self.in_function = False
         self.copies = None
         self.around = None   # sequence of the node of a call in place that copied its tensor before, for backward
-        self.next_sequence = torch._C._autograd._get_sequence_nr()
+        self.first_sequence = self.next_sequence = torch._C._autograd._get_sequence_nr()
 
     # ---- storages ----------------------------------------------------------------------------------
 
@@ -248,13 +250,24 @@ class Watch(TorchDispatchMode):
         return last if self.around is None else self.around
 
     def pack(self, tensor):
+        """Nothing in its place, but for nodes that backward does not come to: what those keep lives as long as they."""
         sequence = self._saving_node()
         store = self.store_of(tensor)
         if store is None:  # of the host
             return tensor
+        if self.known is not None and sequence - self.first_sequence not in self.known:
+            self.paused = True
+            kept = tensor.detach()
+            self.paused = False
+            return kept
         saves = self.saves.setdefault(sequence, [])
         saves.append(store)
         return Packed(tensor, store, sequence, len(saves) - 1)
+
+    def came_to(self):
+        """Whether backward came to the nodes that were known; those are known now that it did come to."""
+        before, self.known = self.known, {sequence - self.first_sequence for sequence in self.nodes}
+        return self.known == before
 
     # ---- backward ----------------------------------------------------------------------------------
 

@@ -29,6 +29,10 @@ static bool read_own_dtype(TracedReader *r) {
         return false;
     }
     r->traced->dtype = (PlanDtype)dtype;
+    r->traced->casts_blocks = r->words[2] != NULL;
+    if (r->words[2] && !g_str_equal(r->words[2], "blocks")) {
+        return traced_refuse(r, "behind a dtype stands 'blocks' or nothing, not '%s'", r->words[2]);
+    }
     return dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16 ||
            traced_refuse(r, "no network is trained in %s", r->words[1]);
 }
@@ -420,7 +424,7 @@ static const struct {
     bool (*read)(TracedReader *r);
 } lines[] = {
     {"pytorch", 2, 2, IN_HEAD, read_pytorch},
-    {"dtype", 2, 2, IN_HEAD, read_own_dtype},
+    {"dtype", 2, 3, IN_HEAD, read_own_dtype},
     {"tokens", 2, 2, IN_HEAD, read_tokens},
     {"module", 4, 5, IN_HEAD, read_module},
     {"parameter", 4, 5, IN_HEAD, read_parameter},

@@ -139,6 +139,12 @@ static bool has_batch_norm(const ModelTraced *traced) {
     return false;
 }
 
+/* FSDP2 casts what each unit's module is called with, FSDP1 what the root is. */
+static bool casts_blocks(const PlanStrategy *s) {
+    return s->flavour == PLAN_FLAVOUR_FSDP2 && s->wrap.choice == PLAN_WRAP_BLOCK &&
+           s->param_dtype != PLAN_PARAM_MODEL;
+}
+
 bool model_traced_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
                                 GError **error) {
     const ModelTraced *traced = network->traced;
@@ -162,6 +168,14 @@ bool model_traced_is_known_with(const ModelNetwork *network, const PlanStrategy 
                     "%s: it was traced in %s, and this computes in %s; set param_dtype = %s, or "
                     "trace it with --dtype %s",
                     network->name, is, name, is, name);
+        return false;
+    }
+    if (traced->casts_blocks && !casts_blocks(strategy)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: it was traced with blocks whose inputs FSDP2 casts to param_dtype; set "
+                    "flavour = fsdp2, wrap = block and param_dtype = %s, or trace it with --cast "
+                    "root",
+                    network->name, plan_dtype_name(traced->dtype));
         return false;
     }
     return true;

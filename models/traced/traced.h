@@ -39,7 +39,8 @@ struct ModelTraced {
     GArray *made; /* uint32_t parameters, of which those that are buffers are not counted */
     char *pytorch;
     PlanDtype dtype;
-    uint64_t tokens; /* of a sample */
+    bool casts_blocks; /* what blocks are given is cast to it, too */
+    uint64_t tokens;   /* of a sample */
     GStringChunk *strings;
 };
 

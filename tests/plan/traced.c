@@ -172,6 +172,7 @@ static void damaged(void) {
         const char *from, *to, *message;
     } cases[] = {
         {"dtype fp32", "dtype fp31", "tiny.network:4: 'fp31' is no dtype"},
+        {"dtype fp32", "dtype fp32 units", "tiny.network:4: behind a dtype stands 'blocks'"},
         {"module 0 two", "module 7 two", "tiny.network:8: '7' is no module"},
         {"weight 8x8", "weight 8x0", "tiny.network:9: '8x0' is no shape"},
         {"trace 1 -", "trace 0 -", "tiny.network:11: a trace is of samples"},
@@ -265,6 +266,14 @@ static void unknown(void) {
         replaced(TRACED_TINY, "module 0 two Layer block", "module 1 two Layer block");
     g_autoptr(GError) inside = test_plan_error(nested, "ranks=2 checkpointing=full");
     g_assert_true(g_str_has_prefix(inside->message, "block one.two lies inside block one, and"));
+    g_autofree char *cast = replaced(TRACED_TINY, "dtype fp32", "dtype fp32 blocks");
+    g_autoptr(Plan) as_fsdp2_casts = test_plan(cast, "ranks=4 param_dtype=fp32");
+    static const char *const others[] = {"ranks=4", "ranks=4 param_dtype=fp32 wrap=whole",
+                                         "ranks=4 param_dtype=fp32 flavour=fsdp1"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_autoptr(GError) uncast = test_plan_error(cast, others[i]);
+        g_assert_nonnull(strstr(uncast->message, "or trace it with --cast root"));
+    }
     g_autofree char *from_two = replaced(TRACED_TINY, "trace 1 -", "trace 2 4");
     g_autoptr(GError) error = test_plan_error(from_two, "ranks=2");
     g_assert_nonnull(strstr(error->message, "was not traced with 1 samples"));

@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from building_blocks import Shape
+from transformers_network import suppose_whole_sequences
 
 _PROGRAMS = {}
 
@@ -38,6 +39,7 @@ def _blocks(network, named):
 def make_network(options):
     program = program_of(options)
     network = program["model"]()
+    suppose_whole_sequences()
     blocks = _blocks(network, program.get("BLOCKS", ()))
     network.block_classes = tuple({type(b) for b in blocks})
     if options.checkpointing == "outside":

@@ -7,6 +7,7 @@ one and, as there are none, returns nothing; tensors without memory cannot tell,
 what it makes and frees (at the start of a pass, up to 33 bytes a token; the host waits for it) is left out."""
 
 import json
+import sys
 
 import torch
 
@@ -31,10 +32,16 @@ def make_shape(options):
                  use_cache=bool(options.use_cache), cache_copied=bool(options.cache_copied))
 
 
-def make_network(options):
-    from transformers import AutoConfig, AutoModelForCausalLM, masking_utils
+def suppose_whole_sequences():
+    masks = sys.modules.get("transformers.masking_utils")
+    if masks is not None:
+        masks.find_packed_sequence_indices = lambda position_ids: None
 
-    masking_utils.find_packed_sequence_indices = lambda position_ids: None
+
+def make_network(options):
+    from transformers import AutoConfig, AutoModelForCausalLM, masking_utils  # noqa: F401
+
+    suppose_whole_sequences()
     fields = fields_of(options)
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     config.use_cache = bool(options.use_cache)  # Trainer has it so since 5.0, and before leaves what the config says
