@@ -14,31 +14,18 @@
 #include "plan/autograd/launch.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/read.h"
+#include "plan/optimizer/clip-private.h"
 #include "plan/optimizer/optimizer.h"
 
-/* Of a stage of the rank: where it has one, the run's own. */
-typedef struct {
-    PlanRun *of;
-    uint32_t parameter;
-} Clipped;
-
-typedef struct {
-    PlanRun *run;
-    PlanDtype dtype;
-    Clipped *clipped; /* whose gradients are there */
-    uint32_t n;
-    bool knows_no_tensor; /* they are of a mesh without the tensor axis: each rank has them all */
-} Clip;
-
-static void add_clipped(Clip *c, PlanRun *of, bool also_empty) {
+static void add_clipped(PlanClip *c, PlanRun *of, bool also_empty) {
     for (uint32_t p = 0; p < of->graph->parameters->len; p++) {
         if (!plan_run_is_frozen(of, p) && (also_empty || of->flavour->gradient(of, p).elements)) {
-            c->clipped[c->n++] = (Clipped){of, p};
+            c->clipped[c->n++] = (PlanClipped){of, p};
         }
     }
 }
 
-static void clip_begin(Clip *c, PlanRun *run, bool also_empty) {
+void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty) {
     uint32_t n = 0, first = 0;
     while (plan_run_is_frozen(run, first)) {
         first++; /* something is trained */
@@ -47,29 +34,29 @@ static void clip_begin(Clip *c, PlanRun *run, bool also_empty) {
         n += run[i].graph->parameters->len;
     }
     uint32_t buffer = run->flavour->gradient(run, first).buffer;
-    *c = (Clip){.run = run,
-                .dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype,
-                .clipped = g_new(Clipped, n)};
+    *c = (PlanClip){.run = run,
+                    .dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype,
+                    .clipped = g_new(PlanClipped, n)};
     for (uint32_t i = 0; i < run->n_of_rank; i++) {
         add_clipped(c, &run[i], also_empty);
     }
 }
 
-static PlanTensor new_numbers(const Clip *c, uint64_t n, const char *name) {
+static PlanTensor new_numbers(const PlanClip *c, uint64_t n, const char *name) {
     return plan_run_new_tensor(c->run, n, c->dtype, name);
 }
 
-static PlanOperand gradient_of(const Clip *c, uint32_t i) {
+static PlanOperand gradient_of(const PlanClip *c, uint32_t i) {
     PlanRun *of = c->clipped[i].of;
     return of->flavour->gradient(of, c->clipped[i].parameter);
 }
 
-static void append_gradient(const Clip *c, uint32_t i) {
+static void append_gradient(const PlanClip *c, uint32_t i) {
     plan_builder_operand(&c->run->builder, gradient_of(c, i));
 }
 
 /* Of layers that ranks share, as their norms are taken: sums of all ranks, a table's as it is. */
-static PlanTensor *sums_of_gradients(const Clip *c) {
+static PlanTensor *sums_of_gradients(const PlanClip *c) {
     PlanTensor *sums = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
         sums[i] = plan_settled_sum(c->clipped[i].of, c->clipped[i].parameter);
@@ -77,7 +64,7 @@ static PlanTensor *sums_of_gradients(const Clip *c) {
     return sums;
 }
 
-static void append_summed(const Clip *c, const PlanTensor *sums) {
+static void append_summed(const PlanClip *c, const PlanTensor *sums) {
     for (uint32_t i = 0; i < c->n; i++) {
         if (sums[i].storage != PLAN_NONE) {
             plan_run_operand(c->run, sums[i]);
@@ -87,7 +74,7 @@ static void append_summed(const Clip *c, const PlanTensor *sums) {
     }
 }
 
-static PlanTensor stack_numbers(const Clip *c, const PlanTensor *numbers) {
+static PlanTensor stack_numbers(const PlanClip *c, const PlanTensor *numbers) {
     PlanBuilder *builder = &c->run->builder;
     PlanTensor stack = new_numbers(c, c->n, "norms");
     plan_builder_begin_op(builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE, (int64_t[]){c->n}, NULL);
@@ -99,7 +86,7 @@ static PlanTensor stack_numbers(const Clip *c, const PlanTensor *numbers) {
     return stack;
 }
 
-static void let_go_of_all(const Clip *c, const PlanTensor *numbers) {
+static void let_go_of_all(const PlanClip *c, const PlanTensor *numbers) {
     for (uint32_t i = c->n; i-- > 0;) {
         plan_run_unref(c->run, numbers[i]);
     }
@@ -107,7 +94,7 @@ static void let_go_of_all(const Clip *c, const PlanTensor *numbers) {
 
 /* The ranks of the tensor axis have the same of what they do not share: each one's part of a sum of
  * squares. */
-static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
+static PlanTensor part_of_norm(const PlanClip *c, uint32_t i, PlanTensor norm) {
     const PlanGraph *graph = c->clipped[i].of->graph;
     const PlanGraphParameter *p =
         plan_graph_at(graph->parameters, PlanGraphParameter, c->clipped[i].parameter);
@@ -119,7 +106,7 @@ static PlanTensor part_of_norm(const Clip *c, uint32_t i, PlanTensor norm) {
 }
 
 /* The norm of each gradient, in one tensor; the norms themselves are still held. */
-static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
+static PlanTensor stack_norms(const PlanClip *c, PlanTensor *norms) {
     PlanBuilder *builder = &c->run->builder;
     g_autofree PlanTensor *sums = sums_of_gradients(c);
     for (uint32_t p = 0; p < c->n; p++) {
@@ -141,8 +128,7 @@ static PlanTensor stack_norms(const Clip *c, PlanTensor *norms) {
     return stack;
 }
 
-/* One gradient after the other, without a list that holds the norms. */
-static PlanTensor stack_norms_one_by_one(const Clip *c) {
+PlanTensor plan_clip_stack_one_by_one(const PlanClip *c) {
     PlanRun *run = c->run;
     g_autofree PlanTensor *norms = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
@@ -158,7 +144,7 @@ static PlanTensor stack_norms_one_by_one(const Clip *c) {
     return stack;
 }
 
-static void all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
+void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, axis,
                           (int64_t[]){(int64_t)sums.elements, (int64_t)ranks},
                           (double[]){PLAN_REDUCTION_SUM});
@@ -171,19 +157,19 @@ PlanTensor plan_norms_over_ranks(PlanRun *run, PlanTensor norms, PlanAxis axis, 
                                  const char *name) {
     PlanTensor squares = launch_new(run, PLAN_OP_POWER, norms, 2, "squares");
     PlanTensor sums = launch_new(run, PLAN_OP_COPY, squares, 0, "sums");
-    all_reduce(run, sums, axis, ranks);
+    plan_clip_all_reduce(run, sums, axis, ranks);
     PlanTensor roots = launch_new(run, PLAN_OP_POWER, sums, 0.5, name);
     plan_run_unref(run, squares);
     plan_run_unref(run, sums);
     return roots;
 }
 
-static PlanTensor whole_norms(const Clip *c, PlanTensor norms, PlanAxis axis, uint64_t ranks) {
+static PlanTensor whole_norms(const PlanClip *c, PlanTensor norms, PlanAxis axis, uint64_t ranks) {
     return plan_norms_over_ranks(c->run, norms, axis, ranks, "norms");
 }
 
 /* Over the mesh's other axis after the first. */
-static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms, PlanAxis first) {
+static PlanTensor over_tensor_axis(const PlanClip *c, PlanTensor norms, PlanAxis first) {
     if (c->run->graph->shared.tensor == 1 || first == PLAN_AXIS_TENSOR || c->knows_no_tensor) {
         return norms;
     }
@@ -193,7 +179,7 @@ static PlanTensor over_tensor_axis(const Clip *c, PlanTensor norms, PlanAxis fir
 }
 
 /* Of the stacked norms, which go. */
-static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uint64_t ranks) {
+static PlanTensor total_norm(const PlanClip *c, PlanTensor stack, PlanAxis axis, uint64_t ranks) {
     PlanTensor total;
     if (axis == PLAN_AXIS_NONE) {
         total = launch_new(c->run, PLAN_OP_NORM, stack, 0, "norm");
@@ -207,16 +193,16 @@ static PlanTensor total_norm(const Clip *c, PlanTensor stack, PlanAxis axis, uin
     return total;
 }
 
-static void over_stages(const Clip *c, PlanTensor norm) {
+static void over_stages(const PlanClip *c, PlanTensor norm) {
     uint64_t ranks = c->run->strategy->pipeline;
     if (ranks > 1) {
         launch_each(c->run, PLAN_OP_POWER, norm, 2, norm);
-        all_reduce(c->run, norm, PLAN_AXIS_PIPELINE, ranks);
+        plan_clip_all_reduce(c->run, norm, PLAN_AXIS_PIPELINE, ranks);
         launch_each(c->run, PLAN_OP_POWER, norm, 0.5, norm);
     }
 }
 
-static PlanTensor ratio_of(const Clip *c, PlanTensor norm) {
+PlanTensor plan_clip_ratio(const PlanClip *c, PlanTensor norm) {
     PlanTensor sum = launch_new(c->run, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
     PlanTensor inverse = launch_new(c->run, PLAN_OP_POWER, sum, -1, "inverse");
     PlanTensor ratio =
@@ -226,15 +212,14 @@ static PlanTensor ratio_of(const Clip *c, PlanTensor norm) {
     return ratio;
 }
 
-static PlanTensor coefficient_of(const Clip *c, PlanTensor norm) {
-    PlanTensor ratio = ratio_of(c, norm);
+static PlanTensor coefficient_of(const PlanClip *c, PlanTensor norm) {
+    PlanTensor ratio = plan_clip_ratio(c, norm);
     PlanTensor coefficient = launch_new(c->run, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     plan_run_unref(c->run, ratio);
     return coefficient;
 }
 
-/* Gradients times the coefficient, over all at once or from the i-th to the n-th. */
-static void scale(const Clip *c, PlanTensor factor, uint32_t i, uint32_t n) {
+void plan_clip_scale(const PlanClip *c, PlanTensor factor, uint32_t i, uint32_t n) {
     plan_builder_begin_op(&c->run->builder, PLAN_OP_SCALE_ALL, PLAN_AXIS_NONE, NULL, NULL);
     plan_run_operand(c->run, factor);
     for (; i < n; i++) {
@@ -250,10 +235,10 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
     PlanPytorch pytorch = (PlanPytorch)run->strategy->pytorch;
     bool by_lists = pytorch != PLAN_PYTORCH_1_13 || axis != PLAN_AXIS_NONE;
     bool holds = pytorch == PLAN_PYTORCH_2_0;
-    Clip c;
-    clip_begin(&c, run, axis != PLAN_AXIS_NONE);
+    PlanClip c;
+    plan_clip_begin(&c, run, axis != PLAN_AXIS_NONE);
     g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);
-    PlanTensor stack = by_lists ? stack_norms(&c, norms) : stack_norms_one_by_one(&c);
+    PlanTensor stack = by_lists ? stack_norms(&c, norms) : plan_clip_stack_one_by_one(&c);
     PlanTensor norm = total_norm(&c, stack, axis, ranks);
     if (by_lists && !holds) {
         let_go_of_all(&c, norms);
@@ -261,7 +246,7 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
     over_stages(&c, norm);
     PlanTensor factor = coefficient_of(&c, norm);
     for (uint32_t i = 0, n = by_lists ? c.n : 1; i < c.n; i += n) {
-        scale(&c, factor, i, i + n);
+        plan_clip_scale(&c, factor, i, i + n);
     }
     if (holds) {
         let_go_of_all(&c, norms);
@@ -273,7 +258,7 @@ void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks) {
 }
 
 /* What clipping hands back is each rank's own part: full_tensor() adds them up. */
-static void read_norm_of_2_4(const Clip *c, PlanTensor local, uint64_t ranks) {
+static void read_norm_of_2_4(const PlanClip *c, PlanTensor local, uint64_t ranks) {
     PlanTensor norm = whole_norms(c, local, PLAN_AXIS_SHARD, ranks);
     plan_run_read_norm(c->run, norm);
     plan_run_unref(c->run, norm);
@@ -282,8 +267,8 @@ static void read_norm_of_2_4(const Clip *c, PlanTensor local, uint64_t ranks) {
 /* FSDP2 of PyTorch 2.4 adds up the ranks' squares only where the norm is inverted. What it clips by
  * is a little off: each rank has added the 1e-6 to its own part. */
 void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
-    Clip c;
-    clip_begin(&c, run, true);
+    PlanClip c;
+    plan_clip_begin(&c, run, true);
     g_autofree PlanTensor *norms = g_new(PlanTensor, c.n);
     PlanTensor stack = stack_norms(&c, norms);
     PlanTensor local = launch_new(run, PLAN_OP_NORM, stack, 0, "norm");
@@ -298,7 +283,7 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
     PlanTensor factor = launch_new(run, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
     let_go_of_all(&c, norms);
     plan_run_unref(run, ratio);
-    scale(&c, factor, 0, c.n);
+    plan_clip_scale(&c, factor, 0, c.n);
     plan_run_unref(run, factor);
     if (plan_strategy_reads_norm(run->strategy)) {
         read_norm_of_2_4(&c, local, ranks);
@@ -310,7 +295,7 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
 /* ---- parameters of two meshes --------------------------------------------------------------- */
 
 /* Experts that ranks share, or layers between which they leave sequences whole. */
-static bool has_axis_more(const Clipped *clipped) {
+static bool has_axis_more(const PlanClipped *clipped) {
     const PlanRun *of = clipped->of;
     uint32_t p = clipped->parameter;
     return of->units[of->unit_of_parameter[p]].of_experts ||
@@ -318,9 +303,9 @@ static bool has_axis_more(const Clipped *clipped) {
                PLAN_AXIS_TENSOR;
 }
 
-static Clip part_of_clip(const Clip *all, bool has_more) {
-    Clip part = *all;
-    part.clipped = g_new(Clipped, all->n);
+static PlanClip part_of_clip(const PlanClip *all, bool has_more) {
+    PlanClip part = *all;
+    part.clipped = g_new(PlanClipped, all->n);
     part.n = 0;
     part.knows_no_tensor = !has_more;
     for (uint32_t i = 0; i < all->n; i++) {
@@ -332,7 +317,7 @@ static Clip part_of_clip(const Clip *all, bool has_more) {
 }
 
 /* PLAN_NO_TENSOR of nothing, as of a stage without experts: PyTorch's is a zero of the host's. */
-static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
+static PlanTensor norm_over_ranks(const PlanClip *c, uint64_t ranks) {
     if (c->n == 0) {
         return PLAN_NO_TENSOR;
     }
@@ -344,7 +329,7 @@ static PlanTensor norm_over_ranks(const Clip *c, uint64_t ranks) {
     return norm;
 }
 
-static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
+static PlanTensor joined_norm(const PlanClip *c, const PlanTensor *norms) {
     PlanTensor squares[2], norm;
     for (unsigned i = 0; i < 2; i++) {
         squares[i] = norms[i].storage == PLAN_NONE
@@ -370,9 +355,9 @@ static PlanTensor joined_norm(const Clip *c, const PlanTensor *norms) {
 }
 
 void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks) {
-    Clip all;
-    clip_begin(&all, run, ranks > 1);
-    Clip parts[] = {part_of_clip(&all, true), part_of_clip(&all, false)};
+    PlanClip all;
+    plan_clip_begin(&all, run, ranks > 1);
+    PlanClip parts[] = {part_of_clip(&all, true), part_of_clip(&all, false)};
     PlanTensor norms[2];
     for (unsigned i = 0; i < 2; i++) {
         norms[i] = norm_over_ranks(&parts[i], ranks);
@@ -384,7 +369,7 @@ void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks) {
             continue;
         }
         PlanTensor factor = coefficient_of(&parts[i], norm);
-        scale(&parts[i], factor, 0, parts[i].n);
+        plan_clip_scale(&parts[i], factor, 0, parts[i].n);
         plan_run_unref(run, factor);
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -403,111 +388,4 @@ void plan_clip_whole(PlanRun *run) {
         return;
     }
     plan_clip_norm(run, tensor > 1 ? PLAN_AXIS_TENSOR : PLAN_AXIS_NONE, tensor);
-}
-
-/* ---- FSDP1's own ---------------------------------------------------------------------------- */
-
-/* A number that gradients of another dtype take up: PyTorch makes it one of theirs each time. */
-static PlanTensor as_gradient(const Clip *c, PlanTensor number, PlanDtype dtype) {
-    PlanRun *run = c->run;
-    if (dtype == c->dtype) {
-        return plan_run_ref(run, number);
-    }
-    PlanTensor same = plan_run_new_empty(run, 1, dtype, "number");
-    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
-    plan_run_operand(run, number);
-    plan_run_operand(run, same);
-    plan_builder_launch(&run->builder, 0);
-    return same;
-}
-
-/* The norm of what is this rank's, in fp32 whatever its gradients are in. */
-static PlanTensor local_norm(const Clip *c) {
-    PlanTensor stack = stack_norms_one_by_one(c);
-    PlanTensor norm = launch_new(c->run, PLAN_OP_NORM, stack, 0, "norm");
-    plan_run_unref(c->run, stack);
-    return norm;
-}
-
-PlanTensor plan_clip_new_zero(PlanRun *run) {
-    PlanTensor zero = plan_run_new_empty(run, 1, PLAN_FP32, "zero");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
-                          (double[]){0});
-    plan_run_operand(run, zero);
-    plan_builder_launch(&run->builder, 0);
-    return zero;
-}
-
-/* The square of the norm of parameters that are not sharded: there are none. */
-static void add_what_is_whole(const Clip *c, PlanTensor square) {
-    PlanTensor zero = plan_clip_new_zero(c->run);
-    plan_builder_begin_op(&c->run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE, (int64_t[]){1},
-                          NULL);
-    plan_run_operand(c->run, zero);
-    plan_run_operand(c->run, square);
-    plan_builder_launch(&c->run->builder, 0);
-    plan_run_unref(c->run, zero);
-}
-
-PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, uint64_t ranks) {
-    Clip c = {.run = run, .dtype = PLAN_FP32};
-    PlanTensor square = launch_new(run, PLAN_OP_POWER, local, 2, "square");
-    all_reduce(run, square, axis, ranks);
-    if (run->strategy->pytorch == PLAN_PYTORCH_2_0) {
-        add_what_is_whole(&c, square);
-    }
-    PlanTensor norm = launch_new(run, PLAN_OP_POWER, square, 0.5, "norm");
-    plan_run_unref(run, square);
-    return norm;
-}
-
-/* 1.13 scales only where the host, which waits for the number, finds it below 1. The plan always
- * does, by 1 at most: it knows no numbers. */
-static void scale_if_asked(const Clip *c, PlanTensor norm) {
-    PlanRun *run = c->run;
-    PlanTensor sum = launch_new(c->run, PLAN_OP_ADD_NUMBER, norm, 1e-6, "norm");
-    PlanTensor ratio = launch_new(c->run, PLAN_OP_POWER, sum, -1, "ratio");
-    launch_each(c->run, PLAN_OP_TIMES_NUMBER, ratio, run->strategy->clip, ratio);
-    plan_run_unref(run, sum);
-    PlanTensor is_below = plan_run_new_tensor(run, 1, PLAN_UINT8, "is_below");
-    plan_offload_ask(run, ratio);
-    launch_each(c->run, PLAN_OP_AT_MOST, ratio, 1, ratio);
-    for (uint32_t i = 0; i < c->n; i++) {
-        scale(c, ratio, i, i + 1);
-    }
-    plan_run_unref(run, ratio);
-    plan_run_unref(run, is_below);
-}
-
-void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero) {
-    Clip c;
-    clip_begin(&c, run, false);
-    PlanDtype dtype = c.dtype;
-    c.dtype = PLAN_FP32;
-    PlanTensor local = c.n                         ? local_norm(&c)
-                       : zero.storage != PLAN_NONE ? plan_run_ref(run, zero)
-                                                   : plan_clip_new_zero(run);
-    PlanTensor norm = plan_clip_over_ranks(run, local, axis, ranks);
-    if (run->strategy->pytorch == PLAN_PYTORCH_1_13) {
-        scale_if_asked(&c, norm);
-        plan_run_unref(run, local);
-        plan_run_unref(run, norm);
-        g_free(c.clipped);
-        return;
-    }
-    PlanTensor ratio = ratio_of(&c, norm);
-    PlanTensor factor = launch_new(run, PLAN_OP_AT_MOST, ratio, 1, "coefficient");
-    for (uint32_t i = 0; i < c.n; i++) {
-        PlanTensor mine = as_gradient(&c, factor, dtype);
-        scale(&c, mine, i, i + 1);
-        plan_run_unref(run, mine);
-    }
-    PlanTensor answer = c.n ? as_gradient(&c, norm, dtype) : plan_run_ref(run, norm);
-    plan_run_unref(run, local);
-    plan_run_unref(run, norm);
-    plan_run_unref(run, ratio);
-    plan_run_unref(run, factor);
-    plan_run_read_norm(run, answer);
-    plan_run_unref(run, answer);
-    g_free(c.clipped);
 }

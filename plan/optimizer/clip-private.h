@@ -1,0 +1,29 @@
+/* plan/optimizer/clip-private.h - what ways to clip gradients share. Of clip.c and clip-flat.c alone.
+ */
+#pragma once
+
+#include "plan/build/run.h"
+
+/* Of a stage of the rank: where it has one, the run's own. */
+typedef struct {
+    PlanRun *of;
+    uint32_t parameter;
+} PlanClipped;
+
+typedef struct {
+    PlanRun *run;
+    PlanDtype dtype;
+    PlanClipped *clipped; /* whose gradients are there */
+    uint32_t n;
+    bool knows_no_tensor; /* they are of a mesh without the tensor axis: each rank has them all */
+} PlanClip;
+
+/* also_empty: parameters of which the rank has nothing, too. Whoever begins frees clipped. */
+void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty);
+/* One gradient after the other, without a list that holds the norms. */
+PlanTensor plan_clip_stack_one_by_one(const PlanClip *c);
+void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks);
+/* What gradients are multiplied by, if it is below 1. */
+PlanTensor plan_clip_ratio(const PlanClip *c, PlanTensor norm);
+/* Gradients times the coefficient, over all at once or from the i-th to the n-th. */
+void plan_clip_scale(const PlanClip *c, PlanTensor factor, uint32_t i, uint32_t n);
