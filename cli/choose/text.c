@@ -154,8 +154,8 @@ static void append_none(GString *text, const CliChosen *chosen) {
         g_string_append(text,
                         "try more GPUs (without -n up to all of the cluster's are tried; "
                         "--cluster NAME:NODES has more),\na shorter sequence (--seq), adapters "
-                        "only (--lora-rank 16; with --lora-base nf4 beside weights of 4 bits),\nor GPUs "
-                        "with more memory\n");
+                        "only (--lora-rank 16; with --lora-base nf4\nbeside weights of 4 bits), "
+                        "or GPUs with more memory\n");
     }
 }
 

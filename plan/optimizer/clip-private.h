@@ -1,5 +1,4 @@
-/* plan/optimizer/clip-private.h - what ways to clip gradients share. Of clip.c and clip-flat.c alone.
- */
+/* plan/optimizer/clip-private.h - what ways to clip gradients share. Of clip.c and clip-flat.c. */
 #pragma once
 
 #include "plan/build/run.h"
