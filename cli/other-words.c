@@ -43,6 +43,8 @@ static const struct {
     {"optim", "--optimizer, and --optimizer-kernel"},
     {"lora-r lora use-lora peft", "--lora-rank"},
     {"qlora load-in-4bit bnb-4bit-quant-type quant-type", "--lora-base nf4, with --lora-rank"},
+    {"attn-implementation attn-impl attention-impl flash-attn flash-attention use-flash-attn",
+     "--attention-kernel flash, or cudnn"},
     {"bnb-4bit-use-double-quant double-quant", "--lora-base-double yes"},
     {"bnb-4bit-quant-storage quant-storage", "--lora-base-storage"},
     {"learning-rate", "--lr"},

@@ -435,6 +435,7 @@ static void other_words(void) {
         {"plan gpt-toy --offload cpu", "; did you mean params?"},
         {"plan gpt-toy --float8", " --float8; it is one of none, tensorwise, rowwise\n"},
         {"run gpt-toy --cluster a100-node", "--cluster; foreshard predict has it (and run --pace"},
+        {"plan gpt-toy --attn-implementation sdpa", "--attention-kernel flash, or cudnn"},
         {"plan gpt-toy --step-sync false", "did you mean no?"},
         {"plan gpt-toy --optimizer adamx", "did you mean adamw or adam?"},
         {"plan gpt-toy -n 2 --flavour fsdp1 --optimizer muon", "whose shards are flat"},
