@@ -349,8 +349,8 @@ static bool four_bits_are_known(const PlanStrategy *s, GError **error) {
         (s->lora_base_double == PLAN_YES || s->lora_base_storage != PLAN_LORA_STORAGE_UINT8)) {
         return plan_strategy_refuse(error,
                                     "lora_base_double and lora_base_storage are of weights in "
-                                    "4 bits, and there are none; set lora_base=nf4, or leave "
-                                    "them out");
+                                    "4 bits, and there are none; set lora_base_double=no and "
+                                    "lora_base_storage=uint8, or lora_base=nf4 and lora_rank=16");
     }
     return !is_asked ||
            plan_strategy_allows("lora_base", why_not_four_bits(s), "lora_base=model", error);
