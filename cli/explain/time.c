@@ -161,7 +161,7 @@ static double python_us(const CliSubject *subject) {
     }
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
     g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(subject->plan, role, subject->cluster);
-    PlanAttentionKernel attention = sim_attention_kernel(subject->plan);
+    PlanAttentionKernel attention = sim_attention_kernel(subject->plan, subject->cluster);
     double us = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];

@@ -390,9 +390,10 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     return true;
 }
 
-PlanAttentionKernel sim_attention_kernel(const Plan *plan) {
+PlanAttentionKernel sim_attention_kernel(const Plan *plan, const ModelCluster *cluster) {
     PlanStrategy strategy;
-    if (!plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
+    bool has_two = flash_share(cluster, false) > 0 || flash_share(cluster, true) > 0;
+    if (!has_two || !plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
         return PLAN_ATTENTION_KERNEL_CUDNN;
     }
     return strategy.document > 0 ? PLAN_ATTENTION_KERNEL_FLASH

@@ -23,8 +23,9 @@ typedef struct {
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       PlanAttentionKernel attention, SimComputeCost *ret_cost);
 
-/* The kernel that a plan's strategy names; packed documents have FlashAttention-2's. */
-PlanAttentionKernel sim_attention_kernel(const Plan *plan);
+/* The kernel that a plan's strategy names, where a cluster has two rates; packed documents have
+ * FlashAttention-2's. */
+PlanAttentionKernel sim_attention_kernel(const Plan *plan, const ModelCluster *cluster);
 
 /* The dtype an op computes in: what it writes, or float8 for products of float8 factors. */
 PlanDtype sim_compute_dtype(const PlanOp *op);

@@ -62,7 +62,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     g_autoptr(SimOpCosts) costs = g_new0(SimOpCosts, 1);
     costs->role = role;
     costs->cluster = cluster;
-    costs->attention = sim_attention_kernel(plan);
+    costs->attention = sim_attention_kernel(plan, cluster);
     for (unsigned i = 0; i < SIM_N_PATHS; i++) {
         costs->paths[i] = paths[i];
     }
