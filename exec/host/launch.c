@@ -146,12 +146,6 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
                             "the same");
         return false;
     }
-    if (op->kind == PLAN_OP_INIT_NIBBLES) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "no rank makes its shard of weights in 4 bits yet; `foreshard predict` "
-                            "plays lora_base with FSDP, and a run takes sharding=none");
-        return false;
-    }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "
@@ -171,7 +165,7 @@ static bool works_on_storage(PlanOpKind kind) {
            kind == PLAN_OP_FLATTEN || kind == PLAN_OP_PART || kind == PLAN_OP_GATHER_COPY_IN ||
            kind == PLAN_OP_GATHER_COPY_OUT || kind == PLAN_OP_REDUCE_COPY_IN ||
            kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY ||
-           kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_OUT;
+           kind == PLAN_OP_INIT_NIBBLES || kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_OUT;
 }
 
 bool exec_host_run(const ExecTask *t, GError **error) {

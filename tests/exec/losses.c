@@ -434,14 +434,24 @@ static const char *const with_lora_dropout[] = {
 /* Over weights in 4 bits, which every rank makes of the same numbers. */
 #define FOUR_BITS                                                                                  \
     "--lora-rank 4 --lora-on all-linear --lora-base nf4 --lora-base-double yes --lr 0.01 "
+#define SHARDED "--lora-base-storage model "
+#define PEFTS "--flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] "
 static const char *const with_four_bits[] = {
     FOUR_BITS "-n 1 --micro-batch 12 --sharding none",
     FOUR_BITS "-n 1 --micro-batch 6 --accumulate 2 --sharding none --checkpointing full",
     FOUR_BITS "-n 3 --micro-batch 4 --sharding none",
     FOUR_BITS "-n 2 --micro-batch 6 --sharding none --lora-base-storage model",
+    FOUR_BITS SHARDED "-n 2 --micro-batch 6",
+    FOUR_BITS SHARDED "-n 3 --micro-batch 4 --init whole --checkpointing full",
+    FOUR_BITS SHARDED "-n 6 --micro-batch 2 --init unit",
+    FOUR_BITS SHARDED "-n 4 --micro-batch 1 --accumulate 3 --sharding hybrid --replicate 2",
+    FOUR_BITS SHARDED PEFTS "-n 3 --micro-batch 4",
+    FOUR_BITS SHARDED PEFTS "-n 4 --micro-batch 3 --sharding grad-op --use-orig-params yes",
     NULL,
 };
 #undef FOUR_BITS
+#undef SHARDED
+#undef PEFTS
 #define FROZEN "--freeze module=embed|layers.0 "
 static const char *const with_frozen[] = {
     FROZEN "-n 1 --micro-batch 12 --sharding none",
