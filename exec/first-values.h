@@ -12,7 +12,7 @@
  * that are not the parameter's stay as they are. */
 void exec_first_values(const ExecTask *task, float *ret_values);
 
-/* Of weights in 4 bits, the bytes that are this rank's: of what it makes all ranks make the same. */
+/* Of weights in 4 bits, the bytes that are this rank's, in elements of the operand's dtype. */
 void exec_first_nibbles(const ExecTask *task, gpointer ret_elements);
 
 /* An init op of the host's own, into its slot. */

@@ -2,8 +2,7 @@
 
 /* Elements of the parameter; of one in 4 bits, those that hold its bytes. */
 static uint64_t total_of(const Plan *plan, const PlanRole *role, const PlanOp *init) {
-    uint64_t numbers =
-        plan_parameter_share(plan, &plan->parameters[plan_op_dims(role, init)[0]]);
+    uint64_t numbers = plan_parameter_share(plan, &plan->parameters[plan_op_dims(role, init)[0]]);
     if (init->kind != PLAN_OP_INIT_NIBBLES) {
         return numbers;
     }

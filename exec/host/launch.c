@@ -165,7 +165,8 @@ static bool works_on_storage(PlanOpKind kind) {
            kind == PLAN_OP_FLATTEN || kind == PLAN_OP_PART || kind == PLAN_OP_GATHER_COPY_IN ||
            kind == PLAN_OP_GATHER_COPY_OUT || kind == PLAN_OP_REDUCE_COPY_IN ||
            kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY ||
-           kind == PLAN_OP_INIT_NIBBLES || kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_OUT;
+           kind == PLAN_OP_INIT_NIBBLES || kind == PLAN_OP_FLOAT8_COPY_IN ||
+           kind == PLAN_OP_FLOAT8_COPY_OUT;
 }
 
 bool exec_host_run(const ExecTask *t, GError **error) {

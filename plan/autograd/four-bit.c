@@ -101,7 +101,8 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
         new_state(run, p->elements, (PlanDtype)p->own_dtype, run->parameters[parameter].name);
     state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")
                                    : new_state(run, n_blocks, PLAN_FP32, "absmax");
-    begin_op(run, PLAN_OP_QUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)}, NULL);
+    begin_op(run, PLAN_OP_QUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)},
+             NULL);
     LAUNCH_WHOLE(run, numbers, packed, state->absmax);
     state->code = new_state(run, PLAN_FOUR_BIT_VALUES, PLAN_FP32, "code");
     begin_op(run, PLAN_OP_FILL, (int64_t[]){PLAN_FOUR_BIT_VALUES}, (double[]){0});
@@ -155,7 +156,8 @@ static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
         add_mean(run, state, copy.magnitudes, copy.sum);
     }
     copy.weight = plan_run_new_empty(run, p->numbers, (PlanDtype)p->copied_in, "w");
-    begin_op(run, PLAN_OP_DEQUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)}, NULL);
+    begin_op(run, PLAN_OP_DEQUANTIZE_4BIT,
+             (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)}, NULL);
     plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
     if (is_double(run)) {
         plan_run_operand(run, copy.sum);

@@ -10,12 +10,9 @@ static void init_by(PlanRun *run, PlanOpKind kind, uint32_t parameter, uint32_t 
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
     const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
     uint64_t n = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
-    int64_t dims[] = {run->first_parameter + parameter,
-                      (int64_t)n,
-                      (int64_t)rank_stride,
-                      (int64_t)offset,
-                      plan_four_bit_code(run),
-                      p->copied_in};
+    int64_t dims[] = {
+        run->first_parameter + parameter, (int64_t)n,  (int64_t)rank_stride, (int64_t)offset,
+        plan_four_bit_code(run),          p->copied_in};
     plan_builder_begin_op(&run->builder, kind, axis, dims, &p->init_value);
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, 0);

@@ -286,8 +286,7 @@ static bool dims_contradict(PlanOpKind kind, const uint64_t *d) {
     return (kind == PLAN_OP_BYTE_MAP && d[0] != PLAN_FOUR_BIT_MAP) ||
            ((kind == PLAN_OP_QUANTIZE_4BIT || kind == PLAN_OP_DEQUANTIZE_4BIT) &&
             d[1] >= PLAN_N_FOUR_BIT_CODES) ||
-           (kind == PLAN_OP_INIT_NIBBLES &&
-            (d[4] >= PLAN_N_FOUR_BIT_CODES || d[5] > PLAN_FP16)) ||
+           (kind == PLAN_OP_INIT_NIBBLES && (d[4] >= PLAN_N_FOUR_BIT_CODES || d[5] > PLAN_FP16)) ||
            (kind == PLAN_OP_ADD && (d[1] > d[0] || d[0] % d[1])) ||
            (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
            (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||

@@ -435,7 +435,7 @@ static const char *const with_lora_dropout[] = {
 #define FOUR_BITS                                                                                  \
     "--lora-rank 4 --lora-on all-linear --lora-base nf4 --lora-base-double yes --lr 0.01 "
 #define SHARDED "--lora-base-storage model "
-#define PEFTS "--flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] "
+#define PEFTS   "--flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] "
 static const char *const with_four_bits[] = {
     FOUR_BITS "-n 1 --micro-batch 12 --sharding none",
     FOUR_BITS "-n 1 --micro-batch 6 --accumulate 2 --sharding none --checkpointing full",
