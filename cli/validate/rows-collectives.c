@@ -35,7 +35,9 @@ static const struct {
     PlanOpKind kind;
 } kinds[] = {{"allreduce", PLAN_OP_ALL_REDUCE},
              {"allgather", PLAN_OP_ALL_GATHER},
-             {"reducescatter", PLAN_OP_REDUCE_SCATTER}};
+             {"reducescatter", PLAN_OP_REDUCE_SCATTER},
+             {"alltoall", PLAN_OP_ALL_TO_ALL},
+             {"sendrecv", PLAN_OP_PASS_ON}}; /* as NCCL's test of that name: around a ring */
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -61,12 +63,10 @@ static bool read_kind(const CliCsv *csv, const CliCsvRow *csv_row, CliCollective
     return skip(row, "not a collective of our plans");
 }
 
-/* NCCL's tests give either bandwidth instead of a time; busbw is algbw times 2 (n - 1) / n where
- * all reduce, and half of that elsewhere. */
+/* NCCL's tests give either bandwidth instead of a time; busbw is algbw times what a rank sends. */
 static double time_of(const CliCollectiveRow *row, double algbw, double busbw) {
-    double share = (row->ranks - 1.0) / row->ranks;
-    double factor = row->kind == PLAN_OP_ALL_REDUCE ? 2 * share : share;
-    return row->bytes / (algbw > 0 ? algbw : busbw / factor) / 1e3;
+    double sent = plan_op_sent(row->kind, row->ranks);
+    return row->bytes / (algbw > 0 ? algbw : busbw / sent) / 1e3;
 }
 
 /* Where NVLink joins the hosts of a rack, a node is what it joins, whatever the table calls one. */
@@ -77,10 +77,16 @@ static double nodes_of(const CliCollectiveRow *row, double said, double gpus, do
     return isnan(said) ? ceil(gpus / a_node) : said;
 }
 
+/* Each GPU then has a link of its own, and groups beside each other share nothing. */
+static bool has_switch(const ModelCluster *cluster) {
+    return cluster->intra_node_ll128 && !cluster->has_nvlinks;
+}
+
 static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollectiveRow *row,
                          GError **error) {
-    static const char *const columns[] = {"nodes",   "gpus",       "gpus_per_node", "bytes",
-                                          "time_us", "algbw_GBps", "busbw_GBps"};
+    static const char *const columns[] = {
+        "nodes",   "gpus",       "gpus_per_node", "bytes",
+        "time_us", "algbw_GBps", "busbw_GBps",    "concurrent_groups"};
     enum {
         NODES,
         GPUS,
@@ -89,6 +95,7 @@ static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollect
         TIME,
         ALGBW,
         BUSBW,
+        GROUPS,
         N_NUMBERS
     };
     double n[N_NUMBERS];
@@ -98,6 +105,9 @@ static bool read_numbers(const CliCsv *csv, const CliCsvRow *csv_row, CliCollect
         }
     }
     double nodes = nodes_of(row, n[NODES], n[GPUS], n[A_NODE]);
+    if (n[GROUPS] > 1 && (nodes > 1 || !has_switch(row->cluster))) {
+        return skip(row, "several groups at once, which share links");
+    }
     if (!(n[GPUS] >= 2 && n[GPUS] < 1e6 && n[BYTES] > 0)) {
         return skip(row, "the source does not say bytes, or of at least two GPUs");
     }

@@ -216,7 +216,7 @@ static const struct {
      read_products},
     {"collectives",
      "us",
-     {"busbw_GBps"},
+     {"busbw_GBps", "algbw_GBps", "concurrent_groups"},
      &cli_collective_words,
      (const char *const[]){"hardware", "nodes", "gpus", "op", "bytes", "time_us", NULL},
      read_collectives},

@@ -20,6 +20,10 @@ static const double nvlink_latency[][SIM_NCCL_N_PROTOS] = {
     [SIM_NCCL_NVLS] = {25, 25, 25},    [SIM_NCCL_NVLS_TREE] = {25, 25, 25},
     [SIM_NCCL_PAT] = {4, 4, 4},
 };
+/* What a ring's step over NVLink is taken for, by any protocol. A rack's 4 to 72 GPUs gather in 17
+ * to 102 us by LL, 1.25 us a step (tests/validation/collectives.csv, OpenXLA's table); by Simple,
+ * of which NCCL expects six times as much a step, 64 and 72 take 1 us a step. */
+static const double nvlink_ring_step_us = 0.6;
 static const double pcie_latency[][SIM_NCCL_N_PROTOS] = {
     [SIM_NCCL_RING] = {1.0, 2.5, 5.7}, [SIM_NCCL_TREE] = {1.0, 1.9, 4.0},
     [SIM_NCCL_NVLS] = {25, 25, 25},    [SIM_NCCL_NVLS_TREE] = {25, 25, 25},

@@ -81,8 +81,10 @@ static SimNcclTerms ring(const Asked *a) {
         a->bytes / (g->channels * g->ranks) >= far_ring_bytes) {
         latency *= far_ring_factor[g->generation];
     }
+    bool by_nvlink = g->nodes == 1 && !g->pcie;
+    double sooner = by_nvlink ? steps * (near - MIN(near, nvlink_ring_step_us)) : 0;
     double share = is_sent(a->kind) ? 1 : g->ranks / steps;
-    return (SimNcclTerms){latency, bandwidth * share};
+    return (SimNcclTerms){latency, bandwidth * share, sooner};
 }
 
 /* Sends to all ranks and receives from them, in one group (ncclGroupStart in PyTorch's
@@ -100,7 +102,7 @@ static SimNcclTerms pairs(const Asked *a) {
                           : near_step(g, SIM_NCCL_RING, SIM_NCCL_SIMPLE));
     double bandwidth = far ? g->channel_gb_per_s : g->channels * g->channel_gb_per_s;
     double stays = far ? g->least_a_node : 1; /* of a rank's parts, those it does not send so */
-    return (SimNcclTerms){latency, bandwidth * g->ranks / (g->ranks - stays)};
+    return (SimNcclTerms){latency, bandwidth * g->ranks / (g->ranks - stays), 0};
 }
 
 /* What all trees carry. Between two nodes all that is added up crosses once each way, half of what
@@ -130,7 +132,7 @@ static SimNcclTerms tree(const Asked *a) {
     double latency = base_latency[SIM_NCCL_TREE][a->proto] +
                      2 * ((g->ranks_a_node - 1) * near_step(g, SIM_NCCL_TREE, a->proto) +
                           depth(g->nodes) * far_step(g, SIM_NCCL_TREE, a->proto));
-    return (SimNcclTerms){latency, bandwidth / 2};
+    return (SimNcclTerms){latency, bandwidth / 2, 0};
 }
 
 static SimNcclTerms nvls(const Asked *a) {

@@ -53,6 +53,7 @@ typedef struct {
 /* NCCL's expectation: latency_us + bytes / (1000 gb_per_s). gb_per_s 0: it does not allow it. */
 typedef struct {
     double latency_us, gb_per_s;
+    double sooner_us; /* by which its steps take less than it expects of them */
 } SimNcclTerms;
 
 typedef struct {

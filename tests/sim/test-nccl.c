@@ -378,9 +378,45 @@ static void measurements(void) {
     double most = trace_quantile((double *)(gpointer)all->data, all->len, 0.9);
     g_test_message("all: %u rows held out, median error %.1f %%, 90th percentile %.1f %%", all->len,
                    middle * 100, most * 100);
-    g_assert_cmpuint(all->len, >=, 140);
+    g_assert_cmpuint(all->len, >=, 740);
     g_assert_cmpfloat(middle, <=, 0.1);
     g_assert_cmpfloat(most, <=, 0.36);
+}
+
+static double gather_us(const char *cluster, unsigned gpus, double bytes) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, cluster, &error);
+    g_autoptr(ModelCluster) file = path ? model_cluster_read_file(path, &error) : NULL;
+    g_assert_no_error(error);
+    CliCollectiveRow row = {.nodes = 1,
+                            .ranks = gpus,
+                            .kind = PLAN_OP_ALL_GATHER,
+                            .algo = SIM_NCCL_RING,
+                            .bytes = bytes};
+    return cli_collective_predict_us(&row, file);
+}
+
+/* OpenXLA's table, the least of a few sizes: what grows with the GPUs is a step of the ring. */
+static void steps_in_a_rack(void) {
+    static const struct {
+        unsigned gpus;
+        double us;
+    } measured[] = {{4, 17.1}, {8, 17.7}, {16, 29.3}, {32, 51.2}, {64, 98}, {72, 102.4}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(measured); i++) {
+        double us = gather_us("gb200-nvl72", measured[i].gpus, 4096);
+        g_test_message("%u GPUs: %.1f us measured, %.1f predicted", measured[i].gpus,
+                       measured[i].us, us);
+        g_assert_cmpfloat(fabs(us / measured[i].us - 1), <, 0.2);
+    }
+}
+
+/* They reach seven tenths of what rings among four carry; on A100's switch all of it. */
+static void two_on_a_switch(void) {
+    double gigabyte = 1e9;
+    double two = gather_us("dgx-h100", 2, gigabyte), four = gather_us("dgx-h100", 4, gigabyte);
+    g_assert_cmpfloat(two / four, >, 0.9 * (1.0 / 2) / (3.0 / 4) / 0.7);
+    double apart = gather_us("a100-node", 2, gigabyte) / gather_us("a100-node", 4, gigabyte);
+    g_assert_cmpfloat(apart, <, 1.1 * (1.0 / 2) / (3.0 / 4));
 }
 
 /* Between nodes, the four numbers of a machine that was measured on 16 GPUs alone (fit-collectives:
@@ -454,6 +490,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/nccl/pairs of four", pairs_of_four);
     g_test_add_func("/sim/nccl/rings of the cube mesh", rings_of_the_cube_mesh);
     g_test_add_func("/sim/nccl/measurements held out", measurements);
+    g_test_add_func("/sim/nccl/steps in a rack", steps_in_a_rack);
+    g_test_add_func("/sim/nccl/two on a switch", two_on_a_switch);
     g_test_add_func("/sim/nccl/sixteen GPUs tell a thousand", sixteen_gpus_tell_a_thousand);
     g_test_add_func("/sim/nccl/shared layers stay in a node", shared_layers_stay_in_a_node);
     return g_test_run();

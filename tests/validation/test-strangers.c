@@ -620,20 +620,35 @@ static void collectives(void) {
            "H100,1,1,,,all_reduce,1e8,1000,,\n"
            "H100,1,8,,,all_reduce,,1000,,\n"
            "H100,1,8,,,all_reduce,1e8,,,\n"
-           "H100,1,8,,,sendrecv,1e8,1000,,\n"
-           "MI300X,1,8,,,all_reduce,1e8,1000,,\n",
+           "H100,1,8,,,gather,1e8,1000,,\n"
+           "MI300X,1,8,,,all_reduce,1e8,1000,,\n"
+           "H100,1,8,,,AllToAll,1e8,,,300\n"
+           "H100,1,8,,,sendrecv,1e8,,,300\n",
            NULL, NULL, NULL, NULL, NULL, "how many nodes", "at least two GPUs",
            "does not say bytes", "neither a time nor a bandwidth", "not a collective",
-           "no cluster file has this machine");
+           "no cluster file has this machine", NULL, NULL);
+}
+
+/* On a switch each GPU has its own link. */
+static void groups_at_once(void) {
+    EXPECT("hardware,nodes,gpus,gpus_per_node,concurrent_groups,op,bytes,time_us\n"
+           "B200,1,4,,2,all_gather,1e8,200\n"
+           "GB200,,8,,9,all_to_all,1e8,200\n"
+           "H100,2,8,4,2,all_gather,1e8,900\n"
+           "V100,1,4,,2,all_gather,1e8,900\n"
+           "RTX 4090,1,4,,2,all_gather,1e8,9000\n"
+           "RTX 4090,1,4,,1,all_gather,1e8,9000\n",
+           NULL, NULL, "several groups at once", "several groups at once", "several groups at once",
+           NULL);
 }
 
 /* NCCL's tests (doc/PERFORMANCE.md): busbw = algbw 2 (n - 1) / n for an all-reduce. */
 static void bandwidths(void) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *path =
-        written("hardware,nodes,gpus,op,bytes,time_us,algbw_GBps,busbw_GBps\n"
-                "H100,1,8,all_reduce,1e8,500,,\nH100,1,8,all_reduce,1e8,,200,\n"
-                "H100,1,8,all_reduce,1e8,,,350\nH100,1,8,all_gather,1e8,,,175\n");
+    g_autofree char *path = written("hardware,nodes,gpus,op,bytes,time_us,algbw_GBps,busbw_GBps\n"
+                                    "H100,1,8,all_reduce,1e8,500,,\nH100,1,8,all_reduce,1e8,,200,\n"
+                                    "H100,1,8,all_reduce,1e8,,,350\nH100,1,8,all_gather,1e8,,,175\n"
+                                    "H100,1,8,all_to_all,1e8,,,175\nH100,1,8,sendrecv,1e8,,,200\n");
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
     g_assert_true(cli_validation_add(validation, path, &error));
     const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
@@ -739,6 +754,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: networks", networks);
     g_test_add_func("/strangers/products", products);
     g_test_add_func("/strangers/collectives", collectives);
+    g_test_add_func("/strangers/groups of collectives at once", groups_at_once);
     g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
     g_test_add_func("/strangers/rules for clusters", rules_for_clusters);
     g_test_add_func("/strangers/rules misspelt", rules_misspelt);
