@@ -18,14 +18,6 @@ static const struct {
              {PLAN_OP_REDUCE_SCATTER, "reduce_scatter"},
              {PLAN_OP_ALL_REDUCE, "all_reduce"}};
 
-static SimNetworkPath path_of(const ModelCluster *cluster, uint32_t ranks, uint32_t stride) {
-    Plan plan = {.world = ranks * stride};
-    plan.axes[PLAN_AXIS_SHARD] = stride;
-    plan.axes[PLAN_AXIS_REPLICATE] = ranks;
-    plan.axes[PLAN_AXIS_PART] = plan.axes[PLAN_AXIS_TENSOR] = 1;
-    return sim_network_path(cluster, &plan, PLAN_AXIS_REPLICATE);
-}
-
 static double time_us(const ModelCluster *cluster, const SimNetworkPath *path, PlanOpKind kind,
                       double bytes) {
     SimNetworkCost cost = sim_network_cost(cluster, path, kind, bytes);
@@ -223,7 +215,7 @@ static int show(const Options *o) {
         return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }
     model_cluster_force_nccl(cluster, o->algo, o->proto);
-    SimNetworkPath path = path_of(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
+    SimNetworkPath path = sim_network_path_among(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
     if (o->json) {
         print_json(cluster, &path, o->table ? o->bytes : 0);
     } else {

@@ -181,18 +181,14 @@ GArray *cli_collective_rows(const CliCsv *csv, CliPublished *published, GError *
 
 /* ---- predicting ----------------------------------------------------------------------------- */
 
-/* A plan whose shard axis is the row's group. */
+/* Ranks fill the row's nodes evenly, whatever nodes the cluster has. */
 static SimNetworkPath path_of(const CliCollectiveRow *row, const ModelCluster *cluster) {
-    Plan plan = {.world = row->ranks};
     ModelCluster machine = *cluster;
     machine.topology_gpus_per_node = row->ranks / row->nodes;
     if (row->nic_gb_per_s > 0) {
         machine.inter_node_nic_gb_per_s = row->nic_gb_per_s;
     }
-    plan.axes[PLAN_AXIS_SHARD] = row->ranks;
-    plan.axes[PLAN_AXIS_REPLICATE] = plan.axes[PLAN_AXIS_PART] = 1;
-    plan.axes[PLAN_AXIS_TENSOR] = 1;
-    return sim_network_path(&machine, &plan, PLAN_AXIS_SHARD);
+    return sim_network_path_among(&machine, row->ranks, 1);
 }
 
 SimNcclChoice cli_collective_choice(const CliCollectiveRow *row, const ModelCluster *cluster) {

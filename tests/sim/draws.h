@@ -1,4 +1,5 @@
-/* tests/sim/draws.h - settings drawn at random, to hold laws to; the draws are always the same. */
+/* tests/sim/draws.h - settings drawn at random, to hold laws to. The draws are always the
+ * same, 0 to 499; DRAWS_FROM=500 in the environment gives the next ones. */
 #pragma once
 
 #include "sim/predict.h"
