@@ -2,7 +2,8 @@
  * call that is not blocking is at work until it was asked about a few times, and nothing else may
  * be asked of its communicator until then; a split's communicator is there only at its end, and the
  * call may have said long before that all is well, as NCCL 2.28 does; one that is well is finalized
- * before it is destroyed, one that has failed is aborted; what is called within a group is at work
+ * before it is destroyed, and its end comes only when all others of the rank end, since its other
+ * ranks may wait in those; one that has failed is aborted; what is called within a group is at work
  * from the group's end on, and a group that began must end. What reaches NCCL is looked at: counts,
  * places, types, colors. CUDA's part is stood in for too, so that neither needs a GPU.
  */
@@ -15,7 +16,8 @@
 #include "exec/error.h"
 
 enum {
-    POLLS = 3, /* questions until a call is through */
+    POLLS = 3,           /* questions until a call is through */
+    MOST_WAITS = 100000, /* questions to one whose end waits for that of others */
     RANKS = 4,
 };
 
@@ -40,7 +42,8 @@ typedef struct {
 } Call;
 
 static Call last;
-static int alive;                /* communicators */
+static int alive, n_ending;      /* communicators; those of them whose end has begun */
+static int n_waits;              /* questions in vain since */
 static const char *fails, *died; /* the call that fails; what the last communicator died of */
 static bool split_says_success;  /* while it is at work */
 static int colors[8][PLAN_N_AXES], keys[8][PLAN_N_AXES], n_splits;
@@ -71,6 +74,11 @@ static ncclResult_t begin(ncclComm_t comm, const char *name) {
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result) {
     g_assert_nonnull(comm);
+    if (comm->finalized && n_ending < alive) {
+        g_assert_cmpint(++n_waits, <, MOST_WAITS);
+        *result = ncclInProgress;
+        return ncclSuccess;
+    }
     if (comm->polls && --comm->polls) {
         *result = ncclInProgress;
         return ncclSuccess;
@@ -122,13 +130,16 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     comm->finalized = true;
+    n_ending++;
     return begin(comm, "finalize");
 }
 
 static void end(ncclComm_t comm) {
     g_assert_null(comm->ret_split);
+    n_ending -= comm->finalized;
     g_free(comm);
     alive--;
+    n_waits = 0;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {

@@ -235,25 +235,37 @@ static bool healthy(gpointer self, GError **error) {
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-static void end_comm(ncclComm_t comm) {
+/* One that has failed is aborted at once. Of others the end begins: *ret_result says how far it is.
+ * False: it is gone. */
+static bool begin_end(ncclComm_t comm, ncclResult_t *ret_result) {
     ncclResult_t result = ncclSuccess;
-    if (!comm) {
-        return;
-    }
-    if (lib->CommGetAsyncError(comm, &result) == ncclSuccess && result == ncclSuccess &&
-        finish(lib->CommFinalize(comm), comm, "ncclCommFinalize", NULL)) {
-        lib->CommDestroy(comm);
+    bool is_well = lib->CommGetAsyncError(comm, &result) == ncclSuccess && result == ncclSuccess;
+    if (is_well) {
+        *ret_result = lib->CommFinalize(comm);
     } else {
         lib->CommAbort(comm);
     }
+    return is_well;
 }
 
+/* A communicator's ranks of one machine wait for one another in its end (NCCL's user guide, of
+ * ncclCommDestroy), and neighbours in a ring would each be in another one: so all ends have begun
+ * before any is waited for. */
 static void close_nccl(gpointer self) {
     Nccl *nccl = self;
-    for (unsigned i = 0; i < N_COMMS; i++) {
-        end_comm(nccl->comms[i]);
+    ncclComm_t ending[N_COMMS + 1];
+    ncclResult_t results[N_COMMS + 1];
+    unsigned n = 0;
+    for (unsigned i = 0; i <= N_COMMS; i++) {
+        ncclComm_t comm = i < N_COMMS ? nccl->comms[i] : nccl->world;
+        if (comm && begin_end(comm, &results[n])) {
+            ending[n++] = comm;
+        }
     }
-    end_comm(nccl->world);
+    for (unsigned i = 0; i < n; i++) {
+        bool has_ended = finish(results[i], ending[i], "ncclCommFinalize", NULL);
+        (has_ended ? lib->CommDestroy : lib->CommAbort)(ending[i]);
+    }
     g_free(nccl);
 }
 
