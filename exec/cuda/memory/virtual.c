@@ -24,12 +24,21 @@ static struct {
     CUresult (*error_name)(CUresult, const char **);
 } driver;
 
+/* A toolkit before 12.5 asks for its own version's, which is the same: none of these has changed. */
+static cudaError_t ask(const char *name, gpointer *ret_function,
+                       enum cudaDriverEntryPointQueryResult *ret_found) {
+#if CUDART_VERSION < 12050
+    return cudaGetDriverEntryPoint(name, ret_function, cudaEnableDefault, ret_found);
+#else
+    return cudaGetDriverEntryPointByVersion(name, ret_function, SINCE, cudaEnableDefault,
+                                            ret_found);
+#endif
+}
+
 static bool find(const char *name, gpointer to) {
     enum cudaDriverEntryPointQueryResult found;
     gpointer function = NULL;
-    if (cudaGetDriverEntryPointByVersion(name, &function, SINCE, cudaEnableDefault, &found) !=
-            cudaSuccess ||
-        found != cudaDriverEntryPointSuccess) {
+    if (ask(name, &function, &found) != cudaSuccess || found != cudaDriverEntryPointSuccess) {
         cudaGetLastError();
         return false;
     }
