@@ -1,60 +1,64 @@
 #include "exec/op-groups.h"
 
-#define CASE(id) case PLAN_OP_##id:
-
 ExecOpGroup exec_op_group(PlanOpKind kind) {
     switch (kind) {
-        EXEC_ATTENTION_OPS(CASE)
+        EXEC_ATTENTION_OPS(EXEC_CASE)
         return EXEC_GROUP_ATTENTION;
-        EXEC_HEADS_OPS(CASE)
+        EXEC_ROTATION_OPS(EXEC_CASE)
+        return EXEC_GROUP_ROTATION;
+        EXEC_HEADS_OPS(EXEC_CASE)
         return EXEC_GROUP_HEADS;
-        EXEC_MASK_OPS(CASE)
+        EXEC_MASK_OPS(EXEC_CASE)
         return EXEC_GROUP_MASK;
-        EXEC_POSITION_OPS(CASE)
+        EXEC_POSITION_OPS(EXEC_CASE)
         return EXEC_GROUP_POSITION;
-        EXEC_LAYER_OPS(CASE)
+        EXEC_LAYER_OPS(EXEC_CASE)
         return EXEC_GROUP_LAYER;
-        EXEC_LOSS_OPS(CASE)
+        EXEC_LOSS_OPS(EXEC_CASE)
         return EXEC_GROUP_LOSS;
-        EXEC_ACTIVATION_OPS(CASE)
+        EXEC_ACTIVATION_OPS(EXEC_CASE)
         return EXEC_GROUP_ACTIVATION;
-        EXEC_ARITHMETIC_OPS(CASE)
+        EXEC_ARITHMETIC_OPS(EXEC_CASE)
         return EXEC_GROUP_ARITHMETIC;
-        EXEC_PIECES_OPS(CASE)
+        EXEC_ROWS_OPS(EXEC_CASE)
+        return EXEC_GROUP_ROWS;
+        EXEC_PIECES_OPS(EXEC_CASE)
         return EXEC_GROUP_PIECES;
-        EXEC_EXPERTS_OPS(CASE)
+        EXEC_ROUTING_OPS(EXEC_CASE)
+        return EXEC_GROUP_ROUTING;
+        EXEC_EXPERTS_OPS(EXEC_CASE)
         return EXEC_GROUP_EXPERTS;
-#define LIST_OP(id, ...) CASE(id)
+#define LIST_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_LIST;
-#define SHARE_OP(id, ...) CASE(id)
+#define SHARE_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_SHARE;
-#define LATENT_OP(id, ...) CASE(id)
+#define LATENT_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_LATENT;
-#define RING_OP(id, ...) CASE(id)
+#define RING_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_RING;
     case PLAN_OP_PLACE_ROWS:
-#define EXCHANGE_OP(id, ...) CASE(id)
+#define EXCHANGE_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_EXCHANGE;
-#define FLOAT8_OP(id, ...) CASE(id)
+#define FLOAT8_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_FLOAT8;
-#define FOUR_BIT_OP(id, ...) CASE(id)
+#define FOUR_BIT_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_FOUR_BIT;
-#define MUON_OP(id, ...) CASE(id)
+#define MUON_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_MUON;
-        EXEC_LAUNCH_OPS(CASE)
-#define HOST_OP(id, ...) CASE(id)
+        EXEC_LAUNCH_OPS(EXEC_CASE)
+#define HOST_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
-#define TRACED_OP(id, ...) CASE(id)
+#define TRACED_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
-#define COLLECTIVE(id, ...) CASE(id)
+#define COLLECTIVE(id, ...) EXEC_CASE(id)
 #include "plan/op/collectives.def"
 #undef COLLECTIVE
         return EXEC_GROUP_LAUNCH;

@@ -17,8 +17,8 @@
     X(ATTENTION_BACKWARD_ORDERED)                                                                  \
     X(ATTENTION_BACKWARD_QKV)
 
-/* Rotary embedding, and attention with its scores in memory. */
-#define EXEC_HEADS_OPS(X)                                                                          \
+/* Rotary embedding, and columns of heads of which a part is turned. */
+#define EXEC_ROTATION_OPS(X)                                                                       \
     X(ROPE)                                                                                        \
     X(ROPE_TABLES)                                                                                 \
     X(TURN_TABLE)                                                                                  \
@@ -32,7 +32,10 @@
     X(PUT_COLUMNS)                                                                                 \
     X(TABLE_MUL_COLUMNS)                                                                           \
     X(TABLE_MUL)                                                                                   \
-    X(TABLE_MUL_BACKWARD)                                                                          \
+    X(TABLE_MUL_BACKWARD)
+
+/* Attention with its scores in memory, and heads that several share. */
+#define EXEC_HEADS_OPS(X)                                                                          \
     X(REPEAT_HEADS)                                                                                \
     X(SUM_HEADS)                                                                                   \
     X(HEADS_COPY)                                                                                  \
@@ -124,18 +127,10 @@
     X(DROPOUT)                                                                                     \
     X(DROPOUT_BACKWARD)
 
-/* Arithmetic: element by element, by rows and columns, and over all. */
+/* Arithmetic, element by element. */
 #define EXEC_ARITHMETIC_OPS(X)                                                                     \
     X(ADD)                                                                                         \
     X(MUL)                                                                                         \
-    X(MUL_ROW)                                                                                     \
-    X(MUL_COLUMN)                                                                                  \
-    X(SUM_COLUMNS)                                                                                 \
-    X(SPREAD)                                                                                      \
-    X(SUM_ROWS)                                                                                    \
-    X(MEAN)                                                                                        \
-    X(MEAN_BACKWARD)                                                                               \
-    X(NORM)                                                                                        \
     X(FILL)                                                                                        \
     X(SCALE)                                                                                       \
     X(BUCKET_COPY_IN)                                                                              \
@@ -146,6 +141,17 @@
     X(TIMES_NUMBER)                                                                                \
     X(AT_MOST)                                                                                     \
     X(UPDATE_SCALE)
+
+/* Arithmetic by rows and columns, and over all. */
+#define EXEC_ROWS_OPS(X)                                                                           \
+    X(MUL_ROW)                                                                                     \
+    X(MUL_COLUMN)                                                                                  \
+    X(SUM_COLUMNS)                                                                                 \
+    X(SPREAD)                                                                                      \
+    X(SUM_ROWS)                                                                                    \
+    X(MEAN)                                                                                        \
+    X(MEAN_BACKWARD)                                                                               \
+    X(NORM)
 
 /* Copies between whole parameters and what ranks hold of them, and of parts side by side. */
 #define EXEC_PIECES_OPS(X)                                                                         \
@@ -159,8 +165,8 @@
     X(BUCKET_COPY_OUT)                                                                             \
     X(CONCAT_COLUMNS)
 
-/* A mixture of experts. */
-#define EXEC_EXPERTS_OPS(X)                                                                        \
+/* A mixture of experts: which rows go to which, and in what order; */
+#define EXEC_ROUTING_OPS(X)                                                                        \
     X(TOP_K)                                                                                       \
     X(PICK_COLUMNS)                                                                                \
     X(PICK_COLUMNS_BACKWARD)                                                                       \
@@ -172,16 +178,19 @@
     X(DIVIDE_DOWN)                                                                                 \
     X(REMAINDER)                                                                                   \
     X(ENDS)                                                                                        \
+    X(NARROW)                                                                                      \
+    X(TALLY)                                                                                       \
+    X(TALLY_ENDS)                                                                                  \
+    X(INVERT)
+
+/* and what is done to the rows. */
+#define EXEC_EXPERTS_OPS(X)                                                                        \
     X(GROUPED_LINEAR)                                                                              \
     X(GROUPED_LINEAR_DX)                                                                           \
     X(GROUPED_LINEAR_DW)                                                                           \
     X(GROUPED_PARTS)                                                                               \
     X(ROWS_OF)                                                                                     \
     X(ADD_TO_ROWS)                                                                                 \
-    X(NARROW)                                                                                      \
-    X(TALLY)                                                                                       \
-    X(TALLY_ENDS)                                                                                  \
-    X(INVERT)                                                                                      \
     X(SUM_EACH)                                                                                    \
     X(REPEAT_EACH)
 
@@ -195,14 +204,57 @@
     X(FROM_HOST)                                                                                   \
     X(FILL_EMPTY)
 
+/* Parts of groups of ops.def that have a function of their own: of LIST_OP a foreach optimizer's
+ * steps; of SHARE_OP the loss of logits of which each rank has some columns, op by op, and as a
+ * compiler makes it. */
+#define EXEC_FOREACH_OPS(X)                                                                        \
+    X(ADAM_DECAY)                                                                                  \
+    X(ADAM_MOMENT)                                                                                 \
+    X(ADAM_SQUARE_DECAY)                                                                           \
+    X(ADAM_SQUARE)                                                                                 \
+    X(ADAM_SQRT)                                                                                   \
+    X(ADAM_DIVIDE)                                                                                 \
+    X(ADAM_CORRECT)                                                                                \
+    X(ADAM_EPS)                                                                                    \
+    X(ADAM_UPDATE)                                                                                 \
+    X(GRADIENT_DECAY)                                                                              \
+    X(SGD_UPDATE)                                                                                  \
+    X(MOMENTUM_DECAY)                                                                              \
+    X(MOMENTUM_START)                                                                              \
+    X(MOMENTUM_ADD)
+#define EXEC_SHARED_LOSS_OPS(X)                                                                    \
+    X(MAX_COLUMNS)                                                                                 \
+    X(SUB_COLUMN)                                                                                  \
+    X(EXP)                                                                                         \
+    X(LOG)                                                                                         \
+    X(SAFE_TARGET)                                                                                 \
+    X(PICK_COLUMN)                                                                                 \
+    X(KEEP_COUNTED)                                                                                \
+    X(COUNT_TARGETS)                                                                               \
+    X(DIVIDE)                                                                                      \
+    X(PICKED_GRADIENT)                                                                             \
+    X(PUT_COLUMN)                                                                                  \
+    X(SPREAD_COUNTED)
+#define EXEC_SHARED_COMPILED_LOSS_OPS(X)                                                           \
+    X(LARGEST)                                                                                     \
+    X(SUM_OF_EXPS)                                                                                 \
+    X(PICK_TARGETS)                                                                                \
+    X(MEAN_PICKED)                                                                                 \
+    X(ADD_SOFTMAX)                                                                                 \
+    X(SCALE_COUNTED)
+
 /* ---- groups as types ------------------------------------------------------------------------ */
 
 #define EXEC_VALUE(id)      EXEC_OP_##id = PLAN_OP_##id,
 #define EXEC_PART_VALUE(id) EXEC_PART_OP_##id = PLAN_OP_##id, /* of a part of a group */
+#define EXEC_CASE(id)       case PLAN_OP_##id:                /* of a switch, for all of a group */
 
 typedef enum {
     EXEC_ATTENTION_OPS(EXEC_VALUE)
 } ExecAttentionOp;
+typedef enum {
+    EXEC_ROTATION_OPS(EXEC_VALUE)
+} ExecRotationOp;
 typedef enum {
     EXEC_HEADS_OPS(EXEC_VALUE)
 } ExecHeadsOp;
@@ -231,8 +283,14 @@ typedef enum {
     EXEC_ARITHMETIC_OPS(EXEC_VALUE)
 } ExecArithmeticOp;
 typedef enum {
+    EXEC_ROWS_OPS(EXEC_VALUE)
+} ExecRowsOp;
+typedef enum {
     EXEC_PIECES_OPS(EXEC_VALUE)
 } ExecPiecesOp;
+typedef enum {
+    EXEC_ROUTING_OPS(EXEC_VALUE)
+} ExecRoutingOp;
 typedef enum {
     EXEC_EXPERTS_OPS(EXEC_VALUE)
 } ExecExpertsOp;
@@ -241,9 +299,18 @@ typedef enum {
 #include "plan/op/ops.def"
 } ExecListOp;
 typedef enum {
+    EXEC_FOREACH_OPS(EXEC_PART_VALUE)
+} ExecForeachOp;
+typedef enum {
 #define SHARE_OP(id, ...) EXEC_VALUE(id)
 #include "plan/op/ops.def"
 } ExecShareOp;
+typedef enum {
+    EXEC_SHARED_LOSS_OPS(EXEC_PART_VALUE)
+} ExecSharedLossOp;
+typedef enum {
+    EXEC_SHARED_COMPILED_LOSS_OPS(EXEC_PART_VALUE)
+} ExecSharedCompiledLossOp;
 typedef enum {
 #define LATENT_OP(id, ...) EXEC_VALUE(id)
 #include "plan/op/ops.def"
@@ -282,6 +349,7 @@ typedef enum {
 
 typedef enum {
     EXEC_GROUP_ATTENTION,
+    EXEC_GROUP_ROTATION,
     EXEC_GROUP_HEADS,
     EXEC_GROUP_MASK,
     EXEC_GROUP_POSITION,
@@ -289,7 +357,9 @@ typedef enum {
     EXEC_GROUP_LOSS,
     EXEC_GROUP_ACTIVATION,
     EXEC_GROUP_ARITHMETIC,
+    EXEC_GROUP_ROWS,
     EXEC_GROUP_PIECES,
+    EXEC_GROUP_ROUTING,
     EXEC_GROUP_EXPERTS,
     EXEC_GROUP_LIST,
     EXEC_GROUP_SHARE,

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <math.h>
+
 #include "exec/comm/comm.h"
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
@@ -73,6 +75,21 @@ static inline PlanDtype operand_dtype(const ExecTask *t, unsigned i) {
 
 static inline uint32_t axis_rank(const ExecTask *t) {
     return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
+}
+
+/* Of what all ranks of its axis share in equal parts, dims[1] each: where this rank's begins, and
+ * how many there are. */
+static inline int64_t first_of_rank(const ExecTask *t) {
+    return (int64_t)axis_rank(t) * dims(t)[1];
+}
+
+static inline int64_t all_of_ranks(const ExecTask *t) {
+    return dims(t)[1] * (int64_t)t->context->plan->axes[t->op->axis];
+}
+
+/* By which an Adam step divides what it keeps: steps that were skipped do not count. */
+static inline double bias_correction(const ExecTask *t, double beta) {
+    return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);
 }
 
 /* What an op of stages asks of the communicator. */

@@ -1,4 +1,4 @@
-/* exec/host/arithmetic.c - arithmetic: of elements, by rows and columns, and over all. */
+/* exec/host/arithmetic.c - arithmetic, element by element. */
 #include "exec/host/ops.h"
 
 #include <math.h>
@@ -6,7 +6,6 @@
 #include "exec/convert.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/reduce.h"
 
 /* Ops on the few numbers of a norm: one by one, in double. NaN stays NaN, as in torch.clamp(), so
  * that a norm that is none does not pass for one below the limit. */
@@ -40,30 +39,6 @@ void exec_host_arithmetic(const ExecTask *t) {
         return;
     case PLAN_OP_MUL:
         kernel_mul_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
-        return;
-    case PLAN_OP_MUL_ROW:
-        kernel_mul_rows_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
-        return;
-    case PLAN_OP_MUL_COLUMN:
-        kernel_mul_columns_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1));
-        return;
-    case PLAN_OP_SUM_COLUMNS:
-        kernel_row_sum_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));
-        return;
-    case PLAN_OP_SPREAD:
-        kernel_spread_f32(f32(t, 1), f32(t, 0), (float)attr(t, 0), dim(t, 0), dim(t, 1));
-        return;
-    case PLAN_OP_SUM_ROWS:
-        kernel_column_sum_f32(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
-        return;
-    case PLAN_OP_MEAN:
-        kernel_mean_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
-        return;
-    case PLAN_OP_MEAN_BACKWARD:
-        kernel_mean_backward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
-        return;
-    case PLAN_OP_NORM:
-        kernel_norm_f32(f32(t, 1), f32(t, 0), dim(t, 0));
         return;
     case PLAN_OP_FILL:
         kernel_fill_f32(f32(t, 0), (float)attr(t, 0), dim(t, 0));

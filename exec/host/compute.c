@@ -16,6 +16,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case EXEC_GROUP_ATTENTION:
         exec_host_attention(t);
         return true;
+    case EXEC_GROUP_ROTATION:
+        exec_host_rotation(t);
+        return true;
     case EXEC_GROUP_HEADS:
         exec_host_heads(t);
         return true;
@@ -34,9 +37,14 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case EXEC_GROUP_ARITHMETIC:
         exec_host_arithmetic(t);
         return true;
+    case EXEC_GROUP_ROWS:
+        exec_host_rows(t);
+        return true;
     case EXEC_GROUP_PIECES:
         exec_host_pieces(t);
         return true;
+    case EXEC_GROUP_ROUTING:
+        return exec_host_routing(t, error);
     case EXEC_GROUP_EXPERTS:
         return exec_host_experts(t, error);
     case EXEC_GROUP_LIST:

@@ -90,23 +90,10 @@ bool exec_host_layers(const ExecTask *t, GError **error) {
     case PLAN_OP_EMBEDDING:
     case PLAN_OP_EMBEDDING_BACKWARD:
         return lookup(t, error);
-    case PLAN_OP_LINEAR:
-    case PLAN_OP_LINEAR_PARTS:
-    case PLAN_OP_LINEAR_GELU:
-    case PLAN_OP_LINEAR_DX:
-    case PLAN_OP_LINEAR_DW:
-    case PLAN_OP_LINEAR_DX_GELU:
-    case PLAN_OP_LINEAR_DW_DB:
+        EXEC_PRODUCT_OPS(EXEC_CASE)
         product(t);
         return true;
-    case PLAN_OP_LAYERNORM:
-    case PLAN_OP_ADD_LAYERNORM:
-    case PLAN_OP_RMSNORM:
-    case PLAN_OP_ADD_RMSNORM:
-    case PLAN_OP_LAYERNORM_BACKWARD:
-    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
-    case PLAN_OP_RMSNORM_BACKWARD:
-    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+        EXEC_NORM_OPS(EXEC_CASE)
         norm(t);
         return true;
     }

@@ -16,10 +16,6 @@ static float *listed(const ExecTask *t, unsigned j, unsigned i) {
     return f32(t, j * list_length(t) + i);
 }
 
-static double bias_correction(const ExecTask *t, double beta) {
-    return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);
-}
-
 /* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it. */
 static void adam_fused(const ExecTask *t, unsigned i, size_t n) {
     float *steps = listed(t, 4, i);
@@ -71,9 +67,9 @@ static void scale_all(const ExecTask *t) {
     }
 }
 
-/* One tensor of each list; a is the first list's. */
-static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
-    switch ((ExecListOp)t->op->kind) {
+/* A foreach optimizer's step, of one tensor of each list; a is the first list's. */
+static void foreach_step(const ExecTask *t, unsigned i, float *a, size_t n) {
+    switch ((ExecForeachOp)t->op->kind) {
     case PLAN_OP_ADAM_DECAY:
         kernel_mul_scalar_inplace_f32(a, (float)(1 - attr(t, 0) * attr(t, 1)), n);
         break;
@@ -105,9 +101,6 @@ static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
         kernel_addcdiv_inplace_f32(listed(t, 2, i), a, listed(t, 1, i),
                                    (float)(-attr(t, 0) / bias_correction(t, attr(t, 1))), n);
         break;
-    case PLAN_OP_ADAM_FUSED:
-        adam_fused(t, i, n);
-        break;
     case PLAN_OP_GRADIENT_DECAY:
         kernel_add_scaled_f32(listed(t, 2, i), a, listed(t, 1, i), (float)attr(t, 0), n);
         break;
@@ -120,18 +113,6 @@ static void step_of(const ExecTask *t, unsigned i, float *a, size_t n) {
     case PLAN_OP_MOMENTUM_ADD:
         kernel_add_inplace_f32(listed(t, 1, i), a, n);
         break;
-    case PLAN_OP_SGD_FUSED:
-    case PLAN_OP_MOMENTUM_FUSED:
-        sgd_fused(t, i, n);
-        break;
-    case PLAN_OP_NORMS:
-        kernel_norm_f32(listed(t, 1, i), a, n);
-        break;
-    case PLAN_OP_SCALE_ALL: /* exec_host_optimize()'s */
-    case PLAN_OP_ZERO_ALL:
-    case PLAN_OP_UNSCALE_ALL:
-    case PLAN_OP_ADAM_FUSED_SCALED:
-        g_assert_not_reached();
     }
 }
 
@@ -145,6 +126,31 @@ static void zero_all(const ExecTask *t) {
 static void skip(const ExecTask *t) {
     for (unsigned i = 0; i < list_length(t) && t->op->kind == PLAN_OP_MOMENTUM_START; i++) {
         kernel_fill_f32(listed(t, 1, i), 0, operand(t, i).elements);
+    }
+}
+
+/* One tensor of each list. */
+static void step_of(const ExecTask *t, unsigned i) {
+    size_t n = operand(t, i).elements;
+    switch ((ExecListOp)t->op->kind) {
+        EXEC_FOREACH_OPS(EXEC_CASE)
+        foreach_step(t, i, listed(t, 0, i), n);
+        break;
+    case PLAN_OP_ADAM_FUSED:
+        adam_fused(t, i, n);
+        break;
+    case PLAN_OP_SGD_FUSED:
+    case PLAN_OP_MOMENTUM_FUSED:
+        sgd_fused(t, i, n);
+        break;
+    case PLAN_OP_NORMS:
+        kernel_norm_f32(listed(t, 1, i), listed(t, 0, i), n);
+        break;
+    case PLAN_OP_SCALE_ALL: /* exec_host_optimize()'s */
+    case PLAN_OP_ZERO_ALL:
+    case PLAN_OP_UNSCALE_ALL:
+    case PLAN_OP_ADAM_FUSED_SCALED:
+        g_assert_not_reached();
     }
 }
 
@@ -170,6 +176,6 @@ void exec_host_optimize(const ExecTask *t) {
         return;
     }
     for (unsigned i = 0; i < list_length(t); i++) {
-        step_of(t, i, listed(t, 0, i), operand(t, i).elements);
+        step_of(t, i);
     }
 }

@@ -7,6 +7,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
     switch (exec_op_group((PlanOpKind)t->op->kind)) {
     case EXEC_GROUP_ATTENTION:
         return exec_cuda_attention(t, k);
+    case EXEC_GROUP_ROTATION:
+        return exec_cuda_rotation(t, k);
     case EXEC_GROUP_HEADS:
         return exec_cuda_heads(t, k);
     case EXEC_GROUP_MASK:
@@ -21,8 +23,12 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return exec_cuda_activation(t, k);
     case EXEC_GROUP_ARITHMETIC:
         return exec_cuda_arithmetic(t, k);
+    case EXEC_GROUP_ROWS:
+        return exec_cuda_rows(t, k);
     case EXEC_GROUP_PIECES:
         return exec_cuda_pieces(t, k);
+    case EXEC_GROUP_ROUTING:
+        return exec_cuda_routing(t, k);
     case EXEC_GROUP_EXPERTS:
         return exec_cuda_experts(t, k);
     case EXEC_GROUP_LIST:

@@ -11,6 +11,7 @@
 
 #include "exec/error.h"
 #include "exec/inputs.h"
+#include "exec/op-groups.h"
 #include "exec/slot-plan.h"
 #include "kernels/cuda/attention.h"
 
@@ -21,13 +22,6 @@ static bool refuse(const PlanOp *op, const char *why, GError **error) {
 }
 
 /* ---- types ---------------------------------------------------------------------------------- */
-
-/* Its logits are in any type, all else in fp32. */
-static bool is_of_compiled_loss(PlanOpKind kind) {
-    return kind == PLAN_OP_LARGEST || kind == PLAN_OP_SUM_OF_EXPS || kind == PLAN_OP_PICK_TARGETS ||
-           kind == PLAN_OP_MEAN_PICKED || kind == PLAN_OP_ADD_SOFTMAX ||
-           kind == PLAN_OP_SCALE_COUNTED;
-}
 
 /* Ops whose kernels convert between their operands, or never look at what they move. */
 static bool mixes_types(PlanOpKind kind) {
@@ -56,10 +50,11 @@ static bool mixes_types(PlanOpKind kind) {
     case PLAN_OP_JOIN:
     case PLAN_OP_MUON_UPDATE:
     case PLAN_OP_FLOAT8_PASS:
+        EXEC_SHARED_COMPILED_LOSS_OPS(EXEC_CASE) /* logits in any type, all else in fp32 */
         return true;
     default: /* over lists, each tensor has its own */
         return op_class == PLAN_CLASS_INPUT || op_class == PLAN_CLASS_COLLECTIVE ||
-               plan_op_info(kind)->n_lists > 0 || is_of_compiled_loss(kind);
+               plan_op_info(kind)->n_lists > 0;
     }
 }
 

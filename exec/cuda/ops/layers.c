@@ -54,25 +54,10 @@ static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
     g_assert_not_reached();
 }
 
-KernelCudaFault exec_cuda_layers(const ExecTask *t, KernelCuda *k) {
+static KernelCudaFault product(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    KernelCudaType type = p[0] ? type_at(t, 0) : KERNEL_CUDA_F32; /* a norm's may be missing */
-    switch ((ExecLayerOp)t->op->kind) {
-    case PLAN_OP_EMBEDDING:
-        return kernel_cuda_embedding_forward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
-                                             type);
-    case PLAN_OP_EMBEDDING_BACKWARD:
-        return kernel_cuda_embedding_backward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
-                                              type);
-    case PLAN_OP_LAYERNORM:
-    case PLAN_OP_ADD_LAYERNORM:
-    case PLAN_OP_RMSNORM:
-    case PLAN_OP_ADD_RMSNORM:
-    case PLAN_OP_LAYERNORM_BACKWARD:
-    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
-    case PLAN_OP_RMSNORM_BACKWARD:
-    case PLAN_OP_ADD_RMSNORM_BACKWARD:
-        return norm(t, k);
+    KernelCudaType type = type_at(t, 0);
+    switch ((ExecProductOp)t->op->kind) {
     case PLAN_OP_LINEAR:
         return kernel_cuda_linear_forward(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1),
                                           dim(t, 2), type);
@@ -94,6 +79,23 @@ KernelCudaFault exec_cuda_layers(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_LINEAR_DW_DB:
         return kernel_cuda_linear_backward_weight_bias(k, p[2], p[3], p[0], p[1], dim(t, 0),
                                                        dim(t, 1), dim(t, 2), type);
+    }
+    g_assert_not_reached();
+}
+
+KernelCudaFault exec_cuda_layers(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    switch ((ExecLayerOp)t->op->kind) {
+    case PLAN_OP_EMBEDDING:
+        return kernel_cuda_embedding_forward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
+                                             type_at(t, 0));
+    case PLAN_OP_EMBEDDING_BACKWARD:
+        return kernel_cuda_embedding_backward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
+                                              type_at(t, 0));
+        EXEC_PRODUCT_OPS(EXEC_CASE)
+        return product(t, k);
+        EXEC_NORM_OPS(EXEC_CASE)
+        return norm(t, k);
     }
     g_assert_not_reached();
 }

@@ -15,6 +15,7 @@ KernelCudaFault exec_cuda_largest_of_each(const ExecTask *task, KernelCuda *kern
 KernelCudaFault exec_cuda_compute(const ExecTask *task, KernelCuda *kernels);
 /* And parts of that: the groups of exec/op-groups.h, */
 KernelCudaFault exec_cuda_attention(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_rotation(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_heads(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_masks(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_positions(const ExecTask *task, KernelCuda *kernels);
@@ -22,7 +23,9 @@ KernelCudaFault exec_cuda_layers(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_loss(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_activation(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_arithmetic(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_rows(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_pieces(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_routing(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_experts(const ExecTask *task, KernelCuda *kernels);
 /* and those of plan/op/ops.def. */
 KernelCudaFault exec_cuda_optimize(const ExecTask *task, KernelCuda *kernels);
@@ -33,5 +36,9 @@ KernelCudaFault exec_cuda_exchange(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_float8(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_muon(const ExecTask *task, KernelCuda *kernels);
 
+/* The loss of layers that ranks share, op by op, and as a compiler makes it: parts of
+ * exec_cuda_share(). */
+KernelCudaFault exec_cuda_shared_loss(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_shared_compiled_loss(const ExecTask *task, KernelCuda *kernels);
 /* Rotary tables of a rank's tokens, which may be two parts of the sequences (ring.c). */
 KernelCudaFault exec_cuda_tables(const ExecTask *task, KernelCuda *kernels);

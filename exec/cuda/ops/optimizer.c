@@ -41,10 +41,6 @@ static KernelCudaFault each(const ExecTask *t, KernelCuda *kernels, unsigned n_l
     return clear(&lists, kernel_cuda_foreach(kernels, &lists.tensors, op, (float)number));
 }
 
-static double bias_correction(const ExecTask *t, double beta) {
-    return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);
-}
-
 static KernelCudaAdam adam_of(const ExecTask *t) {
     return (KernelCudaAdam){.lr = attr(t, 0),
                             .beta1 = attr(t, 1),
