@@ -61,23 +61,17 @@ static bool take_product(Gpu *gpu, const char *line) {
     return true;
 }
 
-/* Operations and bytes as plan/op/work.c counts them. */
 static bool take_attention(Gpu *gpu, const char *line) {
-    double batch, heads, kv_heads, seq, dim, us;
+    SimAttentionShape shape;
+    double us;
     int causal, backward;
-    if (sscanf(line, "attention bf16 %lf %lf %lf %lf %lf %d %d %lf", &batch, &heads, &kv_heads,
-               &seq, &dim, &causal, &backward, &us) != 8) {
+    if (sscanf(line, "attention bf16 %lf %lf %lf %lf %lf %d %d %lf", &shape.batch, &shape.heads,
+               &shape.kv_heads, &shape.seq, &shape.head_dim, &causal, &backward, &us) != 8) {
         return false;
     }
-    double passes = backward ? 2.5 : 1, tensors = backward ? 4 : 2, tokens = batch * seq;
-    Attention a = {.attention = {.batch = batch,
-                                 .heads = heads,
-                                 .seq = seq,
-                                 .causal = causal,
-                                 .backward = backward,
-                                 .flops = passes * (causal ? 2 : 4) * tokens * seq * heads * dim,
-                                 .bytes = 2 * tensors * tokens * (heads + kv_heads) * dim},
-                   .us = us};
+    shape.causal = causal;
+    shape.backward = backward;
+    Attention a = {.attention = sim_attention_of(&shape), .us = us};
     g_array_append_val(gpu->attentions, a);
     return true;
 }

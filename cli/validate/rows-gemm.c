@@ -86,28 +86,20 @@ static double shape_number(const char *shape, const char *name) {
     return 0;
 }
 
-/* As plan/op/work.c counts: both products over the pairs that the mask leaves; backward has five
- * products for two. */
 static bool read_attention(const Source *source, CliGemmRow *row) {
-    SimAttention *attention = &row->attention;
-    const char *shape = cli_csv_text(source->csv, source->row, "extra_shape");
-    double head_dim = shape_number(shape, "v_head_dim");
-    double kv_heads = shape_number(shape, "kv_head_num");
-    *attention = (SimAttention){
-        .batch = shape_number(shape, "batch"),
-        .heads = shape_number(shape, "head_num"),
-        .seq = shape_number(shape, "seq_len"),
+    const char *text = cli_csv_text(source->csv, source->row, "extra_shape");
+    SimAttentionShape shape = {
+        .batch = shape_number(text, "batch"),
+        .heads = shape_number(text, "head_num"),
+        .kv_heads = shape_number(text, "kv_head_num"),
+        .seq = shape_number(text, "seq_len"),
+        .head_dim = shape_number(text, "v_head_dim"),
         .causal = true,
         .backward = g_str_has_suffix(cli_csv_text(source->csv, source->row, "kind"), "bwd"),
     };
-    if (!(attention->batch >= 1 && attention->heads >= 1 && attention->seq >= 1 && head_dim >= 1)) {
-        return skip(row, "the source does not say batch, seq_len, head_num and v_head_dim");
-    }
-    double passes = attention->backward ? 2.5 : 1, tensors = attention->backward ? 4 : 2;
-    double tokens = attention->batch * attention->seq;
-    attention->flops = passes * 2 * tokens * attention->seq * attention->heads * head_dim;
-    attention->bytes = 2 * tensors * tokens * (attention->heads + kv_heads) * head_dim;
-    return true;
+    row->attention = sim_attention_of(&shape);
+    return (shape.batch >= 1 && shape.heads >= 1 && shape.seq >= 1 && shape.head_dim >= 1) ||
+           skip(row, "the source does not say batch, seq_len, head_num and v_head_dim");
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */

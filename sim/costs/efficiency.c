@@ -100,6 +100,21 @@ double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
+/* Backward has five products for two, and reads and writes twice as many tensors. */
+SimAttention sim_attention_of(const SimAttentionShape *s) {
+    double products = s->backward ? 5 : 2, tensors = s->backward ? 4 : 2;
+    double tokens = s->batch * s->seq, pairs = tokens * s->seq / (s->causal ? 2 : 1);
+    return (SimAttention){
+        .batch = s->batch,
+        .heads = s->heads,
+        .seq = s->seq,
+        .causal = s->causal,
+        .backward = s->backward,
+        .flops = 2 * products * pairs * s->heads * s->head_dim,
+        .bytes = 2 * tensors * tokens * (s->heads + s->kv_heads) * s->head_dim,
+    };
+}
+
 double sim_attention_rows(const SimAttention *attention) {
     return attention->batch * attention->heads * attention->seq;
 }

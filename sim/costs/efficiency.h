@@ -39,6 +39,14 @@ typedef struct {
     double head_dim;
 } SimAttention;
 
+/* What a kernel of so many queries as keys, stored in 16 bits, does and moves, as plan/op/work.h
+ * counts. Of what it returns the peak is still to be set. */
+typedef struct {
+    double batch, heads, kv_heads, seq, head_dim;
+    bool causal, backward;
+} SimAttentionShape;
+
+SimAttention sim_attention_of(const SimAttentionShape *shape);
 double sim_attention_rows(const SimAttention *attention); /* queries of all heads */
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention);
 /* An ordered backward on a GPU: its blocks, and adding up their sums. full_rate_ns is what its
