@@ -242,12 +242,13 @@ static const Case cases[] = {
     {"llama-toy -n 4 --pipeline 2 --micro-batch 1 --accumulate 2 --kernels compiled --param-dtype "
      "bf16 --float8 rowwise --checkpointing full",
      BF16},
-    {"llama-toy --network-key layers=1 -n 2 --optimizer muon --muon-nesterov no --accumulate 2",
+    {"llama-toy --network-key layers=1 -n 2 --optimizer muon --muon-lr 0.01 "
+     "--muon-rate match-rms-adamw --checkpointing full",
      MUON},
-    {"llama-toy --network-key layers=1 -n 4 --optimizer muon --muon-lr 0.01 --muon-rate "
-     "match-rms-adamw --checkpointing full",
+    {"gpt-toy --network-key layers=1 -n 1 --sharding none --optimizer muon --muon-nesterov no "
+     "--clip 1",
      MUON},
-    {"gpt-toy -n 2 --model-dtype bf16 --optimizer muon", BF16},
+    {"gpt-toy --network-key layers=1 -n 2 --model-dtype bf16 --optimizer muon", BF16},
     {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16", BF16},
     {"deepseek-toy -n 2 --param-dtype bf16", BF16},
     {"gpt-toy -n 2 --network-key loss=chunked --param-dtype bf16 --micro-batch 3", BF16},
