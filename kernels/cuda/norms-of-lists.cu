@@ -1,4 +1,4 @@
-/* kernels/cuda/norms.cu - see optimizer.h: norms of lists of tensors. Bound: memory.
+/* kernels/cuda/norms-of-lists.cu - see optimizer.h: norms of lists of tensors. Bound: memory.
  *
  * In two stages: each block writes down what it found of its part, then a block a tensor joins that
  * tensor's, in order.
