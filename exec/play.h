@@ -43,17 +43,20 @@ typedef struct {
     uint32_t role_id, steps;
     ExecStepping stepping;
     uint64_t turn; /* number of the current pass, counted from 0 over all steps */
+    /* Memory: */
     MemoryCaching *caching;
     MemoryAnswers *answers; /* that the allocator was given; NULL where no rows are kept */
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* of each buffer */
-    double *losses;       /* of each step, this rank's; NaN where the plan names none */
-    int64_t *step_end_ns; /* of lane 0; 0 until then */
-    GPtrArray *op_rows;   /* TraceOpRow, as issued */
-    GArray *memory_rows;  /* TraceMemoryRow */
-    int64_t start_ns;     /* the barrier before the first step */
     char *out_of_memory;  /* why the play stopped; NULL unless it ran out of memory */
     TraceOom oom;         /* and where */
+    /* What a trace gets: */
+    GPtrArray *op_rows;  /* TraceOpRow, as issued */
+    GArray *memory_rows; /* TraceMemoryRow */
+    /* What a step comes to: */
+    int64_t start_ns;     /* the barrier before the first step */
+    int64_t *step_end_ns; /* of lane 0; 0 until then */
+    double *losses;       /* of each step, this rank's; NaN where the plan names none */
 } ExecPlay;
 
 void exec_play_free(ExecPlay *play); /* closes the device; NULL is fine */

@@ -9,8 +9,8 @@
 
 #include "exec/cuda/comm/flights.h"
 #include "exec/cuda/losses.h"
-#include "exec/cuda/measure/facts.h"
 #include "exec/cuda/measure/times.h"
+#include "exec/cuda/measure/watch.h"
 #include "exec/cuda/memory/room.h"
 #include "exec/cuda/memory/segments.h"
 #include "exec/cuda/ops/launch.h"

@@ -5,6 +5,8 @@
 #include "exec/cuda/comm/sharers.h"
 #include "exec/cuda/device-private.h"
 #include "exec/cuda/measure/costs.h"
+#include "exec/cuda/measure/facts.h"
+#include "exec/cuda/own-gpu.h"
 #include "exec/results.h"
 #include "kernels/cuda/attention.h"
 
@@ -93,7 +95,7 @@ static bool open_gpu(ExecCuda *cuda, GError **error) {
         !exec_cuda_sharers(play->context.comm, &cuda->sharers, error)) {
         return false;
     }
-    cuda->driver_bytes_before = exec_cuda_facts_used_bytes();
+    cuda->driver_bytes_before = exec_cuda_used_bytes();
     bool ok = make_lanes(cuda, error) && make_tables(cuda, error) && open_comm(cuda, error) &&
               exec_cuda_segments_init(&cuda->segments, cuda->streams,
                                       play->options.memory_limit_bytes, error) &&
@@ -103,7 +105,7 @@ static bool open_gpu(ExecCuda *cuda, GError **error) {
     for (uint32_t lane = 0; ok && lane < play->context.plan->n_lanes; lane++) {
         exec_cuda_room_for(&cuda->room, cuda->kernels[lane]);
     }
-    cuda->driver_bytes_open = exec_cuda_facts_used_bytes();
+    cuda->driver_bytes_open = exec_cuda_used_bytes();
     cuda->scratch_bytes_open = scratch_bytes(cuda);
     play->options.memory_limit_bytes = cuda->segments.limit_bytes; /* the GPU's, if that is less */
     return ok;
@@ -213,7 +215,7 @@ static void describe(const ExecPlay *play, Trace *trace) {
     exec_cuda_watch_add(cuda->watch, trace);
     trace_set_uint(trace, "gpu_used_bytes_before", cuda->driver_bytes_before);
     trace_set_uint(trace, "gpu_used_bytes_open", cuda->driver_bytes_open);
-    trace_set_uint(trace, "gpu_used_bytes_end", exec_cuda_facts_used_bytes());
+    trace_set_uint(trace, "gpu_used_bytes_end", exec_cuda_used_bytes());
     trace_set_uint(trace, "reserved_bytes_end", memory_caching_reserved(play->caching));
     trace_set_uint(trace, "kernel_scratch_bytes", scratch_bytes(cuda));
     trace_set_uint(trace, "kernel_scratch_bytes_open", cuda->scratch_bytes_open);
@@ -247,7 +249,7 @@ const ExecDevice exec_cuda = {
     .drain = drain,
     .healthy = healthy,
     .fetch = fetch,
-    .free_bytes = exec_cuda_facts_free_bytes,
+    .free_bytes = exec_cuda_free_bytes,
     .describe = describe,
     .costs = exec_cuda_costs,
     .explain = explain,

@@ -267,6 +267,19 @@ cudaError_t cudaGetDevice(int *device) {
     return cudaSuccess;
 }
 
+/* Of own-gpu.c, and not asked here. */
+cudaError_t cudaSetDevice(int device) {
+    g_assert_not_reached();
+}
+
+cudaError_t cudaGetDeviceCount(int *n) {
+    g_assert_not_reached();
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    g_assert_not_reached();
+}
+
 cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
     g_assert_cmpint(device, ==, 0);
     g_snprintf(text, (gulong)length, "0000:%02x:00.0", (unsigned)slots[asks_for]);

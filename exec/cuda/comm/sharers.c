@@ -2,11 +2,7 @@
 
 #include <math.h>
 
-#include "exec/cuda/calls.h"
-
-enum {
-    BUS_TEXT = 32 /* "00000000:00:00.0", and room */
-};
+#include "exec/cuda/own-gpu.h"
 
 /* A machine, or a container that has a name of its own: as NCCL tells them apart. */
 static guint this_machine(void) {
@@ -17,11 +13,8 @@ static guint this_machine(void) {
 }
 
 static bool this_gpu(guint *ret_gpu, GError **error) {
-    int device;
-    char bus[BUS_TEXT];
-    if (!exec_cuda_ok(cudaGetDevice(&device), "cudaGetDevice", error) ||
-        !exec_cuda_ok(cudaDeviceGetPCIBusId(bus, BUS_TEXT, device), "cudaDeviceGetPCIBusId",
-                      error)) {
+    char bus[EXEC_CUDA_BUS_TEXT];
+    if (!exec_cuda_own_bus(bus, error)) {
         return false;
     }
     *ret_gpu = g_str_hash(bus);

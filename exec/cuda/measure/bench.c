@@ -3,7 +3,7 @@
 #include "exec/clock.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/sharers.h"
-#include "exec/cuda/measure/facts.h"
+#include "exec/cuda/own-gpu.h"
 #include "kernels/cuda/standin.h"
 #include "trace/quantile.h"
 

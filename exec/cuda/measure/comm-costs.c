@@ -5,7 +5,7 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/comm.h"
 #include "exec/cuda/measure/bench.h"
-#include "exec/cuda/measure/facts.h"
+#include "exec/cuda/own-gpu.h"
 #include "trace/quantile.h"
 
 bool exec_cuda_outside_costs(const ExecCudaBench *bench, GError **error) {
@@ -15,7 +15,7 @@ bool exec_cuda_outside_costs(const ExecCudaBench *bench, GError **error) {
         !comm->barrier(comm->self, error)) {
         return false;
     }
-    used = exec_cuda_facts_used_bytes() / bench->sharers;
+    used = exec_cuda_used_bytes() / bench->sharers;
     g_string_append_printf(bench->costs->lines, "fact outside_bytes %" G_GUINT64_FORMAT "\n",
                            used > bench->room_bytes ? used - bench->room_bytes : 0);
     return comm->barrier(comm->self, error);
