@@ -1,5 +1,5 @@
-/* exec/cuda/own-gpu.h - the GPU that a rank has: the current device of its process, what it is called
- * by, and what is in use of its memory. Threads: the host's.
+/* exec/cuda/own-gpu.h - the GPU that a rank has, the current device of its process: where it sits,
+ * and what is in use of its memory. Threads: the host's.
  */
 #pragma once
 

@@ -24,7 +24,7 @@ static struct {
     CUresult (*error_name)(CUresult, const char **);
 } driver;
 
-/* A toolkit before 12.5 asks for its own version's, which is the same: none of these has changed. */
+/* A toolkit before 12.5 asks for its own version's; none of these has changed since. */
 static cudaError_t ask(const char *name, gpointer *ret_function,
                        enum cudaDriverEntryPointQueryResult *ret_found) {
 #if CUDART_VERSION < 12050
