@@ -9,6 +9,10 @@
 #include "kernels/host/random.h"
 #include "plan/op/four-bit.h"
 
+enum {
+    NUMBERS_AT_ONCE = 1 << 18 /* whole blocks of 4 bits */
+};
+
 static bool is_fill(const PlanOp *op) {
     return op->kind == PLAN_OP_INIT_FILL || op->kind == PLAN_OP_HOST_INIT_FILL;
 }
@@ -26,21 +30,23 @@ static void first_values(const ExecTask *t, uint32_t parameter, uint64_t from, u
     }
 }
 
-void exec_first_values(const ExecTask *t, float *ret_values) {
+void exec_first_values(const ExecTask *t, gpointer to, PlanDtype dtype) {
     const ExecContext *c = t->context;
     ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    g_autofree float *wide = g_new(float, MIN(place.count, NUMBERS_AT_ONCE));
     for (uint64_t at = 0, from, n; at < place.count; at += n) {
         n = exec_place_run(c->plan, place.parameter, c->comm->rank, place.from + at,
-                           place.count - at, &from);
-        first_values(t, place.parameter, from, n, ret_values + place.first + at);
+                           MIN(place.count - at, NUMBERS_AT_ONCE), &from);
+        first_values(t, place.parameter, from, n, wide);
+        exec_convert((char *)to + (place.first + at) * plan_dtype_bytes(dtype), dtype, wide,
+                     PLAN_FP32, n);
     }
 }
 
 /* ---- in 4 bits ------------------------------------------------------------------------------ */
 
 enum {
-    NUMBERS_A_BYTE = 2,
-    NUMBERS_AT_ONCE = 1 << 20 /* whole blocks */
+    NUMBERS_A_BYTE = 2
 };
 
 typedef struct {
@@ -51,33 +57,29 @@ typedef struct {
 
 /* Numbers of a parameter from the first of a block on, in the dtype in which they were loaded. */
 static void quantize(const ExecTask *t, uint64_t from, uint64_t n, Quantized *at_once) {
-    uint32_t parameter = (uint32_t)dim(t, 0);
-    PlanDtype made_in = (PlanDtype)dim(t, 5);
-    first_values(t, parameter, from, n, at_once->numbers);
-    if (made_in != PLAN_FP32) {
-        exec_convert(at_once->narrow, made_in, at_once->numbers, PLAN_FP32, n);
-        exec_convert(at_once->numbers, PLAN_FP32, at_once->narrow, made_in, n);
+    unsigned code = plan_op_is_host_init((PlanOpKind)t->op->kind) ? 5 : 4; /* behind the slot */
+    PlanDtype made = (PlanDtype)dim(t, code + 1);
+    first_values(t, (uint32_t)dim(t, 0), from, n, at_once->numbers);
+    if (made != PLAN_FP32) {
+        exec_convert(at_once->narrow, made, at_once->numbers, PLAN_FP32, n);
+        exec_convert(at_once->numbers, PLAN_FP32, at_once->narrow, made, n);
     }
     kernel_quantize_4bit(at_once->packed, at_once->absmax, at_once->numbers, n,
-                         dim(t, 4) == PLAN_FOUR_BIT_NF4 ? KERNEL_FOUR_BIT_NF4
-                                                        : KERNEL_FOUR_BIT_FP4);
+                         dim(t, code) == PLAN_FOUR_BIT_NF4 ? KERNEL_FOUR_BIT_NF4
+                                                           : KERNEL_FOUR_BIT_FP4);
 }
 
-void exec_first_nibbles(const ExecTask *t, gpointer ret_elements) {
+void exec_first_nibbles(const ExecTask *t, uint64_t from, uint64_t n_bytes, gpointer to) {
     const ExecContext *c = t->context;
-    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    uint64_t size = plan_dtype_bytes(operand_dtype(t, 0));
-    uint64_t n_numbers = plan_parameter_share(c->plan, &c->plan->parameters[place.parameter]);
-    uint8_t *to = (uint8_t *)ret_elements + place.first * size;
+    uint64_t n_numbers = plan_parameter_share(c->plan, &c->plan->parameters[dim(t, 0)]);
+    uint8_t *next = to;
     g_autofree Quantized *at_once = g_new(Quantized, 1);
-    uint64_t end = (place.from + place.count) * size; /* in bytes of the parameter */
-    for (uint64_t at = place.from * size, n; at < end; at += n) {
+    for (uint64_t at = from, end = from + n_bytes, n; at < end; at += n, next += n) {
         uint64_t number = at * NUMBERS_A_BYTE / KERNEL_FOUR_BIT_BLOCK * KERNEL_FOUR_BIT_BLOCK;
-        uint64_t first = number / NUMBERS_A_BYTE; /* byte of the block's */
+        uint64_t first = number / NUMBERS_A_BYTE;
         quantize(t, number, MIN(n_numbers - number, NUMBERS_AT_ONCE), at_once);
         n = MIN(end, first + sizeof at_once->packed) - at;
-        memcpy(to, at_once->packed + (at - first), n);
-        to += n;
+        memcpy(next, at_once->packed + (at - first), n);
     }
 }
 
@@ -87,15 +89,15 @@ bool exec_first_values_on_host(const ExecTask *t, GError **error) {
     ExecSlots *slots = t->context->slots;
     uint32_t slot = (uint32_t)dim(t, 4);
     PlanDtype dtype = exec_slots_dtype(slots, slot);
-    size_t n = dim(t, 1);
-    gpointer at = exec_slots_at(slots, slot, n, error);
-    if (at && dtype == PLAN_FP32) {
-        exec_first_values(t, at);
+    bool is_of_nibbles = plan_op_inits_nibbles((PlanOpKind)t->op->kind);
+    uint64_t elements = is_of_nibbles ? plan_dtype_count(dtype, dim(t, 1)) : dim(t, 1);
+    gpointer at = exec_slots_at(slots, slot, elements, error);
+    if (at && is_of_nibbles) {
+        ExecPlace place =
+            exec_place_of(t->context->plan, t->context->role, t->op, t->context->comm->rank);
+        exec_first_nibbles(t, place.from, place.count, (char *)at + place.first);
     } else if (at) {
-        g_autofree float *wide = g_new(float, n);
-        exec_convert(wide, PLAN_FP32, at, dtype, n); /* what is not this op's stays */
-        exec_first_values(t, wide);
-        exec_convert(at, dtype, wide, PLAN_FP32, n);
+        exec_first_values(t, at, dtype);
     }
     return at != NULL;
 }

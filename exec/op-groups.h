@@ -200,6 +200,7 @@
     X(BATCH)                                                                                       \
     X(INIT_NORMAL)                                                                                 \
     X(INIT_FILL)                                                                                   \
+    X(INIT_NIBBLES)                                                                                \
     X(TO_HOST)                                                                                     \
     X(FROM_HOST)                                                                                   \
     X(FILL_EMPTY)

@@ -1,20 +1,16 @@
 #include "exec/places.h"
 
-/* Elements of the parameter; of one in 4 bits, those that hold its bytes. */
-static uint64_t total_of(const Plan *plan, const PlanRole *role, const PlanOp *init) {
-    uint64_t numbers = plan_parameter_share(plan, &plan->parameters[plan_op_dims(role, init)[0]]);
-    if (init->kind != PLAN_OP_INIT_NIBBLES) {
-        return numbers;
-    }
-    PlanDtype dtype = (PlanDtype)role->buffers[plan_op_buffer(role, init, 0)].dtype;
-    return plan_dtype_count(dtype, (numbers + 1) / 2);
+/* Elements of the parameter; of one in 4 bits, bytes. */
+static uint64_t total_of(const Plan *plan, const PlanOp *init, uint32_t parameter) {
+    uint64_t numbers = plan_parameter_share(plan, &plan->parameters[parameter]);
+    return plan_op_inits_nibbles((PlanOpKind)init->kind) ? (numbers + 1) / 2 : numbers;
 }
 
 ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
     uint32_t parameter = (uint32_t)dims[0];
     uint64_t n = (uint64_t)dims[1], offset = (uint64_t)dims[3];
-    uint64_t total = total_of(plan, role, init);
+    uint64_t total = total_of(plan, init, parameter);
     uint64_t start = plan_rank_on_axis(plan, rank, (PlanAxis)init->axis) * (uint64_t)dims[2];
     uint64_t first = offset > start ? MIN(n, offset - start) : 0;
     uint64_t from = start > offset ? start - offset : 0;

@@ -75,6 +75,9 @@ static unsigned stretches_of(const PlanRole *role, const PlanOp *op, Stretch *re
     case PLAN_OP_HOST_INIT_FILL:
         ret_stretches[0] = (Stretch){d[4], 0, (uint64_t)d[1]};
         return 1;
+    case PLAN_OP_HOST_INIT_NIBBLES: /* of elements of some size, all of which will move */
+        ret_stretches[0] = (Stretch){d[4], 0, 0};
+        return 1;
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_HOST_ROUND:

@@ -1,7 +1,6 @@
 /* exec/host/four-bit.c - ops of weights in 4 bits. */
 #include "exec/host/ops.h"
 
-#include "exec/first-values.h"
 #include "exec/task.h"
 #include "kernels/host/four-bit.h"
 #include "plan/op/four-bit.h"
@@ -17,9 +16,6 @@ void exec_host_four_bit(const ExecTask *t) {
         return;
     case PLAN_OP_DEQUANTIZE_4BIT:
         kernel_dequantize_4bit(f32(t, 2), bytes(t, 0), f32(t, 1), dim(t, 0), code_of(t));
-        return;
-    case PLAN_OP_INIT_NIBBLES:
-        exec_first_nibbles(t, t->pointers[0]);
         return;
     case PLAN_OP_BYTE_MAP:
         kernel_byte_map(f32(t, 0));

@@ -45,11 +45,6 @@ static uint64_t start_of(const ExecTask *t, unsigned i) {
     return plan_dtype_count(operand_dtype(t, i), operand(t, i).offset_bytes);
 }
 
-/* An init op leaves alone what does not belong to its parameter, so it must find it. */
-static bool writes_in_part(const ExecTask *t) {
-    return plan_op_is_init((PlanOpKind)t->op->kind);
-}
-
 static Span span_of(const ExecTask *t, unsigned i) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)t->op->kind);
     PlanSlotFlags flags = info->slots[plan_op_slot_of(info, t->op->n_operands, i)].flags;
@@ -57,7 +52,7 @@ static Span span_of(const ExecTask *t, unsigned i) {
                  .last = i + 1,
                  .dtype = operand_dtype(t, i),
                  .start = start_of(t, i),
-                 .read = flags & PLAN_SLOT_READ || writes_in_part(t),
+                 .read = flags & PLAN_SLOT_READ,
                  .written = flags & PLAN_SLOT_WRITE};
     span.end = span.start + plan_op_elements_touched(t->context->role, t->op, i);
     return span;

@@ -18,6 +18,7 @@
 #include "exec/host/traced.h"
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
+#include "exec/places.h"
 #include "exec/slot-plan.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
@@ -28,8 +29,8 @@ static bool to_host(const ExecTask *t, GError **error) {
     uint32_t slot = (uint32_t)dim(t, 1);
     gpointer at = exec_slots_at(t->context->slots, slot, dim(t, 0), error);
     if (at) {
-        exec_convert(at, exec_slots_dtype(t->context->slots, slot), f32(t, 0), PLAN_FP32,
-                     dim(t, 0));
+        exec_convert(at, exec_slots_dtype(t->context->slots, slot), t->pointers[0],
+                     operand_dtype(t, 0), dim(t, 0));
     }
     return at != NULL;
 }
@@ -39,10 +40,17 @@ static bool from_host(const ExecTask *t, GError **error) {
     uint32_t slot = (uint32_t)dim(t, 1);
     gconstpointer at = exec_slots_at(t->context->slots, slot, dim(t, 0), error);
     if (at) {
-        exec_convert(f32(t, 0), PLAN_FP32, at, exec_slots_dtype(t->context->slots, slot),
-                     dim(t, 0));
+        exec_convert(t->pointers[0], operand_dtype(t, 0), at,
+                     exec_slots_dtype(t->context->slots, slot), dim(t, 0));
     }
     return at != NULL;
+}
+
+/* Whatever the elements that they lie in. */
+static void first_nibbles(const ExecTask *t) {
+    const ExecContext *c = t->context;
+    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    exec_first_nibbles(t, place.from, place.count, (char *)t->pointers[0] + place.first);
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -105,7 +113,10 @@ static bool run(const ExecTask *t, GError **error) {
         return true;
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
-        exec_first_values(t, f32(t, 0));
+        exec_first_values(t, t->pointers[0], operand_dtype(t, 0));
+        return true;
+    case PLAN_OP_INIT_NIBBLES:
+        first_nibbles(t);
         return true;
     case PLAN_OP_ALL_GATHER:
     case PLAN_OP_REDUCE_SCATTER:
@@ -164,8 +175,8 @@ static bool works_on_storage(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_CAST || kind == PLAN_OP_COPY ||
            kind == PLAN_OP_FLATTEN || kind == PLAN_OP_PART || kind == PLAN_OP_GATHER_COPY_IN ||
            kind == PLAN_OP_GATHER_COPY_OUT || kind == PLAN_OP_REDUCE_COPY_IN ||
-           kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY ||
-           kind == PLAN_OP_INIT_NIBBLES || kind == PLAN_OP_FLOAT8_COPY_IN ||
+           kind == PLAN_OP_BUCKET_COPY_OUT || kind == PLAN_OP_FILL_EMPTY || plan_op_is_init(kind) ||
+           kind == PLAN_OP_TO_HOST || kind == PLAN_OP_FROM_HOST || kind == PLAN_OP_FLOAT8_COPY_IN ||
            kind == PLAN_OP_FLOAT8_COPY_OUT;
 }
 

@@ -1,5 +1,7 @@
 #include "plan/autograd/offload.h"
 
+#include "plan/autograd/four-bit.h"
+
 enum {
     LANE_COMPUTE,
     TO_HOST = 0, /* counted from the flavour's last lane */
@@ -204,12 +206,31 @@ bool plan_offload_constructs(const PlanRun *run) {
     return plan_offload_has_params(run) && run->strategy->init == PLAN_CONSTRUCTION_SHARD;
 }
 
+/* Bytes of a parameter in 4 bits. */
+static void init_nibbles(PlanRun *run, uint32_t p, PlanAxis axis, uint64_t rank_stride,
+                         uint64_t offset, uint64_t elements) {
+    const PlanGraphParameter *parameter =
+        plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    uint64_t size = plan_dtype_bytes((PlanDtype)parameter->own_dtype);
+    plan_builder_begin_op(&run->builder, PLAN_OP_HOST_INIT_NIBBLES, axis,
+                          (int64_t[]){p, (int64_t)(elements * size), (int64_t)(rank_stride * size),
+                                      (int64_t)(offset * size),
+                                      plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
+                                      plan_four_bit_code(run), parameter->copied_in},
+                          &parameter->init_value);
+    plan_builder_host_op(&run->builder);
+}
+
 void plan_offload_init_parameter(PlanRun *run, uint32_t p, PlanAxis axis, uint64_t rank_stride,
                                  uint64_t offset, uint64_t elements) {
     static const PlanOpKind kinds[] = {
         [PLAN_INIT_NORMAL] = PLAN_OP_HOST_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_HOST_INIT_FILL};
     const PlanGraphParameter *parameter =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    if (parameter->numbers) {
+        init_nibbles(run, p, axis, rank_stride, offset, elements);
+        return;
+    }
     plan_builder_begin_op(&run->builder, kinds[parameter->init], axis,
                           (int64_t[]){p, (int64_t)elements, (int64_t)rank_stride, (int64_t)offset,
                                       plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER)},
@@ -217,9 +238,21 @@ void plan_offload_init_parameter(PlanRun *run, uint32_t p, PlanAxis axis, uint64
     plan_builder_host_op(&run->builder);
 }
 
+static bool holds_nibbles(const PlanRun *run, uint32_t owner) {
+    const GArray *all = run->units[run->unit_of_parameter[owner]].parameters;
+    bool holds = false;
+    for (uint32_t i = 0; i < all->len; i++) {
+        uint32_t p = g_array_index(all, uint32_t, i);
+        holds |= owner_of(run, p) == owner &&
+                 plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->numbers > 0;
+    }
+    return holds;
+}
+
+/* Bytes among them are no numbers that rounding leaves alone. */
 void plan_offload_end_init(PlanRun *run, uint32_t p, uint64_t elements) {
     PlanDtype dtype = plan_strategy_model_dtype(run->strategy);
-    if (dtype != PLAN_FP32) {
+    if (dtype != PLAN_FP32 && !holds_nibbles(run, p)) {
         plan_offload_round(run, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER), elements, dtype);
     }
 }

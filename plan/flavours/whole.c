@@ -4,15 +4,10 @@
 #include "plan/build/start.h"
 #include "plan/optimizer/optimizer.h"
 
-static void init_by(PlanRun *run, PlanOpKind kind, uint32_t parameter, uint32_t buffer,
-                    PlanAxis axis, uint64_t rank_stride, uint64_t offset) {
+static void init_by(PlanRun *run, PlanOpKind kind, const int64_t *dims, PlanAxis axis,
+                    uint32_t parameter, uint32_t buffer) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
-    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
-    uint64_t n = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype);
-    int64_t dims[] = {
-        run->first_parameter + parameter, (int64_t)n,  (int64_t)rank_stride, (int64_t)offset,
-        plan_four_bit_code(run),          p->copied_in};
     plan_builder_begin_op(&run->builder, kind, axis, dims, &p->init_value);
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, 0);
@@ -21,18 +16,27 @@ static void init_by(PlanRun *run, PlanOpKind kind, uint32_t parameter, uint32_t 
 static const PlanOpKind kinds[] = {
     [PLAN_INIT_NORMAL] = PLAN_OP_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_INIT_FILL};
 
+static uint64_t elements_of(PlanRun *run, uint32_t buffer) {
+    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
+    return plan_dtype_count((PlanDtype)b->dtype, b->bytes);
+}
+
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
                          uint64_t rank_stride, uint64_t offset) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
-    PlanOpKind kind = p->numbers ? PLAN_OP_INIT_NIBBLES : kinds[p->init];
-    init_by(run, kind, parameter, buffer, axis, rank_stride, offset);
+    uint64_t size = p->numbers ? plan_dtype_bytes((PlanDtype)p->own_dtype) : 1; /* counts bytes */
+    int64_t dims[] = {run->first_parameter + parameter, (int64_t)(elements_of(run, buffer) * size),
+                      (int64_t)(rank_stride * size),    (int64_t)(offset * size),
+                      plan_four_bit_code(run),          p->copied_in};
+    init_by(run, p->numbers ? PLAN_OP_INIT_NIBBLES : kinds[p->init], dims, axis, parameter, buffer);
 }
 
 void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
     const PlanGraphParameter *p =
         plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
-    init_by(run, kinds[p->init], parameter, buffer, PLAN_AXIS_NONE, 0, 0);
+    int64_t dims[] = {run->first_parameter + parameter, (int64_t)elements_of(run, buffer), 0, 0};
+    init_by(run, kinds[p->init], dims, PLAN_AXIS_NONE, parameter, buffer);
 }
 
 static void make(PlanRun *run, uint32_t parameter, gpointer data) {

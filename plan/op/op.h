@@ -126,7 +126,8 @@ static inline bool plan_op_is_attention_backward(PlanOpKind kind) {
 /* Gives a parameter its first values, in the host's memory; or there or on the device, with dims
  * that begin alike. */
 static inline bool plan_op_is_host_init(PlanOpKind kind) {
-    return kind == PLAN_OP_HOST_INIT_NORMAL || kind == PLAN_OP_HOST_INIT_FILL;
+    return kind == PLAN_OP_HOST_INIT_NORMAL || kind == PLAN_OP_HOST_INIT_FILL ||
+           kind == PLAN_OP_HOST_INIT_NIBBLES;
 }
 
 static inline bool plan_op_is_linear(PlanOpKind kind) {
@@ -175,7 +176,13 @@ static inline bool plan_op_is_float8_product(PlanOpKind kind) {
 }
 
 static inline bool plan_op_is_init(PlanOpKind kind) {
-    return kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL || plan_op_is_host_init(kind);
+    return kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL ||
+           kind == PLAN_OP_INIT_NIBBLES || plan_op_is_host_init(kind);
+}
+
+/* And what it counts are bytes of numbers in 4 bits. */
+static inline bool plan_op_inits_nibbles(PlanOpKind kind) {
+    return kind == PLAN_OP_INIT_NIBBLES || kind == PLAN_OP_HOST_INIT_NIBBLES;
 }
 
 /* The slot that operand number i of an op with n operands belongs to. Operands lie slot by slot, a

@@ -281,12 +281,18 @@ static bool lacks_what_it_reads(const PlanRole *role, const PlanOp *op, const ui
            (scales && operands[1] == PLAN_NONE);
 }
 
+/* Of numbers in fp32 or 16 bits. */
+static bool is_no_code(uint64_t code, uint64_t made) {
+    return code >= PLAN_N_FOUR_BIT_CODES || made > PLAN_FP16;
+}
+
 /* A kernel would leave its rows, or deal out what does not divide. */
 static bool dims_contradict(PlanOpKind kind, const uint64_t *d) {
     return (kind == PLAN_OP_BYTE_MAP && d[0] != PLAN_FOUR_BIT_MAP) ||
            ((kind == PLAN_OP_QUANTIZE_4BIT || kind == PLAN_OP_DEQUANTIZE_4BIT) &&
             d[1] >= PLAN_N_FOUR_BIT_CODES) ||
-           (kind == PLAN_OP_INIT_NIBBLES && (d[4] >= PLAN_N_FOUR_BIT_CODES || d[5] > PLAN_FP16)) ||
+           (kind == PLAN_OP_INIT_NIBBLES && is_no_code(d[4], d[5])) ||
+           (kind == PLAN_OP_HOST_INIT_NIBBLES && is_no_code(d[5], d[6])) ||
            (kind == PLAN_OP_ADD && (d[1] > d[0] || d[0] % d[1])) ||
            (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
            (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
@@ -374,7 +380,7 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (plan_op_has_call(kind) && d[info->n_dims - 1] > plan->n_calls) {
         return g_strdup_printf("there is no call %" G_GUINT64_FORMAT, d[info->n_dims - 1]);
     }
-    if ((plan_op_is_init(kind) || kind == PLAN_OP_INIT_NIBBLES) && d[0] >= plan->n_parameters) {
+    if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
         return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
     }
     if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {

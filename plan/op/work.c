@@ -228,7 +228,7 @@ PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op) {
     } else if (kind == PLAN_OP_TRACED_ATTENTION) {
         work.bytes = (double)dims[8];
     } else if (plan_op_is_host_init(kind)) {
-        work.bytes = 4 * (double)dims[1];
+        work.bytes = (plan_op_inits_nibbles(kind) ? 1 : 4) * (double)dims[1];
     } else if (moved_on_host(kind, dims)) {
         work.bytes = 4 * (double)moved_on_host(kind, dims) * (double)dims[0];
     } else if (kind == PLAN_OP_PART) {

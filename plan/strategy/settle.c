@@ -334,9 +334,6 @@ static const char *why_not_four_bits(const PlanStrategy *s) {
         return "with FSDP wants param_dtype=model, since a cast would take bytes for numbers; set "
                "model_dtype instead";
     }
-    if (s->offload == PLAN_OFFLOAD_PARAMS) {
-        return "is not planned with offload=params; set offload=none";
-    }
     if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
         return "is not planned with checkpointing=selective-op; set checkpointing=full";
     }

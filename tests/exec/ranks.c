@@ -61,6 +61,9 @@ static void memory_is_as_predicted(void) {
         "--lora-base-storage model --checkpointing full --clip 1",
         "llama-toy -n 2 --flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] --autocast bf16 "
         "--lora-rank 4 --lora-base fp4 --lora-base-storage model",
+        "llama-toy -n 2 --flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] --model-dtype bf16 "
+        "--lora-rank 4 --lora-base nf4 --lora-base-double yes --lora-base-storage model "
+        "--offload params --checkpointing full",
         "llama-toy -n 2 --freeze module=embed|layers.0",
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",

@@ -461,8 +461,6 @@ static void contradictions(void) {
          "lora_base_storage=model"},
         {"ranks=2 lora_rank=2 lora_base=nf4 lora_base_storage=model param_dtype=bf16",
          "lora_base with FSDP wants param_dtype=model"},
-        {"ranks=2 lora_rank=2 lora_base=nf4 lora_base_storage=model offload=params",
-         "lora_base is not planned with offload=params; set offload=none"},
         {"ranks=2 sharding=none lora_base=nf4",
          "lora_base is of what adapters are beside; set lora_"},
         {"ranks=2 sharding=none lora_rank=2 lora_base_double=yes",

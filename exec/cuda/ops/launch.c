@@ -12,6 +12,7 @@
 #include "exec/cuda/ops/operands.h"
 #include "exec/cuda/ops/traced.h"
 #include "exec/cuda/pinned.h"
+#include "exec/first-values.h"
 #include "exec/host-step.h"
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
@@ -42,7 +43,7 @@ static bool batch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
 }
 
 enum {
-    WEIGHTS_AT_ONCE = 1 << 22 /* elements read from a file at a time */
+    WEIGHTS_AT_ONCE = 1 << 22 /* elements read from a file, or bytes of 4 bits made, at a time */
 };
 
 /* n elements of a parameter, or of this rank's share of it, from one on. */
@@ -90,6 +91,25 @@ static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *p
                                                            to + at * kernel_cuda_type_bytes(type),
                                                            n, random, 0, (float)attr(t, 0), type),
                                  error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Bytes of a parameter in 4 bits are the host's. */
+static bool init_nibbles(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    const ExecContext *c = t->context;
+    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    char *to = (char *)t->pointers[0] + place.first;
+    for (uint64_t at = 0, n; at < place.count; at += n) {
+        n = MIN(place.count - at, WEIGHTS_AT_ONCE);
+        gpointer staged = exec_cuda_stage_get(lane->stage, n, error);
+        if (!staged) {
+            return false;
+        }
+        exec_first_nibbles(t, place.from + at, n, staged);
+        if (!exec_cuda_stage_put(lane->stage, to + at, 0, n, lane->stream, error)) {
             return false;
         }
     }
@@ -243,6 +263,8 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
         return init(t, lane, error);
+    case PLAN_OP_INIT_NIBBLES:
+        return init_nibbles(t, lane, error);
 #define TRACED_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_cuda_traced_launch(t, lane, error);
