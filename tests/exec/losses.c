@@ -594,8 +594,8 @@ static const char *const rowwise_alike[] = {
     NULL,
 };
 
-/* Nor does anything that moves bytes of 4 bits as bf16 take them for numbers: among those of a block
- * some would be NaN, which bf16 has many of and a rounding makes one. */
+/* Nor does anything that moves bytes of 4 bits as bf16 take them for numbers: some would be NaN, of
+ * which bf16 has many, and a rounding makes them one. */
 #define NIBBLES                                                                                    \
     "--model-dtype bf16 --lora-rank 4 --lora-base nf4 --lora-base-double yes "                     \
     "--lora-base-storage model -n 2 --micro-batch 6 --optimizer-kernel fused "
