@@ -1,7 +1,33 @@
-/* models/cluster-private.h - what the reader of a cluster and that of its kinds of node share. */
+/* models/cluster-private.h - what the reading of a cluster is made of: its file (cluster-read.c), the
+ * keys there are (cluster-keys.c), kinds of node (cluster-kinds.c) and NVLinks (cluster-links.c). */
 #pragma once
 
+#include <float.h>
+
 #include "models/cluster.h"
+
+#define MODEL_CLUSTER_REQUIRED (-DBL_MAX) /* as a number's fallback: the file must say it */
+
+/* A row of cluster-keys.def: a number, and where it stands in a cluster. */
+typedef struct {
+    const char *section, *key, *help;
+    double min, max, fallback;
+    gsize offset;
+    bool whole;
+} ModelClusterKey;
+
+extern const ModelClusterKey model_cluster_keys[];
+extern const gsize model_cluster_n_keys;
+
+/* NULL: there is none. */
+const ModelClusterKey *model_cluster_find_key(const char *section, const char *key);
+/* The whole number if it is one, else the real. */
+void model_cluster_set_number(ModelCluster *cluster, const ModelClusterKey *row, double value,
+                              uint64_t whole);
+/* Of an entry that has no row, and of a SECTION.KEY likewise: an error that says what there is. */
+bool model_cluster_refuse_key(const PlanIni *ini, const PlanIniEntry *entry, GError **error);
+bool model_cluster_refuse_number(const char *name, const PlanIni *ini, const PlanIniEntry *entry,
+                                 GError **error);
 
 bool model_cluster_is_kind(const char *section);   /* "nodes NAME" */
 bool model_cluster_is_shared(const char *section); /* one for all nodes of a cluster */

@@ -1,11 +1,8 @@
 #include "models/known.h"
 
-#include <string.h>
-
-#include "models/stages.h"
-#include "models/traced/traced.h"
-
+#include "models/known-private.h"
 #include "models/layers/chunked-loss.h"
+#include "models/traced/traced.h"
 #include "plan/plan.h"
 
 /* T5's scores are not scaled; before 2.1 PyTorch's kernel always scaled them. */
@@ -46,11 +43,6 @@ const char *model_eager_alone(const ModelNetwork *network) {
            : network->route_scale   ? "route_scale"
            : network->expert_groups ? "expert_groups"
                                     : NULL;
-}
-
-/* Between what is not known and the setting that does without: some say another way out already. */
-static const char *or_set(const char *why) {
-    return strstr(why, "; ") ? ", or" : "; set";
 }
 
 /* DeepSeek's blocks were recorded as torchtitan compiles them. */
@@ -119,7 +111,7 @@ static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: float8 is not planned for %s%s float8 = none", network->name, why,
-                    or_set(why));
+                    model_or_set(why));
     }
     return !why;
 }
@@ -186,7 +178,7 @@ static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy
 /* Of logits of whole sequences that one rank has, by what stands where PyTorch's ops would. */
 static bool loss_can_be_so(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     bool of_model = n->loss == MODEL_LOSS_MODEL && s->kernels == PLAN_KERNELS_FUSED;
-    uint64_t seq = s->seq ? s->seq : n->seq;
+    uint64_t seq = model_network_seq(n, s);
     const char *key = n->logits_shifted ? "logits_shifted" : "loss_in_place";
     const char *why = of_model ? "of a tuned stack's own kernel; set loss = fp32"
                       : plan_strategy_is_one_program(s)
@@ -257,28 +249,6 @@ static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GE
     return true;
 }
 
-/* torchtitan's alone, as many on each rank. */
-static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
-    if (n->family != &model_llama || !n->experts) {
-        why = "is planned only for family llama with experts; leave expert at 1";
-    } else if (n->code != MODEL_CODE_OWN) {
-        why = "is planned only for torchtitan's experts, not transformers'; set code = own";
-    } else if (n->experts % s->expert) {
-        why = "does not divide the experts; set one that does";
-    } else if (plan_strategy_shard_ranks(s) > n->experts &&
-               (n->expert_ffn % plan_strategy_alike_ranks(s) ||
-                n->width % plan_strategy_alike_ranks(s))) {
-        why = "with more ranks than experts shards each expert by rows, and the ranks that have "
-              "the same experts do not divide them; set another";
-    }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: expert=%" G_GUINT64_FORMAT " %s",
-                    n->name, s->expert, why);
-    }
-    return !why;
-}
-
 /* Matrices one behind the other want an adapter whose product leaves them so. */
 static bool takes_adapters(const ModelNetwork *network, GError **error) {
     bool is_neox = network->family == &model_neox;
@@ -310,85 +280,9 @@ static bool takes_four_bits(const ModelNetwork *n, const PlanStrategy *s, GError
     return !without;
 }
 
-/* How ranks share layers is recorded of torchtitan's plan for a Llama. */
-static bool can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    uint64_t kv_heads = n->kv_heads ? n->kv_heads : n->heads, seq = s->seq ? s->seq : n->seq;
-    const struct {
-        const char *name;
-        uint64_t number;
-    } parts[] = {{"heads", n->heads},
-                 {"kv_heads", kv_heads},
-                 {"ffn", n->ffn},
-                 {"vocab", n->vocab},
-                 {"seq", seq}};
-    const char *why = NULL;
-    if (n->family != &model_llama) {
-        why = "families other than llama";
-    } else if (n->experts) {
-        why = "experts";
-    } else if (model_eager_alone(n)) {
-        why = model_eager_alone(n);
-    } else if (n->tied) {
-        why = "a head that is the embedding; set tied = no";
-    } else if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
-        why = "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
-    } else if (n->qk_norm == MODEL_QK_NORM_WIDTH || n->norm_at != MODEL_NORM_BEFORE) {
-        why = "norms over the whole of q and k, or norms after the layers; set qk_norm = head or "
-              "none and norm_at = before";
-    } else if (n->qk_norm != MODEL_QK_NORM_NONE && s->sequence_parallel == PLAN_NO) {
-        why = "norms of q and k with sequence_parallel=no; set sequence_parallel=yes";
-    } else if (n->qk_norm != MODEL_QK_NORM_NONE &&
-               (s->float8 != PLAN_FLOAT8_NONE || s->async_tensor == PLAN_YES ||
-                s->tensor_plan != PLAN_TENSOR_TORCHTITAN)) {
-        why = "norms of q and k with float8, async_tensor or another tensor_plan; set float8=no, "
-              "async_tensor=no and tensor_plan=torchtitan";
-    } else if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_CHUNKED) {
-        why = "a metered or chunked loss; set loss = ops, fp32 or kernel";
-    }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: tensor=%" G_GUINT64_FORMAT " is not planned for %s%s tensor=1", n->name,
-                    s->tensor, why, or_set(why));
-        return false;
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
-        if (parts[i].number % s->tensor) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "%s: tensor=%" G_GUINT64_FORMAT " does not divide %s (%" G_GUINT64_FORMAT
-                        "); set a tensor that does",
-                        n->name, s->tensor, parts[i].name, parts[i].number);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The product in float8 takes sides that 16 divides, of each rank's part. */
-static bool parts_can_be_in_float8(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    uint64_t head_dim = n->head_dim ? n->head_dim : n->width / n->heads;
-    uint64_t kv_heads = n->kv_heads ? n->kv_heads : n->heads;
-    const struct {
-        const char *name;
-        uint64_t side;
-    } parts[] = {{"width", n->width},
-                 {"a rank's part of q", n->heads * head_dim / s->tensor},
-                 {"a rank's part of k", kv_heads * head_dim / s->tensor},
-                 {"a rank's part of ffn", n->ffn / s->tensor}};
-    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
-        if (parts[i].side % 16) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "%s: float8 beside tensor multiplies sides that 16 divides, and %s is "
-                        "%" G_GUINT64_FORMAT "; set another tensor, or float8 = none",
-                        n->name, parts[i].name, parts[i].side);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* What a compiler or ranks that share layers make of a mask was not recorded. */
 static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    uint64_t seq = s->seq ? s->seq : n->seq;
+    uint64_t seq = model_network_seq(n, s);
     bool is_masked = n->window && n->window_by == MODEL_WINDOW_BY_MASK && seq >= n->window &&
                      s->kernels != PLAN_KERNELS_FUSED;
     const char *why = !is_masked                            ? NULL
@@ -409,7 +303,7 @@ static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError *
 /* A mask, scores in memory and a ring are of whole sequences, as is family t5's bias. Where q and k
  * are joined of what turns and what does not, they lie head by head: no rows of documents. */
 static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    uint64_t seq = s->seq ? s->seq : n->seq;
+    uint64_t seq = model_network_seq(n, s);
     const char *why = NULL;
     if (n->family == &model_mlp) {
         why = "a network without attention";
@@ -431,7 +325,7 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: document=%" G_GUINT64_FORMAT " is not planned for %s%s document=0",
-                    n->name, s->document, why, or_set(why));
+                    n->name, s->document, why, model_or_set(why));
     } else if (seq % s->document) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not whole documents of "
@@ -440,75 +334,6 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
         return false;
     }
     return !why;
-}
-
-/* The ring is recorded of a Llama; in fp32 attention's kernel pads what it keeps of each row. */
-static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    uint64_t seq = s->seq ? s->seq : n->seq, kv_heads = n->kv_heads ? n->kv_heads : n->heads;
-    const char *why = NULL;
-    if (n->family != &model_llama) {
-        why = "families other than llama";
-    } else if (n->scores_in_memory) {
-        why = "attention with its scores in memory; set attention = kernel";
-    } else if (n->code != MODEL_CODE_OWN) {
-        why = "transformers' modules; set code = own";
-    } else if (n->window) {
-        why = "a window of attention; set window = 0";
-    } else if (model_eager_alone(n)) {
-        why = model_eager_alone(n);
-    } else if (n->qkv != MODEL_QKV_APART || n->rope == MODEL_ROPE_PARTIAL ||
-               (s->kernels == PLAN_KERNELS_EAGER &&
-                (n->kv_repeated || n->rope == MODEL_ROPE_COMPLEX))) {
-        why = "q, k and v of one layer, k and v repeated, or another rotary embedding; set qkv = "
-              "apart, kv = grouped and rope = real";
-    } else if (n->qk_norm == MODEL_QK_NORM_WIDTH) {
-        why = "norms over the whole of q and k; set qk_norm = head or none";
-    } else if (n->qk_norm != MODEL_QK_NORM_NONE && s->kernels == PLAN_KERNELS_EAGER &&
-               plan_strategy_param_dtype(s) == PLAN_FP32) {
-        why = "norms of q and k in fp32 by eager kernels; set param_dtype=bf16";
-    } else if (plan_strategy_param_dtype(s) == PLAN_FP32 &&
-               (kv_heads < n->heads || seq % (64 * s->context))) {
-        why = "groups of heads in fp32, or a rank's part of a sequence that 64 does not divide; "
-              "set param_dtype=bf16";
-    }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: context=%" G_GUINT64_FORMAT " is not planned for %s%s context=1", n->name,
-                    s->context, why, or_set(why));
-    } else if (seq % (2 * s->context)) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not cut into two parts for "
-                    "each of context=%" G_GUINT64_FORMAT " ranks; set a seq or context that is",
-                    n->name, seq, s->context);
-        return false;
-    }
-    return !why;
-}
-
-/* Stages are recorded of a plain Llama. */
-static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
-    if (n->family != &model_llama) {
-        why = "families other than llama";
-    } else if (n->tied) {
-        why = "a head that is the embedding, which would be on two stages; set tied = no";
-    } else if (n->window) {
-        why = "a window of attention; set window = 0";
-    } else if (n->code != MODEL_CODE_OWN) {
-        why = "transformers' modules; set code = own";
-    } else if (n->embed_scale > 0 || n->logits_scale > 0 || n->local_rope_base > 0 ||
-               n->rope == MODEL_ROPE_PARTIAL) {
-        why = "multipliers of embeddings or logits, or another rotary embedding";
-    } else if (n->loss != MODEL_LOSS_MODEL && n->loss != MODEL_LOSS_OPS &&
-               n->loss != MODEL_LOSS_FP32 && n->loss != MODEL_LOSS_KERNEL) {
-        why = "a metered or chunked loss; set loss = model, ops, fp32 or kernel";
-    }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: pipeline=%" G_GUINT64_FORMAT " is not planned for %s%s pipeline=1",
-                    n->name, s->pipeline, why, or_set(why));
-    }
-    return !why && model_stages_have_layers(n, s, error);
 }
 
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
@@ -530,10 +355,5 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->lora_base == PLAN_LORA_BASE_MODEL ||
             takes_four_bits(network, strategy, error)) &&
            (!strategy->document || sequences_can_be_packed(network, strategy, error)) &&
-           (strategy->context <= 1 || sequences_can_be_shared(network, strategy, error)) &&
-           (strategy->pipeline <= 1 || layers_can_be_cut(network, strategy, error)) &&
-           (strategy->expert <= 1 || experts_can_be_shared(network, strategy, error)) &&
-           (strategy->tensor <= 1 || can_be_shared(network, strategy, error)) &&
-           (strategy->tensor <= 1 || !strategy->float8 ||
-            parts_can_be_in_float8(network, strategy, error));
+           model_can_be_shared(network, strategy, error);
 }

@@ -187,6 +187,16 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error);
 
+static inline uint64_t model_network_kv_heads(const ModelNetwork *network) {
+    return network->kv_heads ? network->kv_heads : network->heads;
+}
+
+/* Tokens of a sequence: the strategy's, or else the network's own. */
+static inline uint64_t model_network_seq(const ModelNetwork *network,
+                                         const PlanStrategy *strategy) {
+    return strategy->seq ? strategy->seq : network->seq;
+}
+
 /* How many of a head's numbers are turned, as transformers works it out. */
 uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim);
 

@@ -2,6 +2,23 @@
 
 #include "models/known.h"
 
+/* What two keys must not say beside each other. */
+typedef struct {
+    bool is_wrong;
+    const char *key, *why; /* whose line is named; what to set */
+} Rule;
+
+/* The first that is wrong is told. */
+static bool are_kept(const Rule *rules, unsigned n, const PlanIni *ini, GError **error) {
+    for (unsigned i = 0; i < n; i++) {
+        if (rules[i].is_wrong) {
+            const PlanIniEntry *entry = plan_ini_find(ini, "network", rules[i].key);
+            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
+        }
+    }
+    return true;
+}
+
 static uint64_t width_of_head(const ModelNetwork *n) {
     return n->head_dim ? n->head_dim : n->width / MAX(n->heads, 1);
 }
@@ -28,44 +45,45 @@ static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError
                            network->family->name, head_dim);
 }
 
-/* A block has one hidden layer or experts. */
-static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
-    bool is_llama = network->family == &model_llama;
-    const PlanIniEntry *first = plan_ini_first(ini, "network");
-    const PlanIniEntry *experts = plan_ini_find(ini, "network", "experts");
-    const PlanIniEntry *ffn = plan_ini_find(ini, "network", "ffn");
-    if (is_llama && !network->experts) {
-        static const char *const theirs[] = {"experts_per_token", "expert_ffn", "shared_ffn",
+/* The first of these keys that stands in the file; NULL: none does. */
+static const PlanIniEntry *first_of(const PlanIni *ini, const char *const *keys) {
+    const PlanIniEntry *entry = NULL;
+    for (; *keys && !entry; keys++) {
+        entry = plan_ini_find(ini, "network", *keys);
+    }
+    return entry;
+}
+
+static bool dense_is_sound(const PlanIni *ini, GError **error) {
+    static const char *const of_experts[] = {"experts_per_token", "expert_ffn", "shared_ffn",
                                              "dense_layers",      "score",      "expert_groups",
                                              "route_scale",       "route_bias", "route_norm",
-                                             "groups_per_token",  "routing"};
-        for (unsigned i = 0; i < G_N_ELEMENTS(theirs); i++) {
-            const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
-            if (entry) {
-                return plan_ini_refuse(ini, entry, error,
-                                       "%s is of a network with experts; add experts, or remove it",
-                                       theirs[i]);
-            }
-        }
-        return ffn || plan_ini_refuse(ini, first, error,
-                                      "[network] lacks 'ffn', the width of a block's hidden layer; "
-                                      "add it, or experts, experts_per_token and expert_ffn");
+                                             "groups_per_token",  "routing",    NULL};
+    const PlanIniEntry *entry = first_of(ini, of_experts);
+    if (entry) {
+        return plan_ini_refuse(ini, entry, error,
+                               "%s is of a network with experts; add experts, or remove it",
+                               entry->key);
     }
-    if (!network->experts) {
-        return true;
-    }
-    if (ffn && !network->dense_layers) {
-        return plan_ini_refuse(ini, ffn, error,
-                               "a block has experts or a hidden layer of ffn, not both; remove "
-                               "one, or say how many blocks have the latter (dense_layers)");
-    }
-    if (network->dense_layers && !ffn) {
-        return plan_ini_refuse(ini, plan_ini_find(ini, "network", "dense_layers"), error,
-                               "dense_layers blocks have a hidden layer; give its width, ffn");
-    }
-    if (!network->experts_per_token || !network->expert_ffn) {
-        return plan_ini_refuse(ini, experts, error,
-                               "a network with experts needs experts_per_token and expert_ffn");
+    return plan_ini_find(ini, "network", "ffn") ||
+           plan_ini_refuse(ini, plan_ini_first(ini, "network"), error,
+                           "[network] lacks 'ffn', the width of a block's hidden layer; add it, or "
+                           "experts, experts_per_token and expert_ffn");
+}
+
+static bool experts_are_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    const PlanIniEntry *ffn = plan_ini_find(ini, "network", "ffn");
+    const Rule rules[] = {
+        {ffn && !network->dense_layers, "ffn",
+         "a block has experts or a hidden layer of ffn, not both; remove one, or say how many "
+         "blocks have the latter (dense_layers)"},
+        {network->dense_layers && !ffn, "dense_layers",
+         "dense_layers blocks have a hidden layer; give its width, ffn"},
+        {!network->experts_per_token || !network->expert_ffn, "experts",
+         "a network with experts needs experts_per_token and expert_ffn"},
+    };
+    if (!are_kept(rules, G_N_ELEMENTS(rules), ini, error)) {
+        return false;
     }
     if (network->experts_per_token > network->experts) {
         return plan_ini_refuse(ini, plan_ini_find(ini, "network", "experts_per_token"), error,
@@ -83,12 +101,16 @@ static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *in
     return true;
 }
 
+/* A block has one hidden layer or experts. */
+static bool hidden_layer_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
+    return network->experts                  ? experts_are_sound(network, ini, error)
+           : network->family == &model_llama ? dense_is_sound(ini, error)
+                                             : true;
+}
+
 static bool routing_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **error) {
     uint64_t groups = n->expert_groups, each = groups ? n->experts / groups : 0;
-    const struct {
-        bool is_wrong;
-        const char *key, *why;
-    } rules[] = {
+    const Rule rules[] = {
         {n->dense_layers && n->dense_layers >= n->layers, "dense_layers",
          "dense_layers leaves no block to have experts; lower it"},
         {!groups != !n->groups_per_token, groups ? "expert_groups" : "groups_per_token",
@@ -102,13 +124,7 @@ static bool routing_is_sound(const ModelNetwork *n, const PlanIni *ini, GError *
          "a token's experts are of groups_per_token of all groups; set it so that these are as "
          "many, and no more than there are"},
     };
-    for (unsigned i = 0; i < G_N_ELEMENTS(rules); i++) {
-        if (rules[i].is_wrong) {
-            const PlanIniEntry *entry = plan_ini_find(ini, "network", rules[i].key);
-            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
-        }
-    }
-    return true;
+    return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
 }
 
 /* What was recorded of it is torchtitan's. */
@@ -133,51 +149,41 @@ static const char *not_known_with_latent(const ModelNetwork *n) {
 }
 
 static bool latent_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **error) {
-    static const char *const theirs[] = {"q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
-                                         "v_head_dim"};
-    for (unsigned i = 0; i < G_N_ELEMENTS(theirs) && !n->kv_lora_rank; i++) {
-        const PlanIniEntry *entry = plan_ini_find(ini, "network", theirs[i]);
-        if (entry) {
-            return plan_ini_refuse(ini, entry, error,
-                                   "%s is of latent attention; add kv_lora_rank, or remove it",
-                                   theirs[i]);
-        }
-    }
+    static const char *const key = "kv_lora_rank";
     uint64_t of_q = n->qk_nope_head_dim + n->qk_rope_head_dim;
-    const struct {
-        bool is_wrong;
-        const char *why;
-    } rules[] = {
-        {!n->qk_nope_head_dim || !n->qk_rope_head_dim || !n->v_head_dim,
+    const Rule rules[] = {
+        {!n->qk_nope_head_dim || !n->qk_rope_head_dim || !n->v_head_dim, key,
          "latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim"},
-        {n->head_dim || n->kv_heads, "latent attention has heads of qk_nope_head_dim and "
-                                     "qk_rope_head_dim, as many of keys as of "
-                                     "queries; remove head_dim and kv_heads"},
-        {n->rope != MODEL_ROPE_COMPLEX,
+        {n->head_dim || n->kv_heads, key,
+         "latent attention has heads of qk_nope_head_dim and qk_rope_head_dim, as many of keys as "
+         "of queries; remove head_dim and kv_heads"},
+        {n->rope != MODEL_ROPE_COMPLEX, key,
          "latent attention turns pairs as complex numbers; set rope = complex"},
-        {n->qk_rope_head_dim % 2, "pairs are turned; make qk_rope_head_dim an even number"},
-        {of_q % 8 || n->v_head_dim % 8,
+        {n->qk_rope_head_dim % 2, key, "pairs are turned; make qk_rope_head_dim an even number"},
+        {of_q % 8 || n->v_head_dim % 8, key,
          "attention's kernel takes heads of 16 bytes or a multiple; make qk_nope_head_dim + "
          "qk_rope_head_dim and v_head_dim multiples of 8"},
-        {of_q == n->v_head_dim,
-         "heads of v as long as those of q take another kernel, which is not "
-         "known here; change v_head_dim"},
+        {of_q == n->v_head_dim, key,
+         "heads of v as long as those of q take another kernel, which is not known here; change "
+         "v_head_dim"},
     };
-    for (unsigned i = 0; i < G_N_ELEMENTS(rules) && n->kv_lora_rank; i++) {
-        if (rules[i].is_wrong) {
-            const PlanIniEntry *entry = plan_ini_find(ini, "network", "kv_lora_rank");
-            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
-        }
+    if (!are_kept(rules, G_N_ELEMENTS(rules), ini, error)) {
+        return false;
     }
-    const char *other = n->kv_lora_rank ? not_known_with_latent(n) : NULL;
-    if (other) {
-        const PlanIniEntry *entry = plan_ini_find(ini, "network", other);
-        return plan_ini_refuse(ini, entry, error,
-                               "latent attention is known of a plain Llama otherwise, not with "
-                               "this %s; leave it out",
-                               other);
-    }
-    return true;
+    const char *other = not_known_with_latent(n);
+    return !other || plan_ini_refuse(ini, plan_ini_find(ini, "network", other), error,
+                                     "latent attention is known of a plain Llama otherwise, not "
+                                     "with this %s; leave it out",
+                                     other);
+}
+
+static bool has_nothing_latent(const PlanIni *ini, GError **error) {
+    static const char *const of_latent[] = {"q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+                                            "v_head_dim", NULL};
+    const PlanIniEntry *entry = first_of(ini, of_latent);
+    return !entry ||
+           plan_ini_refuse(ini, entry, error,
+                           "%s is of latent attention; add kv_lora_rank, or remove it", entry->key);
 }
 
 /* What of transformers' modules was recorded. Phi-3's layers are joined, and so are the ends of
@@ -218,24 +224,14 @@ static bool heads_divide(const ModelNetwork *network, const PlanIni *ini, GError
     return true;
 }
 
-/* By PyTorch's ops, or by a kernel that takes their place. */
-static bool loss_is_of_logits(const ModelNetwork *n) {
-    return n->loss == MODEL_LOSS_MODEL || n->loss == MODEL_LOSS_OPS || n->loss == MODEL_LOSS_FP32 ||
-           n->loss == MODEL_LOSS_FP32_LOGITS;
-}
-
-/* Keys that are each known, but not beside each other. The first that is wrong is told. */
-static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
-    bool in_memory = n->scores_in_memory, is_joined = n->qkv != MODEL_QKV_APART;
-    bool is_llama = g_str_equal(n->family->name, "llama");
-    const struct {
-        bool is_wrong;
-        const char *key, *why;
-    } rules[] = {
+/* Attention in plain tensors was recorded of few networks. */
+static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    bool in_memory = n->scores_in_memory;
+    const Rule rules[] = {
         {in_memory && n->heads > 1 && width_of_head(n) == 1, "heads",
          "heads of one number are not planned with their scores in memory, for PyTorch sees their "
          "rows as columns; set attention = kernel, or fewer or wider heads"},
-        {n->wide_softmax && !is_llama, "attention",
+        {n->wide_softmax && n->family != &model_llama, "attention",
          "attention = math-fp32 is of family llama; set attention = math"},
         {n->rope == MODEL_ROPE_COMPLEX && in_memory, "rope",
          "rope = complex is known with attention's kernel alone; set attention = kernel, or rope = "
@@ -243,6 +239,23 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
         {n->rope == MODEL_ROPE_PARTIAL && in_memory, "rope",
          "rope = partial is known with attention's kernel alone; set attention = kernel, or rope = "
          "real"},
+        {n->window && in_memory, "window",
+         "a window is known with attention's kernel alone; set attention = kernel"},
+        {n->qk_norm == MODEL_QK_NORM_HEAD && in_memory, "qk_norm",
+         "qk_norm = head is known with attention's kernel alone; set attention = kernel"},
+        {n->rotary_share < 1 && in_memory, "rotary_share",
+         "rotary_share below 1 is known with attention's kernel alone; set attention = kernel"},
+        {n->alibi && in_memory, "positions",
+         "positions = alibi belongs to attention's kernel; set attention = kernel, or positions = "
+         "learned"},
+    };
+    return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
+}
+
+/* What turns q and k, and which tokens they see. */
+static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    bool is_joined = n->qkv != MODEL_QKV_APART;
+    const Rule rules[] = {
         {n->rope == MODEL_ROPE_COMPLEX && is_joined, "rope",
          "rope = complex is known of layers apart; set qkv = apart, or rope = real"},
         {n->qk_norm != MODEL_QK_NORM_NONE && is_joined, "qk_norm",
@@ -251,58 +264,61 @@ static bool parts_fit(const ModelNetwork *n, const PlanIni *ini, GError **error)
          "local_rope_base is of the blocks between those that global_every counts; give it too"},
         {n->global_every && !n->local_rope_base && !n->window, "global_every",
          "global_every says which blocks have no window and no local_rope_base; give one of them"},
-        {n->window && in_memory, "window",
-         "a window is known with attention's kernel alone; set attention = kernel"},
         {n->window == 1, "window", "window must be at least 2, or 0 for none"},
         {n->global_every && (n->rope != MODEL_ROPE_REAL || n->unturned_every), "global_every",
          "global_every is known with rope = real, of blocks that all turn"},
+    };
+    return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
+}
+
+static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    bool is_copied = n->cache == MODEL_CACHE_COPIED;
+    const Rule rules[] = {
         {n->experts && n->gate != MODEL_GATE_SILU, "gate",
          "experts are opened by SiLU; set gate = silu"},
         {n->residual_scale && n->norm_at != MODEL_NORM_BEFORE, "residual_scale",
          "residual_scale is known of a block with its norms before; set norm_at = before"},
-        {n->qk_norm == MODEL_QK_NORM_HEAD && in_memory, "qk_norm",
-         "qk_norm = head is known with attention's kernel alone; set attention = kernel"},
-        {n->rotary_share < 1 && in_memory, "rotary_share",
-         "rotary_share below 1 is known with attention's kernel alone; set attention = kernel"},
         {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
          "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
          "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding, "
          "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
          "own"},
-        {n->cache == MODEL_CACHE_COPIED && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
+        {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "
          "use_cache = no"},
-        {n->cache == MODEL_CACHE_COPIED && n->code != MODEL_CODE_TRANSFORMERS, "use_cache",
+        {is_copied && n->code != MODEL_CODE_TRANSFORMERS, "use_cache",
          "use_cache = copied is of transformers' own modules; set code = transformers, or "
          "use_cache = yes"},
-        {n->loss == MODEL_LOSS_METERED && n->loss_at != MODEL_LOSS_IN_MODEL, "loss_at",
+    };
+    return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
+}
+
+static bool loss_fits(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    bool is_metered = n->loss == MODEL_LOSS_METERED;
+    /* By PyTorch's ops, or by a kernel that takes their place. */
+    bool is_of_logits = n->loss == MODEL_LOSS_MODEL || n->loss == MODEL_LOSS_OPS ||
+                        n->loss == MODEL_LOSS_FP32 || n->loss == MODEL_LOSS_FP32_LOGITS;
+    const Rule rules[] = {
+        {is_metered && n->loss_at != MODEL_LOSS_IN_MODEL, "loss_at",
          "loss = metered is of what the network makes; set loss_at = model"},
-        {n->loss == MODEL_LOSS_METERED && n->logits_held != PLAN_RESULTS_DROPPED, "logits_held",
+        {is_metered && n->logits_held != PLAN_RESULTS_DROPPED, "logits_held",
          "loss = metered holds the logits anyhow; set logits_held = no"},
-        {n->logits_shifted && !loss_is_of_logits(n), "logits_shifted",
+        {n->logits_shifted && !is_of_logits, "logits_shifted",
          "logits_shifted = yes is known of a loss of logits as they are or in fp32; set loss = "
-         "ops, "
-         "fp32-logits or fp32"},
-        {n->loss_in_place && !loss_is_of_logits(n), "loss_in_place",
+         "ops, fp32-logits or fp32"},
+        {n->loss_in_place && !is_of_logits, "loss_in_place",
          "loss_in_place = yes is known of a loss of logits as they are or in fp32; set loss = ops, "
          "fp32-logits or fp32"},
         {n->logits_shifted && n->seq == 1, "logits_shifted",
          "logits_shifted = yes leaves nothing of sequences of one token; set a longer seq"},
-        {n->alibi && in_memory, "positions",
-         "positions = alibi belongs to attention's kernel; set attention = kernel, or positions = "
-         "learned"},
     };
-    for (unsigned i = 0; i < G_N_ELEMENTS(rules); i++) {
-        if (rules[i].is_wrong) {
-            const PlanIniEntry *entry = plan_ini_find(ini, "network", rules[i].key);
-            return plan_ini_refuse(ini, entry, error, "%s", rules[i].why);
-        }
-    }
-    return true;
+    return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
 }
 
-bool model_network_is_sound(const ModelNetwork *network, const PlanIni *ini, GError **error) {
-    return hidden_layer_is_sound(network, ini, error) && routing_is_sound(network, ini, error) &&
-           latent_is_sound(network, ini, error) && heads_divide(network, ini, error) &&
-           parts_fit(network, ini, error) && head_is_even(network, ini, error);
+bool model_network_is_sound(const ModelNetwork *n, const PlanIni *ini, GError **error) {
+    bool is_latent = n->kv_lora_rank > 0;
+    return hidden_layer_is_sound(n, ini, error) && routing_is_sound(n, ini, error) &&
+           (is_latent ? latent_is_sound(n, ini, error) : has_nothing_latent(ini, error)) &&
+           heads_divide(n, ini, error) && scores_fit(n, ini, error) && places_fit(n, ini, error) &&
+           modules_fit(n, ini, error) && loss_fits(n, ini, error) && head_is_even(n, ini, error);
 }

@@ -307,7 +307,7 @@ static void emit(const ModelNetwork *network, const Names *names, uint64_t batch
     Decoder d = {.walk = model_walk(network, batch, seq, graph),
                  .names = names,
                  .heads = network->heads,
-                 .kv_heads = network->kv_heads ? network->kv_heads : network->heads,
+                 .kv_heads = model_network_kv_heads(network),
                  .head_dim =
                      network->head_dim ? network->head_dim : network->width / network->heads,
                  .ffn = network->ffn ? network->ffn : 4 * network->width,

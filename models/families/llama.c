@@ -318,7 +318,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     ModelLlama shape = {
         .walk = model_walk(network, batch, seq, graph),
         .heads = network->heads / parts,
-        .kv_heads = (network->kv_heads ? network->kv_heads : network->heads) / parts,
+        .kv_heads = model_network_kv_heads(network) / parts,
         .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
         .ffn = network->ffn / parts,
         .latent = {network->q_lora_rank, network->kv_lora_rank, network->qk_nope_head_dim,

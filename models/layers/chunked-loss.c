@@ -87,7 +87,7 @@ uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint
 
 bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, bool known_family,
                                GError **error) {
-    uint64_t rows = s->micro_batch * (s->seq ? s->seq : n->seq);
+    uint64_t rows = s->micro_batch * model_network_seq(n, s);
     PlanDtype dtype = plan_strategy_param_dtype(s);
     const char *why = NULL;
     if (!known_family) {
