@@ -1,5 +1,5 @@
 /* models/families/latent.h - attention whose keys and values come of one short row a token
- * (DeepSeek-V2's multi-head latent attention). Of llama.c and llama-block.c alone.
+ * (DeepSeek-V2's multi-head latent attention). Of llama.c and llama-attention.c alone.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* models/families/llama.h - a network of the Llama shape while it is walked: llama.c walks it,
- * llama-block.c its blocks. Inside these two only.
+ * llama-block.c a block, llama-attention.c and llama-hidden.c its two halves, llama-shared.c what
+ * ranks share of them. Inside these and latent.c only.
  */
 #pragma once
 
@@ -63,8 +64,24 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
 ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock *block,
                                   bool is_first, ModelStream stream);
 
+/* ---- halves of a block ---------------------------------------------------------------------- */
+
+void model_llama_declare_attention(const ModelLlama *llama, ModelLlamaBlock *block);
+uint32_t model_llama_run_attention(const ModelLlama *llama, const ModelLlamaBlock *block,
+                                   uint32_t x);
+void model_llama_declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *block);
+uint32_t model_llama_run_hidden_layer(const ModelLlama *llama, const ModelLlamaBlock *block,
+                                      uint32_t x);
+
 /* What is in a row of the one layer of q, k and v. */
 uint64_t model_llama_joined_width(const ModelLlama *llama);
+
+/* What a block is given, and its attention: PLAN_NONE where it has no mask, or a kernel that knows
+ * windows; the tables it turns by. */
+uint32_t model_llama_mask_of(const ModelLlama *llama, const ModelLlamaBlock *block);
+const ModelRotary *model_llama_rotary_of(const ModelLlama *llama, const ModelLlamaBlock *block);
+/* Moves arguments that there are to the front; returns how many. */
+unsigned model_llama_keep_given(uint32_t *arguments, unsigned n);
 
 /* ---- layers that ranks share ---------------------------------------------------------------- */
 
@@ -78,3 +95,10 @@ uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x);
 uint32_t model_llama_read_by_columns(const ModelLlama *llama, uint32_t x);
 /* What ranks have each a term of: its sums, of a rank's tokens or, where each has all, of these. */
 uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x);
+/* What a further layer reads that reads the same: where each gathers for itself a compiler finds
+ * that done, but not what backward scatters of each. */
+uint32_t model_llama_gather_again(const ModelLlama *llama, uint32_t own, uint32_t gathered);
+/* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds what
+ * it was given until then. */
+uint32_t model_llama_run_by_rows(const ModelLlama *llama, const ModelLayer *layer, uint32_t x,
+                                 uint64_t in);
