@@ -1,7 +1,8 @@
 /* models/traced/read.h - what reading a traced network is made of. Inside models/ only.
  *
- * read.c has head and steps, kinds.c what ops do, words.c single words,
- * sound.c what is seen of a trace as a whole.
+ * read.c has the file and its lines, head.c those before any trace, steps.c those of a trace,
+ * kinds.c what its ops do, calls.c their kernels, words.c single words, sound.c what is seen of a
+ * trace as a whole.
  */
 #pragma once
 
@@ -19,6 +20,12 @@ typedef enum {
     IN_DONE = 128
 } TracedPlace;
 
+/* What steps know of a value. */
+typedef struct {
+    uint32_t base;
+    bool wants_gradient, is_made, is_gone;
+} TracedValue;
+
 typedef struct {
     ModelTraced *traced;
     PlanTraced *program; /* of the trace that is read */
@@ -27,7 +34,7 @@ typedef struct {
     unsigned line;
     char **words;
     unsigned n;
-    GArray *values;  /* what steps know of a value */
+    GArray *values;  /* TracedValue */
     GArray *inside;  /* uint32_t modules that are entered */
     GArray *freed;   /* bool: of what backward makes, that it is gone; */
     GArray *dropped; /* and of what its node keeps */
@@ -50,7 +57,32 @@ bool traced_call_from(TracedReader *r, unsigned first_word, bool is_sum, PlanTra
 bool traced_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref);
 bool traced_dtype(const TracedReader *r, const char *word, uint8_t *ret_dtype);
 
-/* Lines of a kind, by their first words. */
+/* Lines of the head, by their first words. */
+bool traced_read_pytorch(TracedReader *r);
+bool traced_read_own_dtype(TracedReader *r);
+bool traced_read_tokens(TracedReader *r);
+bool traced_read_module(TracedReader *r);
+bool traced_read_parameter(TracedReader *r);
+bool traced_read_buffer(TracedReader *r);
+bool traced_read_made(TracedReader *r);
+uint32_t traced_n_parameters(const TracedReader *r); /* so far */
+
+/* Of a trace. */
+bool traced_read_trace(TracedReader *r);
+bool traced_read_copied(TracedReader *r);
+bool traced_read_input(TracedReader *r);
+bool traced_read_forward(TracedReader *r);
+bool traced_read_op(TracedReader *r);
+bool traced_read_enter(TracedReader *r);
+bool traced_read_return(TracedReader *r);
+bool traced_read_leave(TracedReader *r);
+bool traced_read_casts(TracedReader *r);
+bool traced_read_let(TracedReader *r);
+bool traced_read_end(TracedReader *r);
+bool traced_read_sum(TracedReader *r);
+bool traced_read_loss(TracedReader *r);
+
+/* Of a kind. */
 bool traced_read_kind(TracedReader *r);
 bool traced_read_out(TracedReader *r);
 bool traced_read_save(TracedReader *r);

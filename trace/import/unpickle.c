@@ -2,25 +2,12 @@
 
 #include <string.h>
 
+#include "trace/import/unpickle-private.h"
 #include "trace/trace.h"
 
 enum {
-    BLOCK_BYTES = 1 << 18, /* of which values are cut */
-    PROTOCOL_LEAST = 2,    /* older ones write numbers as text */
+    PROTOCOL_LEAST = 2, /* older ones write numbers as text */
     PROTOCOL_MOST = 5
-};
-
-/* A list's values, or a dict's names and values in turn. */
-struct _UnpickledItems {
-    UnpickledValue *values;
-    guint n, room;
-};
-
-struct _Unpickled {
-    GPtrArray *blocks; /* of memory */
-    char *next;        /* what is left of the last one */
-    gsize left;
-    UnpickledValue root;
 };
 
 typedef struct {
@@ -32,45 +19,6 @@ typedef struct {
     GArray *memo;  /* UnpickledValue, by place */
     GError **error;
 } Reader;
-
-/* ---- memory: in blocks, which go all at once ------------------------------------------------- */
-
-static void *take(Unpickled *unpickled, gsize bytes) {
-    if (bytes > unpickled->left) {
-        gsize size = MAX(bytes, (gsize)BLOCK_BYTES);
-        unpickled->next = g_malloc(size);
-        unpickled->left = size;
-        g_ptr_array_add(unpickled->blocks, unpickled->next);
-    }
-    void *taken = unpickled->next;
-    unpickled->next += bytes;
-    unpickled->left -= bytes;
-    return taken;
-}
-
-static UnpickledItems *new_items(Unpickled *unpickled) {
-    UnpickledItems *items = take(unpickled, sizeof *items);
-    *items = (UnpickledItems){0};
-    return items;
-}
-
-/* Most lists and dicts are filled once; what grows doubles, and leaves its old room behind. */
-static void append(Unpickled *unpickled, UnpickledItems *items, const UnpickledValue *values,
-                   guint n) {
-    if (items->n + n > items->room) {
-        guint room = items->n == 0 ? n : MAX(2 * items->room, items->n + n);
-        UnpickledValue *moved = take(unpickled, room * sizeof *moved);
-        if (items->n > 0) {
-            memcpy(moved, items->values, items->n * sizeof *moved);
-        }
-        items->values = moved;
-        items->room = room;
-    }
-    if (n > 0) {
-        memcpy(items->values + items->n, values, n * sizeof *values);
-    }
-    items->n += n;
-}
 
 /* ---- what is wrong --------------------------------------------------------------------------- */
 
@@ -216,7 +164,8 @@ static bool read_text(Reader *reader, unsigned length_bytes) {
 }
 
 static bool push_empty(Reader *reader, UnpickledKind kind) {
-    return push(reader, (UnpickledValue){.kind = kind, .items = new_items(reader->unpickled)});
+    return push(reader,
+                (UnpickledValue){.kind = kind, .items = unpickled_new_items(reader->unpickled)});
 }
 
 /* The uppermost n values become one. */
@@ -225,8 +174,9 @@ static bool make_tuple(Reader *reader, guint n) {
     if (!values) {
         return false;
     }
-    UnpickledValue tuple = {.kind = UNPICKLED_LIST, .items = new_items(reader->unpickled)};
-    append(reader->unpickled, tuple.items, values, n);
+    UnpickledValue tuple = {.kind = UNPICKLED_LIST,
+                            .items = unpickled_new_items(reader->unpickled)};
+    unpickled_append(reader->unpickled, tuple.items, values, n);
     return drop(reader, n) && push(reader, tuple);
 }
 
@@ -243,7 +193,7 @@ static bool put_into(Reader *reader, UnpickledKind kind, guint n) {
     if (kind == UNPICKLED_DICT && n % 2 != 0) {
         return fail(reader, "a dict with a name and no value");
     }
-    append(reader->unpickled, values->items, values + 1, n);
+    unpickled_append(reader->unpickled, values->items, values + 1, n);
     return drop(reader, n);
 }
 
@@ -421,8 +371,7 @@ static bool read_all(Reader *reader) {
 }
 
 Unpickled *unpickle(const char *text, gsize length, const char *file_name, GError **error) {
-    g_autoptr(Unpickled) unpickled = g_new0(Unpickled, 1);
-    unpickled->blocks = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(Unpickled) unpickled = unpickled_new();
     Reader reader = {.at = (const uint8_t *)text,
                      .begin = (const uint8_t *)text,
                      .end = (const uint8_t *)text + length,
@@ -440,65 +389,4 @@ Unpickled *unpickle(const char *text, gsize length, const char *file_name, GErro
     g_array_unref(reader.marks);
     g_array_unref(reader.memo);
     return ok ? g_steal_pointer(&unpickled) : NULL;
-}
-
-void unpickled_free(Unpickled *unpickled) {
-    if (unpickled != NULL) {
-        g_ptr_array_unref(unpickled->blocks);
-        g_free(unpickled);
-    }
-}
-
-/* ---- going through it ------------------------------------------------------------------------ */
-
-const UnpickledValue *unpickled_root(const Unpickled *unpickled) {
-    return &unpickled->root;
-}
-
-guint unpickled_n_items(const UnpickledValue *list) {
-    return list && list->kind == UNPICKLED_LIST ? list->items->n : 0;
-}
-
-const UnpickledValue *unpickled_item(const UnpickledValue *list, guint i) {
-    g_assert(i < unpickled_n_items(list));
-    return &list->items->values[i];
-}
-
-bool unpickled_is_text(const UnpickledValue *value, const char *text) {
-    return value && value->kind == UNPICKLED_TEXT && value->length == strlen(text) &&
-           memcmp(value->text, text, value->length) == 0;
-}
-
-const UnpickledValue *unpickled_get(const UnpickledValue *dict, const char *name) {
-    if (!dict || dict->kind != UNPICKLED_DICT) {
-        return NULL;
-    }
-    for (guint i = dict->items->n; i >= 2; i -= 2) {
-        if (unpickled_is_text(&dict->items->values[i - 2], name)) {
-            return &dict->items->values[i - 1];
-        }
-    }
-    return NULL;
-}
-
-static const UnpickledValue *get_kind(const UnpickledValue *dict, const char *name,
-                                      UnpickledKind kind) {
-    const UnpickledValue *value = unpickled_get(dict, name);
-    return value && value->kind == kind ? value : NULL;
-}
-
-bool unpickled_get_int(const UnpickledValue *dict, const char *name, int64_t *ret_value) {
-    const UnpickledValue *value = get_kind(dict, name, UNPICKLED_INT);
-    if (value) {
-        *ret_value = value->integer;
-    }
-    return value != NULL;
-}
-
-const UnpickledValue *unpickled_get_list(const UnpickledValue *dict, const char *name) {
-    return get_kind(dict, name, UNPICKLED_LIST);
-}
-
-const UnpickledValue *unpickled_get_text(const UnpickledValue *dict, const char *name) {
-    return get_kind(dict, name, UNPICKLED_TEXT);
 }
