@@ -1,5 +1,5 @@
-/* models/cluster-private.h - what the reading of a cluster is made of: its file (cluster-read.c), the
- * keys there are (cluster-keys.c), kinds of node (cluster-kinds.c) and NVLinks (cluster-links.c). */
+/* models/cluster-private.h - what reading a cluster is made of: its file (cluster-read.c), the keys
+ * that there are (cluster-keys.c), kinds of node (cluster-kinds.c), NVLinks (cluster-links.c). */
 #pragma once
 
 #include <float.h>

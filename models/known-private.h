@@ -6,5 +6,6 @@
 /* Between what is not known and the setting that does without: some say another way out already. */
 const char *model_or_set(const char *why);
 
-/* With context, pipeline, expert and tensor; else an error that says what to set (known-shared.c). */
+/* With context, pipeline, expert and tensor; else an error that says what to set
+ * (known-shared.c). */
 bool model_can_be_shared(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);

@@ -98,7 +98,7 @@ uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x);
 /* What a further layer reads that reads the same: where each gathers for itself a compiler finds
  * that done, but not what backward scatters of each. */
 uint32_t model_llama_gather_again(const ModelLlama *llama, uint32_t own, uint32_t gathered);
-/* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds what
- * it was given until then. */
+/* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds
+ * what it was given until then. */
 uint32_t model_llama_run_by_rows(const ModelLlama *llama, const ModelLayer *layer, uint32_t x,
                                  uint64_t in);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-
 #define MAGIC "traced-network 1"
 
 static const struct {
