@@ -1,5 +1,5 @@
-/* models/traced/steps.c - the lines of a trace, but for those of its kinds: its inputs, what forward
- * does, step by step, and how gradients are added up. */
+/* models/traced/steps.c - the lines of a trace but for its kinds': inputs, then step by step what
+ * forward does, and how gradients are added up. */
 #include "models/traced/read.h"
 #include "plan/files/ini.h"
 
