@@ -36,15 +36,6 @@ static inline __device__ float unit(unsigned word) {
     return __fmul_rn((float)(int)(word >> 8), 0x1p-24f);
 }
 
-/* Element `index` of the stream of integers in [0, bound). */
-static inline __device__ int64_t uniform_i64(uint64_t index, int64_t bound, uint64_t seed,
-                                             uint64_t stream_id) {
-    Words w = philox(index / 2, seed, stream_id);
-    bool odd = index & 1;
-    uint64_t bits = (uint64_t)w.word[odd ? 3 : 1] << 32 | w.word[odd ? 2 : 0];
-    return (int64_t)__umul64hi(bits, (uint64_t)bound);
-}
-
 static inline __device__ float mul_add(float a, float b, float c) {
     return __fadd_rn(__fmul_rn(a, b), c);
 }

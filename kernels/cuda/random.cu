@@ -151,36 +151,6 @@ __global__ void __launch_bounds__(THREADS)
         });
 }
 
-/* Each thread goes back from its token to the last one that is random, and forward again. */
-__device__ int64_t token_at(size_t i, int64_t vocab, const KernelCudaRandom &token,
-                            const KernelCudaRandom &noise) {
-    size_t from = i;
-    while (from > 0 && uniform_i64(from, 8, noise.seed, noise.stream_id) != 0) {
-        from--;
-    }
-    int64_t t = uniform_i64(from, vocab, token.seed, token.stream_id);
-    for (; from < i; from++) {
-        t = (5 * t + 7) % vocab;
-    }
-    return t;
-}
-
-__global__ void __launch_bounds__(THREADS)
-    tokens_kernel(int64_t *x, int64_t *y, size_t n, int64_t vocab, KernelCudaRandom token,
-                  KernelCudaRandom noise) {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i > n) {
-        return;
-    }
-    int64_t t = token_at(i, vocab, token, noise);
-    if (i < n) {
-        x[i] = t;
-    }
-    if (i > 0) {
-        y[i - 1] = t;
-    }
-}
-
 template <typename Make>
 KernelCudaFault numbers(KernelCuda *lane, const char *name, void *out, size_t n,
                         const KernelCudaRandom &random, KernelCudaType type, Make make) {
@@ -233,10 +203,4 @@ KernelCudaFault kernel_cuda_dropout_backward(KernelCuda *lane, void *dx, const v
                       dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)dx,
                       (const T *)dy, mask, n, 1 / (1 - p));
     });
-}
-
-KernelCudaFault kernel_cuda_tokens(KernelCuda *lane, int64_t *x, int64_t *y, size_t n,
-                                   int64_t vocab, KernelCudaRandom token, KernelCudaRandom noise) {
-    return launch(lane, "tokens", tokens_kernel, dim3(block_each(divide_up(n + 1, THREADS))),
-                  dim3(THREADS), 0, x, y, n, vocab, token, noise);
 }

@@ -33,12 +33,6 @@ KernelCudaFault kernel_cuda_dropout_backward(KernelCuda *lane, void *dx, const v
                                              const uint8_t *mask, size_t n, float p,
                                              KernelCudaType type);
 
-/* One synthetic sample of n tokens below vocab, and in y each one's successor: token 0 and every
- * eighth token or so (those whose number of the noise stream, below 8, is 0) is that of the token
- * stream, each other is (5 t + 7) mod vocab after a token t. first_index is ignored. */
-KernelCudaFault kernel_cuda_tokens(KernelCuda *lane, int64_t *x, int64_t *y, size_t n,
-                                   int64_t vocab, KernelCudaRandom token, KernelCudaRandom noise);
-
 #ifdef __cplusplus
 }
 #endif

@@ -123,7 +123,6 @@ DISPATCH(kernel_mean_forward_f32);
 DISPATCH(kernel_mean_backward_f32);
 DISPATCH(kernel_column_sum_f32);
 DISPATCH(kernel_row_sum_f32);
-DISPATCH(kernel_sum_squares_f32);
 DISPATCH(kernel_norm_f32);
 DISPATCH(kernel_softmax_forward_f32);
 DISPATCH(kernel_softmax_backward_f32);

@@ -54,7 +54,7 @@ KERNEL(void, kernel_row_sum_f32)
     }
 }
 
-KERNEL(double, kernel_sum_squares_f32)(const float *x, size_t n) {
+KERNEL_INLINE double sum_of_squares(const float *x, size_t n) {
     double total = 0.0;
 
     KERNEL_SUM(total)
@@ -65,5 +65,5 @@ KERNEL(double, kernel_sum_squares_f32)(const float *x, size_t n) {
 }
 
 KERNEL(void, kernel_norm_f32)(float *out, const float *x, size_t n) {
-    out[0] = (float)sqrt(kernel_sum_squares_f32(x, n));
+    out[0] = (float)sqrt(sum_of_squares(x, n));
 }

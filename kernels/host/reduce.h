@@ -9,9 +9,8 @@
 
 void kernel_mean_forward_f32(float *out, const float *x, size_t n);    /* out[0] = sum / n */
 void kernel_mean_backward_f32(float *dx, const float *dout, size_t n); /* dx[i] = dout[0] / n */
-void kernel_column_sum_f32(float *out, const float *x, size_t rows, size_t cols);
 /* out[j] = sum over r of x[r, j] */
+void kernel_column_sum_f32(float *out, const float *x, size_t rows, size_t cols);
 /* out[r] = factor times the sum over j of x[r, j] */
 void kernel_row_sum_f32(float *out, const float *x, float factor, size_t rows, size_t cols);
-double kernel_sum_squares_f32(const float *x, size_t n);    /* of x[i]^2 */
 void kernel_norm_f32(float *out, const float *x, size_t n); /* out[0] = 2-norm of x */

@@ -60,25 +60,6 @@ static void test_dropout(const DeviceCase *c) {
     }
 }
 
-/* The rule of exec's synthetic samples, token after token. */
-static void test_tokens(void) {
-    enum {
-        N = 700,
-        VOCAB = 1009
-    };
-    KernelCudaRandom token = {3, UINT64_C(1) << 40, 0}, noise = {3, UINT64_C(2) << 40, 0};
-    gint64 t[N + 1], is_rule[N + 1];
-    kernel_philox_uniform_i64(is_rule, N + 1, 8, noise.seed, noise.stream_id, 0);
-    kernel_philox_uniform_i64(t, N + 1, VOCAB, token.seed, token.stream_id, 0);
-    for (size_t i = 1; i <= N; i++) {
-        t[i] = is_rule[i] ? (5 * t[i - 1] + 7) % VOCAB : t[i];
-    }
-    gint64 *x = device_new_bytes(N * sizeof *x), *y = device_new_bytes(N * sizeof *y);
-    DEVICE_OK(kernel_cuda_tokens(device_lane, x, y, N, VOCAB, token, noise));
-    device_equal_bytes("tokens", x, t, N * sizeof *x);
-    device_equal_bytes("successors", y, t + 1, N * sizeof *y);
-}
-
 /* ---- lists of tensors ----------------------------------------------------------------------- */
 
 enum {
@@ -389,7 +370,6 @@ static void test_sgd(const DeviceCase *c) {
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/random/philox", test_philox);
     DEVICE_TEST("/kernels-cuda/random/dropout", test_dropout);
-    DEVICE_TEST_ONCE("/kernels-cuda/random/tokens", test_tokens);
     DEVICE_TEST("/kernels-cuda/optimizer/foreach", test_foreach);
     DEVICE_TEST("/kernels-cuda/optimizer/scale-by", test_scale_by);
     DEVICE_TEST("/kernels-cuda/optimizer/norms", test_norms);

@@ -30,7 +30,6 @@ static void test_whole(void) {
         check_close("mean", out, &average, 1, 1e-7, 1e-12);
         kernel_norm_f32(out, x, n);
         check_close("norm", out, &root, 1, 1e-7, 0.0);
-        g_assert_cmpfloat_with_epsilon(kernel_sum_squares_f32(x, n), squares, 1e-12 * squares);
     }
 }
 
