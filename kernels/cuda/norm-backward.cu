@@ -265,6 +265,27 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T> 
 
 /* ---- narrow --------------------------------------------------------------------------------- */
 
+/* What the block's threads have of each column, added up over its rows of threads, in order. */
+template <int V, int KINDS, typename T>
+__device__ void put_narrow_sums(const Backward<T> &b, const float (&sums)[KINDS][V],
+                                float (&columns)[KINDS][V * THREADS]) {
+#pragma unroll
+    for (int i = 0; i < KINDS * V; i++) {
+        columns[i / V][(threadIdx.y * V + i % V) * blockDim.x + threadIdx.x] = sums[i / V][i % V];
+    }
+    __syncthreads();
+    unsigned column = threadIdx.y * blockDim.x + threadIdx.x;
+    for (int kind = 0; kind < KINDS && column < b.width; kind++) {
+        float *out = kind ? b.dbias : b.dweight, sum = 0;
+        for (unsigned y = 0; y < blockDim.y; y++) {
+            sum += columns[kind][(y * V + column % V) * blockDim.x + column / V];
+        }
+        if (out) {
+            out[blockIdx.x * b.width + column] = sum;
+        }
+    }
+}
+
 /* A row to blockDim.x lanes of a warp, a power of two, each with one piece or none; blockDim.y rows
  * to a block at once. */
 template <typename T, bool CENTERED>
@@ -321,21 +342,7 @@ __global__ void __launch_bounds__(THREADS, NARROW_BLOCKS) backward_narrow_kernel
         }
         now = next;
     }
-#pragma unroll
-    for (int i = 0; i < KINDS * V; i++) {
-        columns[i / V][(threadIdx.y * V + i % V) * blockDim.x + threadIdx.x] = sums[i / V][i % V];
-    }
-    __syncthreads();
-    unsigned column = threadIdx.y * blockDim.x + threadIdx.x;
-    for (int kind = 0; kind < KINDS && column < b.width; kind++) {
-        float *out = kind ? b.dbias : b.dweight, sum = 0;
-        for (unsigned y = 0; y < blockDim.y; y++) {
-            sum += columns[kind][(y * V + column % V) * blockDim.x + column / V];
-        }
-        if (out) {
-            out[blockIdx.x * b.width + column] = sum;
-        }
-    }
+    put_narrow_sums(b, sums, columns);
 }
 
 /* ---- streamed ------------------------------------------------------------------------------- */
