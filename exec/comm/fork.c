@@ -7,19 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "exec/watch/children.h"
 #include "exec/watch/patience.h"
 #include "exec/watch/warden.h"
 #include "kernels/host/elementwise.h"
 
 enum {
-    BLOCK = 1 << 20,              /* bytes through which a rank hands on its part, an axis */
-    ELEMENTS = BLOCK / 2,         /* most that fit, in 16 bits */
-    GRACE_US = 2 * G_USEC_PER_SEC /* until ranks that were asked to end are killed */
+    BLOCK = 1 << 20,     /* bytes through which a rank hands on its part, an axis */
+    ELEMENTS = BLOCK / 2 /* most that fit, in 16 bits */
 };
 
 /* Where the ranks of a group wait for one another. */
@@ -374,58 +373,6 @@ static void abort_fork(gpointer self, int status) {
     _exit(status);
 }
 
-/* ---- the process that watches --------------------------------------------------------------- */
-
-static void end_others(const pid_t *pids, unsigned n, int signal) {
-    for (unsigned i = 0; i < n; i++) {
-        if (pids[i]) {
-            kill(pids[i], signal);
-        }
-    }
-}
-
-/* Reports a rank that was killed. Returns the status with which this program should end. */
-static int judge(const Shared *shared, const char *plan_path, unsigned rank, int status) {
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
-        return 128 + SIGPIPE; /* whoever closed the pipe knows */
-    }
-    if (WIFSIGNALED(status)) {
-        exec_warden_speak(&shared->doing[rank], plan_path, rank, WTERMSIG(status));
-        return 1;
-    }
-    return WEXITSTATUS(status);
-}
-
-static void watch(Shared *shared, const char *plan_path, pid_t *pids, unsigned n) G_GNUC_NORETURN;
-static void watch(Shared *shared, const char *plan_path, pid_t *pids, unsigned n) {
-    int verdict = 0;
-    gint64 asked_at = 0;
-    for (unsigned left = n; left;) {
-        int status;
-        pid_t pid = waitpid(-1, &status, verdict ? WNOHANG : 0);
-        if (pid == 0) { /* only once one has failed */
-            g_usleep(10000);
-            if (g_get_monotonic_time() - asked_at > GRACE_US) {
-                end_others(pids, n, SIGKILL);
-            }
-            continue;
-        }
-        for (unsigned rank = 0; rank < n; rank++) {
-            if (pids[rank] != pid) {
-                continue;
-            }
-            pids[rank] = 0;
-            left--;
-            if (!verdict && (verdict = judge(shared, plan_path, rank, status))) {
-                atomic_store(&shared->gone, (int)rank);
-                asked_at = g_get_monotonic_time();
-                end_others(pids, n, SIGTERM);
-            }
-        }
-    }
-    exit(verdict);
-}
-
 /* ---- the start ------------------------------------------------------------------------------ */
 
 static Fork *fork_new(unsigned n, GError **error) {
@@ -489,9 +436,9 @@ bool exec_fork(unsigned n, const char *plan_path, ExecComm *ret_comm, GError **e
         }
         if (pids[rank] < 0) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "fork failed: %s", g_strerror(errno));
-            end_others(pids, rank, SIGKILL);
+            exec_children_end(pids, rank, SIGKILL);
             return false;
         }
     }
-    watch(mine->shared, plan_path, pids, n);
+    exit(exec_children_watch(pids, n, mine->shared->doing, plan_path, &mine->shared->gone));
 }
