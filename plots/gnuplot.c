@@ -166,29 +166,28 @@ static char *tidy_text(const char *text) {
     return g_string_free(g_steal_pointer(&tidy), FALSE);
 }
 
-bool plot_run(const char *folder, const GString *settings, const char *script, const char *output,
-              PlotCharacters characters, char **ret_text, GError **error) {
+bool plot_run(const PlotRun *run, const GString *settings, char **ret_text, GError **error) {
     g_autofree char *gnuplot = find_gnuplot(error);
     if (gnuplot == NULL) {
         return false;
     }
     g_autoptr(GString) whole = g_string_new("set encoding utf8\nshape = 9.0 / 16\n");
     g_string_append_len(whole, settings->str, (gssize)settings->len);
-    if (output != NULL) {
+    if (run->output != NULL) {
         g_string_append_printf(whole, "set terminal %s\nset output \"picture\"\n",
-                               terminal_of(output));
+                               terminal_of(run->output));
     } else {
-        bool block = characters == PLOT_BLOCKS && has_terminal(gnuplot, "block");
+        bool block = run->characters == PLOT_BLOCKS && has_terminal(gnuplot, "block");
         plot_set_text(whole, "text_terminal", block ? "block" : "dumb");
     }
     g_autofree char *out = NULL;
-    if (!plot_write(folder, "settings.gp", whole, error) ||
-        !run_gnuplot(gnuplot, folder, script, &out, error)) {
+    if (!plot_write(run->folder, "settings.gp", whole, error) ||
+        !run_gnuplot(gnuplot, run->folder, run->script, &out, error)) {
         return false;
     }
-    if (output != NULL) {
+    if (run->output != NULL) {
         *ret_text = NULL;
-        return put_picture(folder, output, error);
+        return put_picture(run->folder, run->output, error);
     }
     *ret_text = tidy_text(out);
     return true;

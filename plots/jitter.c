@@ -30,25 +30,29 @@ static void append_spread(GString *settings, const PlotPanel *panel, guint numbe
                            number, spread.least_ns, number, spread.most_ns);
 }
 
-bool plot_write_jitter(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                       PlotExtent *extent, const char *folder, GString *settings, GError **error) {
+static void widen(PlotExtent *extent, const PlotPanel *panel, const PlotOptions *options) {
+    g_autoptr(TraceSummary) summary = trace_summary_new(panel->trace, panel->rank);
+    for (guint i = 0; i < summary->n_steps; i++) {
+        const TraceStepSummary *step = &summary->steps[i];
+        if (step->step >= MAX(0, options->first_step) && step->step <= options->last_step) {
+            extent->last_ns = MAX(extent->last_ns, trace_step_time_ns(step));
+        }
+    }
+}
+
+bool plot_write_jitter(PlotSheet *sheet, GError **error) {
     static const char *const arrays[] = {"n_steady", "median", "p95", "least", "most"};
     for (guint i = 0; i < G_N_ELEMENTS(arrays); i++) {
-        g_string_append_printf(settings, "array %s[%u]\n", arrays[i], n_panels);
+        g_string_append_printf(sheet->settings, "array %s[%u]\n", arrays[i], sheet->n_panels);
     }
-    for (guint i = 0; i < n_panels; i++) {
-        g_autoptr(TraceSummary) summary = trace_summary_new(panels[i].trace, panels[i].rank);
-        for (guint k = 0; k < summary->n_steps; k++) {
-            const TraceStepSummary *step = &summary->steps[k];
-            if (step->step >= MAX(0, options->first_step) && step->step <= options->last_step) {
-                extent->last_ns = MAX(extent->last_ns, trace_step_time_ns(step));
-            }
-        }
-        append_spread(settings, &panels[i], i + 1);
+    for (guint i = 0; i < sheet->n_panels; i++) {
+        const PlotPanel *panel = &sheet->panels[i];
+        widen(&sheet->extent, panel, sheet->options);
+        append_spread(sheet->settings, panel, i + 1);
         g_autoptr(GString) table =
-            plot_jitter_table(&panels[i], options->first_step, options->last_step);
+            plot_jitter_table(panel, sheet->options->first_step, sheet->options->last_step);
         g_autofree char *name = g_strdup_printf("jitter-%u.tsv", i + 1);
-        if (!plot_write(folder, name, table, error)) {
+        if (!plot_write(sheet->folder, name, table, error)) {
             return false;
         }
     }

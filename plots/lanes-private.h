@@ -15,7 +15,7 @@ GArray *plot_lane_boxes(const PlotPanel *panel, int32_t first_step, int32_t last
 GArray *plot_exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
                            int64_t origin_ns, int64_t join_ns);
 
-/* What stands in each cell of a text picture: a file a class, "time lane". number: the panel's. */
-bool plot_write_lane_cells(const PlotPanel *panel, const PlotOptions *options, guint number,
-                           const PlotExtent *extent, const GArray *classes, int64_t origin_ns,
-                           const char *folder, GError **error);
+/* What stands in each cell of a text picture: a file a class, "time lane". number: the panel's,
+ * from 1 on. */
+bool plot_write_lane_cells(const PlotSheet *sheet, guint number, const GArray *classes,
+                           int64_t origin_ns, GError **error);

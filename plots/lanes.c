@@ -267,14 +267,15 @@ static void append_classes(GString *settings, const GArray *classes) {
 
 /* The names of the lanes that do anything in the steps shown, from the top; and the row of each
  * lane of the tables, in which "exposed" comes below the last. */
-static void append_lanes(GString *settings, const PlotPanel *panels, guint n_panels,
-                         const PlotOptions *options) {
+static void append_lanes(const PlotSheet *sheet) {
+    const PlotPanel *panels = sheet->panels;
+    GString *settings = sheet->settings;
     const GPtrArray *lanes = panels[0].trace->lanes;
     g_autofree bool *used = g_new0(bool, MAX(1, lanes->len));
-    for (guint p = 0; p < n_panels; p++) {
+    for (guint p = 0; p < sheet->n_panels; p++) {
         for (guint i = 0; i < panels[p].trace->ops->len; i++) {
             const TraceOpRow *row = trace_op(panels[p].trace, i);
-            if (shows(&panels[p], row, options->first_step, options->last_step)) {
+            if (shows(&panels[p], row, sheet->options->first_step, sheet->options->last_step)) {
                 used[row->lane] = true;
             }
         }
@@ -292,9 +293,12 @@ static void append_lanes(GString *settings, const PlotPanel *panels, guint n_pan
     g_string_append_printf(settings, "row[%u] = %u\nn_lanes = %u\n", lanes->len + 1, n, n);
 }
 
-static bool write_panel(const PlotPanel *panel, const PlotOptions *options, guint number,
-                        const PlotExtent *extent, const GArray *classes, int64_t origin_ns,
-                        const char *folder, GError **error) {
+/* number: the panel's, from 1 on. */
+static bool write_panel(const PlotSheet *sheet, guint number, const GArray *classes,
+                        int64_t origin_ns, GError **error) {
+    const PlotPanel *panel = &sheet->panels[number - 1];
+    const PlotOptions *options = sheet->options;
+    const PlotExtent *extent = &sheet->extent;
     int32_t first = options->first_step, last = options->last_step;
     int64_t shown_ns = extent->last_ns - extent->first_ns;
     int64_t join_ns = shown_ns / (4 * PLOT_SLICES);
@@ -302,7 +306,7 @@ static bool write_panel(const PlotPanel *panel, const PlotOptions *options, guin
         g_autoptr(GString) boxes = plot_lane_table(
             panel, first, last, &g_array_index(classes, PlotLaneClass, k), origin_ns, join_ns);
         g_autofree char *name = g_strdup_printf("boxes-%u-%u.tsv", number, k + 1);
-        if (!plot_write(folder, name, boxes, error)) {
+        if (!plot_write(sheet->folder, name, boxes, error)) {
             return false;
         }
     }
@@ -312,27 +316,25 @@ static bool write_panel(const PlotPanel *panel, const PlotOptions *options, guin
     g_autoptr(GString) host = plot_host_table(panel, first, last, origin_ns, apart_ns);
     g_autofree char *exposed_name = g_strdup_printf("exposed-%u.tsv", number);
     g_autofree char *host_name = g_strdup_printf("host-%u.tsv", number);
-    return plot_write(folder, exposed_name, exposed, error) &&
-           plot_write(folder, host_name, host, error) &&
+    return plot_write(sheet->folder, exposed_name, exposed, error) &&
+           plot_write(sheet->folder, host_name, host, error) &&
            (!is_text || shown_ns <= 0 ||
-            plot_write_lane_cells(panel, options, number, extent, classes, origin_ns, folder,
-                                  error));
+            plot_write_lane_cells(sheet, number, classes, origin_ns, error));
 }
 
-bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                      PlotExtent *extent, const char *folder, GString *settings, GError **error) {
+bool plot_write_lanes(PlotSheet *sheet, GError **error) {
+    const PlotOptions *options = sheet->options;
     int64_t origins_ns[PLOT_MAX_PANELS];
-    for (guint i = 0; i < n_panels; i++) {
-        origins_ns[i] = find_origin(&panels[i], options, extent);
+    for (guint i = 0; i < sheet->n_panels; i++) {
+        origins_ns[i] = find_origin(&sheet->panels[i], options, &sheet->extent);
     }
     g_autoptr(GArray) classes =
-        plot_lane_classes(panels, n_panels, options->first_step, options->last_step);
-    append_letters(settings, classes);
-    append_classes(settings, classes);
-    append_lanes(settings, panels, n_panels, options);
-    for (guint i = 0; i < n_panels; i++) {
-        if (!write_panel(&panels[i], options, i + 1, extent, classes, origins_ns[i], folder,
-                         error)) {
+        plot_lane_classes(sheet->panels, sheet->n_panels, options->first_step, options->last_step);
+    append_letters(sheet->settings, classes);
+    append_classes(sheet->settings, classes);
+    append_lanes(sheet);
+    for (guint i = 0; i < sheet->n_panels; i++) {
+        if (!write_panel(sheet, i + 1, classes, origins_ns[i], error)) {
             return false;
         }
     }

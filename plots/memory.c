@@ -170,13 +170,14 @@ static uint64_t common_limit_bytes(const PlotPanel *panels, guint n_panels) {
 }
 
 /* The limit is drawn where it is near. */
-static void append_limit(GString *settings, const PlotPanel *panels, guint n_panels,
-                         PlotExtent *extent) {
-    uint64_t limit = common_limit_bytes(panels, n_panels);
+static void append_limit(PlotSheet *sheet) {
+    PlotExtent *extent = &sheet->extent;
+    uint64_t limit = common_limit_bytes(sheet->panels, sheet->n_panels);
     bool shown = limit > 0 && (double)limit < 1.3 * (double)extent->bytes;
     extent->bytes = shown ? MAX(extent->bytes, limit) : extent->bytes;
-    g_string_append_printf(settings, "limit_shown = %d\nlimit_bytes = %" G_GUINT64_FORMAT ".0\n",
-                           shown, (guint64)limit);
+    g_string_append_printf(sheet->settings,
+                           "limit_shown = %d\nlimit_bytes = %" G_GUINT64_FORMAT ".0\n", shown,
+                           (guint64)limit);
 }
 
 static void append_categories(GString *settings, const GPtrArray *names) {
@@ -189,33 +190,33 @@ static void append_categories(GString *settings, const GPtrArray *names) {
 }
 
 /* number: the panel's, from 1 on. */
-static bool write_panel(const PlotPanel *panel, const TraceMoments *moments, guint number,
-                        const PlotOptions *options, const PlotExtent *extent, const char *folder,
+static bool write_panel(const PlotSheet *sheet, guint number, const TraceMoments *moments,
                         GError **error) {
+    const PlotPanel *panel = &sheet->panels[number - 1];
+    const PlotOptions *options = sheet->options;
     g_autoptr(GString) steps = step_table(panel, options->first_step, options->last_step);
     g_autoptr(GString) peak = peak_table(panel, options->first_step, options->last_step);
     g_autofree char *steps_name = g_strdup_printf("steps-%u.tsv", number);
     g_autofree char *peak_name = g_strdup_printf("peak-%u.tsv", number);
-    return write_areas(moments, number, folder, error) &&
-           plot_write(folder, steps_name, steps, error) &&
-           plot_write(folder, peak_name, peak, error) &&
+    return write_areas(moments, number, sheet->folder, error) &&
+           plot_write(sheet->folder, steps_name, steps, error) &&
+           plot_write(sheet->folder, peak_name, peak, error) &&
            (options->output != NULL ||
-            plot_write_memory_cells(moments, extent, number, folder, error));
+            plot_write_memory_cells(moments, &sheet->extent, number, sheet->folder, error));
 }
 
-bool plot_write_memory(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                       PlotExtent *extent, const char *folder, GString *settings, GError **error) {
+bool plot_write_memory(PlotSheet *sheet, GError **error) {
+    const PlotOptions *options = sheet->options;
     TraceMoments *moments[PLOT_MAX_PANELS] = {NULL};
-    for (guint i = 0; i < n_panels; i++) {
-        moments[i] = moments_of(&panels[i], options->first_step, options->last_step);
-        widen(extent, moments[i]);
+    for (guint i = 0; i < sheet->n_panels; i++) {
+        moments[i] = moments_of(&sheet->panels[i], options->first_step, options->last_step);
+        widen(&sheet->extent, moments[i]);
     }
-    append_limit(settings, panels, n_panels, extent);
-    append_categories(settings, moments[0]->categories);
+    append_limit(sheet);
+    append_categories(sheet->settings, moments[0]->categories);
     bool written = true;
-    for (guint i = 0; i < n_panels; i++) {
-        written =
-            written && write_panel(&panels[i], moments[i], i + 1, options, extent, folder, error);
+    for (guint i = 0; i < sheet->n_panels; i++) {
+        written = written && write_panel(sheet, i + 1, moments[i], error);
         trace_moments_free(moments[i]);
     }
     return written;

@@ -61,8 +61,12 @@ static char *shown_steps(const PlotOptions *options) {
                : g_strdup_printf("steps %d to %d", options->first_step, options->last_step);
 }
 
-static void append_settings(GString *settings, PlotPicture picture, const PlotPanel *panels,
-                            guint n_panels, const PlotOptions *options, const PlotExtent *extent) {
+static void append_settings(const PlotSheet *sheet, PlotPicture picture) {
+    const PlotPanel *panels = sheet->panels;
+    const PlotOptions *options = sheet->options;
+    const PlotExtent *extent = &sheet->extent;
+    GString *settings = sheet->settings;
+    guint n_panels = sheet->n_panels;
     g_autofree char *title = plan_title(panels[0].trace);
     g_autofree char *scripts = g_canonicalize_filename(options->scripts, NULL);
     plot_set_text(settings, "scripts", scripts);
@@ -110,36 +114,39 @@ static bool refuse_steps(const PlotPanel *panels, guint n_panels, const PlotOpti
     return false;
 }
 
-static bool draw(PlotPicture picture, const PlotPanel *panels, guint n_panels,
-                 const PlotOptions *options, const char *folder, char **ret_text, GError **error) {
-    g_autoptr(GString) settings = g_string_new(NULL);
-    /* Text: what the scripts' margins leave of the width, and a height that suits a terminal. */
-    guint margins = picture == PLOT_PICTURE_MEMORY ? 15 : 21;
-    PlotExtent extent = {.columns = MAX(60, options->columns) - margins, .rows = 14};
-    bool written = false;
+static bool write_tables(PlotSheet *sheet, PlotPicture picture, GError **error) {
     switch (picture) {
     case PLOT_PICTURE_MEMORY:
-        written = plot_write_memory(panels, n_panels, options, &extent, folder, settings, error);
-        break;
+        return plot_write_memory(sheet, error);
     case PLOT_PICTURE_LANES:
-        written = plot_write_lanes(panels, n_panels, options, &extent, folder, settings, error);
-        break;
+        return plot_write_lanes(sheet, error);
     case PLOT_PICTURE_JITTER:
-        written = plot_write_jitter(panels, n_panels, options, &extent, folder, settings, error);
-        break;
+        return plot_write_jitter(sheet, error);
     }
-    if (!written) {
+    g_assert_not_reached();
+}
+
+/* Text: what the scripts' margins leave of the width, and a height that suits a terminal. */
+static PlotExtent extent_of(PlotPicture picture, const PlotOptions *options) {
+    guint margins = picture == PLOT_PICTURE_MEMORY ? 15 : 21;
+    return (PlotExtent){.columns = MAX(60, options->columns) - margins, .rows = 14};
+}
+
+static bool draw(PlotSheet *sheet, PlotPicture picture, char **ret_text, GError **error) {
+    const PlotOptions *options = sheet->options;
+    const PlotExtent *extent = &sheet->extent;
+    if (!write_tables(sheet, picture, error)) {
         return false;
     }
-    if (extent.last_ns <= extent.first_ns ||
-        (picture == PLOT_PICTURE_MEMORY && extent.bytes == 0)) {
-        return refuse_steps(panels, n_panels, options, error);
+    if (extent->last_ns <= extent->first_ns ||
+        (picture == PLOT_PICTURE_MEMORY && extent->bytes == 0)) {
+        return refuse_steps(sheet->panels, sheet->n_panels, options, error);
     }
-    append_settings(settings, picture, panels, n_panels, options, &extent);
+    append_settings(sheet, picture);
     g_autofree char *name = plot_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
-    return plot_run(folder, settings, script, options->output, options->characters, ret_text,
-                    error);
+    const PlotRun run = {sheet->folder, script, options->output, options->characters};
+    return plot_run(&run, sheet->settings, ret_text, error);
 }
 
 /* Of a run without a plan memory alone can be drawn beside a trace, in the same categories. */
@@ -183,7 +190,9 @@ bool plot_panels(PlotPicture picture, const PlotPanel *panels, guint n_panels,
         return false;
     }
     char *text = NULL;
-    bool drawn = draw(picture, panels, n_panels, options, folder, &text, error);
+    g_autoptr(GString) settings = g_string_new(NULL);
+    PlotSheet sheet = {panels, n_panels, options, extent_of(picture, options), folder, settings};
+    bool drawn = draw(&sheet, picture, &text, error);
     trace_folder_remove(folder);
     if (drawn) {
         *ret_text = text;

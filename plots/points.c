@@ -328,9 +328,9 @@ bool plot_points(PlotPointsPicture picture, const GArray *all, const PlotPointsO
     }
     g_autofree char *name = plot_points_script(picture, options->output);
     g_autofree char *script = g_build_filename(options->scripts, name, NULL);
+    const PlotRun run = {folder, script, options->output, options->characters};
     bool drawn =
-        write_tables(points, series, folder, error) &&
-        plot_run(folder, settings, script, options->output, options->characters, ret_text, error);
+        write_tables(points, series, folder, error) && plot_run(&run, settings, ret_text, error);
     trace_folder_remove(folder);
     if (drawn && options->output == NULL && picture != PLOT_POINTS_VALIDATION) {
         g_autofree char *drawing = *ret_text;

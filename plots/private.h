@@ -16,12 +16,25 @@ typedef struct {
     guint columns, rows;
 } PlotExtent;
 
+/* A picture of traces that is being made. */
+typedef struct {
+    const PlotPanel *panels;
+    guint n_panels;
+    const PlotOptions *options;
+    PlotExtent extent;  /* widened by each panel */
+    const char *folder; /* of the tables and settings */
+    GString *settings;
+} PlotSheet;
+
 /* Refuses a file name whose ending is no picture's. NULL, for text, is fine. */
 bool plot_knows(const char *output, GError **error);
-/* Runs the script in the folder with the settings; the picture goes to output, or, as text of such
- * characters, to *ret_text. */
-bool plot_run(const char *folder, const GString *settings, const char *script, const char *output,
-              PlotCharacters characters, char **ret_text, GError **error);
+typedef struct {
+    const char *folder, *script;
+    const char *output; /* NULL: text, of such characters: */
+    PlotCharacters characters;
+} PlotRun;
+/* Runs the script in the folder with the settings; text goes to *ret_text. */
+bool plot_run(const PlotRun *run, const GString *settings, char **ret_text, GError **error);
 
 /* "peak 27.22 GB allocated, ...", "step 13.98 s, compute busy ..."; "" where the picture's key says
  * it. Transfer full. */
@@ -35,10 +48,7 @@ void plot_set_text(GString *settings, const char *key, const char *value);
 bool plot_write_memory_cells(const TraceMoments *moments, const PlotExtent *extent, guint number,
                              const char *folder, GError **error);
 
-/* Each widens the extent, writes its tables to the folder and appends to the settings. */
-bool plot_write_memory(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                       PlotExtent *extent, const char *folder, GString *settings, GError **error);
-bool plot_write_lanes(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                      PlotExtent *extent, const char *folder, GString *settings, GError **error);
-bool plot_write_jitter(const PlotPanel *panels, guint n_panels, const PlotOptions *options,
-                       PlotExtent *extent, const char *folder, GString *settings, GError **error);
+/* Each widens the sheet's extent, writes its tables and appends to its settings. */
+bool plot_write_memory(PlotSheet *sheet, GError **error);
+bool plot_write_lanes(PlotSheet *sheet, GError **error);
+bool plot_write_jitter(PlotSheet *sheet, GError **error);
