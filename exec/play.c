@@ -135,9 +135,11 @@ static void note_memory(ExecPlay *play, const PlanPosition *at, uint32_t buffer,
     int64_t now = exec_now_ns();
     MemoryMoment moment = {number, now};
     if (delta > 0) {
-        memory_ledger_add(play->ledger, b->sub, unit, (uint64_t)delta, active, reserved, moment);
+        memory_ledger_add(play->ledger, (MemoryChange){b->sub, unit, (uint64_t)delta}, active,
+                          reserved, moment);
     } else {
-        memory_ledger_sub(play->ledger, b->sub, unit, (uint64_t)-delta, active, reserved, moment);
+        memory_ledger_sub(play->ledger, (MemoryChange){b->sub, unit, (uint64_t)-delta}, active,
+                          reserved, moment);
     }
     if (play->options.keep_rows) {
         TraceMemoryRow row = {play->context.comm->rank,

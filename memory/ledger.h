@@ -29,22 +29,24 @@ typedef struct {
     MemoryMoment moment;
 } MemoryPeak;
 
+/* Bytes of one tag and unit that come or go. */
+typedef struct {
+    uint32_t tag, unit;
+    uint64_t bytes;
+} MemoryChange;
+
 /* The peak's sums are wanted once, the peak moves often: during a forward pass nearly every op
  * makes a new maximum. So a new maximum only empties a log of the changes since; while the log
  * is short, the sums at the peak are today's less the log. A log as long as the sums themselves
  * is settled: the sums at the peak are written out and the log is closed until the next maximum.
- * Settling thus costs each logged change O(1). */
-typedef struct {
-    uint32_t tag, unit;
-    uint64_t bytes; /* modulo 2^64: a loss is a very large gain */
-} MemoryChange;
-
-/* Read by its functions alone; it stands here because every allocation changes it. */
+ * Settling thus costs each logged change O(1).
+ *
+ * Read by its functions alone; it stands here because every allocation changes it. */
 typedef struct {
     uint32_t n_tags, n_units;
     uint64_t *sums;    /* by tag, then by unit */
     uint64_t *at_peak; /* likewise; meaningful once settled */
-    MemoryChange *log;
+    MemoryChange *log; /* bytes modulo 2^64: a loss is a very large gain */
     uint32_t n_log, room;
     bool settled;
     MemoryTotals now;
@@ -66,17 +68,17 @@ static inline bool memory_peak_rises(MemoryPeak *peak, uint64_t now_bytes, uint6
     return true;
 }
 
-static inline void memory_ledger_change(MemoryLedger *ledger, uint32_t tag, uint32_t unit,
-                                        uint64_t bytes, MemoryTotals now, MemoryMoment moment) {
-    g_assert(tag < ledger->n_tags && unit < ledger->n_units);
+static inline void memory_ledger_change(MemoryLedger *ledger, MemoryChange change, MemoryTotals now,
+                                        MemoryMoment moment) {
+    g_assert(change.tag < ledger->n_tags && change.unit < ledger->n_units);
     if (!ledger->settled && ledger->n_log == ledger->room) {
         memory_ledger_settle(ledger);
     }
     if (!ledger->settled) {
-        ledger->log[ledger->n_log++] = (MemoryChange){tag, unit, bytes};
+        ledger->log[ledger->n_log++] = change;
     }
-    ledger->sums[tag] += bytes;
-    ledger->sums[ledger->n_tags + unit] += bytes;
+    ledger->sums[change.tag] += change.bytes;
+    ledger->sums[ledger->n_tags + change.unit] += change.bytes;
     ledger->now = now;
     if (memory_peak_rises(&ledger->allocated, now.allocated_bytes,
                           ledger->allocated.totals.allocated_bytes, now, moment)) {
@@ -90,19 +92,19 @@ static inline void memory_ledger_change(MemoryLedger *ledger, uint32_t tag, uint
 }
 
 /* Bytes come or go. The allocator's active and reserved bytes are those after it. */
-static inline void memory_ledger_add(MemoryLedger *ledger, uint32_t tag, uint32_t unit,
-                                     uint64_t bytes, uint64_t active_bytes, uint64_t reserved_bytes,
-                                     MemoryMoment moment) {
-    MemoryTotals now = {ledger->now.allocated_bytes + bytes, active_bytes, reserved_bytes};
-    memory_ledger_change(ledger, tag, unit, bytes, now, moment);
+static inline void memory_ledger_add(MemoryLedger *ledger, MemoryChange gain, uint64_t active_bytes,
+                                     uint64_t reserved_bytes, MemoryMoment moment) {
+    MemoryTotals now = {ledger->now.allocated_bytes + gain.bytes, active_bytes, reserved_bytes};
+    memory_ledger_change(ledger, gain, now, moment);
 }
 
-static inline void memory_ledger_sub(MemoryLedger *ledger, uint32_t tag, uint32_t unit,
-                                     uint64_t bytes, uint64_t active_bytes, uint64_t reserved_bytes,
-                                     MemoryMoment moment) {
-    g_assert(bytes <= ledger->sums[tag] && bytes <= ledger->sums[ledger->n_tags + unit]);
-    MemoryTotals now = {ledger->now.allocated_bytes - bytes, active_bytes, reserved_bytes};
-    memory_ledger_change(ledger, tag, unit, -bytes, now, moment);
+static inline void memory_ledger_sub(MemoryLedger *ledger, MemoryChange loss, uint64_t active_bytes,
+                                     uint64_t reserved_bytes, MemoryMoment moment) {
+    g_assert(loss.bytes <= ledger->sums[loss.tag] &&
+             loss.bytes <= ledger->sums[ledger->n_tags + loss.unit]);
+    MemoryTotals now = {ledger->now.allocated_bytes - loss.bytes, active_bytes, reserved_bytes};
+    loss.bytes = -loss.bytes;
+    memory_ledger_change(ledger, loss, now, moment);
 }
 
 const MemoryTotals *memory_ledger_now(const MemoryLedger *ledger);

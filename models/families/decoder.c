@@ -97,7 +97,7 @@ static uint32_t run_heads_of(const Decoder *d, const ModelAttention *attention,
     const ModelWalk *w = &d->walk;
     uint64_t out = (which == 'q' ? d->heads : d->kv_heads) * d->head_dim;
     if (which != 'q' || !d->names->scales_q) {
-        return model_run_heads_of(w, attention, layer, x, out, w->width, which);
+        return model_run_heads_of(w, attention, layer, x, out, which);
     }
     double scale = 1 / sqrt((double)d->head_dim);
     uint32_t y = model_run_linear(w, layer, x, out, w->width);
@@ -284,8 +284,9 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
     plan_graph_enter(w->graph, n->root, (uint32_t[]){tokens, targets}, 2);
     uint32_t x, looked_up = PLAN_NONE;
     if (d->names->positions) {
-        x = model_run_embeddings(w, &n->embed, &n->positions, tokens, d->vocab,
-                                 rows_of_positions(network, d->names), true, &looked_up);
+        const ModelEmbeddings tables = {&n->embed, &n->positions, d->vocab,
+                                        rows_of_positions(network, d->names), true};
+        x = model_run_embeddings(w, &tables, tokens, &looked_up);
     } else {
         x = model_run_embedding(w, &n->embed, tokens, w->rows, d->vocab);
         model_cast_tables(w, &d->rotary, 0);
@@ -294,7 +295,8 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(d, &n->blocks[i], stream);
     }
-    uint32_t logits = model_run_head(w, &n->norm, &n->head, stream, 0, targets, d->vocab);
+    uint32_t logits =
+        model_run_head(w, &(ModelHead){&n->norm, &n->head, 0, d->vocab}, stream, targets);
     logits = model_run_given_logits(w, logits);
     if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
         plan_graph_let_go_after(w->graph, looked_up, logits);

@@ -165,16 +165,15 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     uint32_t positions = PLAN_NONE;
-    uint32_t x = network->alibi
-                     ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
-                     : model_run_embeddings(w, &wte, &wpe, tokens, gpt->vocab, network->seq,
-                                            names->tokens_first, &positions);
+    const ModelEmbeddings tables = {&wte, &wpe, gpt->vocab, network->seq, names->tokens_first};
+    uint32_t x = network->alibi ? model_run_embedding(w, &wte, tokens, w->rows, gpt->vocab)
+                                : model_run_embeddings(w, &tables, tokens, &positions);
     x = model_run_dropout(w, drop, x, w->rows * w->width);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = run_block(gpt, &blocks[i], stream);
     }
-    uint32_t logits = model_run_head(w, &ln_f, &head, stream, 0, targets, gpt->vocab);
+    uint32_t logits = model_run_head(w, &(ModelHead){&ln_f, &head, 0, gpt->vocab}, stream, targets);
     logits = model_run_given_logits(w, logits);
     if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
         plan_graph_let_go_after(graph, positions, logits);

@@ -63,19 +63,22 @@ static uint32_t run_q(const ModelLlama *llama, const ModelLlamaBlock *block, uin
     return q;
 }
 
-/* Of so many heads a token, each in a row of `row` numbers, those from `from` on; where the
- * gradient lies. */
-static uint32_t run_turn(const ModelLlama *llama, uint32_t x, uint64_t heads, uint64_t row,
-                         uint64_t from, uint64_t dy_row, uint64_t dy_from) {
+/* In a row of so many numbers those from there on. */
+typedef struct {
+    uint64_t row, from;
+} Place;
+
+/* Of so many heads a token; where each lies, and where its gradient does. */
+static uint32_t run_turn(const ModelLlama *llama, uint32_t x, uint64_t heads, Place at, Place dy) {
     const ModelWalk *w = &llama->walk;
     PlanGraphLatentTurn turn = {.tokens = (int64_t)w->rows,
                                 .heads = (int64_t)heads,
                                 .dim = (int64_t)llama->latent.rope,
                                 .seq = (int64_t)w->seq,
-                                .row = (int64_t)row,
-                                .from = (int64_t)from,
-                                .dy_row = (int64_t)dy_row,
-                                .dy_from = (int64_t)dy_from};
+                                .row = (int64_t)at.row,
+                                .from = (int64_t)at.from,
+                                .dy_row = (int64_t)dy.row,
+                                .dy_from = (int64_t)dy.from};
     return plan_graph_latent_turn(w->graph, x, llama->rotary.cosines, &turn);
 }
 
@@ -153,13 +156,14 @@ uint32_t model_latent_run(const ModelLlama *llama, const ModelLlamaBlock *block,
     plan_graph_enter(graph, block->attn,
                      (uint32_t[]){x, llama->rotary.cosines, llama->rotary.sines}, 3);
     plan_graph_latent_split(graph, run_q(llama, block, x), &of_q, plain);
-    uint32_t placed = run_turn(llama, plain[1], heads, q_dim(l), l->nope, q_dim(l), l->nope);
+    const Place in_q = {q_dim(l), l->nope};
+    uint32_t placed = run_turn(llama, plain[1], heads, in_q, in_q);
     uint32_t q = run_join(llama, plain[0], q_dim(l), placed, 1);
     plan_graph_latent_split(graph, model_run_linear(w, &block->kv_a, x, kv_row, w->width), &of_row,
                             row);
     bool summed = heads > 1; /* the heads' gradients; a single one's lies in its row */
-    uint32_t key = run_turn(llama, row[1], 1, kv_row, l->kv_rank, summed ? l->rope : q_dim(l),
-                            summed ? 0 : l->nope);
+    uint32_t key = run_turn(llama, row[1], 1, (Place){kv_row, l->kv_rank},
+                            summed ? (Place){l->rope, 0} : in_q);
     uint32_t normed = run_norm(llama, &block->kv_norm, row[0]);
     uint32_t kv = model_run_linear(w, &block->kv_b, normed, heads * kv_dim(l), l->kv_rank);
     take_name(graph, row[0], normed);

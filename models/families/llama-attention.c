@@ -56,7 +56,7 @@ static uint32_t run_q_or_k(const ModelLlama *llama, const ModelAttention *attent
     const ModelWalk *w = &llama->walk;
     uint64_t heads = which == 'q' ? llama->heads : llama->kv_heads, out = heads * llama->head_dim;
     if (llama->qk_norm == MODEL_QK_NORM_NONE) {
-        return model_run_heads_of(w, attention, layer, x, out, w->width, which);
+        return model_run_heads_of(w, attention, layer, x, out, which);
     }
     uint32_t y = model_run_linear(w, layer, x, out, w->width);
     if (llama->qk_norm == MODEL_QK_NORM_WIDTH) {

@@ -74,7 +74,8 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
                          ModelStream stream, uint32_t targets) {
     const ModelWalk *w = &llama->walk;
     if (w->graph->shared.tensor == 1 || w->graph->shared.whole_head) {
-        return model_run_head(w, norm, head, stream, llama->norm_eps, targets, llama->vocab);
+        const ModelHead whole = {norm, head, llama->norm_eps, llama->vocab};
+        return model_run_head(w, &whole, stream, targets);
     }
     ModelLayer product = *head;
     product.module = PLAN_NONE;

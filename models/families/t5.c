@@ -139,7 +139,7 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
     uint32_t q = model_run_linear(w, &a->q, x, inner, w->width);
     q = model_run_heads(w, &attention, q, 'q');
     plan_graph_hold(w->graph, q);
-    uint32_t k = model_run_heads_of(w, &attention, &a->k, memory, inner, w->width, 'k');
+    uint32_t k = model_run_heads_of(w, &attention, &a->k, memory, inner, 'k');
     plan_graph_hold(w->graph, k);
     uint32_t v = model_run_linear(w, &a->v, memory, inner, w->width);
     v = model_run_heads(w, &attention, v, 'v');

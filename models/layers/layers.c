@@ -142,10 +142,9 @@ static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t
 
 /* A unit of its own is gathered before the layer copies the gradient. */
 static uint32_t run_copying_linear(const ModelWalk *w, const ModelAttention *a,
-                                   const ModelLayer *layer, uint32_t x, uint64_t out, uint64_t in,
-                                   char which) {
+                                   const ModelLayer *layer, uint32_t x, uint64_t out, char which) {
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = model_run_heads(w, a, run_product(w, layer, x, out, in), which);
+    uint32_t y = model_run_heads(w, a, run_product(w, layer, x, out, w->width), which);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -169,23 +168,23 @@ uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t 
     }
     plan_graph_enter(w->graph, adapter->module, &x, 1);
     uint32_t y = run_linear(w, layer, x, out, in);
-    y = model_lora_run(w, adapter, x, y, out, in, NULL);
+    y = model_lora_run(w, adapter, x, y, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
 
 uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
-                            uint32_t x, uint64_t out, uint64_t in, char which) {
+                            uint32_t x, uint64_t out, char which) {
     const ModelAdapter *adapter = &layer->adapter;
     if (layer->module == PLAN_NONE || !model_each_layer_copies(w, a, which)) {
-        return model_run_heads(w, a, model_run_linear(w, layer, x, out, in), which);
+        return model_run_heads(w, a, model_run_linear(w, layer, x, out, w->width), which);
     }
     if (!adapter->rank) {
-        return run_copying_linear(w, a, layer, x, out, in, which);
+        return run_copying_linear(w, a, layer, x, out, which);
     }
     plan_graph_enter(w->graph, adapter->module, &x, 1);
-    uint32_t y = run_copying_linear(w, a, layer, x, out, in, which);
-    y = model_lora_run(w, adapter, x, y, out, in, a);
+    uint32_t y = run_copying_linear(w, a, layer, x, out, which);
+    y = model_lora_run(w, adapter, x, y, a);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -216,16 +215,16 @@ static uint32_t make_positions(const ModelWalk *w) {
     return positions;
 }
 
-uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
-                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first,
+uint32_t model_run_embeddings(const ModelWalk *w, const ModelEmbeddings *tables, uint32_t tokens,
                               uint32_t *ret_positions) {
-    uint32_t positions = tokens_first ? PLAN_NONE : make_positions(w);
-    uint32_t token_part = model_run_embedding(w, wte, tokens, w->rows, vocab);
+    uint32_t positions = tables->tokens_first ? PLAN_NONE : make_positions(w);
+    uint32_t token_part = model_run_embedding(w, tables->tokens, tokens, w->rows, tables->vocab);
     if (positions == PLAN_NONE) {
         positions = make_positions(w);
     }
-    uint32_t position_part = model_run_embedding(w, wpe, positions, w->seq, most);
-    if (tokens_first) {
+    uint32_t position_part =
+        model_run_embedding(w, tables->positions, positions, w->seq, tables->most);
+    if (tables->tokens_first) {
         plan_graph_let_go_after(w->graph, token_part, position_part); /* it has a name */
     }
     *ret_positions = positions;
@@ -282,18 +281,19 @@ static void let_go_after_its_copy(PlanGraph *graph, uint32_t x) {
     }
 }
 
-uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
-                        ModelStream stream, double eps, uint32_t targets, uint64_t vocab) {
+uint32_t model_run_head(const ModelWalk *w, const ModelHead *head, ModelStream stream,
+                        uint32_t targets) {
+    const ModelLayer *product = head->product;
     bool is_sum = stream.r == PLAN_NONE;
     uint32_t x;
     if (is_sum) {
         plan_graph_hold(w->graph, stream.a);
     }
-    uint32_t normed = model_run_last_norm(w, norm, stream, eps, &x);
+    uint32_t normed = model_run_last_norm(w, head->norm, stream, head->eps, &x);
     uint32_t result = w->loss == MODEL_LOSS_CHUNKED
-                          ? model_run_chunked_loss(w, head, normed, targets, vocab)
-                          : model_run_linear(w, head, normed, vocab, w->width);
-    if (head->module == PLAN_NONE && w->loss != MODEL_LOSS_CHUNKED) {
+                          ? model_run_chunked_loss(w, product, normed, targets, head->vocab)
+                          : model_run_linear(w, product, normed, head->vocab, w->width);
+    if (product->module == PLAN_NONE && w->loss != MODEL_LOSS_CHUNKED) {
         let_go_after_its_copy(w->graph, normed);
     }
     if (is_sum) {

@@ -28,6 +28,7 @@ typedef struct {
 } ModelProduct;
 typedef struct {
     uint64_t rank;
+    uint64_t out, in; /* of the layer */
     uint32_t module;  /* that holds the layer and the products */
     uint32_t dropout; /* before A; PLAN_NONE: there is none */
     ModelProduct a, b;
@@ -70,10 +71,14 @@ uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint3
                               uint64_t rows, uint64_t width, double eps);
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
-/* Tokens and their learned positions, which are looked up in tables of `vocab` and `most` rows; the
- * positions are made before the tokens are looked up, or behind that. Returns the positions too. */
-uint32_t model_run_embeddings(const ModelWalk *w, const ModelLayer *wte, const ModelLayer *wpe,
-                              uint32_t tokens, uint64_t vocab, uint64_t most, bool tokens_first,
+/* The tables of tokens and of their learned positions, of `vocab` and `most` rows. */
+typedef struct {
+    const ModelLayer *tokens, *positions;
+    uint64_t vocab, most;
+    bool tokens_first; /* are looked up before the positions are made */
+} ModelEmbeddings;
+/* Of both; returns the positions too. */
+uint32_t model_run_embeddings(const ModelWalk *w, const ModelEmbeddings *tables, uint32_t tokens,
                               uint32_t *ret_positions);
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b);
 /* x + term, where x is a variable and term is none: it goes first. */
@@ -105,8 +110,13 @@ uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, Mode
  * with loss = chunked, the loss. */
 uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
                              double eps, uint32_t *ret_sum);
-uint32_t model_run_head(const ModelWalk *w, const ModelLayer *norm, const ModelLayer *head,
-                        ModelStream stream, double eps, uint32_t targets, uint64_t vocab);
+typedef struct {
+    const ModelLayer *norm, *product;
+    double eps;
+    uint64_t vocab;
+} ModelHead;
+uint32_t model_run_head(const ModelWalk *w, const ModelHead *head, ModelStream stream,
+                        uint32_t targets);
 /* Fused kernels: the norm of a + r, and in *ret_sum the sum; gate and up to the hidden layer; a
  * product with GELU at its end. */
 uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_t a, uint32_t r,
@@ -163,10 +173,10 @@ typedef struct {
 
 /* Rows of 'q', 'k' or 'v', seen head by head: right after the layer that makes them. */
 uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x, char which);
-/* A layer's result, seen so: by the layer and its adapter each, where the gradient can be seen as
- * rows, but not as a matrix of them. */
+/* The result of a layer of the network's width, seen so: by the layer and its adapter each, where
+ * the gradient can be seen as rows, but not as a matrix of them. */
 uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,
-                            uint32_t x, uint64_t out, uint64_t in, char which);
+                            uint32_t x, uint64_t out, char which);
 bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_apart(const ModelWalk *w, const ModelAttention *a, char which);
 bool model_gradient_is_summed(const ModelWalk *w, const ModelAttention *a, char which);

@@ -12,11 +12,14 @@ bool model_lora_adapts(const PlanGraph *graph, uint32_t parent, const char *name
     return g_regex_match(t->lora_on, whole, 0, NULL);
 }
 
+/* deviation 0: it begins with zeros. */
 static ModelProduct declare_product(const ModelWalk *w, uint32_t module, const char *name,
-                                    uint64_t out, uint64_t in, PlanInit init, double value) {
+                                    uint64_t out, uint64_t in, double deviation) {
+    PlanInit init = deviation > 0 ? PLAN_INIT_NORMAL : PLAN_INIT_FILL;
     int64_t dims[] = {(int64_t)out, (int64_t)in};
     ModelProduct product = {.module = plan_graph_module(w->graph, module, name, "Linear", false)};
-    product.weight = plan_graph_parameter(w->graph, product.module, "weight", 2, dims, init, value);
+    product.weight =
+        plan_graph_parameter(w->graph, product.module, "weight", 2, dims, init, deviation);
     return product;
 }
 
@@ -24,14 +27,14 @@ static ModelProduct declare_product(const ModelWalk *w, uint32_t module, const c
  * standard deviation this has. */
 ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t out, uint64_t in) {
     uint64_t rank = w->graph->trained.lora_rank;
-    ModelAdapter adapter = {.rank = rank, .module = module, .dropout = PLAN_NONE};
+    ModelAdapter adapter = {
+        .rank = rank, .out = out, .in = in, .module = module, .dropout = PLAN_NONE};
     if (w->graph->trained.lora_dropout > 0) {
         adapter.dropout = plan_graph_module(w->graph, module, "lora_dropout", "Dropout", false);
     }
     w->graph->now.in_adapter = true;
-    adapter.a =
-        declare_product(w, module, "lora_A", rank, in, PLAN_INIT_NORMAL, 1 / sqrt(3 * (double)in));
-    adapter.b = declare_product(w, module, "lora_B", out, rank, PLAN_INIT_FILL, 0);
+    adapter.a = declare_product(w, module, "lora_A", rank, in, 1 / sqrt(3 * (double)in));
+    adapter.b = declare_product(w, module, "lora_B", out, rank, 0);
     w->graph->now.in_adapter = false;
     return adapter;
 }
@@ -52,19 +55,27 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
 }
 
 /* What A is given, which backward wants for A's gradient. */
-static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint64_t in) {
-    return adapter->dropout == PLAN_NONE ? x
-                                         : model_run_dropout_of(w, w->graph->trained.lora_dropout,
-                                                                adapter->dropout, x, w->rows * in);
+static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x) {
+    return adapter->dropout == PLAN_NONE
+               ? x
+               : model_run_dropout_of(w, w->graph->trained.lora_dropout, adapter->dropout, x,
+                                      w->rows * adapter->in);
+}
+
+/* B(A(x)), which may be seen as k's heads. */
+static uint32_t run_products(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x,
+                             const ModelAttention *of_k) {
+    uint32_t low = run_product(w, &adapter->a, dropped(w, adapter, x), adapter->rank, adapter->in);
+    uint32_t product = run_product(w, &adapter->b, low, adapter->out, adapter->rank);
+    return of_k ? model_run_heads(w, of_k, product, 'k') : product;
 }
 
 /* Of a layer in 4 bits PEFT copies what it gives, and casts what the adapter makes, not the sum;
  * under autocast neither that nor what A is given (src/peft/tuners/lora/bnb.py, Linear4bit). */
 static uint32_t run_beside_four_bits(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x,
-                                     uint32_t y, uint64_t out, uint64_t in,
-                                     const ModelAttention *of_k) {
+                                     uint32_t y, const ModelAttention *of_k) {
     PlanGraph *graph = w->graph;
-    uint64_t n = w->rows * out;
+    uint64_t n = w->rows * adapter->out;
     int64_t dims[] = {(int64_t)n, (int64_t)n};
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
     uint32_t result = plan_graph_op(graph, PLAN_OP_COPY, &y, own, n, dims, NULL);
@@ -73,9 +84,7 @@ static uint32_t run_beside_four_bits(const ModelWalk *w, const ModelAdapter *ada
     if (given != x) {
         plan_graph_hold(graph, given);
     }
-    uint32_t low = run_product(w, &adapter->a, dropped(w, adapter, given, in), adapter->rank, in);
-    uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
-    product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
+    uint32_t product = run_products(w, adapter, given, of_k);
     uint32_t output = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, dtype, n, dims,
                                     &graph->trained.lora_scale);
     output = graph->now.autocasts ? output : plan_graph_cast(graph, output, own);
@@ -85,12 +94,12 @@ static uint32_t run_beside_four_bits(const ModelWalk *w, const ModelAdapter *ada
 
 /* The adapter's dtype is the sum's, for it is the network's or a wider one. */
 uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
-                        uint64_t out, uint64_t in, const ModelAttention *of_k) {
+                        const ModelAttention *of_k) {
     PlanGraph *graph = w->graph;
     if (graph->trained.four_bits) {
-        return run_beside_four_bits(w, adapter, x, y, out, in, of_k);
+        return run_beside_four_bits(w, adapter, x, y, of_k);
     }
-    uint64_t n = w->rows * out;
+    uint64_t n = w->rows * adapter->out;
     int64_t dims[] = {(int64_t)n, (int64_t)n};
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
     uint32_t given = plan_graph_cast(graph, x, dtype);
@@ -98,9 +107,7 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
         plan_graph_hold(graph, given);           /* the function's variable now ... */
         plan_graph_goes_behind(graph, y, given); /* ... as y is, its second one */
     }
-    uint32_t low = run_product(w, &adapter->a, dropped(w, adapter, given, in), adapter->rank, in);
-    uint32_t product = run_product(w, &adapter->b, low, out, adapter->rank);
-    product = of_k ? model_run_heads(w, of_k, product, 'k') : product;
+    uint32_t product = run_products(w, adapter, given, of_k);
     uint32_t scaled = plan_graph_op(graph, PLAN_OP_TIMES_NUMBER, &product, dtype, n, dims,
                                     &graph->trained.lora_scale);
     uint32_t sum = plan_graph_op(graph, PLAN_OP_ADD, (uint32_t[]){y, scaled}, dtype, n, dims, NULL);

@@ -17,4 +17,4 @@ ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t ou
 /* y is what the layer itself made of x, in the module that holds both. of_k: what the adapter makes
  * is seen as k's heads, as y is already; else NULL. */
 uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x, uint32_t y,
-                        uint64_t out, uint64_t in, const ModelAttention *of_k);
+                        const ModelAttention *of_k);

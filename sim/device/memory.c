@@ -89,12 +89,12 @@ void sim_memory_free(SimMemory *memory) {
 
 /* Tells the ledger of a block that came or went, with all three totals as they stand after it. */
 static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const PlanPosition *at,
-                 void (*change)(MemoryLedger *, uint32_t, uint32_t, uint64_t, uint64_t, uint64_t,
-                                MemoryMoment)) {
+                 void (*book_change)(MemoryLedger *, MemoryChange, uint64_t, uint64_t,
+                                     MemoryMoment)) {
     const PlanBuffer *row = &memory->role->buffers[buffer];
     MemoryMoment moment = {pack(at), *memory->now_ns};
-    change(memory->ledger, row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes,
-           *memory->active, *memory->reserved, moment);
+    MemoryChange change = {row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes};
+    book_change(memory->ledger, change, *memory->active, *memory->reserved, moment);
 }
 
 bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, const PlanPosition *at) {

@@ -7,13 +7,14 @@
 static void add(MemoryLedger *ledger, uint32_t tag, uint32_t unit, uint64_t bytes, uint64_t place) {
     const MemoryTotals *now = memory_ledger_now(ledger);
     uint64_t after = now->allocated_bytes + bytes;
-    memory_ledger_add(ledger, tag, unit, bytes, after, after, (MemoryMoment){place, 0});
+    memory_ledger_add(ledger, (MemoryChange){tag, unit, bytes}, after, after,
+                      (MemoryMoment){place, 0});
 }
 
 static void sub(MemoryLedger *ledger, uint32_t tag, uint32_t unit, uint64_t bytes, uint64_t place) {
     const MemoryTotals *now = memory_ledger_now(ledger);
-    memory_ledger_sub(ledger, tag, unit, bytes, now->active_bytes, now->reserved_bytes,
-                      (MemoryMoment){place, 0});
+    memory_ledger_sub(ledger, (MemoryChange){tag, unit, bytes}, now->active_bytes,
+                      now->reserved_bytes, (MemoryMoment){place, 0});
 }
 
 static void test_sums(void) {
@@ -36,10 +37,10 @@ static void test_sums(void) {
 /* Equal maxima: the first counts. Each of the three has its own moment. */
 static void test_moments(void) {
     g_autoptr(MemoryLedger) ledger = memory_ledger_new(1, 1);
-    memory_ledger_add(ledger, 0, 0, 10, 10, 20, (MemoryMoment){1, 100});
-    memory_ledger_sub(ledger, 0, 0, 5, 12, 20, (MemoryMoment){2, 200});
-    memory_ledger_add(ledger, 0, 0, 5, 11, 30, (MemoryMoment){3, 300});
-    memory_ledger_sub(ledger, 0, 0, 10, 0, 30, (MemoryMoment){4, 400});
+    memory_ledger_add(ledger, (MemoryChange){0, 0, 10}, 10, 20, (MemoryMoment){1, 100});
+    memory_ledger_sub(ledger, (MemoryChange){0, 0, 5}, 12, 20, (MemoryMoment){2, 200});
+    memory_ledger_add(ledger, (MemoryChange){0, 0, 5}, 11, 30, (MemoryMoment){3, 300});
+    memory_ledger_sub(ledger, (MemoryChange){0, 0, 10}, 0, 30, (MemoryMoment){4, 400});
     g_assert_cmpuint(memory_ledger_peak_allocated(ledger)->moment.place, ==, 1);
     g_assert_cmpint(memory_ledger_peak_allocated(ledger)->moment.time_ns, ==, 100);
     g_assert_cmpuint(memory_ledger_peak_allocated(ledger)->totals.reserved_bytes, ==, 20);
