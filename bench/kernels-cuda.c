@@ -17,6 +17,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/embedding.h"
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/four-bit.h"
 #include "kernels/cuda/grouped.h"
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/loss.h"
@@ -388,6 +389,16 @@ static void measure_products(Bench *bench) {
     }
 }
 
+static void measure_four_bits(Bench *bench) {
+    KernelCuda *lane = bench->lane;
+    BYTES("weights in 4 bits made", (HALF + 0.5 + 4.0 / KERNEL_FOUR_BIT_BLOCK) * N,
+          kernel_cuda_quantize_4bit(lane, (guint8 *)bench->c, bench->mean, bench->a, N,
+                                    KERNEL_FOUR_BIT_NF4, TYPE));
+    BYTES("weights in 4 bits, as bf16", (HALF + 0.5 + 4.0 / KERNEL_FOUR_BIT_BLOCK) * N,
+          kernel_cuda_dequantize_4bit(lane, bench->b, (guint8 *)bench->c, bench->mean, N,
+                                      KERNEL_FOUR_BIT_NF4, TYPE));
+}
+
 /* Where the GPU multiplies them; against the same product in bf16 above. */
 static void measure_float8(Bench *bench) {
     enum {
@@ -590,6 +601,7 @@ int main(int argc, char **argv) {
     measure_places(&bench);
     measure_ring(&bench);
     measure_tensors(&bench);
+    measure_four_bits(&bench);
     measure_products(&bench);
     measure_experts(&bench);
     measure_attention(&bench);

@@ -5,44 +5,6 @@
 
 #include "kernels/host/float8.h"
 
-/* Dettmers et al. 2023 (QLoRA), appendix E: quantiles of a normal distribution, with 0 and both
- * ends. */
-static const float nf4[] = {-1.0f,
-                            -0.6961928009986877f,
-                            -0.5250730514526367f,
-                            -0.39491748809814453f,
-                            -0.28444138169288635f,
-                            -0.18477343022823334f,
-                            -0.09105003625154495f,
-                            0.0f,
-                            0.07958029955625534f,
-                            0.16093020141124725f,
-                            0.24611230194568634f,
-                            0.33791524171829224f,
-                            0.44070982933044434f,
-                            0.5626170039176941f,
-                            0.7229568362236023f,
-                            1.0f};
-
-/* By bits: of the lower three the magnitude, in twelfths; the fourth is the sign. */
-static const float fp4[] = {
-    0.0f, 0.0625f / 12,  8.0f / 12,  1.0f,  4.0f / 12,  6.0f / 12,  2.0f / 12,  3.0f / 12,
-    0.0f, -0.0625f / 12, -8.0f / 12, -1.0f, -4.0f / 12, -6.0f / 12, -2.0f / 12, -3.0f / 12};
-
-/* Places in the order of their values; of fp4 those of magnitudes, beside which is a sign. */
-typedef struct {
-    const float *values;
-    unsigned n_places;
-    uint8_t places[16];
-    uint8_t sign;
-    uint8_t of_zero;
-} Code;
-
-static const Code codes[] = {
-    [KERNEL_FOUR_BIT_NF4] = {nf4, 16, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, 0, 7},
-    [KERNEL_FOUR_BIT_FP4] = {fp4, 8, {0, 1, 6, 7, 4, 5, 2, 3}, 8, 0},
-};
-
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
@@ -66,20 +28,20 @@ static float inverse(float absmax) {
     return absmax > 0 ? 1 / absmax : 0;
 }
 
-static void bounds_of(const Code *code, float *ret_bounds) {
+static void bounds_of(const KernelFourBitValues *code, float *ret_bounds) {
     for (unsigned i = 0; i + 1 < code->n_places; i++) {
         ret_bounds[i] = (code->values[code->places[i]] + code->values[code->places[i + 1]]) / 2;
     }
 }
 
-static unsigned place_of(const Code *code, const float *bounds, float x) {
+static unsigned place_of(const KernelFourBitValues *code, const float *bounds, float x) {
     unsigned sign = x < 0 ? code->sign : 0;
     return sign | code->places[above(bounds, code->n_places - 1, code->sign ? fabsf(x) : x)];
 }
 
 void kernel_quantize_4bit(uint8_t *packed, float *absmax, const float *w, size_t n,
                           KernelFourBitCode which) {
-    const Code *code = &codes[which];
+    const KernelFourBitValues *code = &kernel_four_bit_values[which];
     float bounds[15];
     bounds_of(code, bounds);
     for (size_t from = 0; from < n; from += KERNEL_FOUR_BIT_BLOCK) {
@@ -97,7 +59,7 @@ void kernel_quantize_4bit(uint8_t *packed, float *absmax, const float *w, size_t
 
 void kernel_dequantize_4bit(float *w, const uint8_t *packed, const float *absmax, size_t n,
                             KernelFourBitCode which) {
-    const float *values = codes[which].values;
+    const float *values = kernel_four_bit_values[which].values;
     for (size_t i = 0; i < n; i++) {
         unsigned place = i % 2 ? packed[i / 2] & 15 : packed[i / 2] >> 4;
         w[i] = values[place] * absmax[i / KERNEL_FOUR_BIT_BLOCK];

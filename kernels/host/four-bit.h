@@ -10,19 +10,8 @@
  * Bound: memory.
  */
 #pragma once
+#include "kernels/four-bit-codes.h"
 #include <stddef.h>
-#include <stdint.h>
-
-enum {
-    KERNEL_FOUR_BIT_BLOCK = 64,
-    KERNEL_BYTE_MAP = 256,
-    KERNEL_BYTE_BLOCK = 256
-};
-
-typedef enum {
-    KERNEL_FOUR_BIT_NF4,
-    KERNEL_FOUR_BIT_FP4
-} KernelFourBitCode;
 
 /* packed [(n + 1) / 2], absmax [(n + 63) / 64], of w [n]; and back. */
 void kernel_quantize_4bit(uint8_t *packed, float *absmax, const float *w, size_t n,

@@ -147,10 +147,6 @@ static inline bool plan_op_is_of_float8(PlanOpKind kind) {
     return kind >= PLAN_OP_FLOAT8_SCALE && kind <= PLAN_OP_FLOAT8_LINEAR_DW;
 }
 
-static inline bool plan_op_is_of_four_bits(PlanOpKind kind) {
-    return kind >= PLAN_OP_QUANTIZE_4BIT && kind <= PLAN_OP_DEQUANTIZE_BYTES;
-}
-
 static inline bool plan_op_is_of_ring(PlanOpKind kind) {
     return kind == PLAN_OP_PASS_ON || (kind >= PLAN_OP_ATTENTION_PART && kind <= PLAN_OP_JOIN);
 }

@@ -226,6 +226,16 @@ static const Case cases[] = {
     {"moe-toy -n 4 --network-key routing=in-turn --network-key layers=1 --context 2 --expert 4 "
      "--micro-batch 1 --param-dtype bf16",
      BF16},
+    {"llama-toy -n 2 --lora-rank 4 --lora-base nf4 --lora-base-double yes --lora-base-storage "
+     "model "
+     "--micro-batch 2",
+     FP32},
+    {"gpt-toy -n 2 --lora-rank 4 --lora-base fp4 --sharding none --lora-on all-linear", FP32},
+    {"llama-toy -n 2 --lora-rank 4 --lora-base nf4 --lora-base-double yes --lora-base-storage "
+     "model "
+     "--model-dtype bf16 --flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] --offload params "
+     "--checkpointing full",
+     BF16},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
@@ -305,8 +315,7 @@ static void plays_alike(gconstpointer data) {
 
 /* Those of traced networks alone are another test's (test-traced-gpu.py), and some are refused. */
 static bool has_a_case(PlanOpKind kind) {
-    return !plan_op_is_traced(kind) && kind != PLAN_OP_BROADCAST &&
-           !plan_op_is_of_four_bits(kind) && !plan_op_is_of_peers(kind);
+    return !plan_op_is_traced(kind) && kind != PLAN_OP_BROADCAST && !plan_op_is_of_peers(kind);
 }
 
 /* Whoever adds an op adds it to a case. */

@@ -62,7 +62,8 @@ static bool mixes_types(PlanOpKind kind) {
 static bool is_statistic(const char *slot) {
     return g_str_equal(slot, "mean") || g_str_equal(slot, "rstd") ||
            g_str_has_suffix(slot, "lse") || g_str_equal(slot, "most") ||
-           g_str_equal(slot, "log_sum") || g_str_equal(slot, "room");
+           g_str_equal(slot, "log_sum") || g_str_equal(slot, "room") ||
+           g_str_equal(slot, "absmax") || g_str_equal(slot, "map");
 }
 
 /* A compiled loss and its gradient may be stored otherwise than the logits. */
@@ -117,8 +118,9 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];
         uint32_t buffer = plan_op_buffer(role, op, i);
-        if (buffer == PLAN_NONE || slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_INT32 |
-                                                  PLAN_SLOT_MASK | PLAN_SLOT_FLOAT8)) {
+        if (buffer == PLAN_NONE ||
+            slot->flags & (PLAN_SLOT_INTEGER | PLAN_SLOT_INT32 | PLAN_SLOT_MASK | PLAN_SLOT_FLOAT8 |
+                           PLAN_SLOT_PACKED)) {
             continue;
         }
         int mine = role->buffers[buffer].dtype;
@@ -178,10 +180,6 @@ static const struct {
     bool (*has)(PlanOpKind kind);
     const char *why;
 } kinds_refused[] = {
-    {plan_op_is_of_four_bits,
-     "it has no kernels for weights in 4 bits yet; `foreshard predict` plays "
-     "lora_base=nf4 and fp4, and `foreshard run --device host` trains on "
-     "CPU ranks; or set lora_base=model"},
     {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
                           "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
                           "the same"},

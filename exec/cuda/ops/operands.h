@@ -34,6 +34,7 @@ KernelCudaFault exec_cuda_latent(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_ring(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_exchange(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_float8(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_four_bit(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_muon(const ExecTask *task, KernelCuda *kernels);
 
 /* The loss of layers that ranks share, op by op, and as a compiler makes it: parts of
