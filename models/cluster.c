@@ -93,10 +93,6 @@ double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype) {
     return 0;
 }
 
-uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster) {
-    return cluster->device_memory_bytes - cluster->device_outside_allocator_bytes;
-}
-
 /* PyTorch 2.0 to 2.13, aten/src/ATen/cuda/CublasHandlePool.cpp: a workspace for each cuBLAS handle
  * and stream, of 4096 KiB twice and 16 KiB eight times, or since Hopper of 4096 KiB eight times.
  * Forward's thread and backward's have a handle each; both compute on one stream. */
@@ -107,4 +103,13 @@ uint64_t model_cluster_workspace_bytes(const ModelCluster *cluster) {
     }
     return handles *
            (cluster->device_compute_capability < 90 ? (2 * 4096 + 8 * 16) * kib : 8 * 4096 * kib);
+}
+
+uint64_t model_cluster_outside_bytes(const ModelCluster *cluster) {
+    return cluster->device_outside_allocator_bytes + model_cluster_workspace_bytes(cluster);
+}
+
+uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster) {
+    uint64_t outside = model_cluster_outside_bytes(cluster);
+    return cluster->device_memory_bytes > outside ? cluster->device_memory_bytes - outside : 0;
 }

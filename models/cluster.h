@@ -98,7 +98,9 @@ static inline uint32_t model_gpu_bit(uint64_t place) {
 /* Which share of a node's rings NCCL finds among some of its GPUs: 1 on a switch; 0 where NVLinks
  * leave some of them apart, so that rings take PCIe. */
 double model_cluster_links_share(const ModelCluster *cluster, uint32_t gpus);
-/* What is left of the device's memory to the framework's allocator. */
-uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);
 /* What matrix products hold of PyTorch's allocator all along, beside what a plan asks for. */
 uint64_t model_cluster_workspace_bytes(const ModelCluster *cluster);
+/* These, and what contexts and libraries take for themselves. */
+uint64_t model_cluster_outside_bytes(const ModelCluster *cluster);
+/* What is left of the device's memory to what a plan asks for. */
+uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster);

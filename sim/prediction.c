@@ -15,7 +15,7 @@ void sim_prediction_set_memory(SimPrediction *prediction, const Plan *plan,
                                const ModelCluster *node) {
     uint64_t shared = plan_workspace_bytes(&plan->roles[0]);
     prediction->memory_bytes = node->device_memory_bytes;
-    prediction->outside_allocator_bytes = node->device_outside_allocator_bytes + shared;
+    prediction->outside_allocator_bytes = model_cluster_outside_bytes(node) + shared;
     prediction->allocator_bytes = left_beside(shared, node);
     prediction->workspace_bytes = model_cluster_workspace_bytes(node);
 }

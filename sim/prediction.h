@@ -113,7 +113,7 @@ typedef struct {
 
     /* Of memory_rank, or of oom.rank when it does not fit; the last is the difference. */
     uint64_t memory_bytes, outside_allocator_bytes, allocator_bytes;
-    uint64_t workspace_bytes; /* PyTorch's products hold them too; in none of the peaks */
+    uint64_t workspace_bytes; /* of what is outside: PyTorch's products hold them, in no peak */
     SimPeak peak; /* of allocated, memory_rank's as the three lines below; without limit if !fits */
     uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */

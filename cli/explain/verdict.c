@@ -26,10 +26,10 @@ void explain_fits(GString *text, const CliSubject *subject) {
         "allocator_bytes = %" G_GUINT64_FORMAT " = memory of %s, %" G_GUINT64_FORMAT
         " B, less outside_allocator_bytes\n"
         "outside_allocator_bytes = %" G_GUINT64_FORMAT
-        ": contexts, libraries and NCCL's buffers, from the cluster's file\n"
+        ": contexts, libraries and NCCL's buffers, from the cluster's file, and workspace_bytes\n"
         "workspace_bytes = %" G_GUINT64_FORMAT
         ": cuBLAS workspaces (one for forward's thread, one for backward's, sized by the cluster's "
-        "compute_capability); PyTorch's allocator holds them too, but no peak here counts them\n"
+        "compute_capability); PyTorch's allocator holds them, but no peak here counts them\n"
         "peak_reserved_bytes = %" G_GUINT64_FORMAT "%s\n",
         prediction->fits ? "true" : "false", (guint64)prediction->allocator_bytes,
         subject->cluster->name, (guint64)prediction->memory_bytes,

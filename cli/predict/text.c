@@ -131,7 +131,7 @@ static void print_memory(const CliPredictReport *report) {
         print_bytes("peak reserved, emptiest rank", least_reserved(prediction));
     }
     if (prediction->workspace_bytes) {
-        print_bytes("cuBLAS workspaces, on top", prediction->workspace_bytes);
+        print_bytes("cuBLAS workspaces, beside it", prediction->workspace_bytes);
     }
     printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
     cli_say("held at the peak of allocated memory, %s\n", at);

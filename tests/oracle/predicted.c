@@ -21,7 +21,7 @@ Trace *oracle_predicted(const Plan *plan, uint32_t rank, uint32_t steps, uint64_
     }
     without_communication(cluster, plan->world);
     if (allocator_bytes) {
-        cluster->device_memory_bytes = cluster->device_outside_allocator_bytes + allocator_bytes;
+        cluster->device_memory_bytes = model_cluster_outside_bytes(cluster) + allocator_bytes;
     }
     g_autoptr(Trace) trace = trace_new();
     SimOptions options = {.steps = steps, .answers = answers, .rank = rank};

@@ -64,7 +64,7 @@ static void test_books_add_up(void) {
 
 static void give(Draw *draw, uint64_t allocator_bytes) {
     draw->cluster->device_memory_bytes =
-        allocator_bytes + draw->cluster->device_outside_allocator_bytes;
+        allocator_bytes + model_cluster_outside_bytes(draw->cluster);
 }
 
 /* What was reserved is enough, and changes nothing. With a page less it is never passed: the plan

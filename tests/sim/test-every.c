@@ -183,7 +183,7 @@ static void test_law_under_pressure(void) {
     SimOptions options = {.steps = 4};
     g_autoptr(SimPrediction) ample = plays_predict(plan, cluster, &options, NULL);
     cluster->device_memory_bytes =
-        ample->peak_reserved_bytes - (1 << 20) + cluster->device_outside_allocator_bytes;
+        ample->peak_reserved_bytes - (1 << 20) + model_cluster_outside_bytes(cluster);
     g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
     options.every_rank = true;
     g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, NULL);
@@ -196,7 +196,7 @@ static void test_law_under_pressure(void) {
 static void test_out_of_memory(void) {
     g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8 micro_batch=16");
-    cluster->device_memory_bytes = (4 << 20) + cluster->device_outside_allocator_bytes;
+    cluster->device_memory_bytes = (4 << 20) + model_cluster_outside_bytes(cluster);
     SimOptions options = {.steps = 3};
     g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
     options.every_rank = true;
@@ -530,7 +530,7 @@ static ModelCluster *with_memories(const uint64_t *bytes) {
         quicken_allocator(kind);
         kind->topology_gpus_per_node = 1;
         if (bytes[i]) {
-            kind->device_memory_bytes = bytes[i] + kind->device_outside_allocator_bytes;
+            kind->device_memory_bytes = bytes[i] + model_cluster_outside_bytes(kind);
         }
     }
     return cluster;

@@ -159,7 +159,7 @@ static bool more_memory_is_never_worse(Draw *draw) {
     SimTime before_ns = SIM_NEVER; /* of less memory; SIM_NEVER: it did not fit */
     for (unsigned i = 0; i <= SIZES; i++) {
         draw->cluster->device_memory_bytes =
-            draw->cluster->device_outside_allocator_bytes + least + (most - least) * i / SIZES;
+            model_cluster_outside_bytes(draw->cluster) + least + (most - least) * i / SIZES;
         g_autoptr(SimPrediction) played = play(draw, false, STEPS);
         g_assert_true(played->fits || before_ns == SIM_NEVER);
         g_assert_true(!played->fits || played->median_step_ns <= before_ns);

@@ -21,7 +21,7 @@ static ModelCluster *a100(void) {
  * the allocator's memory. */
 static Trace *played_within(const Plan *plan, uint64_t limit_bytes, bool fits) {
     g_autoptr(ModelCluster) cluster = a100();
-    cluster->device_memory_bytes = limit_bytes + cluster->device_outside_allocator_bytes;
+    cluster->device_memory_bytes = limit_bytes + model_cluster_outside_bytes(cluster);
     g_autoptr(MemoryAnswers) answers = memory_answers_new();
     g_autoptr(GError) error = NULL;
     const SimOptions options = {.steps = 4, .answers = answers};
