@@ -95,6 +95,17 @@ static void planted_time(void) {
     g_assert_cmpuint(comparison->n_unpaired, ==, 0);
 }
 
+static void other_settings(void) {
+    ToyOptions options = TOY_DEFAULT, other = measured_options();
+    g_autoptr(Trace) first = toy_trace(&options);
+    g_autoptr(Trace) second = toy_trace(&other);
+    trace_set(second, "strategy", "fsdp2 full lr=0.1");
+    g_autoptr(TraceComparison) comparison = trace_compare(first, second, NULL);
+    g_autofree char *text = trace_comparison_text(comparison);
+    g_assert_nonnull(strstr(text, "\nsettings differ that change no instruction: "
+                                  "predicted has none; measured lr=0.1\n"));
+}
+
 static void planted_memory(void) {
     ToyOptions options = TOY_DEFAULT, other = measured_options();
     other.wrong_from = 3;
@@ -216,6 +227,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trace/compare/equal", equal);
     g_test_add_func("/trace/compare/planted-time", planted_time);
+    g_test_add_func("/trace/compare/other-settings", other_settings);
     g_test_add_func("/trace/compare/planted-memory", planted_memory);
     g_test_add_func("/trace/compare/planted-leak", planted_leak);
     g_test_add_func("/trace/compare/missing-row", missing_row);

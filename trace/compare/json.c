@@ -38,6 +38,8 @@ static void build_sides(JsonBuilder *builder, const TraceComparison *comparison)
         for (guint i = 0; i < G_N_ELEMENTS(facts); i++) {
             trace_json_add_text(builder, facts[i], trace_get(comparison->traces[side], facts[i]));
         }
+        g_autofree char *settings = trace_compare_settings(comparison, side);
+        trace_json_add_text(builder, "settings_of_its_own", settings);
         trace_json_add_number(builder, "rank", comparison->summaries[side]->rank);
         trace_json_add_number(builder, "steady_steps", comparison->n_steps[side]);
         json_builder_end_object(builder);

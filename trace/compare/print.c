@@ -115,6 +115,16 @@ static void append_side(GString *text, const TraceComparison *comparison, guint 
                            comparison->n_steps[side] == 1 ? "" : "s");
 }
 
+static void append_settings(GString *text, const TraceComparison *comparison) {
+    g_autofree char *first = trace_compare_settings(comparison, 0);
+    g_autofree char *second = trace_compare_settings(comparison, 1);
+    if (first != NULL || second != NULL) {
+        g_string_append_printf(text, "settings differ that change no instruction: %s %s; %s %s\n",
+                               comparison->sides[0], first != NULL ? first : "has none",
+                               comparison->sides[1], second != NULL ? second : "has none");
+    }
+}
+
 static void append_table(GString *text, const TraceComparison *comparison, bool bytes) {
     double most = largest(comparison, bytes);
     TraceScale scale = bytes ? trace_scale_bytes(most) : trace_scale_time(most);
@@ -240,6 +250,7 @@ char *trace_comparison_text(const TraceComparison *comparison) {
     }
     append_side(text, comparison, 0);
     append_side(text, comparison, 1);
+    append_settings(text, comparison);
     append_table(text, comparison, false);
     append_worst(text, comparison, true);
     append_worst(text, comparison, false);

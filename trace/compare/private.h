@@ -15,4 +15,6 @@ void trace_compare_find_kept(TraceComparison *comparison);
 char *trace_compare_op_name(const TraceComparison *comparison, uint32_t number);
 /* "activations/saved, 2048 B, forward of unit blocks.0" */
 char *trace_compare_buffer_name(const TraceComparison *comparison, uint32_t number);
+/* "attention_kernel=flash lr=0.1", of one side's strategy what the other's lacks; NULL: nothing */
+char *trace_compare_settings(const TraceComparison *comparison, guint side);
 const char *trace_compare_group_key(TraceCompareGroup group);
