@@ -156,11 +156,11 @@ static const PlanOp *plan_op_of(const CliSubject *subject, uint32_t number) {
 static void append_kernel_cost(GString *text, const CliSubject *subject, const PlanOp *op) {
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
     PlanOpWork work = plan_op_work(role, op);
-    PlanAttentionKernel attention = sim_attention_kernel(subject->plan, subject->cluster);
+    SimKernels kernels = sim_kernels_chosen(subject->plan, role, subject->cluster);
     SimComputeCost cost;
     g_string_append_printf(text, "work: %.6e operations, %.6e bytes to and from memory\n",
                            work.flops, work.bytes);
-    if (!sim_compute_cost(subject->cluster, role, op, attention, &cost)) {
+    if (!sim_compute_cost(subject->cluster, role, op, kernels, &cost)) {
         g_string_append_printf(text, "%s cannot compute in its dtype\n", subject->cluster->name);
         return;
     }

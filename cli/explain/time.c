@@ -161,7 +161,7 @@ static double python_us(const CliSubject *subject) {
     }
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
     g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(subject->plan, role, subject->cluster);
-    PlanAttentionKernel attention = sim_attention_kernel(subject->plan, subject->cluster);
+    SimKernels kernels = sim_kernels_chosen(subject->plan, role, subject->cluster);
     double us = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
@@ -171,7 +171,7 @@ static double python_us(const CliSubject *subject) {
             SimComputeCost cost;
             us += (double)sim_issue_cost(costs, instr) / 1e3 -
                   (collective ? costs->collective_us : costs->launch_us);
-            if (!collective && sim_compute_cost(subject->cluster, role, op, attention, &cost)) {
+            if (!collective && sim_compute_cost(subject->cluster, role, op, kernels, &cost)) {
                 us += (double)sim_issue_further_cost(costs, op->kind, cost.kernels) / 1e3;
             }
         }

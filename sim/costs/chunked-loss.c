@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "sim/costs/efficiency.h"
+#include "sim/costs/odd-rows.h"
 
 enum {
     /* Kernels of a chunk, counted in PyTorch 2.13's torch/nn/modules/linear_cross_entropy.py
@@ -35,13 +35,13 @@ unsigned sim_kernels_of(const ModelCluster *cluster, const PlanRole *role, const
     return n_chunks(role, op) * (of_chunk - (has_dw(role, op) ? 0 : KERNELS_OF_DW));
 }
 
-static double product_ns(const ModelCluster *cluster, const PlanOp *op, double m, double n,
-                         double k, double output_bytes, double peak) {
+static double product_ns(const ModelCluster *cluster, const PlanOp *op, PlanOpKind pass, double m,
+                         double n, double k, double output_bytes, double peak) {
     SimProduct product = {.batch = 1, .m = m, .n = n, .k = k, .output_bytes = output_bytes};
     product.element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     product.efficiency = op->dtype == PLAN_FP32 ? cluster->matmul_fp32_efficiency : 0;
     product.peak_flops = product.efficiency > 0 ? peak : peak * cluster->matmul_sustained;
-    return sim_product_ns(cluster, &product);
+    return sim_linear_ns(cluster, &product, pass, (PlanDtype)op->dtype, false);
 }
 
 /* dw is added up in place, chunk by chunk: read once more than a product that begins it. */
@@ -51,10 +51,12 @@ static double chunk_ns(const ModelCluster *cluster, const PlanRole *role, const 
     double cols = (double)dims[1], width = (double)dims[2];
     double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     double logit_bytes = op->dtype == PLAN_FP32 ? LOGIT_BYTES : LOGIT_BYTES_OF_16_BITS;
-    double ns = product_ns(cluster, op, rows, cols, width, 4, peak) +
-                product_ns(cluster, op, rows, width, cols, size, peak) +
+    double ns = product_ns(cluster, op, PLAN_OP_LINEAR, rows, cols, width, 4, peak) +
+                product_ns(cluster, op, PLAN_OP_LINEAR_DX, rows, width, cols, size, peak) +
                 sim_traffic_ns(cluster, rows * cols * logit_bytes);
-    return has_dw(role, op) ? ns + product_ns(cluster, op, cols, width, rows, 2 * size, peak) : ns;
+    return has_dw(role, op)
+               ? ns + product_ns(cluster, op, PLAN_OP_LINEAR_DW, cols, width, rows, 2 * size, peak)
+               : ns;
 }
 
 /* What the kernels take that move bytes, beside them. */

@@ -6,6 +6,7 @@
 #include "sim/costs/chunked-loss.h"
 #include "sim/costs/efficiency.h"
 #include "sim/costs/lists.h"
+#include "sim/costs/odd-rows.h"
 
 /* ---- products and attention ----------------------------------------------------------------- */
 
@@ -55,7 +56,7 @@ static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
 }
 
 static double product_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                         double peak) {
+                         double peak, bool pads) {
     const int64_t *dims = plan_op_dims(role, op);
     if (op->kind == PLAN_OP_CHUNKED_LOSS) {
         return sim_chunked_loss_ns(cluster, role, op, peak);
@@ -67,7 +68,7 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
         product.efficiency = cluster->matmul_fp32_efficiency;
     }
     product.peak_flops = product.efficiency > 0 ? peak : peak * cluster->matmul_sustained;
-    return sim_product_ns(cluster, &product);
+    return sim_linear_ns(cluster, &product, (PlanOpKind)op->kind, sim_compute_dtype(op), pads);
 }
 
 /* On GPUs only the memory-efficient kernel takes a bias. What it reaches of the flash kernel's rate
@@ -359,7 +360,7 @@ static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                      PlanAttentionKernel attention, SimComputeCost *ret_cost) {
+                      SimKernels kernels, SimComputeCost *ret_cost) {
     PlanOpWork work = plan_op_work(role, op);
     const int64_t *dims = plan_op_dims(role, op);
     PlanOpClass op_class = plan_op_info(op->kind)->op_class;
@@ -370,8 +371,8 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     }
     if (computes) {
         flops_ns = op_class == PLAN_CLASS_MATMUL
-                       ? product_ns(cluster, role, op, peak)
-                       : attention_ns(cluster, role, op, &work, peak, attention);
+                       ? product_ns(cluster, role, op, peak, kernels.pads)
+                       : attention_ns(cluster, role, op, &work, peak, kernels.attention);
     }
     double element_bytes = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     if (op_class == PLAN_CLASS_MATMUL) {
@@ -390,12 +391,38 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     return true;
 }
 
-PlanAttentionKernel sim_attention_kernel(const Plan *plan, const ModelCluster *cluster) {
-    PlanStrategy strategy;
-    bool has_two = flash_share(cluster, false) > 0 || flash_share(cluster, true) > 0;
-    if (!has_two || !plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
-        return PLAN_ATTENTION_KERNEL_CUDNN;
+static bool has_two_rates(const ModelCluster *cluster) {
+    return flash_share(cluster, false) > 0 || flash_share(cluster, true) > 0;
+}
+
+static bool has_odd_rows(const PlanRole *role) {
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const int64_t *dims = plan_op_dims(role, &role->ops[i]);
+        if (role->ops[i].kind == PLAN_OP_LINEAR && sim_has_odd_rows(dims[1], dims[2])) {
+            return true;
+        }
     }
-    return strategy.document > 0 ? PLAN_ATTENTION_KERNEL_FLASH
-                                 : (PlanAttentionKernel)strategy.attention_kernel;
+    return false;
+}
+
+static PlanAttentionKernel attention_kernel(const PlanStrategy *strategy) {
+    return strategy->document > 0 ? PLAN_ATTENTION_KERNEL_FLASH
+                                  : (PlanAttentionKernel)strategy->attention_kernel;
+}
+
+/* FSDP's hooks leave the head out of what is compiled. */
+static bool compiles_head(const PlanStrategy *strategy) {
+    return strategy->kernels == PLAN_KERNELS_COMPILED && strategy->compile != PLAN_COMPILE_BLOCK &&
+           strategy->flavour != PLAN_FLAVOUR_FSDP1 && strategy->flavour != PLAN_FLAVOUR_FSDP2;
+}
+
+SimKernels sim_kernels_chosen(const Plan *plan, const PlanRole *role, const ModelCluster *cluster) {
+    SimKernels kernels = {PLAN_ATTENTION_KERNEL_CUDNN, false};
+    PlanStrategy strategy; /* read where it matters: that takes longer than most of a prediction */
+    bool has_two = has_two_rates(cluster), is_odd = has_odd_rows(role);
+    if ((has_two || is_odd) && plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
+        kernels.attention = has_two ? attention_kernel(&strategy) : kernels.attention;
+        kernels.pads = is_odd && compiles_head(&strategy);
+    }
+    return kernels;
 }

@@ -18,14 +18,19 @@ typedef struct {
     unsigned kernels;   /* that the host launches for it, one after the other */
 } SimComputeCost;
 
-/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. attention:
- * the kernel that serves it wherever it can. */
-bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
-                      PlanAttentionKernel attention, SimComputeCost *ret_cost);
+/* Which kernels a program takes, as far as that is not the op's and the device's alone. */
+typedef struct {
+    PlanAttentionKernel attention; /* that serves it wherever it can */
+    bool pads;                     /* rows that cannot be loaded 16 bytes at a time (odd-rows.h) */
+} SimKernels;
 
-/* The kernel that a plan's strategy names, where a cluster has two rates; packed documents have
- * FlashAttention-2's. */
-PlanAttentionKernel sim_attention_kernel(const Plan *plan, const ModelCluster *cluster);
+/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. */
+bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
+                      SimKernels kernels, SimComputeCost *ret_cost);
+
+/* Attention's kernel is the one that a plan's strategy names, where a cluster has two rates; packed
+ * documents have FlashAttention-2's. */
+SimKernels sim_kernels_chosen(const Plan *plan, const PlanRole *role, const ModelCluster *cluster);
 
 /* The dtype an op computes in: what it writes, or float8 for products of float8 factors. */
 PlanDtype sim_compute_dtype(const PlanOp *op);

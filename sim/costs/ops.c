@@ -50,8 +50,7 @@ static bool set_cost(SimOpCost *cost, const SimOpCosts *costs, const Plan *plan,
         set_hosts(cost, costs, role, op);
         return true;
     }
-    bool computes =
-        sim_compute_cost(costs->cluster, role, op, costs->attention, &cost->use.compute);
+    bool computes = sim_compute_cost(costs->cluster, role, op, costs->kernels, &cost->use.compute);
     cost->duration_ns = computes ? sim_compute_time(&cost->use.compute) : 0;
     return computes;
 }
@@ -62,7 +61,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     g_autoptr(SimOpCosts) costs = g_new0(SimOpCosts, 1);
     costs->role = role;
     costs->cluster = cluster;
-    costs->attention = sim_attention_kernel(plan, cluster);
+    costs->kernels = sim_kernels_chosen(plan, ops_of, cluster);
     for (unsigned i = 0; i < SIM_N_PATHS; i++) {
         costs->paths[i] = paths[i];
     }

@@ -34,7 +34,7 @@ SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const 
 typedef struct {
     uint32_t role;
     const ModelCluster *cluster;
-    PlanAttentionKernel attention;
+    SimKernels kernels;
     SimNetworkPath paths[SIM_N_PATHS];
     uint32_t *row_of_op; /* by op of the role: ops that are alike share one of: */
     SimOpCost *rows;

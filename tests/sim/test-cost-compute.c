@@ -33,7 +33,7 @@ static const PlanOp *find(const PlanRole *role, PlanOpKind kind, bool has_bias) 
 static SimComputeCost cost_by(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                               PlanAttentionKernel attention) {
     SimComputeCost cost;
-    g_assert_true(sim_compute_cost(cluster, role, op, attention, &cost));
+    g_assert_true(sim_compute_cost(cluster, role, op, (SimKernels){.attention = attention}, &cost));
     return cost;
 }
 

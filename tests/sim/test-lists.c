@@ -83,8 +83,7 @@ static ModelCluster *cluster_of(const char *name) {
 
 static double us_of(const ModelCluster *cluster, const Plan *plan, const PlanOp *op) {
     SimComputeCost cost;
-    g_assert_true(
-        sim_compute_cost(cluster, &plan->roles[0], op, PLAN_ATTENTION_KERNEL_CUDNN, &cost));
+    g_assert_true(sim_compute_cost(cluster, &plan->roles[0], op, (SimKernels){0}, &cost));
     return (cost.overhead_ns + cost.bytes_ns) / 1e3;
 }
 
@@ -191,8 +190,7 @@ static void host_launches_the_others(void) {
         cluster.host_list_kernel_us = 4;
         g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
         SimComputeCost cost;
-        g_assert_true(
-            sim_compute_cost(&cluster, role, op_of(plan), PLAN_ATTENTION_KERNEL_CUDNN, &cost));
+        g_assert_true(sim_compute_cost(&cluster, role, op_of(plan), (SimKernels){0}, &cost));
         SimTime further = sim_issue_further_cost(costs, PLAN_OP_ADAM_MOMENT, cost.kernels);
         g_assert_cmpint(further, ==, is_cut * 2 * 2 * 4000);
     }
