@@ -15,13 +15,16 @@ static bool is_grouped(PlanOpKind kind) {
            kind == PLAN_OP_GROUPED_LINEAR_DX || kind == PLAN_OP_GROUPED_LINEAR_DW;
 }
 
-/* A product for each group, which is assumed to have as many rows as the others, as a router gives
- * that balances its experts; as quick as a library's products of one size. */
+/* A product for each group, of equally many rows in the mean. dw adds up over rows: its sides are
+ * the weight's. */
 static SimProduct grouped_product(PlanOpKind kind, double m, double n, double k, double groups) {
-    return kind == PLAN_OP_GROUPED_LINEAR_DX ? (SimProduct){.batch = groups, .m = m, .n = k, .k = n}
-           : kind == PLAN_OP_GROUPED_LINEAR_DW
-               ? (SimProduct){.batch = groups, .m = n, .n = k, .k = m}
-               : (SimProduct){.batch = groups, .m = m, .n = n, .k = k};
+    SimProduct product = {
+        .batch = groups, .by_group = true, .ragged = kind != PLAN_OP_GROUPED_LINEAR_DW};
+    bool is_dw = kind == PLAN_OP_GROUPED_LINEAR_DW, is_dx = kind == PLAN_OP_GROUPED_LINEAR_DX;
+    product.m = is_dw ? n : m;
+    product.n = is_dw || is_dx ? k : n;
+    product.k = is_dw ? m : is_dx ? n : k;
+    return product;
 }
 
 PlanDtype sim_compute_dtype(const PlanOp *op) {

@@ -87,6 +87,46 @@ static double product_bytes(const SimProduct *p) {
     return p->batch * ((p->m + p->n) * p->k * p->element_bytes + p->m * p->n * p->output_bytes);
 }
 
+/* ---- products by group ---------------------------------------------------------------------- */
+
+/* PyTorch's kernel has one shape of tiles where groups are large and one where they are small, of a
+ * multiprocessor or of two together (aten/src/ATen/native/cuda/GroupMM.cu). */
+typedef struct {
+    double rows, columns, sms;
+} GroupTile;
+
+enum {
+    SMALL_GROUP = 128
+};
+
+static bool has_group_kernel(const ModelCluster *cluster) {
+    double capability = cluster->device_compute_capability;
+    return cluster->device_sms > 0 && (capability == 90 || (capability >= 100 && capability < 110));
+}
+
+static GroupTile group_tile(const ModelCluster *cluster, const SimProduct *product) {
+    bool small = product->m <= SMALL_GROUP || product->n <= SMALL_GROUP;
+    if (cluster->device_compute_capability == 90) {
+        return small ? (GroupTile){64, 128, 1} : (GroupTile){128, 256, 1};
+    }
+    return small ? (GroupTile){128, 256, 1} : (GroupTile){256, 256, 2};
+}
+
+/* Groups have as many rows as a router gives them, so each ends half a tile short of full ones, in
+ * the mean. */
+static double group_tiles(const SimProduct *product, const GroupTile *tile) {
+    double rows = product->ragged ? product->m / tile->rows + 0.5 : ceil(product->m / tile->rows);
+    return product->batch * rows * ceil(product->n / tile->columns);
+}
+
+static double grouped_ns(const ModelCluster *cluster, const SimProduct *product) {
+    GroupTile tile = group_tile(cluster, product);
+    double at_once = floor((double)cluster->device_sms / tile.sms);
+    double waves = ceil(group_tiles(product, &tile) / at_once);
+    double step = 2 * tile.rows * tile.columns * at_once / reachable(cluster, product);
+    return waves * (cluster->matmul_tile_us * 1e3 + product->k * step);
+}
+
 double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
     double bytes_ns = sim_traffic_ns(cluster, product_bytes(product));
     if (cluster->device_sms == 0) {
@@ -94,7 +134,9 @@ double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
         double ns = flops / reachable(cluster, product);
         return cluster->matmul_start_us * 1e3 + fmax(ns, bytes_ns);
     }
-    double tiled = when_hot(cluster, product, quickest_ns(cluster, product));
+    bool by_group = product->by_group && has_group_kernel(cluster);
+    double alone = by_group ? grouped_ns(cluster, product) : quickest_ns(cluster, product);
+    double tiled = when_hot(cluster, product, alone);
     return cluster->matmul_start_us * 1e3 + fmax(tiled, bytes_ns);
 }
 

@@ -96,6 +96,59 @@ static void few_blocks(void) {
     g_assert_cmpfloat(sim_attention_ns(cluster, &few), >, 1.2 * sim_attention_ns(cluster, &many));
 }
 
+/* ---- products by group ---------------------------------------------------------------------- */
+
+static SimProduct by_group(const ModelCluster *cluster, double groups, double m, double n,
+                           double k) {
+    SimProduct product = bf16(cluster, m, n, k);
+    product.peak_flops *= cluster->matmul_sustained;
+    product.batch = groups;
+    product.by_group = product.ragged = true;
+    return product;
+}
+
+/* torch._grouped_mm on an H100 of 500 W, whose products run as a long run's here: 8192 rows in 16
+ * groups of 64 to 1488 (pytorch/ao pull request 2490). Nothing is fitted to them. */
+static void groups_published(void) {
+    static const struct { double n, k, ms; } rows[] = {{8192, 5120, 1.31}, {5120, 8192, 1.26}};
+    g_autoptr(ModelCluster) cluster = cluster_called("dgx-h100");
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        SimProduct product = by_group(cluster, 16, 512, rows[i].n, rows[i].k);
+        double ms = sim_product_ns(cluster, &product) / 1e6;
+        g_test_message("%.2f ms, %.2f predicted", rows[i].ms, ms);
+        g_assert_cmpfloat(fabs(ms / rows[i].ms - 1), <, 0.1);
+    }
+}
+
+/* The same rows in more groups take no less, and longest where each fills a small part of a tile;
+ * a GPU without such a kernel has a product for each group, of the best tiles. */
+static void groups_waste(void) {
+    static const char *const names[] = {"dgx-h100", "b200-node", "gb200-nvl72"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(ModelCluster) cluster = cluster_called(names[i]);
+        double last = 0;
+        for (double groups = 4; groups <= 256; groups *= 2) {
+            SimProduct product = by_group(cluster, groups, 131072 / groups, 2048, 2048);
+            double ns = sim_product_ns(cluster, &product);
+            g_assert_cmpfloat(ns, >=, last);
+            product.ragged = false;
+            g_assert_cmpfloat(sim_product_ns(cluster, &product), <=, ns);
+            last = ns;
+        }
+        SimProduct few = by_group(cluster, 256, 512, 2048, 2048), alone = few;
+        alone.batch = 1;
+        alone.m *= few.batch;
+        alone.by_group = false;
+        double longer = sim_product_ns(cluster, &few) / sim_product_ns(cluster, &alone);
+        g_assert_cmpfloat(longer, >, 1.1);
+        g_assert_cmpfloat(longer, <, 1.6);
+    }
+    g_autoptr(ModelCluster) ampere = cluster_called("a100-node");
+    SimProduct product = by_group(ampere, 8, 1000, 2048, 2048), free_tiles = product;
+    free_tiles.by_group = free_tiles.ragged = false;
+    g_assert_cmpfloat(sim_product_ns(ampere, &product), ==, sim_product_ns(ampere, &free_tiles));
+}
+
 /* ---- attention that adds up in one order ----------------------------------------------------- */
 
 /* FlashAttention-2's backward on an H800, heads 128 wide, without a mask, as it comes and in one
@@ -301,6 +354,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/efficiency/a tile more, a wave more", quantization);
     g_test_add_func("/sim/efficiency/never above peak, never less for more", bounds);
     g_test_add_func("/sim/efficiency/a CPU has no tiles", roofline);
+    g_test_add_func("/sim/efficiency/published times of groups", groups_published);
+    g_test_add_func("/sim/efficiency/few rows a group waste tiles", groups_waste);
     g_test_add_func("/sim/efficiency/few blocks of attention leave a GPU idle", few_blocks);
     g_test_add_func("/sim/efficiency/an order of sums costs waves", order_costs_waves);
     g_test_add_func("/sim/efficiency/an order of sums under a mask", order_of_a_mask);
