@@ -42,22 +42,26 @@ static bool is_odd(Pass pass, const SimProduct *p) {
                                             : sim_has_odd_rows((int64_t)p->n, (int64_t)p->k));
 }
 
-/* Ordinary cores of a multiprocessor, which multiply and add once a clock. */
-static double cores(const ModelCluster *cluster) {
-    return cluster->device_compute_capability <= 80 ? 64 : 128;
+/* What the GPU's clock is by its peak in fp32: a multiprocessor has so many ordinary cores, which
+ * multiply and add once a clock. No card's is above 3 GHz; one that seems so has TF32's rate in
+ * that place, and gets an H100's. */
+static double clock_hz(const ModelCluster *cluster) {
+    double cores = cluster->device_compute_capability <= 80 ? 64 : 128;
+    double hz = model_cluster_peak_flops(cluster, PLAN_FP32) / (2 * cores * cluster->device_sms);
+    return hz < 3e9 ? hz : 1.98e9;
 }
 
 /* Volta's kernels are of its own kind; products in fp32 run on ordinary cores, where loads of one
- * element cost an A100 4 %; float8 layers are planned for rows of 16 elements alone. */
+ * element cost an A100 4 %, and TF32's are not told apart from them; float8 layers are planned for
+ * rows of 16 elements alone. */
 static bool has_such_kernel(const ModelCluster *cluster, PlanDtype dtype) {
-    bool on_tensor_cores = dtype != PLAN_FP32 && plan_dtype_bytes(dtype) > 1;
-    return cluster->device_sms > 0 && cluster->device_compute_capability >= 75 && on_tensor_cores;
+    return cluster->device_sms > 0 && cluster->device_compute_capability >= 75 &&
+           plan_dtype_bytes(dtype) == 2;
 }
 
 static double unpadded_ns(const ModelCluster *cluster, const SimProduct *product, Pass pass) {
-    double clocks_of_all = model_cluster_peak_flops(cluster, PLAN_FP32) / (2 * cores(cluster));
     SimProduct odd = *product;
-    odd.peak_flops = a_clock[pass] * clocks_of_all;
+    odd.peak_flops = a_clock[pass] * cluster->device_sms * clock_hz(cluster);
     odd.efficiency = 1;
     return sim_product_ns(cluster, &odd);
 }

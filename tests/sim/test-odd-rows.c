@@ -155,6 +155,16 @@ static void compilers_pad(void) {
                                    ms_of(cluster, PLAN_OP_LINEAR_DX, 65536, 64, 65, false), 1e-9);
 }
 
+/* A cluster whose products in fp32 go at TF32's rate keeps its clock. */
+static void tf32_is_no_clock(void) {
+    g_autoptr(ModelCluster) plain = cluster_called("a100-node");
+    g_autoptr(ModelCluster) tf32 = cluster_called("a100-node");
+    tf32->device_matmul_fp32_tflops = 156;
+    double ratio = ratio_in(tf32, PLAN_OP_LINEAR, PLAN_BF16);
+    g_assert_cmpfloat(ratio, >, 0.7 * ratio_in(plain, PLAN_OP_LINEAR, PLAN_BF16));
+    g_assert_cmpfloat(ratio, <, ratio_in(plain, PLAN_OP_LINEAR, PLAN_BF16));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/odd-rows/published", published);
@@ -163,5 +173,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/odd-rows/newer-cards-lose-more", newer_cards_lose_more);
     g_test_add_func("/sim/odd-rows/others-are-left-alone", others_are_left_alone);
     g_test_add_func("/sim/odd-rows/compilers-pad", compilers_pad);
+    g_test_add_func("/sim/odd-rows/tf32-is-no-clock", tf32_is_no_clock);
     return g_test_run();
 }
