@@ -1,4 +1,4 @@
-/* Products of matrices with odd rows: published times that the model was not made from, and laws. */
+/* Products of matrices with odd rows: published times that the model was not made from; laws. */
 #include <math.h>
 
 #include "cli/data-dir.h"
@@ -48,8 +48,8 @@ static const struct {
     {"rtx4090", PLAN_OP_LINEAR_DX, 2057, 2057, 2057, 2 * 2.057 * 2.057 * 2.057 / 106.8, 0.2},
     {"rtx4090", PLAN_OP_LINEAR_DX, 2071, 2071, 2071, 2 * 2.071 * 2.071 * 2.071 / 110.9, 0.2},
     {"rtx4090", PLAN_OP_LINEAR_DX, 2073, 2073, 2073, 2 * 2.073 * 2.073 * 2.073 / 112.0, 0.2},
-    /* Short ones, launches not told apart: an A100-80GB in fp16, of the authors of arXiv 2604.09595 (sands-lab/GAC, its report of
-     * 2026-01-19). */
+    /* Short ones, launches not told apart: an A100-80GB in fp16, of the authors of arXiv
+     * 2604.09595 (sands-lab/GAC, its report of 2026-01-19). */
     {"a100-node", PLAN_OP_LINEAR_DX, 4096, 4096, 107, 0.0886, 0.35},
     {"a100-node", PLAN_OP_LINEAR_DX, 4096, 107, 4096, 0.1211, 0.35},
 };
