@@ -269,7 +269,8 @@ static char *tokens_text(double tokens) {
 
 static void append_legend(GString *text, const Columns *columns, const CliChosen *chosen,
                           const GArray *shown, const CliChooseView *view) {
-    g_string_append(text, "useful: share of a step in which the GPU computes at full speed");
+    g_string_append(text,
+                    "useful: share of a step in which the GPU works, not slowed and not waiting");
     if (view->spare_percent > 0) {
         g_string_append_printf(text, "; of: its memory less %g %%", view->spare_percent);
     }

@@ -89,7 +89,7 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
     g_string_append_printf(
         text,
         "trains_well = %s: true if it fits (here: %s), without allocation retries (here: "
-        "%" G_GUINT64_FORMAT "), and the GPU computes at full speed for at least %.0f %% of a step "
+        "%" G_GUINT64_FORMAT "), and the GPU works for at least %.0f %% of a step "
         "(here: %.1f %%, the sum of arithmetic and memory bandwidth below)\n",
         cli_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
         (guint64)prediction->alloc_retries, 100 * CLI_WORKS_WELL,

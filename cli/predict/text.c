@@ -287,13 +287,15 @@ static void print_retries(const SimPrediction *prediction) {
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * cli_working_share(prediction);
     if (cli_trains_well(prediction)) {
-        cli_say("trains well: yes, the GPU computes at full speed for %.1f %% of a step\n", works);
+        cli_say("trains well: yes, the GPU works for %.1f %% of a step (MFU %.1f %%)\n", works,
+                100 * prediction->mfu);
     } else if (prediction->fits && prediction->alloc_retries) {
         print_retries(prediction);
     } else if (prediction->fits) {
-        cli_say("trains well: NO, the GPU computes at full speed for %.1f %% of a step (%.0f %% "
-                "wanted)\n  most is lost to %s\n",
-                works, 100 * CLI_WORKS_WELL, prediction->share_names[cli_worst_share(prediction)]);
+        cli_say("trains well: NO, the GPU works for %.1f %% of a step (%.0f %% wanted; "
+                "MFU %.1f %%)\n  most is lost to %s\n",
+                works, 100 * CLI_WORKS_WELL, 100 * prediction->mfu,
+                prediction->share_names[cli_worst_share(prediction)]);
     }
     if (prediction->fits && !cli_trains_well(prediction)) {
         cli_say("  what would help: foreshard diagnose, with the same arguments\n");
