@@ -1,9 +1,9 @@
 """tests/cli/test-readme.py FORESHARD SOURCE MPI [--update] - the README and the pages of docs/ are true.
 
 Every `foreshard` command in them, run in its order in one folder a page, ends with status 0, leaves the files
-that -o, --trace and --save name, and prints the lines that stand indented below it, in their order. What the
-text says in words is held by CLAIMS; links by tests/style/pages.py. MPI, yes or no: whether `foreshard run` can
-run here.
+that -o, --trace and --save name, and prints what stands indented below it: all of it, empty lines apart, but
+where a line of three dots says that lines are left out. What the text says in words is held by CLAIMS; links by
+tests/style/pages.py. MPI, yes or no: whether `foreshard run` can run here.
 
 --update writes the lines anew, each as the likest that is printed now; read the difference, and the words around
 it."""
@@ -61,6 +61,7 @@ CLAIMS = (
     ('GPT-175B scales from 128 to 512 GPUs', 'gpt-175b -n 512 ' + PAPER, 'tflops_per_gpu', '>', 0.97,
      'gpt-175b -n 128 ' + PAPER),
 )
+LEFT_OUT = '...'
 COMPARE = {'<': operator.lt, '>': operator.gt, '==': operator.eq}
 
 
@@ -103,14 +104,20 @@ def outputs(words):
 
 
 def first_untrue(said, printed):
-    """The first of the lines that is not printed behind the one before it; None: all are."""
-    at = 0
+    """(Number of the line, complaint) of the first line that is not printed behind the one before it; None: all
+    are, and nothing else where no dots stand."""
+    at, left_out = 0, False
     for number, text in said:
-        while at < len(printed) and printed[at].strip() != text:
+        if text == LEFT_OUT:
+            left_out = True
+            continue
+        while left_out and at < len(printed) and printed[at] != text:
             at += 1
-        if at == len(printed):
-            return number, text
-        at += 1
+        if at == len(printed) or printed[at] != text:
+            return number, 'is not printed%s: %s' % ('' if left_out else ' here', text)
+        at, left_out = at + 1, False
+    if said and at < len(printed) and not left_out:
+        return said[-1][0], 'is not the last that is printed'
     return None
 
 
@@ -125,31 +132,56 @@ def likeness(text, line):
 
 
 def anew(said, printed):
-    """(Number of the line, line that is printed now) of all that are likest to it, in their order: the choice
-    whose likenesses add up to most. A line that is like none is left out."""
+    """(Number of the line, which of the printed lines is likest to it), in their order: the choice whose
+    likenesses add up to most. A line that is like none is left out."""
     best = [(0, None)] * (len(printed) + 1)  # of the lines before the i-th
     for number, text in said:
         taken, before = best, best[0]
         best = [before]
         for i, line in enumerate(printed):
             like = likeness(text, line)
-            with_it = (taken[i][0] + like, (number, line, taken[i][1])) if like else (0, None)
+            with_it = (taken[i][0] + like, (number, i, taken[i][1])) if like else (0, None)
             best.append(max(with_it, taken[i + 1], best[i], key=lambda choice: choice[0]))
-    chain = best[-1][1]
+    chain, chosen = best[-1][1], []
     while chain:
-        yield chain[:2]
+        chosen.insert(0, chain[:2])
         chain = chain[2]
+    return chosen
+
+
+def write_anew(said, printed, lines):
+    """Puts what is printed now in the place of each line, and dots where lines are left out; returns what is
+    said then."""
+    kept = [(number, text) for number, text in said if text != LEFT_OUT]
+    for number, text in said:
+        if text == LEFT_OUT:
+            lines[number] = None
+    bare = [line.strip() for line in printed]
+    chosen, last, now = dict(anew(kept, printed)), -1, []
+    for number, text in kept:
+        at = chosen.get(number)
+        if at is None:
+            now.append((number, text))
+            continue
+        dots = at > last + 1
+        lines[number] = ('    ' + LEFT_OUT + '\n' if dots else '') + '    ' + printed[at]
+        now += [(number, LEFT_OUT)] * dots + [(number, bare[at])]
+        last = at
+    if kept and last + 1 < len(printed):
+        number = kept[-1][0]
+        lines[number] += '\n    ' + LEFT_OUT
+        now.append((number, LEFT_OUT))
+    return now
 
 
 def check_said(command, printed, lines, update):
     """Complaints; with update, lines are changed for those that are printed in their place."""
-    printed = printed.split('\n')
-    if update and first_untrue(command.said, printed):
-        for number, line in anew(command.said, printed):
-            lines[number] = '    ' + line
-        command.said = [(number, lines[number].strip()) for number, _ in command.said]
-    untrue = first_untrue(command.said, printed)
-    return ['line %d is not printed: %s' % (untrue[0] + 1, untrue[1])] if untrue else []
+    printed = [line.rstrip() for line in printed.split('\n') if line.strip()]
+    bare = [line.strip() for line in printed]
+    if update and first_untrue(command.said, bare):
+        command.said = write_anew(command.said, printed, lines)
+    untrue = first_untrue(command.said, bare)
+    return ['line %d %s' % (untrue[0] + 1, untrue[1])] if untrue else []
 
 
 def check_update():
@@ -171,14 +203,25 @@ most is lost to
   inter-node network"""
     expected = """\
     $ foreshard choose x
+    ...
          GPUs   step   price
       1    64  20.100   1.25
+    ...
       3   512  19.744   1.40
     most is lost to
       inter-node network"""
     lines = old.split('\n')
     wrong = check_said(commands(lines)[0], now, lines, True)
-    return wrong + ([] if lines == expected.split('\n') else lines)
+    return wrong + ([] if '\n'.join(lines) == expected else lines)
+
+
+def check_left_out():
+    """What stands there is all, or dots say what is not."""
+    printed = ['a', 'b', 'c', 'd']
+    true = (['a', 'b', 'c', 'd'], ['a', LEFT_OUT, 'd'], [LEFT_OUT, 'c', 'd'], ['a', LEFT_OUT], [])
+    untrue = (['a', 'd'], ['b', LEFT_OUT], ['a', 'b'], ['a', LEFT_OUT, 'e'], [LEFT_OUT, 'd', 'c'])
+    wrong = [said for said in true if first_untrue(list(enumerate(said)), printed)]
+    return wrong + [said for said in untrue if not first_untrue(list(enumerate(said)), printed)]
 
 
 def expand(word, folder):
@@ -224,7 +267,7 @@ def run_page(tap, program, source, page, mpi, update):
             tap.case(name, wrong or check_said(command, done.stdout, lines, update))
     if update:
         with open(path, 'w', encoding='utf-8') as file:
-            file.write('\n'.join(lines))
+            file.write('\n'.join(line for line in lines if line is not None))
 
 
 def figure(program, words, key, known):
@@ -242,6 +285,7 @@ def main():
     mpi = sys.argv[3] == 'yes'
     tap, known = Tap(), {}
     tap.case('--update says what is printed now', check_update())
+    tap.case('three dots stand where lines are left out', check_left_out())
     for page in PAGES:
         run_page(tap, program, source, page, mpi, '--update' in sys.argv[4:])
     for claim, left, key, sign, factor, right in CLAIMS:
