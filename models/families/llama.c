@@ -212,6 +212,16 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     plan_graph_finish(graph, stream.a);
 }
 
+/* Copies of the tables are held by a tuple, whose last goes first, until the loss is made: where
+ * autograd keeps none of them, for no head that they turn has a gradient. */
+static void let_go_of_tables(const ModelLlama *llama, uint32_t logits) {
+    PlanGraph *graph = llama->walk.graph;
+    if (llama->rotary.cosines != graph->ropes[0].cosines) {
+        plan_graph_let_go_after(graph, llama->rotary.sines, logits);
+        plan_graph_let_go_after(graph, llama->rotary.cosines, llama->rotary.sines);
+    }
+}
+
 static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
@@ -245,6 +255,9 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     }
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
+    }
+    if (!llama->has_local_rotary) {
+        let_go_of_tables(llama, logits);
     }
     model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
 }

@@ -128,14 +128,20 @@ static bool units_run_once(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* Parameters on the host are fetched anew where something is sharded. */
+static bool offloads_as_known(const PlanStrategy *s) {
+    bool is_flat_and_whole = s->flavour == PLAN_FLAVOUR_FSDP1 && plan_strategy_shard_ranks(s) == 1;
+    return s->offload == PLAN_OFFLOAD_NONE ||
+           (s->offload == PLAN_OFFLOAD_PARAMS && !is_flat_and_whole);
+}
+
 /* What a unit inside of a checkpointed block does in that block's second forward is recorded of
  * these alone, and of experts that ranks share. */
 static bool splits_are_known(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
-    bool keeps_activations = s->offload == PLAN_OFFLOAD_NONE || s->offload == PLAN_OFFLOAD_PARAMS;
     return s->kernels == PLAN_KERNELS_EAGER && plan_strategy_is_after(s, PLAN_PYTORCH_2_4) &&
            s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
-           s->checkpoint_early_stop == PLAN_YES && keeps_activations &&
+           s->checkpoint_early_stop == PLAN_YES && offloads_as_known(s) &&
            s->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO;
 }
 
@@ -162,8 +168,9 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
         if (up != PLAN_NONE) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "unit %s lies inside %s, which is checkpointed; that needs eager "
-                        "kernels, full checkpointing with early stop, offload=none or params, and "
-                        "forward_prefetch=no: set those, wrap=block, or checkpointing=none",
+                        "kernels, full checkpointing with early stop, offload=none (with shards "
+                        "also params) and forward_prefetch=no: set those, wrap=block, or "
+                        "checkpointing=none",
                         plan_module_at(run->graph, run->units[u].module)->name,
                         plan_module_at(run->graph, up)->name);
             return false;

@@ -91,9 +91,17 @@ static uint32_t before_in(const GArray *order, uint32_t u) {
     return PLAN_NONE;
 }
 
+/* A second forward passes by a unit whose backward has begun (HandleTrainingState.BACKWARD_PRE): the
+ * last one inside of a block that is computed again, whose gradient asked for it. */
+static bool is_passed_by(const PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    return run->builder.phase == PLAN_PHASE_RECOMPUTE && f->units[u].is_in_backward &&
+           !f->is_of_2_0;
+}
+
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
-    if (!plan_fsdp1_has_parameters(run, u)) {
+    if (!plan_fsdp1_has_parameters(run, u) || is_passed_by(run, u)) {
         return;
     }
     if (f->is_of_2_0 || !f->units[u].prefetched) {
@@ -113,7 +121,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
 
 static void post_forward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
-    if (!plan_fsdp1_has_parameters(run, u)) {
+    if (!plan_fsdp1_has_parameters(run, u) || is_passed_by(run, u)) {
         return;
     }
     plan_fsdp1_reshard(run, u, u != 0 && plan_fsdp1_reshards(run->strategy));
@@ -142,6 +150,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     }
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
     unit->awaits_backward = false;
+    unit->is_in_backward = true;
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_PRE) {
         prefetch_before(run, u);
     }
@@ -149,6 +158,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
 }
 
 static void post_backward(PlanRun *run, uint32_t u) {
+    ((PlanFsdp1 *)run->state)->units[u].is_in_backward = false;
     plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_POST) {
         prefetch_before(run, u);
@@ -164,6 +174,7 @@ static void post_backward(PlanRun *run, uint32_t u) {
 static void arguments_ready(PlanRun *run, uint32_t u) {
     uint32_t context = run->builder.unit;
     plan_run_at_unit(run, u);
+    ((PlanFsdp1 *)run->state)->units[u].is_in_backward = false;
     plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_POST) {
         prefetch_before(run, u);
@@ -213,7 +224,7 @@ static void end_backward(PlanRun *run) {
         } else if (run->reduces) {
             plan_fsdp1_lower(run, u);
         }
-        f->units[u].prefetched = false;
+        f->units[u].prefetched = f->units[u].is_in_backward = false;
     }
     f->order_known = true;
 }

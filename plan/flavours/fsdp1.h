@@ -43,6 +43,7 @@ typedef struct {
     bool shows;               /* parameters have gradients, whatever is in them */
     bool holds_low;           /* they are views of b.low_grad, which has been raised */
     bool gathered, prefetched, awaits_backward;
+    bool is_in_backward; /* between its pre-backward and post-backward */
 } PlanFsdp1Unit;
 
 typedef struct {

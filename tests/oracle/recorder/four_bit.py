@@ -62,6 +62,7 @@ def quantize(layer, options, device):
 
 
 def to_device(module, inside, options, device, moved):
+    """moved, by what a tensor is: it, which lives on lest another gets its number, and what it became."""
     for child in module.children():
         to_device(child, inside, options, device, moved)
     if isinstance(module, nn.Linear) and id(module) in inside:
@@ -72,8 +73,9 @@ def to_device(module, inside, options, device, moved):
                 continue
             if id(tensor) not in moved:
                 there = tensor.data.to(device)
-                moved[id(tensor)] = nn.Parameter(there, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else there
-            tensors[name] = moved[id(tensor)]
+                is_parameter = isinstance(tensor, nn.Parameter)
+                moved[id(tensor)] = tensor, nn.Parameter(there, tensor.requires_grad) if is_parameter else there
+            tensors[name] = moved[id(tensor)][1]
 
 
 def put_on_device(network, options, device):
