@@ -91,8 +91,8 @@ static uint32_t before_in(const GArray *order, uint32_t u) {
     return PLAN_NONE;
 }
 
-/* A second forward passes by a unit whose backward has begun (HandleTrainingState.BACKWARD_PRE): the
- * last one inside of a block that is computed again, whose gradient asked for it. */
+/* A second forward passes by a unit whose backward has begun (HandleTrainingState.BACKWARD_PRE):
+ * the last one inside of a block that is computed again, whose gradient asked for it. */
 static bool is_passed_by(const PlanRun *run, uint32_t u) {
     const PlanFsdp1 *f = run->state;
     return run->builder.phase == PLAN_PHASE_RECOMPUTE && f->units[u].is_in_backward &&
