@@ -88,9 +88,9 @@ typedef struct {
     uint64_t pairs;
 } Walk;
 
-static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
-                    uint64_t elements, const int64_t *dims, const double *attrs) {
-    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, dtype, elements, dims, attrs);
+static uint32_t run(const Walk *walk, PlanOpKind kind, const uint32_t *inputs,
+                    PlanGraphResult result, const int64_t *dims, const double *attrs) {
+    return plan_graph_op(walk->w->graph, kind, inputs, result.dtype, result.elements, dims, attrs);
 }
 
 /* In a variable of a function's, until that returns; what a compiler makes has no names. */
@@ -117,7 +117,8 @@ static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x
 
 static uint32_t run_count(const Walk *walk, uint32_t chosen) {
     int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->experts->n};
-    return run(walk, PLAN_OP_COUNT, chosen, PLAN_NONE, PLAN_INT64, walk->experts->n, dims, NULL);
+    return run(walk, PLAN_OP_COUNT, &chosen, (PlanGraphResult){PLAN_INT64, walk->experts->n}, dims,
+               NULL);
 }
 
 /* Each token's scores by their sum. */
@@ -126,11 +127,12 @@ static uint32_t run_normalize(const Walk *walk, uint32_t top) {
     int64_t shape[] = {(int64_t)w->rows, (int64_t)walk->experts->per_token}, rows = shape[0];
     double least = 1e-20;
     uint32_t sum =
-        run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, w->rows, shape, NULL);
+        run(walk, PLAN_OP_TOTAL_COLUMNS, &top, (PlanGraphResult){PLAN_FP32, w->rows}, shape, NULL);
     uint32_t total =
-        run(walk, PLAN_OP_ADD_NUMBER, sum, PLAN_NONE, PLAN_FP32, w->rows, &rows, &least);
+        run(walk, PLAN_OP_ADD_NUMBER, &sum, (PlanGraphResult){PLAN_FP32, w->rows}, &rows, &least);
     hold_by_name(walk, total);
-    return run(walk, PLAN_OP_DIVIDE_COLUMN, top, total, PLAN_FP32, walk->pairs, shape, NULL);
+    return run(walk, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){top, total},
+               (PlanGraphResult){PLAN_FP32, walk->pairs}, shape, NULL);
 }
 
 /* chosen: each token's experts, by number; top: their scores. */
@@ -150,7 +152,8 @@ static uint32_t run_top_k(const Walk *walk, uint32_t scores, uint64_t rows, uint
 static uint32_t run_bias(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
     uint64_t n = walk->w->rows * walk->experts->n;
     int64_t dims[] = {(int64_t)n, (int64_t)walk->experts->n};
-    return run(walk, PLAN_OP_ADD, scores, layer->bias, PLAN_FP32, n, dims, NULL);
+    return run(walk, PLAN_OP_ADD, (uint32_t[]){scores, layer->bias},
+               (PlanGraphResult){PLAN_FP32, n}, dims, NULL);
 }
 
 /* Only the scores of each token's best groups; in *ret_hidden, the mask of the others, as autograd
@@ -167,16 +170,17 @@ static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
     double nothing = -INFINITY;
     uint32_t best = run_top_k(walk, scores, n, each, 2), whose = best + 1;
     uint32_t first = plan_graph_latent_kept(graph, whose);
-    uint32_t sums = run(walk, PLAN_OP_TOTAL_COLUMNS, best, PLAN_NONE, PLAN_FP32, n, best_two, NULL);
+    uint32_t sums =
+        run(walk, PLAN_OP_TOTAL_COLUMNS, &best, (PlanGraphResult){PLAN_FP32, n}, best_two, NULL);
     uint32_t unused = run_top_k(walk, sums, rows, groups, k), which = unused + 1;
     plan_graph_keep(graph, whose); /* until the name that it has takes the others */
     uint32_t hidden =
-        run(walk, PLAN_OP_ONES_MASK, PLAN_NONE, PLAN_NONE, PLAN_UINT8, n, &n_groups, NULL);
+        run(walk, PLAN_OP_ONES_MASK, NULL, (PlanGraphResult){PLAN_UINT8, n}, &n_groups, NULL);
     plan_graph_op_making(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, NULL, of_rows,
                          NULL);
     *ret_hidden = plan_graph_latent_kept(graph, hidden);
-    uint32_t of_best =
-        run(walk, PLAN_OP_MASKED_FILL, scores, hidden, PLAN_FP32, n * each, fill, &nothing);
+    uint32_t of_best = run(walk, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, hidden},
+                           (PlanGraphResult){PLAN_FP32, n * each}, fill, &nothing);
     uint32_t held[] = {best, unused, first, sums, which, hidden, scores};
     for (unsigned i = 0; i < G_N_ELEMENTS(held) - !given; i++) {
         plan_graph_keep(graph, held[i]);
@@ -208,7 +212,8 @@ static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *lay
 static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
     int64_t dims[] = {(int64_t)walk->w->rows, (int64_t)walk->experts->n,
                       (int64_t)walk->experts->per_token};
-    return run(walk, PLAN_OP_PICK_COLUMNS, scores, chosen, PLAN_FP32, walk->pairs, dims, NULL);
+    return run(walk, PLAN_OP_PICK_COLUMNS, (uint32_t[]){scores, chosen},
+               (PlanGraphResult){PLAN_FP32, walk->pairs}, dims, NULL);
 }
 
 /* The first token's experts are the first, the next one's those behind them, around all: what
@@ -216,8 +221,9 @@ static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
 static uint32_t run_turns(const Walk *walk) {
     int64_t n = (int64_t)walk->pairs, dims[] = {n, (int64_t)walk->experts->n};
     uint32_t places =
-        run(walk, PLAN_OP_ARANGE, PLAN_NONE, PLAN_NONE, PLAN_INT64, walk->pairs, &n, NULL);
-    return run(walk, PLAN_OP_REMAINDER, places, PLAN_NONE, PLAN_INT64, walk->pairs, dims, NULL);
+        run(walk, PLAN_OP_ARANGE, NULL, (PlanGraphResult){PLAN_INT64, walk->pairs}, &n, NULL);
+    return run(walk, PLAN_OP_REMAINDER, &places, (PlanGraphResult){PLAN_INT64, walk->pairs}, dims,
+               NULL);
 }
 
 static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
@@ -267,7 +273,7 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
     model_begin_part(w);
     plan_graph_enter(graph, layer->router, &x, 1);
     uint32_t raw = run_scores(walk, &layer->score, x);
-    uint32_t scores = run(walk, kind, raw, PLAN_NONE, PLAN_FP32, w->rows * n,
+    uint32_t scores = run(walk, kind, &raw, (PlanGraphResult){PLAN_FP32, w->rows * n},
                           walk->experts->apart ? &all : dims, NULL);
     if (!graph->now.in_parts) {
         plan_graph_keep(graph, raw); /* until the name that it has takes the scores */
@@ -278,7 +284,7 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
     if (!walk->experts->keeps_scores) {
         top = run_normalize(walk, top);
     }
-    top = run(walk, PLAN_OP_TIMES_NUMBER, top, PLAN_NONE, PLAN_FP32, walk->pairs, &pairs,
+    top = run(walk, PLAN_OP_TIMES_NUMBER, &top, (PlanGraphResult){PLAN_FP32, walk->pairs}, &pairs,
               &walk->experts->scale);
     uint32_t counts = run_count(walk, choice.chosen);
     plan_graph_leave(graph, (uint32_t[]){top, choice.chosen, counts}, 3);
@@ -299,10 +305,11 @@ static Sorted run_sort(const Walk *walk, const Routed *routed) {
     uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
                                            (int64_t[]){n, groups}, NULL);
     uint32_t order = sorted + 1;
-    uint32_t scores = run(walk, PLAN_OP_ROWS_OF, routed->top, order, PLAN_FP32, walk->pairs,
-                          (int64_t[]){n, 1, n}, NULL);
-    uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, order, PLAN_NONE, PLAN_INT64, walk->pairs,
-                          (int64_t[]){n, (int64_t)walk->experts->per_token}, NULL);
+    uint32_t scores = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, order},
+                          (PlanGraphResult){PLAN_FP32, walk->pairs}, (int64_t[]){n, 1, n}, NULL);
+    uint32_t tokens =
+        run(walk, PLAN_OP_DIVIDE_DOWN, &order, (PlanGraphResult){PLAN_INT64, walk->pairs},
+            (int64_t[]){n, (int64_t)walk->experts->per_token}, NULL);
     plan_graph_keep(graph, routed->counts); /* until the name that it has takes the others */
     plan_graph_let_go_after(graph, routed->counts, order);
     return (Sorted){scores, tokens, counts};
@@ -347,7 +354,7 @@ static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, By
     int64_t groups = (int64_t)own;
     model_begin_part(w);
     uint32_t ends =
-        run(walk, PLAN_OP_ENDS, given.counts, PLAN_NONE, PLAN_INT32, own, &groups, NULL);
+        run(walk, PLAN_OP_ENDS, &given.counts, (PlanGraphResult){PLAN_INT32, own}, &groups, NULL);
     hold_by_name(walk, ends);
     uint32_t gate = run_grouped(walk, given.rows, layer->gate, ends, ffn, w->width);
     uint32_t hidden = run_opened(walk, layer, given.rows, gate, ends);
@@ -371,8 +378,8 @@ static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, By
     plan_graph_let_go_after(graph, splits, taken);
     made.counts = plan_graph_exchange_order(graph, splits, n, pairs, ret_order);
     plan_graph_exchange_await(graph, taken);
-    made.rows =
-        run(walk, PLAN_OP_ROWS_OF, taken, *ret_order, graph->dtype, pairs * width, dims, NULL);
+    made.rows = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){taken, *ret_order},
+                    (PlanGraphResult){graph->dtype, pairs * width}, dims, NULL);
     plan_graph_return(graph);
     return made;
 }
@@ -381,8 +388,9 @@ static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, By
 static uint32_t run_return(const Walk *walk, uint32_t made, uint32_t order) {
     int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->w->width};
     PlanGraph *graph = walk->w->graph;
-    uint32_t placed = run(walk, PLAN_OP_PLACE_ROWS, made, order, graph->dtype,
-                          walk->pairs * walk->w->width, dims, NULL);
+    uint32_t placed =
+        run(walk, PLAN_OP_PLACE_ROWS, (uint32_t[]){made, order},
+            (PlanGraphResult){graph->dtype, walk->pairs * walk->w->width}, dims, NULL);
     return plan_graph_exchange_send(graph, placed);
 }
 
@@ -416,7 +424,8 @@ static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint
     int64_t n = (int64_t)elements;
     double zero = 0;
     if (!ffn) {
-        return run(walk, PLAN_OP_FILL, PLAN_NONE, PLAN_NONE, w->graph->dtype, elements, &n, &zero);
+        return run(walk, PLAN_OP_FILL, NULL, (PlanGraphResult){w->graph->dtype, elements}, &n,
+                   &zero);
     }
     bool fused = w->graph->now.in_parts;
     model_begin_part(w);
@@ -438,8 +447,8 @@ static uint32_t run_scored(const Walk *walk, uint32_t rows, uint32_t scores) {
     const ModelWalk *w = walk->w;
     int64_t shape[] = {(int64_t)walk->pairs, (int64_t)w->width};
     uint32_t wide = model_run_widen(w, rows);
-    uint32_t product =
-        run(walk, PLAN_OP_MUL_COLUMN, wide, scores, PLAN_FP32, walk->pairs * w->width, shape, NULL);
+    uint32_t product = run(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, scores},
+                           (PlanGraphResult){PLAN_FP32, walk->pairs * w->width}, shape, NULL);
     uint32_t scored = model_run_like(w, product, rows);
     plan_graph_keep(w->graph, rows); /* until the name that it has takes the scored ones */
     plan_graph_let_go_after(w->graph, rows, product);
@@ -466,8 +475,8 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     plan_graph_hold(graph, sorted.counts);
     plan_graph_hold(graph, sorted.scores);
     plan_graph_hold(graph, sorted.tokens);
-    uint32_t rows = run(&walk, PLAN_OP_ROWS_OF, x, sorted.tokens, graph->dtype,
-                        walk.pairs * w->width, dims, NULL);
+    uint32_t rows = run(&walk, PLAN_OP_ROWS_OF, (uint32_t[]){x, sorted.tokens},
+                        (PlanGraphResult){graph->dtype, walk.pairs * w->width}, dims, NULL);
     uint32_t made = run_experts(&walk, layer, (ByExpert){rows, sorted.counts});
     uint32_t out = run_shared(&walk, layer, x);
     if (graph->shared.expert > 1) {

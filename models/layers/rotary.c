@@ -169,13 +169,14 @@ static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const 
 /* What of a head's numbers is turned, and what is not. */
 typedef struct {
     uint64_t heads, rows;
+    uint64_t turned; /* of a head's numbers so many */
     uint32_t part, rest;
 } Parts;
 
 static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                       uint32_t x, char which) {
     uint64_t n = rotary->part, all = a->head_dim;
-    Parts parts = {.heads = which == 'q' ? a->heads : a->kv_heads};
+    Parts parts = {.heads = which == 'q' ? a->heads : a->kv_heads, .turned = n};
     parts.rows = w->rows * parts.heads;
     parts.part = plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, n, 0, all, n, 0});
     PlanGraphColumns rest = {parts.rows, all - n, n, all, all, n};
@@ -202,13 +203,13 @@ static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t col
                          rows * (cols + y.cols), dims, NULL);
 }
 
-static uint32_t times_table_of_part(const ModelWalk *w, const ModelRotary *rotary,
-                                    const ModelAttention *a, const Parts *parts, uint32_t x,
-                                    uint64_t width, uint32_t table) {
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)parts->heads, (int64_t)rotary->part,
+/* x: a part of each head, in rows so wide. */
+static uint32_t times_table_of_part(const ModelWalk *w, const ModelAttention *a, const Parts *parts,
+                                    uint32_t x, uint64_t width, uint32_t table) {
+    int64_t dims[] = {(int64_t)w->rows, (int64_t)parts->heads, (int64_t)parts->turned,
                       (int64_t)w->seq,  (int64_t)width,        (int64_t)a->head_dim};
     return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_COLUMNS, (uint32_t[]){x, table},
-                         w->graph->dtype, parts->rows * rotary->part, dims, NULL);
+                         w->graph->dtype, parts->rows * parts->turned, dims, NULL);
 }
 
 static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
@@ -216,7 +217,7 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
     uint64_t n = rotary->part, half = n / 2, all = a->head_dim, rows = parts->rows;
     uint64_t n_half = rows * half;
     uint32_t x = parts->part;
-    uint32_t product = times_table_of_part(w, rotary, a, parts, x, all, rotary->cosines);
+    uint32_t product = times_table_of_part(w, a, parts, x, all, rotary->cosines);
     uint32_t lower =
         plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, 0, n, n, half});
     uint32_t upper =
@@ -225,7 +226,7 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
         plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, w->graph->dtype, n_half,
                       (int64_t[]){(int64_t)rows, (int64_t)half, (int64_t)all, (int64_t)half}, NULL);
     uint32_t turned = join(w, rows, negative, half, (Columns){lower, half, all, 0});
-    uint32_t other = times_table_of_part(w, rotary, a, parts, turned, n, rotary->sines);
+    uint32_t other = times_table_of_part(w, a, parts, turned, n, rotary->sines);
     return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);
 }
 

@@ -70,18 +70,18 @@ typedef struct {
     int64_t rows, pairs, n, per_token;
 } Walk;
 
-static uint32_t run(const Walk *walk, PlanOpKind kind, uint32_t a, uint32_t b, PlanDtype dtype,
+/* elements: of the result. */
+static uint32_t run(const Walk *walk, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
                     int64_t elements, const int64_t *dims) {
-    return plan_graph_op(walk->w->graph, kind, (uint32_t[]){a, b}, dtype, (uint64_t)elements, dims,
-                         NULL);
+    return plan_graph_op(walk->w->graph, kind, inputs, dtype, (uint64_t)elements, dims, NULL);
 }
 
 /* By their sum, where they lie; backward reads a copy of them. */
 static uint32_t run_normalize(const Walk *walk, uint32_t top) {
     PlanGraph *graph = walk->w->graph;
     int64_t shape[] = {walk->rows, walk->per_token};
-    uint32_t sum = run(walk, PLAN_OP_TOTAL_COLUMNS, top, PLAN_NONE, PLAN_FP32, walk->rows, shape);
-    uint32_t copy = run(walk, PLAN_OP_COPY, top, PLAN_NONE, PLAN_FP32, walk->pairs, &walk->pairs);
+    uint32_t sum = run(walk, PLAN_OP_TOTAL_COLUMNS, &top, PLAN_FP32, walk->rows, shape);
+    uint32_t copy = run(walk, PLAN_OP_COPY, &top, PLAN_FP32, walk->pairs, &walk->pairs);
     uint32_t y =
         plan_graph_op_into(graph, top, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){copy, sum}, shape);
     plan_graph_let_go_after(graph, sum, copy);
@@ -101,8 +101,8 @@ static Routed run_router(const Walk *walk, uint32_t x) {
                                  {PLAN_INT64, (uint64_t)walk->pairs}};
     plan_graph_enter(graph, walk->layer->router, &x, 1);
     uint32_t raw = model_run_linear(w, &walk->layer->score, x, walk->experts->n, w->width);
-    uint32_t scores = run(walk, PLAN_OP_SOFTMAX, model_run_widen(w, raw), PLAN_NONE, PLAN_FP32,
-                          walk->rows * walk->n, dims);
+    uint32_t wide = model_run_widen(w, raw);
+    uint32_t scores = run(walk, PLAN_OP_SOFTMAX, &wide, PLAN_FP32, walk->rows * walk->n, dims);
     plan_graph_hold(graph, scores);
     uint32_t top = plan_graph_op_making(graph, PLAN_OP_TOP_K, &scores, results, dims, NULL);
     Routed routed = {raw, top, top + 1};
@@ -134,16 +134,15 @@ static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
     uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
                                            (int64_t[]){pairs, n}, NULL);
     Sorted s = {.order = sorted + 1};
-    uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, s.order, PLAN_NONE, PLAN_INT64, pairs,
+    uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, &s.order, PLAN_INT64, pairs,
                           (int64_t[]){pairs, walk->per_token});
-    s.rows = run(walk, PLAN_OP_ROWS_OF, x, tokens, graph->dtype, pairs * width,
+    s.rows = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){x, tokens}, graph->dtype, pairs * width,
                  (int64_t[]){pairs, width, walk->rows});
-    s.scores = run(walk, PLAN_OP_ROWS_OF, routed->top, s.order, scored, pairs,
+    s.scores = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, s.order}, scored, pairs,
                    (int64_t[]){pairs, 1, pairs});
-    uint32_t narrow = run(walk, PLAN_OP_NARROW, sorted, PLAN_NONE, PLAN_INT32, pairs, &pairs);
-    uint32_t tally =
-        run(walk, PLAN_OP_TALLY, narrow, PLAN_NONE, PLAN_INT32, n, (int64_t[]){pairs, n});
-    s.ends = run(walk, PLAN_OP_TALLY_ENDS, tally, PLAN_NONE, PLAN_INT32, n, &n);
+    uint32_t narrow = run(walk, PLAN_OP_NARROW, &sorted, PLAN_INT32, pairs, &pairs);
+    uint32_t tally = run(walk, PLAN_OP_TALLY, &narrow, PLAN_INT32, n, (int64_t[]){pairs, n});
+    s.ends = run(walk, PLAN_OP_TALLY_ENDS, &tally, PLAN_INT32, n, &n);
     uint32_t held[] = {sorted, s.order, s.rows, s.scores, narrow, tally, s.ends};
     for (unsigned i = 0; i < G_N_ELEMENTS(held); i++) {
         plan_graph_hold(graph, held[i]);
@@ -151,22 +150,28 @@ static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
     return s;
 }
 
-static uint32_t run_grouped(const Walk *walk, PlanOpKind kind, uint32_t x, uint32_t weight,
-                            uint32_t ends, uint64_t out, uint64_t in) {
+typedef struct {
+    PlanOpKind kind;
+    uint32_t weight;
+    uint64_t out, in;
+} Product;
+
+/* Of rows in order of their experts, each with its own expert's weight. */
+static uint32_t run_grouped(const Walk *walk, const Product *product, uint32_t x, uint32_t ends) {
     PlanGraph *graph = walk->w->graph;
-    int64_t dims[] = {walk->pairs, (int64_t)out, (int64_t)in, walk->n, 2};
-    return plan_graph_op(graph, kind, (uint32_t[]){x, weight, ends}, graph->dtype,
-                         (uint64_t)walk->pairs * out, dims, NULL);
+    int64_t dims[] = {walk->pairs, (int64_t)product->out, (int64_t)product->in, walk->n, 2};
+    return plan_graph_op(graph, product->kind, (uint32_t[]){x, product->weight, ends}, graph->dtype,
+                         (uint64_t)walk->pairs * product->out, dims, NULL);
 }
 
-/* As run_joined_hidden() of families/llama.c has gate and up: one matrix behind the other. */
+/* As run_joined_hidden() of families/llama-hidden.c has gate and up: one matrix behind the other. */
 static uint32_t run_swiglu(const Walk *walk, const Sorted *s) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
     uint64_t ffn = walk->experts->ffn, n = (uint64_t)walk->pairs * ffn;
     uint32_t parts[2];
-    uint32_t both = run_grouped(walk, PLAN_OP_GROUPED_PARTS, s->rows, walk->layer->gate_up, s->ends,
-                                2 * ffn, w->width);
+    const Product gate_up = {PLAN_OP_GROUPED_PARTS, walk->layer->gate_up, 2 * ffn, w->width};
+    uint32_t both = run_grouped(walk, &gate_up, s->rows, s->ends);
     plan_graph_parts(graph, both, (uint64_t)walk->pairs, (uint64_t[]){ffn, ffn}, 2, parts);
     plan_graph_enter(graph, walk->layer->act, parts, 1);
     uint32_t open = model_run_elementwise(w, PLAN_OP_SILU, parts[0], PLAN_NONE, n);
@@ -185,16 +190,16 @@ static uint32_t run_back(const Walk *walk, const Sorted *s, uint32_t made) {
     int64_t pairs = walk->pairs, width = (int64_t)w->width;
     PlanDtype dtype = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
     PlanGraphResult results[] = {{PLAN_INT64, (uint64_t)pairs}, {PLAN_INT64, (uint64_t)pairs}};
-    uint32_t scored = run(walk, PLAN_OP_MUL_COLUMN, made, s->scores, dtype, pairs * width,
-                          (int64_t[]){pairs, width});
+    uint32_t scored = run(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){made, s->scores}, dtype,
+                          pairs * width, (int64_t[]){pairs, width});
     uint32_t places = plan_graph_op_making(graph, PLAN_OP_INVERT, &s->order, results, &pairs, NULL);
     plan_graph_hold(graph, places);
-    uint32_t back = run(walk, PLAN_OP_ROWS_OF, scored, places, dtype, pairs * width,
+    uint32_t back = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){scored, places}, dtype, pairs * width,
                         (int64_t[]){pairs, width, pairs});
     plan_graph_give_name(graph, scored, back);
     plan_graph_hold(graph, back);
     plan_graph_let_go_after(graph, places, back); /* in the order of the names that hold them */
-    uint32_t sums = run(walk, PLAN_OP_SUM_EACH, back, PLAN_NONE, dtype, walk->rows * width,
+    uint32_t sums = run(walk, PLAN_OP_SUM_EACH, &back, dtype, walk->rows * width,
                         (int64_t[]){walk->rows, walk->per_token, width});
     plan_graph_hold(graph, sums);
     return plan_graph_cast(graph, sums, graph->dtype);
@@ -206,8 +211,8 @@ static uint32_t run_experts(const Walk *walk, const Routed *routed, uint32_t x) 
                      3);
     Sorted s = run_sort(walk, routed, x);
     uint32_t hidden = run_swiglu(walk, &s);
-    uint32_t made = run_grouped(walk, PLAN_OP_GROUPED_LINEAR, hidden, walk->layer->down, s.ends,
-                                w->width, walk->experts->ffn);
+    const Product down = {PLAN_OP_GROUPED_LINEAR, walk->layer->down, w->width, walk->experts->ffn};
+    uint32_t made = run_grouped(walk, &down, hidden, s.ends);
     plan_graph_hold(w->graph, made);
     uint32_t y = run_back(walk, &s, made);
     plan_graph_leave(w->graph, &y, 1);
