@@ -164,7 +164,7 @@ static uint32_t run_grouped(const Walk *walk, const Product *product, uint32_t x
                          (uint64_t)walk->pairs * product->out, dims, NULL);
 }
 
-/* As run_joined_hidden() of families/llama-hidden.c has gate and up: one matrix behind the other. */
+/* As run_joined_hidden() in llama-hidden.c has gate and up: one matrix behind the other. */
 static uint32_t run_swiglu(const Walk *walk, const Sorted *s) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
