@@ -337,6 +337,12 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
     source->has_said = true;
 }
 
+bool cli_plan_source_finds(const char *name, GError **error) {
+    bool is_plan = plan_is_file(name) || g_str_equal(name, "-") || plan_stream_is(name);
+    g_autofree char *path = is_plan ? NULL : cli_data_find(CLI_DATA_NETWORKS, name, error);
+    return is_plan || path;
+}
+
 Plan *cli_plan_source_load(CliPlanSource *source, const char *name, CliPlanForm form,
                            GError **error) {
     if (trace_is_file(name)) {

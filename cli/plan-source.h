@@ -28,6 +28,8 @@ bool cli_plan_source_is_set(const CliPlanSource *source);
 /* As cli_spares_inputs(), of the strategy's file too. */
 bool cli_plan_source_spares(const CliPlanSource *source, const char *output,
                             const char *const *inputs, unsigned n, GError **error);
+/* False, with a suggestion, if the name is neither a file nor a network that is known. */
+bool cli_plan_source_finds(const char *name, GError **error);
 /* What was given so far: "sharding=full, ranks=8". */
 char *cli_plan_source_text(const CliPlanSource *source);
 

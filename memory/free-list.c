@@ -21,7 +21,7 @@ void memory_free_list_clear(MemoryFreeList *list) {
     *list = (MemoryFreeList){0};
 }
 
-/* The chunk's last entry may be another than it was. Nobody asks for that of an only one. */
+/* Refreshes the cached copy of a chunk's last entry; with one chunk nobody reads it. */
 static void note_last(MemoryFreeList *list, uint32_t at) {
     if (list->n > 1) {
         const MemoryFreeChunk *chunk = list->chunks[at];

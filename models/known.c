@@ -23,8 +23,8 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
 static const char *never_compiled(const ModelNetwork *network) {
     bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
                      network->logits_scale;
-    return is_scaled ? "embed_scale, attention_scale, residual_scale or logits_scale"
-           : network->unturned_every             ? "unturned_every"
+    return is_scaled                ? "embed_scale, attention_scale, residual_scale or logits_scale"
+           : network->no_rope_every ? "no_rope_every"
            : network->gate_up_joined             ? "gate_up = joined"
            : network->norms_from_one             ? "norm_weight = from-one"
            : network->gate != MODEL_GATE_SILU    ? "gate = gelu"

@@ -53,7 +53,7 @@ static const struct {
     {"qk_rope_head_dim", offsetof(ModelNetwork, qk_rope_head_dim), 1 << 14},
     {"v_head_dim", offsetof(ModelNetwork, v_head_dim), 1 << 14},
     {"global_every", offsetof(ModelNetwork, global_every), 10000},
-    {"unturned_every", offsetof(ModelNetwork, unturned_every), 10000},
+    {"no_rope_every", offsetof(ModelNetwork, no_rope_every), 10000},
     {"window", offsetof(ModelNetwork, window), 1 << 24, true},
 };
 
@@ -348,7 +348,9 @@ static ModelNetwork *read_traced(const char *text, gsize length, const char *fil
 static void refuse_key(const PlanIni *ini, const PlanIniEntry *entry, const ModelFamily *family,
                        GError **error) {
     g_auto(GStrv) keys = g_strsplit_set(family->keys, " |", -1);
-    g_autofree char *near = plan_did_you_mean(entry->key, (const char *const *)keys);
+    bool is_renamed = g_str_equal(entry->key, "unturned_every");
+    g_autofree char *near = is_renamed ? g_strdup("; it is called no_rope_every now")
+                                       : plan_did_you_mean(entry->key, (const char *const *)keys);
     g_autofree char *all = g_strdup_printf("; it has %s", family->keys);
     plan_ini_refuse(ini, entry, error, "family %s has no key '%s'%s", family->name, entry->key,
                     *near ? near : all);

@@ -150,10 +150,10 @@ typedef struct {
     double local_rope_base;
     uint64_t window; /* llama: of those others, or of all: a token sees so many; 0: all before it */
     ModelWindowBy window_by;
-    uint64_t unturned_every; /* llama: each so many-th block turns neither q nor k; 0: all do */
-    bool gated;              /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
-    bool scores_in_memory;   /* attention in plain tensors instead of one kernel */
-    bool wide_softmax;       /* llama: their softmax is in fp32, as transformers' Llama writes it */
+    uint64_t no_rope_every; /* llama: every N-th block has no rotary embedding; 0: all have one */
+    bool gated;             /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
+    bool scores_in_memory;  /* attention in plain tensors instead of one kernel */
+    bool wide_softmax;      /* llama: their softmax is in fp32, as transformers' Llama writes it */
 } ModelNetwork;
 
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,

@@ -135,7 +135,7 @@ static const char *not_known_with_latent(const ModelNetwork *n) {
            : n->qk_norm != MODEL_QK_NORM_NONE ? "qk_norm"
            : n->window                        ? "window"
            : n->global_every                  ? "global_every"
-           : n->unturned_every                ? "unturned_every"
+           : n->no_rope_every                 ? "no_rope_every"
            : n->norm_at != MODEL_NORM_BEFORE  ? "norm_at"
            : n->norms_from_one                ? "norm_weight"
            : n->code != MODEL_CODE_OWN        ? "code"
@@ -265,7 +265,7 @@ static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
         {n->global_every && !n->local_rope_base && !n->window, "global_every",
          "global_every says which blocks have no window and no local_rope_base; give one of them"},
         {n->window == 1, "window", "window must be at least 2, or 0 for none"},
-        {n->global_every && (n->rope != MODEL_ROPE_REAL || n->unturned_every), "global_every",
+        {n->global_every && (n->rope != MODEL_ROPE_REAL || n->no_rope_every), "global_every",
          "global_every is known with rope = real, of blocks that all turn"},
     };
     return are_kept(rules, G_N_ELEMENTS(rules), ini, error);

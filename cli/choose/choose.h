@@ -10,9 +10,10 @@
  * reduce behind the last microbatch; other shardings are the same there, or unknown.
  * What was given as an option or in a strategy's file is as it was given in all of them.
  *
- * Left out is what holds no less than something that did not fit: a larger batch, less sharding or
- * less checkpointing, all else equal. Sharding that PyTorch has no mixed precision for (none, and
- * the optimizer alone) gets 16 bits by autocast where the others get them by mixed precision.
+ * Skipped is any setting that needs at least as much memory as one that did not fit: a larger
+ * batch, less sharding or less checkpointing, all else equal. Sharding that PyTorch has no mixed
+ * precision for (none, and the optimizer alone) gets 16 bits by autocast where the others get them
+ * by mixed precision.
  *
  * Ranked are those that fit, the ones whose allocator gives memory back behind the others: by the
  * price of tokens, where every machine's is known; else by the tokens a second of a GPU. With a
@@ -49,9 +50,9 @@ typedef struct {
 typedef struct {
     const ModelCluster *cluster;
     char *title; /* the plan's: network, strategy, ranks, batch */
-    char *
-        *settings;  /* "sharding=full", of every knob, in their order; as options they make the plan
-                        with what was given */
+    /* "sharding=full", of every knob, in their order; as options they make the plan with what was
+     * given. */
+    char **settings;
     char *strategy; /* as a file, what is as PyTorch has it left out */
     uint64_t ranks, micro_batch, accumulate;
     double tokens;         /* of all ranks, a step */

@@ -376,6 +376,10 @@ int cmd_choose(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
+    g_autoptr(GError) error = NULL;
+    if (options.clusters == NULL && !cli_plan_source_finds(argv[1], &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
     options.tokens = options.tokens_text != NULL ? read_tokens(options.tokens_text) : 0;
     const char *wrong = wrong_with(&options);
     return wrong != NULL ? cli_complain(CLI_BAD_INPUT, "%s", wrong)

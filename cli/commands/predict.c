@@ -131,11 +131,14 @@ int cmd_predict(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
+    g_autoptr(GError) error = NULL;
+    if (!options.cluster && !cli_plan_source_finds(argv[1], &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
     const char *wrong = wrong_with(&options);
     if (wrong) {
         return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }
-    g_autoptr(GError) error = NULL;
     const char *const inputs[] = {argv[1], options.cluster};
     Plan *plan =
         cli_cluster_check_nccl(options.nccl_algo, options.nccl_proto, &error) &&

@@ -200,8 +200,11 @@ static void leave_first_of_each(CliDiagnosis *diagnosis) {
     g_array_set_size(diagnosis->causes, kept);
 }
 
+/* A remedy that saves less of a step names no cause. Assumed: real steps vary by about as much. */
+#define LEAST_SAVED 0.02
+
 static void find_causes(CliDiagnosis *diagnosis) {
-    double least_ns = 0.02 * (double)diagnosis->base->median_step_ns;
+    double least_ns = LEAST_SAVED * (double)diagnosis->base->median_step_ns;
     for (guint i = 0; i < diagnosis->remedies->len; i++) {
         const CliRemedy *remedy = &g_array_index(diagnosis->remedies, CliRemedy, i);
         if (remedy->cause != NULL && remedy->fits && -remedy->step_ns >= least_ns) {

@@ -147,6 +147,10 @@ static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
                            low, high, 100 * (spread.most_ns / spread.least_ns - 1));
 }
 
+/* The share of a step from which waiting for the host is called host-bound. Assumed: a threshold
+ * for one word; the shares themselves are printed below it. */
+#define HOST_BOUND 0.2
+
 static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
     const TraceIdleBook *idle = &diagnosis->idle;
     double all_ns = (double)idle->busy_ns;
@@ -158,7 +162,7 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
                                idle->n_steps == 0 ? "steady step" : "op of a steady step");
         return;
     }
-    bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > 0.2 * all_ns;
+    bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > HOST_BOUND * all_ns;
     const char *why = host_bound && idle->n_returns > 0 ? ", by allocation retries (5) too" : "";
     g_string_append_printf(text,
                            "4. %shost-bound%s: the compute lane is busy for %.1f %% of a step\n",

@@ -417,8 +417,8 @@ size_t room_of(const KernelCuda *lane) {
     return (size_t)lane->block_shared_bytes - others;
 }
 
-/* What a kernel may ask for belongs to the kernel, not to the launch: it is always set to the same,
- * so that lanes of other threads and widths do not take it from each other. */
+/* The shared-memory limit is an attribute of the kernel, not of a launch; it is always set to one
+ * value, so that concurrent lanes cannot lower it for each other. */
 template <typename T, bool CENTERED, int N>
 KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward<T> &b,
                               unsigned blocks, unsigned threads) {

@@ -133,7 +133,8 @@ KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     bool tf32 = type == CUDA_R_32F && lane->math == KERNEL_CUDA_TF32;
     TRY_BLAS(cublasLtMatmulDescCreate, &p->desc,
              tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    /* Ours and theirs transpose alike: op(b)^T of a matrix seen transposed. */
+    /* cuBLAS is column-major and sees our matrices transposed, so a and b swap places and keep
+     * their own transpose flags. */
     KERNEL_CUDA_TRY(
         set(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, s.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
     KERNEL_CUDA_TRY(

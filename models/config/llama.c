@@ -98,7 +98,7 @@ bool model_config_rest_of_smollm3(const ModelConfig *c) {
                 interval, i + 1);
         }
     }
-    model_config_append_whole(c, "unturned_every", interval, "no_rope_layer_interval");
+    model_config_append_whole(c, "no_rope_every", interval, "no_rope_layer_interval");
     return model_config_rest_of_llama(c);
 }
 

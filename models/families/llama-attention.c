@@ -152,8 +152,8 @@ static bool turns_pairs_apart(const ModelLlama *llama, const ModelLlamaBlock *bl
     return block->turns && llama->rotary.is_complex && !norms_read_gradients(llama);
 }
 
-/* From what a checkpoint lets go of last: transformers gives attention all by name, and a
- * dictionary lets go of what was named first. */
+/* Starts with what a checkpoint releases last: transformers passes attention everything by keyword,
+ * and a dict releases its first entry first. */
 static void enter_attention(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelRotary *rotary = model_llama_rotary_of(llama, block);
     bool by_name = llama->positions != PLAN_NONE;

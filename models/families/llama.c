@@ -121,13 +121,13 @@ static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *netw
 
 static ModelLlamaBlock *declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
                                        uint32_t parent, uint64_t first, uint64_t n) {
-    uint64_t local = network->global_every, unturned = network->unturned_every;
+    uint64_t local = network->global_every, no_rope = network->no_rope_every;
     ModelLlamaBlock *blocks = g_new(ModelLlamaBlock, n);
     for (uint64_t i = first; i < first + n; i++) {
         ModelLlamaBlock *block = &blocks[i - first];
         *block = model_llama_declare_block(llama, parent, i);
         block->is_local = !local || (i + 1) % local != 0;
-        block->turns = !unturned || (i + 1) % unturned != 0;
+        block->turns = !no_rope || (i + 1) % no_rope != 0;
     }
     return blocks;
 }
@@ -291,7 +291,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t x, normed = model_run_last_norm(w, &norm, stream, llama->norm_eps, &x);
     bool is_dense_qwen =
         !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
-    if (is_dense_qwen || network->unturned_every) {
+    if (is_dense_qwen || network->no_rope_every) {
         /* These and SmolLM3 have both in a dictionary, too. */
         plan_graph_let_go_after(graph, llama->positions, embedded);
     }
@@ -311,7 +311,7 @@ static const char *transformers_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
            : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
-           : network->unturned_every                ? "SmolLM3"
+           : network->no_rope_every                 ? "SmolLM3"
            : network->gate_up_joined                ? "Phi3"
            : network->residual_scale                ? "Granite"
            : network->qkv_bias                      ? "Qwen2"
@@ -393,7 +393,7 @@ const ModelFamily model_llama = {
     "route_norm routing kv_heads head_dim q_lora_rank kv_lora_rank qk_nope_head_dim "
     "qk_rope_head_dim v_head_dim tied "
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
-    "gate_up gate embed_scale attention_scale residual_scale logits_scale unturned_every "
+    "gate_up gate embed_scale attention_scale residual_scale logits_scale no_rope_every "
     "global_every local_rope_base window window_by loss loss_at loss_in_place logits_shifted "
     "logits_held use_cache rope",
     emit};

@@ -13,7 +13,7 @@
 #include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
 
-/* A row's sum hands its gradient to each of the row's elements by a view. */
+/* The gradient of a row sum is one number, broadcast to the row by a view. */
 static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
                          PlanTensor gradient) {
     uint32_t buffer = plan_run_buffer_of(run, gradient);
@@ -119,8 +119,8 @@ static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
            PLAN_SHARE_EXPERTS;
 }
 
-/* Where ranks share experts their forward begins with what each rank has of the weights, a node
- * each, which backward comes to when it is through with all of them: the last one first. */
+/* With expert parallelism forward begins with one node per expert weight; backward reaches them
+ * after all experts are done, last weight first. */
 static void take_late(PlanRun *run, uint32_t parameter) {
     const GArray *all = run->units[run->unit_of_parameter[parameter]].parameters;
     plan_vector_push(&run->late, parameter);

@@ -94,7 +94,8 @@ static bool wants_gradient(const PlanRun *run, uint32_t value) {
     return plan_graph_wants_gradient(run->graph, value);
 }
 
-/* Of a value that a unit was given twice who reads it first has the first, others the next. */
+/* If a unit got the same value twice, its first reader takes the first alias, later readers the
+ * next. */
 static void turn_to_next(PlanRun *run, uint32_t value) {
     for (uint32_t i = run->aliases.len; i-- > 0;) {
         PlanAlias *alias = &run->aliases.items[i];

@@ -147,9 +147,9 @@ typedef struct {
     PlanPassHook *end_step; /* after the optimizer */
     /* Whether every later step is as the one that has just been built; NULL: it is. */
     bool (*is_steady)(const PlanRun *run);
-    /* Whether the passes are one program in all steps and on all roles, numbers apart (replay.h);
-     * NULL: they are not. Then: of buffers that the first role's construction made, those that are
-     * others here now; and one that the passes left. */
+    /* Whether the passes are one program in all steps and roles, buffer numbers apart (replay.h);
+     * NULL: no. `renumber` maps the first role's construction buffers to this role's; `adopt` takes
+     * over one that the passes left. */
     bool (*replays)(const PlanRun *run);
     void (*renumber)(PlanRun *run, uint32_t *buffers);
     void (*adopt)(PlanRun *run, uint32_t buffer);

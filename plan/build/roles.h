@@ -3,6 +3,6 @@
 
 #include "plan/autograd/eager.h"
 
-/* Those of one stage whose shapes are equal. Where rows are not even, they are not in every stage's
- * parameters, so a stage may have roles that do the same. */
+/* Puts ranks of one stage with equal shapes in one role. Uneven rows may lie in other stages'
+ * parameters, so a stage can have several identical roles. */
 void plan_find_roles(Plan *plan, const PlanRun *run);

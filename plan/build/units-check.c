@@ -210,8 +210,8 @@ static bool checkpointing_names_some(const PlanRun *run, GError **error) {
     return false;
 }
 
-/* PEFT casts to the dtype that lora_A's weight has before lora_A is called, which of a unit by
- * itself is not gathered by then: what is cast so, and kept, is not planned. */
+/* PEFT casts x to the dtype of lora_A's weight before calling lora_A. If lora_A is a unit of its
+ * own, its weight is not gathered by then; that cast is not planned. */
 static bool adapters_are_gathered_in_time(const PlanRun *run, GError **error) {
     const PlanStrategy *s = run->strategy;
     bool casts = plan_strategy_param_dtype(s) != plan_strategy_model_dtype(s);

@@ -60,8 +60,8 @@ static void fetch(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     unit->fetched = next;
 }
 
-/* Unsharded, what was fetched is the parameter, and forward's stays until the next forward has its
- * own: autograd's tensors are views of it. Parameters that are views hold backward's as long. */
+/* Unsharded, the fetched tensor is the parameter. Forward's lives until the next forward has its
+ * own, because autograd holds views of it; where parameters are views, backward's lives as long. */
 static void fetch_whole(PlanRun *run, PlanFsdp1Unit *unit, uint32_t u) {
     const uint32_t *fetched = unit->b.fetched;
     bool is_forward = run->builder.phase == PLAN_PHASE_FORWARD;

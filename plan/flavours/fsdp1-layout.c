@@ -279,9 +279,9 @@ static bool is_trained(const PlanRun *run, uint32_t u) {
     return plan_fsdp1_has_parameters(run, u) && !plan_unit_is_frozen(run, u);
 }
 
-/* A module has its flat parameter before what the modules inside of it have, so the optimizer has
- * those in order of units, whatever they begin with: in turn, where units begin. What it has on the
- * host stays there. */
+/* FSDP1 lists a module's flat parameter before its submodules', so the optimizer sees them in the
+ * order in which units begin. With shards on the host each stays listed at its unit's first
+ * parameter. */
 static uint32_t *show_flat(const PlanRun *run) {
     uint32_t n = run->graph->parameters->len, next = 0;
     uint32_t *shown = g_new(uint32_t, n);

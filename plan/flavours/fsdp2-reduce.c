@@ -416,7 +416,7 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     }
 }
 
-/* A unit that was gathered ahead of a backward which did not come to it, for nothing before it is
+/* Frees a unit prefetched for a backward that never reached it, because nothing before it is
  * trained. */
 static void let_go_of_unused(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &((PlanFsdp2 *)run->state)->units[u];

@@ -118,7 +118,8 @@ static void make_whole_now(PlanRun *run, uint32_t u) {
     }
 }
 
-/* In forward it waits for the next; until 2.15 a variable still names it while that is copied. */
+/* In forward the gather lanes wait until the last unit was copied out. Before 2.15 a variable holds
+ * that unit's gathered buffer while this unit is copied out, too. */
 static void take_turns(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     if (f->held != PLAN_NONE) {
@@ -132,8 +133,8 @@ static void take_turns(PlanRun *run, uint32_t u) {
     f->held = f->units[u].communicates ? u : PLAN_NONE;
 }
 
-/* In a block that is computed again nobody is in forward, so a unit is the root of what runs until
- * it is left, and what is whole by then stays so for its backward. */
+/* While a block is recomputed no forward is active: the first unit entered acts as root until it is
+ * left, and what is whole by then stays whole for its backward. */
 static void pre_forward_again(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     if (f->again == PLAN_NONE) {

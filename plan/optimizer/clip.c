@@ -92,8 +92,8 @@ static void let_go_of_all(const PlanClip *c, const PlanTensor *numbers) {
     }
 }
 
-/* The ranks of the tensor axis have the same of what they do not share: each one's part of a sum of
- * squares. */
+/* Tensor-parallel ranks hold equal copies of unshared parameters, so each counts 1/N of their
+ * squared norm. */
 static PlanTensor part_of_norm(const PlanClip *c, uint32_t i, PlanTensor norm) {
     const PlanGraph *graph = c->clipped[i].of->graph;
     const PlanGraphParameter *p =

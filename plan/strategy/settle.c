@@ -1,5 +1,4 @@
-/* plan/strategy/settle.c - which keys of a strategy do not go together, and what those mean that
- * leave it open. */
+/* plan/strategy/settle.c - which strategy keys conflict, and what keys left open resolve to. */
 #include "plan/plan.h"
 #include "plan/strategy/private.h"
 

@@ -174,9 +174,9 @@ static double flash_share(const ModelCluster *cluster, bool backward) {
                     : cluster->attention_flash_efficiency;
 }
 
-/* cuDNN's kernel takes 16 bits and keeps no order. With a mask it serves, too, since PyTorch 2.11;
- * at which rate nobody published, so that is assumed to be as before. FlashAttention-2 takes no
- * heads of two lengths. */
+/* cuDNN's kernel is 16-bit and not deterministic. Since PyTorch 2.11 it also serves masks, at an
+ * unpublished rate; the older kernel's is assumed. FlashAttention-2 does not take heads of two
+ * lengths. */
 static double share_of_kernel(const ModelCluster *cluster, const PlanOp *op,
                               const SimAttention *attention, bool is_slow,
                               PlanAttentionKernel kernel) {
@@ -234,9 +234,8 @@ static double scales_ns(const ModelCluster *cluster, const PlanOp *op, const int
 /* Kinds that do more than move their operands once; a kind without a row does just that. */
 static const struct {
     bool adds; /* as it goes: several passes over its rows, atomics, few threads a column */
-    /* Of PyTorch's softmaxes and losses (SoftMax.cu): how often a row that no block keeps is read
-     * again, for its maximum, its sum and the result; backward, of both operands, for a sum and the
-     * result. */
+    /* How many more times PyTorch's softmax and loss kernels (SoftMax.cu) read a row too long for a
+     * block: forward for maximum, sum and result; backward, both operands, for sum and result. */
     unsigned reads_again;
 } manners[PLAN_N_OP_KINDS] = {
     [PLAN_OP_LAYERNORM] = {true, 0},

@@ -9,14 +9,16 @@ static const struct {
 } tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
              {64, 256},  {128, 64},  {64, 128},  {64, 64}};
 
+/* The first two are assumed, as cuBLAS does not say how it splits a sum. CUTLASS's blocks sum 32 or
+ * 64 at a step and keep three or four steps under way, so that 256 just fill their pipeline. */
 enum {
     MOST_SPLITS = 16,
-    LEAST_SUM = 256, /* of a split: shorter ones are all overhead */
+    LEAST_SUM = 256, /* of a split */
     QUERIES = 128,   /* of a block of attention (FlashAttention 2 and 3) */
 };
 
-/* Partial sums are written and read in fp32 and stay in the second-level cache, taken to be twice
- * as fast as memory. */
+/* Partial sums are written and read in fp32 and stay in the second-level cache, assumed to be twice
+ * as fast as memory: NVIDIA gives no rate for it. */
 #define PARTIAL_BYTES     8
 #define CACHE_OVER_MEMORY 2.0
 

@@ -12,7 +12,8 @@ enum {
     MOST_LISTS = 5,
 };
 
-/* Tensors of a kernel of 320 blocks, by its lists; of one of more blocks as many times more. */
+/* Most tensors in a kernel of 320 blocks, by number of lists; scaled in proportion for larger
+ * kernels. */
 enum {
     BLOCKS = 320
 };

@@ -36,6 +36,17 @@ static const double network_latency[][SIM_NCCL_N_PROTOS] = {
 };
 static const double posting_us = 1.0; /* of a network operation; tripled for Simple */
 
+/* What is left of the links' bandwidth: of a ring's by LL (each 4 bytes travel with a flag of 4)
+ * and by LL128 (120 bytes of 128 are data; NCCL takes 0.92); of a tree's by any protocol. A tree's
+ * is divided again by LL, and by LL128 multiplied, on one node and over several. */
+static const double ll_ring_share = 0.5, ll128_ring_share = 0.92;
+static const double tree_share = 0.92, ll_tree_divisor = 3.8;
+static const double ll128_tree_near_share = 7.0 / 9, ll128_tree_far_share = 120.0 / 128;
+
+/* PAT: its bandwidth's share, what a network step's latency is divided by, and the latency that
+ * each rank adds. */
+static const double pat_share = 0.75, pat_step_divisor = 3.5, pat_rank_us = 2.8;
+
 /* Caps: LL over a whole communicator on one node; over two nodes and more the host's processor
  * limits it (that of an Intel host). The others a channel, on one node, two, more. */
 static const double ll_cap[SIM_NCCL_N_GENERATIONS] = {39.0, 87.7, 141.0, 282.0};

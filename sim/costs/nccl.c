@@ -68,9 +68,10 @@ static SimNcclTerms ring(const Asked *a) {
     double far = fmin(steps, (a->kind == PLAN_OP_ALL_REDUCE ? 2.0 : 1.0) * (g->nodes - 1));
     double near = near_step(g, SIM_NCCL_RING, a->proto);
     if (a->proto == SIM_NCCL_LL) {
-        bandwidth = MIN(bandwidth * 0.5, ll_limit(g));
+        bandwidth = MIN(bandwidth * ll_ring_share, ll_limit(g));
     } else if (a->proto == SIM_NCCL_LL128) {
-        bandwidth = MIN(bandwidth * 0.92, channels * ll128_ring_cap[g->generation][column(g)]);
+        bandwidth =
+            MIN(bandwidth * ll128_ring_share, channels * ll128_ring_cap[g->generation][column(g)]);
     }
     if (g->nodes > 1) {
         near = MAX(near, posting_us * (a->proto == SIM_NCCL_SIMPLE ? 3 : 1));
@@ -118,12 +119,13 @@ static SimNcclTerms tree(const Asked *a) {
     if (a->kind != PLAN_OP_ALL_REDUCE) {
         return (SimNcclTerms){0};
     }
-    double bandwidth = MIN(tree_links(g) * 0.92, g->channels * tree_cap[g->generation][column(g)]);
+    double bandwidth =
+        MIN(tree_links(g) * tree_share, g->channels * tree_cap[g->generation][column(g)]);
     if (a->proto == SIM_NCCL_LL) {
-        bandwidth = MIN(bandwidth / 3.8, ll_limit(g));
+        bandwidth = MIN(bandwidth / ll_tree_divisor, ll_limit(g));
     } else if (a->proto == SIM_NCCL_LL128) {
-        bandwidth = MIN(bandwidth * (g->nodes == 1 ? 7.0 / 9 : 120.0 / 128),
-                        g->channels * ll128_tree_cap[g->generation][column(g)]);
+        double share = g->nodes == 1 ? ll128_tree_near_share : ll128_tree_far_share;
+        bandwidth = MIN(bandwidth * share, g->channels * ll128_tree_cap[g->generation][column(g)]);
     }
     double doublings = MAX(0, floor(log2(MAX(1, a->bytes / 64))));
     if (doublings < TREE_SIZES) {
@@ -173,10 +175,11 @@ static SimNcclTerms pat(const Asked *a) {
     if (a->proto != SIM_NCCL_SIMPLE || g->ranks_a_node > 1 || !scatters || g->before_2_23) {
         return (SimNcclTerms){0};
     }
-    double latency = base_latency[SIM_NCCL_PAT][SIM_NCCL_SIMPLE] +
-                     depth(g->nodes) * far_step(g, SIM_NCCL_PAT, SIM_NCCL_SIMPLE) / 3.5 +
-                     2.8 * g->ranks;
-    return (SimNcclTerms){latency, g->channels * g->channel_gb_per_s * 0.75};
+    double latency =
+        base_latency[SIM_NCCL_PAT][SIM_NCCL_SIMPLE] +
+        depth(g->nodes) * far_step(g, SIM_NCCL_PAT, SIM_NCCL_SIMPLE) / pat_step_divisor +
+        pat_rank_us * g->ranks;
+    return (SimNcclTerms){latency, g->channels * g->channel_gb_per_s * pat_share};
 }
 
 SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,

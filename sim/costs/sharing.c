@@ -2,7 +2,8 @@
 
 #include "plan/op/op.h"
 
-/* The share of the GPU that kernels keep at least, however many collectives run. */
+/* The share of the GPU that kernels keep at least, however many collectives run. Assumed: no run
+ * was published in which collectives take as much; it only keeps a kernel's time finite. */
 static const double LEAST_LEFT = 0.1;
 
 /* A channel is a block on a multiprocessor of its own. NCCL doubles the rings it finds within a

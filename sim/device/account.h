@@ -84,8 +84,8 @@ void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *r
 SimTime sim_account_compute_busy(const SimAccount *account);
 /* Appends what runs, with times as so long after now. */
 void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state);
-/* Books what was booked since the mark so many times again, and moves what runs by later_ns.
- * Returns by how much compute_busy_ns grew. */
+/* Books what was recorded since the mark `times` more times, and shifts what runs by later_ns.
+ * Returns the growth of compute_busy_ns. */
 SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
                           uint32_t times, SimTime later_ns);
 

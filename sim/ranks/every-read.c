@@ -77,8 +77,9 @@ void sim_every_read_flops(SimEvery *every) {
     sim_verdict_flops(every->task.prediction, &mean);
 }
 
-/* Whose memory: of the fullest, by what there is for it, or of the first; what there is, where one
- * ran out, is that one's. Whose times: of the one who loses least to others. */
+/* Memory is that of the rank fullest relative to its own capacity, or of the first if that was
+ * asked; if one ran out, the capacity shown is its own. Times are of the rank that loses least to
+ * others. */
 void sim_every_read(SimEvery *every) {
     SimPrediction *prediction = every->task.prediction;
     prediction->n_ranks = every->task.played ? 0 : every->task.plan->world;

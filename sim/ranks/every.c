@@ -31,8 +31,8 @@ static SimTime last_turn(const SimEvery *every) {
     return every->short_of_memory ? turn_of(every->short_at, SIM_ACTS_HOST) : SIM_NEVER;
 }
 
-/* Nothing can come to the rank from others before it does this, and the play goes on so far. That
- * nothing is due is for it to know at any time. */
+/* True if no other rank can affect this one before `at`, and the play lasts that long. The play's
+ * end does not matter to a rank with nothing due (SIM_NEVER). */
 static bool is_free(const SimEvery *every, uint32_t rank, SimTime at, SimActs who) {
     SimTime bound = sim_meetings_bound(every->meetings, rank);
     bool comes = at == SIM_NEVER || turn_of(at, who) <= last_turn(every);

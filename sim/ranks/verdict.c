@@ -113,8 +113,7 @@ static void divide_by_steps(SimPrediction *prediction) {
     prediction->host_blocked_ns /= n;
 }
 
-/* The shares of the steady steps: what the last one's end shows more than the end before the
- * first. */
+/* Shares at the end of the last step, less those before the first steady step. */
 static void read_shares(SimPrediction *prediction, const SimAccount *account) {
     int32_t last = (int32_t)prediction->n_steps - 1;
     int32_t before = last - (int32_t)prediction->n_steady;

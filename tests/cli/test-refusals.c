@@ -133,6 +133,11 @@ static void bad_networks(void) {
     expect("plan bad.ini", 2, "", "bad.ini:4: width must be a whole number");
     expect("plan no-such-network", 2, "", "no-such-network");
     expect("predict bad.ini --cluster this-machine", 2, "", "bad.ini:4:");
+    /* A name that is wrong comes before a cluster that lacks. */
+    expect("predict llama-3-8b", 2, "", "did you mean llama3-8b?");
+    expect("choose llama-3-8b", 2, "", "did you mean llama3-8b?");
+    expect("predict llama3-8b", 2, "", "give a cluster");
+    expect("choose llama3-8b", 2, "", "give a cluster");
     expect("run bad.ini", 2, "", "bad.ini:4:");
     expect("plan gpt-toy --network-key loss", 2, "", "as in --network-key loss=chunked");
     expect("plan gpt-toy --network-key loss=chunkd", 2, "", "with loss=chunkd: ");

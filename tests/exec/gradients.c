@@ -652,11 +652,11 @@ static void decoders(void) {
     static const char *const networks[] = {
         "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\nvocab=11\nseq=7\n"
         "embed_scale=3\nattention_scale=30.2\nresidual_scale=0.7\nlogits_scale=0.5\n"
-        "unturned_every=2\ntied=yes\n",
+        "no_rope_every=2\ntied=yes\n",
         "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=6\nvocab=11\nseq=7\n"
         "gate_up=joined\nqkv=sliced\nrope=partial\n",
         "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nkv_heads=1\nffn=6\nvocab=11\nseq=7\n"
-        "qkv=sliced\nunturned_every=2\n",
+        "qkv=sliced\nno_rope_every=2\n",
         "[network]\nfamily=neox\nlayers=1\nwidth=16\nheads=2\nvocab=11\nseq=7\nrotary_share=0.5\n",
         "[network]\nfamily=neox\nlayers=2\nwidth=16\nheads=2\nvocab=11\nseq=7\nrotary_share=0.25\n"
         "block=sequential\ntied=yes\n",

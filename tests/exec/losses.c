@@ -752,7 +752,7 @@ static void documents_learn_as_sequences(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(runs); i++) {
         g_autofree char *words =
             g_strdup_printf("llama-toy -n 2 --param-dtype bf16 --lr 0.05 --network-key "
-                            "unturned_every=1 --data %s %s",
+                            "no_rope_every=1 --data %s %s",
                             path, runs[i]);
         test_run_losses(words, losses[i], STEPS);
     }

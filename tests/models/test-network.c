@@ -257,6 +257,8 @@ static void bad_files(void) {
         const char *text, *expected;
     } cases[] = {
         {"[network]\nlayers=2\n", "n.ini:2: [network] has no 'family'"},
+        {"[network]\nfamily=llama\nunturned_every=2\n",
+         "n.ini:3: family llama has no key 'unturned_every'; it is called no_rope_every now"},
         {"[network]\nfamily=gtp\n",
          "n.ini:2: unknown family 'gtp'; it is one of gpt, mpt, llama, starcoder2, "
          "neox, opt, phi, t5, mlp"},

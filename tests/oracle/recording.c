@@ -149,6 +149,14 @@ static double real_of(JsonObject *options, const char *key) {
     return has(options, key) ? json_object_get_double_member(options, key) : 0;
 }
 
+static void append_number(GString *text, JsonObject *shape, const char *recorded, const char *key) {
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    if (real_of(shape, recorded) > 0) {
+        g_string_append_printf(text, "%s = %s\n", key,
+                               plan_double_text(number, real_of(shape, recorded)));
+    }
+}
+
 static bool is_latent(JsonObject *shape) {
     return has(shape, "kv_lora_rank") && int_of(shape, "kv_lora_rank") > 0;
 }
@@ -279,16 +287,13 @@ static char *network_text(JsonObject *shape) {
             g_string_append_printf(text, "%s = %s\n", words[i], text_of(shape, words[i]));
         }
     }
-    static const char *const numbers[] = {"embed_scale",     "attention_scale", "residual_scale",
-                                          "logits_scale",    "unturned_every",  "global_every",
-                                          "local_rope_base", "window"};
+    static const char *const numbers[] = {"embed_scale",  "attention_scale", "residual_scale",
+                                          "logits_scale", "global_every",    "local_rope_base",
+                                          "window"};
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        char number[G_ASCII_DTOSTR_BUF_SIZE];
-        if (real_of(shape, numbers[i]) > 0) {
-            g_string_append_printf(text, "%s = %s\n", numbers[i],
-                                   plan_double_text(number, real_of(shape, numbers[i])));
-        }
+        append_number(text, shape, numbers[i], numbers[i]);
     }
+    append_number(text, shape, "unturned_every", "no_rope_every"); /* the recorder's word for it */
     if (g_str_equal(kind, "neox")) {
         g_string_append_printf(text, "block = %s\n", text_of(shape, "block"));
     }

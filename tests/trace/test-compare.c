@@ -90,6 +90,8 @@ static void planted_time(void) {
     g_autofree char *text = trace_comparison_text(comparison);
     g_assert_nonnull(strstr(text, "worst ops ("));
     g_assert_nonnull(strstr(text, "worst units, all their ops ("));
+    g_assert_nonnull(strstr(text, "     error"));
+    g_assert_null(strstr(text, "differ by"));
     /* Step 4 was recorded by one side only, which is no difference. */
     g_assert_cmpuint(comparison->n_compared, ==, 50);
     g_assert_cmpuint(comparison->n_unpaired, ==, 0);
@@ -104,6 +106,18 @@ static void other_settings(void) {
     g_autofree char *text = trace_comparison_text(comparison);
     g_assert_nonnull(strstr(text, "\nsettings differ that change no instruction: "
                                   "predicted has none; measured lr=0.1\n"));
+}
+
+/* Of two predictions neither is the other's error. */
+static void two_predictions(void) {
+    ToyOptions options = TOY_DEFAULT;
+    g_autoptr(Trace) first = toy_trace(&options);
+    options.slower_us = 250;
+    g_autoptr(Trace) second = toy_trace(&options);
+    g_autoptr(TraceComparison) comparison = trace_compare(first, second, NULL);
+    g_autofree char *text = trace_comparison_text(comparison);
+    g_assert_nonnull(strstr(text, "differ by"));
+    g_assert_null(strstr(text, "error"));
 }
 
 static void planted_memory(void) {
@@ -228,6 +242,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/trace/compare/equal", equal);
     g_test_add_func("/trace/compare/planted-time", planted_time);
     g_test_add_func("/trace/compare/other-settings", other_settings);
+    g_test_add_func("/trace/compare/two-predictions", two_predictions);
     g_test_add_func("/trace/compare/planted-memory", planted_memory);
     g_test_add_func("/trace/compare/planted-leak", planted_leak);
     g_test_add_func("/trace/compare/missing-row", missing_row);

@@ -125,13 +125,19 @@ static void append_settings(GString *text, const TraceComparison *comparison) {
     }
 }
 
+/* Two predictions, or two measurements, differ; neither is the other's error. */
+static const char *error_name(const TraceComparison *comparison) {
+    const char *first = trace_get(comparison->traces[0], "side");
+    return g_str_equal(first, trace_get(comparison->traces[1], "side")) ? "differ by" : "error";
+}
+
 static void append_table(GString *text, const TraceComparison *comparison, bool bytes) {
     double most = largest(comparison, bytes);
     TraceScale scale = bytes ? trace_scale_bytes(most) : trace_scale_time(most);
     g_autofree char *head = g_strdup_printf(
         bytes ? "memory (%s)" : "time (%s), median of the steady steps", scale.unit);
     g_string_append_printf(text, "\n%-40s %12s %12s %9s", head, comparison->sides[0],
-                           comparison->sides[1], "error");
+                           comparison->sides[1], error_name(comparison));
     g_string_append_printf(text, bytes ? "\n" : "   %s range\n", comparison->sides[1]);
     for (guint i = 0; i < comparison->rows->len; i++) {
         const TraceCompareRow *row = &g_array_index(comparison->rows, TraceCompareRow, i);
@@ -166,7 +172,7 @@ static void append_worst(GString *text, const TraceComparison *comparison, bool 
     g_autofree char *head =
         g_strdup_printf("%s (%s)", ops ? "worst ops" : "worst units, all their ops", scale.unit);
     g_string_append_printf(text, "\n%-40s %12s %12s %9s   difference\n", head, comparison->sides[0],
-                           comparison->sides[1], "error");
+                           comparison->sides[1], error_name(comparison));
     for (guint i = 0; i < worst->len; i++) {
         const TraceCompareWorst *entry = &g_array_index(worst, TraceCompareWorst, i);
         g_autofree char *error = percent(entry->error);

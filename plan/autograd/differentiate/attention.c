@@ -11,8 +11,8 @@ static PlanTensor bias_gradient(const PlanBackward *b) {
     return gradient;
 }
 
-/* Of a head that is shown for several PyTorch makes all their gradients, and then the sum: a plan's
- * kernel makes the sum, with as much room behind it, and what adds them up finds one. */
+/* For a head that several query heads read, PyTorch makes one gradient each and sums them. A plan's
+ * kernel writes the sum, in a buffer as large as all of them. */
 static PlanTensor gradient_of_shown(const PlanBackward *b, unsigned i, const char *name) {
     const PlanGraphValue *v = input(b, i);
     PlanTensor gradient =

@@ -172,8 +172,8 @@ static void split(const PlanBackward *b) {
     launch(b);
 }
 
-/* Each part's gradient is a view of dy: all of it, and nothing. */
-/* What is nothing gets a view of dy, which holds that; of another dtype, a cast of nothing. */
+/* The first input's gradient is dy. The empty input's is an empty view of dy, which keeps dy alive;
+ * in another dtype it is an empty cast, for which nothing is made. */
 static void join_rest(const PlanBackward *b) {
     b->dx[0] = plan_run_ref(b->run, b->dy[0]);
     const PlanGraphValue *nothing = input(b, 1);

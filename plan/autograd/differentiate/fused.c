@@ -253,7 +253,7 @@ static bool outlives_backward(const PlanGraph *graph) {
     return is_held || graph->n_train_steps < graph->steps->len;
 }
 
-/* Written over the logits or beside them: then there are two of their size. */
+/* In place of the logits, or in a second tensor of the same size. */
 static PlanTensor gradient_of_logits(const PlanBackward *b, bool in_place) {
     return in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
                     : like_input(b, 0, "dlogits");

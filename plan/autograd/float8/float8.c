@@ -28,9 +28,9 @@ static void cast_input(PlanRun *run, const PlanGraphOp *op) {
     plan_float8_leave_cast(run, x_of(run, op), false, made, scale);
 }
 
-/* What is cast of a weight is what backward casts, unless it is by rows, and is left for it by a
- * block that is computed again; and by each under FSDP1, whose parameters are views, so that the
- * compiler keeps the half of one rather than the whole. */
+/* A recomputed block (under FSDP1 any block) leaves its cast weight for backward, except with
+ * row-wise scales. FSDP1's parameters are views, so the compiler keeps the half-size cast rather
+ * than the view. */
 static void give_weight(PlanRun *run, const PlanGraphOp *op, PlanTensor w8) {
     bool is_left = run->builder.phase == PLAN_PHASE_RECOMPUTE || run->flavour->flatten;
     if (is_left && !plan_float8_by_rows(run)) {

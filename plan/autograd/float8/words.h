@@ -83,8 +83,8 @@ void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTenso
 /* Whether it is the first layer that takes its input, and so the last of these in backward. */
 bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op);
 
-/* Whether a compiler keeps a copy of the weight for backward, for it does not know that it is a
- * parameter, which would be free to keep. */
+/* Whether the compiler saves its own copy of the weight for backward; it cannot tell that this is a
+ * parameter, which it could keep for free. */
 bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op);
 
 /* float8.c's, for layers that ranks share too. Whether a kernel of the compiler's makes the

@@ -17,8 +17,8 @@ typedef struct {
     SimPasses *passes;
     uint32_t *made_at;     /* by buffer: its allocation in this section, the last so far */
     uint32_t *recorded_at; /* by event, likewise */
-    uint32_t *made_before; /* by instruction: so many before it what it asks for was made; NEVER: in
-                              no instruction of this section */
+    uint32_t *made_before; /* by instruction: how many instructions earlier its object was made;
+                              NEVER: not in this section */
     bool *is_for_later;    /* by event: a later step waits for it */
 } Walk;
 

@@ -76,8 +76,8 @@ static bool is_quiet(const SimRepeat *repeat) {
     return n_acts == repeat->n_acts && !(within->is_known && within->n_acts == n_acts);
 }
 
-/* Within a step nothing is held against the begin of the one before any more, whose state's room
- * can have another. */
+/* From mid-step on the last step's begin mark is never compared again, so its buffer is reused for
+ * this step's middle mark. */
 static void make_room(SimRepeat *repeat) {
     SimMark *begin = &repeat->before->begin, *within = &repeat->here->within;
     if (within->state.room == 0) {

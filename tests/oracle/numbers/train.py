@@ -25,7 +25,7 @@ from building_blocks import Shape  # noqa: E402
 NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq",
            "experts", "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "expert_groups",
            "groups_per_token", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-           "unturned_every", "global_every", "window")
+           "global_every", "window")
 
 
 def read_options():
@@ -57,6 +57,8 @@ def read_shape(path):
     for key, value in entries.items():
         if key in NUMBERS:
             fields[key] = int(value)
+        elif key == "no_rope_every":
+            fields["unturned_every"] = int(value)  # as the recorder calls it
         elif key in ("bias", "positions", "code"):
             pass  # variants.py, made_by_transformers
         elif key in ("tied", "gated", "qkv_bias", "route_norm", "route_bias"):
