@@ -54,7 +54,7 @@ CLAIMS = (
     ('an offloaded optimizer costs much', XL + ' --micro-batch 4 --checkpointing full --offload optimizer',
      'step_ms', '>', 1.5, XL + ' --micro-batch 4 --checkpointing full'),
     ('sixteen times the batch takes the same step, where all is waiting',
-     'gpt2-xl -n 16 --cluster two-nodes-ethernet --param-dtype bf16 --micro-batch 16', 'step_ms', '<', 1.01,
+     'gpt2-xl -n 16 --cluster two-nodes-ethernet --param-dtype bf16 --micro-batch 16', 'step_ms', '<', 1.02,
      'gpt2-xl -n 16 --cluster two-nodes-ethernet --param-dtype bf16'),
     ('T5-11B: twice the batch at nearly the same step', 't5-11b -n 512 %s --micro-batch 2' % PAPER,
      'step_ms', '<', 1.1, 't5-11b -n 512 ' + PAPER),
