@@ -271,13 +271,14 @@ static const struct {
 
 /* Runs that could not be planned when their table met its goals, and miss them: float8 on GPUs that
  * share layers, a sequence shared by eight, and sequences shared within stages. README.md has the
- * reasons. The goals are held without them, and the whole table to what is reached. */
+ * reasons. The goals are held without them, and the whole table to what is reached. A run is named
+ * by its measured step, which no edit of its table changes. */
 static const struct {
     const char *table;
-    unsigned lines[3];
+    double measured_ms[3];
     double median, p90;
-} missed[] = {{"train_torchtitan.csv", {3, 6, 8}, 0.067, 0.15},
-              {"train_fresh_seventh.csv", {8, 9, 10}, 0.06, 0.19}};
+} missed[] = {{"train_torchtitan.csv", {59795.62, 27324.88, 3313.47}, 0.067, 0.15},
+              {"train_fresh_seventh.csv", {87148.94, 132129.03, 256000.00}, 0.06, 0.19}};
 
 /* Their memory is off by more than the others' together: held to what is reached. */
 static const struct {
@@ -310,8 +311,9 @@ static void check_within(const CliScore *score, double median, double p90) {
 
 static bool misses(const CliValidatedTable *t, const CliValidatedRow *row) {
     for (unsigned i = 0; i < G_N_ELEMENTS(missed); i++) {
-        for (unsigned k = 0; k < G_N_ELEMENTS(missed[i].lines); k++) {
-            if (g_str_equal(missed[i].table, t->name) && missed[i].lines[k] == row->line) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(missed[i].measured_ms); k++) {
+            double apart = fabs(row->measured - missed[i].measured_ms[k]);
+            if (g_str_equal(missed[i].table, t->name) && apart < 0.01) {
                 return true;
             }
         }
