@@ -40,6 +40,13 @@ const char *plan_axis_name(PlanAxis axis) {
     return names[axis];
 }
 
+const char *plan_share_name(PlanShare share) {
+    static const char *const names[PLAN_N_SHARES] = {"all", "rows", "columns", "experts",
+                                                     "cut_experts"};
+    g_assert(share < PLAN_N_SHARES);
+    return names[share];
+}
+
 const char *plan_instr_name(PlanInstrKind kind) {
     static const char *const names[PLAN_N_INSTRS] = {"alloc",  "free", "mark",      "launch",
                                                      "record", "wait", "host_wait", "host_op"};

@@ -140,8 +140,9 @@ typedef enum {
     PLAN_SHARE_ALL,
     PLAN_SHARE_ROWS, /* so many of them, in the order of the ranks; or of the columns */
     PLAN_SHARE_COLUMNS,
-    PLAN_SHARE_EXPERTS,    /* of the expert axis's ranks each has so many of the first dimension */
-    PLAN_SHARE_CUT_EXPERTS /* likewise, and those that have the same ones share their rows */
+    PLAN_SHARE_EXPERTS,     /* of the expert axis's ranks each has so many of the first dimension */
+    PLAN_SHARE_CUT_EXPERTS, /* likewise, and those that have the same ones share their rows */
+    PLAN_N_SHARES
 } PlanShare;
 
 typedef struct {
@@ -235,6 +236,7 @@ static inline bool plan_section_repeats(const PlanRole *role, PlanSection sectio
 const char *plan_section_name(PlanSection section);
 const char *plan_phase_name(PlanPhase phase);
 const char *plan_axis_name(PlanAxis axis);
+const char *plan_share_name(PlanShare share);
 const char *plan_instr_name(PlanInstrKind kind);
 
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */

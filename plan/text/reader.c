@@ -4,6 +4,27 @@
 
 #include "plan/files/ini.h"
 
+void plan_reader_init(PlanReader *r) {
+    r->texts = g_hash_table_new(g_str_hash, g_str_equal);
+    r->lanes = g_hash_table_new(g_str_hash, g_str_equal);
+    r->buffers = g_array_new(FALSE, FALSE, sizeof(PlanBuffer));
+    r->ops = g_array_new(FALSE, FALSE, sizeof(PlanOp));
+    r->operands = g_array_new(FALSE, FALSE, sizeof(PlanRef));
+    r->parts = g_array_new(FALSE, FALSE, sizeof(PlanOperand));
+    r->dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    r->attrs = g_array_new(FALSE, FALSE, sizeof(double));
+    r->loss_ops = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+}
+
+void plan_reader_clear(PlanReader *r) {
+    g_hash_table_unref(r->texts);
+    g_hash_table_unref(r->lanes);
+    GArray *arrays[] = {r->buffers, r->ops, r->operands, r->parts, r->dims, r->attrs, r->loss_ops};
+    for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
+        g_array_unref(arrays[i]);
+    }
+}
+
 bool plan_reader_fail(PlanReader *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -96,6 +117,14 @@ bool plan_reader_number(PlanReader *r, const char *what, uint64_t max, uint64_t 
     return true;
 }
 
+bool plan_reader_rows(PlanReader *r, uint64_t most, uint64_t *ret_n) {
+    return plan_reader_number(r, "their number", most, ret_n) && plan_reader_end_of_line(r);
+}
+
+bool plan_reader_table(PlanReader *r, const char *title, uint64_t most, uint64_t *ret_n) {
+    return plan_reader_expect(r, title) && plan_reader_rows(r, most, ret_n);
+}
+
 /* "x12" with x the letter, below limit; "-" is PLAN_NONE where that may be. */
 bool plan_reader_id(PlanReader *r, const char *w, char letter, uint32_t limit, bool may_be_none,
                     uint32_t *ret) {
@@ -157,5 +186,19 @@ bool plan_reader_lane(PlanReader *r, const char *w, uint8_t *ret) {
         return plan_reader_fail(r, "'%s' is no lane of this plan", w ? w : "");
     }
     *ret = (uint8_t)(known - 1);
+    return true;
+}
+
+bool plan_reader_dtype(PlanReader *r, uint8_t *ret) {
+    char *w = plan_reader_word(r);
+    PlanDtype dtype;
+    if (!w || !plan_dtype_parse(w, &dtype)) {
+        g_autoptr(GString) names = g_string_new(NULL);
+        for (unsigned i = 0; i < PLAN_N_DTYPES; i++) {
+            g_string_append_printf(names, "%s%s", i ? ", " : "", plan_dtype_name((PlanDtype)i));
+        }
+        return plan_reader_fail(r, "'%s' is no dtype; they are %s", w ? w : "", names->str);
+    }
+    *ret = (uint8_t)dtype;
     return true;
 }

@@ -7,8 +7,6 @@
 
 #include "plan/plan.h"
 
-#define PLAN_TEXT_MAGIC "foreshard-plan" /* the first word of the first line */
-
 /* The whole file. */
 GString *plan_text(const Plan *plan);
 /* The part that the digest covers: mesh, roles, buffers and instructions. */

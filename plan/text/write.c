@@ -3,6 +3,7 @@
 
 #include "plan/files/file.h"
 #include "plan/files/ini.h"
+#include "plan/text/format.h"
 #include "plan/text/text.h"
 
 #define U64 "%" G_GUINT64_FORMAT
@@ -87,15 +88,13 @@ static void append_tables(const Plan *plan, GString *text) {
         for (unsigned d = 0; d < p->n_dims; d++) {
             g_string_append_printf(text, "%s" I64, d ? "x" : "", p->dims[d]);
         }
-        static const char *const shares[] = {
-            [PLAN_SHARE_ALL] = "",
-            [PLAN_SHARE_ROWS] = " rows",
-            [PLAN_SHARE_COLUMNS] = " columns",
-            [PLAN_SHARE_EXPERTS] = " experts",
-            [PLAN_SHARE_CUT_EXPERTS] = " cut_experts",
-        };
-        g_string_append_printf(text, " %s%s%s%s\n", p->name, p->frozen ? " frozen" : "",
-                               p->four_bits ? " four_bits" : "", shares[p->share]);
+        append_word(text, p->name);
+        g_string_append(text, p->frozen ? " frozen" : "");
+        g_string_append(text, p->four_bits ? " four_bits" : "");
+        if (p->share != PLAN_SHARE_ALL) {
+            append_word(text, plan_share_name((PlanShare)p->share));
+        }
+        g_string_append_c(text, '\n');
     }
 }
 
@@ -135,7 +134,7 @@ static void append_buffers(const Plan *plan, const PlanRole *role, GString *text
         g_string_append_c(text, ' ');
         for (unsigned s = 0; s < PLAN_N_SECTIONS; s++) {
             if (b->carried >> s & 1) {
-                g_string_append_c(text, "cfst"[s]);
+                g_string_append_c(text, PLAN_TEXT_CARRIED[s]);
             }
         }
         g_string_append(text, b->carried ? "" : "-");
@@ -262,24 +261,21 @@ static void append_section(const Plan *plan, const PlanRole *role, PlanSection s
     }
 }
 
+static void append_mesh(const Plan *plan, GString *text) {
+    g_string_append(text, "mesh");
+    for (PlanAxis axis = PLAN_TEXT_FIRST_AXIS; axis <= PLAN_TEXT_LAST_AXIS; axis++) {
+        if (plan_text_always_has(axis) || plan->axes[axis] > 1) {
+            append_key(text, plan_axis_name(axis));
+            append_number(text, plan->axes[axis]);
+        }
+    }
+    g_string_append_c(text, '\n');
+}
+
 void plan_text_append_program(const Plan *plan, GString *text) {
     g_assert(!plan->for_one);
-    g_string_append_printf(text, "mesh replicate=%u shard=%u part=%u",
-                           plan->axes[PLAN_AXIS_REPLICATE], plan->axes[PLAN_AXIS_SHARD],
-                           plan->axes[PLAN_AXIS_PART]);
-    if (plan->axes[PLAN_AXIS_TENSOR] > 1) {
-        g_string_append_printf(text, " tensor=%u", plan->axes[PLAN_AXIS_TENSOR]);
-    }
-    if (plan->axes[PLAN_AXIS_CONTEXT] > 1) {
-        g_string_append_printf(text, " context=%u", plan->axes[PLAN_AXIS_CONTEXT]);
-    }
-    if (plan->axes[PLAN_AXIS_PIPELINE] > 1) {
-        g_string_append_printf(text, " pipeline=%u", plan->axes[PLAN_AXIS_PIPELINE]);
-    }
-    if (plan->axes[PLAN_AXIS_EXPERT] > 1) {
-        g_string_append_printf(text, " expert=%u", plan->axes[PLAN_AXIS_EXPERT]);
-    }
-    g_string_append(text, "\nlanes");
+    append_mesh(plan, text);
+    g_string_append(text, "lanes");
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         g_string_append_printf(text, " %s", plan->lanes[i]);
     }
@@ -306,8 +302,8 @@ void plan_text_append_program(const Plan *plan, GString *text) {
 
 GString *plan_text(const Plan *plan) {
     GString *text = g_string_sized_new(1 << 20);
-    g_string_append_printf(text, PLAN_TEXT_MAGIC " 1\ntitle %s\ntokens_per_rank " U64 "\n",
-                           plan->title, plan->tokens_per_rank);
+    g_string_append_printf(text, PLAN_TEXT_MAGIC " %d\ntitle %s\ntokens_per_rank " U64 "\n",
+                           PLAN_TEXT_VERSION, plan->title, plan->tokens_per_rank);
     append_quoted_block(text, "network", plan->network);
     append_quoted_block(text, "strategy", plan->strategy);
     plan_text_append_program(plan, text);

@@ -124,6 +124,7 @@ static void names_line(void) {
     } cases[] = {
         {"foreshard-plan 1", "foreshard-plan 7", "version 7"},
         {"shard=2", "shard=0", "expected shard=RANKS"},
+        {"part=1\n", "part=1 expert=2 now\n", "'now' is no axis of a mesh"},
         {"lanes compute", "lanes compute compute", "each with a name of its own"},
         {"launch compute linear", "launch compute linera", "'linera' is no op kind"},
         {" m=4 n=8", " m=4 o=8", "expected n=..., not 'o=8'"},
