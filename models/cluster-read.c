@@ -25,11 +25,11 @@ static bool read_number(ModelCluster *cluster, const PlanIni *ini, const PlanIni
     bool is_dust = judged > 0 && judged < LEAST; /* where 0 has a meaning of its own */
     if (is_dust || judged < row->min || judged > row->max) {
         int digits = row->whole ? 17 : 6; /* whole numbers are read without an exponent */
-        return plan_ini_refuse(ini, entry, error,
-                               "%s = %s is out of bounds; it is %s: give a number from %.*g to "
-                               "%.*g and mind its unit",
-                               entry->key, entry->value, row->help, digits, row->min, digits,
-                               row->max);
+        return plan_ini_refuse(
+            ini, entry, error, "%s = %s is out of bounds; give %sa %s from %.*g to %.*g (%s)%s",
+            entry->key, entry->value, is_dust ? "0, or " : "",
+            row->whole ? "whole number" : "number", digits, is_dust ? LEAST : row->min, digits,
+            row->max, row->help, row->whole ? "" : ", and mind its unit");
     }
     model_cluster_set_number(cluster, row, value, whole);
     return true;

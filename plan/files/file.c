@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "plan/files/leftovers.h"
@@ -15,25 +14,10 @@
 #include "plan/plan.h"
 
 enum {
-    MEMORY_DEVICES =
-        1, /* Linux, Documentation/admin-guide/devices.txt: "1 char", and its number 3 */
-    NULL_DEVICE = 3,
     UNIQUE = 6 /* letters that mkstemp(3) chooses */
 };
 
 #define ASIDE ".tmp-" /* between the file's name and these letters, until it is whole */
-
-bool plan_file_ends(const char *path, GError **error) {
-    GStatBuf there;
-    if (g_stat(plan_stream_path(path), &there) != 0 || !S_ISCHR(there.st_mode) ||
-        major(there.st_rdev) != MEMORY_DEVICES || minor(there.st_rdev) == NULL_DEVICE) {
-        return true;
-    }
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
-                "%s: cannot be read: it is a device that never ends; name a file",
-                plan_stream_name(path));
-    return false;
-}
 
 static char *read_whole(const char *path, gsize *ret_length, GError **error) {
     char *text = NULL;
@@ -57,7 +41,10 @@ static char *read_whole(const char *path, gsize *ret_length, GError **error) {
 
 char *plan_file_text(const char *path, gsize *ret_length, GError **error) {
     g_autoptr(GError) cause = NULL;
-    if (!plan_file_ends(path, error)) {
+    if (plan_stream_never_ends(path)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
+                    "%s: cannot be read: it is a device that never ends; name a file",
+                    plan_stream_name(path));
         return NULL;
     }
     char *text = read_whole(path, ret_length, &cause);

@@ -13,8 +13,6 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Not a device that gives bytes for ever (/dev/zero and its kin): of one PLAN_ERROR_FILE tells. */
-bool plan_file_ends(const char *path, GError **error);
 /* Of a pipe, too, and of standard input, "-" (stream.h). PLAN_ERROR_FILE names the file when it
  * cannot be read. Transfer full. */
 char *plan_file_text(const char *path, gsize *ret_length, GError **error);

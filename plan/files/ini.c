@@ -60,8 +60,15 @@ bool plan_ini_can_hold(const char *value) {
     return !strchr(value, '\n') && g_str_equal(g_strstrip(line), value);
 }
 
-static bool read_line(PlanIni *ini, GArray *entries, GHashTable *seen, const char **section,
-                      char *line, unsigned number, GError **error) {
+/* As it is read. */
+typedef struct {
+    PlanIni *ini;
+    GArray *entries;     /* PlanIniEntry */
+    GHashTable *seen;    /* "section]key" */
+    const char *section; /* that the line is in */
+} Reader;
+
+static bool read_line(Reader *r, char *line, unsigned number, GError **error) {
     cut_comment(line);
     g_strstrip(line);
     if (!*line) {
@@ -70,30 +77,30 @@ static bool read_line(PlanIni *ini, GArray *entries, GHashTable *seen, const cha
     if (*line == '[') {
         char *end = strchr(line, ']');
         if (!end || end[1] || end == line + 1) {
-            return refuse_line(ini, number, error, "a section is written [name]");
+            return refuse_line(r->ini, number, error, "a section is written [name]");
         }
         *end = 0;
-        *section = g_string_chunk_insert_const(ini->strings, line + 1);
+        r->section = g_string_chunk_insert_const(r->ini->strings, line + 1);
         return true;
     }
     char *equals = strchr(line, '=');
     if (!equals || equals == line) {
-        return refuse_line(ini, number, error, "expected a [section] or a line 'key = value'");
+        return refuse_line(r->ini, number, error, "expected a [section] or a line 'key = value'");
     }
     *equals = 0;
     PlanIniEntry entry = {
-        .section = *section,
-        .key = g_string_chunk_insert(ini->strings, g_strstrip(line)),
-        .value = g_string_chunk_insert(ini->strings, g_strstrip(equals + 1)),
+        .section = r->section,
+        .key = g_string_chunk_insert(r->ini->strings, g_strstrip(line)),
+        .value = g_string_chunk_insert(r->ini->strings, g_strstrip(equals + 1)),
         .line = number,
     };
     g_autofree char *id = g_strconcat(entry.section, "]", entry.key, NULL);
-    if (g_hash_table_contains(seen, id)) {
+    if (g_hash_table_contains(r->seen, id)) {
         g_autofree char *message = g_strdup_printf("'%s' stands twice; keep one", entry.key);
-        return refuse_line(ini, number, error, message);
+        return refuse_line(r->ini, number, error, message);
     }
-    g_hash_table_add(seen, g_steal_pointer(&id));
-    g_array_append_val(entries, entry);
+    g_hash_table_add(r->seen, g_steal_pointer(&id));
+    g_array_append_val(r->entries, entry);
     return true;
 }
 
@@ -129,14 +136,13 @@ PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GE
     const char *mark = "\xEF\xBB\xBF"; /* that editors on Windows put before UTF-8 (U+FEFF) */
     g_auto(GStrv) lines = g_strsplit(copy + (g_str_has_prefix(copy, mark) ? 3 : 0), "\n", -1);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    GArray *entries = g_array_new(FALSE, FALSE, sizeof(PlanIniEntry));
-    const char *section = "";
+    Reader r = {ini, g_array_new(FALSE, FALSE, sizeof(PlanIniEntry)), seen, ""};
     bool ok = true;
     for (unsigned i = 0; ok && lines[i]; i++) {
-        ok = read_line(ini, entries, seen, &section, lines[i], i + 1, error);
+        ok = read_line(&r, lines[i], i + 1, error);
     }
-    ini->n_entries = entries->len;
-    ini->entries = (PlanIniEntry *)(gpointer)g_array_free(entries, FALSE);
+    ini->n_entries = r.entries->len;
+    ini->entries = (PlanIniEntry *)(gpointer)g_array_free(r.entries, FALSE);
     return ok ? g_steal_pointer(&ini) : NULL;
 }
 

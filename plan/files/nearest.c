@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BETWEEN_WORDS "-_. "
+
 enum {
     MOST_NAMES = 3,
     MOST_LETTERS = 64 /* of what is compared; more is cut off */
@@ -37,21 +39,21 @@ static int compare_words(const void *a, const void *b) {
 
 /* Its words in order, without what stands between them. */
 static char *in_order(const char *name) {
-    g_auto(GStrv) words = g_strsplit_set(name, "-_. ", -1);
+    g_auto(GStrv) words = g_strsplit_set(name, BETWEEN_WORDS, -1);
     qsort(words, g_strv_length(words), sizeof(char *), compare_words);
     return g_strjoinv("", words);
 }
 
 /* Without what stands between its words. */
 static char *squeezed(const char *name) {
-    g_auto(GStrv) words = g_strsplit_set(name, "-_. ", -1);
+    g_auto(GStrv) words = g_strsplit_set(name, BETWEEN_WORDS, -1);
     return g_strjoinv("", words);
 }
 
 /* Whether the word begins one of the name's: "h100" one of "dgx-h100". */
 static bool begins_a_word(const char *word, const char *name) {
     for (const char *at = strstr(name, word); at != NULL; at = strstr(at + 1, word)) {
-        if (at == name || strchr("-_. ", at[-1]) != NULL) {
+        if (at == name || strchr(BETWEEN_WORDS, at[-1]) != NULL) {
             return true;
         }
     }
@@ -65,7 +67,8 @@ static bool is_model(const char *word) {
 
 /* "dgx-b200" and "b200-node". */
 static bool share_a_model(const char *a, const char *b) {
-    g_auto(GStrv) words = g_strsplit_set(a, "-_. ", -1), others = g_strsplit_set(b, "-_. ", -1);
+    g_auto(GStrv) words = g_strsplit_set(a, BETWEEN_WORDS, -1),
+                  others = g_strsplit_set(b, BETWEEN_WORDS, -1);
     for (char **word = words; *word != NULL; word++) {
         if (is_model(*word) && g_strv_contains((const char *const *)others, *word)) {
             return true;

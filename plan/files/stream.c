@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+/* Linux, Documentation/admin-guide/devices.txt: "1 char", /dev/null and its kin */
 enum {
-    MEMORY_DEVICES = 1 /* /dev/null and its kin: Linux, Documentation/admin-guide/devices.txt */
+    MEMORY_DEVICES = 1,
+    NULL_DEVICE = 3
 };
 
 static GMutex mutex;     /* of what was read */
@@ -26,6 +28,12 @@ bool plan_stream_is(const char *path) {
     }
     bool is_terminal = S_ISCHR(there.st_mode) && major(there.st_rdev) != MEMORY_DEVICES;
     return is_terminal || S_ISFIFO(there.st_mode) || S_ISSOCK(there.st_mode);
+}
+
+bool plan_stream_never_ends(const char *path) {
+    GStatBuf there;
+    return g_stat(plan_stream_path(path), &there) == 0 && S_ISCHR(there.st_mode) &&
+           major(there.st_rdev) == MEMORY_DEVICES && minor(there.st_rdev) != NULL_DEVICE;
 }
 
 static GBytes *read_whole(const char *path, GError **error) {

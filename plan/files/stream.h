@@ -16,5 +16,7 @@ const char *plan_stream_path(const char *path);
 const char *plan_stream_name(const char *path);
 
 bool plan_stream_is(const char *path);
+/* A device that gives bytes for ever: /dev/zero and its kin. */
+bool plan_stream_never_ends(const char *path);
 /* Waits for its end. NULL with GLib's own error: it cannot be read. g_bytes_unref(). */
 GBytes *plan_stream_read(const char *path, GError **error);

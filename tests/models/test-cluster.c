@@ -93,6 +93,8 @@ static void test_workspaces(void) {
 }
 
 static void test_refusals(void) {
+    assert_refused("nodes = 1", "nodes = 0", "nodes = 0",
+                   "a whole number from 1 to 1000000 (nodes)");
     assert_refused("memory_efficiency = 0.85", "memory_efficiency = 85", "memory_efficiency = 85",
                    "out of bounds");
     assert_refused("launch_us = 9", "launch_us = -9", "launch_us = -9", "out of bounds");
@@ -116,9 +118,9 @@ static void test_refusals(void) {
     assert_refused("nccl_channel_gb_per_s = 20", "nccl_channel_gb_per_s = 0",
                    "nccl_channel_gb_per_s = 0", "more than 0");
     assert_refused("nccl_channel_gb_per_s = 20", "nccl_channel_gb_per_s = 1e-9",
-                   "nccl_channel_gb_per_s = 1e-9", "out of bounds");
+                   "nccl_channel_gb_per_s = 1e-9", "give 0, or a number from 1e-06 to ");
     assert_refused("nodes = 1\n", "nodes = 1000001\n", "nodes = 1000001",
-                   "give a number from 1 to 1000000 and");
+                   "give a whole number from 1 to 1000000 (");
     assert_refused("outside_allocator_bytes = 1342177280", "outside_allocator_bytes = 90000000000",
                    "outside_allocator_bytes = 9", "leaves nothing");
 }
