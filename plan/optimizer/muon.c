@@ -20,9 +20,8 @@
 static const double A = 3.4445, B = -4.7750, C = 2.0315, EPS = 1e-7;
 
 bool plan_muon_takes(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
-    const PlanGraphModule *module = plan_graph_at(run->graph->modules, PlanGraphModule, p->module);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphModule *module = plan_graph_module_at(run->graph, p->module);
     return run->strategy->optimizer == PLAN_OPTIMIZER_MUON && p->n_dims == 2 &&
            plan_graph_is_in_block(run->graph, p->module) &&
            !g_str_equal(module->class_name, "Embedding");
@@ -82,7 +81,7 @@ static void divide_by_norm(const Matrix *m, PlanTensor x) {
 }
 
 /* Lying on its longer side, in bf16; where it is that already, the mix itself. mix: or none, of the
- * momentum as it is, which is not in bf16 then (plan/strategy/settle.c). */
+ * momentum as it is, which is not in bf16 then (plan/strategy/trained.c). */
 static PlanDealt begin(const Matrix *m, PlanTensor mix) {
     PlanBuilder *builder = &m->run->builder;
     uint32_t from = mix.storage == PLAN_NONE ? m->momentum : plan_run_buffer_of(m->run, mix);
@@ -150,8 +149,7 @@ static void update(const Matrix *m, const PlanDealt *result) {
 static void step_one(const PlanOver *one, PlanDealt *before) {
     PlanRun *run = one->run;
     const PlanStrategy *s = run->strategy;
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, one->from);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, one->from);
     Matrix m = {.run = run,
                 .parameter = one->from,
                 .owned = one->owned[one->from],

@@ -2,6 +2,33 @@
 #include "plan/plan.h"
 #include "plan/strategy/private.h"
 
+bool plan_strategy_is_fsdp(const PlanStrategy *strategy) {
+    return strategy->flavour == PLAN_FLAVOUR_FSDP1 || strategy->flavour == PLAN_FLAVOUR_FSDP2;
+}
+
+bool plan_strategy_is_sgd(const PlanStrategy *strategy) {
+    return strategy->optimizer == PLAN_OPTIMIZER_SGD ||
+           strategy->optimizer == PLAN_OPTIMIZER_MOMENTUM;
+}
+
+bool plan_strategy_steps_on_host(const PlanStrategy *strategy) {
+    return strategy->offload == PLAN_OFFLOAD_OPTIMIZER || strategy->offload == PLAN_OFFLOAD_PARAMS;
+}
+
+bool plan_strategy_shares_as_torchtitan(const PlanStrategy *strategy) {
+    return strategy->tensor_plan == PLAN_TENSOR_TORCHTITAN &&
+           strategy->sequence_parallel == PLAN_YES;
+}
+
+bool plan_strategy_checkpoints_parts(const PlanStrategy *strategy) {
+    return strategy->checkpointing.choice == PLAN_CHECKPOINTING_PARTS ||
+           strategy->checkpointing.choice == PLAN_CHECKPOINTING_MODULE;
+}
+
+bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version) {
+    return plan_pytorch_is_after((PlanPytorch)strategy->pytorch, version);
+}
+
 bool plan_strategy_is_hybrid(const PlanStrategy *strategy) {
     return strategy->sharding == PLAN_SHARDING_HYBRID ||
            strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;

@@ -1,22 +1,52 @@
-/* plan/strategy/private.h - what the files that settle a strategy have between them. */
+/* plan/strategy/private.h - what the files of a strategy have between them. Inside plan/strategy/
+ * only. */
 #pragma once
 
 #include "plan/strategy/strategy.h"
 
-/* Sets error to MESSAGE, PLAN_ERROR_VALUE. Returns false. */
-bool plan_strategy_refuse(GError **error, const char *message);
-/* What was ASKED, why that is NOT planned (NULL: it is, which is returned), and what to set
- * INSTEAD: "ASKED WHY_NOT, or INSTEAD". */
+/* ---- keys.c: one key, by its row in keys.def ------------------------------------------------ */
+
+void plan_key_init(PlanStrategy *strategy, unsigned row);
+/* Its name and bounds, or choices, stand in the error. */
+bool plan_key_set(PlanStrategy *strategy, unsigned row, const char *value, GError **error);
+void plan_key_append_value(const PlanStrategy *strategy, unsigned row, GString *text);
+
+/* ---- what does not go together -------------------------------------------------------------- */
+
+/* Of a strategy whose flavour is settled: NULL, or why it is not planned and what to set. */
+typedef const char *PlanStrategyRule(const PlanStrategy *s);
+
+/* precision.c: the dtypes that things are made, computed and reduced in. */
+PlanStrategyRule plan_rule_mixed_precision, plan_rule_autocast, plan_rule_loss_scale,
+    plan_rule_low_gradients, plan_rule_float8, plan_rule_float8_gather;
+/* trained.c: what is trained, and how it is stepped. */
+PlanStrategyRule plan_rule_optimizer, plan_rule_muon, plan_rule_zero1, plan_rule_host_reads,
+    plan_rule_frozen, plan_rule_four_bits, plan_rule_base_of_adapters;
+
+/* Whether it is NULL; else error is set to it, or to "ASKED WHY_NOT, or INSTEAD". */
+bool plan_strategy_holds(const char *wrong, GError **error);
 bool plan_strategy_allows(const char *asked, const char *why_not, const char *instead,
                           GError **error);
+#define PLAN_ONLY_AS_TORCHTITAN                                                                    \
+    "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan and "     \
+    "sequence_parallel=yes"
 
-bool plan_strategy_is_hybrid(const PlanStrategy *strategy);
-/* Ranks with the same part of each layer, of the same layers. */
-uint64_t plan_strategy_ranks_of_part(const PlanStrategy *strategy);
-
-/* What ranks share (shared.c): error where it was not recorded beside the other keys. */
+/* shared.c: what ranks share; error where it was not recorded beside the other keys. */
 bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error);
 bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error);
 bool plan_strategy_experts_are_known(const PlanStrategy *s, GError **error);
 /* Units stay whole in stages unless the strategy says otherwise. */
 bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error);
+
+/* ---- follows.c ------------------------------------------------------------------------------ */
+
+bool plan_strategy_is_fsdp(const PlanStrategy *strategy);
+bool plan_strategy_is_hybrid(const PlanStrategy *strategy);
+/* SGD, with momentum or without. */
+bool plan_strategy_is_sgd(const PlanStrategy *strategy);
+/* The optimizer's state is on the host. */
+bool plan_strategy_steps_on_host(const PlanStrategy *strategy);
+/* As torchtitan does it, tokens cut between the layers. */
+bool plan_strategy_shares_as_torchtitan(const PlanStrategy *strategy);
+/* Ranks with the same part of each layer, of the same layers. */
+uint64_t plan_strategy_ranks_of_part(const PlanStrategy *strategy);

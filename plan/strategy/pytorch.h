@@ -1,12 +1,12 @@
-/* plan/strategy/pytorch.h - which of the PyTorch versions that a plan knows another is like.
- * Inside plan/ only. */
+/* plan/strategy/pytorch.h - which of the PyTorch versions that a plan knows another is like, and
+ * which defaults it has. Inside plan/ only. */
 #pragma once
 
 #include <glib.h>
 #include <stdbool.h>
 
-/* The newest first. Each stands for itself and the versions
- * between it and the next; current for 2.13. */
+/* The newest first. Each stands for itself and the versions between it and the next; current for
+ * 2.13. */
 typedef enum {
     PLAN_PYTORCH_2_15,
     PLAN_PYTORCH_2_14,
@@ -24,13 +24,15 @@ static inline bool plan_pytorch_is_after(PlanPytorch like, PlanPytorch version) 
     return like < version;
 }
 
-typedef struct {
-    PlanPytorch like;
-    bool norms_are_kernels; /* RMSNorm has a CUDA kernel */
-    bool reshards_root;     /* FSDP2's, where it is asked to */
-    bool holds_reduced;     /* FSDP2, of the unit before, while it reduces a unit's gradients */
-    bool prefers_cudnn;     /* for attention, where cuDNN has a kernel for the GPU */
-} PlanPytorchVersion;
+/* Of "current", "2.6" or "2.6.1": a number that grows with the version. Refuses one that is older
+ * or newer than those recorded. */
+bool plan_pytorch_read(const char *text, unsigned *ret_version, GError **error);
+PlanPytorch plan_pytorch_like(unsigned version);
 
-/* Of "current", "2.6" or "2.6.1". Refuses a version older or newer than those recorded. */
-bool plan_pytorch_read(const char *text, PlanPytorchVersion *ret, GError **error);
+/* The value that a key has where it is not given, from a version on, until a row behind it. */
+typedef struct {
+    const char *key, *value;
+    unsigned since;
+} PlanPytorchDefault;
+
+extern const PlanPytorchDefault plan_pytorch_defaults[]; /* key NULL at the end */

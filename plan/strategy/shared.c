@@ -3,6 +3,9 @@
 #include "plan/plan.h"
 #include "plan/strategy/private.h"
 
+#define ONLY_FSDP2 "is planned only with FSDP2; set flavour=fsdp2"
+#define OF_A_COPY  " that share a copy of the model"
+
 /* Where every rank shares them and nothing is sharded, gradients are DTensors that operators
  * settle (optimizer/shared.c): what those of other optimizers do was not recorded. */
 static bool settles_gradients(const PlanStrategy *s) {
@@ -24,8 +27,7 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
                    : "without FSDP is planned only for AdamW, and Adam without weight decay; set "
                      "optimizer=adamw and optimizer_kernel=foreach or fused";
     }
-    return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL
-                                            : "is planned only with FSDP2; set flavour=fsdp2";
+    return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL : ONLY_FSDP2;
 }
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
@@ -58,11 +60,9 @@ static const char *why_not_with(const PlanStrategy *s) {
 
 /* So many ranks; why_not NULL: they may. */
 static bool may_share(const char *key, uint64_t n, const char *why_not, GError **error) {
-    if (why_not) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s=%" G_GUINT64_FORMAT " %s, or %s=1",
-                    key, n, why_not, key);
-    }
-    return !why_not;
+    g_autofree char *asked = g_strdup_printf("%s=%" G_GUINT64_FORMAT, key, n);
+    g_autofree char *instead = g_strconcat(key, "=1", NULL);
+    return plan_strategy_allows(asked, why_not, instead, error);
 }
 
 /* Ranks are dealt out in equal parts; whose: "" or what they do with each other. */
@@ -77,8 +77,6 @@ static bool divides(const char *key, uint64_t n, uint64_t ranks, const char *who
     return ranks % n == 0;
 }
 
-#define OF_A_COPY " that share a copy of the model"
-
 /* Asynchronously, as it was recorded. */
 static const char *why_not_async(const PlanStrategy *s) {
     if (s->tensor == 1) {
@@ -87,13 +85,11 @@ static const char *why_not_async(const PlanStrategy *s) {
     if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
         return "is planned only with compiled blocks; set kernels=compiled and compile=block";
     }
-    if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        return "is planned only with torchtitan's way of sharing layers; set "
-               "tensor_plan=torchtitan "
-               "and sequence_parallel=yes";
+    if (!plan_strategy_shares_as_torchtitan(s)) {
+        return PLAN_ONLY_AS_TORCHTITAN;
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned only with FSDP2; set flavour=fsdp2";
+        return ONLY_FSDP2;
     }
     if (plan_strategy_param_dtype(s) != PLAN_BF16) {
         return "is planned only in bf16, or float8 over it; set param_dtype=bf16";
@@ -102,45 +98,44 @@ static const char *why_not_async(const PlanStrategy *s) {
 }
 
 static bool async_is_known(const PlanStrategy *s, GError **error) {
-    return s->async_tensor == PLAN_NO ||
-           plan_strategy_allows("async_tensor=yes", why_not_async(s), "async_tensor=no", error);
+    const char *why_not = s->async_tensor == PLAN_YES ? why_not_async(s) : NULL;
+    return plan_strategy_allows("async_tensor=yes", why_not, "async_tensor=no", error);
 }
 
-static bool tensor_plan_is_known(const PlanStrategy *s, GError **error) {
+static const char *why_not_tensor_plan(const PlanStrategy *s) {
     bool cuts_tokens = s->sequence_parallel == PLAN_YES;
-    if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && cuts_tokens &&
-        s->kernels != PLAN_KERNELS_COMPILED) {
-        return plan_strategy_refuse(
-            error, "tensor_plan=kempnerforge is planned only with compiled blocks; set "
-                   "kernels=compiled, or tensor_plan=torchtitan, or sequence_parallel=no");
+    bool is_compiled = s->kernels == PLAN_KERNELS_COMPILED;
+    if (s->tensor == 1) {
+        return s->tensor_plan != PLAN_TENSOR_TORCHTITAN
+                   ? "tensor_plan needs ranks that share layers; set tensor, or "
+                     "tensor_plan=torchtitan"
+               : !cuts_tokens ? "sequence_parallel=no needs ranks that share layers; set tensor, "
+                                "or sequence_parallel=yes"
+                              : NULL;
+    }
+    if (s->tensor_plan == PLAN_TENSOR_KEMPNERFORGE && cuts_tokens && !is_compiled) {
+        return "tensor_plan=kempnerforge is planned only with compiled blocks; set "
+               "kernels=compiled, or tensor_plan=torchtitan, or sequence_parallel=no";
     }
     if (s->tensor_plan == PLAN_TENSOR_TRANSFORMERS && cuts_tokens) {
-        return plan_strategy_refuse(error, "tensor_plan=transformers leaves sequences whole; set "
-                                           "sequence_parallel=no, or tensor_plan=torchtitan");
+        return "tensor_plan=transformers leaves sequences whole; set sequence_parallel=no, or "
+               "tensor_plan=torchtitan";
     }
     bool is_known = s->compile == PLAN_COMPILE_BLOCK &&
                     s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP;
-    return cuts_tokens || s->kernels != PLAN_KERNELS_COMPILED || is_known ||
-           plan_strategy_refuse(
-               error, "sequence_parallel=no with compiled kernels is planned only block by block, "
-                      "and not checkpointed selectively; set compile=block and checkpointing=full "
-                      "or none, or kernels=eager, or sequence_parallel=yes");
+    return cuts_tokens || !is_compiled || is_known
+               ? NULL
+               : "sequence_parallel=no with compiled kernels is planned only block by block, and "
+                 "not checkpointed selectively; set compile=block and checkpointing=full or none, "
+                 "or kernels=eager, or sequence_parallel=yes";
 }
 
 bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error) {
-    if (!async_is_known(s, error)) {
+    if (!async_is_known(s, error) || !plan_strategy_holds(why_not_tensor_plan(s), error)) {
         return false;
     }
     if (s->tensor == 1) {
-        return (s->tensor_plan == PLAN_TENSOR_TORCHTITAN ||
-                plan_strategy_refuse(error, "tensor_plan needs ranks that share layers; set "
-                                            "tensor, or tensor_plan=torchtitan")) &&
-               (s->sequence_parallel == PLAN_YES ||
-                plan_strategy_refuse(error, "sequence_parallel=no needs ranks that share layers; "
-                                            "set tensor, or sequence_parallel=yes"));
-    }
-    if (!tensor_plan_is_known(s, error)) {
-        return false;
+        return true;
     }
     const char *why = why_not_in_flavour(s);
     why = why ? why : why_not_with(s);
@@ -149,39 +144,41 @@ bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error) {
 }
 
 /* Sequences that ranks share are recorded of FSDP2, whose group they are part of. */
+static const char *why_not_beside_sequences(const PlanStrategy *s) {
+    bool is_compiled = s->kernels == PLAN_KERNELS_COMPILED;
+    if (!plan_strategy_shares_as_torchtitan(s)) {
+        return PLAN_ONLY_AS_TORCHTITAN;
+    }
+    if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
+        return "is planned only with eager kernels or compiled blocks; set kernels=eager and "
+               "compile=block, or kernels=compiled and compile=block";
+    }
+    if (is_compiled && plan_strategy_is_after(s, PLAN_PYTORCH_CURRENT)) {
+        return "with compiled blocks is not planned since PyTorch 2.14, whose backward gathers "
+               "again; set pytorch=current, or kernels=eager";
+    }
+    if (is_compiled && s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
+        return "with compiled blocks is not planned with selective checkpointing; set "
+               "checkpointing=full or none, or kernels=eager";
+    }
+    return why_not_with(s);
+}
+
 bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
-    const char *why = NULL;
     if (s->context == 1) {
         return true;
     }
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        why = "is planned only with FSDP2; set flavour=fsdp2";
-    } else if (!divides("context", s->context, plan_strategy_shard_ranks(s), OF_A_COPY, error)) {
-        return false;
-    } else if (s->tensor_plan != PLAN_TENSOR_TORCHTITAN || s->sequence_parallel == PLAN_NO) {
-        why = "is planned only with torchtitan's way of sharing layers; set tensor_plan=torchtitan "
-              "and sequence_parallel=yes";
-    } else if (s->kernels == PLAN_KERNELS_FUSED || s->compile != PLAN_COMPILE_BLOCK) {
-        why = "is planned only with eager kernels or compiled blocks; set kernels=eager and "
-              "compile=block, or kernels=compiled and compile=block";
-    } else if (s->kernels == PLAN_KERNELS_COMPILED &&
-               plan_strategy_is_after(s, PLAN_PYTORCH_CURRENT)) {
-        why = "with compiled blocks is not planned since PyTorch 2.14, whose backward gathers "
-              "again; set pytorch=current, or kernels=eager";
-    } else if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP &&
-               s->kernels == PLAN_KERNELS_COMPILED) {
-        why = "with compiled blocks is not planned with selective checkpointing; set "
-              "checkpointing=full or none, or kernels=eager";
-    } else {
-        why = why_not_with(s);
+        return may_share("context", s->context, ONLY_FSDP2, error);
     }
-    return may_share("context", s->context, why, error);
+    return divides("context", s->context, plan_strategy_shard_ranks(s), OF_A_COPY, error) &&
+           may_share("context", s->context, why_not_beside_sequences(s), error);
 }
 
 /* Stages are recorded of FSDP2, a group of which each has for itself. */
 static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned only with FSDP2; set flavour=fsdp2";
+        return ONLY_FSDP2;
     }
     if (s->pytorch == PLAN_PYTORCH_2_15) {
         return "is not planned for PyTorch 2.15, whose stages keep less; set pytorch=2.14";
@@ -229,10 +226,12 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
 
 bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error) {
     if (s->pipeline == 1) {
-        return (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->pipeline_stages == 1) ||
-               plan_strategy_refuse(error,
-                                    "pipeline_schedule and pipeline_stages need stages; set "
-                                    "pipeline, or pipeline_schedule=1f1b and pipeline_stages=1");
+        bool is_open = s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->pipeline_stages == 1;
+        return plan_strategy_holds(
+            is_open ? NULL
+                    : "pipeline_schedule and pipeline_stages need stages; set pipeline, or "
+                      "pipeline_schedule=1f1b and pipeline_stages=1",
+            error);
     }
     if (!divides("pipeline", s->pipeline, s->ranks, "", error) ||
         !divides("tensor", s->tensor, s->ranks / s->pipeline, " of a stage (ranks / pipeline)",
@@ -251,7 +250,7 @@ bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error) {
 /* Experts that ranks share are recorded of FSDP2. */
 static const char *why_not_beside_experts(const PlanStrategy *s) {
     if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return "is planned only with FSDP2; set flavour=fsdp2";
+        return ONLY_FSDP2;
     }
     if (s->tensor > 1) {
         return "is not planned with layers that ranks share; set tensor=1";

@@ -2,7 +2,7 @@
  *
  * A strategy is an ini file with one section [strategy], and every key is a command-line option
  * too; both go through plan_strategy_set(), so they agree on names, bounds and messages. To add a
- * key: a row in keys.def.
+ * key: a row in keys.def, and for choices an enum here, in the order of the row's names.
  */
 #pragma once
 
@@ -226,7 +226,16 @@ typedef struct {
 } PlanVariant;
 
 enum {
-    PLAN_MOST_KEYS = 96 /* of a strategy */
+    PLAN_N_KEYS = 0
+#define INT(...)     +1
+#define REAL(...)    +1
+#define CHOICE(...)  +1
+#define VARIANT(...) +1
+#include "plan/strategy/keys.def"
+#undef INT
+#undef REAL
+#undef CHOICE
+#undef VARIANT
 };
 
 typedef struct {
@@ -239,7 +248,7 @@ typedef struct {
 #undef REAL
 #undef CHOICE
 #undef VARIANT
-    bool given[PLAN_MOST_KEYS]; /* in the order of keys.def: it was set by its name */
+    bool given[PLAN_N_KEYS]; /* in the order of keys.def: it was set by its name */
 } PlanStrategy;
 
 typedef struct {
@@ -271,13 +280,14 @@ bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **
 /* Settles what "auto" means and refuses what PyTorch refuses, with the reason. */
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
 
-/* What follows from a settled strategy: how many ranks share one copy of the model; how many keep a
- * unit between them from forward to backward (0: no such parts); what the network is made in,
- * computed in, and gradients reduced in. */
+/* ---- what follows from a settled strategy (follows.c) ---------------------------------------- */
+
+/* How many ranks share one copy of the model. */
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy);
+/* How many keep a unit between them from forward to backward; 0: there are no such parts. */
+uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
 /* Ranks that have the same experts, where ranks share them; else 1. */
 uint64_t plan_strategy_alike_ranks(const PlanStrategy *strategy);
-uint64_t plan_strategy_part_ranks(const PlanStrategy *strategy);
 /* FSDP2: blocks gathered ahead of the one whose forward begins. */
 uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
 /* Whether the host reads the gradients' norm after clipping. */
@@ -291,11 +301,14 @@ bool plan_strategy_is_one_program(const PlanStrategy *strategy);
 bool plan_strategy_checkpoints_parts(const PlanStrategy *strategy);
 /* Whether its PyTorch is newer than all that the version stands for. */
 bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version);
+/* What the network is made in, computed in, and gradients reduced in. */
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 /* Of the optimizer's moments of what it owns in that dtype. */
 PlanDtype plan_strategy_state_dtype(const PlanStrategy *strategy, PlanDtype owned);
+
+/* ---- as text --------------------------------------------------------------------------------- */
 
 /* The text of PYTORCH_ALLOC_CONF that a plan's strategy asks for; "" for none; NULL: it asks for an
  * arena instead. False with error where the text is not of this version. */

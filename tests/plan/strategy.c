@@ -88,6 +88,16 @@ static void versions(void) {
     g_assert_cmpuint(again.zero_grad, ==, PLAN_ZERO_KEEP);
 }
 
+/* The defaults of keys.def are those of the version that is current. */
+static void versions_agree_with_defaults(void) {
+    PlanStrategy s;
+    plan_strategy_init(&s);
+    g_autofree char *before = plan_strategy_text(&s);
+    g_assert_true(plan_strategy_set(&s, "pytorch", "current", NULL));
+    g_autofree char *after = plan_strategy_text(&s);
+    g_assert_cmpstr(before, ==, after);
+}
+
 /* Whether a key stands before the version or behind it is all one. */
 static void versions_leave_what_is_given(void) {
     static const char *const orders[][3] = {
@@ -669,6 +679,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/versions set defaults", versions);
+    g_test_add_func("/plan/strategy/versions agree with defaults", versions_agree_with_defaults);
     g_test_add_func("/plan/strategy/versions leave what is given", versions_leave_what_is_given);
     g_test_add_func("/plan/strategy/versions between", versions_between);
     g_test_add_func("/plan/strategy/contradictions are refused", contradictions);
