@@ -1,3 +1,4 @@
+#include "plan/graph/emit.h"
 #include "models/known.h"
 #include "models/layers/chunked-loss.h"
 #include "models/network.h"
@@ -55,7 +56,7 @@ static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, u
 static bool parameters_are_countable(const PlanGraph *graph, const char *name, GError **error) {
     uint64_t left = MOST_PARAMETERS / graph->pipeline.n_stages; /* each stage's */
     for (guint i = 0; i < graph->parameters->len; i++) {
-        uint64_t elements = plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
+        uint64_t elements = plan_graph_parameter_at(graph, i)->elements;
         if (elements > left) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "network %s has more than 2^58 parameters, which no machine holds; lower "
@@ -152,7 +153,7 @@ static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex
 static bool fills_storage(const PlanGraph *graph, GError **error) {
     uint64_t each = 2 * plan_dtype_bytes(graph->trained.stored);
     for (guint i = 0; i < graph->parameters->len; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         if (p->numbers % each) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "%s has %" G_GUINT64_FORMAT
@@ -170,7 +171,7 @@ static bool fills_storage(const PlanGraph *graph, GError **error) {
 static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GError **error) {
     unsigned n_trained = 0, n_adapters = 0, n_named = 0;
     for (guint i = 0; i < graph->parameters->len; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         n_trained += !p->frozen;
         n_named += p->named_frozen;
         n_adapters += g_str_has_suffix(p->name, ".lora_A.weight");
@@ -200,7 +201,7 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
 /* A weight in 4 bits has no gradient to give. */
 static bool joins_four_bits(const PlanGraph *graph, const bool *joined, GError **error) {
     for (guint i = 0; i < graph->parameters->len; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         if (joined[i] && p->numbers) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                         "FSDP1 joins %s, which is in 4 bits, with adapters in a flat tensor, whose "

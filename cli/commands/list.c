@@ -48,7 +48,7 @@ static bool show_network(const char *name, const char *path, JsonBuilder *json, 
     }
     uint64_t parameters = 0;
     for (guint i = 0; i < graph->parameters->len; i++) {
-        parameters += plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
+        parameters += plan_graph_parameter_at(graph, i)->elements;
     }
     if (json) {
         json_builder_begin_object(json);

@@ -166,8 +166,8 @@ static void enter_attention(const ModelLlama *llama, const ModelLlamaBlock *bloc
 
 /* A copy, in the dtype of what is none, which is k's: under autocast wider than v's. */
 static uint32_t join_to_none(const ModelWalk *w, uint32_t x, uint32_t k) {
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, k)->dtype;
-    uint64_t n = plan_graph_at(w->graph->values, PlanGraphValue, x)->elements;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, k)->dtype;
+    uint64_t n = plan_graph_value_at(w->graph, x)->elements;
     return plan_graph_op(w->graph, PLAN_OP_JOIN_REST, (uint32_t[]){x, PLAN_NONE}, dtype, n,
                          (int64_t[]){(int64_t)n}, NULL);
 }

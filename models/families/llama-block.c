@@ -34,8 +34,7 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     g_autofree char *class_name = class_of(llama, "DecoderLayer", "LlamaBlock");
     ModelLlamaBlock block = {.module = plan_graph_module(w->graph, parent, name, class_name, true),
                              .has_experts = llama->experts.n && index >= llama->dense_layers};
-    plan_graph_at(w->graph->modules, PlanGraphModule, block.module)->is_program =
-        !block.has_experts;
+    plan_graph_module_at(w->graph, block.module)->is_program = !block.has_experts;
     if (llama->transformers) {
         model_llama_declare_attention(llama, &block);
         model_llama_declare_hidden_layer(llama, &block);

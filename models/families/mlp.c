@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "models/network.h"
+#include "plan/graph/emit.h"
 
 typedef struct {
     uint32_t module, linear, weight, bias;

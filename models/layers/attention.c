@@ -22,7 +22,7 @@ static uint32_t repeat(const ModelWalk *w, const ModelAttention *a, uint32_t x, 
     uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
     int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
                       (int64_t)a->head_dim, place,           (int64_t)stride};
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
     return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, dtype, elements, dims, NULL);
 }
 
@@ -358,7 +358,7 @@ uint32_t model_run_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x
 }
 
 static uint32_t copy(const ModelWalk *w, uint32_t x) {
-    PlanGraphValue v = *plan_graph_at(w->graph->values, PlanGraphValue, x);
+    PlanGraphValue v = *plan_graph_value_at(w->graph, x);
     PlanDtype dtype = (PlanDtype)v.dtype;
     return plan_graph_op(w->graph, PLAN_OP_COPY, &x, dtype, v.elements,
                          (int64_t[]){(int64_t)v.elements}, NULL);

@@ -101,7 +101,7 @@ static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t o
 /* x is cast to what products compute in, and what they make back, by the layer itself. */
 static uint32_t run_four_bits(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                               uint64_t in) {
-    PlanDtype own = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    PlanDtype own = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
     uint32_t given = plan_graph_cast(w->graph, x, plan_graph_product_dtype(w->graph));
     if (given != x) {
         plan_graph_hold(w->graph, given);
@@ -112,8 +112,8 @@ static uint32_t run_four_bits(const ModelWalk *w, const ModelLayer *layer, uint3
 }
 
 static bool is_in_four_bits(const ModelWalk *w, const ModelLayer *layer) {
-    uint32_t parameter = plan_graph_at(w->graph->values, PlanGraphValue, layer->weight)->parameter;
-    return plan_graph_at(w->graph->parameters, PlanGraphParameter, parameter)->numbers > 0;
+    uint32_t parameter = plan_graph_value_at(w->graph, layer->weight)->parameter;
+    return plan_graph_parameter_at(w->graph, parameter)->numbers > 0;
 }
 
 static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
@@ -194,7 +194,7 @@ uint32_t model_run_widen(const ModelWalk *w, uint32_t x) {
 }
 
 uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other) {
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, other)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, other)->dtype;
     return plan_graph_cast(w->graph, x, dtype);
 }
 
@@ -274,7 +274,7 @@ ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term) {
 
 /* What a function was given by an expression goes after autocast's copy of it. */
 static void let_go_after_its_copy(PlanGraph *graph, uint32_t x) {
-    const PlanGraphOp *product = plan_graph_at(graph->ops, PlanGraphOp, graph->ops->len - 1);
+    const PlanGraphOp *product = plan_graph_op_at(graph, graph->ops->len - 1);
     uint32_t used = plan_graph_ref(graph, product->values);
     if (used != x) {
         plan_graph_let_go_after(graph, x, used);
@@ -320,7 +320,7 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
 static int64_t dropouts_so_far(const PlanGraph *graph) {
     int64_t n = 0;
     for (guint i = 0; i < graph->ops->len; i++) {
-        n += plan_graph_at(graph->ops, PlanGraphOp, i)->kind == PLAN_OP_DROPOUT;
+        n += plan_graph_op_at(graph, i)->kind == PLAN_OP_DROPOUT;
     }
     return n;
 }
@@ -331,7 +331,7 @@ uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint
 
 uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module, uint32_t x,
                               uint64_t n) {
-    uint8_t dtype = plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    uint8_t dtype = plan_graph_value_at(w->graph, x)->dtype;
     PlanGraphResult results[] = {{(PlanDtype)dtype, n}, {PLAN_UINT8, n}};
     if (module != PLAN_NONE) {
         plan_graph_enter(w->graph, module, &x, 1);

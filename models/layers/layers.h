@@ -6,6 +6,7 @@
 #pragma once
 
 #include "models/network.h"
+#include "plan/graph/emit.h"
 
 typedef struct {
     PlanGraph *graph;

@@ -7,7 +7,7 @@ bool model_lora_adapts(const PlanGraph *graph, uint32_t parent, const char *name
     if (!t->lora_rank || !plan_graph_is_in_block(graph, parent)) {
         return false;
     }
-    const char *inside = plan_graph_at(graph->modules, PlanGraphModule, parent)->name;
+    const char *inside = plan_graph_module_at(graph, parent)->name;
     g_autofree char *whole = g_strconcat(inside, ".", name, NULL);
     return g_regex_match(t->lora_on, whole, 0, NULL);
 }
@@ -40,7 +40,7 @@ ModelAdapter model_lora_declare(const ModelWalk *w, uint32_t module, uint64_t ou
 }
 
 static PlanDtype dtype_of(const ModelWalk *w, uint32_t value) {
-    return (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, value)->dtype;
+    return (PlanDtype)plan_graph_value_at(w->graph, value)->dtype;
 }
 
 static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uint32_t x,

@@ -60,7 +60,7 @@ static uint32_t run_kernel(const ModelWalk *w, const uint32_t *logits_and_target
 
 uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t rows,
                            uint64_t vocab) {
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, logits)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, logits)->dtype;
     PlanDtype computed = dtype == PLAN_FP32 ? dtype : w->graph->dtype;
     PlanGraphResult scalars[] = {{computed, 1}, {computed, 1}};
     int64_t dims[] = {(int64_t)rows, (int64_t)vocab};
@@ -78,7 +78,7 @@ uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets
  * side already. */
 static uint32_t drop_last_of_logits(const ModelWalk *w, uint32_t x, uint64_t width) {
     uint64_t sequence = w->seq * width, kept = sequence - width;
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
     int64_t dims[] = {(int64_t)w->batch, (int64_t)kept, (int64_t)sequence, 0};
     return w->batch == 1 ? plan_graph_slice(w->graph, x, 1, sequence, 0, kept)
                          : plan_graph_op(w->graph, PLAN_OP_COPY_COLUMNS, &x, dtype, w->batch * kept,

@@ -180,7 +180,7 @@ static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const Model
     parts.rows = w->rows * parts.heads;
     parts.part = plan_graph_columns(w->graph, x, &(PlanGraphColumns){parts.rows, n, 0, all, n, 0});
     PlanGraphColumns rest = {parts.rows, all - n, n, all, all, n};
-    PlanDtype dtype = (PlanDtype)plan_graph_at(w->graph->values, PlanGraphValue, x)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
     if (dtype != w->graph->dtype) { /* autocast: it gets its gradient in a tensor of its own */
         rest.dy_width = rest.cols;
         rest.dy_from = 0;

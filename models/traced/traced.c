@@ -1,6 +1,7 @@
 #include "models/traced/traced.h"
 
 #include "plan/build/build.h"
+#include "plan/graph/emit.h"
 
 /* ---- its graph ------------------------------------------------------------------------------ */
 
@@ -59,7 +60,7 @@ const ModelTracedBody *model_traced_body(const ModelTraced *traced, const char *
 }
 
 static const char *name_of_buffer(PlanGraph *graph, const ModelTracedTensor *t) {
-    const char *module = plan_graph_at(graph->modules, PlanGraphModule, t->module)->name;
+    const char *module = plan_graph_module_at(graph, t->module)->name;
     g_autofree char *whole = *module ? g_strconcat(module, ".", t->name, NULL) : g_strdup(t->name);
     return g_string_chunk_insert(graph->strings, whole);
 }
@@ -74,7 +75,7 @@ static void declare_tensor(PlanGraph *graph, const ModelTracedTensor *t) {
     } else {
         uint32_t value =
             plan_graph_buffer_between(graph, (PlanDtype)t->dtype, (uint64_t)t->elements.fixed);
-        PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        PlanGraphValue *v = plan_graph_value_at(graph, value);
         v->is_kept = t->is_kept;
         v->name = t->name ? name_of_buffer(graph, t) : NULL;
     }

@@ -95,7 +95,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
         plan_run_unref(run, gradient);
         return;
     }
-    if (plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->copies_gradient) {
+    if (plan_graph_parameter_at(run->graph, parameter)->copies_gradient) {
         gradient = copy_of(run, parameter, gradient);
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
@@ -115,8 +115,7 @@ static bool comes_late(const PlanRun *run) {
 }
 
 static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
-    return plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->share >=
-           PLAN_SHARE_EXPERTS;
+    return plan_graph_parameter_at(run->graph, parameter)->share >= PLAN_SHARE_EXPERTS;
 }
 
 /* With expert parallelism forward begins with one node per expert weight; backward reaches them
@@ -141,7 +140,7 @@ static void take(PlanRun *run, uint32_t parameter) {
 }
 
 static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
-    return node->op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, node->op);
+    return node->op == PLAN_NONE ? NULL : plan_graph_op_at(run->graph, node->op);
 }
 
 /* FSDP1's: a parameter is what a node takes from the flat tensor. */
@@ -313,7 +312,7 @@ static void run_hook(PlanRun *run, uint32_t id, const PlanTensor *given) {
 
 static uint32_t module_of(const PlanRun *run, const PlanNode *node) {
     return node->op == PLAN_NONE ? run->units[node->unit].module
-                                 : plan_graph_at(run->graph->ops, PlanGraphOp, node->op)->module;
+                                 : plan_graph_op_at(run->graph, node->op)->module;
 }
 
 /* What comes before a node's own function: the hooks of what it made, and its tensors again. */
@@ -385,7 +384,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
 /* What the root's forward returned, the loss before all else. */
 static PlanEdge producer_of_result(const PlanRun *run) {
     for (guint i = run->graph->steps->len; i-- > 0;) {
-        const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0 && step->n_values) {
             return run->tape.producer_of_value[plan_graph_ref(run->graph, step->values)];
         }
@@ -449,7 +448,7 @@ static void clear_tape(PlanTape *tape) {
 void plan_run_backward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     PlanEdge loss = run->tape.producer_of_value[graph->loss];
-    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(graph, graph->loss)->dtype;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_traced_begin_sums(run);
     PlanTensor scaled = plan_scaler_scale(run, plan_run_value(run, graph->loss), dtype);
@@ -471,7 +470,7 @@ void plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
     const PlanGraph *graph = run->graph;
     bool is_last = plan_graph_is_last_stage(graph);
     PlanEdge result = run->tape.producer_of_value[is_last ? graph->loss : graph->leaves];
-    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(graph, graph->loss)->dtype;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     PlanTensor seed = is_last ? new_seed(run, dtype) : plan_run_ref(run, gradient);
     PlanNode *first = &run->tape.nodes.items[result.node];

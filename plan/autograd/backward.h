@@ -23,7 +23,7 @@ static inline uint32_t value_at(const PlanBackward *b, unsigned i) {
 
 static inline const PlanGraphValue *input(const PlanBackward *b, unsigned i) {
     uint32_t value = value_at(b, i);
-    return value == PLAN_NONE ? NULL : plan_graph_at(b->run->graph->values, PlanGraphValue, value);
+    return value == PLAN_NONE ? NULL : plan_graph_value_at(b->run->graph, value);
 }
 
 static inline bool wanted(const PlanBackward *b, unsigned i) {
@@ -36,11 +36,11 @@ static inline int64_t dim(const PlanBackward *b, unsigned i) {
 }
 
 static inline const int64_t *dims(const PlanBackward *b) {
-    return plan_graph_at(b->run->graph->dims, int64_t, b->op->dims);
+    return plan_graph_dims_of(b->run->graph, b->op);
 }
 
 static inline const double *attrs(const PlanBackward *b) {
-    return plan_graph_at(b->run->graph->attrs, double, b->op->attrs);
+    return plan_graph_attrs_of(b->run->graph, b->op);
 }
 
 /* A gradient with the shape of input i. */

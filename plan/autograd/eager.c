@@ -85,7 +85,7 @@ void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor m
 }
 
 static PlanEdge producer_of(const PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
     return v->parameter != PLAN_NONE ? run->producer_of_parameter[v->parameter]
                                      : run->tape.producer_of_value[value];
 }
@@ -171,9 +171,9 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     for (unsigned i = 0; i < n_edges; i++) {
         differentiable |= wants_gradient(run, plan_graph_ref(run->graph, op->values + i));
     }
-    if (!differentiable || (PlanGraphView)op->kind == PLAN_GRAPH_DETACHED ||
-        (PlanGraphView)op->kind == PLAN_GRAPH_EXCHANGE_AWAIT ||
-        (PlanGraphView)op->kind == PLAN_GRAPH_LATENT_KEPT ||
+    if (!differentiable || (PlanGraphKind)op->kind == PLAN_GRAPH_DETACHED ||
+        (PlanGraphKind)op->kind == PLAN_GRAPH_EXCHANGE_AWAIT ||
+        (PlanGraphKind)op->kind == PLAN_GRAPH_LATENT_KEPT ||
         op->kind == PLAN_OP_ZERO_MASKED) { /* in place, where nothing comes back anyhow */
         return;
     }
@@ -358,7 +358,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
 
 /* All of a step but what autograd remembers of it. */
 void plan_run_step(PlanRun *run, uint32_t id) {
-    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, id);
+    const PlanGraphStep *step = plan_graph_step_at(run->graph, id);
     switch (step->kind) {
     case PLAN_STEP_ENTER:
         enter(run, id, step);
@@ -379,10 +379,10 @@ void plan_run_forward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     run->builder.phase = PLAN_PHASE_FORWARD;
     for (uint32_t i = 0; i < graph->n_train_steps; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         plan_run_step(run, i);
         if (step->kind == PLAN_STEP_OP) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            const PlanGraphOp *op = plan_graph_op_at(graph, step->index);
             remember_for_backward(run, step->index, op);
             if (run->checkpoint != PLAN_NONE) {
                 plan_run_keep_selected(run, step->index);
@@ -405,7 +405,7 @@ void plan_run_after_backward(PlanRun *run) {
     run->builder.phase = PLAN_PHASE_FORWARD;
     for (uint32_t i = graph->n_train_steps; i < graph->steps->len; i++) {
         plan_run_step(run, i);
-        plan_run_let_go(run, plan_graph_at(graph->steps, PlanGraphStep, i));
+        plan_run_let_go(run, plan_graph_step_at(graph, i));
     }
     plan_loop_backward_is_through(run);
     run->frame_buffers.len = 0; /* nobody's activations */

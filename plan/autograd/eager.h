@@ -328,7 +328,7 @@ void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, u
 
 /* Inline, so that tensors need not be copied whole. */
 static inline PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
     return (PlanTensor){run->tape.storage_of_value[v->base], v->offset, v->elements};
 }
 /* Input i of an op that is lowered to several. */
@@ -394,7 +394,7 @@ void plan_run_end_frame(PlanRun *run);
 void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
 
 static inline bool plan_run_is_frozen(const PlanRun *run, uint32_t parameter) {
-    return plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->frozen;
+    return plan_graph_parameter_at(run->graph, parameter)->frozen;
 }
 
 /* The program, in parts. */

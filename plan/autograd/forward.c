@@ -11,8 +11,7 @@
 #include "plan/autograd/traced.h"
 
 static void append_value(PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v =
-        value == PLAN_NONE ? NULL : plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = value == PLAN_NONE ? NULL : plan_graph_value_at(run->graph, value);
     if (!v || (v->parameter == PLAN_NONE && !v->elements)) {
         plan_builder_whole(&run->builder, PLAN_NONE);
     } else if (v->parameter != PLAN_NONE) {
@@ -24,7 +23,7 @@ static void append_value(PlanRun *run, uint32_t value) {
 
 /* A view of an op's output shares its storage: the storage dies with its last value. */
 static void hold_value(PlanRun *run, uint32_t value) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
     if (v->base != value) {
         run->storages.items[run->tape.storage_of_value[v->base]].refs++;
     }
@@ -39,7 +38,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         plan_graph_ref(run->graph, op->values) == g_array_index(graph->inputs, uint32_t, 0);
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
-        const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+        const PlanGraphValue *v = plan_graph_value_at(graph, value);
         if (!v->elements) {
             run->tape.storage_of_value[value] = PLAN_NONE;
             continue;
@@ -58,9 +57,9 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
             plan_vector_push(&run->frame_buffers, buffer);
         }
     }
-    uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
-                                        plan_graph_at(graph->dims, int64_t, op->dims),
-                                        plan_graph_at(graph->attrs, double, op->attrs));
+    uint32_t id =
+        plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
+                              plan_graph_dims_of(graph, op), plan_graph_attrs_of(graph, op));
     for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
@@ -85,7 +84,7 @@ static void run_ring(PlanRun *run, const PlanGraphOp *op) {
 
 /* What no kernel of one name computes. */
 static void run_view(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
-    switch ((PlanGraphView)op->kind) {
+    switch ((PlanGraphKind)op->kind) {
     case PLAN_GRAPH_SPLIT:
     case PLAN_GRAPH_SLICE:
     case PLAN_GRAPH_REST:
@@ -147,7 +146,7 @@ static void run_view(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
 }
 
 void plan_run_op(PlanRun *run, uint32_t op_id) {
-    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
+    const PlanGraphOp *op = plan_graph_op_at(run->graph, op_id);
     plan_run_at(run, run->builder.phase, op->module);
     if (op->kind >= PLAN_N_OP_KINDS) {
         run_view(run, op_id, op);

@@ -90,8 +90,7 @@ static void begin_states(PlanRun *run) {
 }
 
 uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     uint64_t n_blocks = parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
     begin_states(run);
     PlanFourBit *state = &run->four_bit[parameter];
@@ -144,8 +143,7 @@ static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitud
 
 /* in_place: as backward adds the mean. */
 static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     const PlanFourBit *state = &run->four_bit[parameter];
     int64_t n_blocks = (int64_t)parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
     Copy copy = {PLAN_NO_TENSOR, PLAN_NO_TENSOR, PLAN_NO_TENSOR};
@@ -175,7 +173,7 @@ static void drop_magnitudes(PlanRun *run, const Copy *copy) {
 
 static uint32_t parameter_of(const PlanRun *run, const PlanGraphOp *op) {
     uint32_t weight = plan_graph_ref(run->graph, op->values + 1);
-    return plan_graph_at(run->graph->values, PlanGraphValue, weight)->parameter;
+    return plan_graph_value_at(run->graph, weight)->parameter;
 }
 
 static void bias_operand(PlanRun *run, const PlanGraphOp *op) {
@@ -184,12 +182,12 @@ static void bias_operand(PlanRun *run, const PlanGraphOp *op) {
         operand_of(run, PLAN_NONE);
         return;
     }
-    uint32_t parameter = plan_graph_at(run->graph->values, PlanGraphValue, bias)->parameter;
+    uint32_t parameter = plan_graph_value_at(run->graph, bias)->parameter;
     plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
 }
 
 void plan_four_bit_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *dims = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *dims = plan_graph_dims_of(run->graph, op);
     Copy copy = make_copy(run, parameter_of(run, op), false);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(dims[0] * dims[1]),
                                        plan_run_dtype_of(run, copy.weight), "y");

@@ -159,7 +159,7 @@ static void kept_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_latent_forward(PlanRun *run, const PlanGraphOp *op) {
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_LATENT_TURN) {
+    if ((PlanGraphKind)op->kind == PLAN_GRAPH_LATENT_TURN) {
         turn_forward(run, op);
     } else {
         kept_forward(run, op);
@@ -167,7 +167,7 @@ void plan_latent_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_latent_view_backward(const PlanBackward *b) {
-    if ((PlanGraphView)b->op->kind == PLAN_GRAPH_LATENT_TURN) {
+    if ((PlanGraphKind)b->op->kind == PLAN_GRAPH_LATENT_TURN) {
         turn_backward(b);
     } else {
         split_backward(b);

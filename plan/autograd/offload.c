@@ -20,9 +20,9 @@ static PlanTensor *argument_of(PlanRun *run, const PlanCheckpoint *c) {
 
 /* The value that the argument is of: its storage moves. */
 static uint32_t value_of(const PlanRun *run, const PlanCheckpoint *c) {
-    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, c->enter_step);
+    const PlanGraphStep *step = plan_graph_step_at(run->graph, c->enter_step);
     uint32_t value = plan_graph_ref(run->graph, step->values);
-    return plan_graph_at(run->graph->values, PlanGraphValue, value)->base;
+    return plan_graph_value_at(run->graph, value)->base;
 }
 
 static uint8_t lane_of(const PlanRun *run, unsigned which) {
@@ -209,8 +209,7 @@ bool plan_offload_constructs(const PlanRun *run) {
 /* Bytes of a parameter in 4 bits. */
 static void init_nibbles(PlanRun *run, uint32_t p, PlanAxis axis, uint64_t rank_stride,
                          uint64_t offset, uint64_t elements) {
-    const PlanGraphParameter *parameter =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
     uint64_t size = plan_dtype_bytes((PlanDtype)parameter->own_dtype);
     plan_builder_begin_op(&run->builder, PLAN_OP_HOST_INIT_NIBBLES, axis,
                           (int64_t[]){p, (int64_t)(elements * size), (int64_t)(rank_stride * size),
@@ -225,8 +224,7 @@ void plan_offload_init_parameter(PlanRun *run, uint32_t p, PlanAxis axis, uint64
                                  uint64_t offset, uint64_t elements) {
     static const PlanOpKind kinds[] = {
         [PLAN_INIT_NORMAL] = PLAN_OP_HOST_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_HOST_INIT_FILL};
-    const PlanGraphParameter *parameter =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
     if (parameter->numbers) {
         init_nibbles(run, p, axis, rank_stride, offset, elements);
         return;
@@ -243,8 +241,7 @@ static bool holds_nibbles(const PlanRun *run, uint32_t owner) {
     bool holds = false;
     for (uint32_t i = 0; i < all->len; i++) {
         uint32_t p = g_array_index(all, uint32_t, i);
-        holds |= owner_of(run, p) == owner &&
-                 plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->numbers > 0;
+        holds |= owner_of(run, p) == owner && plan_graph_parameter_at(run->graph, p)->numbers > 0;
     }
     return holds;
 }

@@ -17,7 +17,7 @@
 /* ---- what is kept --------------------------------------------------------------------------- */
 
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {
-    const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, step_id);
+    const PlanGraphStep *step = plan_graph_step_at(run->graph, step_id);
     PlanCheckpoint checkpoint = {.enter_step = step_id,
                                  .arguments = run->tape.saved.len,
                                  .last_op = PLAN_NONE,
@@ -52,8 +52,7 @@ static bool keeps_an_output(const PlanRun *run, const PlanGraphOp *op) {
 /* The last that was chosen is a layer in float8, behind all that a recomputation needs. */
 static bool is_behind_swiglu(const PlanRun *run, const PlanCheckpoint *c) {
     return c->last_selected != PLAN_NONE &&
-           plan_float8_follows_swiglu(
-               run->graph, plan_graph_at(run->graph->ops, PlanGraphOp, c->last_selected));
+           plan_float8_follows_swiglu(run->graph, plan_graph_op_at(run->graph, c->last_selected));
 }
 
 /* A compiler keeps of what was chosen only what backward asks for: not the result of a block's last
@@ -61,10 +60,10 @@ static bool is_behind_swiglu(const PlanRun *run, const PlanCheckpoint *c) {
  * next, it does keep it, in vain. */
 static void drop_unneeded(PlanRun *run, PlanCheckpoint *c) {
     const PlanGraphOp *last =
-        c->last_op == PLAN_NONE ? NULL : plan_graph_at(run->graph->ops, PlanGraphOp, c->last_op);
+        c->last_op == PLAN_NONE ? NULL : plan_graph_op_at(run->graph, c->last_op);
     bool is_behind = is_behind_swiglu(run, c);
     if (last && is_behind) {
-        last = plan_graph_at(run->graph->ops, PlanGraphOp, c->last_selected);
+        last = plan_graph_op_at(run->graph, c->last_selected);
     }
     if (last && run->graph->shared.tensor == 1 &&
         (is_behind || (c->last_selected == c->last_op && !keeps_an_output(run, last)))) {
@@ -105,8 +104,7 @@ static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
     if (!is_scattered || !plan_graph_is_compiled(run->graph)) {
         return is_scattered;
     }
-    const PlanGraphOp *end =
-        plan_graph_at(run->graph->ops, PlanGraphOp, run->graph->ops->len - 1) + 1;
+    const PlanGraphOp *end = plan_graph_op_at(run->graph, run->graph->ops->len - 1) + 1;
     uint32_t block = plan_graph_block_of(run->graph, op->module);
     for (op++; op < end && plan_graph_block_of(run->graph, op->module) == block; op++) {
         if (plan_shared_is_scatter(op)) {
@@ -117,18 +115,16 @@ static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
 }
 
 static bool is_product(const PlanRun *run, const PlanGraphOp *op) {
-    return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR ||
+    return (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR ||
            (plan_op_is_linear((PlanOpKind)op->kind) &&
             plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
 }
 
 /* Where ranks share experts torchtitan's policy neither keeps nor counts a router's product. */
 static bool is_of_router(const PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraphModule *layer = plan_graph_at(run->graph->modules, PlanGraphModule, op->module);
+    const PlanGraphModule *layer = plan_graph_module_at(run->graph, op->module);
     return run->graph->shared.expert > 1 &&
-           g_str_equal(
-               plan_graph_at(run->graph->modules, PlanGraphModule, layer->parent)->class_name,
-               "Router");
+           g_str_equal(plan_graph_module_at(run->graph, layer->parent)->class_name, "Router");
 }
 
 static bool is_counted(const PlanRun *run, const PlanGraphOp *op) {
@@ -142,7 +138,7 @@ static bool is_kept_anyhow(const PlanRun *run, const PlanGraphOp *op) {
     }
     return plan_exchange_takes(op->kind) || is_kept_scatter(run, op) ||
            op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_LATENT_ATTENTION ||
-           (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION;
+           (PlanGraphKind)op->kind == PLAN_GRAPH_RING_ATTENTION;
 }
 
 static bool selects(const PlanRun *run) {
@@ -206,7 +202,7 @@ void plan_run_keep_largest(PlanRun *run) {
 
 /* Of a chosen layer whose result is not kept, but scattered, the scales are, in vain. */
 static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
-    bool is_layer = (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
+    bool is_layer = (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
     if (is_layer && plan_run_keeps_largest(run) && run->n_products % 2 == 1 &&
         is_before_scatter(run, op, true)) {
         keep_number(run, plan_run_ref(run, plan_float8_weight_scale(run, op)));
@@ -215,7 +211,7 @@ static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
-    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, op_id);
+    const PlanGraphOp *op = plan_graph_op_at(run->graph, op_id);
     PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
     if (!selects_next(run, op)) {
         keep_scale(run, c, op);
@@ -281,9 +277,9 @@ static bool is_copy(const PlanGraph *graph, const PlanGraphOp *op) {
 static void drop_copies(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     const PlanGraph *graph = run->graph;
     for (uint32_t i = first_step; i <= last_step; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_OP) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+            const PlanGraphOp *op = plan_graph_op_at(graph, step->index);
             if (is_copy(graph, op)) {
                 plan_run_unref(run, plan_run_value(run, plan_graph_ref(graph, op->values + 1)));
             }
@@ -300,7 +296,7 @@ typedef struct {
 /* An exception takes what an expression has made so far from the top of the frame's stack, and then
  * the frame's variables in their order, as returning does. step: that made the value. */
 static Held held_of(const PlanGraph *graph, uint32_t value, uint32_t step, uint32_t last_step) {
-    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(graph, value);
     uint32_t until = g_array_index(graph->holds, uint32_t, value);
     uint64_t turn = g_array_index(graph->ranks, uint64_t, value);
     if (v->next && until == last_step) { /* a variable's still, as next would be */
@@ -310,7 +306,7 @@ static Held held_of(const PlanGraph *graph, uint32_t value, uint32_t step, uint3
         until = g_array_index(graph->holds, uint32_t, v->behind_variable);
         turn = g_array_index(graph->ranks, uint64_t, v->behind_variable) + 1;
     } else if (until < graph->steps->len &&
-               plan_graph_at(graph->steps, PlanGraphStep, until)->kind == PLAN_STEP_OP) {
+               plan_graph_step_at(graph, until)->kind == PLAN_STEP_OP) {
         turn = UINT64_MAX - step; /* in an expression */
     }
     return (Held){value, until, turn};
@@ -318,16 +314,15 @@ static Held held_of(const PlanGraph *graph, uint32_t value, uint32_t step, uint3
 
 static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last_step) {
     const PlanGraph *graph = run->graph;
-    const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+    const PlanGraphStep *step = plan_graph_step_at(graph, i);
     if (step->kind != PLAN_STEP_OP) {
         return;
     }
-    const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
+    const PlanGraphOp *op = plan_graph_op_at(graph, step->index);
     for (unsigned j = 0; j < op->n_outputs && !is_copy(graph, op); j++) {
         uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
         bool is_held = g_array_index(graph->holds, uint32_t, value) >= last_step;
-        bool is_view =
-            graph->traced && plan_graph_at(graph->values, PlanGraphValue, value)->base != value;
+        bool is_view = graph->traced && plan_graph_value_at(graph, value)->base != value;
         if (is_held && !is_view) { /* a traced view holds nothing */
             Held h = held_of(graph, value, i, last_step);
             g_array_append_val(held, h);
@@ -358,8 +353,7 @@ static void drop_held(PlanRun *run, uint32_t first_step, uint32_t end_step, uint
  * unwinds what its frames still hold, the innermost first, of which what is held goes first; at its
  * regular end that are the results, and autocast is left after them. */
 static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step) {
-    bool returns =
-        plan_graph_at(run->graph->steps, PlanGraphStep, last_step)->kind == PLAN_STEP_LEAVE;
+    bool returns = plan_graph_step_at(run->graph, last_step)->kind == PLAN_STEP_LEAVE;
     if (!returns) {
         drop_copies(run, first_step, last_step);
     }
@@ -378,7 +372,7 @@ static bool is_left_out(const PlanRun *run, const PlanGraphOp *op) {
 /* Layers in float8 that ranks share: what a chosen one cast, and the scale that another kept. */
 static void cast_again(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op, bool is_kept) {
     if (!op || run->graph->shared.tensor == 1 || is_left_out(run, op) ||
-        (PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+        (PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
         return;
     }
     if (is_kept) {
@@ -394,7 +388,7 @@ static void leave_out(PlanRun *run, const PlanGraphOp *op) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         run->tape.storage_of_value[value] = PLAN_NONE;
     }
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+    if ((PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
         plan_float8_find_again(run, op);
     }
@@ -427,8 +421,7 @@ static void run_again(PlanRun *run, PlanCheckpoint *c, uint32_t step, const Plan
 static void save_again(PlanRun *run, uint32_t checkpoint, uint32_t op_id) {
     uint32_t node = run->tape.node_of_op[op_id];
     if (node != PLAN_NONE && run->tape.nodes.items[node].checkpoint == checkpoint) {
-        plan_run_save(run, plan_graph_at(run->graph->ops, PlanGraphOp, op_id),
-                      &run->tape.nodes.items[node]);
+        plan_run_save(run, plan_graph_op_at(run->graph, op_id), &run->tape.nodes.items[node]);
     }
 }
 
@@ -443,13 +436,13 @@ static bool stops_early(const PlanRun *run, uint32_t module) {
 static uint32_t run_steps_again(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     const PlanGraph *graph = run->graph;
-    const PlanGraphStep *entered = plan_graph_at(graph->steps, PlanGraphStep, c->enter_step);
-    bool last_runs = keeps_an_output(run, plan_graph_at(graph->ops, PlanGraphOp, c->last_op));
+    const PlanGraphStep *entered = plan_graph_step_at(graph, c->enter_step);
+    bool last_runs = keeps_an_output(run, plan_graph_op_at(graph, c->last_op));
     bool early = stops_early(run, entered->index);
     for (uint32_t i = c->enter_step + 1;; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         const PlanGraphOp *op =
-            step->kind == PLAN_STEP_OP ? plan_graph_at(graph->ops, PlanGraphOp, step->index) : NULL;
+            step->kind == PLAN_STEP_OP ? plan_graph_op_at(graph, step->index) : NULL;
         bool is_last = early && op && step->index == c->last_op;
         if (!early && step->kind == PLAN_STEP_LEAVE && step->index == entered->index) {
             return i;

@@ -7,10 +7,9 @@ bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
         graph->kernels.compiled_loss) {
         return false;
     }
-    const PlanGraphValue *term =
-        plan_graph_at(graph->values, PlanGraphValue, plan_graph_ref(graph, op->values + 1));
-    const PlanGraphValue *sum = plan_graph_at(graph->values, PlanGraphValue,
-                                              plan_graph_ref(graph, op->values + op->n_inputs));
+    const PlanGraphValue *term = plan_graph_value_at(graph, plan_graph_ref(graph, op->values + 1));
+    const PlanGraphValue *sum =
+        plan_graph_value_at(graph, plan_graph_ref(graph, op->values + op->n_inputs));
     return plan_dtype_bytes((PlanDtype)term->dtype) < plan_dtype_bytes((PlanDtype)sum->dtype);
 }
 
@@ -18,7 +17,7 @@ bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {
  * (torch/_functorch/partitioners.py, PyTorch 2.13: ban_recompute_reductions). */
 bool plan_makes_column_again(const PlanGraph *graph, const PlanGraphOp *op) {
     return op->kind == PLAN_OP_DIVIDE_COLUMN && graph->kernels.in_parts &&
-           plan_graph_at(graph->dims, int64_t, op->dims)[1] <= 4;
+           plan_graph_dims_of(graph, op)[1] <= 4;
 }
 
 typedef struct {
@@ -37,18 +36,17 @@ static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t 
         return false;
     }
     uint32_t other = plan_graph_ref(graph, op->values + (position == 0));
-    return !is_product(op->kind) ||
-           plan_graph_at(graph->values, PlanGraphValue, other)->requires_grad;
+    return !is_product(op->kind) || plan_graph_value_at(graph, other)->requires_grad;
 }
 
 /* A parameter lives anyhow, unlike a copy that autocast made of it. */
 static bool is_kept(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
     uint32_t value = plan_graph_ref(graph, op->values + position);
     return is_asked_for(graph, op, position) &&
-           plan_graph_at(graph->values, PlanGraphValue, value)->parameter == PLAN_NONE;
+           plan_graph_value_at(graph, value)->parameter == PLAN_NONE;
 }
 
-/* By PlanOpKind and PlanGraphView. Positions count an op's values: its inputs, then its outputs. */
+/* By PlanOpKind and PlanGraphKind. Positions count an op's values: its inputs, then its outputs. */
 static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_EMBEDDING] = {1, {1}},
     [PLAN_OP_LAYERNORM] = {5, {2, 0, 1, 4, 5}},
@@ -116,10 +114,10 @@ static const Saved *saved_of_float8(const PlanGraph *graph, const PlanGraphOp *o
 static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
     static const Saved nothing, row_first = {2, {0, 1}}, quotient = {1, {0}},
                                 of_compiled_ring = {9, {1, 0, 2, 4, 3, 6, 5, 7, 8}};
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+    if ((PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
         return saved_of_float8(graph, op);
     }
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION && plan_graph_is_compiled(graph)) {
+    if ((PlanGraphKind)op->kind == PLAN_GRAPH_RING_ATTENTION && plan_graph_is_compiled(graph)) {
         return &of_compiled_ring;
     }
     if (op->kind == PLAN_OP_SUM_COLUMNS &&
@@ -166,9 +164,9 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
         ret_positions[1] = 0;
     }
     uint32_t first = plan_graph_ref(graph, op->values);
-    bool is_ring = (PlanGraphView)op->kind == PLAN_GRAPH_RING_ATTENTION;
+    bool is_ring = (PlanGraphKind)op->kind == PLAN_GRAPH_RING_ATTENTION;
     bool flash = (is_ring || (op->kind == PLAN_OP_ATTENTION && n < saved->n)) &&
-                 plan_graph_at(graph->values, PlanGraphValue, first)->dtype != PLAN_FP32;
+                 plan_graph_value_at(graph, first)->dtype != PLAN_FP32;
     if (flash) { /* the flash kernel's random state goes in the other order */
         ret_positions[5] = is_ring ? 5 : 6;
         ret_positions[6] = is_ring ? 6 : 7;

@@ -33,8 +33,8 @@ static PlanOperand storage_of_value(PlanRun *run, uint32_t value) {
     if (value == PLAN_NONE) {
         return none;
     }
-    uint32_t base = plan_graph_at(run->graph->values, PlanGraphValue, value)->base;
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, base);
+    uint32_t base = plan_graph_value_at(run->graph, value)->base;
+    const PlanGraphValue *v = plan_graph_value_at(run->graph, base);
     if (v->parameter != PLAN_NONE) {
         return run->flavour->parameter(run, v->parameter);
     }
@@ -160,7 +160,7 @@ static void launch_memory(PlanRun *run, uint64_t bytes, int64_t call) {
 void plan_traced_fill_input(PlanRun *run, uint32_t input) {
     const PlanGraph *graph = run->graph;
     uint32_t value = g_array_index(graph->inputs, uint32_t, input);
-    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(graph, value);
     bool is_dealt = v->elements % graph->samples == 0;
     int64_t samples = is_dealt ? (int64_t)graph->samples : 1;
     plan_builder_begin_op(
@@ -173,7 +173,7 @@ void plan_traced_fill_input(PlanRun *run, uint32_t input) {
 /* Numbers that a file of weights has under the buffer's name. */
 void plan_traced_launch_first(PlanRun *run, uint32_t value, PlanTensor tensor) {
     PlanOperand whole = storage_of_tensor(run, tensor);
-    const char *name = plan_graph_at(run->graph->values, PlanGraphValue, value)->name;
+    const char *name = plan_graph_value_at(run->graph, value)->name;
     g_autofree char *call = name ? g_strconcat("buffer ", name, " > 1", NULL) : NULL;
     launch_memory(run, tensor.elements * plan_dtype_bytes(plan_run_dtype_of(run, tensor)),
                   call ? plan_calls_number(run->calls, call) : 0);
@@ -195,9 +195,8 @@ static void launch_sum(PlanRun *run, PlanTracedCall call, PlanTensor a, PlanTens
 }
 
 static bool is_of(const PlanGraph *graph, uint32_t value, PlanTracedTarget target) {
-    return target.is_parameter
-               ? plan_graph_at(graph->values, PlanGraphValue, value)->parameter == target.index
-               : value == target.index;
+    return target.is_parameter ? plan_graph_value_at(graph, value)->parameter == target.index
+                               : value == target.index;
 }
 
 void plan_traced_begin_sums(PlanRun *run) {
@@ -264,7 +263,7 @@ void plan_traced_forward(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     for (uint32_t i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + i);
         make_output(run, op_id, kind, i, value);
-        makes_loss |= value == plan_graph_at(graph->values, PlanGraphValue, graph->loss)->base;
+        makes_loss |= value == plan_graph_value_at(graph, graph->loss)->base;
     }
     Play play = {.run = run, .op = op, .kind = kind};
     for (uint32_t i = 0; i < kind->n_kernels; i++) {

@@ -4,7 +4,7 @@
 #include "plan/autograd/backward.h"
 
 static inline bool plan_traced_is(const PlanGraphOp *op) {
-    return (PlanGraphView)op->kind == PLAN_GRAPH_TRACED;
+    return (PlanGraphKind)op->kind == PLAN_GRAPH_TRACED;
 }
 const PlanTracedKind *plan_traced_kind(const PlanGraph *graph, const PlanGraphOp *op);
 

@@ -2,6 +2,7 @@
 #include "plan/build/build.h"
 
 #include "plan/autograd/shared/ring.h"
+#include "plan/build/fits.h"
 #include "plan/build/roles.h"
 #include "plan/build/run.h"
 #include "plan/build/tables.h"
@@ -167,7 +168,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     g_autoptr(Plan) plan = begin_plan(graph, strategy, network_name, network_text);
     PlanRun run;
     plan_run_init(&run, graph, strategy, plan->arena, 0);
-    if (!plan_check_units(&run, error)) {
+    if (!plan_strategy_fits(&run, error)) {
         plan_run_clear(&run);
         return NULL;
     }

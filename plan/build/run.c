@@ -1,6 +1,7 @@
 #include "plan/build/run.h"
 
 #include "plan/autograd/stages/stages.h"
+#include "plan/build/checkpoints.h"
 #include "plan/build/units.h"
 
 static const PlanFlavour *flavour_of(const PlanStrategy *strategy) {

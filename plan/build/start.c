@@ -3,7 +3,7 @@
 #include "plan/autograd/traced.h"
 
 static PlanTensor make_inputs(PlanRun *run, uint32_t value, uint64_t times, const char *name) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
     PlanTensor tensor = plan_run_new_tensor(run, times * v->elements, (PlanDtype)v->dtype, name);
     plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub = PLAN_ACTIVATIONS_INPUT;
     run->tape.storage_of_value[value] = tensor.storage;
@@ -50,7 +50,7 @@ static void make_buffers(PlanRun *run, uint32_t behind) {
     const GArray *buffers = run->graph->buffers;
     for (uint32_t i = 0; i < buffers->len; i++) {
         uint32_t value = g_array_index(buffers, uint32_t, i);
-        if (plan_graph_at(run->graph->values, PlanGraphValue, value)->behind != behind) {
+        if (plan_graph_value_at(run->graph, value)->behind != behind) {
             continue;
         }
         plan_run_at(run, PLAN_PHASE_SETUP, 0);
@@ -64,8 +64,7 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
     for (uint32_t i = 0; i <= n; i++) {
         make_buffers(run, i);
         uint32_t p = i < run->graph->made->len ? g_array_index(run->graph->made, uint32_t, i) : i;
-        if (make && i < n &&
-            !plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->of_adapter) {
+        if (make && i < n && !plan_graph_parameter_at(run->graph, p)->of_adapter) {
             make(run, p, data);
         }
     }
@@ -78,7 +77,7 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
 
 static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data) {
     for (uint32_t i = 0; i < run->graph->parameters->len && make; i++) {
-        if (plan_graph_at(run->graph->parameters, PlanGraphParameter, i)->of_adapter) {
+        if (plan_graph_parameter_at(run->graph, i)->of_adapter) {
             make(run, i, data);
         }
     }

@@ -15,7 +15,7 @@ static uint32_t first_rank_of_stage(const PlanStrategy *strategy, uint32_t stage
 
 static void name_modules(Plan *plan, const PlanGraph *graph, const PlanStageBegins *begins) {
     for (uint32_t i = 0; i < graph->modules->len; i++) {
-        const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, i);
+        const PlanGraphModule *m = plan_graph_module_at(graph, i);
         plan->modules[begins->module + i] =
             (PlanModule){.name = plan_arena_text(plan->arena, m->name),
                          .class_name = plan_arena_text(plan->arena, m->class_name),
@@ -40,7 +40,7 @@ static void name_units(Plan *plan, const PlanRun *run, const PlanStageBegins *be
 static void name_parameters(Plan *plan, const PlanRun *run, const PlanStageBegins *begins) {
     const PlanGraph *graph = run->graph;
     for (uint32_t i = 0; i < graph->parameters->len; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         PlanParameter *out = &plan->parameters[begins->parameter + i];
         *out = (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
                                .unit = begins->unit + run->unit_of_parameter[i],

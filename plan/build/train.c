@@ -6,7 +6,7 @@
 static void next_batch(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
-    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, first);
+    const PlanGraphValue *v = plan_graph_value_at(graph, first);
     int64_t passes = (int64_t)run->strategy->accumulate;
     int64_t at_once = run->stages ? passes : 1; /* a schedule takes all of a step */
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);

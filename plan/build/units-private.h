@@ -1,16 +1,8 @@
-/* plan/build/units-private.h - what who makes units and who refuses them both ask. Inside
- * plan/build/units*.c only. */
+/* plan/build/units-private.h - what who makes units (units.c) and who refuses them (fits.c) both
+ * ask. */
 #pragma once
 
 #include "plan/build/units.h"
-
-static inline const PlanGraphModule *plan_module_at(const PlanGraph *graph, uint32_t m) {
-    return plan_graph_at(graph->modules, PlanGraphModule, m);
-}
-
-static inline const PlanGraphParameter *plan_parameter_at(const PlanGraph *graph, uint32_t p) {
-    return plan_graph_at(graph->parameters, PlanGraphParameter, p);
-}
 
 /* Whether the flavour has units besides the root. */
 bool plan_strategy_wraps(const PlanStrategy *strategy);

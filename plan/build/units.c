@@ -26,7 +26,7 @@ static void wrap(Wrap *w, uint32_t module, uint32_t last) {
 
 /* Of one list of modules: a family's have no module for it, but its name. */
 static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
-    const PlanGraphModule *m = plan_module_at(graph, a), *n = plan_module_at(graph, b);
+    const PlanGraphModule *m = plan_graph_module_at(graph, a), *n = plan_graph_module_at(graph, b);
     const char *end_m = strrchr(m->name, '.'), *end_n = strrchr(n->name, '.');
     gsize len_m = end_m ? (gsize)(end_m - m->name) : 0,
           len_n = end_n ? (gsize)(end_n - n->name) : 0;
@@ -36,7 +36,7 @@ static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
 static void wrap_blocks(Wrap *w, uint32_t every) {
     uint32_t first = PLAN_NONE, n = 0;
     for (uint32_t m = 1; m < w->graph->modules->len; m++) {
-        if (!plan_module_at(w->graph, m)->is_block) {
+        if (!plan_graph_module_at(w->graph, m)->is_block) {
             continue;
         }
         bool goes_on = first != PLAN_NONE && n % every && are_of_one_list(w->graph, first, m);
@@ -52,7 +52,7 @@ static void wrap_blocks(Wrap *w, uint32_t every) {
 }
 
 static bool is_linear(const PlanGraph *graph, uint32_t module) {
-    return g_str_equal(plan_module_at(graph, module)->class_name, "Linear");
+    return g_str_equal(plan_graph_module_at(graph, module)->class_name, "Linear");
 }
 
 static void wrap_linear(Wrap *w) {
@@ -86,7 +86,7 @@ bool *plan_called_modules(const PlanGraph *graph) {
         is_called[m] = !graph->traced;
     }
     for (uint32_t i = 0; i < graph->steps->len; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_ENTER) {
             is_called[step->index] = true;
         }
@@ -100,13 +100,14 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
     g_autofree bool *is_called = plan_called_modules(w->graph);
     g_autofree uint64_t *loose = g_new0(uint64_t, n); /* elements of a module in no unit yet */
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
-        loose[plan_parameter_at(w->graph, p)->module] += plan_parameter_at(w->graph, p)->elements;
+        loose[plan_graph_parameter_at(w->graph, p)->module] +=
+            plan_graph_parameter_at(w->graph, p)->elements;
     }
     for (uint32_t m = n; m-- > 1;) { /* children come after their parents */
         if (loose[m] >= least && is_called[m]) {
             wrap(w, m, m);
         } else {
-            loose[plan_module_at(w->graph, m)->parent] += loose[m];
+            loose[plan_graph_module_at(w->graph, m)->parent] += loose[m];
         }
     }
 }
@@ -114,9 +115,9 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
 /* Tables and the head: modules outside blocks that have a matrix. */
 static void wrap_ends(Wrap *w) {
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
-        uint32_t m = plan_parameter_at(w->graph, p)->module;
+        uint32_t m = plan_graph_parameter_at(w->graph, p)->module;
         if (m && !plan_graph_is_in_block(w->graph, m) &&
-            plan_parameter_at(w->graph, p)->n_dims > 1) {
+            plan_graph_parameter_at(w->graph, p)->n_dims > 1) {
             wrap(w, m, m);
         }
     }
@@ -125,8 +126,8 @@ static void wrap_ends(Wrap *w) {
 /* The last norm. */
 static uint32_t norm_before_head(const PlanGraph *graph) {
     for (uint32_t p = graph->parameters->len; p-- > 0;) {
-        uint32_t m = plan_parameter_at(graph, p)->module;
-        if (plan_parameter_at(graph, p)->n_dims == 1 && !plan_graph_is_in_block(graph, m) &&
+        uint32_t m = plan_graph_parameter_at(graph, p)->module;
+        if (plan_graph_parameter_at(graph, p)->n_dims == 1 && !plan_graph_is_in_block(graph, m) &&
             !is_linear(graph, m)) {
             return m;
         }
@@ -151,7 +152,7 @@ static void wrap_tail(Wrap *w) {
     }
     uint32_t first = norm;
     if (!w->opens[head]) { /* tied */
-        first = plan_parameter_at(w->graph, 0)->module;
+        first = plan_graph_parameter_at(w->graph, 0)->module;
     }
     w->opens[head] = false;
     w->tail_norm = norm;
@@ -162,7 +163,7 @@ static void wrap_tail(Wrap *w) {
 /* Experts that ranks share are sharded among other ranks than what is around them. */
 static bool are_experts(const PlanGraph *graph, uint32_t module) {
     return graph->shared.expert > 1 &&
-           g_str_equal(plan_module_at(graph, module)->class_name, "GroupedExperts");
+           g_str_equal(plan_graph_module_at(graph, module)->class_name, "GroupedExperts");
 }
 
 static void wrap_experts(Wrap *w) {
@@ -222,7 +223,8 @@ static void make_units(const Wrap *w, PlanRun *run) {
     }
     for (uint32_t m = 0; m < n; m++) {
         run->unit_opened_by[m] = PLAN_NONE;
-        bool in_group = group != PLAN_NONE && m <= group_end && plan_module_at(graph, m)->is_block;
+        bool in_group =
+            group != PLAN_NONE && m <= group_end && plan_graph_module_at(graph, m)->is_block;
         bool is_tail = w->tail_head && w->closes[m] == w->tail_head;
         if (w->opens[m]) {
             PlanRunUnit unit = {.module = m,
@@ -242,7 +244,7 @@ static void make_units(const Wrap *w, PlanRun *run) {
             run->unit_of_module[m] = tail;
         } else {
             run->unit_of_module[m] =
-                in_group ? group : run->unit_of_module[plan_module_at(graph, m)->parent];
+                in_group ? group : run->unit_of_module[plan_graph_module_at(graph, m)->parent];
         }
     }
     run->n_units = units->len;
@@ -256,10 +258,10 @@ static uint32_t *turns_of_modules(const PlanGraph *graph) {
     uint32_t *turns = g_new0(uint32_t, n);
     g_autofree uint32_t *n_inside = g_new0(uint32_t, n), *n_around = g_new0(uint32_t, n);
     for (uint32_t m = n; m-- > 1;) {
-        n_inside[plan_graph_at(graph->modules, PlanGraphModule, m)->parent] += n_inside[m] + 1;
+        n_inside[plan_graph_module_at(graph, m)->parent] += n_inside[m] + 1;
     }
     for (uint32_t m = 1; m < n; m++) {
-        n_around[m] = n_around[plan_graph_at(graph->modules, PlanGraphModule, m)->parent] + 1;
+        n_around[m] = n_around[plan_graph_module_at(graph, m)->parent] + 1;
     }
     for (uint32_t m = 0; m < n; m++) {
         turns[m] = m + n_inside[m] - n_around[m];
@@ -275,8 +277,8 @@ typedef struct {
 static gint by_turn(gconstpointer a, gconstpointer b, gpointer data) {
     const Turns *t = data;
     uint32_t p = *(const uint32_t *)a, q = *(const uint32_t *)b;
-    uint32_t of_p = t->turns[plan_parameter_at(t->graph, p)->module];
-    uint32_t of_q = t->turns[plan_parameter_at(t->graph, q)->module];
+    uint32_t of_p = t->turns[plan_graph_parameter_at(t->graph, p)->module];
+    uint32_t of_q = t->turns[plan_graph_parameter_at(t->graph, q)->module];
     return of_p != of_q ? (of_p < of_q ? -1 : 1) : p < q ? -1 : p > q;
 }
 
@@ -291,10 +293,10 @@ static void order_by_modules(const PlanGraph *graph, PlanRun *run) {
 
 static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        uint32_t u = run->unit_of_module[plan_parameter_at(graph, p)->module];
+        uint32_t u = run->unit_of_module[plan_graph_parameter_at(graph, p)->module];
         run->unit_of_parameter[p] = u;
         g_array_append_val(run->units[u].parameters, p);
-        run->units[u].elements += plan_parameter_at(graph, p)->elements;
+        run->units[u].elements += plan_graph_parameter_at(graph, p)->elements;
     }
 }
 
@@ -303,7 +305,7 @@ static void put_tail_norm_first(const Wrap *w, PlanRun *run) {
     GArray *parameters = run->units[run->unit_of_module[w->tail_norm]].parameters;
     for (uint32_t i = 0, n = 0; i < parameters->len; i++) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
-        if (plan_parameter_at(w->graph, p)->module == w->tail_norm) {
+        if (plan_graph_parameter_at(w->graph, p)->module == w->tail_norm) {
             g_array_remove_index(parameters, i);
             g_array_insert_val(parameters, n++, p);
         }
@@ -351,7 +353,8 @@ static void put_behind_those_inside(InnerFirst *put, uint32_t unit) {
 uint32_t *plan_units_inner_first(const PlanRun *run) {
     g_autofree uint32_t *around = g_new0(uint32_t, run->n_units);
     for (uint32_t u = 1; u < run->n_units; u++) {
-        around[u] = run->unit_of_module[plan_module_at(run->graph, run->units[u].module)->parent];
+        around[u] =
+            run->unit_of_module[plan_graph_module_at(run->graph, run->units[u].module)->parent];
     }
     InnerFirst put = {around, run->n_units, g_new(uint32_t, run->n_units), 0};
     put_behind_those_inside(&put, 0);
@@ -385,57 +388,4 @@ void plan_clear_units(PlanRun *run) {
     g_free(run->unit_opened_by);
     g_free(run->unit_closed_by);
     g_free(run->unit_of_parameter);
-}
-
-/* ---- which blocks are checkpointed ---------------------------------------------------------- */
-
-/* What lies in a block and has parameters: its attention, its hidden layer, its norms; of them
- * those of a name (NULL: all). */
-static void choose_parts(const PlanGraph *graph, const GRegex *whole, bool *chosen) {
-    for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        uint32_t module = plan_parameter_at(graph, p)->module, around;
-        while ((around = plan_module_at(graph, module)->parent) != PLAN_NONE) {
-            chosen[module] |= plan_module_at(graph, around)->is_block &&
-                              (!whole || plan_graph_is_named(graph, module, whole));
-            module = around;
-        }
-    }
-}
-
-/* ratio=P as in IBM's fms-fsdp: block number i (from 1) when i * P passes the next half. */
-bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy) {
-    const PlanVariant *by = &strategy->checkpointing;
-    bool *chosen = g_new0(bool, graph->modules->len);
-    uint64_t n = 0;
-    double next = 0.5;
-    for (uint32_t m = 0; m < graph->modules->len; m++) {
-        if (!plan_module_at(graph, m)->is_block) {
-            continue;
-        }
-        n++;
-        bool passes = (double)n * by->number >= next;
-        switch ((PlanCheckpointing)by->choice) {
-        case PLAN_CHECKPOINTING_NONE:
-        case PLAN_CHECKPOINTING_PARTS:
-        case PLAN_CHECKPOINTING_MODULE:
-            break;
-        case PLAN_CHECKPOINTING_FULL:
-        case PLAN_CHECKPOINTING_SELECTIVE_OP:
-            chosen[m] = true;
-            break;
-        case PLAN_CHECKPOINTING_EVERY:
-            chosen[m] = n % (uint64_t)by->number == 0;
-            break;
-        case PLAN_CHECKPOINTING_RATIO:
-            chosen[m] = passes;
-            next += passes;
-            break;
-        }
-    }
-    if (plan_strategy_checkpoints_parts(strategy)) {
-        bool is_all = by->choice == PLAN_CHECKPOINTING_PARTS;
-        g_autoptr(GRegex) whole = is_all ? NULL : plan_strategy_whole_regex(by->text, NULL);
-        choose_parts(graph, whole, chosen);
-    }
-    return chosen;
 }

@@ -1,11 +1,10 @@
-/* plan/build/units.h - units of a run, and which blocks it checkpoints. Inside plan/ only. */
+/* plan/build/units.h - units of a run. Inside plan/ only. */
 #pragma once
 
 #include "plan/autograd/eager.h"
 
 void plan_assign_units(PlanRun *run); /* run has its graph and its strategy */
 void plan_clear_units(PlanRun *run);
-bool plan_check_units(const PlanRun *run, GError **error);
 /* Units with those inside of them before them, so the root last: as a network is wrapped. */
 uint32_t *plan_units_inner_first(const PlanRun *run);
 /* Whether one lies inside of a checkpointed module. */
@@ -14,4 +13,3 @@ bool plan_units_split_blocks(const PlanRun *run);
 bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit);
 /* Some of its parameters are trained, and some are not. */
 bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit);
-bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy);

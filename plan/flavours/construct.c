@@ -8,13 +8,12 @@ static bool is_whole_first(const PlanRun *run) {
 }
 
 static bool is_in_four_bits(const PlanRun *run, uint32_t p) {
-    return plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->numbers > 0;
+    return plan_graph_parameter_at(run->graph, p)->numbers > 0;
 }
 
 static void make(PlanRun *run, uint32_t p, gpointer data) {
     const PlanConstruct *construct = data;
-    const PlanGraphParameter *parameter =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+    const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
     construct->whole[p] = plan_builder_buffer(
         &run->builder, parameter->elements,

@@ -38,7 +38,7 @@ typedef struct {
 } Ddp;
 
 static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
-    return plan_graph_at(run->graph->parameters, PlanGraphParameter, i);
+    return plan_graph_parameter_at(run->graph, i);
 }
 
 static PlanTensor place_of(const PlanRun *run, const Ddp *ddp, uint32_t parameter) {
@@ -185,7 +185,7 @@ static GArray *buffers_of(const PlanGraph *graph) {
     }
     for (uint32_t i = 0; i < graph->buffers->len; i++) {
         uint32_t buffer = g_array_index(graph->buffers, uint32_t, i);
-        if (!plan_graph_at(graph->values, PlanGraphValue, buffer)->is_kept) {
+        if (!plan_graph_value_at(graph, buffer)->is_kept) {
             g_array_append_val(buffers, buffer);
         }
     }
@@ -197,7 +197,7 @@ static bool is_broadcast(const PlanGraph *graph) {
 }
 
 static PlanDtype dtype_of_buffer(const PlanRun *run, uint32_t buffer) {
-    return (PlanDtype)plan_graph_at(run->graph->values, PlanGraphValue, buffer)->dtype;
+    return (PlanDtype)plan_graph_value_at(run->graph, buffer)->dtype;
 }
 
 /* One by itself is flat as it is. */

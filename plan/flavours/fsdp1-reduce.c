@@ -99,8 +99,7 @@ void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
         if (unit->grad != PLAN_NONE && !plan_run_is_frozen(run, p)) {
             continue; /* it shows that */
         }
-        const PlanGraphParameter *parameter =
-            plan_graph_at(run->graph->parameters, PlanGraphParameter, p);
+        const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks).elements;
         bool is_flat = f->shards && (parameter->n_dims > 1 || part < parameter->elements);
         if (part && (is_flat || f->casts)) {

@@ -235,10 +235,9 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
     PlanFsdp1 *f = run->state;
     uint32_t full = f->units[run->unit_of_parameter[p]].b.full;
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, full)->dtype;
-    return (PlanOperand){
-        .buffer = full,
-        .offset_bytes = f->flat.start[p] * plan_dtype_bytes(dtype),
-        .elements = plan_graph_at(run->graph->parameters, PlanGraphParameter, p)->elements};
+    return (PlanOperand){.buffer = full,
+                         .offset_bytes = f->flat.start[p] * plan_dtype_bytes(dtype),
+                         .elements = plan_graph_parameter_at(run->graph, p)->elements};
 }
 
 /* The optimizer sees views of the shard, or the shard itself in one parameter's place. */

@@ -21,10 +21,10 @@ void plan_fsdp2_find_float8(PlanRun *run) {
         return;
     }
     for (uint32_t i = 0; i < run->graph->ops->len; i++) {
-        const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, i);
-        if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+        const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
+        if ((PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
             uint32_t weight = plan_graph_ref(run->graph, op->values + 1);
-            uint32_t p = plan_graph_at(run->graph->values, PlanGraphValue, weight)->parameter;
+            uint32_t p = plan_graph_value_at(run->graph, weight)->parameter;
             f->parameters[p].in_float8 = true;
         }
     }

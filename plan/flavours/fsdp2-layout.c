@@ -217,7 +217,7 @@ static void make_shards(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, ui
 static bool is_behind_blocks(const PlanRun *run, uint32_t unit) {
     uint32_t m = run->units[unit].module;
     return run->strategy->wrap_ends == PLAN_ENDS_TAIL && !run->units[unit].of_experts &&
-           !plan_graph_at(run->graph->modules, PlanGraphModule, m)->is_block;
+           !plan_graph_module_at(run->graph, m)->is_block;
 }
 
 /* Units are sharded in the order in which fully_shard is called. */

@@ -84,7 +84,7 @@ typedef struct {
 } PlanFsdp2;
 
 static inline const PlanGraphParameter *plan_fsdp2_parameter(const PlanRun *run, uint32_t i) {
-    return plan_graph_at(run->graph->parameters, PlanGraphParameter, i);
+    return plan_graph_parameter_at(run->graph, i);
 }
 
 static inline uint32_t plan_fsdp2_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {

@@ -6,8 +6,7 @@
 
 static void init_by(PlanRun *run, PlanOpKind kind, const int64_t *dims, PlanAxis axis,
                     uint32_t parameter, uint32_t buffer) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     plan_builder_begin_op(&run->builder, kind, axis, dims, &p->init_value);
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, 0);
@@ -23,8 +22,7 @@ static uint64_t elements_of(PlanRun *run, uint32_t buffer) {
 
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
                          uint64_t rank_stride, uint64_t offset) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     uint64_t size = p->numbers ? plan_dtype_bytes((PlanDtype)p->own_dtype) : 1; /* counts bytes */
     int64_t dims[] = {run->first_parameter + parameter, (int64_t)(elements_of(run, buffer) * size),
                       (int64_t)(rank_stride * size),    (int64_t)(offset * size),
@@ -33,16 +31,14 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
 }
 
 void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     int64_t dims[] = {run->first_parameter + parameter, (int64_t)elements_of(run, buffer), 0, 0};
     init_by(run, kinds[p->init], dims, PLAN_AXIS_NONE, parameter, buffer);
 }
 
 static void make(PlanRun *run, uint32_t parameter, gpointer data) {
     PlanWhole *whole = data;
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     plan_run_at(run, PLAN_PHASE_SETUP, p->module);
     if (p->numbers) {
         whole->buffers[parameter] = plan_four_bit_make(run, parameter);
@@ -62,9 +58,8 @@ void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
 }
 
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter) {
-    return (PlanOperand){
-        .buffer = whole->buffers[parameter],
-        .elements = plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter)->elements};
+    return (PlanOperand){.buffer = whole->buffers[parameter],
+                         .elements = plan_graph_parameter_at(run->graph, parameter)->elements};
 }
 
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {

@@ -45,7 +45,7 @@ typedef struct {
 } Zero1;
 
 static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
-    return plan_graph_at(run->graph->parameters, PlanGraphParameter, i);
+    return plan_graph_parameter_at(run->graph, i);
 }
 
 static uint32_t parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {

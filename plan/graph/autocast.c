@@ -1,5 +1,7 @@
 #include "plan/graph/autocast.h"
 
+#include "plan/graph/emit.h"
+
 typedef enum {
     LIST_WIDEST, /* in none: runs in the widest dtype of its inputs */
     LIST_LOWER,
@@ -37,7 +39,7 @@ static bool is_floating(const PlanGraph *graph, uint32_t value) {
     if (value == PLAN_NONE) {
         return false;
     }
-    PlanDtype dtype = (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, value)->dtype;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(graph, value)->dtype;
     return dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
 }
 
@@ -66,8 +68,7 @@ PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, unsigned
     }
     for (unsigned i = 0; i < n; i++) {
         if (is_floating(graph, inputs[i])) {
-            PlanDtype mine =
-                (PlanDtype)plan_graph_at(graph->values, PlanGraphValue, inputs[i])->dtype;
+            PlanDtype mine = (PlanDtype)plan_graph_value_at(graph, inputs[i])->dtype;
             wide |= mine == PLAN_FP32 || (found && mine != dtype);
             dtype = mine;
             found = true;

@@ -48,8 +48,7 @@ void plan_graph_free(PlanGraph *graph) {
 }
 
 static const char *qualified(PlanGraph *graph, uint32_t parent, const char *local) {
-    const char *prefix =
-        parent == PLAN_NONE ? "" : plan_graph_at(graph->modules, PlanGraphModule, parent)->name;
+    const char *prefix = parent == PLAN_NONE ? "" : plan_graph_module_at(graph, parent)->name;
     g_autofree char *name = *prefix ? g_strconcat(prefix, ".", local, NULL) : g_strdup(local);
     return g_string_chunk_insert(graph->strings, name);
 }
@@ -80,26 +79,26 @@ uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value) {
 }
 
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value) {
-    return value != PLAN_NONE && plan_graph_at(graph->values, PlanGraphValue, value)->requires_grad;
+    return value != PLAN_NONE && plan_graph_value_at(graph, value)->requires_grad;
 }
 
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
-    const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    const PlanGraphModule *m = plan_graph_module_at(graph, module);
     return g_regex_match(whole, m->name, 0, NULL) || g_regex_match(whole, m->class_name, 0, NULL);
 }
 
 bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
     uint32_t m = module;
     while (m != PLAN_NONE && !plan_graph_is_named(graph, m, whole)) {
-        m = plan_graph_at(graph->modules, PlanGraphModule, m)->parent;
+        m = plan_graph_module_at(graph, m)->parent;
     }
     return m != PLAN_NONE;
 }
 
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
     uint32_t m = module;
-    while (m != PLAN_NONE && !plan_graph_at(graph->modules, PlanGraphModule, m)->is_block) {
-        m = plan_graph_at(graph->modules, PlanGraphModule, m)->parent;
+    while (m != PLAN_NONE && !plan_graph_module_at(graph, m)->is_block) {
+        m = plan_graph_module_at(graph, m)->parent;
     }
     return m != PLAN_NONE;
 }
@@ -107,15 +106,14 @@ bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
 bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module) {
     uint32_t block = plan_graph_block_of(graph, module);
     return plan_graph_is_compiled(graph) &&
-           (!graph->kernels.in_parts ||
-            plan_graph_at(graph->modules, PlanGraphModule, block)->is_program);
+           (!graph->kernels.in_parts || plan_graph_module_at(graph, block)->is_program);
 }
 
 uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
-    const PlanGraphModule *m = plan_graph_at(graph->modules, PlanGraphModule, module);
+    const PlanGraphModule *m = plan_graph_module_at(graph, module);
     while (!m->is_block && m->parent != PLAN_NONE) {
         module = m->parent;
-        m = plan_graph_at(graph->modules, PlanGraphModule, module);
+        m = plan_graph_module_at(graph, module);
     }
     return module;
 }
@@ -162,18 +160,18 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
 }
 
 void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share) {
-    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-    plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter)->share = share;
+    const PlanGraphValue *v = plan_graph_value_at(graph, value);
+    plan_graph_parameter_at(graph, v->parameter)->share = share;
 }
 
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value) {
-    uint32_t parameter = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
-    plan_graph_at(graph->parameters, PlanGraphParameter, parameter)->sees_all = true;
+    uint32_t parameter = plan_graph_value_at(graph, value)->parameter;
+    plan_graph_parameter_at(graph, parameter)->sees_all = true;
 }
 
 void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
-    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-    PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
+    PlanGraphValue *v = plan_graph_value_at(graph, value);
+    PlanGraphParameter *p = plan_graph_parameter_at(graph, v->parameter);
     p->has_own_dtype = true;
     p->own_dtype = v->dtype = (uint8_t)dtype;
 }
@@ -181,8 +179,8 @@ void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
 /* A column, as bitsandbytes has it. */
 void plan_graph_pack(PlanGraph *graph, uint32_t value) {
     PlanDtype stored = graph->trained.stored;
-    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-    PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
+    PlanGraphValue *v = plan_graph_value_at(graph, value);
+    PlanGraphParameter *p = plan_graph_parameter_at(graph, v->parameter);
     p->numbers = p->elements;
     p->matrix[0] = p->dims[0];
     p->matrix[1] = p->dims[1];
@@ -194,14 +192,14 @@ void plan_graph_pack(PlanGraph *graph, uint32_t value) {
 }
 
 void plan_graph_freeze(PlanGraph *graph, uint32_t value) {
-    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-    plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter)->frozen = true;
+    PlanGraphValue *v = plan_graph_value_at(graph, value);
+    plan_graph_parameter_at(graph, v->parameter)->frozen = true;
     v->requires_grad = false;
 }
 
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
-    PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
-    PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, v->parameter);
+    PlanGraphValue *v = plan_graph_value_at(graph, value);
+    PlanGraphParameter *p = plan_graph_parameter_at(graph, v->parameter);
     p->named_frozen |= freezes(graph, module);
     p->frozen |= p->named_frozen;
     v->requires_grad = has_gradient(graph, v->parameter, p->frozen);

@@ -3,7 +3,7 @@
 
 void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatentSplit *split,
                              uint32_t *ret_views) {
-    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    uint64_t elements = plan_graph_value_at(graph, x)->elements;
     uint32_t values[3] = {x};
     for (unsigned i = 0; i < 2; i++) {
         values[1 + i] = ret_views[i] = plan_graph_add_view(graph, x, 0, elements);
@@ -14,7 +14,7 @@ void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatent
 
 uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
                                 const PlanGraphLatentTurn *turn) {
-    PlanGraphValue given = *plan_graph_at(graph->values, PlanGraphValue, x);
+    PlanGraphValue given = *plan_graph_value_at(graph, x);
     PlanGraphValue made = {.parameter = PLAN_NONE,
                            .base = PLAN_NONE,
                            .elements = (uint64_t)(turn->tokens * turn->heads * turn->dim),
@@ -27,7 +27,7 @@ uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
 }
 
 uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x) {
-    PlanGraphValue same = *plan_graph_at(graph->values, PlanGraphValue, x);
+    PlanGraphValue same = *plan_graph_value_at(graph, x);
     same.base = PLAN_NONE;
     same.requires_grad = false;
     uint32_t values[] = {x, plan_graph_add_value(graph, same)};

@@ -3,7 +3,7 @@
 #include "plan/graph/private.h"
 
 uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
-    PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, base);
+    PlanGraphValue of = *plan_graph_value_at(graph, base);
     return plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                                         .base = of.base,
                                                         .offset = of.offset + offset,
@@ -43,7 +43,7 @@ static bool is_result(PlanOpKind kind, unsigned output) {
 }
 
 bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy) {
-    uint32_t p = plan_graph_at(graph->values, PlanGraphValue, x)->parameter;
+    uint32_t p = plan_graph_value_at(graph, x)->parameter;
     return p != PLAN_NONE && g_array_index(graph->now.copies, uint32_t, p) == copy;
 }
 
@@ -132,9 +132,9 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
 
 uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
                             const uint32_t *inputs, const int64_t *dims) {
-    PlanGraphValue of = *plan_graph_at(graph->values, PlanGraphValue, into);
+    PlanGraphValue of = *plan_graph_value_at(graph, into);
     uint32_t y = plan_graph_op(graph, kind, inputs, (PlanDtype)of.dtype, of.elements, dims, NULL);
-    PlanGraphValue *made = plan_graph_at(graph->values, PlanGraphValue, y);
+    PlanGraphValue *made = plan_graph_value_at(graph, y);
     made->base = of.base;
     made->offset = of.offset;
     plan_graph_hold_until(graph, into, graph->steps->len - 1);
@@ -142,7 +142,7 @@ uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
 }
 
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
-    PlanGraphValue v = *plan_graph_at(graph->values, PlanGraphValue, x);
+    PlanGraphValue v = *plan_graph_value_at(graph, x);
     if (v.dtype == dtype) {
         return x;
     }

@@ -1,7 +1,7 @@
 /* plan/graph/private.h - how a graph grows. Inside plan/graph/ only. */
 #pragma once
 
-#include "plan/graph/graph.h"
+#include "plan/graph/emit.h"
 
 /* A local variable of the module that was entered at a step. */
 typedef struct {

@@ -16,9 +16,9 @@ static void add_several(PlanGraph *graph, PlanGraphOp op, uint32_t *values,
     plan_graph_add_op(graph, op, values, dims, n_dims);
 }
 
-static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
+static uint32_t move_tokens(PlanGraph *graph, PlanGraphKind kind, uint32_t x,
                             const PlanGraphTokens *tokens, uint64_t elements) {
-    PlanGraphValue given = *plan_graph_at(graph->values, PlanGraphValue, x);
+    PlanGraphValue given = *plan_graph_value_at(graph, x);
     uint32_t values[2] = {x};
     int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
     PlanGraphValue made = {
@@ -30,12 +30,12 @@ static uint32_t move_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x,
 /* The op that made x by a kernel that a compiler writes, from what backward has anyhow. */
 static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
     for (uint32_t i = graph->ops->len; i-- > 0;) {
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        const PlanGraphOp *op = plan_graph_op_at(graph, i);
         for (unsigned o = 0; o < op->n_outputs; o++) {
             if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
                 bool is_maker = op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_ADD_RMSNORM ||
                                 op->kind == PLAN_OP_SWIGLU ||
-                                (PlanGraphView)op->kind == PLAN_GRAPH_RING_ROWS;
+                                (PlanGraphKind)op->kind == PLAN_GRAPH_RING_ROWS;
                 return is_maker ? (int64_t)i : -1;
             }
         }
@@ -71,14 +71,14 @@ uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphT
 }
 
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
-    PlanGraphView kind =
+    PlanGraphKind kind =
         gathers_float8(graph) ? PLAN_GRAPH_SHARED_SCATTER_FLOAT8 : PLAN_GRAPH_SHARED_SCATTER;
     return move_tokens(graph, kind, x, tokens, tokens->batch * tokens->rows * tokens->width);
 }
 
-static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint32_t of,
+static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphKind kind, uint32_t x, uint32_t of,
                                const PlanGraphTokens *tokens) {
-    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, of)->elements;
+    uint64_t elements = plan_graph_value_at(graph, of)->elements;
     uint32_t values[] = {x, plan_graph_add_view(graph, of, 0, elements)};
     int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
     plan_graph_add_op(graph, plan_graph_new_op(kind, 1, 1), values, dims, G_N_ELEMENTS(dims));
@@ -138,7 +138,7 @@ void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_
 
 uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
                                 uint64_t cols) {
-    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, logits)->dtype;
+    uint8_t dtype = plan_graph_value_at(graph, logits)->dtype;
     uint32_t values[5] = {logits, targets};
     int64_t dims[] = {(int64_t)rows, (int64_t)cols};
     PlanGraphValue made[] = {{.elements = 1, .dtype = dtype, .requires_grad = true},
@@ -164,7 +164,7 @@ uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint
 
 uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
                                    const PlanGraphRing *ring, double scale) {
-    uint8_t dtype = plan_graph_at(graph->values, PlanGraphValue, q_k_v[0])->dtype;
+    uint8_t dtype = plan_graph_value_at(graph, q_k_v[0])->dtype;
     uint32_t values[9] = {q_k_v[0], q_k_v[1], q_k_v[2]};
     uint64_t rows = (uint64_t)(ring->batch * ring->heads * ring->seq);
     PlanGraphTokens tokens = {rows, 1, (uint64_t)ring->head_dim};
@@ -173,8 +173,7 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
         {.elements = rows, .dtype = PLAN_FP32},
         {.elements = dtype == PLAN_FP32 ? 1 : 2, .dtype = PLAN_INT64},
         {.elements = 1, .dtype = PLAN_INT64},
-        {.elements = 2 * graph->shared.context *
-                     plan_graph_at(graph->values, PlanGraphValue, q_k_v[1])->elements,
+        {.elements = 2 * graph->shared.context * plan_graph_value_at(graph, q_k_v[1])->elements,
          .dtype = dtype},
         {.elements = rows * tokens.width, .dtype = dtype}};
     add_several(
@@ -202,7 +201,7 @@ uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t 
 }
 
 uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows) {
-    PlanGraphTokens all = {1, 1, plan_graph_at(graph->values, PlanGraphValue, rows)->elements};
+    PlanGraphTokens all = {1, 1, plan_graph_value_at(graph, rows)->elements};
     return move_tokens(graph, PLAN_GRAPH_EXCHANGE_SEND, rows, &all, all.width);
 }
 
@@ -230,7 +229,7 @@ static void share_cast(PlanGraph *graph, uint32_t x) {
     if (graph->now.last_float8 == PLAN_NONE) {
         return;
     }
-    const PlanGraphOp *last = plan_graph_at(graph->ops, PlanGraphOp, graph->now.last_float8);
+    const PlanGraphOp *last = plan_graph_op_at(graph, graph->now.last_float8);
     if (plan_graph_ref(graph, last->values) == x) {
         PlanGraphFloat8Linear *d = (gpointer)&g_array_index(graph->dims, int64_t, last->dims);
         d->again = 1;

@@ -36,7 +36,7 @@ static uint32_t add_output(PlanGraph *graph, const PlanTracedOut *out, const uin
     uint32_t base = PLAN_NONE;
     if (out->storage.of != PLAN_TRACED_NOTHING) {
         uint32_t at = out->storage.index + (out->storage.of == PLAN_TRACED_OUTPUT ? n_inputs : 0);
-        base = plan_graph_at(graph->values, PlanGraphValue, values[at])->base;
+        base = plan_graph_value_at(graph, values[at])->base;
     }
     return plan_graph_add_value(
         graph, (PlanGraphValue){.parameter = PLAN_NONE,
@@ -84,8 +84,8 @@ void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced) {
     graph->first_cast = PLAN_NONE;
     for (uint32_t i = 0; i < traced->copied->len; i++) {
         uint32_t value = plan_graph_at(traced->copied, PlanTracedSum, i)->value;
-        uint32_t p = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
-        plan_graph_at(graph->parameters, PlanGraphParameter, p)->copies_gradient = true;
+        uint32_t p = plan_graph_value_at(graph, value)->parameter;
+        plan_graph_parameter_at(graph, p)->copies_gradient = true;
     }
     for (uint32_t i = 0; i < traced->steps->len; i++) {
         const PlanTracedStep *step = plan_graph_at(traced->steps, PlanTracedStep, i);

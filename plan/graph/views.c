@@ -27,7 +27,7 @@ void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_
     split(graph, x, rows, cols, n, false, ret_views);
 }
 
-static uint32_t add_view_op(PlanGraph *graph, PlanGraphView kind, uint32_t x, uint64_t offset,
+static uint32_t add_view_op(PlanGraph *graph, PlanGraphKind kind, uint32_t x, uint64_t offset,
                             uint64_t elements, const int64_t *dims, unsigned n_dims) {
     uint32_t values[] = {x, plan_graph_add_view(graph, x, offset, elements)};
     plan_graph_add_op(graph, plan_graph_new_op(kind, 1, 1), values, dims, n_dims);
@@ -43,7 +43,7 @@ uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns
     int64_t dims[] = {(int64_t)columns->rows,     (int64_t)columns->cols,
                       (int64_t)columns->from,     (int64_t)columns->total,
                       (int64_t)columns->dy_width, (int64_t)columns->dy_from};
-    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    uint64_t elements = plan_graph_value_at(graph, x)->elements;
     return add_view_op(graph, PLAN_GRAPH_COLUMNS, x, 0, elements, dims, G_N_ELEMENTS(dims));
 }
 
@@ -65,7 +65,7 @@ uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
 }
 
 uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times) {
-    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    uint64_t elements = plan_graph_value_at(graph, x)->elements;
     int64_t dims[] = {(int64_t)times, (int64_t)elements};
     return add_view_op(graph, PLAN_GRAPH_REPEATED, x, 0, elements, dims, G_N_ELEMENTS(dims));
 }
@@ -75,13 +75,13 @@ uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
     int64_t dims[] = {(int64_t)batch, (int64_t)seq, 1, 1, (int64_t)head_dim, PLAN_REPEATED_INSIDE};
     uint32_t view = add_view_op(graph, PLAN_GRAPH_SHOWN, x, 0, batch * seq * head_dim, dims,
                                 G_N_ELEMENTS(dims));
-    plan_graph_at(graph->values, PlanGraphValue, view)->shown = (uint32_t)times;
+    plan_graph_value_at(graph, view)->shown = (uint32_t)times;
     return view;
 }
 
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
-    uint64_t elements = plan_graph_at(graph->values, PlanGraphValue, x)->elements;
+    uint64_t elements = plan_graph_value_at(graph, x)->elements;
     uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);
-    plan_graph_at(graph->values, PlanGraphValue, view)->requires_grad = false;
+    plan_graph_value_at(graph, view)->requires_grad = false;
     return view;
 }

@@ -38,7 +38,7 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
                            unsigned n) {
     plan_graph_enter(graph, module, arguments, n);
-    plan_graph_at(graph->steps, PlanGraphStep, graph->steps->len - 1)->takes_over = true;
+    plan_graph_step_at(graph, graph->steps->len - 1)->takes_over = true;
 }
 
 uint32_t plan_graph_module_now(const PlanGraph *graph) {
@@ -81,7 +81,7 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t module = plan_graph_module_now(graph), enter = pop_frame(graph);
     uint32_t return_step = graph->steps->len - 1;
     plan_graph_add_step(graph, PLAN_STEP_LEAVE, module, results, n);
-    PlanGraphStep entered = *plan_graph_at(graph->steps, PlanGraphStep, enter);
+    PlanGraphStep entered = *plan_graph_step_at(graph, enter);
     for (unsigned i = 0; i < entered.n_values && !entered.takes_over; i++) {
         plan_graph_hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
     }
@@ -97,11 +97,11 @@ void plan_graph_keep(PlanGraph *graph, uint32_t value) {
 
 void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
     plan_graph_keep(graph, value);
-    plan_graph_at(graph->values, PlanGraphValue, value)->next = next;
+    plan_graph_value_at(graph, value)->next = next;
 }
 
 void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other) {
-    plan_graph_at(graph->values, PlanGraphValue, value)->behind_variable = other;
+    plan_graph_value_at(graph, value)->behind_variable = other;
 }
 
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
@@ -141,8 +141,8 @@ void plan_graph_return_value(PlanGraph *graph, uint32_t value) {
     PlanGraphReturned returned = {graph->steps->len - 1, value};
     g_array_append_val(graph->returned, returned);
     plan_graph_hold_until(graph, value, returned.step);
-    uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
-    plan_graph_at(graph->values, PlanGraphValue, base)->is_returned = true;
+    uint32_t base = plan_graph_value_at(graph, value)->base;
+    plan_graph_value_at(graph, base)->is_returned = true;
 }
 
 bool plan_graph_results_outlive_pass(const PlanGraph *graph) {
@@ -151,7 +151,7 @@ bool plan_graph_results_outlive_pass(const PlanGraph *graph) {
 
 /* The step that lets go of a value; PLAN_NONE: what is no tensor of the walk's own, or is kept. */
 static uint32_t released_by(const PlanGraph *graph, uint32_t value) {
-    const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(graph, value);
     return v->parameter == PLAN_NONE && !v->is_input ? g_array_index(graph->holds, uint32_t, value)
                                                      : PLAN_NONE;
 }
@@ -162,12 +162,12 @@ static void sort_releases(PlanGraph *graph) {
     for (uint32_t value = 0; value < graph->values->len; value++) {
         uint32_t by = released_by(graph, value);
         if (by != PLAN_NONE) {
-            plan_graph_at(graph->steps, PlanGraphStep, by)->n_releases++;
+            plan_graph_step_at(graph, by)->n_releases++;
         }
     }
     uint32_t total = 0;
     for (uint32_t i = 0; i < graph->steps->len; i++) {
-        PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        PlanGraphStep *step = plan_graph_step_at(graph, i);
         step->releases = total;
         total += step->n_releases;
         step->n_releases = 0;
@@ -176,12 +176,12 @@ static void sort_releases(PlanGraph *graph) {
     for (uint32_t value = 0; value < graph->values->len; value++) {
         uint32_t by = released_by(graph, value);
         if (by != PLAN_NONE) {
-            PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, by);
+            PlanGraphStep *step = plan_graph_step_at(graph, by);
             g_array_index(graph->releases, uint32_t, step->releases + step->n_releases++) = value;
         }
     }
     for (uint32_t i = 0; i < graph->steps->len; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->n_releases > 1) {
             g_qsort_with_data(&g_array_index(graph->releases, uint32_t, step->releases),
                               (gint)step->n_releases, sizeof(uint32_t), by_rank, graph);

@@ -96,8 +96,7 @@ static void let_go_of_all(const PlanClip *c, const PlanTensor *numbers) {
  * squared norm. */
 static PlanTensor part_of_norm(const PlanClip *c, uint32_t i, PlanTensor norm) {
     const PlanGraph *graph = c->clipped[i].of->graph;
-    const PlanGraphParameter *p =
-        plan_graph_at(graph->parameters, PlanGraphParameter, c->clipped[i].parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(graph, c->clipped[i].parameter);
     bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
     return graph->shared.tensor == 1 || c->knows_no_tensor || !is_whole
                ? plan_run_ref(c->run, norm)
@@ -299,8 +298,7 @@ static bool has_axis_more(const PlanClipped *clipped) {
     const PlanRun *of = clipped->of;
     uint32_t p = clipped->parameter;
     return of->units[of->unit_of_parameter[p]].of_experts ||
-           plan_axis_of_share(plan_graph_at(of->graph->parameters, PlanGraphParameter, p)->share) ==
-               PLAN_AXIS_TENSOR;
+           plan_axis_of_share(plan_graph_parameter_at(of->graph, p)->share) == PLAN_AXIS_TENSOR;
 }
 
 static PlanClip part_of_clip(const PlanClip *all, bool has_more) {

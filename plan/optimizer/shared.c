@@ -20,8 +20,7 @@ unsigned plan_n_groups(const PlanRun *run) {
 }
 
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     return is_muons(run) ? !plan_muon_takes(run, parameter)
                          : plan_n_groups(run) > 1 && p->share != PLAN_SHARE_ALL;
 }
@@ -41,8 +40,7 @@ PlanTensor *plan_settle_gradients(const PlanOver *over) {
 }
 
 PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     return settles(run) && run->gradients[parameter].elements == p->elements
                ? plan_shared_settled(run, parameter, run->gradients[parameter])
                : PLAN_NO_TENSOR;

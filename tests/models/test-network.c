@@ -12,7 +12,7 @@ static uint64_t parameters_of(const char *text) {
     g_assert_no_error(error);
     uint64_t total = 0;
     for (uint32_t i = 0; i < graph->parameters->len; i++) {
-        total += plan_graph_at(graph->parameters, PlanGraphParameter, i)->elements;
+        total += plan_graph_parameter_at(graph, i)->elements;
     }
     return total;
 }
@@ -145,8 +145,7 @@ static void experts_count(void) {
         g_assert_no_error(error);
         uint64_t met = 0;
         for (uint32_t p = 0; p < graph->parameters->len; p++) {
-            const PlanGraphParameter *parameter =
-                plan_graph_at(graph->parameters, PlanGraphParameter, p);
+            const PlanGraphParameter *parameter = plan_graph_parameter_at(graph, p);
             bool is_of_experts = parameter->n_dims == 3;
             g_assert_true(!is_of_experts || parameter->dims[0] == (int64_t)cases[i].experts);
             met += is_of_experts ? parameter->elements / cases[i].experts * cases[i].per_token
@@ -209,7 +208,7 @@ static void experts_of_transformers(void) {
         const char *before = "";
         bool found = false;
         for (guint p = 0; p < graph->parameters->len; p++) {
-            const char *name = plan_graph_at(graph->parameters, PlanGraphParameter, p)->name;
+            const char *name = plan_graph_parameter_at(graph, p)->name;
             found |= g_str_equal(before, known[i].first) && g_str_equal(name, known[i].second);
             before = name;
         }
@@ -247,8 +246,7 @@ static void names(void) {
     };
     g_assert_cmpuint(graph->parameters->len, ==, G_N_ELEMENTS(expected));
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
-        g_assert_cmpstr(plan_graph_at(graph->parameters, PlanGraphParameter, i)->name, ==,
-                        expected[i]);
+        g_assert_cmpstr(plan_graph_parameter_at(graph, i)->name, ==, expected[i]);
     }
 }
 
@@ -515,14 +513,13 @@ static void loss(void) {
         g_assert_no_error(error);
         unsigned casts = 0, fused_losses = 0;
         for (uint32_t k = 0; k < graph->ops->len; k++) {
-            uint32_t kind = plan_graph_at(graph->ops, PlanGraphOp, k)->kind;
+            uint32_t kind = plan_graph_op_at(graph, k)->kind;
             casts += kind == PLAN_OP_CAST;
             fused_losses += kind == PLAN_OP_CROSS_ENTROPY;
         }
         g_assert_cmpuint(casts, ==, cases[i].casts);
         g_assert_cmpuint(fused_losses, ==, cases[i].fused_losses);
-        g_assert_cmpint(plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype, ==,
-                        cases[i].expected);
+        g_assert_cmpint(plan_graph_value_at(graph, graph->loss)->dtype, ==, cases[i].expected);
     }
 }
 
@@ -530,9 +527,8 @@ static unsigned count_ops(const PlanGraph *graph, uint32_t first_step, uint32_t 
                           PlanOpKind kind) {
     unsigned n = 0;
     for (uint32_t i = first_step; i < end_step; i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
-        n += step->kind == PLAN_STEP_OP &&
-             plan_graph_at(graph->ops, PlanGraphOp, step->index)->kind == kind;
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
+        n += step->kind == PLAN_STEP_OP && plan_graph_op_at(graph, step->index)->kind == kind;
     }
     return n;
 }
@@ -564,8 +560,7 @@ static void loss_in_one_kernel(void) {
         uint32_t all = graph->steps->len, tables = 2;
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_COMPILED_LOSS), ==, 1);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CROSS_ENTROPY), ==, 0);
-        g_assert_cmpint(plan_graph_at(graph->values, PlanGraphValue, graph->loss)->dtype, ==,
-                        PLAN_FP32);
+        g_assert_cmpint(plan_graph_value_at(graph, graph->loss)->dtype, ==, PLAN_FP32);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_LOG_SOFTMAX), ==, 0);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==, tables);
     }
@@ -596,7 +591,7 @@ static void rms_norm_of_ops(void) {
 
 static const PlanGraphParameter *parameter_named(const PlanGraph *graph, const char *name) {
     for (guint i = 0; i < graph->parameters->len; i++) {
-        const PlanGraphParameter *p = plan_graph_at(graph->parameters, PlanGraphParameter, i);
+        const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         if (g_str_equal(p->name, name)) {
             return p;
         }
@@ -624,7 +619,7 @@ static void q_and_k_normalized(void) {
         g_assert_cmpint(k->dims[0], ==, cases[i].k[1]);
         unsigned n = 0;
         for (guint o = 0; o < graph->ops->len; o++) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+            const PlanGraphOp *op = plan_graph_op_at(graph, o);
             const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
             bool is_norm = op->kind == PLAN_OP_RMSNORM;
             if (is_norm) {
@@ -654,11 +649,11 @@ static void q_k_and_v_joined(void) {
         g_assert_cmpint(qkv->dims[1], ==, 8);
         unsigned n = 0;
         for (guint o = 0; o < graph->ops->len; o++) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+            const PlanGraphOp *op = plan_graph_op_at(graph, o);
             const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
             if (op->kind == PLAN_OP_ATTENTION) {
-                const PlanGraphValue *v = plan_graph_at(graph->values, PlanGraphValue,
-                                                        plan_graph_ref(graph, op->values + 2));
+                const PlanGraphValue *v =
+                    plan_graph_value_at(graph, plan_graph_ref(graph, op->values + 2));
                 g_assert_cmpuint(v->offset, ==, 36);
                 g_assert_cmpint(dims[5], ==, 24);
                 g_assert_cmpint(dims[6], ==, 12);
@@ -684,7 +679,7 @@ static void norms_behind(void) {
             g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
             unsigned n_behind = 0;
             for (guint o = 1; o < graph->ops->len; o++) {
-                const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+                const PlanGraphOp *op = plan_graph_op_at(graph, o);
                 const PlanGraphOp *before = op - 1;
                 n_behind += op->kind == PLAN_OP_RMSNORM && before->kind == PLAN_OP_LINEAR;
             }
@@ -727,7 +722,7 @@ static void attention_of_t5(void) {
         g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 2}, NULL);
         uint32_t all = graph->steps->len, n_biased = 0;
         for (guint o = 0; o < graph->ops->len; o++) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, o);
+            const PlanGraphOp *op = plan_graph_op_at(graph, o);
             n_biased +=
                 op->kind == PLAN_OP_ATTENTION && plan_graph_ref(graph, op->values + 3) != PLAN_NONE;
         }

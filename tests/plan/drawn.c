@@ -179,7 +179,7 @@ static void checked_when_asked(void) {
     plan_strategy_init(&strategy);
     g_assert_true(plan_strategy_settle(&strategy, NULL));
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, NULL);
-    const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, 0);
+    const PlanGraphOp *op = plan_graph_op_at(graph, 0);
     while (op->kind != PLAN_OP_LINEAR) {
         op++;
     }

@@ -288,7 +288,7 @@ static void ring(const PlanBackward *b) {
 
 typedef void Backward(const PlanBackward *b);
 
-/* By PlanOpKind and PlanGraphView. NULL: no network differentiates it, or it makes no node. */
+/* By PlanOpKind and PlanGraphKind. NULL: no network differentiates it, or it makes no node. */
 static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_EMBEDDING] = embedding,
     [PLAN_OP_BIAS] = bias,
@@ -411,7 +411,7 @@ void plan_give_own_dtype(const PlanBackward *b, unsigned i) {
 void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs) {
     const PlanNode *n = &run->tape.nodes.items[node];
-    const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, n->op);
+    const PlanGraphOp *op = plan_graph_op_at(run->graph, n->op);
     PlanBackward b = {run, node, op, outputs, ret_inputs};
     bool is_kernel = op->kind < PLAN_N_OP_KINDS;
     if (!backward_of[op->kind]) {
@@ -422,7 +422,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
     if (is_kernel && n->checkpoint != PLAN_NONE) {
         plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
     }
-    bool is_cast = is_kernel || (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_ROWS;
+    bool is_cast = is_kernel || (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_ROWS;
     for (unsigned i = 0; i < op->n_inputs && is_cast; i++) {
         plan_give_own_dtype(&b, i);
     }

@@ -59,14 +59,13 @@ static PlanTensor column_of(const PlanBackward *b) {
     }
     PlanTensor sum = like_input(b, 1, "sum"), column = like_input(b, 1, "column");
     const PlanEdge *from = &run->tape.edges.items[run->tape.nodes.items[b->node].edges + 1];
-    const PlanGraphOp *plus =
-        plan_graph_at(run->graph->ops, PlanGraphOp, run->tape.nodes.items[from->node].op);
+    const PlanGraphOp *plus = plan_graph_op_at(run->graph, run->tape.nodes.items[from->node].op);
     begin(b, PLAN_OP_TOTAL_COLUMNS, dims(b), NULL);
     value_operand(b, 0);
     operand(b, sum);
     launch(b);
     begin(b, PLAN_OP_ADD_NUMBER, (int64_t[]){(int64_t)sum.elements},
-          plan_graph_at(run->graph->attrs, double, plus->attrs));
+          plan_graph_attrs_of(run->graph, plus));
     operand(b, sum);
     operand(b, column);
     launch(b);

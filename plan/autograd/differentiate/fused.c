@@ -20,8 +20,7 @@ void plan_rope_backward(const PlanBackward *b) {
 
 /* Not a part of what a layer made for gate and up at once. */
 static bool is_alone(const PlanBackward *b, unsigned i) {
-    const PlanGraphValue *base =
-        plan_graph_at(b->run->graph->values, PlanGraphValue, input(b, i)->base);
+    const PlanGraphValue *base = plan_graph_value_at(b->run->graph, input(b, i)->base);
     return base->elements == input(b, i)->elements;
 }
 
@@ -147,9 +146,7 @@ static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i
     PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->tape.nodes.items[edge->node];
     bool is_op = source && source->op != PLAN_NONE;
     *ret_edge = edge;
-    return is_op && plan_graph_at(b->run->graph->ops, PlanGraphOp, source->op)->kind == kind
-               ? source
-               : NULL;
+    return is_op && plan_graph_op_at(b->run->graph, source->op)->kind == kind ? source : NULL;
 }
 
 /* GELU's backward ends the product that makes its gradient, as its forward ended one (cuBLASLt's
@@ -163,9 +160,8 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b) {
         run->tape.slots.items[node->slots + GIVEN_RESULT].storage != PLAN_NONE) {
         return false;
     }
-    PlanBackward gelu = {.run = run,
-                         .node = edge->node,
-                         .op = plan_graph_at(run->graph->ops, PlanGraphOp, node->op)};
+    PlanBackward gelu = {
+        .run = run, .node = edge->node, .op = plan_graph_op_at(run->graph, node->op)};
     if (attrs(&gelu)[0] > 0) {
         return false;
     }
@@ -197,7 +193,7 @@ static bool comes_from_a_split(const PlanBackward *b) {
         if (!view || view->n_dependencies > 1) {
             return false;
         }
-        heads.op = plan_graph_at(b->run->graph->ops, PlanGraphOp, view->op);
+        heads.op = plan_graph_op_at(b->run->graph, view->op);
         const PlanNode *source = made_by(b, view, 0, PLAN_GRAPH_SPLIT, &edge);
         if (!source || dim(&heads, 4) != PLAN_HEADS_AS_THEY_ARE || edge->slot != i ||
             source->n_dependencies != 3 || (split && split != source)) {

@@ -2,11 +2,11 @@
 #include "plan/autograd/float8/words.h"
 
 bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op) {
-    if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+    if ((PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
         return false;
     }
     int64_t maker = plan_graph_float8_linear_of(graph, op)->maker;
-    return maker >= 0 && plan_graph_at(graph->ops, PlanGraphOp, maker)->kind == PLAN_OP_SWIGLU;
+    return maker >= 0 && plan_graph_op_at(graph, maker)->kind == PLAN_OP_SWIGLU;
 }
 
 static uint32_t x_of(const PlanRun *run, const PlanGraphOp *op) {
@@ -43,8 +43,8 @@ static void give_weight(PlanRun *run, const PlanGraphOp *op, PlanTensor w8) {
 
 static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8,
                              PlanTensor w_scale) {
-    const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
-                                            plan_graph_ref(run->graph, op->values + op->n_inputs));
+    const PlanGraphValue *y =
+        plan_graph_value_at(run->graph, plan_graph_ref(run->graph, op->values + op->n_inputs));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
     PlanFloat8Product product = {.a = run->float8.cast,
                                  .a_scale = run->float8.scale,
@@ -105,13 +105,13 @@ void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
 /* What reads the layer's result, through views of it. */
 static const PlanGraphOp *reader_of(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs);
-    const PlanGraphOp *end = plan_graph_at(graph->ops, PlanGraphOp, graph->ops->len - 1) + 1;
+    const PlanGraphOp *end = plan_graph_op_at(graph, graph->ops->len - 1) + 1;
     for (const PlanGraphOp *next = op + 1; next < end; next++) {
         for (unsigned i = 0; i < next->n_inputs; i++) {
             if (plan_graph_ref(graph, next->values + i) != value) {
                 continue;
             }
-            if ((PlanGraphView)next->kind != PLAN_GRAPH_HEADS) {
+            if ((PlanGraphKind)next->kind != PLAN_GRAPH_HEADS) {
                 return next;
             }
             value = plan_graph_ref(graph, next->values + next->n_inputs);
@@ -198,7 +198,7 @@ static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const
 /* Value i of the op that made x. */
 static PlanOperand of_maker(const PlanBackward *b, const PlanGraphOp *maker, unsigned i) {
     uint32_t value = plan_graph_ref(b->run->graph, maker->values + i);
-    uint32_t parameter = plan_graph_at(b->run->graph->values, PlanGraphValue, value)->parameter;
+    uint32_t parameter = plan_graph_value_at(b->run->graph, value)->parameter;
     return parameter != PLAN_NONE ? b->run->flavour->parameter(b->run, parameter)
                                   : plan_run_operand_of(b->run, plan_run_value(b->run, value));
 }
@@ -209,7 +209,7 @@ static PlanFloat8Source made_of(const PlanBackward *b) {
     if (d->maker < 0) {
         return plan_float8_of_tensor(b->run, plan_run_value(b->run, value_at(b, 0)), d->m, d->k);
     }
-    const PlanGraphOp *maker = plan_graph_at(b->run->graph->ops, PlanGraphOp, d->maker);
+    const PlanGraphOp *maker = plan_graph_op_at(b->run->graph, d->maker);
     bool adds = maker->kind == PLAN_OP_ADD_RMSNORM; /* x and a term, and norms their sum */
     uint32_t from = plan_graph_ref(b->run->graph, maker->values + (adds ? maker->n_inputs : 0));
     PlanFloat8Source x = plan_float8_of_tensor(b->run, plan_run_value(b->run, from), d->m, d->k);
@@ -270,7 +270,7 @@ bool plan_float8_go_through_swiglu(const PlanBackward *b) {
     PlanTensor made[2], hidden = b->dx[0];
     PlanBackward swiglu = {.run = run,
                            .node = edge->node,
-                           .op = plan_graph_at(run->graph->ops, PlanGraphOp, node->op),
+                           .op = plan_graph_op_at(run->graph, node->op),
                            .dy = (PlanTensor[]){hidden, PLAN_NO_TENSOR, PLAN_NO_TENSOR},
                            .dx = made};
     plan_float8_cast_input_turned(b, true);

@@ -2,7 +2,7 @@
 
 /* A weight in float8 is numbers and a scale; a DTensor numbers and a mesh. */
 static bool is_of_two(PlanRun *run, uint32_t value) {
-    uint32_t p = plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter;
+    uint32_t p = plan_graph_value_at(run->graph, value)->parameter;
     return p != PLAN_NONE && (run->graph->shared.tensor > 1 ||
                               run->flavour->float8_scale(run, p).buffer != PLAN_NONE);
 }
@@ -24,7 +24,7 @@ static void count_inputs(PlanRun *run, const PlanGraphOp *op, uint32_t weight, b
     for (unsigned i = 0; i < op->n_inputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + i);
         const PlanGraphValue *v =
-            value == PLAN_NONE ? NULL : plan_graph_at(run->graph->values, PlanGraphValue, value);
+            value == PLAN_NONE ? NULL : plan_graph_value_at(run->graph, value);
         if (!v || is_known[v->base]) {
             continue;
         }
@@ -55,7 +55,7 @@ bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op) {
     Given given = {.is_parameter = is_parameter};
     uint32_t block = plan_graph_block_of(graph, op->module),
              weight = plan_graph_ref(graph, op->values + 1);
-    const PlanGraphOp *first = plan_graph_at(graph->ops, PlanGraphOp, 0), *o = op;
+    const PlanGraphOp *first = plan_graph_op_at(graph, 0), *o = op;
     while (o > first && plan_graph_block_of(graph, o[-1].module) == block) {
         o--;
     }

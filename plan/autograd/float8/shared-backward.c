@@ -96,9 +96,9 @@ static PlanFloat8SharedCast weight_for_dx(const PlanBackward *b) {
 
 /* Of the gather before it. */
 static int64_t sequences_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    while (op-- > plan_graph_at(graph->ops, PlanGraphOp, 0)) {
-        if ((PlanGraphView)op->kind == PLAN_GRAPH_SHARED_GATHER) {
-            return plan_graph_at(graph->dims, int64_t, op->dims)[0];
+    while (op-- > plan_graph_op_at(graph, 0)) {
+        if ((PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_GATHER) {
+            return plan_graph_dims_of(graph, op)[0];
         }
     }
     return 1;
@@ -110,7 +110,7 @@ static unsigned n_of_input(const PlanGraph *graph, const PlanGraphOp *op) {
     for (; plan_graph_float8_linear_of(graph, op)->again; n++) {
         do {
             op++;
-        } while ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR);
+        } while ((PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR);
     }
     return n;
 }

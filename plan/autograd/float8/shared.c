@@ -8,7 +8,7 @@
  * numbers that several ranks have parts of, its largest number is joined over them, in fp64.
  *
  * Unlike a rank's own layers these keep what they cast, for a compiler does not compute collectives
- * again, nor what hangs on them: of the values that a layer makes (graph.h) the weight's and the
+ * again, nor what hangs on them: of the values that a layer makes (kinds.h) the weight's and the
  * input's cast, as backward's products want them, and their scales.
  */
 #include "plan/autograd/shared/shared.h"
@@ -17,8 +17,8 @@
 
 bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + LAYER_WEIGHT);
-    uint32_t p = plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
-    return plan_graph_at(graph->parameters, PlanGraphParameter, p)->share == PLAN_SHARE_ROWS;
+    uint32_t p = plan_graph_value_at(graph, value)->parameter;
+    return plan_graph_parameter_at(graph, p)->share == PLAN_SHARE_ROWS;
 }
 
 bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op) {
@@ -89,7 +89,7 @@ static PlanTensor gathered_in_parts(PlanRun *run, const PlanGraphOp *op, PlanTen
 }
 
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, op);
     bool is_norms = d[PLAN_GRAPH_GATHER_IS_NORMS], in_parts = plan_async_gathers(run, op);
     PlanTensor scale, all;
     if (in_parts) {
@@ -153,8 +153,8 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const PlanFloa
         plan_async_multiply(run, op, x->numbers, product, &by_parts)) {
         return by_parts;
     }
-    const PlanGraphValue *y = plan_graph_at(run->graph->values, PlanGraphValue,
-                                            plan_graph_ref(run->graph, op->values + LAYER_RESULT));
+    const PlanGraphValue *y =
+        plan_graph_value_at(run->graph, plan_graph_ref(run->graph, op->values + LAYER_RESULT));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
     PlanFloat8Product whole = {.a = x->numbers,
                                .a_scale = x->scale,
@@ -339,6 +339,6 @@ void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
 }
 
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op) {
-    return (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->shared.tensor > 1 &&
+    return (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->shared.tensor > 1 &&
            plan_float8_by_rows(run) && plan_float8_takes_gathered(run->graph, op);
 }

@@ -29,8 +29,8 @@ void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTenso
 /* Layers that share an input run backward from the last to the first. */
 bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
-    while (op-- > plan_graph_at(graph->ops, PlanGraphOp, 0)) {
-        if ((PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
+    while (op-- > plan_graph_op_at(graph, 0)) {
+        if ((PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
             return !plan_graph_float8_linear_of(graph, op)->again;
         }
     }
@@ -56,8 +56,7 @@ PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x, int64_t rows,
 }
 
 static const PlanGraphValue *weight_of(const PlanRun *run, const PlanGraphOp *op) {
-    return plan_graph_at(run->graph->values, PlanGraphValue,
-                         plan_graph_ref(run->graph, op->values + 1));
+    return plan_graph_value_at(run->graph, plan_graph_ref(run->graph, op->values + 1));
 }
 
 PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op) {

@@ -18,7 +18,7 @@ static uint8_t lane_beside(PlanRun *run) {
 /* ---- what is replaced ----------------------------------------------------------------------- */
 
 static const PlanGraphOp *op_at(const PlanGraph *graph, int64_t i) {
-    return plan_graph_at(graph->ops, PlanGraphOp, i);
+    return plan_graph_op_at(graph, i);
 }
 
 static int64_t index_of(const PlanGraph *graph, const PlanGraphOp *op) {
@@ -34,17 +34,17 @@ static uint32_t output_of(const PlanGraph *graph, const PlanGraphOp *op) {
 }
 
 static bool is_layer(const PlanGraphOp *op) {
-    return op->kind == PLAN_OP_LINEAR || (PlanGraphView)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
+    return op->kind == PLAN_OP_LINEAR || (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
 }
 
 /* Of one sequence the pass knows no gather: no view is between it and its products. */
 static bool has_several(const PlanGraph *graph, const PlanGraphOp *op) {
-    return plan_graph_at(graph->dims, int64_t, op->dims)[0] > 1;
+    return plan_graph_dims_of(graph, op)[0] > 1;
 }
 
 /* By rows bf16 is gathered, and cast behind that. */
 static bool casts_behind(const PlanGraph *graph, const PlanGraphOp *op) {
-    PlanGraphView kind = (PlanGraphView)op->kind;
+    PlanGraphKind kind = (PlanGraphKind)op->kind;
     bool is_plain = kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_SCATTER;
     return graph->float8 != PLAN_FLOAT8_NONE && is_plain;
 }
@@ -145,7 +145,7 @@ static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
 /* What is gathered, for backward in the order of sequences: a whole copy. */
 static void turn(PlanRun *run) {
     const PlanAsync *a = state_of(run);
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, a->gather->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, a->gather);
     int64_t of_parts[] = {d[0], (int64_t)run->graph->shared.tensor, d[1], d[2], true};
     int64_t of_all[] = {(int64_t)run->graph->shared.tensor, d[0], d[1] * d[2]};
     bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
@@ -314,8 +314,8 @@ bool plan_async_multiply(PlanRun *run, const PlanGraphOp *op, PlanTensor x,
 /* Of a linear layer in 16 bits, forward or for dx. */
 static PlanAsyncProduct product_of(PlanRun *run, const PlanGraphOp *layer, PlanOpKind kind) {
     const PlanGraph *graph = run->graph;
-    const int64_t *d = plan_graph_at(graph->dims, int64_t, layer->dims);
-    uint32_t w = plan_graph_at(graph->values, PlanGraphValue, input_of(graph, layer, 1))->parameter;
+    const int64_t *d = plan_graph_dims_of(graph, layer);
+    uint32_t w = plan_graph_value_at(graph, input_of(graph, layer, 1))->parameter;
     return (PlanAsyncProduct){.kind = kind,
                               .m = d[0],
                               .n = d[1],

@@ -60,7 +60,7 @@ static void read_splits(PlanRun *run, PlanTensor counts, const int64_t *d, bool 
 }
 
 static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, op);
     PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts);
     await(run);
     plan_run_give(run, op, 0, of_all);
@@ -69,8 +69,8 @@ static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_exchange_again(PlanRun *run, const PlanGraphOp *op) {
-    if ((PlanGraphView)op->kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
-        const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    if ((PlanGraphKind)op->kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
+        const int64_t *d = plan_graph_dims_of(run->graph, op);
         uint32_t of_all = plan_graph_ref(run->graph, op->values + op->n_inputs);
         plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
         plan_run_unref(run, splits_of(run, plan_run_given(run, op, 0), d));
@@ -108,7 +108,7 @@ static PlanTensor combined(PlanRun *run, PlanOpKind kind, PlanTensor a, PlanTens
 }
 
 static void order_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, op);
     int64_t n = d[2], segments = d[0] * d[1];
     PlanTensor counts = plan_run_given(run, op, 0), by_rank = starts_of(run, counts);
     PlanTensor own = new_numbers(run, (uint64_t)d[1], "own_counts");
@@ -137,7 +137,7 @@ static void order_forward(PlanRun *run, const PlanGraphOp *op) {
 /* ---- both ways ------------------------------------------------------------------------------ */
 
 void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op) {
-    PlanGraphView kind = (PlanGraphView)op->kind;
+    PlanGraphKind kind = (PlanGraphKind)op->kind;
     if (kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
         splits_forward(run, op);
     } else if (kind == PLAN_GRAPH_EXCHANGE_SEND) {

@@ -36,7 +36,7 @@ static Softmax softmax_of(PlanRun *run, PlanTensor logits, const int64_t *shape)
 }
 
 void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, op);
     int64_t shape[] = {d[0], d[1]}, all[] = {d[0] * d[1]};
     PlanTensor logits = plan_run_given(run, op, 0), target = plan_run_given(run, op, 1);
     Softmax softmax = softmax_of(run, logits, shape);

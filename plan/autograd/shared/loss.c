@@ -91,7 +91,7 @@ static PlanTensor number_of_targets(PlanRun *run, PlanTensor target, int64_t row
 }
 
 void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, op);
     int64_t rows = d[0], cols = d[1], row[] = {rows};
     uint64_t n = (uint64_t)rows;
     PlanTensor target = plan_run_given(run, op, 1);

@@ -7,7 +7,7 @@ enum {
 PlanRing plan_ring_of_op(PlanRun *run, const PlanGraphOp *op) {
     return (PlanRing){.run = run,
                       .d = plan_graph_ring_of(run->graph, op),
-                      .scale = plan_graph_at(run->graph->attrs, double, op->attrs),
+                      .scale = plan_graph_attrs_of(run->graph, op),
                       .ranks = run->graph->shared.context,
                       .place = plan_ring_place(run)};
 }

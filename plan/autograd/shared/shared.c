@@ -21,14 +21,12 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
 }
 
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph);
 }
 
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
-    const PlanGraphParameter *p =
-        plan_graph_at(run->graph->parameters, PlanGraphParameter, parameter);
+    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     if (gradient.elements > p->elements) {
         PlanTensor mine = new_like(run, gradient, p->elements, "rows");
         begin_of_rank(run, PLAN_OP_PART,
@@ -46,7 +44,7 @@ typedef struct {
 } Tokens;
 
 static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(graph, op);
     return (Tokens){d[0], d[1], d[2], (int64_t)graph->shared.tensor};
 }
 
@@ -125,13 +123,12 @@ PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, 
 
 static void parameter_operand(PlanRun *run, const PlanGraphOp *op, unsigned i) {
     uint32_t value = plan_graph_ref(run->graph, op->values + i);
-    PlanOperand p = run->flavour->parameter(
-        run, plan_graph_at(run->graph->values, PlanGraphValue, value)->parameter);
+    PlanOperand p = run->flavour->parameter(run, plan_graph_value_at(run->graph, value)->parameter);
     plan_builder_operand(&run->builder, p);
 }
 
 static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_at(run->graph->dims, int64_t, op->dims);
+    const int64_t *d = plan_graph_dims_of(run->graph, op);
     int64_t n = d[0], width = d[1], part = d[2];
     PlanSharedLocal local = plan_shared_local_of(run, plan_run_given(run, op, 1), n, part);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
@@ -170,7 +167,7 @@ static PlanTensor gathered_by_parts(PlanRun *run, const PlanGraphOp *op) {
 
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     Tokens tokens = tokens_of(run->graph, op);
-    PlanGraphView kind = (PlanGraphView)op->kind;
+    PlanGraphKind kind = (PlanGraphKind)op->kind;
     if (kind == PLAN_GRAPH_SHARED_GATHER && plan_async_gathers(run, op)) {
         plan_run_give(run, op, 0, gathered_by_parts(run, op));
     } else if (plan_async_scatters(run, op)) {
@@ -201,7 +198,7 @@ static PlanTensor gathered_and_cut(PlanRun *run, const Tokens *t, PlanTensor dy)
 
 void plan_shared_backward(const PlanBackward *b) {
     Tokens tokens = tokens_of(b->run->graph, b->op);
-    PlanGraphView kind = (PlanGraphView)b->op->kind;
+    PlanGraphKind kind = (PlanGraphKind)b->op->kind;
     if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN ||
         kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
         b->dx[0] = scattered(b->run, &tokens, b->dy[0]);

@@ -4,8 +4,8 @@
  *
  * Between the layers a rank has its part of every sequence, inside them all tokens and its part of
  * the columns (q, k, v, gate, up, head) or rows (o, down, embedding) of the weights. So four
- * things happen that one rank alone does not do, each of them one node of autograd: PlanGraphView
- * names them, graph.h what they make forward and backward. All collectives are functional ones:
+ * things happen that one rank alone does not do, each of them one node of autograd: PlanGraphKind
+ * names them, kinds.h what they make forward and backward. All collectives are functional ones:
  * each makes its result anew, and is waited for at once, so that they stand on the compute lane.
  *
  * Inside autograd/ only.
@@ -15,8 +15,8 @@
 #include "plan/autograd/backward.h"
 
 static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
-    return (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER ||
-           (PlanGraphView)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
+    return (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER ||
+           (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
 }
 
 /* What all ranks have of it, rank behind rank. */

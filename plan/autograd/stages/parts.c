@@ -50,7 +50,7 @@ static void cut_inputs(PlanRun *run, PlanStageChunk *chunk, uint32_t number) {
     const GArray *inputs = run->graph->inputs;
     for (uint32_t i = 0; i < inputs->len; i++) {
         uint32_t value = g_array_index(inputs, uint32_t, i);
-        const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+        const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
         PlanStorage whole = run->storages.items[run->tape.storage_of_value[value]];
         PlanStorage part = {
             .buffer = whole.buffer, .refs = 1, .first = (uint64_t)number * v->elements};
@@ -96,7 +96,7 @@ void plan_stage_replace(PlanRun *run, PlanTensor *variable, PlanTensor tensor) {
 }
 
 static PlanTensor receiver(PlanRun *run, uint32_t value, PlanSubcategory sub, const char *name) {
-    const PlanGraphValue *v = plan_graph_at(run->graph->values, PlanGraphValue, value);
+    const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
     PlanTensor tensor = plan_run_new_empty(run, v->elements, (PlanDtype)v->dtype, name);
     plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->sub = sub;
     return tensor;

@@ -1,11 +1,29 @@
-/* plan/build/units-check.c - units that FSDP could not run, or that nothing was recorded of. */
+/* plan/build/fits.c - what a strategy asks that this network has not, that FSDP could not run, or
+ * that nothing was recorded of. What keys alone tell, strategy/settle.c has refused before. */
+#include "plan/build/fits.h"
+
 #include "plan/build/units-private.h"
 #include "plan/optimizer/optimizer.h"
+
+static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static bool refuse(GError **error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
+    return false;
+}
+
+static const char *name_of_unit(const PlanRun *run, uint32_t unit) {
+    return unit ? plan_graph_module_at(run->graph, run->units[unit].module)->name : "root";
+}
 
 static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
     while (module != PLAN_NONE && run->unit_of_module[module] != unit) {
         uint32_t owner = run->units[run->unit_of_module[module]].module;
-        module = plan_module_at(run->graph, owner)->parent;
+        module = plan_graph_module_at(run->graph, owner)->parent;
     }
     return module != PLAN_NONE;
 }
@@ -13,20 +31,18 @@ static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
 static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
     const PlanGraph *graph = run->graph;
     for (uint32_t i = 0; i < graph->ops->len; i++) {
-        const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, i);
+        const PlanGraphOp *op = plan_graph_op_at(graph, i);
         for (uint32_t j = 0; j < op->n_inputs; j++) {
             uint32_t value = plan_graph_ref(graph, op->values + j);
-            uint32_t p = value == PLAN_NONE
-                             ? PLAN_NONE
-                             : plan_graph_at(graph->values, PlanGraphValue, value)->parameter;
+            uint32_t p =
+                value == PLAN_NONE ? PLAN_NONE : plan_graph_value_at(graph, value)->parameter;
             if (p != PLAN_NONE && !is_inside(run, op->module, run->unit_of_parameter[p])) {
-                g_set_error(
-                    error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "module %s uses %s, which belongs to unit %s and is sharded there; "
-                    "wrap them together, or untie them",
-                    plan_module_at(graph, op->module)->name, plan_parameter_at(graph, p)->name,
-                    plan_module_at(graph, run->units[run->unit_of_parameter[p]].module)->name);
-                return false;
+                return refuse(error,
+                              "module %s uses %s, which belongs to unit %s and is sharded there; "
+                              "wrap them together, or untie them",
+                              plan_graph_module_at(graph, op->module)->name,
+                              plan_graph_parameter_at(graph, p)->name,
+                              name_of_unit(run, run->unit_of_parameter[p]));
             }
         }
     }
@@ -41,8 +57,8 @@ static uint32_t closed_parameter(const PlanRun *run, const PlanGraphOp *op, cons
         if (value == PLAN_NONE) {
             continue;
         }
-        uint32_t base = plan_graph_at(graph->values, PlanGraphValue, value)->base;
-        uint32_t p = plan_graph_at(graph->values, PlanGraphValue, base)->parameter;
+        uint32_t base = plan_graph_value_at(graph, value)->base;
+        uint32_t p = plan_graph_value_at(graph, base)->parameter;
         if (p != PLAN_NONE && !open[run->unit_of_parameter[p]]) {
             return p;
         }
@@ -60,42 +76,44 @@ static bool is_returned_to(const PlanRun *run, const PlanGraphStep *leave, uint3
     return wants;
 }
 
+static bool leaves_by_results(const PlanRun *run, const PlanGraphStep *leave, uint32_t unit,
+                              GError **error) {
+    return is_returned_to(run, leave, unit) ||
+           refuse(error,
+                  "module '%s' returns no tensor through which backward comes back to it, so that "
+                  "FSDP would not gather it again; have it return tensors, or lists or "
+                  "dictionaries of them, or wrap others",
+                  plan_graph_module_at(run->graph, leave->index)->name);
+}
+
+static bool reads_open_units(const PlanRun *run, uint32_t op, const bool *open, GError **error) {
+    uint32_t p = closed_parameter(run, plan_graph_op_at(run->graph, op), open);
+    return p == PLAN_NONE ||
+           refuse(error,
+                  "%s is used while its unit %s is not called, where it is sharded; use it within "
+                  "that module's forward, or wrap others",
+                  plan_graph_parameter_at(run->graph, p)->name,
+                  name_of_unit(run, run->unit_of_parameter[p]));
+}
+
 /* A traced program may use a parameter anywhere, such as in its loss. */
 static bool parameters_are_there(const PlanRun *run, GError **error) {
     const PlanGraph *graph = run->graph;
     g_autofree bool *open = g_new0(bool, run->n_units);
-    for (uint32_t i = 0;
-         i < graph->steps->len && graph->traced && plan_strategy_wraps(run->strategy); i++) {
-        const PlanGraphStep *step = plan_graph_at(graph->steps, PlanGraphStep, i);
+    bool is_asked = graph->traced && plan_strategy_wraps(run->strategy), are_there = true;
+    for (uint32_t i = 0; i < graph->steps->len && is_asked && are_there; i++) {
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE) {
             open[run->unit_opened_by[step->index]] = true;
         } else if (step->kind == PLAN_STEP_LEAVE && run->unit_closed_by[step->index] != PLAN_NONE) {
             uint32_t unit = run->unit_closed_by[step->index];
             open[unit] = false;
-            if (!is_returned_to(run, step, unit)) {
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                            "module '%s' returns no tensor through which backward comes back to "
-                            "it, so that FSDP would not gather it again; have it return tensors, "
-                            "or lists or dictionaries of them, or wrap others",
-                            plan_module_at(graph, step->index)->name);
-                return false;
-            }
+            are_there = leaves_by_results(run, step, unit, error);
         } else if (step->kind == PLAN_STEP_OP) {
-            const PlanGraphOp *op = plan_graph_at(graph->ops, PlanGraphOp, step->index);
-            uint32_t p = closed_parameter(run, op, open);
-            if (p != PLAN_NONE) {
-                uint32_t unit = run->unit_of_parameter[p];
-                const char *name =
-                    unit ? plan_module_at(graph, run->units[unit].module)->name : "root";
-                g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                            "%s is used while its unit %s is not called, where it is sharded; use "
-                            "it within that module's forward, or wrap others",
-                            plan_parameter_at(graph, p)->name, name);
-                return false;
-            }
+            are_there = reads_open_units(run, step->index, open, error);
         }
     }
-    return true;
+    return are_there;
 }
 
 static bool units_run(const PlanRun *run, GError **error) {
@@ -103,10 +121,9 @@ static bool units_run(const PlanRun *run, GError **error) {
     for (uint32_t u = 1; u < run->n_units; u++) {
         uint32_t m = run->units[u].module;
         if (!is_called[m]) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "module %s is never called, so that nothing gathers it; wrap what it holds",
-                        plan_module_at(run->graph, m)->name);
-            return false;
+            return refuse(
+                error, "module %s is never called, so that nothing gathers it; wrap what it holds",
+                plan_graph_module_at(run->graph, m)->name);
         }
     }
     return true;
@@ -115,14 +132,13 @@ static bool units_run(const PlanRun *run, GError **error) {
 static bool units_run_once(const PlanRun *run, GError **error) {
     g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
     for (uint32_t i = 0; i < run->graph->steps->len; i++) {
-        const PlanGraphStep *step = plan_graph_at(run->graph->steps, PlanGraphStep, i);
+        const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
         bool opens = step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE;
         if (opens && entered[step->index]++) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "module %s runs twice a pass and cannot be a unit of its own here; leave "
-                        "it in the root",
-                        plan_module_at(run->graph, step->index)->name);
-            return false;
+            return refuse(error,
+                          "module %s runs twice a pass and cannot be a unit of its own here; leave "
+                          "it in the root",
+                          plan_graph_module_at(run->graph, step->index)->name);
         }
     }
     return true;
@@ -147,9 +163,9 @@ static bool splits_are_known(const PlanRun *run) {
 
 /* The checkpointed module around a unit, experts apart; PLAN_NONE. */
 static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
-    uint32_t up = plan_module_at(run->graph, run->units[unit].module)->parent;
+    uint32_t up = plan_graph_module_at(run->graph, run->units[unit].module)->parent;
     while (up != PLAN_NONE && !run->is_checkpointed[up]) {
-        up = plan_module_at(run->graph, up)->parent;
+        up = plan_graph_module_at(run->graph, up)->parent;
     }
     return run->units[unit].of_experts ? PLAN_NONE : up;
 }
@@ -166,14 +182,13 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
     for (uint32_t u = 1; u < run->n_units && !splits_are_known(run); u++) {
         uint32_t up = checkpointed_around(run, u);
         if (up != PLAN_NONE) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "unit %s lies inside %s, which is checkpointed; that needs eager "
-                        "kernels, full checkpointing with early stop, offload=none (with shards "
-                        "also params) and forward_prefetch=no: set those, wrap=block, or "
-                        "checkpointing=none",
-                        plan_module_at(run->graph, run->units[u].module)->name,
-                        plan_module_at(run->graph, up)->name);
-            return false;
+            return refuse(error,
+                          "unit %s lies inside %s, which is checkpointed; that needs eager "
+                          "kernels, full checkpointing with early stop, offload=none (with shards "
+                          "also params) and forward_prefetch=no: set those, wrap=block, or "
+                          "checkpointing=none",
+                          plan_graph_module_at(run->graph, run->units[u].module)->name,
+                          plan_graph_module_at(run->graph, up)->name);
         }
     }
     return true;
@@ -186,28 +201,22 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
         return true;
     }
     g_autoptr(GRegex) regex = plan_strategy_whole_regex(by->text, NULL);
-    if (plan_next_named(run->graph, regex, 1) < run->graph->modules->len) {
-        return true;
-    }
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                "wrap=module=%s is the whole name or class of no module; `foreshard units NETWORK "
-                "--tree` lists them (.*attn is for those that end so)",
-                by->text);
-    return false;
+    return plan_next_named(run->graph, regex, 1) < run->graph->modules->len ||
+           refuse(error,
+                  "wrap=module=%s is the whole name or class of no module; `foreshard units "
+                  "NETWORK --tree` lists them (.*attn is for those that end so)",
+                  by->text);
 }
 
 /* Else one would be planned as nothing that is checkpointed. */
 static bool checkpointing_names_some(const PlanRun *run, GError **error) {
     const PlanVariant *by = &run->strategy->checkpointing;
-    if (by->choice != PLAN_CHECKPOINTING_MODULE || run->n_checkpointed) {
-        return true;
-    }
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                "checkpointing=module=%s is the whole name or class of nothing that lies in a "
-                "block and has parameters; `foreshard units NETWORK --tree` lists what does "
-                "(.*mlp is for those that end so)",
-                by->text);
-    return false;
+    return by->choice != PLAN_CHECKPOINTING_MODULE || run->n_checkpointed ||
+           refuse(error,
+                  "checkpointing=module=%s is the whole name or class of nothing that lies in a "
+                  "block and has parameters; `foreshard units NETWORK --tree` lists what does "
+                  "(.*mlp is for those that end so)",
+                  by->text);
 }
 
 /* PEFT casts x to the dtype of lora_A's weight before calling lora_A. If lora_A is a unit of its
@@ -216,15 +225,14 @@ static bool adapters_are_gathered_in_time(const PlanRun *run, GError **error) {
     const PlanStrategy *s = run->strategy;
     bool casts = plan_strategy_param_dtype(s) != plan_strategy_model_dtype(s);
     for (uint32_t u = 1; u < run->n_units && s->lora_rank && casts; u++) {
-        const char *name = plan_module_at(run->graph, run->units[u].module)->name;
+        const char *name = plan_graph_module_at(run->graph, run->units[u].module)->name;
         if (g_str_has_suffix(name, ".lora_A")) {
-            g_set_error(
-                error, PLAN_ERROR, PLAN_ERROR_VALUE,
+            return refuse(
+                error,
                 "unit %s is gathered in another dtype than its adapter is made in, and x is "
                 "cast for it before it is gathered; set a wrap that leaves adapters in "
                 "larger units (wrap=block), or no param_dtype",
                 name);
-            return false;
         }
     }
     return true;
@@ -235,11 +243,10 @@ static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
     bool is_flat = s->flavour == PLAN_FLAVOUR_FSDP1 && s->use_orig_params == PLAN_NO;
     for (uint32_t u = 0; u < run->n_units && is_flat; u++) {
         if (plan_unit_is_mixed(run, u)) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
-                        "set use_orig_params=yes, or flavour=fsdp2",
-                        u ? plan_module_at(run->graph, run->units[u].module)->name : "root");
-            return false;
+            return refuse(error,
+                          "unit %s is trained in part, which a flat parameter of FSDP1 cannot be; "
+                          "set use_orig_params=yes, or flavour=fsdp2",
+                          name_of_unit(run, u));
         }
     }
     return true;
@@ -251,18 +258,17 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
     bool in_float8 = run->strategy->float8_gather != PLAN_FLOAT8_GATHER_NO;
     uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
     for (uint32_t i = 0; in_float8 && i < run->graph->ops->len; i++) {
-        const PlanGraphOp *op = plan_graph_at(run->graph->ops, PlanGraphOp, i);
-        if ((PlanGraphView)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+        const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
+        if ((PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
             continue;
         }
         int64_t rows = plan_graph_float8_linear_of(run->graph, op)->n;
         if ((uint64_t)rows % ranks) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "float8_gather wants shards of one size, and a weight's %" G_GINT64_FORMAT
-                        " rows do not divide by %" G_GUINT64_FORMAT
-                        " ranks; set other ranks, sharding=hybrid, or float8_gather=no",
-                        rows, ranks);
-            return false;
+            return refuse(error,
+                          "float8_gather wants shards of one size, and a weight's %" G_GINT64_FORMAT
+                          " rows do not divide by %" G_GUINT64_FORMAT
+                          " ranks; set other ranks, sharding=hybrid, or float8_gather=no",
+                          rows, ranks);
         }
     }
     return true;
@@ -271,31 +277,32 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
 /* What is recomputed is one block at a time. */
 static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
     for (uint32_t m = 0; m < run->graph->modules->len; m++) {
-        uint32_t up = run->is_checkpointed[m] ? plan_module_at(run->graph, m)->parent : PLAN_NONE;
+        uint32_t up =
+            run->is_checkpointed[m] ? plan_graph_module_at(run->graph, m)->parent : PLAN_NONE;
         while (up != PLAN_NONE && !run->is_checkpointed[up]) {
-            up = plan_module_at(run->graph, up)->parent;
+            up = plan_graph_module_at(run->graph, up)->parent;
         }
         if (up != PLAN_NONE) {
-            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "block %s lies inside block %s, and checkpoints inside of checkpoints are "
-                        "not planned; name the class of the outer blocks alone when the network is "
-                        "traced (--blocks), or set checkpointing=none",
-                        plan_module_at(run->graph, m)->name, plan_module_at(run->graph, up)->name);
-            return false;
+            return refuse(
+                error,
+                "block %s lies inside block %s, and checkpoints inside of checkpoints are "
+                "not planned; name the class of the outer blocks alone when the network is "
+                "traced (--blocks), or set checkpointing=none",
+                plan_graph_module_at(run->graph, m)->name,
+                plan_graph_module_at(run->graph, up)->name);
         }
     }
     return true;
 }
 
 static bool refuse_matrix(const PlanRun *run, uint32_t p, GError **error) {
-    const PlanGraphParameter *matrix = plan_parameter_at(run->graph, p);
-    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                "optimizer=muon is planned with FSDP2 only where rows and columns divide by the "
-                "ranks, and %s has %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
-                " over %" G_GUINT64_FORMAT "; set other ranks, sharding=none, or optimizer=adamw",
-                matrix->name, matrix->dims[0], matrix->dims[1],
-                plan_strategy_shard_ranks(run->strategy));
-    return false;
+    const PlanGraphParameter *matrix = plan_graph_parameter_at(run->graph, p);
+    return refuse(error,
+                  "optimizer=muon is planned with FSDP2 only where rows and columns divide by the "
+                  "ranks, and %s has %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+                  " over %" G_GUINT64_FORMAT "; set other ranks, sharding=none, or optimizer=adamw",
+                  matrix->name, matrix->dims[0], matrix->dims[1],
+                  plan_strategy_shard_ranks(run->strategy));
 }
 
 /* PyTorch's Muon wants something to step; uneven shards are padded on their way. */
@@ -307,7 +314,7 @@ static bool muon_has_matrices(const PlanRun *run, GError **error) {
         return true;
     }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        const int64_t *dims = plan_parameter_at(run->graph, p)->dims;
+        const int64_t *dims = plan_graph_parameter_at(run->graph, p)->dims;
         if (plan_run_is_frozen(run, p) || !plan_muon_takes(run, p)) {
             continue;
         }
@@ -316,15 +323,11 @@ static bool muon_has_matrices(const PlanRun *run, GError **error) {
         }
         n++;
     }
-    if (!n) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "optimizer=muon finds no weight of two dimensions in a block that is trained; "
-                    "set optimizer=adamw");
-    }
-    return n > 0;
+    return n > 0 || refuse(error, "optimizer=muon finds no weight of two dimensions in a block "
+                                  "that is trained; set optimizer=adamw");
 }
 
-bool plan_check_units(const PlanRun *run, GError **error) {
+bool plan_strategy_fits(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !checkpointing_names_some(run, error) ||
         !flat_units_are_uniform(run, error) || !adapters_are_gathered_in_time(run, error) ||
         !float8_shards_are_even(run, error) || !parameters_are_there(run, error) ||

@@ -1,0 +1,195 @@
+/* plan/graph/emit.h - the words in which a family tells its network.
+ *
+ * In two passes: first it declares modules and their parameters (in the order in which PyTorch
+ * registers them), then it walks the forward program: enter a module, ops, leave it. The walk is
+ * Python's: it also says how long a local variable holds a value.
+ */
+#pragma once
+
+#include "plan/graph/graph.h"
+
+/* ---- declaring: what there is before the walk ------------------------------------------------ */
+
+PlanGraph *plan_graph_new(PlanDtype dtype);
+/* parent PLAN_NONE makes the root. */
+uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_name,
+                           const char *class_name, bool is_block);
+uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
+                              unsigned n_dims, const int64_t *dims, PlanInit init,
+                              double init_value); /* a value */
+/* Each rank of the tensor axis has so much of it; its dims are of that. */
+void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
+/* Each has all of it, and sees all tokens. */
+void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
+/* It is of this dtype, whatever the network is made in. */
+void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype);
+/* A matrix that lies in 4 bits in a tensor of the dtype that the graph says. */
+void plan_graph_pack(PlanGraph *graph, uint32_t value);
+/* It is not trained, whatever the strategy says. */
+void plan_graph_freeze(PlanGraph *graph, uint32_t value);
+/* The module holds the parameter too: what freezes one freezes the other. */
+void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
+uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
+/* What a stage is given by the one before, whose gradient it gives back. */
+uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements);
+/* A registered buffer that is only there; none of its numbers matter to the plan. Or the same, made
+ * where it is declared, between the parameters. */
+void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
+uint32_t plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
+/* The next of the graph's ropes. */
+void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
+/* The same, of complex numbers. */
+void plan_graph_turns(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
+/* Its rope_frequencies, between the parameters. */
+void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
+
+/* ---- walking: modules, and functions that are none ------------------------------------------- */
+
+void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);
+/* The same, but that the arguments go with their last reader, not when the module has returned. */
+void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
+                           unsigned n);
+void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
+/* A function that is no module: what is walked until it returns is of the module, whose hooks do
+ * not run. */
+void plan_graph_call(PlanGraph *graph, uint32_t module);
+void plan_graph_return(PlanGraph *graph);
+/* What is walked from here on runs after backward and has no gradients: metrics. It is of the
+ * module, whose hooks do not run. */
+void plan_graph_after_backward(PlanGraph *graph, uint32_t module);
+/* The region of autocast ends, if there is one: its copies of parameters are let go, in the module
+ * that is called last. */
+void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module);
+/* The walk of a traced network, whose modules, parameters, buffers and inputs are declared. It is
+ * not owned. */
+void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced);
+/* After the walk: the loss, and who lets go of what when. */
+void plan_graph_finish(PlanGraph *graph, uint32_t loss);
+
+/* ---- ops of one kernel ----------------------------------------------------------------------- */
+
+/* An op of one result, which is returned. Inputs, dims and attributes are as many as ops.def names,
+ * in its order; an input may be PLAN_NONE where it is optional. */
+uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
+                       uint64_t elements, const int64_t *dims, const double *attrs);
+/* The same of as many results as ops.def names; one of no elements, where it is optional, is there
+ * only by name. Returns the first; the others follow it. */
+uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
+                              const PlanGraphResult *results, const int64_t *dims,
+                              const double *attrs);
+/* An op of one result, which is written where value `into` lies. */
+uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
+                            const uint32_t *inputs, const int64_t *dims);
+/* x in a dtype: a copy, or x itself where it is in that already. Of a parameter lowered under
+ * autocast there is one copy. */
+uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
+/* Zero where the mask says so, in place. */
+void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_t rows,
+                            uint64_t width);
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+/* x [rows, sum of cols], as views of so many columns each in ret_views. */
+void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
+                      uint32_t *ret_views);
+/* The same of what linear_parts made; their gradients are joined in rows all the same. */
+void plan_graph_parts(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
+                      uint32_t *ret_views);
+/* A view of so many columns of x [rows, width] from one on. */
+uint32_t plan_graph_slice(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t width,
+                          uint64_t from, uint64_t cols);
+uint32_t plan_graph_rest(PlanGraph *graph, uint32_t x);
+uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper);
+/* So many columns of x from `from` on, whose rows have `total` numbers (and lie where x's base has
+ * them). Their gradient is found in rows of dy_width numbers from dy_from on. */
+typedef struct {
+    uint64_t rows, cols, from, total, dy_width, dy_from;
+} PlanGraphColumns;
+uint32_t plan_graph_columns(PlanGraph *graph, uint32_t x, const PlanGraphColumns *columns);
+uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
+                          uint64_t heads, uint64_t head_dim, PlanGraphHeads mode);
+uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);
+uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
+                          uint64_t times, uint64_t head_dim);
+uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
+
+/* ---- layers that ranks share ----------------------------------------------------------------- */
+
+/* Tokens [batch, rows, width] of each rank; those of all, [batch, ranks * rows, width]. */
+typedef struct {
+    uint64_t batch, rows, width;
+} PlanGraphTokens;
+uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* What was gathered of x, by another reader, whose gradient is scattered by itself. */
+uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
+                                 const PlanGraphTokens *tokens);
+/* Of x, all ranks' tokens, each rank's own; where they are taken (once), and what is told that its
+ * gradient is to be of all. */
+uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* Where each rank has all tokens: x for a layer that ranks share, and what such a layer gives. */
+uint32_t plan_graph_shared_read(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+uint32_t plan_graph_shared_sum(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
+/* x [rows, cols] of each rank side by side. */
+uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols);
+/* Rows of a table of which this rank has so many (`part`), width numbers each; in *ret_mask which
+ * of the n are another rank's and hold nothing of use. */
+uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
+                                uint64_t width, uint64_t part, uint32_t *ret_mask);
+uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
+                                uint64_t cols);
+/* The same in fp32, of logits as they are. */
+uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint32_t targets,
+                                         uint64_t rows, uint64_t cols);
+
+/* ---- linear layers of several kernels -------------------------------------------------------- */
+
+/* The product of x [m, k] and a weight [n, k], both cast to float8. */
+uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
+                                  uint64_t n, uint64_t k);
+/* The product of x [m, k] and a weight [n, k] in 4 bits, with a bias or PLAN_NONE. */
+uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
+                                    uint64_t n, uint64_t k);
+
+/* ---- sequences and experts that ranks share, and latent attention ---------------------------- */
+
+/* Attention of this rank's part of each sequence to all of it; its result in rows of tokens. */
+uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
+                                   const PlanGraphRing *ring, double scale);
+/* Rows by expert, of all experts: those that ranks send here, [ranks, experts of each]. */
+uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts);
+/* Rows for other ranks: theirs for this one. Of its last result, before it is used: */
+uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows);
+void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent);
+/* Of what splits gave: rows of each of this rank's experts; in *ret_order how n rows lie in order
+ * of experts. */
+uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
+                                   uint32_t *ret_order);
+void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatentSplit *split,
+                             uint32_t *ret_views);
+uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
+                                const PlanGraphLatentTurn *turn);
+/* x, held by a node of autograd until what is given back goes. */
+uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x);
+
+/* ---- who holds a value, and for how long ----------------------------------------------------- */
+
+/* A local variable of the module being walked holds the value until the module returns. */
+void plan_graph_hold(PlanGraph *graph, uint32_t value);
+/* The call of the module being walked holds it: until its hooks have run, too. */
+void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
+/* The root's forward returns the value, which the last step made: it is held as results are. */
+void plan_graph_return_value(PlanGraph *graph, uint32_t value);
+/* A local variable of a function that is no module holds the value until now. */
+void plan_graph_keep(PlanGraph *graph, uint32_t value);
+/* Its variable has been given what the last op made; cut short, it still has value. */
+void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next);
+/* Cut short, value goes as the other would, and after it: both are a function's variables. */
+void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other);
+/* When both are let go of at once, value goes after the other. */
+void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
+/* Of a call's arguments, given and as they were cast for it: those casts go after what it made
+ * last, the first first. */
+void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
+                                unsigned n, uint32_t last_made);
