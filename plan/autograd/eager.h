@@ -7,32 +7,19 @@
  * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
  * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
  *
- * Files: eager.c tensors and steps, forward.c ops; autograd.c the engine; differentiate/ one
- * backward per op kind, saved.c what it keeps for it; ../flavours/; ../optimizer/;
- * ../build/build.c puts the sections together.
+ * Files: tape.h what autograd remembers, ../flavours/flavour.h the hooks; eager.c tensors and
+ * steps, forward.c ops; autograd.c the engine; differentiate/ one backward per op kind, saved.c
+ * what it keeps for it; checkpoint.c, selective.c, recompute.c blocks that are run again;
+ * ../optimizer/; ../build/build.c puts the sections together.
  */
 #pragma once
 
+#include "plan/autograd/tape.h"
 #include "plan/builder.h"
+#include "plan/flavours/flavour.h"
 #include "plan/graph/graph.h"
 #include "plan/op/calls.h"
 #include "plan/strategy/strategy.h"
-
-typedef struct _PlanRun PlanRun;
-
-/* A tensor: part of a storage. storage PLAN_NONE: no tensor. */
-typedef struct {
-    uint32_t storage;
-    uint64_t offset, elements;
-} PlanTensor;
-
-#define PLAN_NO_TENSOR ((PlanTensor){PLAN_NONE, 0, 0})
-
-typedef struct {
-    uint32_t buffer;
-    uint32_t refs;
-    uint64_t first; /* element of the buffer that it begins with */
-} PlanStorage;
 
 /* What is gathered, used and dropped together. Unit 0 is the root, which may own no parameter. */
 typedef struct {
@@ -46,33 +33,6 @@ typedef struct {
     uint32_t n_awaited;  /* of a flat one that is frozen: arguments without their gradients yet */
 } PlanRunUnit;
 
-/* Where a gradient goes: slot of a node, or a parameter. */
-typedef struct {
-    uint32_t node; /* PLAN_NONE: the parameter */
-    uint32_t slot; /* or the parameter */
-} PlanEdge;
-
-typedef struct {
-    uint32_t op;             /* graph op; PLAN_NONE: the identity at a unit's entrance */
-    uint32_t unit;           /* of that identity; PLAN_NONE: what a stage was given */
-    bool flat;               /* instead: the split of the unit's flat parameter */
-    uint32_t module;         /* that ran when it was split */
-    uint32_t first_hook;     /* units whose output this node made: pre_backward runs before it; or,
-                              * behind those, whose argument: arguments_ready */
-    uint32_t edges, n_edges; /* one per input */
-    uint32_t slots, n_slots; /* gradients it may be given, one per output */
-    uint32_t saved, n_saved; /* tensors it keeps */
-    uint32_t checkpoint;     /* that makes them again; PLAN_NONE */
-    uint32_t n_dependencies;
-} PlanNode;
-
-/* A producer to restore when the unit is left. */
-typedef struct {
-    uint32_t value;
-    PlanEdge producer;
-    PlanEdge next; /* the same value, given once more; node PLAN_NONE: not, or no longer */
-} PlanAlias;
-
 enum {
     PLAN_STATE_EXP_AVG,
     PLAN_STATE_EXP_AVG_SQ,
@@ -80,96 +40,6 @@ enum {
     PLAN_STATE_MOMENTUM,
     PLAN_N_STATES
 };
-
-typedef struct {
-    uint32_t unit, next;
-    bool of_argument; /* the node made an argument of the unit, and not a result */
-    uint32_t slot;    /* that argument's, of the node ... */
-    PlanTensor held;  /* ... whose gradient is held until all of the unit's arguments have theirs */
-} PlanHook;
-
-/* A block whose forward keeps nothing but its arguments (torch.utils.checkpoint, not reentrant).
- * The first of its nodes that needs a saved tensor runs the block again, and stops as soon as the
- * last needed tensor is there; each tensor goes when the node that needed it has used it. */
-typedef struct {
-    uint32_t enter_step;
-    uint32_t arguments, n_arguments; /* in saved */
-    uint32_t n_pending;              /* nodes that will need their tensors */
-    uint32_t last_op;                /* the last that keeps anything */
-    uint32_t last_selected;          /* the last whose outputs selective-op chooses */
-    uint32_t kept, n_kept;           /* outputs that are not computed again */
-    uint32_t next_kept;              /* that a recomputation takes next */
-    bool recomputed;
-    /* Offloaded (offload.c): its first argument is on the host, or is on its way back. */
-    bool is_away, is_back;
-    uint8_t dtype;
-    uint32_t moved_event;
-} PlanCheckpoint;
-
-/* A hook of a flavour in a pass: of all, or of a unit or parameter. NULL: nothing is done there. */
-typedef void PlanPassHook(PlanRun *run);
-typedef void PlanPlaceHook(PlanRun *run, uint32_t which);
-
-/* What a flavour does; each function is called where PyTorch calls its own. None but pass hooks may
- * be NULL unless it says so. */
-typedef struct {
-    const char *name;
-    const char *const *lanes;     /* NULL-terminated; lane 0 is compute */
-    const char *const *lanes_2_0; /* up to PyTorch 2.0; NULL: the same */
-    /* What tells ranks apart, a text each; called before construct. NULL: all are alike. */
-    void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);
-    /* Elements of each unit that a rank owns, with padding. NULL: all of them. */
-    void (*shards_of_units)(const PlanRun *run, uint64_t *ret_elements);
-    void (*construct)(PlanRun *run);
-    PlanPassHook *begin_pass, *end_backward;
-    PlanPlaceHook *pre_forward, *post_forward, *pre_backward, *post_backward; /* of a unit */
-    PlanPlaceHook *gradient_ready; /* of a parameter; NULL: nothing is done then */
-    /* What autograd casts a parameter's gradient to, of the dtype in which it is made, before it
-     * accumulates it (Tensor.grad_dtype); NULL: it does not. */
-    PlanDtype (*gradient_dtype)(const PlanRun *run, uint32_t parameter, PlanDtype made);
-    /* NULL unless a unit's parameters are parts of one flat tensor: makes that tensor's gradient of
-     * theirs, which are given in order. post_backward follows it, not the inputs' gradients. */
-    void (*flatten)(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
-    /* Likewise: nothing of a unit is trained, and its arguments have their gradients. */
-    PlanPlaceHook *arguments_ready;
-    /* The parameter as compute uses it. */
-    PlanOperand (*parameter)(PlanRun *run, uint32_t parameter);
-    /* What a weight was scaled by that is gathered in float8, so that compute uses it as it is;
-     * buffer PLAN_NONE, or no function: none is. */
-    PlanOperand (*float8_scale)(PlanRun *run, uint32_t parameter);
-    /* What the optimizer owns of it (elements 0: nothing on this rank), and its gradient. */
-    PlanOperand (*owned)(PlanRun *run, uint32_t parameter);
-    bool has_empty_shards; /* the optimizer sees those of which this rank owns nothing, too */
-    PlanOperand (*gradient)(PlanRun *run, uint32_t parameter);
-    void (*clip)(PlanRun *run); /* the norm of all gradients, before the optimizer's step */
-    void (*drop_gradients)(PlanRun *run);
-    PlanPassHook *stepped;  /* the optimizer has, and gradients are there */
-    PlanPassHook *end_step; /* after the optimizer */
-    /* Whether every later step is as the one that has just been built; NULL: it is. */
-    bool (*is_steady)(const PlanRun *run);
-    /* Whether the passes are one program in all steps and roles, buffer numbers apart (replay.h);
-     * NULL: no. `renumber` maps the first role's construction buffers to this role's; `adopt` takes
-     * over one that the passes left. */
-    bool (*replays)(const PlanRun *run);
-    void (*renumber)(PlanRun *run, uint32_t *buffers);
-    void (*adopt)(PlanRun *run, uint32_t buffer);
-    void (*clear)(PlanRun *run);
-} PlanFlavour;
-
-static inline void plan_run_hook(PlanRun *run, PlanPassHook *hook) {
-    if (hook) {
-        hook(run);
-    }
-}
-
-static inline void plan_run_hook_at(PlanRun *run, PlanPlaceHook *hook, uint32_t which) {
-    if (hook) {
-        hook(run, which);
-    }
-}
-
-extern const PlanFlavour plan_flavour_plain, plan_flavour_ddp, plan_flavour_fsdp1,
-    plan_flavour_fsdp2, plan_flavour_zero1;
 
 /* What a linear layer in float8 has cast of its input (float8/), for others that take it too. */
 typedef struct {
@@ -213,28 +83,6 @@ typedef struct {
                  .all = PLAN_NO_TENSOR,                                                            \
                  .turned = PLAN_NO_TENSOR,                                                         \
                  .dx = PLAN_NO_TENSOR})
-
-/* A tensor's largest number, which a checkpoint keeps (recompute.c). */
-typedef struct {
-    uint32_t checkpoint;
-    PlanTensor tensor;
-} PlanLargest;
-
-/* What autograd remembers of a forward until its backward. */
-typedef struct {
-    PLAN_VECTOR(PlanNode) nodes;
-    PLAN_VECTOR(PlanEdge) edges;
-    PLAN_VECTOR(PlanTensor) slots;
-    PLAN_VECTOR(PlanTensor) saved;
-    PLAN_VECTOR(PlanHook) hooks;
-    PLAN_VECTOR(PlanCheckpoint) checkpoints;
-    PLAN_VECTOR(PlanTensor) kept; /* of checkpoints */
-    PLAN_VECTOR(PlanLargest) largest;
-    uint32_t *storage_of_value;  /* of base values */
-    PlanEdge *producer_of_value; /* node and slot; node PLAN_NONE and slot PLAN_NONE: no gradient */
-    uint32_t *node_of_op;
-    uint32_t *n_contributions; /* how many gradients each parameter still waits for */
-} PlanTape;
 
 /* What the training loop holds of what forward returned (loop.h). */
 typedef struct {
@@ -372,9 +220,11 @@ bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter);
  * gradient as it is. */
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient);
 
-/* Checkpoints (recompute.c). */
+/* Checkpoints: checkpoint.c, ... */
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
 void plan_run_leave_checkpoint(PlanRun *run);
+void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
+/* ... selective.c, ... */
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */
 /* Largest numbers of weights and of what layers in float8 are given: kept by selective
  * checkpointing of compiled blocks that ranks share, so that nobody looks for them again; now,
@@ -383,8 +233,8 @@ bool plan_run_keeps_largest(const PlanRun *run);
 void plan_run_keep_largest(PlanRun *run);
 /* Whether the result of the product that runs, or of one so many behind it, is kept. */
 bool plan_run_keeps_product(const PlanRun *run, unsigned ahead);
+/* ... and recompute.c. */
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
-void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
 /* What recomputing shares with forward (eager.c). */
 void plan_run_step(PlanRun *run, uint32_t step); /* all of it but what autograd remembers */
 void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node);

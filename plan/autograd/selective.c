@@ -1,0 +1,163 @@
+/* plan/autograd/selective.c - what checkpointing=selective-op keeps of a block.
+ *
+ * The outputs of attention kernels and of every other matrix product without a bias, the first one
+ * first (what torchtitan's policy chooses), which a recomputation then takes instead of computing
+ * them. That policy also names what reduce-scatters give, and the largest number of a tensor, which
+ * layers in float8 ask for: of compiled blocks whose layers ranks share that is planned, too. And
+ * what all-to-alls give, and what was copied to the host: of experts that ranks share.
+ */
+#include "plan/autograd/checkpoint-private.h"
+#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/shared/exchange.h"
+#include "plan/autograd/shared/shared.h"
+#include "plan/autograd/traced.h"
+
+/* In torchtitan's way of sharing; what another program's policy keeps is not known. */
+static bool keeps_scattered(const PlanRun *run) {
+    return run->graph->shared.tensor > 1 && !run->graph->shared.whole_ends;
+}
+
+/* A product whose result is scattered next: of that a compiler keeps nothing, for nobody asks. */
+static bool is_before_scatter(const PlanRun *run, const PlanGraphOp *op, bool is_product) {
+    return is_product && plan_graph_is_compiled(run->graph) && keeps_scattered(run) &&
+           plan_shared_is_scatter(op + 1);
+}
+
+/* By a compiler not the block's last, which goes into its result alone. */
+static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
+    bool is_scattered = keeps_scattered(run) && plan_shared_is_scatter(op);
+    if (!is_scattered || !plan_graph_is_compiled(run->graph)) {
+        return is_scattered;
+    }
+    const PlanGraphOp *end = plan_graph_op_at(run->graph, run->graph->ops->len - 1) + 1;
+    uint32_t block = plan_graph_block_of(run->graph, op->module);
+    for (op++; op < end && plan_graph_block_of(run->graph, op->module) == block; op++) {
+        if (plan_shared_is_scatter(op)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_product(const PlanRun *run, const PlanGraphOp *op) {
+    return (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR ||
+           (plan_op_is_linear((PlanOpKind)op->kind) &&
+            plan_graph_ref(run->graph, op->values + 2) == PLAN_NONE);
+}
+
+/* Where ranks share experts torchtitan's policy neither keeps nor counts a router's product. */
+static bool is_of_router(const PlanRun *run, const PlanGraphOp *op) {
+    const PlanGraphModule *layer = plan_graph_module_at(run->graph, op->module);
+    return run->graph->shared.expert > 1 &&
+           g_str_equal(plan_graph_module_at(run->graph, layer->parent)->class_name, "Router");
+}
+
+static bool is_counted(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_traced_is(op) ? plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_PRODUCT
+                              : is_product(run, op) && !is_of_router(run, op);
+}
+
+static bool is_kept_anyhow(const PlanRun *run, const PlanGraphOp *op) {
+    if (plan_traced_is(op)) {
+        return plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_ATTENTION;
+    }
+    return plan_exchange_takes(op->kind) || is_kept_scatter(run, op) ||
+           op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_LATENT_ATTENTION ||
+           (PlanGraphKind)op->kind == PLAN_GRAPH_RING_ATTENTION;
+}
+
+static bool selects(const PlanRun *run) {
+    return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
+}
+
+bool plan_selects_next(PlanRun *run, const PlanGraphOp *op) {
+    if (!selects(run)) {
+        return false;
+    }
+    bool counts = is_counted(run, op);
+    run->n_products += counts;
+    return is_kept_anyhow(run, op) ||
+           (counts && run->n_products % 2 == 1 && !is_before_scatter(run, op, counts));
+}
+
+/* Forward counts a product when it has run, a recomputation before. */
+bool plan_run_keeps_product(const PlanRun *run, unsigned ahead) {
+    bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
+    bool is_counted = selects(run) && (again || run->checkpoint != PLAN_NONE);
+    return is_counted && (run->n_products + !again + ahead) % 2 == 1;
+}
+
+/* Of a layer in float8 that ranks share the weight's scale, of whatever is computed again. */
+static void keep_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
+    if (plan_float8_keeps_scale(run, op)) {
+        uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, scale));
+        plan_vector_push(&run->tape.kept, tensor);
+        c->n_kept++;
+    }
+}
+
+void plan_take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
+    if (plan_float8_keeps_scale(run, op)) {
+        uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
+        run->tape.storage_of_value[scale] = run->tape.kept.items[c->next_kept++].storage;
+    }
+}
+
+bool plan_run_keeps_largest(const PlanRun *run) {
+    return selects(run) && keeps_scattered(run) && run->graph->float8 == PLAN_FLOAT8_TENSORWISE;
+}
+
+static void keep_number(PlanRun *run, PlanTensor number) {
+    PlanLargest kept = {run->checkpoint, number};
+    plan_vector_push(&run->tape.largest, kept);
+}
+
+/* In 16 bits, until the block's backward is through. */
+void plan_run_keep_largest(PlanRun *run) {
+    if (run->checkpoint != PLAN_NONE) {
+        PlanTensor number = plan_run_new_tensor(run, 1, run->graph->dtype, "largest");
+        uint32_t buffer = plan_run_buffer_of(run, number);
+        plan_vector_push(&run->frame_buffers, buffer);
+        keep_number(run, number);
+    }
+}
+
+/* Of a chosen layer whose result is not kept, but scattered, the scales are, in vain. */
+static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
+    bool is_layer = (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
+    if (is_layer && plan_run_keeps_largest(run) && run->n_products % 2 == 1 &&
+        is_before_scatter(run, op, true)) {
+        keep_number(run, plan_run_ref(run, plan_float8_weight_scale(run, op)));
+        keep_number(run, plan_run_ref(run, plan_float8_input_scale(run, op)));
+    }
+}
+
+void plan_run_keep_selected(PlanRun *run, uint32_t op_id) {
+    const PlanGraphOp *op = plan_graph_op_at(run->graph, op_id);
+    PlanCheckpoint *c = &run->tape.checkpoints.items[run->checkpoint];
+    if (!plan_selects_next(run, op)) {
+        keep_scale(run, c, op);
+        keep_scales(run, op);
+        return;
+    }
+    c->last_selected = op_id;
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        plan_vector_push(&run->tape.kept, tensor);
+        c->n_kept++;
+    }
+}
+
+void plan_take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
+    for (unsigned i = 0; i < op->n_outputs; i++) {
+        uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
+        run->tape.storage_of_value[value] = run->tape.kept.items[c->next_kept++].storage;
+    }
+}
+
+bool plan_is_left_out(const PlanRun *run, const PlanGraphOp *op) {
+    return selects(run) && is_before_scatter(run, op, is_product(run, op)) &&
+           is_kept_scatter(run, op + 1);
+}
