@@ -49,7 +49,7 @@ static const struct {
     {"bnb-4bit-quant-storage quant-storage", "--lora-base-storage"},
     {"learning-rate", "--lr"},
     {"model", "--network-key of a key; a network is the word behind the command"},
-    {"cost budget", "--price, of a GPU and hour; with --tokens the table has that of the whole"},
+    {"cost max-price max-cost", "--budget, of the whole training; --price is of a GPU and hour"},
     {"num-tokens train-tokens total-tokens", "--tokens"},
     {"hours deadline time-limit max-days max-hours", "--days, of the whole training"},
 };

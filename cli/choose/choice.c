@@ -75,6 +75,10 @@ double cli_choice_days(const CliChoice *choice, double tokens) {
     return tokens / cli_choice_tokens_per_s(choice) / SECONDS_A_DAY;
 }
 
+double cli_choice_price(const CliChoice *choice, double tokens) {
+    return choice->price_per_billion * tokens / 1e9;
+}
+
 void cli_choice_clear(CliChoice *choice) {
     g_clear_pointer(&choice->title, g_free);
     g_clear_pointer(&choice->settings, g_strfreev);

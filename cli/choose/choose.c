@@ -20,6 +20,9 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
     if (asked->most_days > 0 && chosen->choices->len > 0) {
         cli_chosen_keep_in_time(chosen, asked->tokens, asked->most_days);
     }
+    if (asked->most_price > 0 && chosen->choices->len > 0) {
+        cli_chosen_keep_affordable(chosen, asked->tokens, asked->most_price);
+    }
     if (chosen->choices->len > 0 && !cli_choose_baseline(asked, chosen, error)) {
         return NULL;
     }
@@ -33,10 +36,14 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
                   "micro_batch where that is given");
         return NULL;
     }
-    if (chosen->choices->len + chosen->n_late == 0 && chosen->nearest != NULL) {
+    if (!cli_chosen_has_fitting(chosen) && chosen->nearest != NULL) {
         find_ways(chosen);
     }
     return g_steal_pointer(&chosen);
+}
+
+bool cli_chosen_has_fitting(const CliChosen *chosen) {
+    return chosen->choices->len + chosen->n_late + chosen->n_dear > 0;
 }
 
 bool cli_place_is_empty(const CliChosen *chosen, const CliPlace *place) {
@@ -57,6 +64,7 @@ void cli_chosen_free(CliChosen *chosen) {
     cli_choice_free(chosen->baseline);
     cli_choice_free(chosen->nearest);
     cli_choice_free(chosen->quickest);
+    cli_choice_free(chosen->cheapest);
     g_clear_pointer(&chosen->ways, g_array_unref);
     g_strfreev(chosen->keys);
     g_free(chosen->refusal);

@@ -17,7 +17,7 @@
  *
  * Ranked are those that fit, the ones whose allocator gives memory back behind the others: by the
  * price of tokens, where every machine's is known; else by the tokens a second of a GPU. With a
- * deadline only those that are done by then (deadline.c).
+ * deadline or a budget only those that are done by then and cost no more (limits.c).
  *
  * Beside them stands the simplest strategy that fits on the first one's GPUs, tuned in batch and
  * checkpointing: DDP, or where that does not fit FSDP2 with all defaults, and no layers, sequences
@@ -43,6 +43,7 @@ typedef struct {
     const GArray *knobs;       /* CliKnob */
     uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
     double tokens, most_days;  /* of the whole training, and its deadline; 0: not asked */
+    double most_price;         /* its budget; 0: not asked; else every machine has a price */
     guint cores;               /* to predict on; 0: as cli/cores.h has it */
 } CliChooseAsked;
 
@@ -75,17 +76,21 @@ typedef struct {
     uint64_t allocator_bytes;
     double least_days; /* of what fits; 0: no deadline was asked */
     uint64_t least_days_ranks;
+    double least_price; /* of what is done in time; 0: no budget was asked */
+    uint64_t least_price_ranks;
 } CliPlace;
 
 typedef struct {
     char **keys;         /* of the knobs, in their order */
-    GArray *choices;     /* CliChoice that fit and are done in time, the first the best */
+    GArray *choices;     /* CliChoice that fit, in time and within the budget; the first the best */
     GArray *places;      /* CliPlace, as the machines were given */
     CliChoice *baseline; /* NULL: none fits, or nothing does */
     CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
     GArray *ways;       /* CliWay: what makes that fit; NULL: something fits */
     CliChoice *quickest; /* where what fits is never done in time; else NULL */
+    CliChoice *cheapest; /* where what is done in time is never within the budget; else NULL */
     guint n_late;        /* fit, and are not done in time */
+    guint n_dear;        /* fit in time, and cost more than the budget */
     guint n_predicted;   /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
     char *refusal;  /* the first */
@@ -96,6 +101,10 @@ typedef struct {
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */
 double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice);
 double cli_choice_days(const CliChoice *choice, double tokens);
+double cli_choice_price(const CliChoice *choice, double tokens); /* 0: unknown */
+
+/* Something fits, though perhaps not in time or within the budget. */
+bool cli_chosen_has_fitting(const CliChosen *chosen);
 
 /* A machine that none of the choices is on. */
 bool cli_place_is_empty(const CliChosen *chosen, const CliPlace *place);
@@ -107,8 +116,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliChosen, cli_chosen_free)
 /* How choices are shown. */
 typedef struct {
     guint top; /* rows of one machine and number of GPUs, at most; 0: one, or of one place five */
-    double tokens, most_days; /* as asked */
-    double spare_percent;     /* of a GPU's memory, that was kept free */
+    double tokens, most_days, most_price; /* as asked */
+    double spare_percent;                 /* of a GPU's memory, that was kept free */
     const char *network;
     const char *network_keys; /* " --network-key loss=chunked" of each that was given */
     char **called;            /* names of the machines, as they were given */

@@ -44,7 +44,7 @@ static void add_choice(JsonBuilder *json, const CliChoice *choice, const CliChoo
     add_known(json, "kwh_per_billion_tokens", choice->kwh_per_billion);
     add_known(json, "price_per_billion_tokens", choice->price_per_billion);
     add_known(json, "days", cli_choice_days(choice, view->tokens));
-    add_known(json, "price", choice->price_per_billion * view->tokens / 1e9);
+    add_known(json, "price", cli_choice_price(choice, view->tokens));
 }
 
 static void add_one(JsonBuilder *json, const char *key, const CliChoice *choice,
@@ -65,6 +65,7 @@ static void add_empty_places(JsonBuilder *json, const CliChosen *chosen) {
             trace_json_add_text(json, "cluster", place->cluster->name);
             trace_json_add_bool(json, "fits", place->n_fit > 0);
             add_known(json, "least_days", place->least_days);
+            add_known(json, "least_price", place->least_price);
             if (place->has_nearest) {
                 trace_json_add_int(json, "nearest_reserved_bytes", place->nearest_bytes);
             }
@@ -93,6 +94,10 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
         trace_json_add_real(json, "most_days", view->most_days);
         trace_json_add_int(json, "n_late", chosen->n_late);
     }
+    if (view->most_price > 0) {
+        trace_json_add_real(json, "most_price", view->most_price);
+        trace_json_add_int(json, "n_dear", chosen->n_dear);
+    }
     if (chosen->refusal != NULL) {
         trace_json_add_text(json, "first_refusal", chosen->refusal);
     }
@@ -108,8 +113,8 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
     add_empty_places(json, chosen);
     add_one(json, "baseline", chosen->baseline, view);
     add_one(json, "quickest", chosen->quickest, view);
-    add_one(json, "nearest", chosen->choices->len + chosen->n_late > 0 ? NULL : chosen->nearest,
-            view);
+    add_one(json, "cheapest", chosen->cheapest, view);
+    add_one(json, "nearest", cli_chosen_has_fitting(chosen) ? NULL : chosen->nearest, view);
     if (chosen->ways != NULL) {
         cli_ways_add_json(json, chosen->ways);
     }

@@ -1,5 +1,5 @@
 /* cli/choose/private.h - the search, the simplest beside it; one choice: predicted, described,
- * cleared; those in time. */
+ * cleared; those in time and within the budget. */
 #pragma once
 
 #include "cli/choose/choose.h"
@@ -15,6 +15,8 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
                         CliChoice *ret, GError **error);
 /* Leaves out what takes more days; what is left stays in its order. */
 void cli_chosen_keep_in_time(CliChosen *chosen, double tokens, double most_days);
+/* Leaves out what costs more, likewise. Every machine has a price. */
+void cli_chosen_keep_affordable(CliChosen *chosen, double tokens, double most_price);
 /* "key=value" of each key. Transfer full. */
 char **cli_choice_settings(char **keys, char **values);
 void cli_choice_clear(CliChoice *choice);

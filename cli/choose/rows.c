@@ -235,6 +235,11 @@ static void append_rank(GString *text, const CliChosen *chosen, const CliChooseV
     if (view->most_days > 0) {
         g_string_append_printf(text, ", of what finishes in %g days", view->most_days);
     }
+    if (view->most_price > 0) {
+        g_autofree char *most = cli_choose_amount(view->most_price);
+        g_string_append_printf(text, "%s costs %s or less",
+                               view->most_days > 0 ? " and" : ", of what", most);
+    }
     g_string_append_c(text, '\n');
 }
 

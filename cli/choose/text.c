@@ -40,6 +40,28 @@ static void append_ranks_in_time(GString *text, const CliPlace *place, const Cli
     }
 }
 
+/* What fits there and is not listed: too late, or in time and too dear. */
+static void append_beyond(GString *text, const CliPlace *place, const CliChosen *chosen,
+                          const CliChooseView *view) {
+    if (view->most_days > 0 && place->least_days > view->most_days) {
+        g_autofree char *days = cli_choose_amount(place->least_days);
+        g_string_append_printf(text,
+                               "nothing finishes in %g days; the fastest takes %s days, on "
+                               "%" G_GUINT64_FORMAT " GPUs",
+                               view->most_days, days, place->least_days_ranks);
+        append_ranks_in_time(text, place, chosen, view);
+    } else {
+        g_autofree char *most = cli_choose_amount(view->most_price);
+        g_autofree char *price = cli_choose_amount(place->least_price);
+        g_string_append_printf(text,
+                               "nothing%s costs %s or less; the cheapest costs %s, on "
+                               "%" G_GUINT64_FORMAT " GPUs",
+                               view->most_days > 0 ? " that is done in time" : "", most, price,
+                               place->least_price_ranks);
+    }
+    g_string_append_c(text, '\n');
+}
+
 /* A machine that was asked about and has no row says why. */
 static void append_empty_places(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     for (guint i = 0; i < chosen->places->len; i++) {
@@ -49,13 +71,7 @@ static void append_empty_places(GString *text, const CliChosen *chosen, const Cl
         }
         g_string_append_printf(text, "not listed: %s, where ", place->cluster->name);
         if (place->n_fit > 0) {
-            g_autofree char *days = cli_choose_amount(place->least_days);
-            g_string_append_printf(text,
-                                   "nothing finishes in %g days; the fastest takes %s days, on "
-                                   "%" G_GUINT64_FORMAT " GPUs",
-                                   view->most_days, days, place->least_days_ranks);
-            append_ranks_in_time(text, place, chosen, view);
-            g_string_append_c(text, '\n');
+            append_beyond(text, place, chosen, view);
         } else if (place->has_nearest) {
             g_string_append_printf(text, "nothing fits; the nearest needs %.2f GiB of %.2f GiB\n",
                                    (double)place->nearest_bytes / CLI_CHOOSE_GIB,
@@ -98,6 +114,10 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
     if (chosen->n_late > 0) {
         g_string_append_printf(text, "; %u would take more than %g days", chosen->n_late,
                                view->most_days);
+    }
+    if (chosen->n_dear > 0) {
+        g_autofree char *most = cli_choose_amount(view->most_price);
+        g_string_append_printf(text, "; %u would cost more than %s", chosen->n_dear, most);
     }
     if (chosen->n_refused > 0) {
         g_string_append_printf(text, "; %u refused (the first: %s)", chosen->n_refused,
@@ -183,6 +203,24 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
     }
 }
 
+static void append_dear(GString *text, const CliChosen *chosen, const CliChooseView *view) {
+    const CliChoice *cheapest = chosen->cheapest;
+    g_autofree char *all = g_strjoinv(" ", cheapest->settings);
+    g_autofree char *options = cli_settings_as_options(all);
+    g_autofree char *most = cli_choose_amount(view->most_price);
+    g_autofree char *price = cli_choose_amount(cli_choice_price(cheapest, view->tokens));
+    g_autofree char *days = cli_choose_amount(cli_choice_days(cheapest, view->tokens));
+    g_string_append(text, "nothing that fits");
+    if (view->most_days > 0) {
+        g_string_append_printf(text, " and finishes in %g days", view->most_days);
+    }
+    g_string_append_printf(text,
+                           " costs %s or less; the cheapest costs %s and takes %s days, on %s:\n"
+                           "%s, %.1f tokens/s/GPU\n",
+                           most, price, days, cheapest->cluster->name, options,
+                           cli_choice_tokens_per_s_per_gpu(cheapest));
+}
+
 /* Those of the network among row 1's settings, as options behind those that were given. */
 static char *network_keys(const CliChoice *best, const CliChooseView *view) {
     GString *keys = g_string_new(view->network_keys);
@@ -223,6 +261,7 @@ static void append_next(GString *text, const CliChosen *chosen, const CliChooseV
 static char *name_of_network(const CliChosen *chosen, const CliChooseView *view) {
     const CliChoice *any = chosen->choices->len > 0   ? cli_choice_at(chosen, 0)
                            : chosen->quickest != NULL ? chosen->quickest
+                           : chosen->cheapest != NULL ? chosen->cheapest
                                                       : chosen->nearest;
     return any != NULL ? cli_plan_network_of(any->title) : g_path_get_basename(view->network);
 }
@@ -242,6 +281,8 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
         g_string_append(text, ": ");
         if (chosen->quickest != NULL) {
             append_late(text, chosen, view);
+        } else if (chosen->cheapest != NULL) {
+            append_dear(text, chosen, view);
         } else {
             append_none(text, chosen);
         }

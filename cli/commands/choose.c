@@ -56,9 +56,10 @@ static const CliCommand command = {
 
 typedef struct {
     char **clusters, **prices, **knobs;
-    char *output, *tokens_text;
+    char *output, *tokens_text, *budget_text;
     gint64 global_batch;
     double tokens, days; /* days: INFINITY: not given */
+    double budget;       /* 0: not given */
     double spare;        /* percent of a GPU's memory */
     int top, cores;
     gboolean json;
@@ -113,6 +114,21 @@ static bool take_price(const char *text, char **names, const GPtrArray *clusters
     return any;
 }
 
+/* A budget asks for the price of each machine. */
+static bool check_budget(const Options *options, const GPtrArray *clusters, GError **error) {
+    for (guint i = 0; options->budget > 0 && i < clusters->len; i++) {
+        const ModelCluster *cluster = clusters->pdata[i];
+        if (cluster->device_price_per_hour <= 0) {
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--budget asks what a training costs, and no price of %s is known: give "
+                        "what an hour of a GPU costs, as in --price %s=2.50",
+                        cluster->name, cluster->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* As though that much of each GPU's memory were somebody else's. */
 static void keep_free(ModelCluster *cluster, double percent) {
     double bytes = (double)model_cluster_allocator_bytes(cluster) * percent / 100;
@@ -141,7 +157,7 @@ static GPtrArray *read_clusters(const Options *options, GError **error) {
             return NULL;
         }
     }
-    return g_steal_pointer(&clusters);
+    return check_budget(options, clusters, error) ? g_steal_pointer(&clusters) : NULL;
 }
 
 /* ---- knobs ---- */
@@ -227,13 +243,17 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
     }
     if (options->output != NULL && !write) {
         cli_complain(CLI_OK, "nothing %s, so %s was not written",
-                     chosen->quickest != NULL ? "finishes in time" : "fits", options->output);
+                     chosen->quickest != NULL   ? "finishes in time"
+                     : chosen->cheapest != NULL ? "is within the budget"
+                                                : "fits",
+                     options->output);
     }
     g_autofree char *keys = cli_plan_source_network_keys(source);
     bool is_shown = write && !cli_output_is_standard(options->output);
     CliChooseView view = {.top = options->top == NO_TOP ? 0 : (guint)options->top,
                           .tokens = options->tokens,
                           .most_days = most_days(options),
+                          .most_price = options->budget,
                           .spare_percent = options->spare,
                           .network = network,
                           .network_keys = keys,
@@ -278,6 +298,7 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                             .global_batch = batch,
                             .tokens = options->tokens,
                             .most_days = most_days(options),
+                            .most_price = options->budget,
                             .cores = (guint)options->cores};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
     return chosen != NULL ? show(chosen, options, network, source)
@@ -295,6 +316,10 @@ static const char *wrong_with(const Options *options) {
            : !(options->days > 0) ? "--days takes a number of days, above 0"
            : most_days(options) > 0 && options->tokens_text == NULL
                ? "--days asks how long a training takes: give --tokens too, as in --tokens 2T"
+           : options->budget_text != NULL && options->budget <= 0
+               ? "--budget takes a sum in the currency of --price, as in 250000, 250k or 2M"
+           : options->budget > 0 && options->tokens_text == NULL
+               ? "--budget asks what a training costs: give --tokens too, as in --tokens 2T"
            : !(options->spare >= 0 && options->spare < 100)
                ? "--spare takes percent of a GPU's memory, from 0 to below 100, as in --spare 10"
            : options->output != NULL && options->json && cli_output_is_standard(options->output)
@@ -302,10 +327,10 @@ static const char *wrong_with(const Options *options) {
                : NULL;
 }
 
-static const double MOST_TOKENS = 1e18; /* a million trillion: more was a slip */
+static const double MOST_AMOUNT = 1e18; /* a million trillion: more was a slip */
 
 /* "2e12", or "2T": in thousands, millions, billions or trillions. 0: neither, or too many. */
-static double read_tokens(const char *text) {
+static double read_amount(const char *text) {
     static const struct {
         const char *letters;
         double factor;
@@ -319,12 +344,13 @@ static double read_tokens(const char *text) {
             digits[length - 1] = '\0';
         }
     }
-    bool good = plan_parse_double(digits, &number) && number > 0 && factor * number <= MOST_TOKENS;
+    bool good = plan_parse_double(digits, &number) && number > 0 && factor * number <= MOST_AMOUNT;
     return good ? factor * number : 0;
 }
 
 static void clear_options(Options *options) {
     g_free(options->tokens_text);
+    g_free(options->budget_text);
     g_strfreev(options->clusters);
     g_strfreev(options->prices);
     g_strfreev(options->knobs);
@@ -349,6 +375,9 @@ int cmd_choose(int argc, char **argv) {
          "N"},
         {"days", 0, 0, G_OPTION_ARG_DOUBLE, &options.days,
          "leave out what would take more days for --tokens", "N"},
+        {"budget", 0, 0, G_OPTION_ARG_STRING, &options.budget_text,
+         "leave out what would cost more for --tokens, in the currency of --price, as in 250k",
+         "P"},
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.prices,
          "price per GPU-hour, of all clusters or of cluster C, instead of its file's "
          "price_per_hour; "
@@ -362,8 +391,8 @@ int cmd_choose(int argc, char **argv) {
          "of each)",
          "N"},
         {"cores", 0, 0, G_OPTION_ARG_INT, &options.cores,
-         "predict on so many at a time; what is printed stays the same (default all there are, 16 "
-         "at most, of stages 4)",
+         "predict on so many cores; what is printed stays the same (default all there are, at most "
+         "16, and 4 with pipeline stages)",
          "N"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
@@ -380,7 +409,8 @@ int cmd_choose(int argc, char **argv) {
     if (options.clusters == NULL && !cli_plan_source_finds(argv[1], &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    options.tokens = options.tokens_text != NULL ? read_tokens(options.tokens_text) : 0;
+    options.tokens = options.tokens_text != NULL ? read_amount(options.tokens_text) : 0;
+    options.budget = options.budget_text != NULL ? read_amount(options.budget_text) : 0;
     const char *wrong = wrong_with(&options);
     return wrong != NULL ? cli_complain(CLI_BAD_INPUT, "%s", wrong)
                          : choose(argv[1], &options, source);

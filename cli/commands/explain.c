@@ -21,13 +21,16 @@ static const CliCommand command = {
     .give = "what to explain, and a trace, a plan or a network",
     .summary =
         "Shows how a number that foreshard prints comes about, by formula and rows: a key of\n"
-        "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, ...), a unit, a kind "
-        "of op, or\n"
-        "the number of an instruction. Or, with --sharding NETWORK, compares all sharding "
-        "strategies.",
+        "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, oom, ...), a category "
+        "of memory,\n"
+        "a unit, a kind of op, or the number of an instruction. Of memory it lists the tensors "
+        "that hold\n"
+        "it. Or, with --sharding NETWORK, compares all sharding strategies.",
     .examples =
         "Examples:\n"
         "  foreshard explain peak_allocated_bytes measured.trace\n"
+        "  foreshard explain oom llama3-8b -n 8 --micro-batch 4 --cluster dgx-h100\n"
+        "  foreshard explain activations gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
         "  foreshard explain comm.all_gather.exposed_ms gpt-toy -n 8 --cluster a100-node\n"
         "  foreshard explain layers.0 measured.trace\n"
         "  foreshard explain --sharding gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"

@@ -113,13 +113,11 @@ static bool explain_comm(GString *text, const CliSubject *subject, const char *n
     return true;
 }
 
+/* "peak_by_category.activations", or "activations". */
 static bool explain_category(GString *text, const CliSubject *subject, const char *name) {
     static const char start[] = "peak_by_category.";
-    if (!g_str_has_prefix(name, start)) {
-        return false;
-    }
+    const char *wanted = g_str_has_prefix(name, start) ? name + strlen(start) : name;
     for (guint i = 0; i < subject->trace->categories->len; i++) {
-        const char *wanted = name + strlen(start);
         if (trace_category_is(subject->trace, i, wanted)) {
             explain_held(text, subject, wanted);
             return true;
@@ -156,6 +154,15 @@ static bool explain_thing(GString *text, const CliSubject *subject, const char *
     return true;
 }
 
+static char *list_categories(const Trace *trace) {
+    GString *list = g_string_new(NULL);
+    for (guint i = 0; i < trace->categories->len; i++) {
+        g_string_append_printf(list, "%s%s", i > 0 ? ", " : "",
+                               (char *)trace->categories->pdata[i]);
+    }
+    return g_string_free(list, FALSE);
+}
+
 /* The first few; blocks are named alike. */
 static char *list_units(const Trace *trace) {
     GString *list = g_string_new(NULL);
@@ -182,11 +189,20 @@ static char *list_kinds(const CliSubject *subject) {
 static char *near_to(const CliSubject *subject, const char *name) {
     const Trace *trace = subject->trace;
     g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autoptr(GStringChunk) wholes_of_categories = g_string_chunk_new(64);
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         g_ptr_array_add(names, (gpointer)keys[i].key);
     }
     for (guint i = 0; i < trace->units->len; i++) {
         g_ptr_array_add(names, trace->units->pdata[i]);
+    }
+    for (guint i = 0; i < trace->categories->len; i++) { /* "activations" of "activations/saved" */
+        const char *category = trace->categories->pdata[i];
+        const char *whole = g_string_chunk_insert_len(wholes_of_categories, category,
+                                                      (gssize)strcspn(category, "/"));
+        if (!g_str_equal(whole, names->pdata[names->len - 1])) { /* its parts lie side by side */
+            g_ptr_array_add(names, (gpointer)whole);
+        }
     }
     for (guint i = 0; i < trace->kinds->len; i++) { /* a trace names all that there are */
         if (trace_summary_has_kind(subject->summary, i)) {
@@ -200,20 +216,23 @@ static char *near_to(const CliSubject *subject, const char *name) {
 static void set_unknown(const CliSubject *subject, const char *name, GError **error) {
     g_autofree char *near = near_to(subject, name);
     if (*near != '\0') {
-        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE, "%s is no number's key, unit or op%s",
-                    name, near);
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "%s is no number's key, category, unit or op%s", name, near);
         return;
     }
     g_autoptr(GString) known = g_string_new(NULL);
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         g_string_append_printf(known, "%s, ", keys[i].key);
     }
+    g_autofree char *categories = list_categories(subject->trace);
     g_autofree char *units = list_units(subject->trace), *kinds = list_kinds(subject);
-    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
-                "%s is no number's key, unit or op. Keys: %speak_by_category.CATEGORY and "
-                "comm.KIND. Units: %s. Ops: an instruction's number, or a kind, of which there "
-                "are here %s",
-                name, known->str, units, kinds);
+    g_set_error(
+        error, TRACE_ERROR, TRACE_ERROR_VALUE,
+        "%s is no number's key, category, unit or op. Keys: %speak_by_category.CATEGORY and "
+        "comm.KIND. Categories: %s. Units: %s. Ops: an instruction's number, or a kind, of which "
+        "there "
+        "are here %s",
+        name, known->str, categories, units, kinds);
 }
 
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {

@@ -9,14 +9,8 @@ enum {
     MOST_BUFFERS = 12
 };
 
-typedef struct {
-    uint32_t instruction; /* that allocated it */
-    uint32_t category;
-    uint64_t bytes;
-} Alive;
-
 static int compare_alive(gconstpointer a, gconstpointer b) {
-    const Alive *x = a, *y = b;
+    const ExplainAlive *x = a, *y = b;
     return x->bytes != y->bytes
                ? (x->bytes < y->bytes) - (x->bytes > y->bytes)
                : (x->instruction > y->instruction) - (x->instruction < y->instruction);
@@ -26,7 +20,7 @@ static int compare_alive(gconstpointer a, gconstpointer b) {
 static GArray *find_alive(const CliSubject *subject, guint last_row) {
     const Trace *trace = subject->trace;
     g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL); /* buffer: index + 1 */
-    GArray *alive = g_array_new(FALSE, FALSE, sizeof(Alive));
+    GArray *alive = g_array_new(FALSE, FALSE, sizeof(ExplainAlive));
     for (guint i = 0; i <= last_row; i++) {
         const TraceMemoryRow *row = trace_memory(trace, i);
         if (row->rank != subject->summary->rank) {
@@ -37,24 +31,19 @@ static GArray *find_alive(const CliSubject *subject, guint last_row) {
         gpointer buffer = GUINT_TO_POINTER(instruction->buffer);
         guint place = GPOINTER_TO_UINT(g_hash_table_lookup(places, buffer));
         if (row->delta > 0) {
-            Alive entry = {row->instruction, row->category, (uint64_t)row->delta};
+            ExplainAlive entry = {row->instruction, row->category, (uint64_t)row->delta};
             g_array_append_val(alive, entry);
             g_hash_table_replace(places, buffer, GUINT_TO_POINTER(alive->len));
         } else if (place > 0) {
-            g_array_index(alive, Alive, place - 1).bytes = 0;
+            g_array_index(alive, ExplainAlive, place - 1).bytes = 0;
             g_hash_table_remove(places, buffer);
         }
     }
     g_array_sort(alive, compare_alive);
-    while (alive->len > 0 && g_array_index(alive, Alive, alive->len - 1).bytes == 0) {
+    while (alive->len > 0 && g_array_index(alive, ExplainAlive, alive->len - 1).bytes == 0) {
         g_array_set_size(alive, alive->len - 1);
     }
     return alive;
-}
-
-/* wanted NULL: all do. */
-static bool belongs(const Trace *trace, uint32_t category, const char *wanted) {
-    return wanted == NULL || trace_category_is(trace, category, wanted);
 }
 
 static void append_categories(GString *text, const CliSubject *subject, const GArray *alive,
@@ -64,11 +53,11 @@ static void append_categories(GString *text, const CliSubject *subject, const GA
         uint64_t bytes = 0;
         guint n = 0;
         for (guint i = 0; i < alive->len; i++) {
-            const Alive *entry = &g_array_index(alive, Alive, i);
+            const ExplainAlive *entry = &g_array_index(alive, ExplainAlive, i);
             n += entry->category == category;
             bytes += entry->category == category ? entry->bytes : 0;
         }
-        if (n > 0 && belongs(trace, category, wanted)) {
+        if (n > 0 && explain_belongs(trace, category, wanted)) {
             g_autofree char *size = trace_bytes_text((double)bytes);
             g_string_append_printf(text, "  %-26s %16" G_GUINT64_FORMAT " B in %u buffer%s, %s\n",
                                    (const char *)trace->categories->pdata[category], (guint64)bytes,
@@ -82,8 +71,8 @@ static void append_largest(GString *text, const CliSubject *subject, const GArra
     guint shown = 0, n = 0;
     g_string_append(text, "the largest of them\n");
     for (guint i = 0; i < alive->len; i++) {
-        const Alive *entry = &g_array_index(alive, Alive, i);
-        if (!belongs(subject->trace, entry->category, wanted)) {
+        const ExplainAlive *entry = &g_array_index(alive, ExplainAlive, i);
+        if (!explain_belongs(subject->trace, entry->category, wanted)) {
             continue;
         }
         n++;
@@ -130,6 +119,7 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
                            (guint64)row->active, (guint64)row->reserved);
     g_autoptr(GArray) alive = find_alive(subject, peak->row);
     append_categories(text, subject, alive, NULL);
+    explain_append_tensors(text, subject, alive, NULL);
     append_largest(text, subject, alive, NULL);
     g_autofree char *oom = trace_oom_text(trace);
     if (oom != NULL) {
@@ -149,8 +139,8 @@ void explain_held(GString *text, const CliSubject *subject, const char *category
     g_autoptr(GArray) alive = find_alive(subject, peak->row);
     uint64_t sum = 0;
     for (guint i = 0; i < alive->len; i++) {
-        const Alive *entry = &g_array_index(alive, Alive, i);
-        sum += belongs(subject->trace, entry->category, category) ? entry->bytes : 0;
+        const ExplainAlive *entry = &g_array_index(alive, ExplainAlive, i);
+        sum += explain_belongs(subject->trace, entry->category, category) ? entry->bytes : 0;
     }
     g_autofree char *place = explain_place(subject, peak->instruction);
     g_autofree char *step = trace_step_name(peak->step);
@@ -160,6 +150,7 @@ void explain_held(GString *text, const CliSubject *subject, const char *category
         "at the peak of allocated memory, in %s, %s\n",
         category != NULL ? "." : "", category != NULL ? category : "", (guint64)sum, step, place);
     append_categories(text, subject, alive, category);
+    explain_append_tensors(text, subject, alive, category);
     append_largest(text, subject, alive, category);
 }
 
@@ -184,6 +175,7 @@ void explain_held_at_end(GString *text, const CliSubject *subject) {
                            active, reserved);
     g_autoptr(GArray) alive = find_alive(subject, place);
     append_categories(text, subject, alive, NULL);
+    explain_append_tensors(text, subject, alive, NULL);
     append_largest(text, subject, alive, NULL);
 }
 

@@ -15,6 +15,22 @@ void explain_host(GString *text, const CliSubject *subject);
 void explain_idle(GString *text, const CliSubject *subject);
 void explain_collective(GString *text, const CliSubject *subject, uint32_t kind);
 
+/* A buffer that is held. */
+typedef struct {
+    uint32_t instruction; /* that allocated it */
+    uint32_t category;
+    uint64_t bytes;
+} ExplainAlive;
+
+/* wanted NULL: all do. */
+static inline bool explain_belongs(const Trace *trace, uint32_t category, const char *wanted) {
+    return wanted == NULL || trace_category_is(trace, category, wanted);
+}
+
+/* Which tensors they are. Nothing where the trace's plan is not known. */
+void explain_append_tensors(GString *text, const CliSubject *subject, const GArray *alive,
+                            const char *wanted);
+
 void explain_peak(GString *text, const CliSubject *subject, TraceStatistic statistic);
 /* category: "activations", or NULL for all. */
 void explain_held(GString *text, const CliSubject *subject, const char *category);

@@ -31,6 +31,10 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '--days', '30'], 'give --tokens too'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', '0'], 'a number of days, above 0'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', 'nan'], 'a number of days, above 0'),
+    (['gpt-toy', '--cluster', 'a100-node', '--price', '2', '--budget', '9k'], 'give --tokens too'),
+    (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--price', '2', '--budget', '0'], '--budget takes a sum'),
+    (['gpt-toy', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--tokens', '1T', '--budget', '9k', '--price', 'a100-node=2'],
+     'no price of dgx-h100 is known'),
     (['gpt-toy', '--cluster', 'a100-node', '--spare', '100'], "--spare takes percent of a GPU's memory"),
     (['gpt-toy', '--cluster', 'a100-node', '--spare', '-1'], "--spare takes percent of a GPU's memory"),
     (['gpt-toy', '--cluster', 'a100-node', '--top', '-5'], '--top takes a number'),
@@ -154,6 +158,39 @@ def check_deadline(run):
     suffixed, plain = (run.json('choose', *words[:3], '-n', '8', '--tokens', text) for text in ('3B', '3e9'))
     if suffixed != plain:
         said.append('3B is not 3e9')
+    return said
+
+
+def check_budget(run):
+    """Of what is done in time that which the budget pays, and no other; where none is, what is cheapest."""
+    said = []
+    words = ['gpt2-xl', '--cluster', 'dgx-h100:4', '--cluster', 'a100-node', '--price', 'dgx-h100=3', '--price', 'a100-node=4',
+             '--top', '99', '--tokens', '1T']
+    everything = run.json('choose', *words)['choices']
+    limit = sorted(row['price'] for row in everything)[len(everything) // 3]
+    days = sorted(row['days'] for row in everything)[len(everything) // 2]
+    for most_days in (days, 1e9):
+        timely = [row for row in everything if row['days'] <= most_days]
+        kept = run.json('choose', *words, '--days', '%.17g' % most_days, '--budget', '%.17g' % limit)
+        wanted = [row['settings'] for row in timely if row['price'] <= limit]
+        if [row['settings'] for row in kept['choices']] != wanted or kept['n_dear'] != len(timely) - len(wanted) or \
+                kept['most_price'] != limit or not 0 < len(wanted) < len(timely):
+            said.append('%d of %d are kept, %d wanted' % (len(kept['choices']), len(timely), len(wanted)))
+    least = min(row['price'] for row in everything)
+    dear = run.json('choose', *words, '--budget', '%.17g' % (0.9 * least))
+    if dear['choices'] or dear['cheapest']['price'] != least or 'nearest' in dear:
+        said.append('none is within, and cheapest is %s' % dear.get('cheapest', {}).get('price'))
+    a100 = min(row['price'] for row in everything if row['cluster'] == 'a100-node')
+    empty = run.json('choose', *words, '--budget', '%.17g' % (0.5 * (least + a100)))['clusters_without_choice']
+    if [(place['cluster'], place['least_price']) for place in empty] != [('a100-node', a100)]:
+        said.append('%s' % empty)
+    _, out, _ = run('choose', *words, '--budget', '%.17g' % (0.5 * (least + a100)))
+    if not re.search(r'not listed: a100-node, where nothing costs \d+ or less; the cheapest costs %.0f, on 8 GPUs' % a100,
+                     ' '.join(out.split())):
+        said.append(out)
+    _, out, err = run('choose', *words, '--budget', '%.17g' % (0.9 * least), '-o', 'dear.ini')
+    if 'nothing is within the budget, so dear.ini' not in err or 'the cheapest costs %.0f and takes' % least not in out:
+        said.append('%s%s' % (out, err))
     return said
 
 
@@ -435,6 +472,7 @@ def main(program, source):
         tap.case('writes a strategy', check_strategy_file(run))
         tap.case('prices and days', check_money(run))
         tap.case('a deadline', check_deadline(run))
+        tap.case('a budget', check_budget(run))
         tap.case('clusters without a row', check_clusters_without_a_row(run))
         tap.case('rows shown', check_rows_shown(run))
         tap.case('a global batch', check_global_batch(run))

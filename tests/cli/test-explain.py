@@ -22,6 +22,7 @@ EVERY_KEY = {
                          'a100-node'],
     'of every rank': ['gpt-toy', '-n', '2', '--cluster', 'a100-node', '--every-rank', '--jitter', '5'],
 }
+TRACED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'oracle', 'traced', 'gpt_toy.network')
 CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary', 'communication']
 
 
@@ -103,6 +104,39 @@ def check_parts(run, source):
     return said
 
 
+def check_tensors(run, source):
+    """The tensors of a category are as many as its buffers, and hold as much."""
+    said = []
+    scale = {'B': 1, 'KiB': 2 ** 10, 'MiB': 2 ** 20}
+    for category in CATEGORIES:
+        _, out, err = run('explain', category, *source)
+        total = re.search(r'^peak_by_category.%s = (\d+)' % category, out, re.M)
+        buffers = sum(int(n) for n in re.findall(r'^  \w+/\w+ +\d+ B in (\d+) buffers?,', out, re.M))
+        tensors = re.findall(r'^ +([0-9.]+) (\w+) in +(\d+)  %s/\w+ +\S' % category, out, re.M)
+        rest = re.findall(r'^ +([0-9.]+) (\w+) in (\d+) kinds? more', out, re.M)
+        held = sum(float(number) * scale[unit] for number, unit, _ in tensors + rest)
+        if not total or abs(held - int(total.group(1))) > 0.01 * held or \
+                not rest and buffers != sum(int(n) for _, _, n in tensors):
+            said.append('%s: %s%s' % (category, out, err))
+    _, long_way, _ = run('explain', 'peak_by_category.communication', *source)
+    if out != long_way:
+        said.append('communication is not peak_by_category.communication')
+    return said
+
+
+def check_names_of_tensors(run):
+    """Of all blocks together; a traced network's tensors have the names of its own ops."""
+    said = []
+    for source, wanted in ((['gpt-toy', '-n', '8', '--cluster', 'a100-node'],
+                            r' activations/saved +layers\.\*\.mlp\.up: y of linear$'),
+                           ([TRACED, '-n', '2', '--cluster', 'this-machine'],
+                            r' activations/saved +\S+\.\*\.\S+: addmm$')):
+        status, out, err = run('explain', 'activations', *source)
+        if status or not re.search(wanted, out, re.M):
+            said.append('%s: %s%s' % (wanted, out, err))
+    return said
+
+
 def check_things(run):
     said = []
     for name, wanted in (('layers.0', 'layers.0.mlp.up.weight'), ('linear', 'module layers.1.mlp.down'),
@@ -163,9 +197,10 @@ def check_what_stays_whole(run):
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
-                          (('explain', 'x', 'a.trace'), 'is no number\'s key, unit or op. Keys: step_ms, '),
+                          (('explain', 'x', 'a.trace'), 'is no number\'s key, category, unit or op. Keys: step_ms, '),
                           (('explain', 'memory', 'a.trace'), "unit or op. Keys: "),  # traced_memory is not in it
                           (('explain', 'step', 'a.trace'), 'did you mean step_ms or step_ms_p95?'),
+                          (('explain', 'activation', 'a.trace'), 'did you mean activations?'),
                           (('explain', 'step_ms', 'no.trace'), 'no.trace'),
                           (('explain', 'step_ms', 'a.trace', '--cluster', 'nowhere'), 'nowhere'),
                           (('explain', '--sharding', 'no-such-network'), 'no-such-network')):
@@ -184,8 +219,10 @@ def main():
             tap.case('the numbers, ' + name, check_numbers(run, words))
             tap.case('the numbers from a trace, ' + name, check_numbers(run, ['a.trace']))
             tap.case('the parts, ' + name, check_parts(run, ['a.trace']))
+            tap.case('the tensors, ' + name, check_tensors(run, ['a.trace']))
         for name, words in EVERY_KEY.items():
             tap.case('every key, ' + name, check_every_key(run, words))
+        tap.case('names of tensors', check_names_of_tensors(run))
         tap.case('units and ops', check_things(run))
         tap.case('every sharding', check_sharding(run))
         tap.case('what stays whole after forward', check_what_stays_whole(run))
