@@ -12,6 +12,7 @@ static const struct {
     {"nodes num-nodes nnodes num-machines",
      "--ranks (-n), of all nodes; --cluster NAME:NODES has more of them"},
     {"gpu machine hardware device-type", "--cluster"},
+    {"memory gpu-memory gpu-mem vram", "--cluster NAME:device.memory_bytes=N"},
     {"bf16 fp16 half dtype precision mixed-precision torch-dtype",
      "--param-dtype (bf16 or fp16; with DDP --autocast)"},
     {"fp8", "--float8"},

@@ -8,12 +8,16 @@
 /* The least change first: an environment variable, the loss, what costs time, experts that ranks
  * share (with more beside it below). Precision and the batch, which may have been meant so, come
  * later than what changes neither, and a loss in chunks, whose products are narrow, behind one in a
- * kernel. Offload of parameters is none of them: how much the host holds is not modelled. */
+ * kernel. What recomputes less comes behind full recomputation: it is worth a line only where it is
+ * quicker by much. Offload of parameters is none of them: what the host holds is not modelled. */
 static const char *const settings[] = {
     "allocator=expandable",
     "limit_all_gathers=2",
     "network.loss=kernel",
     "checkpointing=full",
+    "checkpointing=selective-op",
+    "checkpointing=every=2",
+    "checkpointing=every=4",
     "accumulate_sync=every",
     "sharding=full",
     "optimizer_kernel=fused",

@@ -16,7 +16,7 @@ static guint least_of(const GArray *choices, Measure measure, double tokens) {
     return least;
 }
 
-/* Leaves out what is beyond the limit, and counts it. Returns the least of it where nothing stays. */
+/* Leaves out what is beyond the limit, and counts it. Returns its least where nothing stays. */
 static CliChoice *keep_within(GArray *choices, Measure measure, double tokens, double most,
                               guint *ret_n_beyond) {
     CliChoice *least_of_all = NULL;

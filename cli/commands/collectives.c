@@ -182,11 +182,13 @@ static char *wrong_with(const Options *o, const ModelCluster *cluster) {
     if (o->ranks < 2 || o->stride < 1) {
         return g_strdup("-n is 2 or more, and --stride 1 or more");
     }
-    if ((uint64_t)o->ranks * (uint64_t)o->stride > MIN(ranks, UINT32_MAX)) {
+    uint64_t wanted = (uint64_t)o->ranks * (uint64_t)o->stride;
+    uint64_t a_node = cluster->topology_gpus_per_node;
+    if (wanted > MIN(ranks, UINT32_MAX)) {
         return g_strdup_printf(
             "-n times --stride is more than the cluster has ranks, %" G_GUINT64_FORMAT
-            "; name a larger one, or this one with more nodes (NAME:NODES)",
-            ranks);
+            "; name a larger one, or this one with more nodes (NAME:%" G_GUINT64_FORMAT ")",
+            ranks, (wanted + a_node - 1) / a_node);
     }
     return !(o->bytes >= 1 && o->bytes <= 1e15) ? g_strdup("--bytes is a size from 1 to 1e15")
                                                 : NULL;

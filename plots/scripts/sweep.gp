@@ -9,6 +9,10 @@ set datafile missing "?"
 load scripts."/colours.gp"
 load scripts."/points.gp"
 
+# Between words there is nothing to join: a single series of them stands on the axis.
+joined = x_is_number || n_series > 1
+joined_by = joined ? "lines" : "impulses"
+
 left = 0.075
 right = right_of_plot
 array top[2] = [0.868, 0.430]
@@ -33,7 +37,7 @@ do for [panel = 1:2] {
         set yrange [0:most_step_ns / ns_per_unit * 1.12]
         unset xlabel
         plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(column(3) / ns_per_unit) \
-                 with lines lc rgb dark(k) lw 2 dt dash(k), \
+                 with @joined_by lc rgb dark(k) lw 2 dt dash(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
                  using 1:(column(3) / ns_per_unit):(column(4) / ns_per_unit):(column(5) / ns_per_unit) \
                  with yerrorbars pt 0 lc rgb dark(k), \
@@ -47,12 +51,12 @@ do for [panel = 1:2] {
                  using 1:(column(3) / ns_per_unit):(column(4) / ns_per_unit):(column(5) / ns_per_unit) \
                  with yerrorbars pt MEASURED ps 2 lw 2 lc rgb "black"
     } else {
-        set label 1002 "peak memory: reserved (line), allocated (dots)" at graph 0, graph 1.05 font ",13"
+        set label 1002 sprintf("peak memory: reserved (%s), allocated (dots)", joined ? "line" : "squares") at graph 0, graph 1.05 font ",13"
         set ylabel sprintf("peak (%s)", size_unit)
         set yrange [0:(limit_shown && limit_bytes > most_bytes ? limit_bytes : most_bytes) / bytes_per_unit * 1.12]
         set xlabel x_name noenhanced
         plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-                 using 1:(column(7) / bytes_per_unit) with lines lc rgb dark(k) lw 2 dt dash(k), \
+                 using 1:(column(7) / bytes_per_unit) with @joined_by lc rgb dark(k) lw 2 dt dash(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
                  using 1:(column(9) == 1 ? column(7) / bytes_per_unit : 1 / 0) \
                  with points pt filled(k) ps 1.5 lc rgb dark(k), \

@@ -523,6 +523,9 @@ static void slips(void) {
     expect("predict gpt2 -k wrap=block", 2, "", "Unknown option -k; --help lists those there are");
     expect("predict gpt2 --gpus 8", 2, "", "Unknown option --gpus; here it is --ranks (-n)");
     expect("predict gpt2 --gradient_checkpointing", 2, "", "here it is --checkpointing full");
+    expect("predict gpt2 --memory 40", 2, "", "here it is --cluster NAME:device.memory_bytes=N");
+    expect("predict gpt2 -n 250 --cluster dgx-h100", 2, "", "more nodes (NAME:32)");
+    expect("collectives -n 250 --cluster dgx-h100", 2, "", "more nodes (NAME:32)");
     expect("choose gpt2 --cost 9", 2, "", "here it is --budget, of the whole training");
     expect("compare a b --gpus 8", 2, "", "Unknown option --gpus; --help lists");
     expect("run gpt-toy --chekpointing=full", 2, "", "did you mean --checkpointing?");
