@@ -1,8 +1,8 @@
 """tests/cli/test-readme.py FORESHARD SOURCE MPI [--update] - the README and the pages of docs/ are true.
 
 Every `foreshard` command in them, run in its order in one folder a page, ends with status 0, leaves the files
-that -o, --trace and --save name, and prints what stands indented below it: all of it, empty lines apart, but
-where a line of three dots says that lines are left out. What the text says in words is held by CLAIMS; links by
+that -o, --trace and --save name, and prints what stands indented below it: from its first line on all of it, empty
+lines apart, but where a line of three dots says that lines are left out. What the text says in words is held by CLAIMS; links by
 tests/style/pages.py. MPI, yes or no: whether `foreshard run` can run here.
 
 --update writes the lines anew, each as the likest that is printed now; read the difference, and the words around
@@ -105,8 +105,8 @@ def outputs(words):
 
 def first_untrue(said, printed):
     """(Number of the line, complaint) of the first line that is not printed behind the one before it; None: all
-    are, and nothing else where no dots stand."""
-    at, left_out = 0, False
+    are, and nothing else between them and behind them where no dots stand."""
+    at, left_out = 0, True
     for number, text in said:
         if text == LEFT_OUT:
             left_out = True
@@ -141,7 +141,7 @@ def anew(said, printed):
         for i, line in enumerate(printed):
             like = likeness(text, line)
             with_it = (taken[i][0] + like, (number, i, taken[i][1])) if like else (0, None)
-            best.append(max(with_it, taken[i + 1], best[i], key=lambda choice: choice[0]))
+            best.append(max(best[i], taken[i + 1], with_it, key=lambda choice: choice[0]))
     chain, chosen = best[-1][1], []
     while chain:
         chosen.insert(0, chain[:2])
@@ -157,17 +157,17 @@ def write_anew(said, printed, lines):
         if text == LEFT_OUT:
             lines[number] = None
     bare = [line.strip() for line in printed]
-    chosen, last, now = dict(anew(kept, printed)), -1, []
+    chosen, last, now = dict(anew(kept, printed)), None, []
     for number, text in kept:
         at = chosen.get(number)
         if at is None:
             now.append((number, text))
             continue
-        dots = at > last + 1
+        dots = last is not None and at > last + 1
         lines[number] = ('    ' + LEFT_OUT + '\n' if dots else '') + '    ' + printed[at]
         now += [(number, LEFT_OUT)] * dots + [(number, bare[at])]
         last = at
-    if kept and last + 1 < len(printed):
+    if last is not None and last + 1 < len(printed):
         number = kept[-1][0]
         lines[number] += '\n    ' + LEFT_OUT
         now.append((number, LEFT_OUT))
@@ -203,7 +203,6 @@ most is lost to
   inter-node network"""
     expected = """\
     $ foreshard choose x
-    ...
          GPUs   step   price
       1    64  20.100   1.25
     ...
@@ -218,8 +217,8 @@ most is lost to
 def check_left_out():
     """What stands there is all, or dots say what is not."""
     printed = ['a', 'b', 'c', 'd']
-    true = (['a', 'b', 'c', 'd'], ['a', LEFT_OUT, 'd'], [LEFT_OUT, 'c', 'd'], ['a', LEFT_OUT], [])
-    untrue = (['a', 'd'], ['b', LEFT_OUT], ['a', 'b'], ['a', LEFT_OUT, 'e'], [LEFT_OUT, 'd', 'c'])
+    true = (['a', 'b', 'c', 'd'], ['a', LEFT_OUT, 'd'], ['c', 'd'], ['a', LEFT_OUT], [])
+    untrue = (['a', 'd'], ['b', 'd'], ['a', 'b'], ['a', LEFT_OUT, 'e'], ['d', LEFT_OUT, 'c'])
     wrong = [said for said in true if first_untrue(list(enumerate(said)), printed)]
     return wrong + [said for said in untrue if not first_untrue(list(enumerate(said)), printed)]
 
