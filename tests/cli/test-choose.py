@@ -396,7 +396,7 @@ def check_nodes(run, source):
     if status or other[0]:
         said.append('its trace cannot be diagnosed: %s%s' % (err, other[2]))
     status, _, err = run('predict', 'gpt2-xl', '-n', '512', '--cluster', 'dgx-h100')
-    if status != 2 or 'NAME:NODES' not in err:
+    if status != 2 or '(NAME:64)' not in err:
         said.append('no remedy: ' + err)
     return said
 

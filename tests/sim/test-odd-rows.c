@@ -1,17 +1,8 @@
 /* Products of matrices with odd rows: published times that the model was not made from; laws. */
 #include <math.h>
 
-#include "cli/data-dir.h"
 #include "sim/costs/odd-rows.h"
-
-static ModelCluster *cluster_called(const char *name) {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, &error);
-    g_assert_no_error(error);
-    ModelCluster *cluster = model_cluster_read_file(path, &error);
-    g_assert_no_error(error);
-    return cluster;
-}
+#include "tests/sim/plays.h"
 
 static SimProduct product_in(const ModelCluster *cluster, PlanDtype dtype, double m, double n,
                              double k) {
@@ -56,7 +47,7 @@ static const struct {
 
 static void published(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
-        g_autoptr(ModelCluster) cluster = cluster_called(times[i].cluster);
+        g_autoptr(ModelCluster) cluster = plays_cluster(times[i].cluster);
         double ms = ms_of(cluster, times[i].kind, times[i].m, times[i].n, times[i].k, false);
         double error = ms / times[i].ms - 1;
         g_test_message("%s, %.0f x %.0f x %.0f: %.3f ms, %.3f predicted, %+.1f %%",
@@ -69,7 +60,7 @@ static void published(void) {
 /* GPT-2's head for 16384 tokens, 50257 words for 50304: a step of 88 ms in bf16 on an H100 for one
  * of 58 (ghafeleb/gpt-2, README.md), both "almost". */
 static void head_of_gpt2(void) {
-    g_autoptr(ModelCluster) cluster = cluster_called("dgx-h100");
+    g_autoptr(ModelCluster) cluster = plays_cluster("dgx-h100");
     double more = 0;
     for (int64_t words = 50257; words <= 50304; words += 47) {
         double sign = words == 50257 ? 1 : -1, n = (double)words;
@@ -90,7 +81,7 @@ static const char *const with_kernel[] = {"a100-node", "a6000-node", "dgx-h100",
 /* An odd side costs, on no card less than nothing; the sum's own length does not. */
 static void odd_is_slower(void) {
     for (unsigned c = 0; c < G_N_ELEMENTS(with_kernel); c++) {
-        g_autoptr(ModelCluster) cluster = cluster_called(with_kernel[c]);
+        g_autoptr(ModelCluster) cluster = plays_cluster(with_kernel[c]);
         for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
             double even = ms_of(cluster, kinds[i], 4096, 4096, 4096, false);
             double columns = ms_of(cluster, kinds[i], 4096, 4097, 4096, false);
@@ -108,7 +99,7 @@ static void newer_cards_lose_more(void) {
     static const char *const names[] = {"a6000-node", "a100-node", "dgx-h100", "b200-node"};
     double last = 1;
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autoptr(ModelCluster) cluster = cluster_called(names[i]);
+        g_autoptr(ModelCluster) cluster = plays_cluster(names[i]);
         double ratio = ms_of(cluster, PLAN_OP_LINEAR, 8192, 50257, 768, false) /
                        ms_of(cluster, PLAN_OP_LINEAR, 8192, 50264, 768, false);
         g_assert_cmpfloat(ratio, >, last);
@@ -126,9 +117,9 @@ static double ratio_in(const ModelCluster *cluster, PlanOpKind kind, PlanDtype d
 
 /* Ordinary cores, Volta, float8, CPUs and layers that ranks' experts have take no such kernel. */
 static void others_are_left_alone(void) {
-    g_autoptr(ModelCluster) hopper = cluster_called("dgx-h100");
-    g_autoptr(ModelCluster) volta = cluster_called("v100-dgx");
-    g_autoptr(ModelCluster) host = cluster_called("this-machine");
+    g_autoptr(ModelCluster) hopper = plays_cluster("dgx-h100");
+    g_autoptr(ModelCluster) volta = plays_cluster("v100-dgx");
+    g_autoptr(ModelCluster) host = plays_cluster("this-machine");
     g_assert_cmpfloat(ratio_in(hopper, PLAN_OP_LINEAR, PLAN_BF16), >, 4);
     g_assert_cmpfloat(ratio_in(hopper, PLAN_OP_LINEAR, PLAN_FP32), <, 1.01);
     g_assert_cmpfloat(ratio_in(hopper, PLAN_OP_FLOAT8_LINEAR, PLAN_E4M3), <, 1.01);
@@ -139,7 +130,7 @@ static void others_are_left_alone(void) {
 
 /* A compiler copies what it must, where that is quicker; a short sum is not worth the copy. */
 static void compilers_pad(void) {
-    g_autoptr(ModelCluster) cluster = cluster_called("a100-node");
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
         bool is_dw = kinds[i] == PLAN_OP_LINEAR_DW, is_dx = kinds[i] == PLAN_OP_LINEAR_DX;
         double m = is_dw ? 50257 : 8192, n = is_dw || is_dx ? 768 : 50257;
@@ -157,8 +148,8 @@ static void compilers_pad(void) {
 
 /* A cluster whose products in fp32 go at TF32's rate keeps its clock. */
 static void tf32_is_no_clock(void) {
-    g_autoptr(ModelCluster) plain = cluster_called("a100-node");
-    g_autoptr(ModelCluster) tf32 = cluster_called("a100-node");
+    g_autoptr(ModelCluster) plain = plays_cluster("a100-node");
+    g_autoptr(ModelCluster) tf32 = plays_cluster("a100-node");
     tf32->device_matmul_fp32_tflops = 156;
     double ratio = ratio_in(tf32, PLAN_OP_LINEAR, PLAN_BF16);
     g_assert_cmpfloat(ratio, >, 0.7 * ratio_in(plain, PLAN_OP_LINEAR, PLAN_BF16));
