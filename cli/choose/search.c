@@ -4,13 +4,11 @@
 #include "cli/choose/private.h"
 #include "cli/choose/range.h"
 #include "cli/cores.h"
+#include "cli/larger-batch.h"
 #include "cli/progress.h"
 #include "plan/plan.h"
 
-static const double WORTH = 1.02; /* tokens a second, from one batch to its double */
-
 enum {
-    MOST_BATCH = 1 << 16,
     FEW_PASSES = 16
 };
 
@@ -273,8 +271,8 @@ static bool try_doubled(Search *search, const ModelCluster *cluster, char **valu
     bool goes_up = outcome.calm;
     double before = 0;
     while (outcome.tried != TRY_FAILED) {
-        bool pays = outcome.tried == TRY_FITS && outcome.rate >= WORTH * before;
-        bool goes_on = goes_up ? pays && size < MOST_BATCH : !outcome.calm && size > 1;
+        bool pays = outcome.tried == TRY_FITS && outcome.rate >= CLI_BATCH_WORTH * before;
+        bool goes_on = goes_up ? pays && size < CLI_MOST_BATCH : !outcome.calm && size > 1;
         if (!goes_on || outcome.tried == TRY_REFUSED) {
             return true;
         }

@@ -1,17 +1,12 @@
 /* Whether a larger micro-batch, for which there is memory, makes better use of a step. */
 #include "cli/diagnose/diagnose.h"
+#include "cli/larger-batch.h"
 
-enum {
-    MOST_TIMES = 16
-};
-
-/* Doubled for as long as a token takes at least 5 % less of a step. Another batch is another
- * training run, so this is no cause of lost time but an offer. */
+/* Another batch is another training run, so this is no cause of lost time but an offer. */
 void cli_diagnosis_find_batch(CliDiagnosis *diagnosis) {
-    static const double WORTH = 0.95;
     uint64_t own = diagnosis->what_if->strategy.micro_batch;
     double share = 1;
-    for (uint64_t times = 2; times <= MOST_TIMES && diagnosis->base->fits; times *= 2) {
+    for (uint64_t times = 2; times * own <= CLI_MOST_BATCH && diagnosis->base->fits; times *= 2) {
         g_autofree char *changes =
             g_strdup_printf("micro_batch=%" G_GUINT64_FORMAT, (guint64)(times * own));
         g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, changes, NULL, NULL);
@@ -20,7 +15,7 @@ void cli_diagnosis_find_batch(CliDiagnosis *diagnosis) {
         }
         double now =
             (double)with->median_step_ns / (double)times / (double)diagnosis->base->median_step_ns;
-        if (now > WORTH * share) {
+        if (now * CLI_BATCH_WORTH > share) {
             return;
         }
         share = now;
