@@ -6,6 +6,10 @@
 /* Between what is not known and the setting that does without: some say another way out already. */
 const char *model_or_set(const char *why);
 
+/* Whether why is NULL; else "KEY=NUMBER is not planned for WHY; set KEY=INSTEAD". */
+bool model_is_planned_with(const ModelNetwork *network, const char *key, uint64_t number,
+                           uint64_t instead, const char *why, GError **error);
+
 /* With context, pipeline, expert and tensor; else an error that says what to set
  * (known-shared.c). */
 bool model_can_be_shared(const ModelNetwork *network, const PlanStrategy *strategy, GError **error);

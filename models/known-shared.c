@@ -10,6 +10,16 @@ const char *model_or_set(const char *why) {
     return strstr(why, "; ") ? ", or" : "; set";
 }
 
+bool model_is_planned_with(const ModelNetwork *network, const char *key, uint64_t number,
+                           uint64_t instead, const char *why, GError **error) {
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: %s=%" G_GUINT64_FORMAT " is not planned for %s%s %s=%" G_GUINT64_FORMAT,
+                    network->name, key, number, why, model_or_set(why), key, instead);
+    }
+    return !why;
+}
+
 /* torchtitan's alone, as many on each rank. */
 static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     const char *why = NULL;
@@ -92,12 +102,8 @@ static bool ranks_divide_layers(const ModelNetwork *n, const PlanStrategy *s, GE
 
 static bool layers_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     const char *why = not_shared_with(n, s);
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: tensor=%" G_GUINT64_FORMAT " is not planned for %s%s tensor=1", n->name,
-                    s->tensor, why, model_or_set(why));
-    }
-    return !why && ranks_divide_layers(n, s, error);
+    return model_is_planned_with(n, "tensor", s->tensor, 1, why, error) &&
+           ranks_divide_layers(n, s, error);
 }
 
 /* The product in float8 takes sides that 16 divides, of each rank's part. */
@@ -151,18 +157,17 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
         why = "groups of heads in fp32, or a rank's part of a sequence that 64 does not divide; "
               "set param_dtype=bf16";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: context=%" G_GUINT64_FORMAT " is not planned for %s%s context=1", n->name,
-                    s->context, why, model_or_set(why));
-    } else if (seq % (2 * s->context)) {
+    if (!model_is_planned_with(n, "context", s->context, 1, why, error)) {
+        return false;
+    }
+    if (seq % (2 * s->context)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not cut into two parts for "
                     "each of context=%" G_GUINT64_FORMAT " ranks; set a seq or context that is",
                     n->name, seq, s->context);
         return false;
     }
-    return !why;
+    return true;
 }
 
 /* Stages are recorded of a plain Llama. */
@@ -183,12 +188,8 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
                n->loss != MODEL_LOSS_FP32 && n->loss != MODEL_LOSS_KERNEL) {
         why = "a metered or chunked loss; set loss = model, ops, fp32 or kernel";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: pipeline=%" G_GUINT64_FORMAT " is not planned for %s%s pipeline=1",
-                    n->name, s->pipeline, why, model_or_set(why));
-    }
-    return !why && model_stages_have_layers(n, s, error);
+    return model_is_planned_with(n, "pipeline", s->pipeline, 1, why, error) &&
+           model_stages_have_layers(n, s, error);
 }
 
 bool model_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {

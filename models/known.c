@@ -322,18 +322,17 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
     } else if (plan_strategy_param_dtype(s) == PLAN_FP32 && s->autocast == PLAN_AUTOCAST_NONE) {
         why = "fp32, which FlashAttention does not take; set param_dtype=bf16";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: document=%" G_GUINT64_FORMAT " is not planned for %s%s document=0",
-                    n->name, s->document, why, model_or_set(why));
-    } else if (seq % s->document) {
+    if (!model_is_planned_with(n, "document", s->document, 0, why, error)) {
+        return false;
+    }
+    if (seq % s->document) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: a sequence of %" G_GUINT64_FORMAT " tokens is not whole documents of "
                     "%" G_GUINT64_FORMAT "; set a seq or document that is",
                     n->name, seq, s->document);
         return false;
     }
-    return !why;
+    return true;
 }
 
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
