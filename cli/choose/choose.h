@@ -67,6 +67,12 @@ typedef struct {
     Trace *header; /* of what does not fit, to ask what else would (cli/what-if.h); else NULL */
 } CliChoice;
 
+/* The least of what fits on a machine, and on how many GPUs; 0: no limit was asked for. */
+typedef struct {
+    double amount;
+    uint64_t ranks;
+} CliLeast;
+
 /* What became of one of the machines that were asked about. */
 typedef struct {
     const ModelCluster *cluster;
@@ -74,10 +80,7 @@ typedef struct {
     bool has_nearest;
     uint64_t nearest_bytes; /* reserved by what lacks least where nothing fits */
     uint64_t allocator_bytes;
-    double least_days; /* of what fits; 0: no deadline was asked */
-    uint64_t least_days_ranks;
-    double least_price; /* of what is done in time; 0: no budget was asked */
-    uint64_t least_price_ranks;
+    CliLeast days, price; /* the latter of what is done in time */
 } CliPlace;
 
 typedef struct {

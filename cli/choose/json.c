@@ -64,8 +64,8 @@ static void add_empty_places(JsonBuilder *json, const CliChosen *chosen) {
             json_builder_begin_object(json);
             trace_json_add_text(json, "cluster", place->cluster->name);
             trace_json_add_bool(json, "fits", place->n_fit > 0);
-            add_known(json, "least_days", place->least_days);
-            add_known(json, "least_price", place->least_price);
+            add_known(json, "least_days", place->days.amount);
+            add_known(json, "least_price", place->price.amount);
             if (place->has_nearest) {
                 trace_json_add_int(json, "nearest_reserved_bytes", place->nearest_bytes);
             }

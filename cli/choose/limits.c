@@ -38,44 +38,30 @@ static CliChoice *keep_within(GArray *choices, Measure measure, double tokens, d
     return least_of_all;
 }
 
-/* For each machine the least of what it has, and on how many GPUs. */
-static void note_days(CliPlace *place, const CliChoice *choice, double tokens) {
-    double days = cli_choice_days(choice, tokens);
-    if (place->least_days <= 0 || days < place->least_days) {
-        place->least_days = days;
-        place->least_days_ranks = choice->ranks;
-    }
-}
-
-static void note_price(CliPlace *place, const CliChoice *choice, double tokens) {
-    double price = cli_choice_price(choice, tokens);
-    if (place->least_price <= 0 || price < place->least_price) {
-        place->least_price = price;
-        place->least_price_ranks = choice->ranks;
-    }
-}
-
-static void note_at_places(CliChosen *chosen, double tokens,
-                           void (*note)(CliPlace *place, const CliChoice *choice, double tokens)) {
+/* Of each machine, in the field of it that lies there. */
+static void note_least(CliChosen *chosen, Measure measure, double tokens, gsize field) {
     for (guint i = 0; i < chosen->choices->len; i++) {
         const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
+        double amount = measure(choice, tokens);
         for (guint k = 0; k < chosen->places->len; k++) {
             CliPlace *place = &g_array_index(chosen->places, CliPlace, k);
-            if (place->cluster == choice->cluster) {
-                note(place, choice, tokens);
+            CliLeast *least = G_STRUCT_MEMBER_P(place, field);
+            if (place->cluster == choice->cluster &&
+                (least->amount <= 0 || amount < least->amount)) {
+                *least = (CliLeast){amount, choice->ranks};
             }
         }
     }
 }
 
 void cli_chosen_keep_in_time(CliChosen *chosen, double tokens, double most_days) {
-    note_at_places(chosen, tokens, note_days);
+    note_least(chosen, cli_choice_days, tokens, G_STRUCT_OFFSET(CliPlace, days));
     chosen->quickest =
         keep_within(chosen->choices, cli_choice_days, tokens, most_days, &chosen->n_late);
 }
 
 void cli_chosen_keep_affordable(CliChosen *chosen, double tokens, double most_price) {
-    note_at_places(chosen, tokens, note_price);
+    note_least(chosen, cli_choice_price, tokens, G_STRUCT_OFFSET(CliPlace, price));
     chosen->cheapest =
         keep_within(chosen->choices, cli_choice_price, tokens, most_price, &chosen->n_dear);
 }

@@ -31,7 +31,7 @@ static const char *called(const ModelCluster *cluster, const CliChosen *chosen,
 static void append_ranks_in_time(GString *text, const CliPlace *place, const CliChosen *chosen,
                                  const CliChooseView *view) {
     const ModelCluster *cluster = place->cluster;
-    uint64_t nodes = nodes_in_time(cluster, place->least_days_ranks, place->least_days, view);
+    uint64_t nodes = nodes_in_time(cluster, place->days.ranks, place->days.amount, view);
     if (cli_cluster_can_grow(cluster)) {
         g_autofree char *larger = cli_cluster_name_with_nodes(called(cluster, chosen, view), nodes);
         g_string_append_printf(
@@ -43,21 +43,21 @@ static void append_ranks_in_time(GString *text, const CliPlace *place, const Cli
 /* What fits there and is not listed: too late, or in time and too dear. */
 static void append_beyond(GString *text, const CliPlace *place, const CliChosen *chosen,
                           const CliChooseView *view) {
-    if (view->most_days > 0 && place->least_days > view->most_days) {
-        g_autofree char *days = cli_choose_amount(place->least_days);
+    if (view->most_days > 0 && place->days.amount > view->most_days) {
+        g_autofree char *days = cli_choose_amount(place->days.amount);
         g_string_append_printf(text,
                                "nothing finishes in %g days; the fastest takes %s days, on "
                                "%" G_GUINT64_FORMAT " GPUs",
-                               view->most_days, days, place->least_days_ranks);
+                               view->most_days, days, place->days.ranks);
         append_ranks_in_time(text, place, chosen, view);
     } else {
         g_autofree char *most = cli_choose_amount(view->most_price);
-        g_autofree char *price = cli_choose_amount(place->least_price);
+        g_autofree char *price = cli_choose_amount(place->price.amount);
         g_string_append_printf(text,
                                "nothing%s costs %s or less; the cheapest costs %s, on "
                                "%" G_GUINT64_FORMAT " GPUs",
                                view->most_days > 0 ? " that is done in time" : "", most, price,
-                               place->least_price_ranks);
+                               place->price.ranks);
     }
     g_string_append_c(text, '\n');
 }
