@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cli/calibrate/climb.h"
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 #include "cli/validate/rows-collectives.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "cli/calibrate/climb.h"
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 #include "cli/validate/rows-gemm.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/data-dir.h"
-#include "cli/heap.h"
+#include "cli/host/heap.h"
+#include "cli/source/data-dir.h"
 #include "models/network.h"
 #include "plan/build/build.h"
 

@@ -11,5 +11,5 @@ Plan *bench_plan_for_one(const char *network, const char *strategy); /* plan_bui
 double bench_cpu_ns(void);
 uint64_t bench_page_faults(void); /* of the process so far, those that read no file */
 /* In a process of its own, whose memory nobody has used before, and whose heap is as the command's
- * (cli/heap.h). */
+ * (cli/host/heap.h). */
 void bench_apart(void (*run)(unsigned i), unsigned i);

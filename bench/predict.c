@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 
 #include "bench/plans.h"
-#include "cli/data-dir.h"
-#include "cli/heap.h"
+#include "cli/host/heap.h"
+#include "cli/source/data-dir.h"
 #include "sim/predict.h"
 
 static const struct {

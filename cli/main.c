@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/heap.h"
+#include "cli/host/heap.h"
+#include "cli/options/command.h"
 #include "plan/files/nearest.h"
 
 static const struct {

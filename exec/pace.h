@@ -1,9 +1,10 @@
 /* exec/pace.h - how long each collective lasts at least, so that a laptop shows the overlap of a
  * cluster.
  *
- * The table is a file that cli/pace.h writes: the line EXEC_PACE_FORM, "cluster NAME", "digest ..."
- * of the plan, then a line "role op ns channels" for each collective. A collective counts from the
- * moment at which all its ranks have come; when its data have arrived earlier, the rest is slept.
+ * The table is a file that cli/launch/pace.h writes: the line EXEC_PACE_FORM, "cluster NAME",
+ * "digest ..." of the plan, then a line "role op ns channels" for each collective. A collective
+ * counts from the moment at which all its ranks have come; when its data have arrived earlier, the
+ * rest is slept.
  *
  * Threads: any, once read.
  */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "cli/calibrate/calibrate.h"
-#include "cli/command.h"
-#include "cli/plan-source.h"
-#include "cli/ranks.h"
-#include "cli/setting.h"
+#include "cli/launch/ranks.h"
+#include "cli/options/command.h"
+#include "cli/options/setting.h"
+#include "cli/source/plan-source.h"
 #include "models/network.h"
 #include "plan/op/work.h"
 #include "plan/strategy/strategy.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
-#include "cli/machine.h"
+#include "cli/host/machine.h"
 #include "exec/host/lanes.h"
 
 #define TAKEN_OVER "# taken over: what measures it failed\n"

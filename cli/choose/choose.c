@@ -1,8 +1,8 @@
 #include "cli/choose/choose.h"
 
 #include "cli/choose/private.h"
-#include "cli/progress.h"
-#include "cli/ways-to-fit.h"
+#include "cli/say/progress.h"
+#include "cli/what-if/ways-to-fit.h"
 #include "plan/plan.h"
 
 static void find_ways(CliChosen *chosen) {

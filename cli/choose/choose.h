@@ -23,7 +23,7 @@
  * checkpointing: DDP, or where that does not fit FSDP2 with all defaults, and no layers, sequences
  * or stages shared unless neither fits without.
  *
- * Where nothing fits, more is asked of what lacks least (cli/ways-to-fit.h).
+ * Where nothing fits, more is asked of what lacks least (cli/what-if/ways-to-fit.h).
  *
  * All this is on several cores (ahead.h), and none of it tells on how many.
  *
@@ -32,7 +32,7 @@
  */
 #pragma once
 
-#include "cli/plan-source.h"
+#include "cli/source/plan-source.h"
 #include "models/cluster.h"
 #include "trace/trace.h"
 
@@ -44,7 +44,7 @@ typedef struct {
     uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
     double tokens, most_days;  /* of the whole training, and its deadline; 0: not asked */
     double most_price;         /* its budget; 0: not asked; else every machine has a price */
-    guint cores;               /* to predict on; 0: as cli/cores.h has it */
+    guint cores;               /* to predict on; 0: as cli/host/cores.h has it */
 } CliChooseAsked;
 
 /* A setting that was predicted. */
@@ -64,7 +64,7 @@ typedef struct {
     bool fits, trains_well;
     uint64_t reserved_bytes, allocator_bytes, retries;
     double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */
-    Trace *header; /* of what does not fit, to ask what else would (cli/what-if.h); else NULL */
+    Trace *header; /* of what does not fit, to ask what else would (what-if/what-if.h); else NULL */
 } CliChoice;
 
 /* The least of what fits on a machine, and on how many GPUs; 0: no limit was asked for. */

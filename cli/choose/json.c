@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
-#include "cli/ways-to-fit.h"
+#include "cli/what-if/ways-to-fit.h"
 #include "trace/json.h"
 
 static void add_settings(JsonBuilder *json, char **settings) {

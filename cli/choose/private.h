@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/choose/choose.h"
-#include "cli/progress.h"
+#include "cli/say/progress.h"
 
 /* All settings tried and ranked, without a baseline. progress: NULL: none is shown. */
 CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress, GError **error);

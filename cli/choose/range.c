@@ -1,6 +1,6 @@
 #include "cli/choose/range.h"
 
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 #include "models/traced/traced.h"
 #include "plan/plan.h"
 

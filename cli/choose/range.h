@@ -10,7 +10,7 @@
 
 #include "cli/choose/choose.h"
 #include "cli/choose/misfits.h"
-#include "cli/knob.h"
+#include "cli/options/knob.h"
 
 typedef struct {
     const CliChooseAsked *asked;

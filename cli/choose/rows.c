@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/choose/table.h"
-#include "cli/setting.h"
+#include "cli/options/setting.h"
 
 static const double BILLION = 1e9, KWH_A_MWH = 1e3;
 

@@ -3,9 +3,9 @@
 #include "cli/choose/misfits.h"
 #include "cli/choose/private.h"
 #include "cli/choose/range.h"
-#include "cli/cores.h"
-#include "cli/larger-batch.h"
-#include "cli/progress.h"
+#include "cli/host/cores.h"
+#include "cli/say/progress.h"
+#include "cli/what-if/larger-batch.h"
 #include "plan/plan.h"
 
 enum {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cli/prose.h"
+#include "cli/say/prose.h"
 
 enum {
     NOTE_BELOW = 5 /* columns */

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/prose.h"
-#include "cli/setting.h"
-#include "cli/ways-to-fit.h"
+#include "cli/options/setting.h"
+#include "cli/say/prose.h"
+#include "cli/source/cluster.h"
+#include "cli/what-if/ways-to-fit.h"
 
 /* As many nodes as would do if each GPU stayed as fast. */
 static uint64_t nodes_in_time(const ModelCluster *cluster, uint64_t ranks, double days,

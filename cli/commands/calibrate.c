@@ -5,11 +5,11 @@
 #include <stdio.h>
 
 #include "cli/calibrate/calibrate.h"
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
-#include "cli/ranks.h"
+#include "cli/launch/ranks.h"
+#include "cli/options/command.h"
+#include "cli/say/output.h"
+#include "cli/source/cluster.h"
 #include "exec/comm/fork.h"
 #include "plan/files/leftovers.h"
 #include "trace/text.h"

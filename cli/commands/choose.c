@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/knob.h"
-#include "cli/output.h"
-#include "cli/prose.h"
+#include "cli/options/command.h"
+#include "cli/options/knob.h"
+#include "cli/say/output.h"
+#include "cli/say/prose.h"
+#include "cli/source/cluster.h"
 #include "plan/plan.h"
 #include "plan/text/text.h"
 #include "trace/text.h"

@@ -2,11 +2,11 @@
  */
 #include <stdio.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
-#include "cli/prose.h"
+#include "cli/options/command.h"
+#include "cli/say/output.h"
+#include "cli/say/prose.h"
+#include "cli/source/cluster.h"
 #include "models/cluster.h"
 #include "sim/costs/network.h"
 #include "trace/json.h"

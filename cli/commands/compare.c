@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/measured/measured.h"
-#include "cli/prose.h"
+#include "cli/options/command.h"
+#include "cli/say/prose.h"
 #include "exec/shared-options.h"
 #include "trace/compare/compare.h"
 #include "trace/files.h"

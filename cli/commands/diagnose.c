@@ -2,11 +2,11 @@
  */
 #include <stdio.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/diagnose/diagnose.h"
-#include "cli/prose.h"
-#include "cli/trace-source.h"
+#include "cli/options/command.h"
+#include "cli/predict/trace-source.h"
+#include "cli/say/prose.h"
 #include "trace/json.h"
 
 static const CliCommand command = {

@@ -2,15 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/explain/explain.h"
-#include "cli/plan-source.h"
+#include "cli/options/command.h"
 #include "cli/predict/predict.h"
-#include "cli/prose.h"
-#include "cli/trace-source.h"
-#include "cli/what-if.h"
+#include "cli/predict/trace-source.h"
+#include "cli/say/prose.h"
+#include "cli/source/cluster.h"
+#include "cli/source/plan-source.h"
+#include "cli/what-if/what-if.h"
 #include "trace/text.h"
 
 #define DEFAULT_CLUSTER "dgx-h100"

@@ -1,10 +1,10 @@
 /* cli/commands/export.c - foreshard export: a trace in the forms that other tools open. */
 #include <stdio.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
-#include "cli/trace-source.h"
+#include "cli/options/command.h"
+#include "cli/predict/trace-source.h"
+#include "cli/say/output.h"
 #include "trace/export/export.h"
 #include "trace/text.h"
 

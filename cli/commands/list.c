@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/data-dir.h"
-#include "cli/output.h"
-#include "cli/prose.h"
+#include "cli/options/command.h"
+#include "cli/say/output.h"
+#include "cli/say/prose.h"
+#include "cli/source/cluster.h"
+#include "cli/source/data-dir.h"
 #include "models/network.h"
 #include "plan/files/file.h"
 #include "plan/files/nearest.h"

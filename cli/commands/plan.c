@@ -1,13 +1,13 @@
 /* cli/commands/plan.c - builds, shows and checks plans. */
 #include <stdio.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
-#include "cli/plan-memory.h"
-#include "cli/plan-source.h"
-#include "cli/prose.h"
-#include "cli/trained.h"
+#include "cli/options/command.h"
+#include "cli/plan/memory.h"
+#include "cli/plan/trained.h"
+#include "cli/say/output.h"
+#include "cli/say/prose.h"
+#include "cli/source/plan-source.h"
 #include "plan/files/nearest.h"
 #include "plan/op/work.h"
 #include "plan/player.h"

@@ -1,13 +1,13 @@
 /* cli/commands/plot.c - foreshard plot: pictures of one trace, or of two on the same axes. */
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
 #include "cli/measured/measured.h"
+#include "cli/options/command.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/plot-points.h"
-#include "cli/trace-source.h"
+#include "cli/predict/trace-source.h"
+#include "cli/source/cluster.h"
 #include "plots/plot.h"
 #include "trace/import/file.h"
 #include "trace/text.h"

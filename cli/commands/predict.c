@@ -6,13 +6,13 @@
 
 #include <stdio.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/every-rank.h"
-#include "cli/output.h"
-#include "cli/plan-source.h"
+#include "cli/options/command.h"
+#include "cli/predict/every-rank.h"
 #include "cli/predict/predict.h"
+#include "cli/say/output.h"
+#include "cli/source/cluster.h"
+#include "cli/source/plan-source.h"
 #include "exec/shared-options.h"
 #include "models/cluster.h"
 #include "sim/predict.h"

@@ -1,19 +1,19 @@
 /* cli/commands/rehearse.c - `foreshard rehearse`: one process plays rank R of W.
  *
- * What collectives take is predicted here and handed to foreshard-exec as a table (cli/pace.h);
- * compute and memory are real there. No MPI is needed: there is one process.
+ * What collectives take is predicted here and handed to foreshard-exec as a table
+ * (cli/launch/pace.h); compute and memory are real there. No MPI is needed: there is one process.
  */
 #include <gio/gio.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/pace.h"
-#include "cli/plan-source.h"
-#include "cli/ranks.h"
-#include "cli/scratch.h"
+#include "cli/launch/pace.h"
+#include "cli/launch/ranks.h"
+#include "cli/launch/scratch.h"
+#include "cli/options/command.h"
+#include "cli/source/cluster.h"
+#include "cli/source/plan-source.h"
 #include "exec/shared-options.h"
 
 typedef struct {

@@ -1,12 +1,12 @@
 /* cli/commands/replay.c - `foreshard replay`: a measured play's memory again, with its own
  * answers. */
 #include "sim/replay.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
-#include "cli/plan-source.h"
-#include "cli/prose.h"
-#include "cli/trace-source.h"
+#include "cli/options/command.h"
+#include "cli/predict/trace-source.h"
+#include "cli/say/output.h"
+#include "cli/say/prose.h"
+#include "cli/source/plan-source.h"
 #include "trace/json.h"
 #include "trace/text.h"
 

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
+#include "cli/options/command.h"
 #include "cli/plot/pictures.h"
+#include "cli/predict/trace-source.h"
 #include "cli/report/report.h"
-#include "cli/trace-source.h"
+#include "cli/say/output.h"
+#include "cli/source/cluster.h"
 #include "trace/text.h"
 
 static const CliCommand command = {

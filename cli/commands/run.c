@@ -1,9 +1,9 @@
 /* cli/commands/run.c - `foreshard run`: starts foreshard-exec on local ranks and watches over it.
  *
- * It writes the plan where the ranks can read it, starts them (cli/ranks.h), passes on what rank 0
- * says, line by line, and turns the pages that mpirun prints about a dead rank into one line. (Were
- * its own standard output the ranks', nobody would learn that it cannot be written: mpirun drops
- * what it cannot pass on.)
+ * It writes the plan where the ranks can read it, starts them (cli/launch/ranks.h), passes on what
+ * rank 0 says, line by line, and turns the pages that mpirun prints about a dead rank into one
+ * line. (Were its own standard output the ranks', nobody would learn that it cannot be written:
+ * mpirun drops what it cannot pass on.)
  */
 #include <gio/gio.h>
 #include <glib-unix.h>
@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/pace.h"
-#include "cli/plan-source.h"
-#include "cli/prose.h"
-#include "cli/ranks.h"
-#include "cli/scratch.h"
+#include "cli/launch/pace.h"
+#include "cli/launch/ranks.h"
+#include "cli/launch/scratch.h"
+#include "cli/options/command.h"
+#include "cli/say/prose.h"
+#include "cli/source/plan-source.h"
 #include "exec/shared-options.h"
 #include "exec/watch/black-box.h"
 #include "models/network.h"

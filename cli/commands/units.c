@@ -2,11 +2,11 @@
  */
 #include <string.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
-#include "cli/output.h"
-#include "cli/plan-source.h"
-#include "cli/prose.h"
+#include "cli/options/command.h"
+#include "cli/say/output.h"
+#include "cli/say/prose.h"
+#include "cli/source/plan-source.h"
 #include "trace/json.h"
 
 #define U64 G_GUINT64_FORMAT

@@ -1,8 +1,8 @@
 /* cli/commands/validate.c - published measurements against our predictions of them. */
 #include <stdio.h>
 
-#include "cli/command.h"
 #include "cli/commands/commands.h"
+#include "cli/options/command.h"
 #include "cli/validate/kinds.h"
 #include "cli/validate/one-share.h"
 #include "cli/validate/validate.h"

@@ -1,6 +1,6 @@
 /* Whether a larger micro-batch, for which there is memory, makes better use of a step. */
 #include "cli/diagnose/diagnose.h"
-#include "cli/larger-batch.h"
+#include "cli/what-if/larger-batch.h"
 
 /* Another batch is another training run, so this is no cause of lost time but an offer. */
 void cli_diagnosis_find_batch(CliDiagnosis *diagnosis) {

@@ -17,9 +17,9 @@
 
 #include <json-glib/json-glib.h>
 
-#include "cli/progress.h"
-#include "cli/ways-to-fit.h"
-#include "cli/what-if.h"
+#include "cli/say/progress.h"
+#include "cli/what-if/ways-to-fit.h"
+#include "cli/what-if/what-if.h"
 #include "trace/idle.h"
 
 typedef enum {

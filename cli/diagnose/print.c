@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/diagnose/diagnose.h"
-#include "cli/setting.h"
+#include "cli/options/setting.h"
 #include "trace/ended.h"
 #include "trace/scale.h"
 

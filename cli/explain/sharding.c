@@ -1,8 +1,8 @@
 /* Every sharding strategy over one network: who keeps what, what goes over the wires, its cost. */
 #include "cli/explain/explain.h"
-#include "cli/plan-source.h"
+#include "cli/plan/trained.h"
 #include "cli/predict/predict.h"
-#include "cli/trained.h"
+#include "cli/source/plan-source.h"
 #include "trace/json.h"
 #include "trace/scale.h"
 

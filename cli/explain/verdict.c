@@ -4,7 +4,7 @@
 #include "cli/predict/how-sure.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
-#include "cli/ways-to-fit.h"
+#include "cli/what-if/ways-to-fit.h"
 #include "trace/ended.h"
 
 bool explain_needs_prediction(GString *text, const CliSubject *subject) {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "cli/output.h"
+#include "cli/say/output.h"
 #include "trace/json.h"
 
 /* What is not known of a measured or published point is left out. */

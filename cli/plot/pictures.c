@@ -5,9 +5,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/command.h"
-#include "cli/data-dir.h"
-#include "cli/prose.h"
+#include "cli/options/command.h"
+#include "cli/say/prose.h"
+#include "cli/source/data-dir.h"
 #include "trace/import/to-trace.h"
 #include "trace/text.h"
 

@@ -6,8 +6,8 @@
 
 /* How wide a picture of text may be. */
 guint cli_terminal_columns(void);
-/* A picture of text, and the sentences around it: those that are wider are broken (cli/prose.h),
- * rows of its table are not. NULL is nothing. */
+/* A picture of text, and the sentences around it: those that are wider are broken
+ * (cli/say/prose.h), rows of its table are not. NULL is nothing. */
 void cli_print_picture(const char *text);
 /* Blocks on a terminal that shows UTF-8; a pipe gets ASCII, the same everywhere. */
 PlotCharacters cli_terminal_characters(void);

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/cluster.h"
-#include "cli/command.h"
+#include "cli/options/command.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/points.h"
+#include "cli/source/cluster.h"
 #include "cli/validate/validate.h"
 #include "trace/text.h"
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cli/plan-source.h"
+#include "cli/source/plan-source.h"
 #include "plots/points.h"
 
 typedef struct {

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/cluster.h"
+#include "cli/options/setting.h"
 #include "cli/predict/predict.h"
-#include "cli/setting.h"
+#include "cli/source/cluster.h"
 #include "cli/validate/csv.h"
 #include "cli/validate/validate.h"
 #include "plan/files/ini.h"

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "cli/knob.h"
-#include "cli/plan-source.h"
+#include "cli/options/knob.h"
+#include "cli/source/plan-source.h"
 #include "models/cluster.h"
 #include "plots/points.h"
 

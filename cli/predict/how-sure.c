@@ -1,7 +1,7 @@
 #include "cli/predict/how-sure.h"
 
-#include "cli/data-dir.h"
-#include "cli/prose.h"
+#include "cli/say/prose.h"
+#include "cli/source/data-dir.h"
 #include "cli/validate/run-kind.h"
 #include "plan/files/ini.h"
 #include "trace/json.h"

@@ -1,12 +1,12 @@
 /* cli/predict/json.c - a prediction for programs: see predict.h. */
 #include "cli/predict/predict.h"
 
-#include "cli/every-rank-report.h"
-#include "cli/output.h"
+#include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
+#include "cli/say/output.h"
 #include "cli/spending.h"
 #include "cli/trains-well.h"
-#include "cli/ways-to-fit.h"
+#include "cli/what-if/ways-to-fit.h"
 #include "trace/json.h"
 
 static void add_categories(JsonBuilder *json, const char *key, const uint64_t *by_sub) {

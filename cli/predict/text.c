@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/every-rank-report.h"
+#include "cli/plan/trained.h"
+#include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
-#include "cli/prose.h"
+#include "cli/say/prose.h"
 #include "cli/spending.h"
-#include "cli/trained.h"
 #include "cli/trains-well.h"
-#include "cli/ways-to-fit.h"
+#include "cli/what-if/ways-to-fit.h"
 #include "plan/strategy/strategy.h"
 #include "trace/scale.h"
 

@@ -1,7 +1,7 @@
 /* cli/predict/ways.c - what would make a predicted plan fit: see predict.h. */
 #include "cli/predict/predict.h"
 
-#include "cli/ways-to-fit.h"
+#include "cli/what-if/ways-to-fit.h"
 #include "sim/settings.h"
 #include "trace/from-plan.h"
 

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/every-rank.h"
+#include "cli/options/setting.h"
 #include "cli/plot/pictures.h"
+#include "cli/predict/every-rank.h"
 #include "cli/report/private.h"
 #include "cli/report/svg.h"
-#include "cli/setting.h"
-#include "cli/what-if.h"
+#include "cli/what-if/what-if.h"
 #include "sim/settings.h"
 #include "trace/files.h"
 #include "trace/moments.h"

@@ -1,7 +1,7 @@
 #include "cli/validate/published.h"
 
-#include "cli/cluster.h"
-#include "cli/data-dir.h"
+#include "cli/source/cluster.h"
+#include "cli/source/data-dir.h"
 
 #include <pthread.h>
 

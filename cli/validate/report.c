@@ -1,7 +1,7 @@
 /* cli/validate/report.c - the summaries of validate.h, as text and as JSON. */
 #include <math.h>
 
-#include "cli/prose.h"
+#include "cli/say/prose.h"
 #include "cli/validate/validate.h"
 #include "trace/json.h"
 

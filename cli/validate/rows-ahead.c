@@ -1,7 +1,7 @@
 #include "cli/validate/rows-ahead.h"
 
-#include "cli/cores.h"
-#include "cli/workers.h"
+#include "cli/host/cores.h"
+#include "cli/host/workers.h"
 
 #include <math.h>
 

@@ -19,7 +19,7 @@ typedef enum {
     CLI_ROWS_PREDICTED_TWICE, /* cli_train_predict_twice */
 } CliRowsAsked;
 
-CliRowsAhead *cli_rows_ahead_new(unsigned threads); /* 0: as cli/cores.h has it */
+CliRowsAhead *cli_rows_ahead_new(unsigned threads); /* 0: as cli/host/cores.h has it */
 /* Lets go of what nobody has begun. NULL is fine. */
 void cli_rows_ahead_free(CliRowsAhead *ahead);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRowsAhead, cli_rows_ahead_free)

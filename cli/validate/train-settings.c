@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 #include "cli/validate/train-link.h"
 
 #define CLUSTER "cluster." /* before a number of the cluster */

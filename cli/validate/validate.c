@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/prose.h"
+#include "cli/say/prose.h"
 #include "cli/validate/rows-ahead.h"
 #include "cli/validate/rows-collectives.h"
 #include "cli/validate/rows-gemm.h"

@@ -45,7 +45,7 @@ typedef struct {
 typedef struct {
     GPtrArray *tables; /* CliValidatedTable */
     FILE *live;        /* rows are printed there as they come; NULL */
-    unsigned threads;  /* that predict runs; 0: as cli/cores.h has it */
+    unsigned threads;  /* that predict runs; 0: as cli/host/cores.h has it */
 } CliValidation;
 
 void cli_scores_clear(CliScores *scores);

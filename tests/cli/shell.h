@@ -25,7 +25,7 @@ int shell_finish(int status);
 
 /* Words apart by spaces, '' an empty one; <FILE is what it reads from standard input. */
 Result run(const char *words);
-/* Sentences that were broken to fit (cli/prose.h) are one line again. Transfer full. */
+/* Sentences that were broken to fit (cli/say/prose.h) are one line again. Transfer full. */
 char *unbroken(const char *text);
 /* Fails the test unless it ends so, and says so on each side, on one line or more. */
 void expect(const char *words, int status, const char *in_out, const char *in_err);

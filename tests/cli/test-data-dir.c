@@ -2,7 +2,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 
 /* Three places in a folder of their own, each empty. */
 typedef struct {

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "cli/heap.h"
+#include "cli/host/heap.h"
 
 enum {
     LARGE_PAGE = 2 << 20,

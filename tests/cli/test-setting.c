@@ -1,5 +1,5 @@
 /* Settings as a trace's header has them: taken apart, looked up, and as options again. */
-#include "cli/setting.h"
+#include "cli/options/setting.h"
 
 static void pairs(void) {
     g_auto(GStrv) none = cli_settings_split(NULL);

@@ -1,6 +1,6 @@
 #include "tests/oracle/predicted.h"
 
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 #include "sim/predict.h"
 
 static void without_communication(ModelCluster *cluster, uint64_t ranks) {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/data-dir.h"
+#include "cli/source/data-dir.h"
 #include "cli/validate/rows-collectives.h"
 #include "sim/costs/sharing.h"
 #include "trace/quantile.h"

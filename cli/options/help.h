@@ -1,0 +1,17 @@
+/* cli/options/help.h - a command's help as a terminal shows it best.
+ *
+ * GLib prints one line an option, however long what it says. To a terminal such lines are broken
+ * between words, under where what they say begins; to a file or pipe they go as they are. Of a
+ * group of options GLib prints one heading; the strategy's themes (strategy-themes.h) get theirs
+ * here.
+ */
+#pragma once
+
+#include <glib.h>
+
+/* From now on, for what GLib prints. */
+void cli_help_begin(void);
+/* With a heading above the first option of each theme. Transfer full. */
+char *cli_help_with_headings(const char *help);
+/* Lines no wider than so many columns, as far as words allow it. Transfer full. */
+char *cli_help_fit(const char *help, gsize columns);

@@ -1,0 +1,98 @@
+#include "cli/options/other-words.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Words without "--", with '-' for '_'. ours begins with the option that is meant. */
+static const struct {
+    const char *theirs, *ours;
+} words[] = {
+    {"gpus num-gpus world-size nproc n-gpus nproc-per-node num-processes",
+     "--ranks (-n), of all nodes"},
+    {"nodes num-nodes nnodes num-machines",
+     "--ranks (-n), of all nodes; --cluster NAME:NODES has more of them"},
+    {"gpu machine hardware device-type", "--cluster"},
+    {"memory gpu-memory gpu-mem vram", "--cluster NAME:device.memory_bytes=N"},
+    {"bf16 fp16 half dtype precision mixed-precision torch-dtype",
+     "--param-dtype (bf16 or fp16; with DDP --autocast)"},
+    {"fp8", "--float8"},
+    {"fsdp zero zero-stage deepspeed ddp data-parallel strategy-name",
+     "--sharding (full is ZeRO 3, grad-op 2, optimizer-only 1, none DDP)"},
+    {"gradient-checkpointing activation-checkpointing ac checkpoint recompute "
+     "activation-checkpoint "
+     "recompute-granularity",
+     "--checkpointing full"},
+    {"gradient-accumulation-steps grad-accum gradient-accumulation grad-accum-steps",
+     "--accumulate"},
+    {"per-device-train-batch-size micro-batch-size local-batch-size batch mbs batch-size",
+     "--micro-batch, of a rank and pass"},
+    {"train-batch-size global-batch-size gbs", "--global-batch, in sequences"},
+    {"seq-len seq-length max-seq-len max-seq-length max-length context-length sequence-length "
+     "block-size "
+     "model-max-length",
+     "--seq"},
+    {"packing packed document-length sample-packing", "--document, of so many tokens each"},
+    {"tp tensor-parallel tensor-parallel-size tensor-model-parallel-size tensor-parallel-degree",
+     "--tensor"},
+    {"pp pipeline-parallel pipeline-model-parallel-size", "--pipeline"},
+    {"vpp virtual-pipeline-model-parallel-size", "--pipeline-stages"},
+    {"cp context-parallel context-parallel-size", "--context"},
+    {"ep expert-parallel expert-parallel-degree expert-model-parallel-size", "--expert"},
+    {"max-grad-norm clip-grad gradient-clipping max-norm", "--clip"},
+    {"cpu-offload offload-params offload-optimizer", "--offload params (or optimizer)"},
+    {"torch-compile jit", "--kernels compiled"},
+    {"optim", "--optimizer, and --optimizer-kernel"},
+    {"lora-r lora use-lora peft", "--lora-rank"},
+    {"qlora load-in-4bit bnb-4bit-quant-type quant-type", "--lora-base nf4, with --lora-rank"},
+    {"attn-implementation attn-impl attention-impl flash-attn flash-attention use-flash-attn",
+     "--attention-kernel flash, or cudnn"},
+    {"bnb-4bit-use-double-quant double-quant", "--lora-base-double yes"},
+    {"bnb-4bit-quant-storage quant-storage", "--lora-base-storage"},
+    {"learning-rate", "--lr"},
+    {"model", "--network-key of a key; a network is the word behind the command"},
+    {"cost max-price max-cost", "--budget, of the whole training; --price is of a GPU and hour"},
+    {"num-tokens train-tokens total-tokens", "--tokens"},
+    {"hours deadline time-limit max-days max-hours", "--days, of the whole training"},
+};
+
+/* Options of other commands, as they are spelt there. */
+static const struct {
+    const char *options, *commands;
+} elsewhere[] = {
+    {"tokens days price spare global-batch top", "foreshard choose has it"},
+    {"knob", "foreshard plot and foreshard choose have it"},
+    {"picture published where", "foreshard plot has it"},
+    {"every-rank jitter spread slow degrade trace-ranks nccl-algo nccl-proto no-sharing",
+     "foreshard predict has it"},
+    {"data token-bytes load save pace watchdog verbose", "foreshard run has it"},
+    {"tree", "foreshard units has it"},
+    {"chrome memory-viz", "foreshard export has it"},
+    {"cluster", "foreshard predict has it (and run --pace C makes collectives as slow as C's)"},
+};
+
+static bool is_one_of(const char *word, const char *list) {
+    g_auto(GStrv) all = g_strsplit(list, " ", -1);
+    return g_strv_contains((const char *const *)all, word);
+}
+
+/* "--ranks" of "--ranks (-n), of all nodes". */
+static char *option_of(const char *ours) {
+    return g_strndup(ours, strcspn(ours, " ,;"));
+}
+
+char *cli_other_word(const char *word, const char *const *options) {
+    g_autofree char *plain = g_strdelimit(g_ascii_strdown(word, -1), "_", '-');
+    const char *name = plain + strspn(plain, "-");
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *option = option_of(words[i].ours);
+        if (is_one_of(name, words[i].theirs) && g_strv_contains(options, option)) {
+            return g_strconcat("; here it is ", words[i].ours, NULL);
+        }
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(elsewhere); i++) {
+        if (is_one_of(name, elsewhere[i].options)) {
+            return g_strconcat("; ", elsewhere[i].commands, NULL);
+        }
+    }
+    return g_strdup("");
+}

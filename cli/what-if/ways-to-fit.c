@@ -1,0 +1,268 @@
+#include "cli/what-if/ways-to-fit.h"
+
+#include <string.h>
+
+#include "cli/options/setting.h"
+#include "trace/scale.h"
+
+/* The least change first: an environment variable, the loss, what costs time, experts that ranks
+ * share (with more beside it below). Precision and the batch, which may have been meant so, come
+ * later than what changes neither, and a loss in chunks, whose products are narrow, behind one in a
+ * kernel. What recomputes less comes behind full recomputation: it is worth a line only where it is
+ * quicker by much. Offload of parameters is none of them: what the host holds is not modelled. */
+static const char *const settings[] = {
+    "allocator=expandable",
+    "limit_all_gathers=2",
+    "network.loss=kernel",
+    "checkpointing=full",
+    "checkpointing=selective-op",
+    "checkpointing=every=2",
+    "checkpointing=every=4",
+    "accumulate_sync=every",
+    "sharding=full",
+    "optimizer_kernel=fused",
+    "checkpointing=full network.loss=kernel",
+    "sharding=full checkpointing=full",
+    "checkpointing=full optimizer_kernel=fused",
+    "checkpointing=full accumulate_sync=every",
+    "sharding=full checkpointing=full optimizer_kernel=fused",
+    "sharding=full checkpointing=full network.loss=kernel",
+    "sharding=full checkpointing=full network.loss=kernel optimizer_kernel=fused",
+    "sharding=full checkpointing=full network.loss=kernel optimizer_kernel=fused "
+    "allocator=expandable",
+    "expert=8",
+    "param_dtype=bf16",
+    "checkpointing=full param_dtype=bf16",
+    "sharding=full checkpointing=full param_dtype=bf16",
+    "sharding=full checkpointing=full param_dtype=bf16 network.loss=kernel",
+    "sharding=full checkpointing=full param_dtype=bf16 optimizer_kernel=fused",
+    "sharding=full checkpointing=full param_dtype=bf16 accumulate_sync=every",
+    "sharding=full checkpointing=full param_dtype=bf16 network.loss=kernel optimizer_kernel=fused "
+    "allocator=expandable",
+    "network.loss=chunked",
+    "sharding=full checkpointing=full network.loss=chunked",
+    "sharding=full checkpointing=full param_dtype=bf16 network.loss=chunked "
+    "optimizer_kernel=fused allocator=expandable",
+    "sharding=full checkpointing=full micro_batch=1",
+};
+
+/* Ranks that share what one has too much of; a node of these machines has 4 or 8. A network or a
+ * strategy that cannot share it refuses. Sequences come before layers, whose sharers wait for each
+ * other in every layer. */
+static const char *const of_experts[] = {"expert=8", "expert=4", NULL};
+static const char *const of_sequences[] = {"context=2", "context=4", "context=8", NULL};
+static const char *const of_layers[] = {"tensor=2", "tensor=4", "tensor=8", NULL};
+
+static void clear_way(gpointer data) {
+    g_free(((CliWay *)data)->changes);
+}
+
+/* Of "key=value key=value" what is not so already. */
+static char *changing(const CliWhatIf *what_if, const char *changes) {
+    g_auto(GStrv) words = g_strsplit(changes, " ", -1);
+    GString *text = g_string_new(NULL);
+    for (char **word = words; *word != NULL; word++) {
+        if (cli_what_if_changes(what_if, *word)) {
+            g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", *word);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_way) {
+    g_autoptr(SimPrediction) with = cli_what_if_fits(what_if, changes);
+    if (with == NULL) {
+        return false;
+    }
+    *ret_way = (CliWay){.changes = changing(what_if, changes),
+                        .step_ns = (double)with->median_step_ns,
+                        .reserved_bytes = (double)with->peak_reserved_bytes,
+                        .retries = with->alloc_retries};
+    return true;
+}
+
+static void try_settings(CliWhatIf *what_if, GArray *ways) {
+    cli_what_if_expect(what_if, settings, G_N_ELEMENTS(settings), true);
+    for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
+        CliWay way;
+        if (cli_what_if_changes(what_if, settings[i]) && try_way(what_if, settings[i], &way)) {
+            g_array_append_val(ways, way);
+        }
+    }
+}
+
+/* More ranks, up to the first number of them with which no memory is given back; and: what else is
+ * changed. */
+static void try_ranks(const CliWhatIf *what_if, const char *and, GArray *ways) {
+    uint64_t place = model_cluster_ranks(what_if->cluster);
+    for (uint64_t ranks = 2 * what_if->strategy.ranks; ranks <= place; ranks *= 2) {
+        g_autofree char *changes = g_strdup_printf(
+            "ranks=%" G_GUINT64_FORMAT " sharding=full checkpointing=full%s", ranks, and);
+        CliWay way;
+        if (try_way(what_if, changes, &way)) {
+            g_array_append_val(ways, way);
+            if (way.retries == 0) {
+                return;
+            }
+        }
+    }
+}
+
+/* The first of these to fit calmly, beside all that shards and recomputes; in bf16, too. */
+static void try_sharers(const CliWhatIf *what_if, const char *const *sharers, GArray *ways) {
+    static const char *const beside[] = {"", " param_dtype=bf16"};
+    for (guint k = 0; k < G_N_ELEMENTS(beside); k++) {
+        if (*beside[k] != '\0' && !cli_what_if_changes(what_if, beside[k] + 1)) {
+            return;
+        }
+        for (const char *const *sharer = sharers; *sharer != NULL; sharer++) {
+            g_autofree char *changes =
+                g_strconcat(*sharer, " sharding=full checkpointing=full", beside[k], NULL);
+            CliWay way;
+            if (cli_what_if_changes(what_if, *sharer) && try_way(what_if, changes, &way)) {
+                g_array_append_val(ways, way);
+                if (way.retries == 0) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+static const CliWay *way_at(const GArray *ways, guint i) {
+    return &g_array_index(ways, CliWay, i);
+}
+
+static guint first_of(const GArray *ways, bool without_retries) {
+    for (guint i = 0; i < ways->len; i++) {
+        if (!without_retries || way_at(ways, i)->retries == 0) {
+            return i;
+        }
+    }
+    return ways->len;
+}
+
+static bool has_calm(const GArray *ways) {
+    return first_of(ways, true) < ways->len;
+}
+
+/* Whose step is of fewer tokens, so that its time is not to be held against others. */
+static bool changes_batch(const CliWay *way) {
+    return strstr(way->changes, "micro_batch=") != NULL ||
+           strstr(way->changes, "context=") != NULL || strstr(way->changes, "tensor=") != NULL;
+}
+
+/* Worth a second line when it takes a tenth less. */
+static guint quickest_of(const GArray *ways, guint first) {
+    guint best = first;
+    for (guint i = 0; i < ways->len; i++) {
+        const CliWay *way = way_at(ways, i);
+        if (way->retries == 0 && !changes_batch(way) &&
+            way->step_ns < 0.9 * way_at(ways, best)->step_ns) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void take(GArray *chosen, GArray *ways, guint i) {
+    CliWay way = *way_at(ways, i);
+    way.changes = g_strdup(way.changes);
+    g_array_append_val(chosen, way);
+}
+
+/* Of those given, where there is a choice. */
+static void mark(GArray *chosen) {
+    CliWay *quickest = NULL;
+    for (guint i = 0; i < chosen->len && chosen->len > 1; i++) {
+        CliWay *way = &g_array_index(chosen, CliWay, i);
+        way->is_least_change = i == 0;
+        if (way->retries == 0 && !changes_batch(way) &&
+            (quickest == NULL || way->step_ns < quickest->step_ns)) {
+            quickest = way;
+        }
+    }
+    if (quickest != NULL) {
+        quickest->is_quickest = true;
+    }
+}
+
+GArray *cli_ways_to_fit(CliWhatIf *what_if) {
+    g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(CliWay));
+    g_array_set_clear_func(ways, clear_way);
+    GArray *chosen = g_array_new(FALSE, FALSE, sizeof(CliWay));
+    g_array_set_clear_func(chosen, clear_way);
+    try_settings(what_if, ways);
+    if (!has_calm(ways)) {
+        try_sharers(what_if, of_experts, ways);
+    }
+    if (!has_calm(ways)) {
+        try_ranks(what_if, "", ways);
+        if (cli_what_if_changes(what_if, "param_dtype=bf16")) {
+            try_ranks(what_if, " param_dtype=bf16", ways);
+        }
+    }
+    if (!has_calm(ways)) {
+        try_sharers(what_if, of_sequences, ways);
+    }
+    if (!has_calm(ways)) {
+        try_sharers(what_if, of_layers, ways);
+    }
+    guint first = first_of(ways, false), calm = first_of(ways, true);
+    if (first < ways->len) {
+        take(chosen, ways, first);
+    }
+    if (calm < ways->len) {
+        guint quickest = quickest_of(ways, calm);
+        if (calm != first) {
+            take(chosen, ways, calm);
+        }
+        if (quickest != calm) {
+            take(chosen, ways, quickest);
+        }
+    }
+    mark(chosen);
+    return chosen;
+}
+
+const CliWay *cli_ways_best(const GArray *ways) {
+    guint calm = first_of(ways, true);
+    return ways->len == 0 ? NULL : way_at(ways, calm < ways->len ? calm : 0);
+}
+
+void cli_ways_add_json(JsonBuilder *json, const GArray *ways) {
+    trace_json_begin_array(json, "ways_to_fit");
+    for (guint i = 0; ways != NULL && i < ways->len; i++) {
+        const CliWay *way = way_at(ways, i);
+        json_builder_begin_object(json);
+        trace_json_add_text(json, "settings", way->changes);
+        trace_json_add_real(json, "step_ms", way->step_ns / 1e6);
+        trace_json_add_number(json, "peak_reserved_bytes", way->reserved_bytes);
+        trace_json_add_int(json, "alloc_retries", way->retries);
+        trace_json_add_bool(json, "least_change", way->is_least_change);
+        trace_json_add_bool(json, "quickest", way->is_quickest);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+char *cli_way_text(const CliWay *way, const char *reserved) {
+    g_autofree char *options = cli_settings_as_options(way->changes);
+    TraceScale time = trace_scale_time(way->step_ns);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%s: step %.3f %s, %s reserved", options,
+                           way->step_ns / time.per_unit, time.unit, reserved);
+    if (changes_batch(way) && strstr(way->changes, "micro_batch=") == NULL) {
+        g_string_append(text, " (of fewer tokens: ranks share a batch)");
+    }
+    if (way->retries > 0) {
+        g_string_append_printf(text, ", but %" G_GUINT64_FORMAT " allocation retr%s", way->retries,
+                               way->retries == 1 ? "y" : "ies");
+    }
+    if (way->is_least_change || way->is_quickest) {
+        g_string_append_printf(text, " (%s%s%s)", way->is_least_change ? "least change" : "",
+                               way->is_least_change && way->is_quickest ? ", " : "",
+                               way->is_quickest ? "quickest" : "");
+    }
+    return g_string_free(text, FALSE);
+}
