@@ -44,5 +44,5 @@ bool model_cluster_read_links(ModelCluster *cluster, const PlanIni *ini, const P
                               GError **error);
 bool model_cluster_check_links(const ModelCluster *cluster, const PlanIni *ini,
                                const PlanIniEntry *entry, GError **error);
-/* All that is not shared, as another cluster has it. */
+/* Copies all numbers of another cluster, but not what a cluster's kinds of node share. */
 void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other);

@@ -67,8 +67,8 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster);
  * line. */
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
                        const PlanIniEntry *entry, GError **error);
-/* Whether its numbers go together still, once all of them are set: entries (PlanIniEntry const *)
- * are those that set them, the last with a say in what is wrong is named. */
+/* After numbers were set, whether all still go together. entries (PlanIniEntry const *) are those
+ * that set them; an error names the last one that is part of what is wrong. */
 bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,
                              const GPtrArray *entries, GError **error);
 /* As NCCL_ALGO and NCCL_PROTO would; NULL: NCCL chooses. */

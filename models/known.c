@@ -116,8 +116,8 @@ static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
     return !why;
 }
 
-/* A tuned stack turns a part of each head by another kernel than the one that is modelled, and has
- * experts' rows gathered and scored inside of their products. */
+/* Tuned stacks rotate a part of each head by a kernel that is not modelled, and gather and score
+ * experts' rows inside of their products. */
 static bool can_be_fused(const ModelNetwork *network, GError **error) {
     const char *why = network->experts            ? "experts"
                       : network->rotary_share < 1 ? "rotary_share below 1"
@@ -261,9 +261,9 @@ static bool takes_adapters(const ModelNetwork *network, GError **error) {
     return true;
 }
 
-/* bitsandbytes takes a network's linear layers, of which routers and latent attention were not
- * recorded so; experts are none. Under autocast a layer's result is fp32, and parts of its rows
- * would be cast each by itself for attention. */
+/* bitsandbytes packs all linear layers. Routers and latent attention were not recorded with it, and
+ * experts are no linear layers. Under autocast a layer gives fp32, and with one layer for q, k and
+ * v attention would cast each part of its rows by itself, which is not planned. */
 static bool takes_four_bits(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     bool is_joined =
         n->family == &model_gpt || n->family == &model_mpt || n->qkv != MODEL_QKV_APART;

@@ -19,7 +19,7 @@ typedef enum {
     MODEL_LOSS_FP32,        /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
     MODEL_LOSS_METERED, /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
     MODEL_LOSS_KERNEL,  /* compiled by itself, beside eager kernels too: one, where shared a few */
-    MODEL_LOSS_CHUNKED  /* with the head, so many rows at a time: layers/chunked-loss.c */
+    MODEL_LOSS_CHUNKED  /* with the head, a chunk of rows at a time: layers/chunked-loss.c */
 } ModelLoss;
 
 /* Where the loss is made; a file has these words in small. */
@@ -28,7 +28,7 @@ typedef enum {
     MODEL_LOSS_IN_LOOP   /* by the training loop */
 } ModelLossAt;
 
-/* What of q and k is normalized before they are turned; a file has these words in small. */
+/* What of q and k is normalized before they are rotated; a file has these words in small. */
 typedef enum {
     MODEL_QK_NORM_NONE,
     MODEL_QK_NORM_HEAD, /* each head by itself, by as many weights as a head has numbers: Qwen 3 */
@@ -49,7 +49,7 @@ typedef enum {
     MODEL_QKV_SLICED  /* one for all, whose rows are sliced three times: Phi-3 */
 } ModelQkv;
 
-/* How q and k are turned; a file has these words in small. */
+/* How q and k are rotated; a file has these words in small. */
 typedef enum {
     MODEL_ROPE_REAL,
     MODEL_ROPE_COMPLEX, /* by a product of complex numbers in fp32 */
@@ -107,11 +107,11 @@ typedef struct {
     uint64_t experts, experts_per_token; /* llama: instead of each block's hidden layer; 0: none */
     uint64_t expert_ffn, shared_ffn;     /* of each, and of one that every token goes to; 0: none */
     bool keeps_scores;                   /* a token's scores are not divided by their sum */
-    bool routes_in_turn;                 /* tokens go to experts by turns, whatever the scores */
+    bool routes_in_turn;                 /* round-robin to experts, whatever the scores */
     bool scores_apart;                   /* each is a sigmoid; else all are a softmax */
     bool route_bias;        /* numbers that balance are added where experts are chosen */
     double route_scale;     /* what a token's scores are multiplied by; 0: nothing */
-    uint64_t expert_groups; /* of which a token goes to so many; 0: to experts of any */
+    uint64_t expert_groups; /* a token goes to groups_per_token of them; 0: no groups */
     uint64_t groups_per_token;
     uint64_t dense_layers; /* the first so many blocks have a hidden layer of ffn all the same */
     /* llama: latent attention's short rows and parts of heads (families/latent.h); q_lora_rank 0: q
@@ -119,7 +119,7 @@ typedef struct {
     uint64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
     double rope_base;
     double norm_eps;          /* llama: added to the mean of squares that RMSNorm divides by */
-    double rotary_share;      /* phi, neox: of a head's numbers, those that are turned */
+    double rotary_share;      /* phi, neox: share of a head's numbers that are rotated */
     bool sequential;          /* neox: the hidden layer stands behind attention */
     ModelRope rope;           /* llama */
     const char *rope_scaling; /* llama: how angles are stretched, which no run does; NULL: not */
@@ -141,14 +141,16 @@ typedef struct {
     ModelQkNorm qk_norm; /* llama */
     ModelNormAt norm_at; /* llama */
     ModelGate gate;      /* llama */
-    bool norms_from_one; /* llama: RMSNorm's weights are what is added to one */
+    bool norms_from_one; /* llama: RMSNorm multiplies by 1 + weight */
     bool gate_up_joined; /* llama: one layer for the hidden layer's gate and its other half */
     /* llama: numbers that multiply; 0: none does, and attention's own scale for its scores. */
     double embed_scale, attention_scale, residual_scale, logits_scale;
-    /* llama: all blocks but each so many-th turn by angles of local_rope_base; 0: none does. */
+    /* llama: every Nth block looks back all the way; the others rotate by local_rope_base. 0: there
+     * are no such others. */
     uint64_t global_every;
     double local_rope_base;
-    uint64_t window; /* llama: of those others, or of all: a token sees so many; 0: all before it */
+    /* llama: how many tokens a token sees, in those others or in all blocks; 0: all before it. */
+    uint64_t window;
     ModelWindowBy window_by;
     uint64_t no_rope_every; /* llama: every N-th block has no rotary embedding; 0: all have one */
     bool gated;             /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
@@ -203,7 +205,7 @@ uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim);
 /* What each family offers; rows of the family table in network.c. */
 struct ModelFamily {
     const char *name;
-    const char *keys; /* those it needs, then after '|' those that may stand */
+    const char *keys; /* required keys, then after '|' optional ones */
     void (*emit)(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
 };
 

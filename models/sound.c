@@ -23,7 +23,7 @@ static uint64_t width_of_head(const ModelNetwork *n) {
     return n->head_dim ? n->head_dim : n->width / MAX(n->heads, 1);
 }
 
-/* Rotary embedding turns pairs of numbers. */
+/* Rotary embedding rotates pairs of numbers. */
 static bool head_is_even(const ModelNetwork *network, const PlanIni *ini, GError **error) {
     uint64_t head_dim = width_of_head(network);
     bool turns = model_family_has_key(network->family, "rope_base") && !network->kv_lora_rank;
@@ -127,7 +127,7 @@ static bool routing_is_sound(const ModelNetwork *n, const PlanIni *ini, GError *
     return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
 }
 
-/* What was recorded of it is torchtitan's. */
+/* Latent attention was recorded with torchtitan's modules only, which have none of these. */
 static const char *not_known_with_latent(const ModelNetwork *n) {
     return n->qkv_bias                        ? "qkv_bias"
            : n->qkv != MODEL_QKV_APART        ? "qkv"
@@ -186,8 +186,8 @@ static bool has_nothing_latent(const PlanIni *ini, GError **error) {
                            "%s is of latent attention; add kv_lora_rank, or remove it", entry->key);
 }
 
-/* What of transformers' modules was recorded. Phi-3's layers are joined, and so are the ends of
- * what it turns. */
+/* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
+ * for gate and up, and joins an empty rest to what it rotates. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
     bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
     bool are_experts_theirs =
@@ -252,7 +252,7 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
     return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
 }
 
-/* What turns q and k, and which tokens they see. */
+/* Rotary embedding and windows: keys that do not go together. */
 static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
     bool is_joined = n->qkv != MODEL_QKV_APART;
     const Rule rules[] = {

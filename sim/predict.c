@@ -47,7 +47,8 @@ static bool check_peers(const Plan *plan, const ModelCluster *cluster, GError **
     return true;
 }
 
-/* Only who leaps over passes can play those that are not written. */
+/* A folded plan does not write out repeated passes. Only a play that skips repeated passes can play
+ * it. */
 static bool check_folded(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                          GError **error) {
     bool leaps = cluster->device_lane_wake_us == 0 && !options->arena;
@@ -97,7 +98,7 @@ static bool check_every(const Plan *plan, const SimOptions *options, GError **er
     return true;
 }
 
-/* ---- what the trace says of it -------------------------------------------------------------- */
+/* ---- the prediction's part in the trace ------------------------------------------------------ */
 
 static void describe(Trace *trace, const Plan *plan, const ModelCluster *cluster,
                      const SimOptions *options, const SimPrediction *prediction) {

@@ -41,7 +41,7 @@ typedef struct {
     const MemoryOptions *allocator; /* NULL: as the plan's strategy says */
     MemoryAnswers *answers; /* representative play: filled with what the allocator of the traced
                                play was told; NULL: not wanted */
-    uint32_t rank;          /* representative play: the one that stands for all */
+    uint32_t rank;          /* in representative play, the rank that stands for all */
     bool fit_only;          /* if it does not fit, it is not played again without a limit: the
                              * result then says only where it ran out of memory */
     bool unplayed;          /* what a play refuses before it begins is refused, and no more is done:
@@ -56,7 +56,8 @@ typedef struct {
     const bool *traced; /* by rank: rows go to the trace; NULL: of all */
     bool reversed;      /* for tests: the last of the ranks that can go on is played first, which
                          * must change nothing */
-    void (*progress)(gpointer self, double share); /* told what share is done; NULL: not wanted */
+    void (*progress)(gpointer self,
+                     double share); /* called with the share done; NULL: not wanted */
     gpointer progress_self;
 } SimOptions;
 
@@ -135,10 +136,11 @@ typedef struct {
     double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
 
-    SimRankBook *ranks;   /* every-rank play: n_ranks */
-    uint32_t n_ranks;     /* 0: one rank stood for all */
-    uint32_t memory_rank; /* whose memory is shown: the fullest by what it has, unless asked */
-    uint32_t time_rank;   /* whose times are shown */
+    SimRankBook *ranks; /* every-rank play: n_ranks */
+    uint32_t n_ranks;   /* 0: one rank stood for all */
+    uint32_t
+        memory_rank; /* whose memory is shown: unless asked, the one with the smallest share left */
+    uint32_t time_rank; /* whose times are shown */
 } SimPrediction;
 
 /* What there is for the allocator: the cluster's, less what ranks share of their memory. */
@@ -148,7 +150,7 @@ uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
 void sim_prediction_set_memory(SimPrediction *prediction, const Plan *plan,
                                const ModelCluster *node);
 
-/* Of a play of so many steps, before it begins. */
+/* An empty prediction of a play of `steps` steps. */
 SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
 /* The sum of all shares that have this one's name, as axes over the same links do: given for the

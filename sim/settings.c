@@ -17,7 +17,7 @@ const char *const sim_jitter_keys[SIM_N_JITTERS] = {
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* So many digits that a share read back is the share. */
+/* 15 digits: read back, a share is the same number. */
 static void append_number(GString *text, double number) {
     char digits[G_ASCII_DTOSTR_BUF_SIZE];
     g_string_append(text, g_ascii_formatd(digits, sizeof digits, "%.15g", number));

@@ -82,8 +82,8 @@ static uint32_t run_turn(const ModelLlama *llama, uint32_t x, uint64_t heads, Pl
     return plan_graph_latent_turn(w->graph, x, llama->rotary.cosines, &turn);
 }
 
-/* Each head's first numbers, from rows of `row`, and what is turned, of the same row for so many
- * heads. */
+/* Joins each head's unrotated numbers (in rows `row` wide) with its rotated ones, of which `each`
+ * heads share one row. */
 static uint32_t run_join(const ModelLlama *llama, uint32_t first, uint64_t row, uint32_t turned,
                          uint64_t each) {
     const ModelWalk *w = &llama->walk;

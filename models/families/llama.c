@@ -306,7 +306,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
                                                                             targets, llama->vocab);
 }
 
-/* Mistral's modules do as Llama's. */
+/* What transformers' class names begin with. Mistral's modules do what Llama's do. */
 static const char *transformers_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL

@@ -37,8 +37,8 @@ typedef struct {
     ModelQkv qkv;
     ModelQkNorm qk_norm;
     ModelLatent latent;
-    ModelExperts experts;             /* n 0: each block has one hidden layer */
-    uint64_t dense_layers;            /* the first so many blocks have one all the same */
+    ModelExperts experts;  /* n 0: each block has one hidden layer */
+    uint64_t dense_layers; /* the first N blocks have one hidden layer even with experts */
     ModelRotary rotary, local_rotary; /* of blocks that look back all the way, and of others */
     bool has_local_rotary;
     uint64_t window; /* of these others, where a sequence reaches it; 0: none */
@@ -73,7 +73,7 @@ void model_llama_declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *
 uint32_t model_llama_run_hidden_layer(const ModelLlama *llama, const ModelLlamaBlock *block,
                                       uint32_t x);
 
-/* What is in a row of the one layer of q, k and v. */
+/* Width of a row of the one layer that makes q, k and v together. */
 uint64_t model_llama_joined_width(const ModelLlama *llama);
 
 /* What a block is given, and its attention: PLAN_NONE where it has no mask, or a kernel that knows
@@ -98,7 +98,7 @@ uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x);
 /* What a further layer reads that reads the same: where each gathers for itself a compiler finds
  * that done, but not what backward scatters of each. */
 uint32_t model_llama_gather_again(const ModelLlama *llama, uint32_t own, uint32_t gathered);
-/* A layer whose columns are shared, if they are. Its call adds up the ranks' results, and holds
- * what it was given until then. */
+/* A layer whose input columns ranks share, if they do. Its call also sums the ranks' results, and
+ * holds its input until then. */
 uint32_t model_llama_run_by_rows(const ModelLlama *llama, const ModelLayer *layer, uint32_t x,
                                  uint64_t in);

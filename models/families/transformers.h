@@ -20,7 +20,7 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
                                ModelRotary *rotary);
 /* Whether the loss is theirs: a file may ask for another, and a tuned stack has its own. */
 bool model_transformers_makes_loss(const ModelWalk *w);
-/* The end of every walk that has it: the loss is made in fp32 of labels that the network shifts
- * itself, and what is returned holds the logits. */
+/* Ends the walk of a network whose loss is transformers': in fp32, of labels that the network
+ * shifts itself; the returned object holds the logits. */
 void model_transformers_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                             uint64_t vocab);

@@ -336,8 +336,8 @@ static bool is_transposed(const ModelWalk *w, const ModelAttention *a, char whic
            a->head_dim > 1;
 }
 
-/* Such a transpose is a view of rows, of which several sequences are no matrix: whichever layer
- * wants one copies it. */
+/* Such a transpose is a view that is no matrix where there are several sequences, so each layer
+ * that multiplies by it makes a copy. */
 bool model_each_layer_copies(const ModelWalk *w, const ModelAttention *a, char which) {
     return which == 'k' && comes_apart(w, a, which) && !a->groups_alone && !repeats(w, a);
 }

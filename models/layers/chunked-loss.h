@@ -17,7 +17,8 @@ uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint
 /* Rows of a chunk, as PyTorch 2.13 has them or as it does since 2.14. */
 uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab, bool since_2_14);
 
-/* Whether the network's loss may be made so, by such a strategy; and of such a graph. */
+/* Whether this network can compute its loss in chunks under this strategy, and whether the emitted
+ * graph can. */
 bool model_loss_can_be_chunked(const ModelNetwork *network, const PlanStrategy *strategy,
                                bool known_family, GError **error);
 bool model_loss_is_chunked_as_known(const PlanGraph *graph, const char *name, GError **error);

@@ -156,9 +156,9 @@ static uint32_t run_bias(const Walk *walk, const ModelExpertLayer *layer, uint32
                (PlanGraphResult){PLAN_FP32, n}, dims, NULL);
 }
 
-/* Only the scores of each token's best groups; in *ret_hidden, the mask of the others, as autograd
- * keeps it. given: by the name of whoever called; it goes where this returns, behind what has a
- * name here, and a sum's node of autograd first lets go of what is before it. */
+/* The scores with those outside each token's best groups masked; *ret_hidden: that mask, which
+ * autograd saves. given: a variable of the caller holds `scores`, so they are freed when this
+ * function returns, after its own variables. */
 static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
                                 uint32_t *ret_hidden) {
     PlanGraph *graph = walk->w->graph;

@@ -11,11 +11,11 @@
 typedef struct {
     uint64_t n, per_token; /* n 0: there are none */
     uint64_t ffn, shared_ffn;
-    bool keeps_scores;                 /* a token's scores are not divided by their sum */
-    bool in_turn;                      /* tokens go to experts by turns, whatever the scores */
-    bool apart;                        /* each score is a sigmoid; else a token's are a softmax */
-    bool has_bias;                     /* added to scores where experts are chosen */
-    double scale;                      /* what a token's scores are multiplied by */
+    bool keeps_scores; /* a token's scores are not divided by their sum */
+    bool in_turn;      /* round-robin: tokens go to each expert in turn, whatever the scores */
+    bool apart;        /* each score is a sigmoid; else a token's are a softmax */
+    bool has_bias;     /* added to scores where experts are chosen */
+    double scale;      /* what a token's scores are multiplied by */
     uint64_t groups, groups_per_token; /* a token's experts are of its best groups; 0: of any */
     const char *transformers; /* what their class names begin with; NULL: they are not theirs */
 } ModelExperts;

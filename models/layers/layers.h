@@ -18,7 +18,7 @@ typedef struct {
     PlanResultsHeld logits_held;
     bool logits_shifted, loss_in_place;
     bool no_bias;        /* no layer has one */
-    bool norms_from_one; /* an RMSNorm's weights are what is added to one */
+    bool norms_from_one; /* an RMSNorm multiplies by 1 + weight */
 } ModelWalk;
 
 ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
@@ -62,7 +62,7 @@ void model_end_part(const ModelWalk *w);
 
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in);
-/* The same, whose result is so many matrices one behind the other. */
+/* The same, its result laid out as `parts` matrices one behind the other. */
 uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                 uint64_t out, uint64_t in, uint64_t parts);
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x);
@@ -166,7 +166,7 @@ typedef struct {
     bool joined_apart; /* q and k were joined of parts, head by head */
     bool norms_read;   /* a norm's kernel reads their gradients as they come, leaves them in rows */
     bool turned_together; /* their gradients come from a rotation that leaves heads apart */
-    bool v_copied;        /* so does v's, from what a cache made of it */
+    bool v_copied;        /* v's gradient comes with heads apart, too: through a cache's copy */
     uint32_t bias;        /* [seq, seq, heads]; PLAN_NONE */
     uint64_t window;      /* of causal attention: a token sees so many, itself among them; 0: all */
     uint32_t mask;        /* that says so to a kernel that knows no window; PLAN_NONE */
@@ -195,14 +195,15 @@ uint32_t model_run_attention(const ModelWalk *w, const ModelAttention *a, uint32
 typedef struct {
     uint32_t cosines, sines; /* as model_cast_tables() left them */
     bool is_complex;         /* pairs are turned as complex numbers in fp32, of one table */
-    bool ends_joined;        /* what is turned is joined with what is not, which is nothing */
+    bool ends_joined;        /* the rotated part is joined with an empty rest, which copies */
     uint64_t row;     /* elements from a token's heads to the next one's; 0: they are dense */
-    uint64_t part;    /* of a head's numbers the first so many; 0: all */
+    uint64_t part;    /* only the first `part` numbers of a head are rotated; 0: all */
     bool is_together; /* by one function for q and k, each expression from left to right */
 } ModelRotary;
 
 /* The graph's tables of that number in the dtype of compute, complex ones in fp32. */
 void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables);
-/* Queries and keys, turned by their positions; whoever holds them lets go in PyTorch's order. */
+/* Rotates queries and keys by their positions; inputs and intermediates are freed in PyTorch's
+ * order. */
 void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                   uint32_t *q, uint32_t *k, uint32_t v);

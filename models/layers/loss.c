@@ -38,8 +38,8 @@ static bool loss_is_one_kernel(const ModelWalk *w) {
     return w->loss == MODEL_LOSS_METERED || (w->graph->now.fused && w->loss == MODEL_LOSS_MODEL);
 }
 
-/* A program widens the logits as it reads them, so a loss of fp32 is of no copy. A loss compiled by
- * itself within a network's program is part of that. */
+/* A compiled program widens the logits to fp32 as it reads them, so an fp32 loss needs no copy. A
+ * loss that is compiled by itself becomes part of the network's program if that is compiled too. */
 static uint32_t run_compiled_loss(const ModelWalk *w, const uint32_t *logits_and_targets,
                                   const int64_t *dims) {
     PlanDtype dtype = loss_is_wide(w) || w->loss == MODEL_LOSS_KERNEL ? PLAN_FP32 : w->graph->dtype;

@@ -1,13 +1,12 @@
-/* models/layers/rotary.c - rotary embedding: queries and keys, turned by angles that grow with
- * positions.
- */
+/* models/layers/rotary.c - rotary embedding: rotates pairs of numbers of queries and keys by angles
+ * that grow with positions. "Turned" below means rotated. */
 #include "models/layers/layers.h"
 
 uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim) {
     return (uint64_t)((double)head_dim * network->rotary_share);
 }
 
-/* From a token's heads, as they are given, to the next token's. */
+/* Elements from one token's heads to the next token's, in the input. */
 static uint64_t stride_of(const ModelRotary *rotary, uint64_t heads, uint64_t head_dim) {
     return rotary->row ? rotary->row : heads * head_dim;
 }
@@ -29,7 +28,8 @@ static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_
                          elements, dims, NULL);
 }
 
-/* x, of which nothing has been turned yet, and what has been, whose rows are its own. */
+/* The two products of a rotation: the input times cosines, its rows as they are given, and the
+ * half-turned input times sines, a dense tensor of its own. */
 static uint32_t times_cosines(const ModelWalk *w, const ModelRotary *rotary,
                               const ModelAttention *a, uint32_t x, char which) {
     uint64_t stride = stride_of(rotary, heads_of(a, which), a->head_dim);
@@ -64,14 +64,14 @@ static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, 
     return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads_of(a, which) * a->head_dim);
 }
 
-/* What of x is not turned, which is nothing. */
+/* An empty view behind x: with a full rotation no part of a head is left over. */
 static uint32_t rest_of(const ModelWalk *w, uint32_t x) {
     uint32_t rest = plan_graph_rest(w->graph, x);
     plan_graph_let_go_after(w->graph, rest, x);
     return rest;
 }
 
-/* A copy. */
+/* transformers joins the rotated part with the rest even if that is empty, which copies. */
 static uint32_t join_rest(const ModelWalk *w, const ModelAttention *a, uint32_t turned,
                           uint32_t rest, char which) {
     uint64_t n = w->rows * heads_of(a, which) * a->head_dim;
@@ -79,12 +79,12 @@ static uint32_t join_rest(const ModelWalk *w, const ModelAttention *a, uint32_t 
                          n, (int64_t[]){(int64_t)n}, NULL);
 }
 
-/* Also returns what is let go of last, in *ret_last. */
+/* *ret_last: the value that Python frees last here. */
 static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                        uint32_t x, char which, uint32_t *ret_last) {
     uint64_t heads = heads_of(a, which);
     uint32_t whole = x;
-    if (rotary->ends_joined) { /* what is turned of it is all, by a view */
+    if (rotary->ends_joined) { /* the part to rotate is a view of all of it */
         x = plan_graph_heads(w->graph, x, w->batch, w->seq, heads, a->head_dim,
                              PLAN_HEADS_AS_THEY_ARE);
     }
@@ -136,9 +136,9 @@ static uint32_t turn_wide(const ModelWalk *w, const ModelRotary *rotary, const M
     return model_run_like(w, turn_pairs(w, rotary, a, model_run_widen(w, x), which), x);
 }
 
-/* As Llama's first code has it: in fp32, pairs as complex numbers, whose product is a kernel of its
- * own; no compiler joins it with what is before and behind. Python's function holds what it made
- * until it returns, a compiler nothing. */
+/* As Meta's Llama code does it: pairs as complex numbers in fp32. Inductor fuses no complex
+ * product, so it stays a kernel of its own. In eager mode the function's variables hold every
+ * intermediate until it returns; compiled, none is held. */
 static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                            uint32_t *q, uint32_t *k, uint32_t v) {
     PlanGraph *graph = w->graph;
@@ -166,10 +166,10 @@ static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const 
 
 /* ---- a part of each head -------------------------------------------------------------------- */
 
-/* What of a head's numbers is turned, and what is not. */
+/* A head cut in two: the numbers that are rotated, and the rest. */
 typedef struct {
     uint64_t heads, rows;
-    uint64_t turned; /* of a head's numbers so many */
+    uint64_t turned; /* how many numbers of a head */
     uint32_t part, rest;
 } Parts;
 
@@ -189,7 +189,7 @@ static Parts parts_of(const ModelWalk *w, const ModelRotary *rotary, const Model
     return parts;
 }
 
-/* Some columns of a matrix of rows so wide, from one on. */
+/* `cols` columns of a matrix `width` wide, from column `from` on. */
 typedef struct {
     uint32_t value;
     uint64_t cols, width, from;
@@ -230,7 +230,7 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
     return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);
 }
 
-/* q, k = turn(q, k): what is not turned is joined to what is, and that lies head by head. */
+/* q, k = rotate(q, k): rotates a part of each head and joins the rest to it, head by head. */
 static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                          uint32_t *q, uint32_t *k, uint32_t v) {
     uint64_t n = rotary->part, all = a->head_dim;
@@ -250,8 +250,8 @@ static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const Mo
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-/* What is turned of x, which is all, and what is joined to it, which is nothing; PLAN_NONE: nobody
- * joins. */
+/* x cut into the part that is rotated (all of it) and an empty rest that is joined to it again;
+ * rest PLAN_NONE: the network's code does not join. */
 typedef struct {
     uint32_t part, rest;
 } Ends;
@@ -272,7 +272,8 @@ static uint32_t rotate_ends(const ModelWalk *w, const ModelRotary *rotary, const
     return ends->rest == PLAN_NONE ? turned : join_rest(w, a, turned, ends->rest, which);
 }
 
-/* As one function for both, whose caller names what it returns as it named what it gave. */
+/* One Python function rotates both. Its caller assigns the results to the variables that held the
+ * inputs, so the inputs live until it returns. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
     Ends of_q = ends_of(w, rotary, a, *q, 'q'), of_k = ends_of(w, rotary, a, *k, 'k');

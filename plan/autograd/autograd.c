@@ -343,7 +343,8 @@ static void differentiate_node(PlanRun *run, uint32_t id, const PlanNode *node,
     plan_differentiate(run, id, given, ret_made);
 }
 
-/* Of what it was given, and of what it had saved: that first where it was made again. */
+/* Frees the gradients that a node was given, and what it had saved: saved values first if they were
+ * recomputed, last otherwise. */
 static void let_go_of_used(PlanRun *run, uint32_t id, const PlanNode *node) {
     bool checkpointed = node->checkpoint != PLAN_NONE;
     if (checkpointed) {

@@ -69,7 +69,7 @@ static inline void operand(const PlanBackward *b, PlanTensor tensor) {
     plan_run_operand(b->run, tensor);
 }
 
-/* What the kernel makes, though nobody wants it. */
+/* Frees a gradient that the kernel always makes, if it is not wanted. */
 static inline void drop_unwanted(const PlanBackward *b, unsigned i) {
     if (!wanted(b, i)) {
         plan_run_unref(b->run, b->dx[i]);

@@ -356,7 +356,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
     }
 }
 
-/* All of a step but what autograd remembers of it. */
+/* Plays a step of forward, without recording it for autograd. */
 void plan_run_step(PlanRun *run, uint32_t id) {
     const PlanGraphStep *step = plan_graph_step_at(run->graph, id);
     switch (step->kind) {
@@ -397,7 +397,8 @@ void plan_run_forward(PlanRun *run) {
             }
         }
     }
-    run->frame_buffers.len = 0; /* what is made outside of all modules is nobody's activation */
+    run->frame_buffers.len =
+        0; /* buffers made outside of any module are not counted as activations */
 }
 
 void plan_run_after_backward(PlanRun *run) {

@@ -73,7 +73,7 @@ typedef struct {
 /* What waits for the layers that read it, or for the scatter behind a layer. */
 typedef struct {
     const PlanGraphOp *gather; /* or backward the scatter; NULL: nothing is gathered */
-    const PlanGraphOp *layer;  /* whose result is scattered next, or whose dx is there */
+    const PlanGraphOp *layer;  /* whose result is scattered next; in backward, whose dx was made */
     PlanTensor own, all, turned, dx;
     PlanAsyncProduct products[3];
     unsigned n_products;
@@ -86,9 +86,10 @@ typedef struct {
 
 /* What the training loop holds of what forward returned (loop.h). */
 typedef struct {
-    PLAN_VECTOR(PlanTensor) held;     /* the pass before's, then this one's */
-    uint32_t n_taken;                 /* of this pass */
-    PLAN_VECTOR(uint32_t) buffers[2]; /* what is held, by turns of passes, in order of making ... */
+    PLAN_VECTOR(PlanTensor) held; /* the pass before's, then this one's */
+    uint32_t n_taken;             /* of this pass */
+    PLAN_VECTOR(uint32_t)
+    buffers[2]; /* of what is held, of even and of odd passes, in order of making ... */
     unsigned turn;
     uint32_t n_made; /* ... so many of them in this pass */
 } PlanLoop;
@@ -108,8 +109,9 @@ struct _PlanRun {
     uint32_t n_of_rank; /* of a rank's first run: its stages, each a run, this one and behind it */
     const struct _PlanRun *batch_of;   /* of several stages a rank, the first one; NULL: its own */
     uint32_t first_unit, first_module; /* behind those of that one, in the tables */
-    const PlanParameter *parameters;   /* the plan's, whose names buffers bear: this stage's, */
-    uint32_t first_parameter;          /* which begin there with this one */
+    const PlanParameter
+        *parameters; /* the plan's table, which names buffers after parameters; this stage's */
+    uint32_t first_parameter; /* begin in it with this one */
 
     PlanRunUnit *units;
     uint32_t n_units;
@@ -135,20 +137,21 @@ struct _PlanRun {
     PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 
     PlanFloat8Input float8;
-    PlanAsync async[2]; /* forward, also of what is computed again meanwhile, and backward */
+    PlanAsync async[2];               /* of forward (recomputed forward, too), and of backward */
     PlanTensor float8_gradient_scale; /* of a gradient that was gathered so, for its layer */
 
-    PlanTensor *gradients;         /* .grad of each whole parameter */
-    PlanTensor *incoming;          /* what a parameter's accumulation waits with */
-    PLAN_VECTOR(uint32_t) late;    /* parameters whose gradients a program hands over at its end */
-    PLAN_VECTOR(PlanTensor) held;  /* what that program was called with, by its caller */
+    PlanTensor *gradients; /* .grad of each whole parameter */
+    PlanTensor *incoming;  /* what a parameter's accumulation waits with */
+    PLAN_VECTOR(uint32_t)
+    late; /* parameters whose gradients a compiled program returns when it ends */
+    PLAN_VECTOR(PlanTensor) held;  /* arguments of that program that its caller holds meanwhile */
     PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
     PlanTensor sent; /* of shared/exchange.h: what others are given, until waited for, and ... */
     uint32_t sent_event;        /* ... when they have it */
     struct _PlanStages *stages; /* of stages/; NULL: one stage has all layers */
     PlanFourBit *four_bit;      /* by parameter: of those in 4 bits (four-bit.h); NULL: none is */
-    uint32_t four_bit_map; /* of which each such parameter has a copy; PLAN_NONE: not made yet */
+    uint32_t four_bit_map; /* the table that each such parameter copies; PLAN_NONE: not made yet */
     uint32_t *states;      /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
@@ -167,8 +170,8 @@ PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that d
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
-/* Launches the op begun last, on compute, whose results are new tensors: where PyTorch fills such
- * memory first (fills.c), that before it. */
+/* Launches the op begun last, on the compute lane. If PyTorch fills new memory (fills.c), its
+ * results are filled first. */
 void plan_run_launch(PlanRun *run);
 /* Launches an op that takes the first elements of one buffer to those of another: COPY or CAST. */
 void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
@@ -188,7 +191,7 @@ static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
 }
 /* Launches what an op of the graph is, and holds its views (forward.c). */
 void plan_run_op(PlanRun *run, uint32_t op_id);
-/* Output i of such an op is this tensor, or none, whose reference it takes. */
+/* Sets output i of an op that is lowered to several; takes over the tensor's reference. */
 void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made);
 
 static inline PlanDtype plan_run_dtype_of(PlanRun *run, PlanTensor tensor) {
@@ -236,7 +239,8 @@ bool plan_run_keeps_product(const PlanRun *run, unsigned ahead);
 /* ... and recompute.c. */
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
 /* What recomputing shares with forward (eager.c). */
-void plan_run_step(PlanRun *run, uint32_t step); /* all of it but what autograd remembers */
+void plan_run_step(PlanRun *run,
+                   uint32_t step); /* the whole step, except what autograd records of it */
 void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node);
 void plan_run_let_go(PlanRun *run, const PlanGraphStep *step);
 void plan_run_begin_frame(PlanRun *run);

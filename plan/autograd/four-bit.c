@@ -115,7 +115,7 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* Tensors that a product makes and lets go of. */
+/* Temporary tensors of one product. */
 typedef struct {
     PlanTensor magnitudes, sum, weight;
 } Copy;

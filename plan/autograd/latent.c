@@ -2,7 +2,7 @@
 
 #include "plan/autograd/launch.h"
 
-/* ---- columns that are turned ---------------------------------------------------------------- */
+/* ---- columns that are rotated --------------------------------------------------------------- */
 
 static const PlanGraphLatentTurn *turn_of(const PlanRun *run, const PlanGraphOp *op) {
     return (const PlanGraphLatentTurn *)&g_array_index(run->graph->dims, int64_t, op->dims);

@@ -29,7 +29,7 @@ void plan_loop_takes(PlanRun *run, uint32_t step) {
     }
 }
 
-/* The first n of what is held, the last made first: as Python lets go of a tuple. */
+/* Frees the first n held tensors, in reverse order of making, as Python clears a tuple. */
 static void drop(PlanRun *run, uint32_t n) {
     PlanLoop *loop = &run->loop;
     for (uint32_t i = n; i-- > 0;) {

@@ -48,7 +48,7 @@ void plan_offload_put_gradient_and_wait(PlanRun *run, uint32_t parameter, PlanOp
 void plan_offload_add_gradient(PlanRun *run, uint32_t parameter, PlanOperand gradient,
                                uint8_t lane);
 
-/* What it has, so many elements, to what the dtype can say. */
+/* Rounds the parameter's gradient on the host (`elements` of it) to a narrower dtype. */
 void plan_offload_round_gradient(PlanRun *run, uint32_t parameter, uint64_t elements,
                                  PlanDtype dtype);
 

@@ -6,7 +6,7 @@ enum {
     LANE_COMPUTE
 };
 
-/* Slots of the host's memory, behind those that offloading has. */
+/* The host's memory slots; those of offloading come first. */
 enum {
     LOSS = PLAN_N_OFFLOAD_SLOTS,
     NORM,

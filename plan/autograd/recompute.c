@@ -87,9 +87,9 @@ static void drop_held(PlanRun *run, uint32_t first_step, uint32_t end_step, uint
     }
 }
 
-/* The exception that ends a recompute has left the call that raised it. It leaves autocast, and
- * unwinds what its frames still hold, the innermost first, of which what is held goes first; at its
- * regular end that are the results, and autocast is left after them. */
+/* PyTorch ends a recompute early by an exception. It leaves autocast, whose copies are freed, and
+ * then unwinds frames from the innermost out, freeing their variables. A recompute that reaches its
+ * regular end frees its results first, and leaves autocast after that. */
 static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     bool returns = plan_graph_step_at(run->graph, last_step)->kind == PLAN_STEP_LEAVE;
     if (!returns) {
@@ -126,7 +126,7 @@ static void leave_out(PlanRun *run, const PlanGraphOp *op) {
     }
 }
 
-/* The module itself, and not what it does inside. */
+/* The step of the module itself, not of modules inside of it. */
 static bool is_called_again(const PlanRun *run) {
     return run->strategy->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE ||
            plan_strategy_checkpoints_parts(run->strategy);

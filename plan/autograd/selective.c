@@ -17,7 +17,8 @@ static bool keeps_scattered(const PlanRun *run) {
     return run->graph->shared.tensor > 1 && !run->graph->shared.whole_ends;
 }
 
-/* A product whose result is scattered next: of that a compiler keeps nothing, for nobody asks. */
+/* A product whose result is scattered next: compiled code saves nothing of it, because backward
+ * does not read it. */
 static bool is_before_scatter(const PlanRun *run, const PlanGraphOp *op, bool is_product) {
     return is_product && plan_graph_is_compiled(run->graph) && keeps_scattered(run) &&
            plan_shared_is_scatter(op + 1);

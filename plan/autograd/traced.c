@@ -233,8 +233,8 @@ void plan_traced_launch_copy(PlanRun *run, uint32_t parameter, PlanTensor gradie
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-/* FSDP2 casts them inside of the root's call, FSDP1 before it; what is made outside of all modules
- * is nobody's activation. */
+/* Whether what the op makes counts as an activation: only inside of a module. Mixed precision's
+ * casts of inputs run inside of the root's call with FSDP2, before it with FSDP1. */
 static bool is_of_a_module(const PlanRun *run, uint32_t op_id) {
     bool is_inside = run->frames.len || run->builder.phase != PLAN_PHASE_FORWARD;
     return is_inside || (!run->flavour->flatten && op_id >= run->graph->first_cast);

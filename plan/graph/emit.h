@@ -19,7 +19,7 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
                               double init_value); /* a value */
 /* Each rank of the tensor axis has so much of it; its dims are of that. */
 void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
-/* Each has all of it, and sees all tokens. */
+/* Each rank of the tensor axis has all of it, and all tokens pass through it. */
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
 /* It is of this dtype, whatever the network is made in. */
 void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype);
@@ -30,7 +30,8 @@ void plan_graph_freeze(PlanGraph *graph, uint32_t value);
 /* The module holds the parameter too: what freezes one freezes the other. */
 void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
-/* What a stage is given by the one before, whose gradient it gives back. */
+/* The input of a pipeline stage: it arrives from the stage before, and its gradient is sent back
+ * there. */
 uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements);
 /* A registered buffer that is only there; none of its numbers matter to the plan. Or the same, made
  * where it is declared, between the parameters. */
@@ -50,12 +51,12 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
                            unsigned n);
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
-/* A function that is no module: what is walked until it returns is of the module, whose hooks do
- * not run. */
+/* A plain function: what is walked until it returns counts as the module's, whose hooks do not run.
+ */
 void plan_graph_call(PlanGraph *graph, uint32_t module);
 void plan_graph_return(PlanGraph *graph);
-/* What is walked from here on runs after backward and has no gradients: metrics. It is of the
- * module, whose hooks do not run. */
+/* What is walked from here on runs after backward and has no gradients: metrics. It counts as the
+ * module's, whose hooks do not run. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module);
 /* The region of autocast ends, if there is one: its copies of parameters are let go, in the module
  * that is called last. */
@@ -63,7 +64,7 @@ void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module);
 /* The walk of a traced network, whose modules, parameters, buffers and inputs are declared. It is
  * not owned. */
 void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced);
-/* After the walk: the loss, and who lets go of what when. */
+/* Ends the walk: notes the loss, and works out at which step each value is freed. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 
 /* ---- ops of one kernel ----------------------------------------------------------------------- */
@@ -100,8 +101,8 @@ uint32_t plan_graph_slice(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t 
                           uint64_t from, uint64_t cols);
 uint32_t plan_graph_rest(PlanGraph *graph, uint32_t x);
 uint32_t plan_graph_half(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t half, bool upper);
-/* So many columns of x from `from` on, whose rows have `total` numbers (and lie where x's base has
- * them). Their gradient is found in rows of dy_width numbers from dy_from on. */
+/* A view of `cols` columns of x from column `from` on; rows of x's base have `total` numbers. Its
+ * gradient lies in rows of dy_width numbers, from number dy_from on. */
 typedef struct {
     uint64_t rows, cols, from, total, dy_width, dy_from;
 } PlanGraphColumns;
@@ -121,11 +122,12 @@ typedef struct {
 } PlanGraphTokens;
 uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
-/* What was gathered of x, by another reader, whose gradient is scattered by itself. */
+/* The gathered x, for a further reader: not gathered again, but that reader's gradient is reduced
+ * and scattered by itself. */
 uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
                                  const PlanGraphTokens *tokens);
-/* Of x, all ranks' tokens, each rank's own; where they are taken (once), and what is told that its
- * gradient is to be of all. */
+/* own: this rank's tokens, taken from x, which has those of all ranks. taken: marks (once) the x of
+ * which that will be asked, so that its gradient is one of all ranks' tokens. */
 uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 /* Where each rank has all tokens: x for a layer that ranks share, and what such a layer gives. */
@@ -133,8 +135,8 @@ uint32_t plan_graph_shared_read(PlanGraph *graph, uint32_t x, const PlanGraphTok
 uint32_t plan_graph_shared_sum(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 /* x [rows, cols] of each rank side by side. */
 uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, uint64_t cols);
-/* Rows of a table of which this rank has so many (`part`), width numbers each; in *ret_mask which
- * of the n are another rank's and hold nothing of use. */
+/* Looks up n rows of a table of which this rank has `part` rows of `width` numbers; *ret_mask marks
+ * those that other ranks have, whose numbers here are meaningless. */
 uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
                                 uint64_t width, uint64_t part, uint32_t *ret_mask);
 uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,

@@ -57,13 +57,12 @@ typedef struct {
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
-    uint32_t
-        shown; /* of a head that is seen for so many, whose gradients are all made; 0: as it is */
+    uint32_t shown;   /* a view of a key or value head for so many query heads; 0: no such view */
     bool is_returned; /* of a base: the root's forward returns it (plan_graph_return_value) */
     bool is_kept;     /* no buffer, though it lives like one: what a module made once and keeps */
     const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
     uint64_t bound;   /* inputs: integers are below it; 0: real numbers */
-    uint32_t next;    /* what its variable holds from the step on that makes it; 0: nothing else */
+    uint32_t next;    /* value that its variable is assigned next, which frees this one; 0: none */
     uint32_t behind_variable; /* another variable, behind which its own goes; 0: as it was made */
     uint32_t
         behind; /* buffers: made behind so many parameters; PLAN_NONE: behind all, and tables */
@@ -81,15 +80,15 @@ typedef enum {
     PLAN_STEP_ENTER, /* module begins; hooks run, then its forward */
     PLAN_STEP_OP,
     PLAN_STEP_RETURN, /* module's forward has returned: its locals are gone */
-    PLAN_STEP_LEAVE,  /* hooks have run: its arguments are let go */
+    PLAN_STEP_LEAVE,  /* hooks have run: its arguments are freed */
 } PlanGraphStepKind;
 
 typedef struct {
     PlanGraphStepKind kind;
-    uint32_t index;    /* op or module */
-    uint32_t releases; /* first in the releases array: values whose last holder lets go here */
-    uint32_t n_releases;
-    uint32_t values; /* ENTER: arguments, LEAVE: results, in value_refs */
+    uint32_t index;      /* op or module */
+    uint32_t releases;   /* values freed after this step: the first in the releases array, */
+    uint32_t n_releases; /* and how many */
+    uint32_t values;     /* ENTER: arguments, LEAVE: results, in value_refs */
     uint32_t n_values;
     bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
 } PlanGraphStep;
@@ -124,7 +123,7 @@ typedef struct {
 /* Where the walk is. */
 typedef struct {
     bool fused; /* what is walked is made of the kernels of a tuned stack, or of a compiler's ... */
-    bool in_parts;        /* ... in modules of blocks, each by itself */
+    bool in_parts;        /* ... compiled in parts: modules of a block, each by itself */
     bool autocasts;       /* it runs under torch.autocast */
     bool in_adapter;      /* what is declared is part of one */
     uint32_t last_float8; /* op; PLAN_NONE */

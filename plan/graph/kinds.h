@@ -93,9 +93,9 @@ typedef struct {
     int64_t batch, heads, kv_heads, seq, head_dim;
 } PlanGraphRing;
 
-/* Of LATENT_SPLIT: of x [rows, a + b] the first a columns of each row, and the others, whose rows
- * lie as x's do. The gradient of the first lies in rows of dy_row numbers, that of the others by
- * itself. */
+/* Of LATENT_SPLIT: x [rows, a + b] is split into views of the first a columns and of the other b.
+ * The gradient of the first view lies in rows of dy_row numbers, that of the second in a tensor of
+ * its own. */
 typedef struct {
     int64_t rows, a, b, dy_row;
 } PlanGraphLatentSplit;

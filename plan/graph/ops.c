@@ -58,7 +58,7 @@ void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const u
     }
 }
 
-/* Whoever calls holds what it gave, though the op was given a cast of it. */
+/* The op reads a cast; the caller's variable still holds the tensor that was cast. */
 static void hold_what_was_cast(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
                                unsigned n) {
     for (unsigned i = 0; i < n; i++) {
@@ -76,7 +76,7 @@ static bool any_wants_gradient(const PlanGraph *graph, const uint32_t *values, u
     return wants;
 }
 
-/* What an op only writes is behind what it reads. */
+/* Slots that an op reads; slots that it only writes follow them. */
 static unsigned n_read(const PlanOpInfo *info) {
     unsigned n = info->n_slots;
     while (n > 0 && !(info->slots[n - 1].flags & PLAN_SLOT_READ)) {

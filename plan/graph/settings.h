@@ -34,7 +34,7 @@ typedef struct {
     bool whole_tokens; /* ... nor, between the layers, the sequences */
     uint64_t context;  /* ranks that share a sequence */
     uint64_t expert;   /* ranks that share the experts ... */
-    bool cuts_experts; /* ... of which those that have the same ones share their rows */
+    bool cuts_experts; /* ... and GPUs that have the same experts share each one's rows */
 } PlanGraphShared;
 
 /* Of stages that share the layers, which of how many it is (n_stages 0: the only one), and how

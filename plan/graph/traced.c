@@ -29,8 +29,8 @@ void plan_traced_free(PlanTraced *traced) {
     g_free(traced);
 }
 
-/* A part of another's storage, or of its own. Views have no hold on a storage: what Python lets go
- * of is the storage, with the last tensor of it. */
+/* An output is a view into an existing storage, or has one of its own. Views do not keep a storage
+ * alive here: the recording says when Python drops the last tensor of it. */
 static uint32_t add_output(PlanGraph *graph, const PlanTracedOut *out, const uint32_t *values,
                            uint32_t n_inputs) {
     uint32_t base = PLAN_NONE;
@@ -112,7 +112,7 @@ void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced) {
         case PLAN_TRACED_LET:
             let_go(graph, step->index, i);
             break;
-        case PLAN_TRACED_END: /* what is let go of from here on is so behind backward */
+        case PLAN_TRACED_END: /* what is freed after this is freed after backward */
             graph->n_train_steps = graph->steps->len;
             plan_graph_add_step(graph, PLAN_STEP_RETURN, 0, NULL, 0);
             break;

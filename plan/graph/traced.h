@@ -77,7 +77,8 @@ typedef struct {
     PlanOpKind op;
     PlanTracedCall call;
     PlanTracedCount dims[PLAN_MAX_DIMS];
-    uint32_t refs, n_reads, n_writes; /* first in refs: what is read, then what is written */
+    uint32_t refs; /* the first in `refs`: what it reads; what it writes follows */
+    uint32_t n_reads, n_writes;
 } PlanTracedKernel;
 
 typedef enum {
@@ -135,7 +136,7 @@ typedef struct {
     GArray *refs, *outs, *kernels, *events, *kinds, *steps; /* of the structs above */
     GArray *values;                                         /* uint32_t */
     GArray *pieces, *sums;
-    GArray *copied; /* PlanTracedSum: parameters whose gradients are copied when they come */
+    GArray *copied; /* PlanTracedSum: parameters whose gradients autograd copies, not keeps */
     uint32_t loss;
 } PlanTraced;
 

@@ -149,7 +149,7 @@ bool plan_graph_results_outlive_pass(const PlanGraph *graph) {
     return graph->results_held == PLAN_RESULTS_NEXT_FORWARD && graph->returned->len > 0;
 }
 
-/* The step that lets go of a value; PLAN_NONE: what is no tensor of the walk's own, or is kept. */
+/* The step after which a value is freed; PLAN_NONE: never (a parameter, an input, or kept). */
 static uint32_t released_by(const PlanGraph *graph, uint32_t value) {
     const PlanGraphValue *v = plan_graph_value_at(graph, value);
     return v->parameter == PLAN_NONE && !v->is_input ? g_array_index(graph->holds, uint32_t, value)

@@ -79,11 +79,12 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
  * which PyTorch's memory-efficient one is. */
 #define BIASED_OVER_FLASH 0.5
 
-/* Heads of v are not as long as those of q: no flash kernel takes them. In 16 bits GPUs of compute
- * capability 9.0, and DeepSeek's own lengths those of 10, have cuDNN's (models/families/latent.c),
- * whose rate is the cluster's; others have the memory-efficient one, at the same half, which
- * nobody measured for such heads: on an A100-80GB NVIDIA's own kernels reach 118 TFLOP/s forward
- * (cuDNN 9.27) and 69 backward (cudnn-frontend 1.31's open one; of DeepSeek's, 4096 tokens, causal:
+/* With latent attention v's heads are shorter than q's, which no flash kernel takes. In 16 bits
+ * cuDNN has a kernel for compute capability 9.0, and for 10.x with DeepSeek's lengths
+ * (models/families/latent.c); the cluster's rate holds for it. All others get the memory-efficient
+ * kernel, taken to be half as fast as flash here, too. Nobody published that rate for such heads:
+ * on an A100-80GB NVIDIA's own kernels reach 118 TFLOP/s forward (cuDNN 9.27) and 69 backward
+ * (cudnn-frontend 1.31's open one; of DeepSeek's, 4096 tokens, causal:
  * NVIDIA/cudnn-frontend@a0312ccb, benchmark/attention_training), for 99 and 82 here. */
 static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
     double capability = cluster->device_compute_capability;
@@ -92,7 +93,7 @@ static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const 
     return plan_op_is_latent(op->kind) && op->dtype != PLAN_FP32 && !has_cudnn;
 }
 
-/* Both lengths' mean is what the products of both are as long as. */
+/* The head length that stands for both products: the mean of q's and v's. */
 static SimAttention latent_attention_of(const PlanOp *op, const int64_t *dims) {
     return (SimAttention){.batch = (double)dims[0],
                           .heads = (double)dims[1],

@@ -41,8 +41,8 @@ typedef struct {
     double head_dim;
 } SimAttention;
 
-/* What a kernel of so many queries as keys, stored in 16 bits, does and moves, as plan/op/work.h
- * counts. Of what it returns the peak is still to be set. */
+/* Shape of 16-bit attention with as many queries as keys; of it flops and bytes are worked out as
+ * plan/op/work.h counts them. The caller sets peak_flops of the result. */
 typedef struct {
     double batch, heads, kv_heads, seq, head_dim;
     bool causal, backward;

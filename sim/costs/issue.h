@@ -43,7 +43,7 @@ static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr
                 : sim_issue_launch_cost(costs, instr));
 }
 
-/* What a host pays for all programs of a role, of which a step has one; 0 where so many steps of
- * them cannot come near SIM_LONGEST. */
+/* Host time of one pass through all of a role's sections; 0 if `steps` steps of them cannot come
+ * near SIM_LONGEST anyway. */
 double sim_issue_sum_ns(const Plan *plan, const PlanRole *role, const ModelCluster *cluster,
                         uint32_t steps);

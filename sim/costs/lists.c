@@ -85,7 +85,7 @@ static void end_kernel(Cut *cut) {
     cut->blocks = cut->tensors = 0;
 }
 
-/* Blocks of the last tensor, of so many elements each; more: others of it follow. */
+/* Adds n blocks of `elements` elements of the current tensor; more: further blocks of it follow. */
 static void add_blocks(Cut *cut, uint64_t n, double elements, bool more) {
     while (n > 0) {
         uint64_t take = MIN(n, cut->most_blocks - cut->blocks);

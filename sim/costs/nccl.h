@@ -66,9 +66,9 @@ SimNcclGeneration sim_nccl_generation(uint64_t compute_capability);
 /* bytes: of the whole tensor. */
 SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,
                              SimNcclProto proto, double bytes);
-/* The quickest by that expectation of those that are not barred. algo and proto force one, as
- * NCCL_ALGO and NCCL_PROTO do, barred or not; SIM_NCCL_N_ALGOS and SIM_NCCL_N_PROTOS force none. If
- * nothing is left by what is forced, the forcing is ignored. */
+/* NCCL's choice: the combination with the shortest expected time among those that are not barred.
+ * algo and proto force one even if it is barred, as NCCL_ALGO and NCCL_PROTO do (SIM_NCCL_N_ALGOS,
+ * SIM_NCCL_N_PROTOS: not forced). If no combination is left, the forcing is ignored. */
 SimNcclChoice sim_nccl_choose(const SimNcclGroup *group, PlanOpKind kind, double bytes,
                               SimNcclAlgo algo, SimNcclProto proto);
 

@@ -61,7 +61,7 @@ typedef struct {
     uint32_t gpus; /* a bit each, of the node that has most */
 } Spread;
 
-/* Of n ranks, each so many behind the one before. */
+/* How n ranks lie over nodes of a_node GPUs: rank `first`, and then every stride-th. */
 static Spread spread_of(uint64_t a_node, uint64_t first, uint64_t stride, uint32_t n) {
     Spread spread = {.least = n};
     for (uint64_t i = 0; i < n;) {

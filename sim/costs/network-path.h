@@ -19,8 +19,8 @@ static const uint64_t SIM_LINKS_NODE = (uint64_t)1 << 62; /* the node's switch, 
 typedef struct {
     uint32_t ranks;        /* on the axis */
     uint32_t nodes;        /* that the group touches */
-    uint32_t ranks_a_node; /* of the group, on the node that has most of them, and: */
-    uint32_t least_a_node; /* on the one that has fewest, whose NICs hold the others up */
+    uint32_t ranks_a_node; /* of the group, on the node that has most of them */
+    uint32_t least_a_node; /* on the node that has fewest: the others wait for its NICs */
     double intra_step_ns, inter_step_ns;
     double bytes_per_ns;        /* of the slowest link; GB/s and bytes a nanosecond are equal */
     double reduce_bytes_per_ns; /* the same for collectives that add */

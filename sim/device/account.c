@@ -7,7 +7,7 @@ struct _SimAccount {
     SimStepBook *books; /* construction, then each step */
     SimTime shares_ns[SIM_N_SHARES];
     SimStepBook *ended;   /* the book that has the shares as they stood when an op ended ... */
-    uint64_t changed;     /* ... and those that have changed since, a bit each */
+    uint64_t changed;     /* ... and a bit for each share that changed since */
     SimTime settled_ns;   /* shares are complete up to here */
     uint32_t n_computing; /* running ops of the compute lane, and products beside it */
     SimTime compute_since_ns, compute_busy_ns;
@@ -188,7 +188,7 @@ static void add_collective(SimCollectiveSum *sum, const SimCollectiveSum *all,
     sum->exposed_ns += (all->exposed_ns - before->exposed_ns) * times;
 }
 
-/* Adds to a book, so many times, what `all` was told since the mark. */
+/* Adds `times` times what `all` has booked since the mark `before`. */
 static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccountMark *before,
                       uint32_t times, uint32_t n_lanes) {
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {

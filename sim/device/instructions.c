@@ -31,8 +31,8 @@ static void charge(SimDevice *device, const PlanPosition *at, SimTime cost) {
     }
 }
 
-/* Of what is asked of the allocator alone: the lanes stay behind until somebody looks at them.
- * Other ranks look at any time. */
+/* Charges the host for an instruction of the allocator. Lanes need not catch up with the host until
+ * they are looked at; where several ranks are played, others may look at any time. */
 static void charge_memory(SimDevice *device, const PlanPosition *at) {
     pay_instr(device, at, device->issue->ns[at->instr->kind]);
     if (device->setup.peers) {
@@ -68,7 +68,7 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
     return PLAN_DONE;
 }
 
-/* Each change of what is allocated has its row. */
+/* Adds a row for each change of the allocated bytes. */
 static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer) {
     GArray *rows = device->memory_rows;
     const MemoryTotals *now = sim_memory_now(device->memory);

@@ -14,7 +14,8 @@ static MemoryTenant *tenant_of(const Walk *walk, uint32_t buffer) {
     return tenant == NOBODY ? NULL : &g_array_index(walk->tenants, MemoryTenant, tenant);
 }
 
-/* Those that come: tenants, each `every` moments (0: once), or, known already, nobody. */
+/* Walks a section's allocations and frees. are_new: each allocation becomes a tenant that comes
+ * back after every `every` moments (0: comes once); otherwise it is a repetition of a known one. */
 static void walk_section(Walk *walk, PlanSection section, bool are_new, uint32_t every) {
     for (uint32_t i = 0; i < walk->role->n_instrs[section]; i++, walk->now++) {
         const PlanInstr *instr = &walk->role->sections[section][i];

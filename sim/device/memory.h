@@ -35,7 +35,7 @@ typedef struct {
     const Plan *plan;
     const PlanRole *role;
     uint64_t total_bytes;         /* the device's */
-    uint64_t capacity_bytes;      /* what segments may take of it; or both SIM_NO_LIMIT */
+    uint64_t capacity_bytes;      /* what segments may take of it; no limit: both SIM_NO_LIMIT */
     const MemoryOptions *options; /* NULL: defaults */
     bool arena;
     const MemoryVirtualHooks *hooks;
@@ -59,7 +59,7 @@ const MemoryTotals *sim_memory_now(const SimMemory *memory);
 /* Bytes as the allocator rounds them, PLAN_N_SUBCATEGORIES of them; the memory's own. */
 const uint64_t *sim_memory_held(const SimMemory *memory);
 
-/* The peak of allocated: when, and who held what. */
+/* The peak of allocated bytes: when it came, and the bytes of each category then. */
 typedef struct {
     SimMemoryPlace place;
     SimTime host_ns;

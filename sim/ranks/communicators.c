@@ -184,7 +184,8 @@ static uint32_t count_most(const Plan *plan, PlanAxis axis) {
     return size < 2 ? 0 : plan->world / size + of_ways;
 }
 
-/* Those whose links are nobody else's. Owners are numbers + 1; 0: nobody yet. */
+/* Marks communicators that share no link with another. owners: by link, a communicator's number +
+ * 1; 0: none yet. */
 static void find_exclusive(SimCommunicators *made, bool no_sharing, uint32_t *owners) {
     for (uint32_t i = 0; i < made->n; i++) {
         SimCommunicator *communicator = &made->all[i];
@@ -241,7 +242,8 @@ uint32_t sim_communicator_place(const SimCommunicator *communicator, uint32_t ra
     return low;
 }
 
-/* Of stages that are neighbours the second is the one behind. */
+/* A rank's slot of a communicator. One between two stages has two slots; the rank of the later
+ * stage has the second. */
 uint32_t sim_communicator_slot(const SimCommunicators *communicators, uint32_t number,
                                uint32_t rank) {
     const uint32_t *slots = communicators->all[number].slots;

@@ -39,14 +39,14 @@ typedef struct {
     uint32_t *ranks, n_ranks; /* that are played, rising */
     GArray *links;            /* uint32_t: of its ring */
     double most;    /* share of its links when nobody else uses them: 1, or less if one is slow */
-    bool exclusive; /* nobody else ever uses its links, or sharing is turned off */
+    bool exclusive; /* no other communicator uses its links, or links are not shared (no_sharing) */
 } SimCommunicator;
 
 typedef struct {
     SimCommunicator *all;
     uint32_t n;
-    uint32_t *of_rank
-        [SIM_N_SLOTS]; /* by rank, its communicator's number, or none; NULL: nobody has one */
+    /* By rank, its communicator's number or SIM_NO_COMMUNICATOR; NULL: no rank has one. */
+    uint32_t *of_rank[SIM_N_SLOTS];
 } SimCommunicators;
 
 /* played: by rank, who is; NULL: all. Rings are laid over all ranks. */

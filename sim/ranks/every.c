@@ -1,6 +1,6 @@
 #include "sim/ranks/every-private.h"
 
-/* ---- who can go on --------------------------------------------------------------------------- */
+/* ---- ranks that are ready to run ------------------------------------------------------------- */
 
 static void add_ready(SimEvery *every, uint32_t rank) {
     SimReady *ready = &every->ready;
@@ -19,14 +19,15 @@ static uint32_t take_ready(SimEvery *every) {
     return rank;
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- the order of events at one moment ------------------------------------------------------- */
 
-/* At one moment lanes act before hosts; collectives that are due then come before both. */
+/* A turn is a moment and who acts in it: at one moment lanes act before hosts, and collectives that
+ * are due before both. */
 static SimTime turn_of(SimTime at, SimActs who) {
     return at == SIM_NEVER ? SIM_NEVER : 2 * at + (who == SIM_ACTS_HOST);
 }
 
-/* The turn with which the play ends for want of memory, as far as is known. */
+/* The last turn of a play in which a rank ran out of memory; SIM_NEVER: none has so far. */
 static SimTime last_turn(const SimEvery *every) {
     return every->short_of_memory ? turn_of(every->short_at, SIM_ACTS_HOST) : SIM_NEVER;
 }
@@ -184,8 +185,8 @@ static void run_ready(SimEvery *every) {
     }
 }
 
-/* Nobody is free: what is due first happens. False when nothing is. With a rank that ran out of
- * memory the play ends when all the others have come to that moment. */
+/* No rank is free, so the event that is due first happens; false if there is none. If a rank ran
+ * out of memory, the play ends once all others have reached that moment. */
 static bool do_next(SimEvery *every) {
     SimTime collective = turn_of(sim_meetings_next(every->meetings), SIM_ACTS_LANE);
     SimTime turn = sim_queue_next(every->waiting);

@@ -88,9 +88,9 @@ void sim_meetings_free(SimMeetings *meetings) {
     }
 }
 
-/* ---- coming --------------------------------------------------------------------------------- */
+/* ---- arriving ------------------------------------------------------------------------------- */
 
-/* What is open where a rank has that slot; NULL: it has none such. */
+/* The meeting of a rank's communicator in that slot; NULL: it has no such communicator. */
 static Meeting *meeting_of(const SimMeetings *meetings, uint32_t slot, uint32_t rank) {
     const uint32_t *of_rank = meetings->communicators.of_rank[slot];
     bool is_there = of_rank && of_rank[rank] != SIM_NO_COMMUNICATOR;
@@ -137,8 +137,8 @@ static void note_time(Meeting *meeting, uint32_t rank, SimTime at) {
     }
 }
 
-/* Books who waited and who came last. A rank that is played alone for its group waits for
- * nobody. */
+/* Books how long each rank waited, and who arrived last. A rank that stands for its whole group
+ * never waits. */
 static void count(SimMeetings *meetings, const Meeting *meeting) {
     if (meeting->step < meetings->setup.first_counted) {
         return;
@@ -171,8 +171,8 @@ static void tell(SimMeetings *meetings, const Meeting *meeting,
     }
 }
 
-/* All have come. Its duration at full speed gives the earliest end. If nobody can slow it, that is
- * its end, and the ranks are told at once. */
+/* All ranks have arrived, so the collective starts. At full speed it ends at earliest_end_ns; if no
+ * other collective can slow it, that is final, and the ranks are told at once. */
 static void meet(SimMeetings *meetings, Meeting *meeting) {
     double speed = sim_collective_speed(&meeting->cost, meeting->among->most);
     double factor = sim_jitter_factor(meetings->setup.jitter, SIM_JITTER_LINK, meeting->number,
@@ -257,7 +257,8 @@ static void set_share(SimMeetings *meetings, Meeting *meeting, double share, Sim
     sim_queue_set(meetings->events, meeting->number, MAX(meeting->earliest_end_ns, end));
 }
 
-/* Works out the shares of all, and changes the speed of those whose share has changed. */
+/* Divides the links among all running collectives, and changes the speed of those whose share
+ * changed. */
 static void share_links(SimMeetings *meetings, SimTime now) {
     const uint32_t *changed;
     uint32_t n = sim_fair_solve(meetings->fair, &changed);

@@ -23,7 +23,7 @@
 
 typedef struct _SimMeetings SimMeetings;
 
-/* Told once a rank and collective each, at: not before now. */
+/* Called once for each rank of each collective; `at` is never in the past. */
 typedef struct {
     void (*meets)(gpointer self, uint32_t rank, uint32_t lane, SimTime at);
     void (*ends)(gpointer self, uint32_t rank, uint32_t lane, SimTime at);

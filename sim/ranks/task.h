@@ -12,7 +12,7 @@ typedef struct {
     const ModelCluster *cluster;
     const SimOptions *options;
     SimPrediction *prediction; /* to fill in */
-    const bool *played;        /* by rank, where several are played: who is; NULL: all are */
+    const bool *played;        /* by rank, whether it is played; NULL: all are */
 } SimTask;
 
 /* One play; limited: by the memory that there is. PLAN_STOPPED: that was too little, or the device

@@ -268,10 +268,11 @@ void plan_cross_entropy_backward(const PlanBackward *b) {
     launch(b);
 }
 
-/* In place, unless the logits are what the program was given, which it may not write over, or what
- * it gave beside the loss. Then its backward is asked for their gradient too, which autograd makes
- * of zeros, and adds that (torch/_functorch/_aot_autograd/runtime_wrappers.py; PyTorch 2.13). It
- * lets go of what forward kept before it does of the gradient that it is called with. */
+/* The gradient overwrites the logits, with two exceptions: a program may not overwrite its input;
+ * and logits that it returned beside the loss outlive backward. In the second case autograd also
+ * calls backward with a gradient of those logits, zeros, which the kernel adds
+ * (torch/_functorch/_aot_autograd/runtime_wrappers.py; PyTorch 2.13). The program frees what
+ * forward saved before its caller frees that gradient. */
 void plan_compiled_loss_backward(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
     bool apart = graph->loss_apart, outlives = outlives_backward(graph);
@@ -295,10 +296,10 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
     plan_run_drop_saved(b->run, b->node);
 }
 
-/* Forward has made both gradients, of a mean that nobody has scaled: they are, in place. They are
- * results of an autograd function, too, whose own gradients nobody gave: PyTorch's engine makes
- * those, as large, of zeros, and lets them go when the function has returned; since 2.14 that tells
- * it not to (set_materialize_grads). */
+/* Forward has made both gradients, of the unscaled mean; backward only scales them, in place. They
+ * are also outputs of an autograd function, and receive no gradients themselves: PyTorch's engine
+ * makes zeros as large for them, and frees them when the function has returned. Since 2.14 the
+ * function turns that off (set_materialize_grads). */
 void plan_chunked_loss_backward(const PlanBackward *b) {
     PlanTensor zeros[] = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};
     unsigned n = wanted(b, 1) ? 2 : 1;

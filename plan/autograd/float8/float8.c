@@ -102,7 +102,7 @@ void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-/* What reads the layer's result, through views of it. */
+/* The first op that reads the layer's result, also through views of it. */
 static const PlanGraphOp *reader_of(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs);
     const PlanGraphOp *end = plan_graph_op_at(graph, graph->ops->len - 1) + 1;

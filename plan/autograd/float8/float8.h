@@ -30,7 +30,7 @@ bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op);
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_gather_gradient(const PlanBackward *b);
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
-/* Of one whose result nobody asks for again, the scales alone. */
+/* The same for a layer whose result backward does not need: only its scales are computed again. */
 void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op);
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op);
 PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op);

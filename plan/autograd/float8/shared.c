@@ -81,7 +81,7 @@ static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t 
     return in_order;
 }
 
-/* As the layers come that read it, or the one that is given such a gradient. */
+/* With asynchronous tensor parallel: gathered in parts, beside the products that read them. */
 static PlanTensor gathered_in_parts(PlanRun *run, const PlanGraphOp *op, PlanTensor cast) {
     plan_async_begin_gather(run, op, cast);
     plan_run_unref(run, cast);
@@ -325,7 +325,8 @@ void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
     give(run, op, LAYER_WEIGHT_SCALE, inverse_again(run, &w));
 }
 
-/* Its result was kept, but not what it cast. */
+/* Selective checkpointing kept the layer's result, but not the casts that backward reads: they are
+ * made again. */
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_by_rows(run)) {
         PlanFloat8Source weight = plan_float8_of_weight(run, op);

@@ -37,7 +37,7 @@ bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op) {
     return true;
 }
 
-/* ---- what is cast --------------------------------------------------------------------------- */
+/* ---- sources: matrices to be cast ----------------------------------------------------------- */
 
 static PlanFloat8Source source_of(PlanOperand x, int64_t rows, int64_t cols) {
     return (PlanFloat8Source){.x = x,

@@ -9,8 +9,8 @@
 #include "plan/autograd/backward.h"
 #include "plan/op/float8.h"
 
-/* A matrix in 16 bits to be cast to a dtype: x, or what is made of it as it is read, of up by
- * SwiGLU, of weight and rstd by a norm. */
+/* A 16-bit matrix to be cast: x, or what a fused kernel makes of x as it reads it: SwiGLU of x and
+ * `up`, or a norm with `weight` and `rstd`. */
 typedef struct {
     PlanOperand x, up, weight, rstd;
     int64_t rows, cols;
@@ -64,9 +64,9 @@ PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtyp
 /* What a product multiplies by is found, in one step, of n numbers. */
 PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
                                PlanDtype to);
-/* a is cast by rows of what is made, b by its columns. scaled: of dx, how often the kernel that
- * reads it works out the scales of each of its numbers: by rows it has them all behind it. turned:
- * of dx, b lies so. */
+/* a's scales are one for each row of the result, b's one for each column. scaled: for dx with
+ * row-wise scales, how often its reader multiplies each number by its scales. turned: for dx, b
+ * lies transposed. */
 typedef struct {
     PlanTensor a, a_scale;
     PlanOperand b;

@@ -15,7 +15,7 @@ static uint8_t lane_beside(PlanRun *run) {
     return run->async_lane;
 }
 
-/* ---- what is replaced ----------------------------------------------------------------------- */
+/* ---- which gathers and scatters are replaced ------------------------------------------------ */
 
 static const PlanGraphOp *op_at(const PlanGraph *graph, int64_t i) {
     return plan_graph_op_at(graph, i);

@@ -26,13 +26,15 @@ extern const char *const plan_async_lanes[];
 bool plan_async_gathers(PlanRun *run, const PlanGraphOp *op);
 bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op);
 
-/* From now on what is gathered waits for the layers that read it, of which the last has all done.
- * What it will be, as copies leave it; and turned, in the order of sequences, for backward. */
+/* Defers a gather to the layers that read its result; the last of them launches it with all their
+ * products. _gathered: its result, in the order in which copies arrive. _turned: the same in the
+ * order of sequences, for backward. */
 void plan_async_begin_gather(PlanRun *run, const PlanGraphOp *gather, PlanTensor own);
 PlanTensor plan_async_gathered(PlanRun *run);
 PlanTensor plan_async_turned(PlanRun *run);
-/* The product of a layer that reads what is gathered, or whose result is scattered next (then it is
- * not there, but what is scattered). False: it is not of these, and nothing was done. */
+/* Defers a layer's product, if it reads a deferred gather or if its result is scattered next; in
+ * the second case the product itself never exists, only the scattered sums. False: neither, and
+ * nothing was done. */
 bool plan_async_multiply(PlanRun *run, const PlanGraphOp *op, PlanTensor x,
                          PlanAsyncProduct product, PlanTensor *ret_made);
 /* A linear layer in 16 bits, likewise. */

@@ -78,7 +78,7 @@ void plan_exchange_again(PlanRun *run, const PlanGraphOp *op) {
     }
 }
 
-/* What is behind the first segments, of each. */
+/* Where each segment begins: the sum of the lengths of those before it. */
 static PlanTensor starts_of(PlanRun *run, PlanTensor lengths) {
     int64_t n = (int64_t)lengths.elements;
     PlanTensor sums = new_numbers(run, lengths.elements, "sums");

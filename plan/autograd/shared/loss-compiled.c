@@ -65,7 +65,8 @@ void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     plan_run_give(run, op, 3, total);
 }
 
-/* What forward left becomes the gradient where that is as wide, for nobody else has it. */
+/* The gradient overwrites the tensor that forward left, if it has that dtype, because nothing else
+ * reads it. */
 void plan_shared_compiled_loss_backward(const PlanBackward *b) {
     PlanRun *run = b->run;
     PlanTensor left = plan_run_value(run, value_at(b, 3)),

@@ -54,10 +54,10 @@ static void merge(const PlanRing *r, const PlanRingTurn *turn, const PlanRingAtt
     *merged = (PlanRingAttended){y, lse, block->seed, block->offset};
 }
 
-/* A checkpointed block's backward is one program with what it computes again, in which each turn's
- * attention gets a copy of the rows of o that it reads: made with o, and read by nobody here, who
- * takes o for one of them where a further copy lies in rows of tokens. Of two ranks that were
- * recorded, the second of 4 and of 8, that is not so (tests/oracle/recorded.md). */
+/* A checkpointed block's backward and its recomputed forward are one program. In it a kernel writes
+ * o, and for each turn's attention a copy of the rows of o that it reads. The plan makes these
+ * copies, for their bytes, but reads o itself. On two recorded ranks (the second of 4 and of 8)
+ * there are none (tests/oracle/recorded.md). */
 static void copy_for_turns(const PlanRing *r, const PlanGraphOp *op, PlanTensor o) {
     const PlanGraphRing *d = r->d;
     uint64_t half = o.elements / 2, n = 0;

@@ -15,7 +15,8 @@ typedef struct {
     uint64_t ranks, place;
 } PlanRing;
 
-/* What is underway: NCCL's process group holds what it reads until somebody waits for it. */
+/* A collective in flight. NCCL's process group keeps a reference to its input until the collective
+ * is waited for. */
 typedef struct {
     PlanTensor given, taken;
     uint32_t done; /* event */

@@ -206,15 +206,15 @@ static void add_to_what_came(const PlanRing *r, const PlanRingTurn *t, const Pla
     plan_ring_drop(r, old);
 }
 
-/* What the turns have in common: what backward was given, what is underway, and what has been
- * worked out so far. */
+/* Backward's state across turns: its inputs, the collectives in flight, and the sums so far. */
 typedef struct {
     PlanTensor q, k, v, o, lse, dy;
-    PlanTensor own;        /* keys and values head by head, joined; later what was joined in vain */
-    PlanRingExchange all;  /* keys and values */
-    PlanRingExchange came; /* gradients of keys and values */
-    PlanTensor passed;     /* what went on for those that come next */
-    PlanTensor of_turn;    /* the sums that the last turn's attention was given */
+    PlanTensor
+        own; /* keys and values head by head, joined; later a joined copy that nothing reads */
+    PlanRingExchange all;   /* keys and values */
+    PlanRingExchange came;  /* gradients of keys and values */
+    PlanTensor passed;      /* what went on for those that come next */
+    PlanTensor of_turn;     /* the sums that the last turn's attention was given */
     PlanRingGradients last; /* what that made */
     PlanTensor dq;
     Sums sums;

@@ -57,7 +57,7 @@ static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool b
     return y;
 }
 
-/* Of one sequence what arrives lies as it should. */
+/* With one sequence gathered tokens arrive in order; several have to be put in order. */
 static PlanTensor gathered(PlanRun *run, const Tokens *t, PlanTensor x) {
     PlanTensor parts = plan_shared_of_all(run, x);
     if (t->batch == 1) {
@@ -84,7 +84,7 @@ void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
     drop(run, with_parts(run, &tokens, plan_run_given(run, op, 0), false));
 }
 
-/* In a new tensor; by a compiler in place, for nobody else has it. */
+/* An all-reduce: eager into a new tensor, compiled in place, because nothing else reads x. */
 static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
     if (!plan_graph_is_compiled(run->graph) || !plan_graph_is_in_block(run->graph, op->module)) {
         return plan_shared_reduced(run, x, PLAN_REDUCTION_SUM);

@@ -19,7 +19,7 @@ static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
            (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
 }
 
-/* What all ranks have of it, rank behind rank. */
+/* All-gathers a tensor: the parts of all ranks, in order of ranks. */
 PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
 
 /* What was scattered was kept, and a block that is computed again copies in vain. */

@@ -123,7 +123,7 @@ static uint32_t places_of(const PlanRun *run) {
     return (uint32_t)run->strategy->pipeline;
 }
 
-/* The place of the stage before, or of the one behind: of several a rank, by turns. */
+/* The pipeline rank of the stage before, or behind; with several stages a rank they go round. */
 static int64_t peer(const PlanRun *run, bool is_before) {
     uint32_t stage = run->graph->pipeline.stage;
     return (is_before ? stage - 1 : stage + 1) % places_of(run);

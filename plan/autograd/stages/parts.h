@@ -27,11 +27,11 @@ typedef PLAN_VECTOR(PlanStageSent) PlanStageSentList;
 
 struct _PlanStages {
     PlanStageChunk *chunks;
-    uint32_t n_chunks, now; /* microbatches, and the one that is played */
+    uint32_t n_chunks, now; /* microbatches, and the one that runs */
     uint32_t n_values, n_ops, n_parameters;
     PlanTensor result, gradient, loss; /* what local variables hold; one a rank */
     PlanTensor arrived;                /* the gradient that backward has just made; no reference */
-    PlanStageSentList sent;            /* who are to be waited for */
+    PlanStageSentList sent;            /* sends that are still to be waited for */
     PlanPhase phase;                   /* of the last chunk */
     bool has_gathered;                 /* in the first step or later; several a rank */
 };

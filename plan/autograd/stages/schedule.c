@@ -23,8 +23,8 @@ uint64_t plan_schedule_rounds(uint64_t places, uint64_t chunks) {
 
 /* ---- forward and backward ------------------------------------------------------------------- */
 
-/* The n-th of a place's turns of one kind is of which of its stages: a round each, and over again.
- */
+/* Which of its stages a rank's n-th forward (or backward) is of: one round of microbatches for each
+ * stage in order, then the first stage again. */
 static uint32_t nth_stage(const PlanSchedule *s, uint32_t n) {
     uint32_t a_round = s->chunks / (uint32_t)plan_schedule_rounds(s->places, s->chunks);
     return n / a_round % s->stages;
@@ -80,7 +80,7 @@ static bool is_among(const Few *few, uint32_t stage) {
     return false;
 }
 
-/* Those that are worked on from a turn on. */
+/* The next few different stages that turns from i on work on. */
 static Few next_stages(const GArray *turns, uint32_t i) {
     Few next = {.n = 0};
     for (; i < turns->len && next.n < WHOLE_AT_ONCE; i++) {

@@ -28,7 +28,7 @@ typedef enum {
     PLAN_TURN_BACKWARD,
     PLAN_TURN_SEND, /* the result, or the gradient of what was given */
     PLAN_TURN_SEND_BACK,
-    PLAN_TURN_TAKE, /* what is given, or the gradient of the result */
+    PLAN_TURN_TAKE, /* receive the input, or the gradient of the result */
     PLAN_TURN_TAKE_BACK
 } PlanTurnKind;
 

@@ -72,7 +72,7 @@ static void forward(PlanRun *run, uint32_t chunk) {
 
 /* ---- schedules ------------------------------------------------------------------------------ */
 
-/* What is sent by itself is waited for before the next is. */
+/* Sends a tensor, and then waits for the earlier sends. */
 static void send_next(PlanRun *run, bool to_before, PlanTensor tensor) {
     uint32_t n = run->stages->sent.len;
     plan_stage_send(run, &run->stages->sent, to_before, tensor);

@@ -105,7 +105,8 @@ static void walk_instructions(Walk *walk) {
     }
 }
 
-/* What it asks for was made in its own pass, or in the one before. */
+/* Whether the buffer or event that an instruction uses was made in its own pass or the one before.
+ */
 static bool is_near(const Walk *walk, uint32_t instr, uint32_t pass) {
     uint32_t from = pass > 0 ? walk->passes->begins[pass - 1] : 0;
     return walk->made_before[instr] != NEVER && instr - walk->made_before[instr] >= from;

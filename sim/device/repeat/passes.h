@@ -16,8 +16,7 @@
 typedef struct {
     uint32_t n;       /* passes; 0: there are too few to leap over any */
     uint32_t *begins; /* n: the first instruction of each */
-    bool *repeats; /* n: the pass is alike to the one before it, and what it makes is used only by
-                       * itself and the next one */
+    bool *repeats; /* n: it equals the pass before it; only it and the next one use what it makes */
 } SimPasses;
 
 void sim_passes_init(SimPasses *passes, const SimOpCosts *costs, const PlanRole *role,
