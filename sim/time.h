@@ -25,3 +25,7 @@ static inline SimTime sim_time_from_ns(double ns) {
 static inline SimTime sim_time_from_us(double us) {
     return sim_time_from_ns(us * 1e3);
 }
+
+static inline double sim_ms(SimTime ns) {
+    return (double)ns / 1e6;
+}

@@ -1,8 +1,8 @@
 /* cli/choose/baseline.c - the simplest strategy that fits on the best one's GPUs: see choose.h. */
 #include "cli/choose/private.h"
-#include "cli/diagnose/diagnose.h"
 #include "cli/options/knob.h"
 #include "cli/options/setting.h"
+#include "cli/what-if/simple.h"
 
 static bool is_tuned(const char *key) {
     static const char *const tuned[] = {"sharding", "checkpointing", "micro_batch", NULL};

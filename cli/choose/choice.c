@@ -1,21 +1,21 @@
 #include "cli/choose/private.h"
 
 #include "cli/predict/predict.h"
-#include "cli/spending.h"
-#include "cli/trains-well.h"
 #include "plan/plan.h"
 #include "sim/settings.h"
+#include "sim/spending.h"
+#include "sim/trains-well.h"
 #include "trace/from-plan.h"
 
 static void take_prediction(CliChoice *choice, const SimPrediction *prediction) {
     choice->step_ns = (double)prediction->median_step_ns;
     choice->flops = prediction->flops;
     choice->mfu = prediction->mfu;
-    choice->works = cli_working_share(prediction);
+    choice->works = sim_working_share(prediction);
     choice->bound_by = prediction->bound_by;
-    choice->lost_to = prediction->share_names[cli_worst_share(prediction)];
+    choice->lost_to = prediction->share_names[sim_worst_share(prediction)];
     choice->fits = prediction->fits;
-    choice->trains_well = cli_trains_well(prediction);
+    choice->trains_well = sim_trains_well(prediction);
     choice->reserved_bytes = prediction->peak_reserved_bytes;
     choice->allocator_bytes = prediction->allocator_bytes;
     choice->retries = prediction->alloc_retries;
@@ -38,7 +38,7 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
     if (prediction == NULL || !cli_plan_source_strategy(source, &strategy, error)) {
         return false;
     }
-    CliSpending spending = cli_spending(plan, cluster, prediction);
+    SimSpending spending = sim_spending(plan, cluster, prediction);
     *ret = (CliChoice){.cluster = cluster,
                        .title = g_strdup(plan->title),
                        .strategy = plan_strategy_given_text(&strategy),

@@ -3,8 +3,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/command.h"
-#include "cli/predict/trace-source.h"
 #include "cli/say/output.h"
+#include "cli/source/trace-file.h"
 #include "trace/export/export.h"
 #include "trace/text.h"
 

@@ -3,10 +3,10 @@
 #include "sim/replay.h"
 #include "cli/commands/commands.h"
 #include "cli/options/command.h"
-#include "cli/predict/trace-source.h"
 #include "cli/say/output.h"
 #include "cli/say/prose.h"
 #include "cli/source/plan-source.h"
+#include "cli/source/trace-file.h"
 #include "trace/json.h"
 #include "trace/text.h"
 

@@ -5,10 +5,10 @@
 #include "cli/commands/commands.h"
 #include "cli/options/command.h"
 #include "cli/plot/pictures.h"
-#include "cli/predict/trace-source.h"
 #include "cli/report/report.h"
 #include "cli/say/output.h"
 #include "cli/source/cluster.h"
+#include "cli/source/trace-file.h"
 #include "trace/text.h"
 
 static const CliCommand command = {

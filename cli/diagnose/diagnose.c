@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "cli/predict/predict.h"
+#include "cli/what-if/simple.h"
+#include "sim/figures.h"
 
 /* ---- the machine, one part faster ---- */
 
@@ -62,8 +64,8 @@ static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPredi
     remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
     remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
     for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
-        remedy.category_bytes[i] = (double)cli_predict_category_bytes(with->peak.by_sub, i) -
-                                   (double)cli_predict_category_bytes(base->peak.by_sub, i);
+        remedy.category_bytes[i] = (double)sim_category_bytes(with->peak.by_sub, i) -
+                                   (double)sim_category_bytes(base->peak.by_sub, i);
     }
     g_array_append_val(diagnosis->remedies, remedy);
 }

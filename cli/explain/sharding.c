@@ -3,6 +3,7 @@
 #include "cli/plan/trained.h"
 #include "cli/predict/predict.h"
 #include "cli/source/plan-source.h"
+#include "sim/figures.h"
 #include "trace/json.h"
 #include "trace/scale.h"
 
@@ -31,7 +32,7 @@ static void append_size(GString *text, double bytes) {
 }
 
 static double kept(const SimPrediction *prediction, unsigned category) {
-    return (double)cli_predict_category_bytes(prediction->peak.by_sub, category);
+    return (double)sim_category_bytes(prediction->peak.by_sub, category);
 }
 
 typedef struct {
@@ -207,7 +208,7 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
 static void add_figures(JsonBuilder *json, const SimPrediction *prediction) {
     Traffic traffic = traffic_of(prediction);
     trace_json_add_bool(json, "fits", prediction->fits);
-    trace_json_add_real(json, "step_ms", cli_predict_ms(prediction->median_step_ns));
+    trace_json_add_real(json, "step_ms", sim_ms(prediction->median_step_ns));
     trace_json_add_int(json, "peak_allocated_bytes", prediction->peak.at.allocated_bytes);
     trace_json_add_int(json, "peak_reserved_bytes", prediction->peak_reserved_bytes);
     trace_json_begin_object(json, "peak_by_category");

@@ -3,6 +3,7 @@
 #include "cli/predict/predict.h"
 #include "sim/costs/compute.h"
 #include "sim/costs/issue.h"
+#include "sim/figures.h"
 #include "trace/ended.h"
 #include "trace/idle.h"
 
@@ -57,8 +58,7 @@ void explain_step(GString *text, const CliSubject *subject) {
         g_string_append_printf(text,
                                "step_ms = %.6f: the median of whole steps if memory sufficed\n"
                                "step_ms_p95 = %.6f: at least 95 %% of these take no longer\n",
-                               cli_predict_ms(as_if->median_step_ns),
-                               cli_predict_ms(cli_predict_p95_step_ns(as_if)));
+                               sim_ms(as_if->median_step_ns), sim_ms(sim_p95_step_ns(as_if)));
     } else {
         g_string_append_printf(text,
                                "step_ms = %.6f: the median of %u steady steps (all but the first "

@@ -2,9 +2,9 @@
  * whether it trains well, what it costs, who waits for whom. */
 #include "cli/explain/private.h"
 #include "cli/predict/how-sure.h"
-#include "cli/spending.h"
-#include "cli/trains-well.h"
 #include "cli/what-if/ways-to-fit.h"
+#include "sim/spending.h"
+#include "sim/trains-well.h"
 #include "trace/ended.h"
 
 bool explain_needs_prediction(GString *text, const CliSubject *subject) {
@@ -91,9 +91,9 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
         "trains_well = %s: true if it fits (here: %s), without allocation retries (here: "
         "%" G_GUINT64_FORMAT "), and the GPU works for at least %.0f %% of a step "
         "(here: %.1f %%, the sum of arithmetic and memory bandwidth below)\n",
-        cli_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
-        (guint64)prediction->alloc_retries, 100 * CLI_WORKS_WELL,
-        100 * cli_working_share(prediction));
+        sim_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
+        (guint64)prediction->alloc_retries, 100 * SIM_WORKS_WELL,
+        100 * sim_working_share(prediction));
     explain_idle(text, subject);
 }
 
@@ -145,7 +145,7 @@ void explain_spending(GString *text, const CliSubject *subject) {
     if (explain_needs_prediction(text, subject)) {
         return;
     }
-    CliSpending spent = cli_spending(subject->plan, subject->cluster, subject->prediction);
+    SimSpending spent = sim_spending(subject->plan, subject->cluster, subject->prediction);
     append_cost(text, "kwh_per_million_tokens", spent.kwh_per_million,
                 "every GPU's [device] watts / 1000 x hours of a median step / millions of tokens "
                 "in it, of all ranks",

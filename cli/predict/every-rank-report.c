@@ -11,10 +11,6 @@ enum {
     WORST_ROWS = 8
 };
 
-static double ms(SimTime ns) {
-    return (double)ns / 1e6;
-}
-
 static SimTime held_by(const SimRankBook *book) {
     return book->held_ns;
 }
@@ -39,8 +35,8 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer data) {
 static void print_row(const SimPrediction *prediction, uint32_t rank, uint64_t a_node) {
     const SimRankBook *book = &prediction->ranks[rank];
     printf("  %5u %5u  %-16.16s %10.3f ms %10.3f ms %10.3f ms %8.1f x %10.3f ms\n", rank,
-           (unsigned)(rank / a_node), book->node_kind, ms(book->compute_ns), ms(book->exposed_ns),
-           ms(book->lost_ns), book->n_last, ms(book->held_ns));
+           (unsigned)(rank / a_node), book->node_kind, sim_ms(book->compute_ns),
+           sim_ms(book->exposed_ns), sim_ms(book->lost_ns), book->n_last, sim_ms(book->held_ns));
 }
 
 /* The first rows of an order over all ranks. */
@@ -76,7 +72,7 @@ void cli_every_rank_print(const SimJitter *jitter, const SimPrediction *predicti
             100 * shares[SIM_JITTER_HOST], 100 * shares[SIM_JITTER_LINK], jitter->seed);
     cli_say("  exposed communication: %.3f ms a rank on average, %.3f ms of it because other ranks "
             "came late\n",
-            ms(exposed / prediction->n_ranks), ms(lost / prediction->n_ranks));
+            sim_ms(exposed / prediction->n_ranks), sim_ms(lost / prediction->n_ranks));
     printf("   rank  node  kind                computes      exposed   others late   was last   "
            "held up others\n");
     if (prediction->n_ranks <= ALL_ROWS) {
@@ -109,13 +105,13 @@ void cli_every_rank_add_json(const SimJitter *jitter, const SimPrediction *predi
         trace_json_add_int(json, "rank", rank);
         trace_json_add_int(json, "node", rank / cluster->topology_gpus_per_node);
         trace_json_add_text(json, "kind", book->node_kind);
-        trace_json_add_real(json, "step_ms", ms(book->step_ns));
-        trace_json_add_real(json, "compute_ms", ms(book->compute_ns));
-        trace_json_add_real(json, "exposed_ms", ms(book->exposed_ns));
-        trace_json_add_real(json, "exposed_wait_ms", ms(book->lost_ns));
-        trace_json_add_real(json, "wait_ms", ms(book->waited_ns));
+        trace_json_add_real(json, "step_ms", sim_ms(book->step_ns));
+        trace_json_add_real(json, "compute_ms", sim_ms(book->compute_ns));
+        trace_json_add_real(json, "exposed_ms", sim_ms(book->exposed_ns));
+        trace_json_add_real(json, "exposed_wait_ms", sim_ms(book->lost_ns));
+        trace_json_add_real(json, "wait_ms", sim_ms(book->waited_ns));
         trace_json_add_real(json, "times_last", book->n_last);
-        trace_json_add_real(json, "held_up_others_ms", ms(book->held_ns));
+        trace_json_add_real(json, "held_up_others_ms", sim_ms(book->held_ns));
         trace_json_add_int(json, "peak_reserved_bytes", book->peak_reserved_bytes);
         trace_json_add_int(json, "alloc_retries", book->alloc_retries);
         json_builder_end_object(json);

@@ -4,16 +4,17 @@
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
 #include "cli/say/output.h"
-#include "cli/spending.h"
-#include "cli/trains-well.h"
 #include "cli/what-if/ways-to-fit.h"
+#include "sim/figures.h"
+#include "sim/spending.h"
+#include "sim/trains-well.h"
 #include "trace/json.h"
 
 static void add_categories(JsonBuilder *json, const char *key, const uint64_t *by_sub) {
     trace_json_begin_object(json, key);
     for (unsigned category = 0; category < PLAN_N_CATEGORIES; category++) {
         trace_json_add_int(json, plan_category_name(category),
-                           cli_predict_category_bytes(by_sub, category));
+                           sim_category_bytes(by_sub, category));
     }
     json_builder_end_object(json);
 }
@@ -25,8 +26,8 @@ static void add_comm(JsonBuilder *json, const SimPrediction *prediction) {
         if (sum->count) {
             trace_json_begin_object(json, plan_op_info(kind)->name);
             trace_json_add_int(json, "count", sum->count);
-            trace_json_add_real(json, "total_ms", cli_predict_ms(sum->total_ns));
-            trace_json_add_real(json, "exposed_ms", cli_predict_ms(sum->exposed_ns));
+            trace_json_add_real(json, "total_ms", sim_ms(sum->total_ns));
+            trace_json_add_real(json, "exposed_ms", sim_ms(sum->exposed_ns));
             trace_json_add_int(json, "bytes", (uint64_t)sum->bytes);
             json_builder_end_object(json);
         }
@@ -68,10 +69,9 @@ static void add_stages(JsonBuilder *json, const CliPredictReport *report) {
         trace_json_add_int(json, "times_of_rank", prediction->time_rank);
         trace_json_add_int(json, "times_of_stage",
                            plan_rank_on_axis(plan, prediction->time_rank, PLAN_AXIS_PIPELINE));
-        trace_json_add_real(json, "bubbles_ms",
-                            cli_predict_ms(prediction->shares_ns[SIM_SHARE_RANKS]));
+        trace_json_add_real(json, "bubbles_ms", sim_ms(prediction->shares_ns[SIM_SHARE_RANKS]));
         trace_json_add_real(json, "schedule_bubbles_ms",
-                            cli_predict_schedule_bubble_ns(report) / 1e6);
+                            sim_schedule_bubble_ns(report->plan, report->prediction) / 1e6);
         json_builder_end_object(json);
     }
 }
@@ -79,27 +79,26 @@ static void add_stages(JsonBuilder *json, const CliPredictReport *report) {
 static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     add_stages(json, report);
-    trace_json_add_real(json, "step_ms", cli_predict_ms(prediction->median_step_ns));
-    trace_json_add_real(json, "step_ms_p95", cli_predict_ms(cli_predict_p95_step_ns(prediction)));
+    trace_json_add_real(json, "step_ms", sim_ms(prediction->median_step_ns));
+    trace_json_add_real(json, "step_ms_p95", sim_ms(sim_p95_step_ns(prediction)));
     trace_json_add_real(json, "tokens_per_s_per_gpu",
-                        cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank));
-    trace_json_add_real(json, "tflops_per_gpu",
-                        cli_predict_a_second(prediction, prediction->flops) / 1e12);
+                        sim_a_second(prediction, (double)report->plan->tokens_per_rank));
+    trace_json_add_real(json, "tflops_per_gpu", sim_a_second(prediction, prediction->flops) / 1e12);
     trace_json_add_real(json, "mfu", prediction->mfu);
     trace_json_add_int(json, "peak_allocated_bytes", prediction->peak.at.allocated_bytes);
     trace_json_add_int(json, "peak_active_bytes", prediction->peak_active_bytes);
     trace_json_add_int(json, "peak_reserved_bytes", prediction->peak_reserved_bytes);
-    trace_json_add_real(json, "peak_at_ms", cli_predict_ms(prediction->peak.at.host_ns));
+    trace_json_add_real(json, "peak_at_ms", sim_ms(prediction->peak.at.host_ns));
     add_categories(json, "peak_by_category", prediction->peak.by_sub);
     trace_json_add_int(json, "outside_allocator_bytes", prediction->outside_allocator_bytes);
     trace_json_add_int(json, "allocator_bytes", prediction->allocator_bytes);
     trace_json_add_int(json, "workspace_bytes", prediction->workspace_bytes);
     trace_json_add_int(json, "alloc_retries", prediction->alloc_retries);
     add_comm(json, prediction);
-    trace_json_add_real(json, "compute_ms", cli_predict_ms(prediction->compute_ns));
-    trace_json_add_real(json, "host_ms", cli_predict_ms(prediction->host_ns));
+    trace_json_add_real(json, "compute_ms", sim_ms(prediction->compute_ns));
+    trace_json_add_real(json, "host_ms", sim_ms(prediction->host_ns));
     trace_json_add_text(json, "bound_by", prediction->bound_by);
-    CliSpending spent = cli_spending(report->plan, report->cluster, prediction);
+    SimSpending spent = sim_spending(report->plan, report->cluster, prediction);
     if (spent.kwh_per_million > 0) {
         trace_json_add_real(json, "kwh_per_million_tokens", spent.kwh_per_million);
     }
@@ -119,7 +118,7 @@ void cli_predict_print_json(const CliPredictReport *report) {
     trace_json_add_text(json, "plan_digest", plan_digest(report->plan));
     trace_json_add_text(json, "cluster", report->cluster->name);
     trace_json_add_bool(json, "fits", prediction->fits && !prediction->unsupported_dtype);
-    trace_json_add_bool(json, "trains_well", cli_trains_well(prediction));
+    trace_json_add_bool(json, "trains_well", sim_trains_well(prediction));
     if (prediction->unsupported_dtype) {
         trace_json_add_text(json, "unsupported_dtype", prediction->unsupported_dtype);
     } else {

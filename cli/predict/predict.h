@@ -19,10 +19,6 @@ typedef struct {
     const SimOptions *asked;
 } CliPredictReport;
 
-/* Of a pipeline: what a stage rests while it fills and drains, if all have as much to do and links
- * take no time: places - 1 of a rank's turns, stages of a rank times microbatches. */
-double cli_predict_schedule_bubble_ns(const CliPredictReport *report);
-
 /* Of a prediction of an unsupported dtype: what to choose instead. */
 const char *cli_predict_other_dtype(const SimPrediction *prediction);
 
@@ -49,12 +45,3 @@ GArray *cli_predict_ways(const CliPredictReport *report);
 /* Print to standard output. */
 void cli_predict_print_text(const CliPredictReport *report);
 void cli_predict_print_json(const CliPredictReport *report);
-
-/* Figures that both show, and others too. */
-double cli_predict_ms(SimTime ns);
-/* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
-SimTime cli_predict_p95_step_ns(const SimPrediction *prediction);
-/* A category's share of bytes by subcategory. */
-uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category);
-/* amount: of a step. */
-double cli_predict_a_second(const SimPrediction *prediction, double amount);

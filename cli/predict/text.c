@@ -8,10 +8,11 @@
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
 #include "cli/say/prose.h"
-#include "cli/spending.h"
-#include "cli/trains-well.h"
 #include "cli/what-if/ways-to-fit.h"
 #include "plan/strategy/strategy.h"
+#include "sim/figures.h"
+#include "sim/spending.h"
+#include "sim/trains-well.h"
 #include "trace/scale.h"
 
 static void print_bytes(const char *name, uint64_t bytes) {
@@ -27,9 +28,9 @@ static char *unit_text(const Plan *plan, uint32_t unit) {
 static char *moment_text(const Plan *plan, const SimMoment *at) {
     g_autofree char *unit = unit_text(plan, at->unit);
     g_autofree char *step = trace_step_name(at->step);
-    g_autofree char *when =
-        at->step < 0 ? g_strdup_printf("during %s", step)
-                     : g_strdup_printf("at %.3f ms, in %s", cli_predict_ms(at->host_ns), step);
+    g_autofree char *when = at->step < 0
+                                ? g_strdup_printf("during %s", step)
+                                : g_strdup_printf("at %.3f ms, in %s", sim_ms(at->host_ns), step);
     return g_strdup_printf("%s, %s, %s (section %s, instruction %u)", when,
                            plan_phase_name(at->phase), unit, plan_section_name(at->section),
                            at->index);
@@ -144,7 +145,7 @@ static void print_memory(const CliPredictReport *report) {
 static void print_time_row(const char *name, SimTime ns, SimTime step) {
     double percent = step > 0 ? 100 * (double)ns / (double)step : 0;
     if (percent >= 0.05) {
-        printf("  %-40s %12.3f ms %6.1f %%\n", name, cli_predict_ms(ns), percent);
+        printf("  %-40s %12.3f ms %6.1f %%\n", name, sim_ms(ns), percent);
     }
 }
 
@@ -163,9 +164,9 @@ static void print_collectives(const SimPrediction *prediction) {
         SimTime hidden = sum->total_ns - sum->exposed_ns;
         g_autofree char *bytes = trace_bytes_text(sum->bytes);
         printf("  %4u %-20s %12.3f ms %12.3f ms %12.3f ms (%3.0f %%) %12s\n", sum->count,
-               plan_op_info(kind)->name, cli_predict_ms(sum->total_ns),
-               cli_predict_ms(sum->exposed_ns), cli_predict_ms(hidden),
-               sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0, bytes);
+               plan_op_info(kind)->name, sim_ms(sum->total_ns), sim_ms(sum->exposed_ns),
+               sim_ms(hidden), sum->total_ns ? 100 * (double)hidden / (double)sum->total_ns : 0,
+               bytes);
     }
 }
 
@@ -178,13 +179,12 @@ static void print_rank_steps(const SimPrediction *prediction) {
     }
     cli_say("  95 %% of the steps take at most %.3f ms; mean step of each of the %u ranks: %.3f to "
             "%.3f ms\n",
-            cli_predict_ms(cli_predict_p95_step_ns(prediction)), prediction->n_ranks,
-            cli_predict_ms(least), cli_predict_ms(most));
+            sim_ms(sim_p95_step_ns(prediction)), prediction->n_ranks, sim_ms(least), sim_ms(most));
     printf("  below: rank %u, which waits least for others\n", prediction->time_rank);
 }
 
 static void print_spending(const CliPredictReport *report) {
-    CliSpending spent = cli_spending(report->plan, report->cluster, report->prediction);
+    SimSpending spent = sim_spending(report->plan, report->cluster, report->prediction);
     if (spent.kwh_per_million > 0) {
         printf("  %.4g kWh per million tokens (GPUs only, at full power)\n", spent.kwh_per_million);
     }
@@ -209,7 +209,8 @@ static void print_shares(const CliPredictReport *report, SimTime mean) {
             print_time_row(name, ns, mean);
             if (in_bubbles) {
                 print_time_row("  of it the schedule's own, if stages were even",
-                               (SimTime)cli_predict_schedule_bubble_ns(report), mean);
+                               (SimTime)sim_schedule_bubble_ns(report->plan, report->prediction),
+                               mean);
             }
         }
     }
@@ -230,14 +231,14 @@ static void print_lanes(const CliPredictReport *report, SimTime mean) {
 
 static void print_time(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
-    SimTime mean = (SimTime)cli_mean_step_ns(prediction);
+    SimTime mean = (SimTime)sim_mean_step_ns(prediction);
     printf("\ntime%s\n", prediction->fits ? "" : " (if memory sufficed)");
-    printf("  step %.3f ms ", cli_predict_ms(prediction->median_step_ns));
+    printf("  step %.3f ms ", sim_ms(prediction->median_step_ns));
     if (prediction->n_steady > 1 && prediction->least_step_ns == prediction->most_step_ns) {
         printf("(each of %u steady steps)\n", prediction->n_steady);
     } else if (prediction->n_steady > 1) {
         printf("(median of %u steady steps, %.3f to %.3f ms)\n", prediction->n_steady,
-               cli_predict_ms(prediction->least_step_ns), cli_predict_ms(prediction->most_step_ns));
+               sim_ms(prediction->least_step_ns), sim_ms(prediction->most_step_ns));
     } else {
         printf("(one steady step)\n");
     }
@@ -249,12 +250,12 @@ static void print_time(const CliPredictReport *report) {
     }
     if (report->plan->tokens_per_rank) {
         printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens per GPU in a step)\n",
-               cli_predict_a_second(prediction, (double)report->plan->tokens_per_rank),
+               sim_a_second(prediction, (double)report->plan->tokens_per_rank),
                report->plan->tokens_per_rank);
     }
     cli_say("  %.3f TFLOP/s/GPU, MFU %.2f %% (matrix products and attention, recomputation not "
             "counted)\n",
-            cli_predict_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+            sim_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
     print_spending(report);
     bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
     cli_say("  bound by: %s%s\n", prediction->bound_by,
@@ -285,8 +286,8 @@ static void print_retries(const SimPrediction *prediction) {
 
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
-    double works = 100 * cli_working_share(prediction);
-    if (cli_trains_well(prediction)) {
+    double works = 100 * sim_working_share(prediction);
+    if (sim_trains_well(prediction)) {
         cli_say("trains well: yes, the GPU works for %.1f %% of a step (MFU %.1f %%)\n", works,
                 100 * prediction->mfu);
     } else if (prediction->fits && prediction->alloc_retries) {
@@ -294,10 +295,10 @@ static void print_verdict(const SimPrediction *prediction) {
     } else if (prediction->fits) {
         cli_say("trains well: NO, the GPU works for %.1f %% of a step (%.0f %% wanted; "
                 "MFU %.1f %%)\n  most is lost to %s\n",
-                works, 100 * CLI_WORKS_WELL, 100 * prediction->mfu,
-                prediction->share_names[cli_worst_share(prediction)]);
+                works, 100 * SIM_WORKS_WELL, 100 * prediction->mfu,
+                prediction->share_names[sim_worst_share(prediction)]);
     }
-    if (prediction->fits && !cli_trains_well(prediction)) {
+    if (prediction->fits && !sim_trains_well(prediction)) {
         cli_say("  what would help: foreshard diagnose, with the same arguments\n");
     }
 }

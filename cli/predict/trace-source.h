@@ -10,10 +10,5 @@
 bool cli_trace_check_settings(const CliPlanSource *source, int n_names, char **names,
                               GError **error);
 
-/* trace_read_file(), which of a file that PyTorch recorded says what reads that. Transfer full. */
-Trace *cli_trace_read(const char *path, GError **error);
-/* Refuses a snapshot, or what gzip packed, where a plan or network may stand as well. */
-bool cli_trace_is_no_snapshot(const char *path, GError **error);
-
 /* cluster: where to predict what is no trace; NULL: a trace is meant. Transfer full. */
 Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *cluster, GError **error);

@@ -1,16 +1,17 @@
-/* cli/predict/figures.c - see predict.h. */
-#include "cli/predict/predict.h"
-
-#include <string.h>
+#include "sim/figures.h"
 
 #include "plan/strategy/strategy.h"
 #include "trace/quantile.h"
 
-double cli_predict_ms(SimTime ns) {
-    return (double)ns / 1e6;
+double sim_mean_step_ns(const SimPrediction *prediction) {
+    double sum = 0;
+    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
+        sum += (double)prediction->shares_ns[share];
+    }
+    return sum;
 }
 
-SimTime cli_predict_p95_step_ns(const SimPrediction *prediction) {
+SimTime sim_p95_step_ns(const SimPrediction *prediction) {
     uint32_t n = prediction->n_steady;
     const SimTime *steady = prediction->step_ns + (prediction->n_steps - n);
     g_autofree double *times = g_new(double, MAX(1, n));
@@ -20,12 +21,12 @@ SimTime cli_predict_p95_step_ns(const SimPrediction *prediction) {
     return (SimTime)trace_quantile(times, n, 0.95);
 }
 
-double cli_predict_a_second(const SimPrediction *prediction, double amount) {
+double sim_a_second(const SimPrediction *prediction, double amount) {
     SimTime step = prediction->median_step_ns;
     return step > 0 ? amount / ((double)step / 1e9) : 0;
 }
 
-uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category) {
+uint64_t sim_category_bytes(const uint64_t *by_sub, unsigned category) {
     uint64_t sum = 0;
     for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
         sum += plan_subcategory_category(sub) == category ? by_sub[sub] : 0;
@@ -33,12 +34,11 @@ uint64_t cli_predict_category_bytes(const uint64_t *by_sub, unsigned category) {
     return sum;
 }
 
-double cli_predict_schedule_bubble_ns(const CliPredictReport *report) {
-    const Plan *plan = report->plan;
+double sim_schedule_bubble_ns(const Plan *plan, const SimPrediction *prediction) {
     PlanStrategy strategy;
     if (!plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
         return 0; /* a plan written by hand */
     }
     double turns = (double)plan_stages_of_rank(plan) * (double)strategy.accumulate;
-    return (double)report->prediction->compute_ns * (plan->axes[PLAN_AXIS_PIPELINE] - 1) / turns;
+    return (double)prediction->compute_ns * (plan->axes[PLAN_AXIS_PIPELINE] - 1) / turns;
 }

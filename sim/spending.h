@@ -1,4 +1,4 @@
-/* cli/spending.h - what tokens cost in energy and money, where the cluster file says what its GPUs
+/* sim/spending.h - what tokens cost in energy and money, where the cluster file says what its GPUs
  * draw and what an hour of one costs.
  *
  * Energy: every GPU at its full power for the whole step, so it is the most that GPUs draw; hosts,
@@ -7,11 +7,11 @@
  */
 #pragma once
 
-#include "sim/predict.h"
+#include "sim/prediction.h"
 
 typedef struct {
     double kwh_per_million, price_per_million; /* tokens; 0: some GPU's number is unknown */
-} CliSpending;
+} SimSpending;
 
-CliSpending cli_spending(const Plan *plan, const ModelCluster *cluster,
+SimSpending sim_spending(const Plan *plan, const ModelCluster *cluster,
                          const SimPrediction *prediction);

@@ -1,0 +1,17 @@
+/* sim/trains-well.h - the second verdict: does a plan that fits train well?
+ *
+ * It does when its compute lane works most of a step and the allocator never had to give memory
+ * back. Fitting says nothing of speed.
+ */
+#pragma once
+
+#include "sim/prediction.h"
+
+/* What is wanted of working share; a judgement of ours. */
+extern const double SIM_WORKS_WELL;
+
+/* Of a step, the part in which the compute lane does arithmetic or moves bytes at full speed. */
+double sim_working_share(const SimPrediction *prediction);
+bool sim_trains_well(const SimPrediction *prediction);
+/* The share that is lost most to one thing. */
+unsigned sim_worst_share(const SimPrediction *prediction);
