@@ -1,18 +1,11 @@
 /* trace/check.c - what every trace fulfils: the writer demands it and the reader guarantees it. */
+#include "plan/refuse.h"
 #include "trace/check-private.h"
 
 /* Times and bytes stay this far from the ends of int64, so that differences never overflow. */
 #define LIMIT (INT64_C(1) << 61)
 
-static bool fault(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static bool fault(GError **error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, TRACE_ERROR, TRACE_ERROR_VALUE, message);
-    return false;
-}
+#define fault(error, ...) plan_refuse(error, TRACE_ERROR, TRACE_ERROR_VALUE, __VA_ARGS__)
 
 bool trace_check_header(const Trace *trace, GError **error) {
     const char *side = trace_get(trace, "side");

@@ -4,6 +4,7 @@
 
 #include "cli/say/progress.h"
 #include "plan/files/ini.h"
+#include "plan/refuse.h"
 
 struct _CliEveryRank {
     gboolean asked;
@@ -81,16 +82,7 @@ enum {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static bool refuse(GError **error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, message);
-    return false;
-}
+#define refuse(error, ...) plan_refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
 
 /* "3" or "0-7", below n. */
 static bool read_range(const char *text, uint64_t n, const char *option, const char *what,

@@ -6,18 +6,11 @@
 #include "exec/files/weights.h"
 #include "exec/traced/moves.h"
 #include "kernels/host/tensor-rows.h"
+#include "plan/refuse.h"
 
 #define MOST_ELEMENTS 0x1p40 /* of a tensor; more than any machine's memory holds */
 
-static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static bool refuse(GError **error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT, text);
-    return false;
-}
+#define refuse(error, ...) plan_refuse(error, EXEC_ERROR, EXEC_ERROR_INPUT, __VA_ARGS__)
 
 const TracedRule traced_rules[] = {
 #define CALL(name, run, which, takes, why, fits)                                                   \

@@ -4,17 +4,9 @@
 
 #include "plan/build/units-private.h"
 #include "plan/optimizer/optimizer.h"
+#include "plan/refuse.h"
 
-static bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static bool refuse(GError **error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, PLAN_ERROR, PLAN_ERROR_VALUE, message);
-    return false;
-}
+#define refuse(error, ...) plan_refuse(error, PLAN_ERROR, PLAN_ERROR_VALUE, __VA_ARGS__)
 
 static const char *name_of_unit(const PlanRun *run, uint32_t unit) {
     return unit ? plan_graph_module_at(run->graph, run->units[unit].module)->name : "root";
