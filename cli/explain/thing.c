@@ -156,7 +156,8 @@ static const PlanOp *plan_op_of(const CliSubject *subject, uint32_t number) {
 static void append_kernel_cost(GString *text, const CliSubject *subject, const PlanOp *op) {
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
     PlanOpWork work = plan_op_work(role, op);
-    SimKernels kernels = sim_kernels_chosen(subject->plan, role, subject->cluster);
+    SimStrategy strategy = {.plan = subject->plan};
+    SimKernels kernels = sim_kernels_chosen(&strategy, role, subject->cluster);
     SimComputeCost cost;
     g_string_append_printf(text, "work: %.6e operations, %.6e bytes to and from memory\n",
                            work.flops, work.bytes);

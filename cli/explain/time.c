@@ -160,8 +160,9 @@ static double python_us(const CliSubject *subject) {
         return 0;
     }
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
-    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(subject->plan, role, subject->cluster);
-    SimKernels kernels = sim_kernels_chosen(subject->plan, role, subject->cluster);
+    SimStrategy strategy = {.plan = subject->plan};
+    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(&strategy, role, subject->cluster);
+    SimKernels kernels = sim_kernels_chosen(&strategy, role, subject->cluster);
     double us = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];

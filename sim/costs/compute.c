@@ -419,13 +419,14 @@ static bool compiles_head(const PlanStrategy *strategy) {
            strategy->flavour != PLAN_FLAVOUR_FSDP1 && strategy->flavour != PLAN_FLAVOUR_FSDP2;
 }
 
-SimKernels sim_kernels_chosen(const Plan *plan, const PlanRole *role, const ModelCluster *cluster) {
+SimKernels sim_kernels_chosen(SimStrategy *strategy, const PlanRole *role,
+                              const ModelCluster *cluster) {
     SimKernels kernels = {PLAN_ATTENTION_KERNEL_CUDNN, false};
-    PlanStrategy strategy; /* read where it matters: that takes longer than most of a prediction */
     bool has_two = has_two_rates(cluster), is_odd = has_odd_rows(role);
-    if ((has_two || is_odd) && plan_strategy_of_text(&strategy, plan->strategy, NULL)) {
-        kernels.attention = has_two ? attention_kernel(&strategy) : kernels.attention;
-        kernels.pads = is_odd && compiles_head(&strategy);
+    const PlanStrategy *known = has_two || is_odd ? sim_strategy(strategy) : NULL;
+    if (known) {
+        kernels.attention = has_two ? attention_kernel(known) : kernels.attention;
+        kernels.pads = is_odd && compiles_head(known);
     }
     return kernels;
 }

@@ -8,7 +8,7 @@
 
 #include "models/cluster.h"
 #include "plan/plan.h"
-#include "plan/strategy/strategy.h"
+#include "sim/costs/strategy.h"
 #include "sim/time.h"
 
 typedef struct {
@@ -30,7 +30,8 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
 
 /* Attention's kernel is the one that a plan's strategy names, where a cluster has two rates; packed
  * documents have FlashAttention-2's. */
-SimKernels sim_kernels_chosen(const Plan *plan, const PlanRole *role, const ModelCluster *cluster);
+SimKernels sim_kernels_chosen(SimStrategy *strategy, const PlanRole *role,
+                              const ModelCluster *cluster);
 
 /* The dtype an op computes in: what it writes, or float8 for products of float8 factors. */
 PlanDtype sim_compute_dtype(const PlanOp *op);

@@ -39,8 +39,9 @@ static bool is_plain(PlanOpKind kind) {
     return !is_of_nccl(kind) && (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
 }
 
-SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
+SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
                                    const ModelCluster *cluster) {
+    const Plan *plan = strategy->plan;
     SimIssueCosts *costs = g_new(SimIssueCosts, 1);
     bool is_there[PLAN_N_OP_KINDS] = {false};
     for (uint32_t i = 0; i < role->n_ops; i++) {
@@ -55,7 +56,7 @@ SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
         .list_kernel_us = factor * cluster->host_list_kernel_us,
         .dtensor_us = has_dtensors(plan, is_there) ? factor * cluster->host_dtensor_us : 0,
         .unit_us = costs_of_units(plan, cluster),
-        .python_ns = sim_python_costs_new(plan, role, cluster),
+        .python_ns = sim_python_costs_new(strategy, role, cluster),
     };
     costs->moved_us = is_there[PLAN_OP_PRODUCT] ? MOVED_IN_PARAMETERS * costs->dtensor_us : 0;
     const double us[PLAN_N_INSTRS] = {
@@ -163,7 +164,8 @@ double sim_issue_sum_ns(const Plan *plan, const PlanRole *role, const ModelClust
     if (n * (1.0 + role->n_folded) * steps * most_ns(plan, cluster) < (double)SIM_LONGEST) {
         return 0;
     }
-    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, cluster);
+    g_autoptr(SimIssueCosts) costs =
+        sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, cluster);
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
         sum_ns += plan_section_repeats(role, s) ? 0 : section_ns(costs, s);
     }

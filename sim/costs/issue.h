@@ -11,6 +11,7 @@
 
 #include "models/cluster.h"
 #include "plan/plan.h"
+#include "sim/costs/strategy.h"
 #include "sim/time.h"
 
 typedef struct {
@@ -23,7 +24,7 @@ typedef struct {
     SimTime *python_ns; /* by op: on top of its launch; NULL: nothing */
 } SimIssueCosts;
 
-SimIssueCosts *sim_issue_costs_new(const Plan *plan, const PlanRole *role,
+SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
                                    const ModelCluster *cluster);
 void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)

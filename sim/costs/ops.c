@@ -61,7 +61,8 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
     g_autoptr(SimOpCosts) costs = g_new0(SimOpCosts, 1);
     costs->role = role;
     costs->cluster = cluster;
-    costs->kernels = sim_kernels_chosen(plan, ops_of, cluster);
+    SimStrategy strategy = {.plan = plan};
+    costs->kernels = sim_kernels_chosen(&strategy, ops_of, cluster);
     for (unsigned i = 0; i < SIM_N_PATHS; i++) {
         costs->paths[i] = paths[i];
     }
@@ -92,7 +93,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         g_array_append_val(rows, cost);
     }
     costs->rows = (SimOpCost *)(gpointer)g_array_steal(rows, NULL);
-    costs->issue = sim_issue_costs_new(plan, ops_of, cluster);
+    costs->issue = sim_issue_costs_new(&strategy, ops_of, cluster);
     return g_steal_pointer(&costs);
 }
 

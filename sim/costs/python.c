@@ -1,7 +1,5 @@
 #include "sim/costs/python.h"
 
-#include "plan/strategy/strategy.h"
-
 typedef struct {
     bool shares;        /* ranks do, layers */
     bool layers, norms; /* are DTensors */
@@ -61,21 +59,22 @@ static void add_section(SimTime *ns, const Python *python, const PlanRole *role,
     }
 }
 
-SimTime *sim_python_costs_new(const Plan *plan, const PlanRole *role, const ModelCluster *cluster) {
+SimTime *sim_python_costs_new(SimStrategy *strategy, const PlanRole *role,
+                              const ModelCluster *cluster) {
+    const Plan *plan = strategy->plan;
     g_autofree bool *is_checkpointed = g_new0(bool, plan->n_modules);
     bool checkpoints = mark_checkpointed(role, is_checkpointed);
-    PlanStrategy strategy;
-    if ((!checkpoints && plan->axes[PLAN_AXIS_TENSOR] == 1) ||
-        !plan_strategy_of_text(&strategy, plan->strategy, NULL) ||
-        strategy.kernels == PLAN_KERNELS_COMPILED) {
+    bool matters = checkpoints || plan->axes[PLAN_AXIS_TENSOR] > 1;
+    const PlanStrategy *known = matters ? sim_strategy(strategy) : NULL;
+    if (!known || known->kernels == PLAN_KERNELS_COMPILED) {
         return NULL;
     }
     double factor = cluster->host_cpu_factor;
-    bool selects = strategy.checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
+    bool selects = known->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
     Python python = {
         .shares = plan->axes[PLAN_AXIS_TENSOR] > 1,
-        .layers = strategy.tensor > 1,
-        .norms = strategy.tensor > 1 && strategy.sequence_parallel == PLAN_YES,
+        .layers = known->tensor > 1,
+        .norms = known->tensor > 1 && known->sequence_parallel == PLAN_YES,
         .layer_us = factor * cluster->host_shared_layer_us,
         .move_us = factor * cluster->host_shared_move_us,
         .checkpoint_us = factor * cluster->host_checkpoint_us,

@@ -10,7 +10,9 @@
 
 #include "models/cluster.h"
 #include "plan/plan.h"
+#include "sim/costs/strategy.h"
 #include "sim/time.h"
 
 /* By op of the role, on top of its launch; NULL where there is nothing of it. Transfer full. */
-SimTime *sim_python_costs_new(const Plan *plan, const PlanRole *role, const ModelCluster *cluster);
+SimTime *sim_python_costs_new(SimStrategy *strategy, const PlanRole *role,
+                              const ModelCluster *cluster);

@@ -35,7 +35,8 @@ static unsigned parameters_of(const Plan *plan, uint32_t unit) {
 static void assert_costs(const Plan *plan, const ModelCluster *cluster, PlanOpKind kind,
                          bool of_unit, double a_tensor_us) {
     const PlanRole *role = &plan->roles[0];
-    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, cluster);
+    g_autoptr(SimIssueCosts) costs =
+        sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, cluster);
     unsigned n = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_SECOND][i];
@@ -87,7 +88,8 @@ static void test_moved_dtensors(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         g_autoptr(Plan) plan = toy_network_plan("gpt-toy", words[i]);
         const PlanRole *role = &plan->roles[0];
-        g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
+        g_autoptr(SimIssueCosts) costs =
+            sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, &cluster);
         unsigned n = 0;
         for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
             const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][j];
@@ -109,7 +111,7 @@ static ModelCluster *cluster_of_gpus(void) {
 /* What is around the launches of the second block's passes. */
 static double us_around_block(const Plan *plan, const ModelCluster *cluster) {
     const PlanRole *role = &plan->roles[0];
-    g_autofree SimTime *ns = sim_python_costs_new(plan, role, cluster);
+    g_autofree SimTime *ns = sim_python_costs_new(&(SimStrategy){.plan = plan}, role, cluster);
     double us = 0;
     g_assert_nonnull(ns);
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
@@ -153,7 +155,7 @@ static void test_no_python_around_blocks(void) {
     g_autoptr(ModelCluster) cluster = cluster_of_gpus();
     for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
         g_autoptr(Plan) plan = toy_network_plan("llama-toy", strategies[i]);
-        g_assert_null(sim_python_costs_new(plan, &plan->roles[0], cluster));
+        g_assert_null(sim_python_costs_new(&(SimStrategy){.plan = plan}, &plan->roles[0], cluster));
     }
 }
 
@@ -164,9 +166,11 @@ static void test_cpu_factor(void) {
     const PlanRole *role = &plan->roles[0];
     cluster.host_alloc_us = cluster.host_free_us = cluster.host_record_us = 3;
     cluster.host_wait_us = cluster.host_host_wait_us = cluster.host_mark_us = 5;
-    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
+    g_autoptr(SimIssueCosts) costs =
+        sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, &cluster);
     cluster.host_cpu_factor = 2;
-    g_autoptr(SimIssueCosts) slow = sim_issue_costs_new(plan, role, &cluster);
+    g_autoptr(SimIssueCosts) slow =
+        sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, &cluster);
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_SECOND][i];
         g_assert_cmpint(sim_issue_cost(slow, instr), ==, 2 * sim_issue_cost(costs, instr));

@@ -188,7 +188,8 @@ static void host_launches_the_others(void) {
         cluster.device_list_blocks = is_cut ? 320 : 0;
         cluster.host_cpu_factor = 2;
         cluster.host_list_kernel_us = 4;
-        g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(plan, role, &cluster);
+        g_autoptr(SimIssueCosts) costs =
+            sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, &cluster);
         SimComputeCost cost;
         g_assert_true(sim_compute_cost(&cluster, role, op_of(plan), (SimKernels){0}, &cost));
         SimTime further = sim_issue_further_cost(costs, PLAN_OP_ADAM_MOMENT, cost.kernels);
