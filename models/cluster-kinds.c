@@ -10,8 +10,6 @@
  */
 #include <string.h>
 
-#include "plan/files/file.h"
-
 #include "models/cluster-private.h"
 
 static const char PREFIX[] = "nodes ";
@@ -68,74 +66,10 @@ static bool read_at(ModelCluster *cluster, uint32_t kind, const PlanIni *ini,
     return true;
 }
 
-static bool has_kinds(const PlanIni *ini) {
-    for (unsigned i = 0; i < ini->n_entries; i++) {
-        if (model_cluster_is_kind(ini->entries[i].section)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A file beside this one, wherever that is read from, or a cluster of that name. */
-static char *path_of_like(const PlanIni *ini, const PlanIniEntry *entry, ModelClusterFind find,
-                          GError **error) {
-    g_autofree char *folder = g_path_get_dirname(ini->file_name);
-    g_autofree char *path = g_path_is_absolute(entry->value)
-                                ? g_strdup(entry->value)
-                                : g_build_filename(folder, entry->value, NULL);
-    bool is_name = find && !strchr(entry->value, G_DIR_SEPARATOR);
-    if (!is_name || g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-        return g_steal_pointer(&path);
-    }
-    g_autoptr(GError) reason = NULL;
-    char *named = find(entry->value, &reason);
-    if (!named) {
-        plan_ini_refuse(ini, entry, error, "like = %s: no such file lies beside this one, and %s",
-                        entry->value, reason->message);
-    }
-    return named;
-}
-
-void model_cluster_digest_too(ModelCluster *cluster, const ModelCluster *like) {
-    g_autofree char *both = g_strconcat(cluster->digest, like->digest, NULL);
-    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, both, -1);
-    g_free(cluster->digest);
-    cluster->digest = g_strconcat("sha256:", sum, NULL);
-}
-
-ModelCluster *model_cluster_read_like(const PlanIni *ini, const PlanIniEntry *entry,
-                                      ModelClusterFind find, GError **error) {
-    g_autofree char *path = path_of_like(ini, entry, find, error);
-    gsize length;
-    g_autoptr(GError) reason = NULL;
-    g_autofree char *text = path ? plan_file_text(path, &length, &reason) : NULL;
-    if (!text) {
-        if (path) {
-            plan_ini_refuse(ini, entry, error,
-                            "like = %s: %s; name a cluster, or its file if it lies beside this one",
-                            entry->value, reason->message);
-        }
-        return NULL;
-    }
-    g_autoptr(PlanIni) other = plan_ini_read(text, length, path, error);
-    if (other && has_kinds(other)) {
-        plan_ini_refuse(ini, entry, error,
-                        "like = %s has nodes of several kinds itself; name a file that has none",
-                        entry->value);
-        return NULL;
-    }
-    if (other && plan_ini_find(other, "cluster", "like")) {
-        plan_ini_refuse(ini, entry, error, "like = %s is like another itself; name that one",
-                        entry->value);
-        return NULL;
-    }
-    return other ? model_cluster_read(text, length, path, error) : NULL;
-}
-
 static bool take_like(ModelCluster *cluster, ModelCluster *kind, const PlanIni *ini,
-                      const PlanIniEntry *entry, ModelClusterFind find, GError **error) {
-    g_autoptr(ModelCluster) like = model_cluster_read_like(ini, entry, find, error);
+                      const PlanIniEntry *entry, const ModelClusterReading *reading,
+                      GError **error) {
+    g_autoptr(ModelCluster) like = model_cluster_read_like(ini, entry, reading, error);
     if (like) {
         model_cluster_take_machine(kind, like);
         model_cluster_digest_too(cluster, like);
@@ -157,14 +91,14 @@ static bool read_number_of_kind(ModelCluster *kind, const PlanIni *ini, const Pl
 
 /* The section's file first, whatever the order of lines: numbers are said to differ from it. */
 static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni *ini,
-                      ModelClusterFind find, GError **error) {
+                      const ModelClusterReading *reading, GError **error) {
     ModelCluster *kind = cluster->kinds[cluster->n_kinds++];
     const PlanIniEntry *like = plan_ini_find(ini, section, "like");
     const PlanIniEntry *at = plan_ini_find(ini, section, "at");
     g_autoptr(GPtrArray) entries = g_ptr_array_new();
     g_free(kind->name);
     kind->name = g_strstrip(g_strdup(section + strlen(PREFIX)));
-    if (like && !take_like(cluster, kind, ini, like, find, error)) {
+    if (like && !take_like(cluster, kind, ini, like, reading, error)) {
         return false;
     }
     for (unsigned i = 0; i < ini->n_entries; i++) {
@@ -186,8 +120,8 @@ static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni 
            model_cluster_check_set(kind, ini, entries, error);
 }
 
-bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, ModelClusterFind find,
-                              GError **error) {
+bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini,
+                              const ModelClusterReading *reading, GError **error) {
     g_autoptr(GPtrArray) sections = g_ptr_array_new();
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const char *section = ini->entries[i].section;
@@ -207,7 +141,7 @@ bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, ModelCl
     cluster->kind_of_node = g_new0(uint32_t, cluster->topology_nodes);
     bool read = true;
     for (guint i = 0; i < sections->len && read; i++) {
-        read = read_kind(cluster, g_ptr_array_index(sections, i), ini, find, error);
+        read = read_kind(cluster, g_ptr_array_index(sections, i), ini, reading, error);
     }
     for (guint i = cluster->n_kinds; i < sections->len; i++) {
         model_cluster_free(kinds[i]);

@@ -1,5 +1,6 @@
 /* models/cluster-private.h - what reading a cluster is made of: its file (cluster-read.c), the keys
- * that there are (cluster-keys.c), kinds of node (cluster-kinds.c), NVLinks (cluster-links.c). */
+ * that there are (cluster-keys.c), what it is like (cluster-like.c), kinds of node
+ * (cluster-kinds.c), NVLinks (cluster-links.c). */
 #pragma once
 
 #include <float.h>
@@ -31,12 +32,26 @@ bool model_cluster_refuse_number(const char *name, const PlanIni *ini, const Pla
 
 bool model_cluster_is_kind(const char *section);   /* "nodes NAME" */
 bool model_cluster_is_shared(const char *section); /* one for all nodes of a cluster */
+/* A file that is being read, and the one that is like it and has it read. */
+typedef struct _ModelClusterReading ModelClusterReading;
+struct _ModelClusterReading {
+    const char *path;
+    ModelClusterFind find;               /* NULL: names mean files beside alone */
+    const ModelClusterReading *asked_by; /* NULL: it is read for itself */
+};
+
+ModelCluster *model_cluster_read_text(const char *text, gsize length,
+                                      const ModelClusterReading *reading, GError **error);
 /* Reads the [nodes NAME] sections of a cluster that is read otherwise. */
-bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini, ModelClusterFind find,
-                              GError **error);
+bool model_cluster_read_kinds(ModelCluster *cluster, const PlanIni *ini,
+                              const ModelClusterReading *reading, GError **error);
 /* The cluster that an entry `like` names: a file beside, or what `find` has of that name. */
 ModelCluster *model_cluster_read_like(const PlanIni *ini, const PlanIniEntry *entry,
-                                      ModelClusterFind find, GError **error);
+                                      const ModelClusterReading *reading, GError **error);
+/* The text of that file. Transfer full. */
+char *model_cluster_text_of_like(const PlanIni *ini, const PlanIniEntry *entry,
+                                 const ModelClusterReading *reading, char **ret_path,
+                                 gsize *ret_length, GError **error);
 /* A trace knows a machine again by all that was read of it. */
 void model_cluster_digest_too(ModelCluster *cluster, const ModelCluster *like);
 /* The key nvlinks; and whether it goes together with the others. */

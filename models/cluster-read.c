@@ -248,19 +248,19 @@ static void say_what_differs(ModelCluster *cluster, const PlanIni *ini) {
     cluster->title = g_strdup(title->str);
 }
 
-static ModelCluster *read_text(const char *text, gsize length, const char *file_name,
-                               ModelClusterFind find, GError **error) {
-    g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);
+ModelCluster *model_cluster_read_text(const char *text, gsize length,
+                                      const ModelClusterReading *reading, GError **error) {
+    g_autoptr(PlanIni) ini = plan_ini_read(text, length, reading->path, error);
     if (!ini) {
         return NULL;
     }
     const PlanIniEntry *like_entry = plan_ini_find(ini, "cluster", "like");
     g_autoptr(ModelCluster) like =
-        like_entry ? model_cluster_read_like(ini, like_entry, find, error) : NULL;
+        like_entry ? model_cluster_read_like(ini, like_entry, reading, error) : NULL;
     if (like_entry && !like) {
         return NULL;
     }
-    g_autoptr(ModelCluster) cluster = begin(text, length, file_name, like);
+    g_autoptr(ModelCluster) cluster = begin(text, length, reading->path, like);
     for (unsigned i = 0; i < ini->n_entries; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         const ModelClusterKey *row = model_cluster_find_key(entry->section, entry->key);
@@ -278,19 +278,22 @@ static ModelCluster *read_text(const char *text, gsize length, const char *file_
     if (like && !plan_ini_find(ini, "cluster", "title")) {
         say_what_differs(cluster, ini);
     }
-    return model_cluster_read_kinds(cluster, ini, find, error) ? g_steal_pointer(&cluster) : NULL;
+    return model_cluster_read_kinds(cluster, ini, reading, error) ? g_steal_pointer(&cluster)
+                                                                  : NULL;
 }
 
 ModelCluster *model_cluster_read(const char *text, gsize length, const char *file_name,
                                  GError **error) {
-    return read_text(text, length, file_name, NULL, error);
+    const ModelClusterReading reading = {.path = file_name};
+    return model_cluster_read_text(text, length, &reading, error);
 }
 
 ModelCluster *model_cluster_read_file_with(const char *path, ModelClusterFind find,
                                            GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
-    return text ? read_text(text, length, path, find, error) : NULL;
+    const ModelClusterReading reading = {.path = path, .find = find};
+    return text ? model_cluster_read_text(text, length, &reading, error) : NULL;
 }
 
 ModelCluster *model_cluster_read_file(const char *path, GError **error) {

@@ -60,8 +60,11 @@ ModelCluster *model_cluster_read_file(const char *path, GError **error);
 /* The path of the file that a cluster's name means; errors say which names are near. Transfer
  * full. */
 typedef char *(*ModelClusterFind)(const char *name, GError **error);
-/* The same where kinds of node may be `like` a cluster that `find` has, too. */
+/* The same where a file may be `like` a cluster that `find` has, not only like one beside it. */
 ModelCluster *model_cluster_read_file_with(const char *path, ModelClusterFind find, GError **error);
+/* A file's text, in which what others say that it is like is written out, sources and all. Transfer
+ * full. */
+char *model_cluster_whole_text(const char *path, ModelClusterFind find, GError **error);
 ModelCluster *model_cluster_copy(const ModelCluster *cluster);
 /* Gives the number that `name` says ("section.key") the entry's value; errors name the entry's
  * line. */

@@ -21,7 +21,7 @@ static const CliCommand command = {
     .summary = "Lists the networks and the clusters that can be named: those that come with "
                "foreshard, and "
                "those\nin $FORESHARD_DATA. Of one NAME it prints the file, to begin one of your "
-               "own with.",
+               "own with;\nwhat a cluster has of others that it is like is written out in it.",
     .examples = "Examples:\n"
                 "  foreshard list\n"
                 "  foreshard list clusters\n"
@@ -87,15 +87,21 @@ static bool show_cluster(const char *name, const char *path, JsonBuilder *json, 
     return true;
 }
 
+static char *network_text(const char *path, GError **error) {
+    gsize length;
+    return plan_file_text(path, &length, error);
+}
+
 typedef struct {
     const char *what;
     CliDataKind kind;
     bool (*show)(const char *name, const char *path, JsonBuilder *json, GError **error);
+    char *(*text)(const char *path, GError **error); /* of its file, to be edited */
 } List;
 
 static const List lists[] = {
-    {"networks", CLI_DATA_NETWORKS, show_network},
-    {"clusters", CLI_DATA_CLUSTERS, show_cluster},
+    {"networks", CLI_DATA_NETWORKS, show_network, network_text},
+    {"clusters", CLI_DATA_CLUSTERS, show_cluster, cli_cluster_whole_text},
 };
 
 typedef enum {
@@ -163,12 +169,12 @@ static int list_all(const char *what, Form form) {
     return any ? CLI_OK : complain_of(what);
 }
 
-/* The path of a name's file; NULL: nothing has that name. */
-static char *find_named(const char *name) {
+/* The list that has this name; NULL: none. */
+static const List *list_with(const char *name) {
     for (unsigned i = 0; i < G_N_ELEMENTS(lists); i++) {
         g_auto(GStrv) names = cli_data_names(lists[i].kind);
         if (g_strv_contains((const char *const *)names, name)) {
-            return cli_data_find(lists[i].kind, name, NULL);
+            return &lists[i];
         }
     }
     return NULL;
@@ -190,18 +196,15 @@ static bool spares_edited(const char *output, const char *text, gsize length, GE
     return true;
 }
 
-static int print_file(const char *path, const char *output) {
+static int print_file(const List *list, const char *name, const char *output) {
     g_autoptr(GError) error = NULL;
-    gsize length;
-    g_autofree char *text = plan_file_text(path, &length, &error);
-    if (!text) {
-        return cli_complain(CLI_BAD_INPUT, "%s: %s", path, error->message);
-    }
-    if (!cli_spares_inputs(output, (const char *const[]){path}, 1, &error) ||
-        !spares_edited(output, text, length, &error)) {
+    g_autofree char *path = cli_data_find(list->kind, name, &error);
+    g_autofree char *text = path ? list->text(path, &error) : NULL;
+    if (!text || !cli_spares_inputs(output, (const char *const[]){path}, 1, &error) ||
+        !spares_edited(output, text, strlen(text), &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    return cli_output_write(output, text, length, &error)
+    return cli_output_write(output, text, strlen(text), &error)
                ? CLI_OK
                : cli_complain(CLI_FAILED, "%s", error->message);
 }
@@ -222,17 +225,17 @@ int cmd_list(int argc, char **argv) {
         return CLI_BAD_INPUT;
     }
     const char *what = argc == 2 ? argv[1] : NULL;
-    g_autofree char *path = what ? find_named(what) : NULL;
-    if (!path && output) {
+    const List *list = what ? list_with(what) : NULL;
+    if (!list && output) {
         return cli_complain(CLI_BAD_INPUT, "-o is for the file of one network or cluster; give its "
                                            "name, as in: foreshard list a100-p4d -o ours.ini");
     }
-    if (json && (path || names)) {
+    if (json && (list || names)) {
         return cli_complain(CLI_BAD_INPUT,
                             "--json is for lists, not for %s; leave one of them away",
-                            path ? "the file of one name" : "--names");
+                            list ? "the file of one name" : "--names");
     }
-    return path ? print_file(path, output ? output : "-")
+    return list ? print_file(list, what, output ? output : "-")
                 : list_all(what, json    ? AS_JSON
                                  : names ? AS_NAMES
                                          : AS_TEXT);

@@ -18,6 +18,10 @@ ModelCluster *cli_cluster_read_file(const char *path, GError **error) {
     return model_cluster_read_file_with(path, find_named, error);
 }
 
+char *cli_cluster_whole_text(const char *path, GError **error) {
+    return model_cluster_whole_text(path, find_named, error);
+}
+
 static ModelCluster *read_named(const char *name, GError **error) {
     g_autofree char *path = cli_data_find(CLI_DATA_CLUSTERS, name, error);
     return path != NULL ? cli_cluster_read_file(path, error) : NULL;

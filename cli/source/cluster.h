@@ -18,6 +18,8 @@
 ModelCluster *cli_cluster_read(const char *name, GError **error);
 /* The file of one; what it says to be `like` may be a name. */
 ModelCluster *cli_cluster_read_file(const char *path, GError **error);
+/* Its text, to be edited: what others say that it is like is written out. Transfer full. */
+char *cli_cluster_whole_text(const char *path, GError **error);
 /* The same with that many nodes: "./mine.ini:2:host.record_us=1" with 16 of them is
  * "./mine.ini:16:host.record_us=1". Transfer full. */
 char *cli_cluster_name_with_nodes(const char *name, uint64_t nodes);

@@ -73,10 +73,9 @@ char *read_file(const char *name) {
 }
 
 void write_cluster(const char *name, const char *from, const char *key, const char *value) {
-    g_autofree char *path = g_strdup_printf("%s/models/clusters/%s.ini", g_getenv("SOURCE"), from);
-    g_autofree char *text = NULL;
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    char *line = strstr(text, key);
+    g_autofree char *words = g_strdup_printf("list %s", from);
+    g_auto(Result) whole = run(words);
+    const char *text = whole.out, *line = strstr(text, key);
     g_assert_nonnull(line);
     g_autoptr(GString) changed = g_string_new_len(text, line - text);
     g_string_append_printf(changed, "%s = %s%s", key, value, strchr(line + 1, '\n'));

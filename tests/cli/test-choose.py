@@ -379,11 +379,10 @@ def check_few_predictions(run):
     return [] if chosen['n_predicted'] <= 16 else ['%d predictions' % chosen['n_predicted']]
 
 
-def check_nodes(run, source):
+def check_nodes(run):
     """The same cluster with 64 nodes in its file."""
     said = []
-    with open(os.path.join(source, 'models', 'clusters', 'dgx-h100.ini'), encoding='utf-8') as file:
-        text = file.read()
+    _, text, _ = run('list', 'dgx-h100')
     with open(os.path.join(run.folder, 'larger.ini'), 'w', encoding='utf-8') as file:
         file.write(text.replace('\nnodes = 16', '\nnodes = 64'))
     words = ['gpt2-xl', '-n', '512', '--cluster']
@@ -486,7 +485,7 @@ def main(program, source):
         tap.case('a wide table', check_wide(run))
         tap.case('long names', check_long_names(run))
         tap.case('few predictions', check_few_predictions(run))
-        tap.case('a cluster with other nodes', check_nodes(run, source))
+        tap.case('a cluster with other nodes', check_nodes(run))
         tap.case('what to type next', check_commands(run, source))
         tap.case('refusals', check_refusals(run))
         tap.case('same input, same bytes', check_same_twice(run))

@@ -24,27 +24,26 @@ REFUSED = [
 ]
 
 
-def edited(source, folder, numbers):
+def edited(run, numbers):
     """A copy of dgx-h100 with other numbers, by hand; its path."""
-    with open(os.path.join(source, 'models', 'clusters', 'dgx-h100.ini'), encoding='utf-8') as file:
-        text = file.read()
+    _, text, _ = run('list', 'dgx-h100')
     for key, value in numbers.items():
         text, n = re.subn(r'(?m)^%s = .*$' % key, '%s = %s' % (key, value), text)
         if n != 1:
             raise RuntimeError('%s stands %d times in the file' % (key, n))
-    with open(os.path.join(folder, 'edited.ini'), 'w', encoding='utf-8') as file:
+    with open(os.path.join(run.folder, 'edited.ini'), 'w', encoding='utf-8') as file:
         file.write(text)
     return './edited.ini'
 
 
-def check_copies(run, source):
+def check_copies(run):
     said = []
     plain = run.json('predict', *XL, 'dgx-h100')
     for change, numbers in (
             (':%s=3' % NIC, {'nic_gb_per_s': 3}),
             (':64:%s=3:%s=1000' % (NIC, MEMORY), {'nodes': 64, 'nic_gb_per_s': 3, 'memory_gb_per_s': 1000})):
         changed = run.json('predict', *XL, 'dgx-h100' + change)
-        copied = run.json('predict', *XL, edited(source, run.folder, numbers))
+        copied = run.json('predict', *XL, edited(run, numbers))
         of_copy = run.json('predict', *XL, './edited.ini:%s=3' % NIC)
         if changed['cluster'] != 'dgx-h100' + change or changed['step_ms'] <= plain['step_ms']:
             said.append('%s takes %s ms, unchanged %s' % (changed['cluster'], changed['step_ms'],
@@ -93,11 +92,11 @@ def check_refusals(run):
     return said
 
 
-def main(program, source):
+def main(program):
     tap = Tap()
     with tempfile.TemporaryDirectory() as folder:
         run = Runner(os.path.abspath(program), folder)
-        tap.case('as a file edited by hand', check_copies(run, source))
+        tap.case('as a file edited by hand', check_copies(run))
         tap.case('a trace keeps it', check_trace(run))
         tap.case('a knob of plot', check_knob(run))
         tap.case('refusals', check_refusals(run))
@@ -105,4 +104,4 @@ def main(program, source):
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(sys.argv[1]))

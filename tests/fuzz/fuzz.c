@@ -34,21 +34,32 @@ static void add(GPtrArray *texts, const char *text) {
     g_ptr_array_add(texts, g_string_new(text));
 }
 
-static void add_files(GPtrArray *texts, const char *folder) {
+static char *text_of(const char *path) {
+    char *text = NULL;
+    g_file_get_contents(path, &text, NULL, NULL);
+    return text;
+}
+
+/* Damage is read without the files beside. */
+static char *whole_text_of(const char *path) {
+    return model_cluster_whole_text(path, NULL, NULL);
+}
+
+static void add_files(GPtrArray *texts, const char *folder, char *(*read)(const char *path)) {
     g_autofree char *path = g_build_filename(g_getenv("FORESHARD_DATA_SOURCE"), folder, NULL);
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
     g_assert_nonnull(dir);
     for (const char *name; (name = g_dir_read_name(dir));) {
         g_autofree char *file = g_build_filename(path, name, NULL);
-        g_autofree char *text = NULL;
-        if (g_str_has_suffix(name, ".ini") && g_file_get_contents(file, &text, NULL, NULL)) {
+        g_autofree char *text = g_str_has_suffix(name, ".ini") ? read(file) : NULL;
+        if (text) {
             add(texts, text);
         }
     }
 }
 
 static void add_networks(GPtrArray *texts) {
-    add_files(texts, "networks");
+    add_files(texts, "networks", text_of);
     for (unsigned i = 0; i < 8; i++) { /* as often as the others: its form is its own */
         add(texts, TRACED_TINY);
     }
@@ -61,7 +72,7 @@ static void add_networks(GPtrArray *texts) {
 }
 
 static void add_clusters(GPtrArray *texts) {
-    add_files(texts, "clusters");
+    add_files(texts, "clusters", whole_text_of);
 }
 
 static void add_configs(GPtrArray *texts) {

@@ -75,13 +75,14 @@ def cluster(session):
 
 def far_cluster(session):
     """This GPU, 512 of them: its own numbers, and the network of models/clusters/dgx-h100.ini."""
-    def sections(path):
-        with open(path, encoding='utf-8') as file:
-            return {part.split(']', 1)[0]: part for part in re.split(r'(?m)^\[', file.read())[1:]}
-    folder = os.path.join(session.machine.data, 'clusters')
-    own = cluster(session)
-    own = sections(own if os.sep in own else os.path.join(folder, own + '.ini'))
-    network_of = sections(os.path.join(folder, 'dgx-h100.ini'))
+    def sections(name):
+        if os.sep in name:
+            with open(name, encoding='utf-8') as file:
+                text = file.read()
+        else:
+            text = session.call(session.machine.programs['foreshard'], 'list', name, limit=60).output
+        return {part.split(']', 1)[0]: part for part in re.split(r'(?m)^\[', text)[1:]}
+    own, network_of = sections(cluster(session)), sections('dgx-h100')
     for name in ('topology', 'intra_node', 'inter_node', 'collectives'):
         own[name] = network_of[name]
     own['topology'] = 'topology]\nnodes = 64\ngpus_per_node = 8\n\n'

@@ -7,11 +7,11 @@
 
 static const char *folder; /* models/clusters of the source tree */
 
+/* With what others say that it is like. */
 static char *file_text(const char *name) {
     g_autofree char *path = g_build_filename(folder, name, NULL);
     g_autoptr(GError) error = NULL;
-    char *text = NULL;
-    g_file_get_contents(path, &text, NULL, &error);
+    char *text = model_cluster_whole_text(path, NULL, &error);
     g_assert_no_error(error);
     return text;
 }
@@ -252,7 +252,8 @@ static void test_kinds_refused(void) {
                         "is one for all nodes");
     assert_kind_refused("[nodes a]\nat = 1\ndevice.memory_bytes = 1000\n", "device.memory_bytes",
                         "leaves nothing");
-    assert_kind_refused("[nodes a]\nat = 1\nlike = nowhere.ini\n", "like", "lies beside this one");
+    assert_kind_refused("[nodes a]\nat = 1\nlike = nowhere.ini\n", "like = nowhere",
+                        "lies beside this one");
     assert_kind_refused("[nodes a]\nat = 1\nlike = two-laptops.ini\n"
                         "device.compute_capability = 80\nhost.launch_us = 7\n",
                         "device.compute_capability = 80\nhost", "nccl_channels");
@@ -348,8 +349,8 @@ static void test_like_name(void) {
     g_assert_no_error(error);
     g_assert_cmpstr(model_cluster_node(named, 1)->model, ==, "V100-SXM2-32GB");
     assert_like_refused(file, "v1000", find_in_folder, "nothing is called v1000");
-    assert_like_refused(file, "./v100-dgx", find_in_folder, "cannot be read");
-    assert_like_refused(file, "v100-dgx", NULL, "cannot be read");
+    assert_like_refused(file, "./v100-dgx", find_in_folder, "no such file lies beside this one;");
+    assert_like_refused(file, "v100-dgx", NULL, "no such file lies beside this one;");
     /* A file beside wins, and a trace would tell the two machines apart. */
     g_autofree char *titan = file_text("titan-rtx.ini");
     g_assert_true(g_file_set_contents(beside, titan, -1, NULL));
@@ -412,7 +413,9 @@ static void test_whole_like_refused(void) {
         {"[cluster]\nlike = dgx-h100\n[price]\nprice_per_hour = 2\n",
          "'price_per_hour' stands in [price], and a cluster's file has no such section; it belongs "
          "into [device]"},
-        {"[cluster]\nlike = mine.ini\n", "is like another itself"},
+        {"[cluster]\nlike = mine.ini\n",
+         "mine.ini:2: like = mine.ini goes in a circle (mine.ini, mine.ini again);"},
+        {"[cluster]\nlike = mine\n", "nothing is called mine"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
@@ -420,6 +423,104 @@ static void test_whole_like_refused(void) {
         g_test_message("%s", error ? error->message : "read");
         g_assert_null(cluster);
         g_assert_nonnull(strstr(error->message, cases[i].words));
+    }
+}
+
+/* Files of a folder, the first of which is read, or written out; names mean ours. */
+static ModelCluster *read_files(const char *const (*files)[2], unsigned n, char **ret_whole,
+                                GError **error) {
+    g_autofree char *home = g_dir_make_tmp("cluster-XXXXXX", NULL);
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    for (unsigned i = 0; i < n; i++) {
+        g_ptr_array_add(paths, g_build_filename(home, files[i][0], NULL));
+        g_assert_true(g_file_set_contents(paths->pdata[i], files[i][1], -1, NULL));
+    }
+    ModelCluster *cluster = model_cluster_read_file_with(paths->pdata[0], find_in_folder, error);
+    *ret_whole = model_cluster_whole_text(paths->pdata[0], find_in_folder, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        g_unlink(paths->pdata[i]);
+    }
+    g_rmdir(home);
+    return cluster;
+}
+
+/* A file that is like one that is like a third, whose name it hides. */
+static void test_like_chain(void) {
+    static const char *const files[][2] = {
+        {"mine.ini", "[cluster]\nlike = dgx-h100\n[device]\nsms = 7\n"},
+        {"dgx-h100.ini", "[cluster]\nlike = h100-a3\n[device]\n# ours\nsms = 8\nwatts = 9\n"},
+        {"h100-a3.ini", "[cluster]\nlike = h100-a3\n[device]\nl2_bytes = 5\nsms = 4\n"},
+    };
+    g_autoptr(GError) error = NULL;
+    g_autofree char *whole = NULL;
+    g_autoptr(ModelCluster) mine = read_files(files, G_N_ELEMENTS(files), &whole, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(mine->device_sms, ==, 7);
+    g_assert_cmpfloat(mine->device_watts, ==, 9);
+    g_assert_cmpuint(mine->device_l2_bytes, ==, 5);
+    g_assert_cmpfloat(mine->inter_node_nic_gb_per_s, ==, 25); /* of ours that is called h100-a3 */
+    g_assert_nonnull(strstr(whole, "\nsms = 7\n"));
+    g_assert_null(strstr(whole, "like = "));
+    g_assert_null(strstr(whole, "sms = 8"));
+    g_assert_nonnull(strstr(whole, "\n# ours\nwatts = 9\n"));
+}
+
+static void test_like_circle(void) {
+    static const char *const files[][2] = {
+        {"mine.ini", "[cluster]\nlike = a\n"},
+        {"a.ini", "[cluster]\nlike = b.ini\n"},
+        {"b.ini", "# round\n[cluster]\nlike = a.ini\n"},
+    };
+    g_autoptr(GError) error = NULL;
+    g_autofree char *whole = NULL;
+    g_autoptr(ModelCluster) mine = read_files(files, G_N_ELEMENTS(files), &whole, &error);
+    g_assert_null(mine);
+    g_assert_null(whole);
+    g_test_message("%s", error->message);
+    g_assert_nonnull(strstr(error->message, "/b.ini:3: like = a.ini goes in a circle (mine.ini, "
+                                            "a.ini, b.ini, a.ini again);"));
+}
+
+/* What is wrong is said of the file in which it stands. */
+static void test_like_wrong_file(void) {
+    static const char *const files[][2] = {
+        {"mine.ini", "[cluster]\nlike = a\n"},
+        {"a.ini", "[cluster]\nlike = dgx-h100\n[device]\nwatts = -1\n"},
+    };
+    g_autoptr(GError) error = NULL;
+    g_autofree char *whole = NULL;
+    g_autoptr(ModelCluster) mine = read_files(files, G_N_ELEMENTS(files), &whole, &error);
+    g_assert_null(mine);
+    g_assert_nonnull(strstr(error->message, "/a.ini:4: watts = -1 is out of bounds"));
+}
+
+static void assert_same_numbers(const ModelCluster *a, const ModelCluster *b) {
+#define COUNT(section, key, ...) g_assert_cmpuint(a->section##_##key, ==, b->section##_##key);
+#define REAL(section, key, ...)  g_assert_cmpfloat(a->section##_##key, ==, b->section##_##key);
+#include "models/cluster-keys.def"
+#undef COUNT
+#undef REAL
+    g_assert_cmpmem(a->nvlinks, sizeof a->nvlinks, b->nvlinks, sizeof b->nvlinks);
+    g_assert_cmpstr(a->title, ==, b->title);
+    g_assert_cmpstr(a->model, ==, b->model);
+    g_assert_cmpuint(a->device_kind, ==, b->device_kind);
+}
+
+/* Each of ours, written out, is what it is as it stands. */
+static void test_whole_texts(void) {
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        if (g_str_has_suffix(name, ".ini")) {
+            g_autoptr(GError) error = NULL;
+            g_autofree char *path = g_build_filename(folder, name, NULL);
+            g_autofree char *text = file_text(name);
+            g_autoptr(ModelCluster) whole =
+                model_cluster_read(text, strlen(text), "whole.ini", &error);
+            g_assert_no_error(error);
+            g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
+            g_assert_no_error(error);
+            assert_same_numbers(whole, cluster);
+        }
     }
 }
 
@@ -482,5 +583,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/cluster/like a name", test_like_name);
     g_test_add_func("/models/cluster/a whole one like another", test_whole_like);
     g_test_add_func("/models/cluster/a whole one refused", test_whole_like_refused);
+    g_test_add_func("/models/cluster/like one that is like a third", test_like_chain);
+    g_test_add_func("/models/cluster/like one that is like it", test_like_circle);
+    g_test_add_func("/models/cluster/like one that is wrong", test_like_wrong_file);
+    g_test_add_func("/models/cluster/written out", test_whole_texts);
     return g_test_run();
 }

@@ -88,9 +88,8 @@ static void check_values(const char *text, const char *file, const Key *key, con
 
 static void check_file(const char *file, const char *strategy) {
     g_autofree char *path = file_path(file);
-    g_autofree char *text = NULL;
+    g_autofree char *text = model_cluster_whole_text(path, NULL, NULL);
     g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     n_predicted = n_refused = 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         check_values(text, file, &keys[i], plan);

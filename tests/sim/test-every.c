@@ -480,9 +480,9 @@ static void test_progress(void) {
 static ModelCluster *with_kind(const char *name, const char *section) {
     g_autofree char *file = g_strconcat(name, ".ini", NULL);
     g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
-    g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
-    g_assert_true(g_file_get_contents(path, &text, NULL, &error));
+    g_autofree char *text = model_cluster_whole_text(path, NULL, &error);
+    g_assert_no_error(error);
     g_autofree char *mixed = g_strconcat(text, section, NULL);
     ModelCluster *cluster = model_cluster_read(mixed, strlen(mixed), path, &error);
     g_assert_no_error(error);

@@ -80,7 +80,7 @@ def median(rows, key):
 
 # ---- the base file -------------------------------------------------------------------------------
 
-def entries_of(path):
+def own_entries_of(path):
     """[(section, key, value, comment)]: a comment counts for all keys below it up to the next one."""
     entries, section, comment, fresh = [], '', [], False
     with open(path, encoding='utf-8') as lines:
@@ -98,6 +98,17 @@ def entries_of(path):
             elif not line:
                 fresh = False
     return entries
+
+
+def entries_of(path):
+    """The same with those of the files beside it that it is like, each in the place where it is first."""
+    own = own_entries_of(path)
+    like = next((value for section, key, value, _ in own if (section, key) == ('cluster', 'like')), None)
+    entries = {}
+    for entry in [*(entries_of(os.path.join(os.path.dirname(path), like + '.ini')) if like else []), *own]:
+        if entry[:2] != ('cluster', 'like'):
+            entries[entry[:2]] = entry
+    return sorted(entries.values(), key=lambda entry: list(dict.fromkeys(e[0] for e in entries.values())).index(entry[0]))
 
 
 # ---- what was measured -----------------------------------------------------------------------------

@@ -48,9 +48,15 @@ def product_dtype(settings):
     return next((dtype for dtype in asked if dtype in ("bf16", "fp16")), "fp32")
 
 
+def device_of_file(name):
+    """What a cluster's file says of its GPU, and what one that it is like says."""
+    file = configparser.ConfigParser(inline_comment_prefixes=("#",))
+    file.read(TABLES.parent.parent / "models/clusters" / (name + ".ini"))
+    like = file["cluster"].get("like")
+    return {**(device_of_file(like) if like else {}), **(file["device"] if "device" in file else {})}
+
+
 def device_of(run):
     """The numbers of its GPU: of the cluster's file, where its settings say no other."""
-    file = configparser.ConfigParser(inline_comment_prefixes=("#",))
-    file.read(TABLES.parent.parent / "models/clusters" / (run["cluster"] + ".ini"))
     own = {key.removeprefix("device."): value for key, value in run["settings"].items() if key.startswith("device.")}
-    return {**file["device"], **own}
+    return {**device_of_file(run["cluster"]), **own}
