@@ -5,6 +5,7 @@
 #include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/error.h"
+#include "exec/part-runs.h"
 #include "plan/strategy/strategy.h"
 #include "trace/from-plan.h"
 
@@ -246,7 +247,9 @@ ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op
         PlanOperand operand = plan_op_operand(at->role, op, i);
         pointers[i] = operand.buffer == PLAN_NONE
                           ? NULL
-                          : (char *)pointer_of(play, operand.buffer) + operand.offset_bytes;
+                          : (char *)pointer_of(play, operand.buffer) +
+                                exec_operand_offset(play->context.plan, play->context.comm->rank,
+                                                    op, &operand);
     }
     return (ExecTask){&play->context, op, at->step, play->turn, pointers, play->stepping};
 }

@@ -109,7 +109,8 @@ typedef struct {
 
 typedef struct {
     uint32_t buffer; /* PLAN_NONE: an optional operand that is missing */
-    uint32_t rows;   /* leading dimension, where an op deals rows out to ranks; else 0 */
+    uint32_t rows;   /* leading dimension, where an op deals rows out to ranks, or takes a part that
+                      * is one rank's (plan_op_takes_parts()); else 0 */
     uint64_t offset_bytes;
     uint64_t elements;
 } PlanOperand;

@@ -60,16 +60,23 @@ bool exec_comm_meet_to_talk(const ExecComm *comm, ExecTalk talk, int64_t *ns, GE
     return ok;
 }
 
-bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
-                       gpointer taken, uint64_t elements, PlanDtype dtype, GError **error) {
+bool exec_comm_take_ahead(const ExecComm *comm, const Plan *plan, PlanAxis axis,
+                          gconstpointer given, gpointer taken, uint32_t ahead, uint64_t elements,
+                          PlanDtype dtype, GError **error) {
     uint32_t ranks = plan->axes[axis], place = plan_rank_on_axis(plan, comm->rank, axis);
     gsize n = elements * plan_dtype_bytes(dtype);
     g_autofree char *all = g_malloc(n * ranks);
     if (!comm->all_gather(comm->self, axis, given, all, elements * ranks, dtype, error)) {
         return false;
     }
-    memcpy(taken, all + (place + ranks - 1) % ranks * n, n);
+    memcpy(taken, all + (place + ahead) % ranks * n, n);
     return true;
+}
+
+bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
+                       gpointer taken, uint64_t elements, PlanDtype dtype, GError **error) {
+    return exec_comm_take_ahead(comm, plan, axis, given, taken, plan->axes[axis] - 1, elements,
+                                dtype, error);
 }
 
 bool exec_comm_all_to_all(const ExecComm *comm, const Plan *plan, PlanAxis axis,

@@ -84,8 +84,12 @@ bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, 
 /* Like meet(), for the two ranks of a transfer, of which only peer, behind and swaps matter. */
 bool exec_comm_meet_to_talk(const ExecComm *comm, ExecTalk talk, int64_t *ns, GError **error);
 
-/* Each rank receives what the rank before it on the axis gives, the first what the last gives. Done
- * by a gather. */
+/* Each rank receives what the rank so many places ahead of it on the axis gives, in a ring; what is
+ * given may lie where it is taken. Done by a gather. */
+bool exec_comm_take_ahead(const ExecComm *comm, const Plan *plan, PlanAxis axis,
+                          gconstpointer given, gpointer taken, uint32_t ahead, uint64_t elements,
+                          PlanDtype dtype, GError **error);
+/* Likewise from the rank before it. */
 bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
                        gpointer taken, uint64_t elements, PlanDtype dtype, GError **error);
 

@@ -18,6 +18,7 @@
 #include "exec/host/traced.h"
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
+#include "exec/part-runs.h"
 #include "exec/places.h"
 #include "exec/slot-plan.h"
 #include "exec/task.h"
@@ -88,6 +89,24 @@ static bool collective(const ExecTask *t, GError **error) {
     return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
 }
 
+/* What a rank offers, the others gather when they take it; until then nothing is moved. */
+static bool of_peers(const ExecTask *t, GError **error) {
+    const ExecComm *comm = t->context->comm;
+    PlanAxis axis = (PlanAxis)t->op->axis;
+    unsigned taken = t->op->n_operands - 1; /* a swap's part, too */
+    int64_t now_ns = 0;
+    switch (t->op->kind) {
+    case PLAN_OP_BARRIER:
+        return comm->meet(comm->self, axis, &now_ns, error);
+    case PLAN_OP_OFFER:
+        return true;
+    default:
+        return exec_comm_take_ahead(comm, t->context->plan, axis, t->pointers[0],
+                                    t->pointers[taken], (uint32_t)dim(t, 2), dim(t, 0),
+                                    (PlanDtype)t->op->dtype, error);
+    }
+}
+
 static bool talk(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     ExecTalk talk = talk_of(t);
@@ -131,11 +150,12 @@ static bool run(const ExecTask *t, GError **error) {
         return talk(t, error);
 #define TRACED_OP(id, ...) case PLAN_OP_##id: /* exec_host_run()'s */
 #include "plan/op/ops.def"
-    case PLAN_OP_BARRIER: /* exec_host_knows() refuses them */
+        break;
+    case PLAN_OP_BARRIER:
     case PLAN_OP_OFFER:
     case PLAN_OP_PULL:
     case PLAN_OP_SWAP:
-        break;
+        return of_peers(t, error);
     }
     g_assert_not_reached();
 }
@@ -149,13 +169,6 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
         return exec_traced_knows(context, op, error);
-    }
-    if (plan_op_is_of_peers((PlanOpKind)op->kind)) {
-        g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
-                            "no rank copies from another's memory yet; `foreshard predict` plays "
-                            "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
-                            "the same");
-        return false;
     }
     if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
@@ -180,7 +193,22 @@ static bool works_on_storage(PlanOpKind kind) {
            kind == PLAN_OP_FLOAT8_COPY_OUT;
 }
 
+static bool run_parts(const ExecTask *t, uint64_t runs, GError **error) {
+    for (uint64_t i = 0; i < runs; i++) {
+        ExecPartRun part;
+        exec_part_run(t, i, &part);
+        if (!exec_host_run(&part.task, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool exec_host_run(const ExecTask *t, GError **error) {
+    uint64_t runs = exec_part_runs(t->context->role, t->op);
+    if (runs > 1) {
+        return run_parts(t, runs, error);
+    }
     if (exec_inputs_filled_by(t->context, t->op)) {
         return exec_inputs_fill(t, error);
     }

@@ -165,6 +165,16 @@ static inline bool plan_op_is_of_peers(PlanOpKind kind) {
     return kind >= PLAN_OP_BARRIER && kind <= PLAN_OP_SWAP;
 }
 
+/* Of its operands those that have rows are parts, one for each rank of its axis, of a tensor that
+ * begins its buffer. Part i, as offsets number them, is of the rank i places ahead on the axis, and
+ * lies where that rank's lies in each of so many rows (sequences; 1: all parts lie one behind the
+ * other). So each rank comes to its own part first, and all have one order of the whole. */
+static inline bool plan_op_takes_parts(PlanOpKind kind) {
+    return kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_DX || kind == PLAN_OP_FLOAT8_LINEAR ||
+           kind == PLAN_OP_FLOAT8_LINEAR_DX || kind == PLAN_OP_COPY || kind == PLAN_OP_PULL ||
+           kind == PLAN_OP_SWAP;
+}
+
 /* A product of factors in float8. */
 static inline bool plan_op_is_float8_product(PlanOpKind kind) {
     return kind == PLAN_OP_FLOAT8_LINEAR || kind == PLAN_OP_FLOAT8_LINEAR_DX ||

@@ -167,6 +167,28 @@ static bool reaches_beyond(const PlanOperand *o, const PlanBuffer *b) {
            o->elements > plan_dtype_count(dtype, b->bytes - o->offset_bytes);
 }
 
+/* Parts of its axis's ranks are as many as fill a tensor, and each has so many equal rows. */
+static bool is_no_part(const Plan *plan, const PlanRole *role, const PlanOperand *o,
+                       const PlanOp *op) {
+    const PlanBuffer *b = &role->buffers[o->buffer];
+    uint64_t bytes = o->elements * plan_dtype_bytes((PlanDtype)b->dtype);
+    uint64_t ranks = plan->axes[op->axis];
+    return !bytes || o->elements % o->rows || o->offset_bytes % bytes ||
+           o->offset_bytes / bytes >= ranks || bytes > b->bytes / ranks;
+}
+
+static char *parts_fault(const Plan *plan, const PlanRole *role, const PlanOp *op) {
+    bool takes = plan_op_takes_parts((PlanOpKind)op->kind) && op->axis != PLAN_AXIS_NONE;
+    for (uint32_t i = 0; takes && i < op->n_operands; i++) {
+        PlanOperand o = plan_op_operand(role, op, i);
+        if (o.buffer != PLAN_NONE && o.rows && is_no_part(plan, role, &o, op)) {
+            return g_strdup_printf("its operand %u is no part of one of the %u ranks of axis %s", i,
+                                   plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
+        }
+    }
+    return NULL;
+}
+
 static char *slot_fault(const PlanRole *role, const PlanOp *op, unsigned slot,
                         const PlanRef *operands, unsigned n, const uint64_t *d) {
     PlanOpKind kind = (PlanOpKind)op->kind;
@@ -397,5 +419,6 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     }
     char *fault = ranks_fault(plan, role, op, d);
     fault = fault ? fault : operands_fault(role, op, d);
+    fault = fault ? fault : parts_fault(plan, role, op);
     return fault || !info->n_lists || plan_op_is_traced(kind) ? fault : list_fault(role, op, d);
 }

@@ -147,7 +147,7 @@ static void several_stages(void) {
     expect(real, 0, "peak of rank 0, stages 1, 3 of 4: ", "");
 }
 
-/* Symmetric memory is of one node, and nobody's here. */
+/* Symmetric memory is of one node; on CPU ranks a gather stands for it. */
 static void copies_between_ranks(void) {
     const char *words =
         " --kernels compiled --param-dtype bf16 --micro-batch 2 --async-tensor yes ";
@@ -157,7 +157,7 @@ static void copies_between_ranks(void) {
     g_autofree char *far = g_strconcat(
         "predict llama3-8b -n 16 --tensor 16 --network-key kv_heads=16 --cluster dgx-h100", words,
         NULL);
-    expect(real, 2, "", "a run takes async_tensor=no, whose numbers are the same");
+    expect(real, 0, "step 0    loss 4.5", "");
     expect(near, 0, "fits: yes", "");
     expect(far, 2, "",
            "the 16 ranks that share layers lie on 2 nodes of cluster dgx-h100; set tensor");

@@ -249,6 +249,10 @@ static const Case cases[] = {
     {FLOAT8_SHARED "--float8 tensorwise --micro-batch 2", BF16},
     {FLOAT8_SHARED "--float8 tensorwise --checkpointing selective-op", BF16},
     {FLOAT8_SHARED "--float8 rowwise --micro-batch 2", BF16},
+    {FLOAT8_SHARED "--async-tensor yes --micro-batch 3", BF16},
+    {FLOAT8_SHARED "--async-tensor yes --micro-batch 2 --float8 tensorwise --checkpointing full",
+     BF16},
+    {FLOAT8_SHARED "--async-tensor yes --micro-batch 2 --float8 rowwise", BF16},
     {"llama-toy -n 4 --pipeline 2 --micro-batch 1 --accumulate 2 --kernels compiled --param-dtype "
      "bf16 --float8 rowwise --checkpointing full",
      BF16},
@@ -315,7 +319,7 @@ static void plays_alike(gconstpointer data) {
 
 /* Those of traced networks alone are another test's (test-traced-gpu.py), and some are refused. */
 static bool has_a_case(PlanOpKind kind) {
-    return !plan_op_is_traced(kind) && kind != PLAN_OP_BROADCAST && !plan_op_is_of_peers(kind);
+    return !plan_op_is_traced(kind) && kind != PLAN_OP_BROADCAST;
 }
 
 /* Whoever adds an op adds it to a case. */
@@ -518,6 +522,8 @@ static void one_rank_of_many_is_rehearsed(void) {
         "llama-toy -n 8 --kernels compiled --param-dtype bf16 --float8 tensorwise --float8-gather "
         "yes",
         "llama-toy -n 8 --tensor 2 --kernels compiled --param-dtype bf16 --float8 tensorwise",
+        "llama-toy -n 8 --tensor 2 --kernels compiled --param-dtype bf16 --async-tensor yes "
+        "--micro-batch 2",
         "moe-toy --network-key routing=in-turn -n 8 --expert 2 --micro-batch 3",
         "llama-toy -n 8 --context 4 --network-key seq=64 --param-dtype bf16",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --param-dtype bf16"};

@@ -559,6 +559,11 @@ static const Half in_float8[] = {
      0x1p-7},
     {FLOAT8 "rowwise -n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op",
      0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --tensor 2 --micro-batch 6 --async-tensor yes", 0x1p-7},
+    {FLOAT8 "rowwise -n 4 --tensor 2 --micro-batch 6 --async-tensor yes", 0x1p-7},
+    {FLOAT8 "tensorwise -n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing "
+            "selective-op --async-tensor yes",
+     0x1p-7},
     {FLOAT8 "tensorwise -n 4 --context 2 --micro-batch 6", 0x1p-7},
     {FLOAT8 "rowwise -n 4 --pipeline 2 --micro-batch 2 --accumulate 3", 0x1p-7},
     {"-n 1 --micro-batch 12 --sharding none --kernels compiled --model-dtype bf16 --float8 rowwise",
@@ -636,6 +641,38 @@ static void digits_are_the_same(gconstpointer data) {
         for (unsigned step = 0; step < STEPS && i; step++) {
             g_assert_cmpfloat(losses[step], ==, expected[step]);
         }
+    }
+}
+
+/* What ranks share is multiplied in parts, while others' are on their way, and added up in another
+ * order: before each sum is rounded to bf16 once, it differs in its last places. */
+static const char *const in_parts[] = {
+    "-n 4 --tensor 2 --micro-batch 6",
+    "-n 4 --tensor 2 --micro-batch 1 --accumulate 6", /* of one sequence no gather is in parts */
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op",
+    "-n 4 --tensor 2 --micro-batch 6 --checkpointing full",
+    "-n 4 --tensor 4 --micro-batch 12 --network-key kv_heads=4",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
+};
+
+static void parts_are_multiplied_as_wholes(void) {
+    enum {
+        STEPS = 8
+    };
+    double whole[STEPS], parted[STEPS], worst = 0;
+    for (unsigned i = 0; i < G_N_ELEMENTS(in_parts); i++) {
+        g_autofree char *words =
+            g_strconcat("llama-toy --network-key loss=fp32 --kernels compiled --param-dtype bf16 "
+                        "--reduce-dtype fp32 ",
+                        in_parts[i], NULL);
+        g_autofree char *async = g_strconcat(words, " --async-tensor yes", NULL);
+        run_bound(words, whole, STEPS);
+        run_bound(async, parted, STEPS);
+        for (unsigned step = 0; step < STEPS; step++) {
+            worst = MAX(worst, fabs(parted[step] / whole[step] - 1));
+        }
+        g_test_message("%s: losses differ by at most %.2g relative so far", words, worst);
+        g_assert_cmpfloat(worst, <=, 3e-4);
     }
 }
 
@@ -833,6 +870,7 @@ int main(int argc, char **argv) {
             g_strdup_printf("/exec/losses/digits are the same: %s", alike[i].name);
         g_test_add_data_func(name, GUINT_TO_POINTER(i), digits_are_the_same);
     }
+    g_test_add_func("/exec/losses/parts are multiplied as wholes", parts_are_multiplied_as_wholes);
     g_test_add_func("/exec/losses/documents learn as sequences", documents_learn_as_sequences);
     int status = g_test_run();
     test_run_remove_folder(folder);

@@ -708,7 +708,8 @@ static void test_all_to_all(void) {
     g_assert_cmpint(alive, ==, 0);
 }
 
-/* To the next rank of the axis and from the one before, whichever side of the other it sits. */
+/* To the next rank of the axis and from the one before, whichever side of the other it sits; what
+ * is pulled goes the other way. */
 static void test_pass_on(void) {
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         ExecCudaComm comm = {0};
@@ -730,6 +731,12 @@ static void test_pass_on(void) {
         g_assert_true(grouped[0].in == in && grouped[0].root == (int)(rank + 1) % RANKS);
         g_assert_true(grouped[1].out == out && grouped[1].root == (int)(rank + RANKS - 1) % RANKS);
         g_assert_true(grouped[0].count == 16 && grouped[1].count == 16);
+        ExecCudaCall pull = call;
+        pull.kind = PLAN_OP_PULL;
+        pull.ahead = 1; /* from the next one, and so to the one before */
+        ask(&comm, pull);
+        g_assert_true(grouped[0].in == in && grouped[0].root == (int)(rank + RANKS - 1) % RANKS);
+        g_assert_true(grouped[1].out == out && grouped[1].root == (int)(rank + 1) % RANKS);
         fails = "receive";
         g_assert_false(comm.run(comm.self, &call, NULL, &error));
         fails = NULL;

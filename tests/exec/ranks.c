@@ -102,6 +102,9 @@ static void memory_is_as_predicted(void) {
         FLOAT8 "-n 2 --float8 tensorwise --float8-gather precomputed --checkpointing selective-op",
         FLOAT8 "-n 4 --tensor 2 --micro-batch 2 --float8 tensorwise",
         FLOAT8 "-n 4 --tensor 2 --micro-batch 2 --float8 rowwise --checkpointing full",
+        FLOAT8 "-n 4 --tensor 2 --micro-batch 2 --async-tensor yes --clip 1",
+        FLOAT8 "-n 4 --tensor 2 --micro-batch 3 --async-tensor yes --float8 tensorwise "
+               "--checkpointing full",
         FLOAT8 "-n 4 --pipeline 2 --accumulate 2 --float8 tensorwise --checkpointing full",
         FLOAT8 "-n 2 --float8 tensorwise --flavour fsdp1",
         "llama-toy -n 3 --context 3 --micro-batch 2 --network-key seq=48 --param-dtype bf16 --clip "

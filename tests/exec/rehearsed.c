@@ -23,6 +23,8 @@ static const char *const plans[] = {
     "llama-toy -n 8 --param-dtype bf16 --kernels compiled --float8 rowwise --tensor 2 "
     "--micro-batch "
     "2 --cluster dgx-h100",
+    "llama-toy -n 8 --param-dtype bf16 --kernels compiled --tensor 2 --async-tensor yes "
+    "--micro-batch 2 --cluster dgx-h100",
     "mlp-toy -n 8 --optimizer sgd --cluster a100-node",
     "moe-toy -n 8 --network-key routing=in-turn --expert 2 --micro-batch 3 --cluster a100-node",
 };

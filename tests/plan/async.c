@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/check/parts.h"
+#include "plan/op/shape.h"
 #include "plan/op/work.h"
 #include "tests/plan/plans.h"
 
@@ -118,6 +119,47 @@ static void parts(void) {
     plan_part_uses_clear(&uses);
 }
 
+static PlanOperand *taken_by_a_pull(Plan *plan, const PlanOp **ret_op) {
+    PlanRole *role = &plan->roles[0];
+    uint32_t i = 0;
+    while (role->ops[i].kind != PLAN_OP_PULL) {
+        i++;
+    }
+    *ret_op = &role->ops[i];
+    PlanRef taken = plan_op_operands(role, *ret_op)[1];
+    g_assert_true(plan_ref_is_part(taken));
+    return &role->parts[taken - PLAN_PART];
+}
+
+static void expect_no_part(const Plan *plan, const PlanOp *op, PlanOperand *operand,
+                           PlanOperand edited) {
+    PlanOperand sound = *operand;
+    *operand = edited;
+    g_autofree char *fault = plan_op_shape_fault(plan, &plan->roles[0], op);
+    g_assert_nonnull(fault);
+    g_assert_nonnull(strstr(fault, "is no part of one of the 4 ranks of axis tensor"));
+    *operand = sound;
+}
+
+/* Each rank finds the same places, in another order: a part that is none would lie outside. */
+static void places(void) {
+    g_autoptr(Plan) plan = test_plan(LLAMA, SHARED "async_tensor=yes");
+    const PlanOp *op;
+    PlanOperand *taken = taken_by_a_pull(plan, &op), edited = *taken;
+    g_assert_cmpuint(taken->rows, ==, 1);
+    g_assert_cmpuint(taken->offset_bytes, ==, taken->elements * sizeof(uint16_t));
+    g_assert_null(plan_op_shape_fault(plan, &plan->roles[0], op));
+    edited.rows = 7;
+    expect_no_part(plan, op, taken, edited);
+    edited = *taken;
+    edited.offset_bytes /= 2;
+    expect_no_part(plan, op, taken, edited);
+    edited = *taken;
+    edited.elements *= 2;
+    edited.offset_bytes *= 2;
+    expect_no_part(plan, op, taken, edited);
+}
+
 static void refused(void) {
     static const struct {
         const char *words, *expected;
@@ -148,6 +190,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/async/workspace", workspace);
     g_test_add_func("/plan/async/lanes", lanes);
     g_test_add_func("/plan/async/parts of a buffer", parts);
+    g_test_add_func("/plan/async/places of parts", places);
     g_test_add_func("/plan/async/refused", refused);
     return g_test_run();
 }

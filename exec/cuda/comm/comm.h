@@ -20,11 +20,12 @@ typedef struct {
     PlanAxis axis;
     PlanDtype dtype;
     PlanReduction reduction;
-    uint64_t elements; /* the whole tensor; all-to-all, and what is passed on: one rank's */
+    uint64_t elements; /* the whole tensor; all-to-all, what is passed on or pulled: one rank's */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */
     uint32_t peer;     /* of stages: which place of the pipeline is the other's, */
     bool behind;       /* and whether it is the next */
+    uint32_t ahead;    /* pulled: from the rank so many places ahead, in a ring */
     /* For stand-ins: */
     KernelCuda *kernels; /* of the stream */
     ExecPaced paced;
@@ -61,6 +62,11 @@ bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCom
                          GError **error);
 bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                             GError **error);
+
+/* Where ranks send and receive, each waits for the other: nothing is left to do for these. */
+static inline bool exec_cuda_call_is_idle(const ExecCudaCall *call) {
+    return call->kind == PLAN_OP_BARRIER || call->kind == PLAN_OP_OFFER;
+}
 
 /* What the call reads and writes on this rank. */
 static inline uint64_t exec_cuda_call_in_bytes(const ExecCudaCall *call, uint32_t ranks) {

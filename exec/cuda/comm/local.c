@@ -61,6 +61,9 @@ static bool carry_out(const Local *local, const ExecCudaCall *call, GError **err
     case PLAN_OP_PASS_ON:
         return exec_comm_pass_on(comm, local->plan, call->axis, local->in, local->out,
                                  call->elements, call->dtype, error);
+    case PLAN_OP_PULL:
+        return exec_comm_take_ahead(comm, local->plan, call->axis, local->in, local->out,
+                                    call->ahead, call->elements, call->dtype, error);
     case PLAN_OP_BROADCAST:
         return comm->broadcast(comm->self, call->axis, local->out, call->elements, call->dtype,
                                error);
@@ -111,7 +114,8 @@ static bool copy_in(const Local *local, const ExecCudaCall *call, cudaStream_t s
     }
     bool gathers = call->kind == PLAN_OP_ALL_GATHER;
     if ((gathers && call->in) || call->kind == PLAN_OP_REDUCE_SCATTER ||
-        call->kind == PLAN_OP_ALL_TO_ALL || call->kind == PLAN_OP_PASS_ON) {
+        call->kind == PLAN_OP_ALL_TO_ALL || call->kind == PLAN_OP_PASS_ON ||
+        call->kind == PLAN_OP_PULL) {
         return copy(local->in, call->in, bytes, cudaMemcpyDeviceToHost, stream, error);
     }
     uint32_t place = plan_rank_on_axis(local->plan, local->comm->rank, call->axis);
@@ -130,6 +134,9 @@ static bool alone(const ExecCudaCall *call, cudaStream_t stream, GError **error)
 static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
     Local *local = self;
     uint32_t ranks = local->plan->axes[call->axis];
+    if (exec_cuda_call_is_idle(call)) {
+        return true;
+    }
     if (ranks == 1) {
         return alone(call, stream, error);
     }

@@ -166,13 +166,13 @@ static ncclResult_t all_to_all(const ExecCudaCall *call, uint32_t ranks, ncclCom
     return failed(first_failed) ? first_failed : ends;
 }
 
-/* To the next rank of the axis, and from the one before. */
-static ncclResult_t pass_on(const Nccl *nccl, const ExecCudaCall *call, ncclComm_t comm,
-                            cudaStream_t stream) {
+/* From the rank so many places ahead of this one on the axis, and to the one as many behind. */
+static ncclResult_t take_ahead(const Nccl *nccl, const ExecCudaCall *call, uint32_t ahead,
+                               ncclComm_t comm, cudaStream_t stream) {
     uint32_t ranks = nccl->plan->axes[call->axis];
     uint32_t place = plan_rank_on_axis(nccl->plan, nccl->rank, call->axis);
-    return give_and_take(call, (int)((place + 1) % ranks), (int)((place + ranks - 1) % ranks), comm,
-                         stream);
+    return give_and_take(call, (int)((place + ranks - ahead) % ranks),
+                         (int)((place + ahead) % ranks), comm, stream);
 }
 
 static bool talk(const Nccl *nccl, const ExecCudaCall *call, cudaStream_t stream, GError **error) {
@@ -197,6 +197,9 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
     if (plan_op_is_of_stages(call->kind)) {
         return talk(nccl, call, stream, error);
     }
+    if (exec_cuda_call_is_idle(call)) {
+        return true;
+    }
     ncclComm_t comm = nccl->comms[call->axis];
     if (!comm) { /* one rank: its result is in place, or it copies it */
         return !call->in || call->in == call->out ||
@@ -208,8 +211,11 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
         return finish(all_to_all(call, nccl->plan->axes[call->axis], comm, stream), comm,
                       "an all-to-all", error);
     }
-    if (call->kind == PLAN_OP_PASS_ON) {
-        return finish(pass_on(nccl, call, comm, stream), comm, "what ranks pass on", error);
+    if (call->kind == PLAN_OP_PASS_ON || call->kind == PLAN_OP_PULL) {
+        bool pulls = call->kind == PLAN_OP_PULL;
+        uint32_t ahead = pulls ? call->ahead : nccl->plan->axes[call->axis] - 1;
+        return finish(take_ahead(nccl, call, ahead, comm, stream), comm,
+                      pulls ? "what ranks pull" : "what ranks pass on", error);
     }
     const char *name;
     ncclResult_t result = call_nccl(nccl, call, comm, stream, &name);

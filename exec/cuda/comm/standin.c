@@ -35,6 +35,7 @@ static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
         return KERNEL_CUDA_STAND_IN_GATHER;
     case PLAN_OP_SEND: /* what is given is read, and what is taken written */
     case PLAN_OP_PASS_ON:
+    case PLAN_OP_PULL:
     case PLAN_OP_EXCHANGE:
         return KERNEL_CUDA_STAND_IN_SCATTER;
     default: /* a broadcast: what the first rank has is what this one has */
@@ -44,7 +45,8 @@ static KernelCudaStandInKind kind_of(const ExecCudaCall *call) {
 
 /* How many elements of the whole are the rank's own, or are left to it. */
 static uint64_t slice_of(const ExecCudaCall *call, uint32_t ranks) {
-    bool is_whole = call->kind == PLAN_OP_EXCHANGE || call->kind == PLAN_OP_PASS_ON;
+    bool is_whole = call->kind == PLAN_OP_EXCHANGE || call->kind == PLAN_OP_PASS_ON ||
+                    call->kind == PLAN_OP_PULL;
     return is_whole                           ? call->elements
            : plan_op_is_of_stages(call->kind) ? 0
                                               : call->elements / ranks;
@@ -88,6 +90,9 @@ static bool run(gpointer self, const ExecCudaCall *call, cudaStream_t stream, GE
     bool swaps = call->kind == PLAN_OP_ALL_TO_ALL;
     if (swaps && call->dtype == PLAN_INT64) {
         return run_whole(call, stream, error);
+    }
+    if (exec_cuda_call_is_idle(call)) { /* it lasts, and leaves what is there */
+        return run_idle(call, error);
     }
     if (call->dtype == PLAN_FP64) { /* largest numbers: others have the same */
         return run_idle(call, error);

@@ -12,6 +12,7 @@
 #include "exec/error.h"
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
+#include "exec/part-runs.h"
 #include "exec/slot-plan.h"
 #include "kernels/cuda/attention.h"
 
@@ -175,16 +176,6 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
 
 /* ---- what it cannot do ---------------------------------------------------------------------- */
 
-/* Of these kinds it can do none. What is said of an op is the first that it is of. */
-static const struct {
-    bool (*has)(PlanOpKind kind);
-    const char *why;
-} kinds_refused[] = {
-    {plan_op_is_of_peers, "no rank copies from another's memory yet; `foreshard predict` plays "
-                          "async_tensor=yes, and a run takes async_tensor=no, whose numbers are "
-                          "the same"},
-};
-
 static bool drops(const PlanRole *role, const PlanOp *op) {
     return plan_op_info((PlanOpKind)op->kind)->n_attrs > 1 && plan_op_attrs(role, op)[1] > 0;
 }
@@ -195,7 +186,7 @@ static bool is_wide(const PlanRole *role, const PlanOp *op) {
            (plan_op_is_latent((PlanOpKind)op->kind) && d[5] > KERNEL_CUDA_WIDEST_HEAD);
 }
 
-/* What attention is refused for, likewise. */
+/* What is said of an op is the first that it is of. */
 static const struct {
     bool (*is)(const PlanRole *role, const PlanOp *op);
     const char *why;
@@ -203,15 +194,6 @@ static const struct {
     {drops, "its kernel drops nothing; set attention = math (or dropout = 0) in the network"},
     {is_wide, "heads are at most 1024 wide; set attention = math in the network"},
 };
-
-static bool kind_is_known(const PlanOp *op, GError **error) {
-    for (unsigned i = 0; i < G_N_ELEMENTS(kinds_refused); i++) {
-        if (kinds_refused[i].has((PlanOpKind)op->kind)) {
-            return refuse(op, kinds_refused[i].why, error);
-        }
-    }
-    return true;
-}
 
 static bool attention_is_known(const PlanRole *role, const PlanOp *op, GError **error) {
     bool is_attention = plan_op_info((PlanOpKind)op->kind)->op_class == PLAN_CLASS_ATTENTION;
@@ -264,10 +246,11 @@ static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) 
                       "more; set float8=none",
                       error);
     }
-    return (d[0] % 16 == 0 && d[1] % 16 == 0 && d[2] % 16 == 0) ||
+    int64_t m = d[0] / (int64_t)exec_part_runs(role, op);
+    return (m % 16 == 0 && d[1] % 16 == 0 && d[2] % 16 == 0) ||
            refuse(op,
                   "a product in float8 takes as many tokens, and sides, as 16 divides; set another "
-                  "micro_batch, or float8=none",
+                  "micro_batch, or another seq where ranks share sequences, or float8=none",
                   error);
 }
 
@@ -286,8 +269,7 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
         return exec_cuda_traced_knows(context, op, error);
     }
-    return kind_is_known(op, error) && attention_is_known(role, op, error) &&
-           exec_slots_are_bounded(role, op, error) && host_step_fits(role, op, error) &&
-           data_fits(context, op, error) && float8_fits(role, op, error) &&
-           types_fit(role, op, error);
+    return attention_is_known(role, op, error) && exec_slots_are_bounded(role, op, error) &&
+           host_step_fits(role, op, error) && data_fits(context, op, error) &&
+           float8_fits(role, op, error) && types_fit(role, op, error);
 }

@@ -16,6 +16,7 @@
 #include "exec/host-step.h"
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
+#include "exec/part-runs.h"
 #include "exec/places.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/random.h"
@@ -222,6 +223,37 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 
+/* A swap's part is taken where it is given, so what is given is put aside first, as it would be in
+ * symmetric memory. A pull's stays as it is until all have taken it. */
+static bool put_aside(const ExecTask *t, const ExecCudaLane *lane, gpointer *given,
+                      GError **error) {
+    gsize bytes = dim(t, 0) * plan_dtype_bytes((PlanDtype)t->op->dtype);
+    gpointer from = *given;
+    return exec_cuda_kernel_ok(kernel_cuda_callers_scratch(lane->kernels, bytes, given), error) &&
+           exec_cuda_ok(
+               cudaMemcpyAsync(*given, from, bytes, cudaMemcpyDeviceToDevice, lane->stream),
+               "cudaMemcpyAsync", error);
+}
+
+static bool of_peers(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    PlanOpKind kind = (PlanOpKind)t->op->kind;
+    uint32_t n = t->op->n_operands; /* a barrier has none */
+    gpointer given = n ? t->pointers[0] : NULL, taken = n ? t->pointers[n - 1] : NULL;
+    if (kind == PLAN_OP_SWAP && !put_aside(t, lane, &given, error)) {
+        return false;
+    }
+    ExecCudaCall call = {.kind = kind == PLAN_OP_SWAP ? PLAN_OP_PULL : kind,
+                         .axis = (PlanAxis)t->op->axis,
+                         .dtype = (PlanDtype)t->op->dtype,
+                         .elements = dim(t, 0),
+                         .in = given,
+                         .out = taken,
+                         .ahead = (uint32_t)dim(t, 2),
+                         .kernels = lane->kernels,
+                         .paced = lane->paced};
+    return lane->comm->run(lane->comm->self, &call, lane->stream, error);
+}
+
 static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     ExecTalk talk = talk_of(t);
     ExecCudaCall call = {.kind = (PlanOpKind)t->op->kind,
@@ -237,7 +269,17 @@ static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
 }
 
+/* Numbers of a byte are no type of the kernels. */
+static bool copy_bytes(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    return exec_cuda_ok(cudaMemcpyAsync(t->pointers[1], t->pointers[0], dim(t, 0),
+                                        cudaMemcpyDeviceToDevice, lane->stream),
+                        "cudaMemcpyAsync", error);
+}
+
 static bool compute(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    if (t->op->kind == PLAN_OP_COPY && plan_dtype_bytes(operand_dtype(t, 0)) == 1) {
+        return copy_bytes(t, lane, error);
+    }
     switch (t->op->kind) {
     case PLAN_OP_ATTENTION:
     case PLAN_OP_ATTENTION_PART:
@@ -250,7 +292,23 @@ static bool compute(const ExecTask *t, const ExecCudaLane *lane, GError **error)
     }
 }
 
+static bool launch_parts(const ExecTask *t, uint64_t runs, const ExecCudaLane *lane,
+                         GError **error) {
+    for (uint64_t i = 0; i < runs; i++) {
+        ExecPartRun part;
+        exec_part_run(t, i, &part);
+        if (!exec_cuda_launch(&part.task, lane, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
+    uint64_t runs = exec_part_runs(t->context->role, t->op);
+    if (runs > 1) {
+        return launch_parts(t, runs, lane, error);
+    }
     if (exec_inputs_filled_by(t->context, t->op)) {
         return exec_cuda_fill_input(t, lane, error);
     }
@@ -288,11 +346,11 @@ bool exec_cuda_launch(const ExecTask *t, const ExecCudaLane *lane, GError **erro
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
         return talk(t, lane, error);
-    case PLAN_OP_BARRIER: /* exec_cuda_knows() refuses them */
+    case PLAN_OP_BARRIER:
     case PLAN_OP_OFFER:
     case PLAN_OP_PULL:
     case PLAN_OP_SWAP:
-        break;
+        return of_peers(t, lane, error);
     }
     g_assert_not_reached();
 }

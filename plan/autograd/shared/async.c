@@ -70,29 +70,42 @@ static void barrier(PlanRun *run, uint8_t lane) {
     plan_builder_launch(&run->builder, lane);
 }
 
-/* Part i of what ranks have, its own being 0. */
-static PlanTensor part(PlanRun *run, PlanTensor x, uint64_t i) {
-    uint64_t n = x.elements / run->graph->shared.tensor;
-    return (PlanTensor){x.storage, x.offset + i * n, n};
+/* Of a tensor part i of what ranks have, its own being 0, in so many rows; rows 0: all of it. */
+typedef struct {
+    PlanTensor x;
+    uint64_t i;
+    uint32_t rows;
+} Part;
+
+static uint64_t elements_of(PlanRun *run, Part part) {
+    return part.rows ? part.x.elements / run->graph->shared.tensor : part.x.elements;
+}
+
+static void part_operand(PlanRun *run, Part part) {
+    uint64_t n = elements_of(run, part);
+    PlanOperand at =
+        plan_run_operand_of(run, (PlanTensor){part.x.storage, part.x.offset + part.i * n, n});
+    at.rows = part.rows;
+    plan_builder_operand(&run->builder, at);
 }
 
 static uint8_t lane_of_turn(PlanRun *run, uint64_t turn) {
     return turn % 2 ? lane_beside(run) : LANE_COMPUTE;
 }
 
-/* Part i of x; of its scales, too, where each row has one. */
-static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint64_t i,
-                     PlanTensor made, uint8_t lane) {
-    PlanTensor a_scale = p->a_scale.elements > 1 ? part(run, p->a_scale, i) : p->a_scale;
+/* Of its scales the part, too, where each row has one. */
+static void multiply(PlanRun *run, const PlanAsyncProduct *p, Part a, Part made, uint8_t lane) {
+    Part a_scale =
+        p->a_scale.elements > 1 ? (Part){p->a_scale, a.i, a.rows} : (Part){p->a_scale, 0, 0};
     int64_t m = p->m / (int64_t)run->graph->shared.tensor;
-    int64_t a_scales = (int64_t)a_scale.elements, b_scales = (int64_t)p->b_scale.elements;
+    int64_t a_scales = (int64_t)elements_of(run, a_scale), b_scales = (int64_t)p->b_scale.elements;
     int64_t of_dx[] = {m, p->n, p->k, 0, a_scales, b_scales, true};
     int64_t of_others[] = {m, p->n, p->k, a_scales, b_scales};
-    plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_NONE,
+    plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_TENSOR,
                           p->kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others, NULL);
-    plan_run_operand(run, a);
+    part_operand(run, a);
     if (plan_op_is_float8_product(p->kind)) {
-        plan_run_operand(run, a_scale);
+        part_operand(run, a_scale);
     }
     plan_builder_operand(&run->builder, p->b);
     if (plan_op_is_float8_product(p->kind)) {
@@ -100,18 +113,25 @@ static void multiply(PlanRun *run, const PlanAsyncProduct *p, PlanTensor a, uint
     } else if (p->kind == PLAN_OP_LINEAR) {
         plan_builder_whole(&run->builder, PLAN_NONE); /* a bias */
     }
-    plan_run_operand(run, made);
+    part_operand(run, made);
     plan_builder_launch(&run->builder, lane);
+}
+
+/* In how many rows a part lies where the order is that of sequences. */
+static uint32_t sequences_of(PlanRun *run, const PlanGraphOp *collective) {
+    return (uint32_t)plan_graph_dims_of(run->graph, collective)[0];
 }
 
 /* ---- a gather and products ------------------------------------------------------------------ */
 
 /* _pipelined_multi_all_gather_and_consume(): each rank offers its part; then by turns on two lanes
  * another's is taken and multiplied. */
-static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
-                                const PlanAsyncProduct *products, unsigned n, bool gives_all) {
+static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all) {
     PlanBuilder *builder = &run->builder;
+    PlanTensor own = a->own, all = a->all;
     uint64_t ranks = run->graph->shared.tensor;
+    uint32_t sequences = sequences_of(run, a->gather);
+    uint32_t rows = plan_dtype_is_float8(plan_run_dtype_of(run, all)) ? sequences : 1;
     barrier(run, LANE_COMPUTE);
     peers(run, PLAN_OP_OFFER, own.elements, 0);
     plan_run_operand(run, own);
@@ -123,31 +143,33 @@ static void gather_and_multiply(PlanRun *run, PlanTensor own, PlanTensor all,
         if (turn > 0) {
             peers(run, PLAN_OP_PULL, own.elements, turn);
             plan_run_operand(run, own);
-            plan_run_operand(run, part(run, all, turn));
+            part_operand(run, (Part){all, turn, rows});
             plan_builder_launch(builder, lane);
         }
-        for (unsigned i = 0; i < n; i++) {
-            multiply(run, &products[i], turn > 0 ? part(run, all, turn) : own, turn,
-                     part(run, products[i].made, turn), lane);
+        for (unsigned i = 0; i < a->n_products; i++) {
+            const PlanAsyncProduct *p = &a->products[i];
+            multiply(run, p, turn > 0 ? (Part){all, turn, rows} : (Part){own, 0, 0},
+                     (Part){p->made, turn, sequences}, lane);
         }
     }
     if (gives_all) {
-        plan_builder_begin_op(builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
+        plan_builder_begin_op(builder, PLAN_OP_COPY, PLAN_AXIS_TENSOR,
                               (int64_t[]){(int64_t)own.elements}, NULL);
         plan_run_operand(run, own);
-        plan_run_operand(run, part(run, all, 0));
+        part_operand(run, (Part){all, 0, rows});
         plan_builder_launch(builder, lane_of_turn(run, ranks));
     }
     plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
     barrier(run, LANE_COMPUTE);
 }
 
-/* What is gathered, for backward in the order of sequences: a whole copy. */
+/* What is gathered, for backward: a whole copy, in the order of sequences. In float8 it has that
+ * order at once, as others read it, too, and is turned for the product that sums over its rows. */
 static void turn(PlanRun *run) {
     const PlanAsync *a = state_of(run);
     const int64_t *d = plan_graph_dims_of(run->graph, a->gather);
-    int64_t of_parts[] = {d[0], (int64_t)run->graph->shared.tensor, d[1], d[2], true};
-    int64_t of_all[] = {(int64_t)run->graph->shared.tensor, d[0], d[1] * d[2]};
+    int64_t ranks = (int64_t)run->graph->shared.tensor;
+    int64_t of_parts[] = {d[0], ranks, d[1], d[2], true}, of_all[] = {d[0] * ranks * d[1], d[2], 1};
     bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
     plan_builder_begin_op(&run->builder, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY,
                           PLAN_AXIS_NONE, is_float8 ? of_all : of_parts, NULL);
@@ -183,7 +205,7 @@ static void drop_product(PlanRun *run, const PlanAsyncProduct *p) {
 
 static void end_gather(PlanRun *run, bool gives_all) {
     PlanAsync *a = state_of(run);
-    gather_and_multiply(run, a->own, a->all, a->products, a->n_products, gives_all);
+    gather_and_multiply(run, a, gives_all);
     if (a->turned.storage != PLAN_NONE) {
         turn(run);
     }
@@ -236,23 +258,24 @@ bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op) {
 
 /* _pipelined_produce_and_all2all(): what others will sum up is made first, by turns on two lanes,
  * and goes while the next is made; then this rank's own. One kernel adds up. */
-static void multiply_and_swap(PlanRun *run, const PlanAsyncProduct *p, PlanTensor x,
-                              PlanTensor partials) {
+static void multiply_and_swap(PlanRun *run, const PlanAsync *a, PlanTensor partials) {
     PlanBuilder *builder = &run->builder;
+    const PlanAsyncProduct *p = &a->products[0];
     uint64_t ranks = run->graph->shared.tensor;
+    uint32_t sequences = sequences_of(run, a->layer + 1);
     barrier(run, LANE_COMPUTE);
     plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
     for (uint64_t turn = 1; turn < ranks; turn++) {
         uint8_t lane = lane_of_turn(run, turn);
-        PlanTensor at = part(run, partials, ranks - turn);
-        multiply(run, p, part(run, x, turn), turn, at, lane);
+        Part at = {partials, ranks - turn, 1};
+        multiply(run, p, (Part){a->own, turn, sequences}, at, lane);
         barrier(run, lane);
-        peers(run, PLAN_OP_SWAP, at.elements, ranks - turn);
-        plan_run_operand(run, at);
+        peers(run, PLAN_OP_SWAP, elements_of(run, at), ranks - turn);
+        part_operand(run, at);
         plan_builder_launch(builder, lane);
         barrier(run, lane);
     }
-    multiply(run, p, part(run, x, 0), 0, part(run, partials, 0), LANE_COMPUTE);
+    multiply(run, p, (Part){a->own, 0, sequences}, (Part){partials, 0, 1}, LANE_COMPUTE);
     plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
     barrier(run, LANE_COMPUTE);
 }
@@ -262,7 +285,7 @@ PlanTensor plan_async_scatter(PlanRun *run) {
     const PlanAsyncProduct *p = &a->products[0];
     uint64_t elements = (uint64_t)(p->m * p->n);
     PlanTensor partials = plan_run_new_tensor(run, elements, run->graph->dtype, "partials");
-    multiply_and_swap(run, p, a->own, partials);
+    multiply_and_swap(run, a, partials);
     uint64_t rows = run->graph->shared.tensor, cols = elements / rows;
     PlanTensor y = plan_run_new_tensor(run, cols, run->graph->dtype, "scattered");
     plan_builder_begin_op(&run->builder, PLAN_OP_SUM_ROWS, PLAN_AXIS_NONE,

@@ -9,8 +9,10 @@
  * (torch/distributed/_symmetric_memory), which the recordings ran (tests/oracle/,
  * *-tensor-async-*).
  *
- * Parts lie in the order in which a rank comes to them, its own first: what differs between ranks
- * is which rows these are, and no plan of one role says that. So real ranks refuse such a plan.
+ * Parts are numbered in the order in which a rank comes to them, its own first; where they lie is
+ * each rank's matter (plan_op_takes_parts()). PyTorch's lie one behind the other also where a
+ * product makes them, and its compiler's kernels read the sequences out of that; here each part
+ * lies in its sequences at once, which takes the same bytes.
  *
  * Inside autograd/ only.
  */
