@@ -47,8 +47,12 @@ enum {
     SLEEP_US = 20,
 };
 
-/* Asks until the call is no longer at work. The watchdog watches over how long that may take. */
+/* Asks until the call is no longer at work. The watchdog watches over how long that may take. What
+ * says that it is done is asked once, too: a split says so while it is at work (src/init.cc, 2.19
+ * and 2.28), and so does a lone send or receive of some versions, whose kernel is not yet on its
+ * stream (NVIDIA/nccl issue 1495, 2024-10). */
 static bool finish(ncclResult_t result, ncclComm_t comm, const char *call, GError **error) {
+    result = result == ncclSuccess ? ncclInProgress : result;
     for (unsigned asks = 0; result == ncclInProgress; asks++) {
         ncclResult_t asked = lib->CommGetAsyncError(comm, &result);
         if (!nccl_ok(asked, comm, "ncclCommGetAsyncError", error)) {
@@ -299,9 +303,6 @@ static bool init(Nccl *nccl, const ExecComm *comm, ncclConfig_t *config, GError 
 static bool split(Nccl *nccl, int color, uint32_t key, ncclConfig_t *config, ncclComm_t *ret_comm,
                   GError **error) {
     ncclResult_t result = lib->CommSplit(nccl->world, color, (int)key, ret_comm, config);
-    if (result == ncclSuccess) { /* it says so while it is at work (src/init.cc, 2.19 and 2.28) */
-        result = ncclInProgress;
-    }
     /* The new communicator is there when the old one is through. */
     return finish(result, nccl->world, "ncclCommSplit", error) &&
            (color == NCCL_SPLIT_NOCOLOR ||
