@@ -32,7 +32,10 @@
  */
 #pragma once
 
+#include <json-glib/json-glib.h>
+
 #include "cli/source/plan-source.h"
+#include "cli/validate/run-kind.h"
 #include "models/cluster.h"
 #include "trace/trace.h"
 
@@ -61,6 +64,7 @@ typedef struct {
     double mfu, works;     /* works: the compute lane's working share */
     const char *bound_by;  /* the largest share of a step */
     const char *lost_to;   /* and of what is not work */
+    CliRunKind kind;       /* of which published runs tell how sure it is */
     bool fits, trains_well;
     uint64_t reserved_bytes, allocator_bytes, retries;
     double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */
@@ -130,4 +134,5 @@ typedef struct {
 /* The choices to show (indices, guint): the best of each machine and number of GPUs. */
 GArray *cli_chosen_shown(const CliChosen *chosen, guint top);
 char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view);
-char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view);
+/* A complete object. Transfer full. */
+JsonBuilder *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view);

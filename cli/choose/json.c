@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
+#include "cli/predict/how-sure.h"
 #include "cli/what-if/ways-to-fit.h"
 #include "trace/json.h"
 
@@ -45,6 +46,9 @@ static void add_choice(JsonBuilder *json, const CliChoice *choice, const CliChoo
     add_known(json, "price_per_billion_tokens", choice->price_per_billion);
     add_known(json, "days", cli_choice_days(choice, view->tokens));
     add_known(json, "price", cli_choice_price(choice, view->tokens));
+    g_auto(CliHowSure) sure = {0};
+    cli_how_sure_of(choice->kind, choice->cluster, &sure);
+    cli_how_sure_add_json(&sure, json);
 }
 
 static void add_one(JsonBuilder *json, const char *key, const CliChoice *choice,
@@ -75,8 +79,8 @@ static void add_empty_places(JsonBuilder *json, const CliChosen *chosen) {
     json_builder_end_array(json);
 }
 
-char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
-    g_autoptr(JsonBuilder) json = json_builder_new();
+JsonBuilder *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
+    JsonBuilder *json = json_builder_new();
     g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
     json_builder_begin_object(json);
     trace_json_add_text(json, "network", view->network);
@@ -119,5 +123,5 @@ char *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view) {
         cli_ways_add_json(json, chosen->ways);
     }
     json_builder_end_object(json);
-    return trace_json_text(json);
+    return json;
 }

@@ -291,10 +291,12 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
         any_tight |= is_tight(cli_choice_at(chosen, g_array_index(shown, guint, i)), view);
     }
     if (any_tight) {
-        g_string_append_printf(text,
-                               "left: memory to spare; predicted peaks may be off by %.0f %%, and "
-                               "--spare %.0f keeps that much free\n",
-                               100 * TIGHT, 100 * TIGHT);
+        g_string_append_printf(
+            text,
+            "left: memory to spare; where all settings of a run are known, nine in "
+            "ten peaks are predicted within %.0f %%, and --spare %.0f keeps that "
+            "much free\n",
+            100 * TIGHT, 100 * TIGHT);
     }
 }
 

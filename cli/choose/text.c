@@ -274,6 +274,7 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
         cli_choose_append_rows(text, chosen, view);
         append_empty_places(text, chosen, view);
         append_missing_prices(text, chosen);
+        cli_choose_append_sure(text, chosen, view);
         append_baseline(text, chosen);
         append_counts(text, chosen, view);
         append_next(text, chosen, view);

@@ -15,3 +15,5 @@ char *cli_choose_amount(double value);
 /* Behind the network's name: the machine, how rows are ranked, the table and its legend. There is a
  * choice at least. */
 void cli_choose_append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view);
+/* What published runs of the kinds of the rows were off by; nothing where none is known. */
+void cli_choose_append_sure(GString *text, const CliChosen *chosen, const CliChooseView *view);

@@ -9,6 +9,7 @@
 #include "cli/options/knob.h"
 #include "cli/say/output.h"
 #include "cli/say/prose.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "plan/plan.h"
 #include "plan/text/text.h"
@@ -62,7 +63,7 @@ typedef struct {
     double budget;       /* 0: not given */
     double spare;        /* percent of a GPU's memory */
     int top, cores;
-    gboolean json;
+    gboolean json, csv;
 } Options;
 
 /* 0: not asked. */
@@ -229,6 +230,21 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
 
 /* ---- the whole ---- */
 
+static void say(const CliChosen *chosen, const CliChooseView *view, const Options *options) {
+    if (options->json || options->csv) {
+        g_autoptr(JsonBuilder) json = cli_chosen_json(chosen, view);
+        if (options->json) {
+            cli_output_print_json(json);
+        } else {
+            cli_rows_print_csv(json, "choices");
+        }
+    }
+    if (!options->json && (!options->csv || chosen->choices->len == 0)) {
+        g_autofree char *text = cli_chosen_text(chosen, view);
+        cli_prose_print_to(options->csv ? stderr : cli_output_beside(options->output), text);
+    }
+}
+
 static int show(const CliChosen *chosen, const Options *options, const char *network,
                 const CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
@@ -259,14 +275,7 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
                           .network_keys = keys,
                           .called = options->clusters,
                           .written = is_shown ? options->output : NULL};
-    g_autofree char *text =
-        options->json ? cli_chosen_json(chosen, &view) : cli_chosen_text(chosen, &view);
-    FILE *to = cli_output_beside(options->output);
-    if (options->json) {
-        fprintf(to, "%s\n", text);
-    } else {
-        cli_prose_print_to(to, text);
-    }
+    say(chosen, &view, options);
     return CLI_OK;
 }
 
@@ -322,8 +331,11 @@ static const char *wrong_with(const Options *options) {
                ? "--budget asks what a training costs: give --tokens too, as in --tokens 2T"
            : !(options->spare >= 0 && options->spare < 100)
                ? "--spare takes percent of a GPU's memory, from 0 to below 100, as in --spare 10"
-           : options->output != NULL && options->json && cli_output_is_standard(options->output)
+           : options->json && options->csv ? CLI_ROWS_CSV_OR_JSON
+           : options->json && cli_output_is_standard(options->output)
                ? "-o - and --json both ask for standard output; give -o a file"
+           : options->csv && cli_output_is_standard(options->output)
+               ? "-o - and --csv both ask for standard output; give -o a file"
                : NULL;
 }
 
@@ -395,6 +407,8 @@ int cmd_choose(int argc, char **argv) {
          "16, and 4 with pipeline stages)",
          "N"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &options.csv, "print the rows as CSV, for a spreadsheet",
+         NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
          "write row 1's strategy, for --strategy of other commands; - is standard output",
          "FILE.ini"},

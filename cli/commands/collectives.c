@@ -6,6 +6,7 @@
 #include "cli/options/command.h"
 #include "cli/say/output.h"
 #include "cli/say/prose.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "models/cluster.h"
 #include "sim/costs/network.h"
@@ -105,10 +106,14 @@ static void print_table(const SimNcclGroup *group, double bytes) {
 
 /* ---- for programs --------------------------------------------------------------------------- */
 
+/* name: of the collective, where a row has it, too; else NULL. */
 static void add_times(JsonBuilder *json, const ModelCluster *cluster, const SimNetworkPath *path,
-                      PlanOpKind kind) {
+                      PlanOpKind kind, const char *name) {
     for (double bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= TIMES_AS_MANY) {
         json_builder_begin_object(json);
+        if (name) {
+            trace_json_add_text(json, "collective", name);
+        }
         trace_json_add_number(json, "bytes", bytes);
         trace_json_add_real(json, "time_us", time_us(cluster, path, kind, bytes));
         if (path->nccl) {
@@ -149,7 +154,7 @@ static void print_json(const ModelCluster *cluster, const SimNetworkPath *path,
     trace_json_begin_object(json, "times");
     for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
         trace_json_begin_array(json, kinds[k].name);
-        add_times(json, cluster, path, kinds[k].kind);
+        add_times(json, cluster, path, kinds[k].kind, NULL);
         json_builder_end_array(json);
     }
     json_builder_end_object(json);
@@ -167,13 +172,25 @@ static void print_json(const ModelCluster *cluster, const SimNetworkPath *path,
     cli_output_print_json(json);
 }
 
+static void print_csv(const ModelCluster *cluster, const SimNetworkPath *path) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_begin_array(json, "rows");
+    for (unsigned k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        add_times(json, cluster, path, kinds[k].kind, kinds[k].name);
+    }
+    json_builder_end_array(json);
+    json_builder_end_object(json);
+    cli_rows_print_csv(json, "rows");
+}
+
 /* ---- the command ---------------------------------------------------------------------------- */
 
 typedef struct {
     char *cluster, *algo, *proto;
     int ranks, stride;
     double bytes;
-    gboolean table, json;
+    gboolean table, json, csv;
 } Options;
 
 /* Transfer full; NULL: nothing is. */
@@ -189,6 +206,10 @@ static char *wrong_with(const Options *o, const ModelCluster *cluster) {
             "-n times --stride is more than the cluster has ranks, %" G_GUINT64_FORMAT
             "; name a larger one, or this one with more nodes (NAME:%" G_GUINT64_FORMAT ")",
             ranks, (wanted + a_node - 1) / a_node);
+    }
+    if (o->csv && (o->json || o->table)) {
+        return g_strdup_printf("--csv is a form of its own, of the times alone; leave %s away",
+                               o->json ? "--json" : "--table");
     }
     return !(o->bytes >= 1 && o->bytes <= 1e15) ? g_strdup("--bytes is a size from 1 to 1e15")
                                                 : NULL;
@@ -220,6 +241,8 @@ static int show(const Options *o) {
     SimNetworkPath path = sim_network_path_among(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
     if (o->json) {
         print_json(cluster, &path, o->table ? o->bytes : 0);
+    } else if (o->csv) {
+        print_csv(cluster, &path);
     } else {
         print_text(cluster, &path, o);
     }
@@ -264,6 +287,7 @@ int cmd_collectives(int argc, char **argv) {
         {"bytes", 0, 0, G_OPTION_ARG_DOUBLE, &o.bytes,
          "size for --table (default 67108864, 64 MiB)", "BYTES"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &o.json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &o.csv, "print the times as CSV, a line each", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

@@ -1,13 +1,12 @@
 /* cli/commands/diagnose.c - foreshard diagnose: what a trace waits for and holds, and what helps.
  */
-#include <stdio.h>
-
-#include "cli/commands/commands.h"
 #include "cli/diagnose/diagnose.h"
+#include "cli/commands/commands.h"
 #include "cli/options/command.h"
 #include "cli/predict/trace-source.h"
+#include "cli/say/output.h"
 #include "cli/say/prose.h"
-#include "trace/json.h"
+#include "cli/say/rows-csv.h"
 
 static const CliCommand command = {
     .words = "TRACE | PLAN | NETWORK",
@@ -32,17 +31,31 @@ static const CliCommand command = {
         "network.",
 };
 
-static char *json_of(const CliDiagnosis *diagnosis) {
-    g_autoptr(JsonBuilder) json = json_builder_new();
+static JsonBuilder *json_of(const CliDiagnosis *diagnosis) {
+    JsonBuilder *json = json_builder_new();
     json_builder_begin_object(json);
     cli_diagnosis_add_json(diagnosis, json);
     json_builder_end_object(json);
-    return trace_json_text(json);
+    return json;
+}
+
+static void say(const CliDiagnosis *diagnosis, bool as_json, bool as_csv) {
+    if (!as_json && !as_csv) {
+        g_autofree char *text = cli_diagnosis_text(diagnosis);
+        cli_prose_print(text);
+        return;
+    }
+    g_autoptr(JsonBuilder) json = json_of(diagnosis);
+    if (as_json) {
+        cli_output_print_json(json);
+    } else {
+        cli_rows_print_csv(json, "remedies");
+    }
 }
 
 int cmd_diagnose(int argc, char **argv) {
     g_autofree char *cluster = NULL;
-    gboolean json = FALSE;
+    gboolean json = FALSE, csv = FALSE;
     int rank = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
@@ -50,6 +63,8 @@ int cmd_diagnose(int argc, char **argv) {
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
          "the rank of a trace (default: the lowest recorded)", "R"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,
+         "print each setting that was tried, and its effect, as CSV", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -57,6 +72,9 @@ int cmd_diagnose(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv) ||
         !cli_number_is_sound("--rank", &rank)) {
         return CLI_BAD_INPUT;
+    }
+    if (json && csv) {
+        return cli_complain(CLI_BAD_INPUT, CLI_ROWS_CSV_OR_JSON);
     }
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace = cli_trace_check_settings(source, 1, argv + 1, &error)
@@ -68,11 +86,6 @@ int cmd_diagnose(int argc, char **argv) {
     if (diagnosis == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    g_autofree char *text = json ? json_of(diagnosis) : cli_diagnosis_text(diagnosis);
-    if (json) {
-        printf("%s\n", text);
-    } else {
-        cli_prose_print(text);
-    }
+    say(diagnosis, json, csv);
     return CLI_OK;
 }

@@ -7,7 +7,9 @@
 #include "cli/options/command.h"
 #include "cli/predict/predict.h"
 #include "cli/predict/trace-source.h"
+#include "cli/say/output.h"
 #include "cli/say/prose.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "cli/source/plan-source.h"
 #include "cli/what-if/what-if.h"
@@ -41,7 +43,7 @@ static const CliCommand command = {
 typedef struct {
     char *sharding, *cluster;
     int rank; /* -1: the lowest recorded */
-    gboolean json;
+    gboolean json, csv;
 } Options;
 
 static int complain(const GError *error) {
@@ -122,15 +124,24 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     return explain_subject(&subject, name, options->json);
 }
 
+static int show_shardings(JsonBuilder *json, const Options *options) {
+    if (options->json) {
+        cli_output_print_json(json);
+    } else {
+        cli_rows_print_csv(json, "shardings");
+    }
+    return CLI_OK;
+}
+
 static int explain_sharding(const char *network, CliPlanSource *source, const Options *options) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = cli_cluster_read(machine_of(options), &error);
     if (cluster == NULL) {
         return complain(error);
     }
-    if (options->json) {
-        g_autofree char *json = cli_explain_sharding_json(source, network, cluster, &error);
-        return json != NULL ? show_json(json) : complain(error);
+    if (options->json || options->csv) {
+        g_autoptr(JsonBuilder) json = cli_explain_sharding_json(source, network, cluster, &error);
+        return json == NULL ? complain(error) : show_shardings(json, options);
     }
     g_autoptr(GString) text = cli_explain_sharding(source, network, cluster, &error);
     return text != NULL ? show(text) : complain(error);
@@ -143,6 +154,9 @@ static bool is_sharding(CliPlanSource *source, const char *word) {
 
 static int explain(int n_words, char **words, const Options *options, CliPlanSource *source) {
     const char *sharding = options->sharding;
+    if (options->csv && options->json) {
+        return cli_complain(CLI_BAD_INPUT, CLI_ROWS_CSV_OR_JSON);
+    }
     if (sharding != NULL && !is_sharding(source, sharding)) {
         if (n_words == 0) {
             return explain_sharding(sharding, source, options);
@@ -151,6 +165,10 @@ static int explain(int n_words, char **words, const Options *options, CliPlanSou
                             "--sharding %s: give a strategy (none, optimizer-only, grad-op, full, "
                             "hybrid, hybrid-grad-op), or a network and nothing else",
                             sharding);
+    }
+    if (options->csv) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--csv is of --sharding NETWORK alone; for a number say --json");
     }
     if (n_words != 2) {
         return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
@@ -193,6 +211,8 @@ int cmd_explain(int argc, char **argv) {
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
          "the rank of a trace (default: the lowest recorded)", "R"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &options.csv,
+         "with --sharding NETWORK: print a line for each strategy as CSV", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

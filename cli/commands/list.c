@@ -7,6 +7,7 @@
 #include "cli/options/command.h"
 #include "cli/say/output.h"
 #include "cli/say/prose.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "cli/source/data-dir.h"
 #include "models/network.h"
@@ -107,7 +108,8 @@ static const List lists[] = {
 typedef enum {
     AS_TEXT,
     AS_NAMES,
-    AS_JSON
+    AS_JSON,
+    AS_CSV
 } Form;
 
 static bool show_list(const List *list, Form form, JsonBuilder *json, GError **error) {
@@ -115,13 +117,14 @@ static bool show_list(const List *list, Form form, JsonBuilder *json, GError **e
     if (form == AS_TEXT) {
         printf("%s\n", list->what);
     }
-    if (form == AS_JSON) {
+    bool is_built = form == AS_JSON || form == AS_CSV;
+    if (is_built) {
         trace_json_begin_array(json, list->what);
     }
     for (char **name = names; *name; name++) {
         g_autofree char *path = cli_data_find(list->kind, *name, error);
-        bool shown = path && (form == AS_NAMES ||
-                              list->show(*name, path, form == AS_JSON ? json : NULL, error));
+        bool shown =
+            path && (form == AS_NAMES || list->show(*name, path, is_built ? json : NULL, error));
         if (!shown) {
             return false;
         }
@@ -129,7 +132,7 @@ static bool show_list(const List *list, Form form, JsonBuilder *json, GError **e
             printf("%s\n", *name);
         }
     }
-    if (form == AS_JSON) {
+    if (is_built) {
         json_builder_end_array(json);
     }
     return true;
@@ -165,6 +168,8 @@ static int list_all(const char *what, Form form) {
     json_builder_end_object(json);
     if (any && form == AS_JSON) {
         cli_output_print_json(json);
+    } else if (any && form == AS_CSV) {
+        cli_rows_print_csv(json, what);
     }
     return any ? CLI_OK : complain_of(what);
 }
@@ -188,9 +193,10 @@ static bool spares_edited(const char *output, const char *text, gsize length, GE
                     g_file_test(output, G_FILE_TEST_IS_REGULAR) &&
                     g_file_get_contents(output, &there, &length_there, NULL);
     if (is_there && (length_there != length || memcmp(there, text, length) != 0)) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
-                    "%s is there already, and is another; name a new file, or remove that one",
-                    output);
+        g_set_error(
+            error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+            "%s is there already, and says something else; name a new file, or remove that one",
+            output);
         return false;
     }
     return true;
@@ -210,11 +216,13 @@ static int print_file(const List *list, const char *name, const char *output) {
 }
 
 int cmd_list(int argc, char **argv) {
-    gboolean names = FALSE, json = FALSE;
+    gboolean names = FALSE, json = FALSE, csv = FALSE;
     g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
         {"names", 0, 0, G_OPTION_ARG_NONE, &names, "names alone, one a line", NULL},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object: what the lists say",
+         NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &csv, "of networks or of clusters: a line each, as CSV",
          NULL},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
          "of a NAME: write its file here; - is standard output", "FILE.ini"},
@@ -235,8 +243,14 @@ int cmd_list(int argc, char **argv) {
                             "--json is for lists, not for %s; leave one of them away",
                             list ? "the file of one name" : "--names");
     }
+    if (csv && (json || list || names || !what)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--csv is of one list, networks or clusters, without --json or "
+                            "--names, as in: foreshard list clusters --csv");
+    }
     return list ? print_file(list, what, output ? output : "-")
                 : list_all(what, json    ? AS_JSON
+                                 : csv   ? AS_CSV
                                  : names ? AS_NAMES
                                          : AS_TEXT);
 }

@@ -7,6 +7,7 @@
 #include "cli/plot/pictures.h"
 #include "cli/plot/plot-points.h"
 #include "cli/predict/trace-source.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "plots/plot.h"
 #include "trace/import/file.h"
@@ -151,12 +152,17 @@ static bool options_suit(PictureKind kind, const char *name, const Options *opti
                         : points->published != NULL && kind != OF_POINTS ? "--published"
                         : points->where != NULL && kind != OF_POINTS     ? "--where"
                         : points->json && kind != OF_POINTS              ? "--json"
+                        : points->csv && kind != OF_POINTS               ? "--csv"
                                                                          : NULL;
     if (other != NULL) {
         cli_complain(CLI_BAD_INPUT,
                      "%s is nothing to --picture %s; leave it away, or choose "
                      "another picture",
                      other, name);
+        return false;
+    }
+    if (points->json && points->csv) {
+        cli_complain(CLI_BAD_INPUT, CLI_ROWS_CSV_OR_JSON);
         return false;
     }
     bool lacks_table = points->where != NULL && points->published == NULL;
@@ -249,6 +255,8 @@ int cmd_plot(int argc, char **argv) {
         {"json", 'j', 0, G_OPTION_ARG_NONE, &points->json,
          "with --knob: print the points as one JSON object; a picture is drawn only with --output",
          NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &points->csv,
+         "the same as CSV, a line a point, for a spreadsheet", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);

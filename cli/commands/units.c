@@ -6,6 +6,7 @@
 #include "cli/options/command.h"
 #include "cli/say/output.h"
 #include "cli/say/prose.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/plan-source.h"
 #include "trace/json.h"
 
@@ -187,8 +188,8 @@ static void add_modules(JsonBuilder *json, const Plan *plan) {
     json_builder_end_array(json);
 }
 
-static void print_json(const Plan *plan, bool with_tree) {
-    g_autoptr(JsonBuilder) json = json_builder_new();
+static JsonBuilder *json_of(const Plan *plan, bool with_tree) {
+    JsonBuilder *json = json_builder_new();
     json_builder_begin_object(json);
     trace_json_add_text(json, "plan_digest", plan_digest(plan));
     trace_json_add_text(json, "title", plan->title);
@@ -199,7 +200,7 @@ static void print_json(const Plan *plan, bool with_tree) {
         add_modules(json, plan);
     }
     json_builder_end_object(json);
-    cli_output_print_json(json);
+    return json;
 }
 
 static const CliCommand command = {
@@ -215,11 +216,12 @@ static const CliCommand command = {
 };
 
 int cmd_units(int argc, char **argv) {
-    gboolean tree = FALSE, json = FALSE;
+    gboolean tree = FALSE, json = FALSE, csv = FALSE;
     const GOptionEntry entries[] = {
         {"tree", 0, 0, G_OPTION_ARG_NONE, &tree,
          "walk the modules: parameters, shapes, and whose they are", NULL},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &csv, "print the units as CSV, a line each", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -227,13 +229,23 @@ int cmd_units(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
+    if (csv && (json || tree)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--csv is a form of its own, of units alone; leave %s away",
+                            json ? "--json" : "--tree");
+    }
     g_autoptr(GError) error = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], CLI_PLAN_WHOLE, &error);
     if (!plan) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    if (json) {
-        print_json(plan, tree);
+    if (json || csv) {
+        g_autoptr(JsonBuilder) built = json_of(plan, tree);
+        if (json) {
+            cli_output_print_json(built);
+        } else {
+            cli_rows_print_csv(built, "units");
+        }
     } else if (tree) {
         print_tree(plan);
     } else {

@@ -28,10 +28,12 @@ static const CliCommand command = {
 };
 
 int cmd_validate(int argc, char **argv) {
-    gboolean as_json = FALSE, brief = FALSE, settings = FALSE, kinds = FALSE;
+    gboolean as_json = FALSE, as_csv = FALSE, brief = FALSE, settings = FALSE, kinds = FALSE;
     int cores = 0;
     const GOptionEntry entries[] = {
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &as_csv, "print each row, measured and predicted, as CSV",
+         NULL},
         {"brief", 0, 0, G_OPTION_ARG_NONE, &brief, "print no rows, only their summaries", NULL},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
          "print, as CSV, each run's settings and why they are so", NULL},
@@ -49,12 +51,17 @@ int cmd_validate(int argc, char **argv) {
     if (!cli_command_read(&command, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    if ((settings || kinds) && (as_json || brief || settings == kinds)) {
+    if (as_csv && (as_json || brief)) {
+        return cli_complain(CLI_BAD_INPUT, "--csv is a form of its own, of all rows; leave %s away",
+                            as_json ? "--json" : "--brief");
+    }
+    if ((settings || kinds) && (as_json || as_csv || brief || settings == kinds)) {
         return cli_complain(CLI_BAD_INPUT, "%s prints a table of its own; leave %s away",
                             settings ? "--settings" : "--kinds",
-                            as_json ? "--json"
-                            : brief ? "--brief"
-                                    : "--kinds");
+                            as_json  ? "--json"
+                            : as_csv ? "--csv"
+                            : brief  ? "--brief"
+                                     : "--kinds");
     }
     if (cores < 0) {
         return cli_complain(CLI_BAD_INPUT,
@@ -68,7 +75,7 @@ int cmd_validate(int argc, char **argv) {
                    : cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(CliValidation) validation =
-        cli_validation_new(!as_json && !brief && !kinds ? stdout : NULL);
+        cli_validation_new(!as_json && !as_csv && !brief && !kinds ? stdout : NULL);
     validation->threads = (unsigned)cores;
     if (!cli_validation_add_all(validation, paths, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -82,6 +89,8 @@ int cmd_validate(int argc, char **argv) {
     if (as_json) {
         g_autofree char *text = cli_validation_json(validation);
         printf("%s\n", text);
+    } else if (as_csv) {
+        cli_validation_print_csv(validation);
     } else {
         cli_validation_print(validation, stdout);
     }

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <json-glib/json-glib.h>
+
 #include "models/cluster.h"
 #include "plan/plan.h"
 #include "sim/predict.h"
@@ -32,5 +34,5 @@ char *cli_explanation_json(const CliSubject *subject, const char *name, const GS
 typedef struct _CliPlanSource CliPlanSource;
 GString *cli_explain_sharding(CliPlanSource *source, const char *network,
                               const ModelCluster *cluster, GError **error);
-char *cli_explain_sharding_json(CliPlanSource *source, const char *network,
-                                const ModelCluster *cluster, GError **error);
+JsonBuilder *cli_explain_sharding_json(CliPlanSource *source, const char *network,
+                                       const ModelCluster *cluster, GError **error);

@@ -221,8 +221,8 @@ static void add_figures(JsonBuilder *json, const SimPrediction *prediction) {
     trace_json_add_real(json, "exposed_ms", traffic.exposed_ns / 1e6);
 }
 
-char *cli_explain_sharding_json(CliPlanSource *source, const char *network,
-                                const ModelCluster *cluster, GError **error) {
+JsonBuilder *cli_explain_sharding_json(CliPlanSource *source, const char *network,
+                                       const ModelCluster *cluster, GError **error) {
     g_autoptr(JsonBuilder) json = json_builder_new();
     json_builder_begin_object(json);
     trace_json_add_text(json, "network", network);
@@ -247,5 +247,5 @@ char *cli_explain_sharding_json(CliPlanSource *source, const char *network,
     }
     json_builder_end_array(json);
     json_builder_end_object(json);
-    return trace_json_text(json);
+    return g_steal_pointer(&json);
 }

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "cli/say/output.h"
 #include "trace/json.h"
 
 /* What is not known of a measured or published point is left out. */
@@ -40,13 +39,13 @@ static void add_point(JsonBuilder *json, const CliPoints *points, guint i, bool 
     json_builder_end_object(json);
 }
 
-void cli_points_print_json(const CliPoints *points) {
+JsonBuilder *cli_points_json(const CliPoints *points) {
     g_autoptr(GArray) front = plot_points_front(points->points);
     g_autofree bool *is_on_front = g_new0(bool, points->points->len + 1);
     for (guint i = 0; i < front->len; i++) {
         is_on_front[g_array_index(front, guint, i)] = true;
     }
-    g_autoptr(JsonBuilder) json = json_builder_new();
+    JsonBuilder *json = json_builder_new();
     json_builder_begin_object(json);
     trace_json_add_text(json, "title", points->title);
     add_known(json, "allocator_bytes", points->limit_bytes);
@@ -61,5 +60,5 @@ void cli_points_print_json(const CliPoints *points) {
     }
     json_builder_end_array(json);
     json_builder_end_object(json);
-    cli_output_print_json(json);
+    return json;
 }

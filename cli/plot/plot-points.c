@@ -6,6 +6,8 @@
 #include "cli/options/command.h"
 #include "cli/plot/pictures.h"
 #include "cli/plot/points.h"
+#include "cli/say/output.h"
+#include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "cli/validate/validate.h"
 #include "trace/text.h"
@@ -193,14 +195,20 @@ static void say_refused(const GPtrArray *refused) {
 }
 
 /* A picture is drawn only into a file, for standard output is the program's. */
-static int print_json(PlotPointsPicture picture, const CliPoints *points,
-                      const CliPointsPlot *options) {
+static int print_points(PlotPointsPicture picture, const CliPoints *points,
+                        const CliPointsPlot *options) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL;
     if (options->output != NULL && !draw(picture, points, options, &text, &error)) {
         return cli_complain(cli_picture_status(error), "%s", error->message);
     }
-    cli_points_print_json(points);
+    g_autoptr(JsonBuilder) json = cli_points_json(points);
+    if (options->json) {
+        cli_output_print_json(json);
+    } else {
+        say_refused(points->refused);
+        cli_rows_print_csv(json, "points");
+    }
     return CLI_OK;
 }
 
@@ -212,8 +220,8 @@ int cli_plot_points(PlotPointsPicture picture, int n_words, char **words,
     if (!gather(points, n_words, words, options, source, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    if (options->json) {
-        return print_json(picture, points, options);
+    if (options->json || options->csv) {
+        return print_points(picture, points, options);
     }
     say_refused(points->refused);
     if (!draw(picture, points, options, &text, &error)) {

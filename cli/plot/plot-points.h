@@ -9,7 +9,7 @@
 typedef struct {
     char *output, *cluster, *published;
     char **knobs, **where;
-    gboolean json; /* instead of a picture; beside one that goes to a file */
+    gboolean json, csv; /* instead of a picture; beside one that goes to a file */
 } CliPointsPlot;
 
 /* words: tables of published runs. Returns the exit status. */

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <json-glib/json-glib.h>
+
 #include "cli/options/knob.h"
 #include "cli/source/plan-source.h"
 #include "models/cluster.h"
@@ -43,5 +45,5 @@ bool cli_points_add_trace(CliPoints *points, const Trace *trace, GError **error)
  * predictions, whatever the source counts: what is taken from it is the time of a step. */
 bool cli_points_add_published(CliPoints *points, const char *path, char **where, GError **error);
 
-/* One object: title, points and what was refused. */
-void cli_points_print_json(const CliPoints *points);
+/* A complete object: title, points and what was refused. Transfer full. */
+JsonBuilder *cli_points_json(const CliPoints *points);

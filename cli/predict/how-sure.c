@@ -2,7 +2,6 @@
 
 #include "cli/say/prose.h"
 #include "cli/source/data-dir.h"
-#include "cli/validate/run-kind.h"
 #include "plan/files/ini.h"
 #include "trace/json.h"
 
@@ -23,9 +22,9 @@ static CliErrors errors_of(const PlanIni *ini, const char *section) {
                        .p90_percent = number(ini, section, "p90_percent")};
 }
 
-static void look_up(const PlanIni *ini, const CliPredictReport *report, CliHowSure *sure) {
-    CliRunKind kind = cli_run_kind(report->plan, report->prediction);
-    g_autofree char *gpu = cli_run_gpu(report->cluster);
+static void look_up(const PlanIni *ini, CliRunKind kind, const ModelCluster *cluster,
+                    CliHowSure *sure) {
+    g_autofree char *gpu = cli_run_gpu(cluster);
     g_autofree char *section = g_strdup_printf("%s %s", cli_run_kind_name(kind), gpu);
     sure->kind = cli_run_kind_words(kind);
     sure->memory = errors_of(ini, "memory");
@@ -37,38 +36,60 @@ static void look_up(const PlanIni *ini, const CliPredictReport *report, CliHowSu
     }
 }
 
-void cli_how_sure(const CliPredictReport *report, CliHowSure *ret_sure) {
+void cli_how_sure_of(CliRunKind kind, const ModelCluster *cluster, CliHowSure *ret_sure) {
     *ret_sure = (CliHowSure){0};
-    if (report->cluster->device_kind != MODEL_DEVICE_GPU) {
+    if (cluster->device_kind != MODEL_DEVICE_GPU) {
         return;
     }
     g_autofree char *path = cli_data_find(CLI_DATA_PUBLISHED, "errors", NULL);
     g_autoptr(PlanIni) ini = path != NULL ? plan_ini_read_file(path, NULL) : NULL;
     if (ini != NULL) {
-        look_up(ini, report, ret_sure);
+        look_up(ini, kind, cluster, ret_sure);
     }
+}
+
+void cli_how_sure(const CliPredictReport *report, CliHowSure *ret_sure) {
+    cli_how_sure_of(cli_run_kind(report->plan, report->prediction), report->cluster, ret_sure);
 }
 
 void cli_how_sure_clear(CliHowSure *sure) {
     g_clear_pointer(&sure->gpu, g_free);
 }
 
-static void print_errors(const char *what, const CliErrors *errors, const char *of) {
-    if (errors->runs > 0) {
-        cli_say("  %-6s  half within %.1f %%, nine in ten within %.1f %% (%u runs%s)\n", what,
-                errors->median_percent, errors->p90_percent, errors->runs, of);
+bool cli_how_sure_is_known(const CliHowSure *sure) {
+    return sure->time.runs > 0 || sure->memory.runs > 0;
+}
+
+static char *words_of(const CliErrors *errors, const char *of) {
+    return errors->runs > 0
+               ? g_strdup_printf("half within %.1f %%, nine in ten within %.1f %% (%u runs%s)",
+                                 errors->median_percent, errors->p90_percent, errors->runs, of)
+               : g_strdup("");
+}
+
+char *cli_how_sure_time(const CliHowSure *sure) {
+    g_autofree char *of = g_strdup_printf("%s%s, %s", sure->gpu ? " on " : "",
+                                          sure->gpu ? sure->gpu : "", sure->kind);
+    return words_of(&sure->time, of);
+}
+
+char *cli_how_sure_memory(const CliHowSure *sure) {
+    return words_of(&sure->memory, "");
+}
+
+static void print_words(const char *what, const char *words) {
+    if (*words != '\0') {
+        cli_say("  %-6s  %s\n", what, words);
     }
 }
 
 void cli_how_sure_print(const CliHowSure *sure) {
-    if (sure->time.runs == 0 && sure->memory.runs == 0) {
-        return;
+    if (cli_how_sure_is_known(sure)) {
+        g_autofree char *time = cli_how_sure_time(sure), *memory = cli_how_sure_memory(sure);
+        cli_say(CLI_HOW_SURE_HEADING);
+        print_words("time", time);
+        print_words("memory", memory);
     }
-    g_autofree char *of = g_strdup_printf("%s%s, %s", sure->gpu ? " on " : "",
-                                          sure->gpu ? sure->gpu : "", sure->kind);
-    cli_say("how sure? errors of such predictions against published runs (docs/validation.md)\n");
-    print_errors("time", &sure->time, of);
-    print_errors("memory", &sure->memory, "");
 }
 
 static void add_errors(JsonBuilder *json, const char *key, const CliErrors *errors) {
@@ -82,7 +103,7 @@ static void add_errors(JsonBuilder *json, const char *key, const CliErrors *erro
 }
 
 void cli_how_sure_add_json(const CliHowSure *sure, JsonBuilder *json) {
-    if (sure->time.runs == 0 && sure->memory.runs == 0) {
+    if (!cli_how_sure_is_known(sure)) {
         return;
     }
     trace_json_begin_object(json, "published_errors");

@@ -12,6 +12,7 @@
 #include <json-glib/json-glib.h>
 
 #include "cli/predict/predict.h"
+#include "cli/validate/run-kind.h"
 
 typedef struct {
     unsigned runs; /* 0: not known */
@@ -25,8 +26,16 @@ typedef struct {
 } CliHowSure;
 
 void cli_how_sure(const CliPredictReport *report, CliHowSure *ret_sure);
+void cli_how_sure_of(CliRunKind kind, const ModelCluster *cluster, CliHowSure *ret_sure);
 void cli_how_sure_clear(CliHowSure *sure);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CliHowSure, cli_how_sure_clear)
 
+bool cli_how_sure_is_known(const CliHowSure *sure);
+/* A heading, and in words the errors of a step's time and of the peak of memory. */
+#define CLI_HOW_SURE_HEADING                                                                       \
+    "how sure? errors of such predictions against published runs (docs/validation.md)\n"
+/* "" where that is not known. Transfer full. */
+char *cli_how_sure_time(const CliHowSure *sure);
+char *cli_how_sure_memory(const CliHowSure *sure);
 void cli_how_sure_print(const CliHowSure *sure);
 void cli_how_sure_add_json(const CliHowSure *sure, JsonBuilder *json);

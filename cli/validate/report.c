@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/say/prose.h"
+#include "cli/say/rows-csv.h"
 #include "cli/validate/validate.h"
 #include "trace/json.h"
 
@@ -129,8 +130,13 @@ static void add_measure(JsonBuilder *json, const char *key, double value) {
     }
 }
 
-static void add_row(JsonBuilder *json, const CliValidatedRow *row) {
+/* table: whose row it is, where that is to be told; else NULL. */
+static void add_row(JsonBuilder *json, const CliValidatedRow *row, const CliValidatedTable *table) {
     json_builder_begin_object(json);
+    if (table) {
+        trace_json_add_text(json, "file", table->name);
+        trace_json_add_text(json, "time_unit", table->unit);
+    }
     trace_json_add_int(json, "line", row->line);
     if (row->skipped) {
         trace_json_add_text(json, "skipped", row->skipped);
@@ -155,10 +161,25 @@ static void add_table(JsonBuilder *json, CliValidatedTable *table) {
     add_scores(json, table->rows->len, table->skipped, &table->scores);
     trace_json_begin_array(json, "each");
     for (guint i = 0; i < table->rows->len; i++) {
-        add_row(json, &g_array_index(table->rows, CliValidatedRow, i));
+        add_row(json, &g_array_index(table->rows, CliValidatedRow, i), NULL);
     }
     json_builder_end_array(json);
     json_builder_end_object(json);
+}
+
+void cli_validation_print_csv(const CliValidation *validation) {
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_object(json);
+    trace_json_begin_array(json, "rows");
+    for (guint t = 0; t < validation->tables->len; t++) {
+        const CliValidatedTable *table = validation->tables->pdata[t];
+        for (guint i = 0; i < table->rows->len; i++) {
+            add_row(json, &g_array_index(table->rows, CliValidatedRow, i), table);
+        }
+    }
+    json_builder_end_array(json);
+    json_builder_end_object(json);
+    cli_rows_print_csv(json, "rows");
 }
 
 char *cli_validation_json(const CliValidation *validation) {

@@ -63,3 +63,5 @@ bool cli_validation_add(CliValidation *validation, const char *path, GError **er
 bool cli_validation_add_all(CliValidation *validation, const char *const *paths, GError **error);
 void cli_validation_print(const CliValidation *validation, FILE *to); /* the summaries */
 char *cli_validation_json(const CliValidation *validation);           /* transfer full */
+/* A line for each row, on standard output. */
+void cli_validation_print_csv(const CliValidation *validation);

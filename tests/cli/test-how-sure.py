@@ -67,6 +67,30 @@ def check_unknown(run):
     return said
 
 
+def check_choose(run, errors):
+    """choose says it of its rows: a line for each kind, with the rows that are of it; none on CPUs."""
+    words = ['gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--knob', 'micro_batch=8']
+    said = []
+    text = flat(run('choose', *words)[1])
+    rows = run.json('choose', *words)['choices']
+    for row in rows:
+        gpu = row['published_errors']['gpu']
+        line = 'row %d: %s' % (row['place'], wanted_line(errors['computes ' + gpu],
+                                                          'runs on %s, bound by arithmetic' % gpu))
+        if line not in text:
+            said.append('lacks: %s' % line)
+    if len(rows) != 2 or 'may change places' not in text:
+        said.append('%d rows of two machines: %s' % (len(rows), text))
+    alone = flat(run('choose', *words[:5], *words[7:], '--knob', 'sharding=full,grad-op')[1])
+    if 'time %s' % wanted_line(errors['computes A100'], 'runs on A100') not in alone.replace(', bound by arithmetic', ''):
+        said.append('one machine: %s' % alone)
+    if 'change places' in alone:
+        said.append('rows of one machine: %s' % alone)
+    if 'how sure' in run('choose', 'gpt-toy', '-n', '2', '--cluster', 'this-machine')[1]:
+        said.append('of CPUs nothing was published')
+    return said
+
+
 def check_refusals(run, source):
     said = []
     table = os.path.join(source, 'tests', 'validation', 'train_context.csv')
@@ -86,6 +110,7 @@ def main(program, source):
         for settings, section, words in KINDS:
             tap.case(section, check_kind(run, errors, settings, section, words))
         tap.case('unknown', check_unknown(run))
+        tap.case('choose', check_choose(run, errors))
         tap.case('refusals', check_refusals(run, source))
     return tap.finish()
 
