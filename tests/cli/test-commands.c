@@ -235,7 +235,7 @@ static void lists(void) {
     expect("plan own.ini", 0, "own, ", "");
     expect("list clusters -o own.ini", 2, "", "-o is for the file of one network or cluster");
     expect("list gpt2 -o own.ini", 0, "", "");
-    expect("list gpt2-xl -o own.ini", 2, "", "own.ini is there already, and is another");
+    expect("list gpt2-xl -o own.ini", 2, "", "own.ini is there already, and says something else");
     expect("plan own.ini", 0, "own, ", "");
     expect("list gpt2 -o no/such/own.ini", 1, "", "no/such/own.ini");
 }
