@@ -32,7 +32,7 @@ TABLE = {
 # and may include all; so may a folder that has no row.
 FOLDERS = {
     'cli/calibrate': ('cli/host', 'cli/launch', 'cli/options', 'cli/source'),
-    'cli/choose': ('cli/host', 'cli/options', 'cli/predict', 'cli/say', 'cli/source', 'cli/what-if'),
+    'cli/choose': ('cli/host', 'cli/options', 'cli/predict', 'cli/say', 'cli/source', 'cli/validate', 'cli/what-if'),
     'cli/diagnose': ('cli/options', 'cli/predict', 'cli/say', 'cli/what-if'),
     'cli/explain': ('cli/plan', 'cli/predict', 'cli/source', 'cli/what-if'),
     'cli/host': (),
