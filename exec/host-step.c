@@ -107,8 +107,18 @@ static bool open_other(const ExecTask *t, View *other, GError **error) {
     }
 }
 
-static bool work_on_gradients(const ExecTask *t, GError **error) {
+/* In the op's dtype, in which they travel. */
+static bool add_over_ranks(const ExecTask *t, float *at, size_t n, GError **error) {
     const ExecComm *comm = t->context->comm;
+    PlanDtype dtype = plan_dtype_of_mantissa(plan_op_dims(t->context->role, t->op)[3]);
+    g_autofree char *sent = g_malloc(n * plan_dtype_bytes(dtype));
+    exec_convert(sent, dtype, at, PLAN_FP32, n);
+    bool done = comm->all_reduce(comm->self, (PlanAxis)t->op->axis, sent, n, dtype, false, error);
+    exec_convert(at, PLAN_FP32, sent, dtype, n);
+    return done;
+}
+
+static bool work_on_gradients(const ExecTask *t, GError **error) {
     PlanOpKind kind = (PlanOpKind)t->op->kind;
     size_t n = dim(t, 0), offset = offset_of(t->context->role, t->op);
     g_auto(View) mine = {0}, other = {0};
@@ -125,7 +135,7 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
     } else if (kind == PLAN_OP_HOST_ZERO) {
         memset(at, 0, n * sizeof *at);
     } else if (kind == PLAN_OP_HOST_ROUND) {
-        round_to(at, dim(t, 2) == 7 ? PLAN_BF16 : PLAN_FP16, n);
+        round_to(at, plan_dtype_of_mantissa(plan_op_dims(t->context->role, t->op)[2]), n);
     } else if (kind == PLAN_OP_HOST_NORM) {
         kernel_norm_f32(other.at, at, n);
     } else if (kind == PLAN_OP_HOST_POWER) {
@@ -136,7 +146,7 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
         double ratio = attr(t, 0) / ((double)*other.at + attr(t, 1)); /* NaN stays NaN */
         kernel_mul_scalar_inplace_f32(at, (float)(ratio > 1 ? 1 : ratio), n);
     } else {
-        done = comm->all_reduce(comm->self, (PlanAxis)t->op->axis, at, n, PLAN_FP32, false, error);
+        done = add_over_ranks(t, at, n, error);
     }
     view_store(kind == PLAN_OP_HOST_NORM ? &other : &mine);
     return done;

@@ -28,6 +28,15 @@ static inline bool plan_dtype_is_float8(PlanDtype dtype) {
     return dtype == PLAN_E4M3 || dtype == PLAN_E5M2;
 }
 
+/* Of fp32, bf16 and fp16, which these alone tell apart; any other number of bits is fp32's. */
+static inline unsigned plan_dtype_mantissa_bits(PlanDtype dtype) {
+    return dtype == PLAN_BF16 ? 7 : dtype == PLAN_FP16 ? 10 : 23;
+}
+
+static inline PlanDtype plan_dtype_of_mantissa(int64_t bits) {
+    return bits == 7 ? PLAN_BF16 : bits == 10 ? PLAN_FP16 : PLAN_FP32;
+}
+
 extern const uint8_t plan_dtype_sizes[PLAN_N_DTYPES]; /* bytes */
 static inline uint64_t plan_dtype_bytes(PlanDtype dtype) {
     g_assert(dtype < PLAN_N_DTYPES);

@@ -52,7 +52,7 @@ void plan_offload_add_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, u
 
 void plan_offload_round(PlanRun *run, uint32_t slot, uint64_t elements, PlanDtype dtype) {
     on_host(run, PLAN_OP_HOST_ROUND, PLAN_AXIS_NONE,
-            (int64_t[]){(int64_t)elements, slot, dtype == PLAN_BF16 ? 7 : 10}, NULL);
+            (int64_t[]){(int64_t)elements, slot, plan_dtype_mantissa_bits(dtype)}, NULL);
 }
 
 void plan_offload_round_gradient(PlanRun *run, uint32_t p, uint64_t elements, PlanDtype dtype) {
@@ -86,16 +86,27 @@ static void norm_of(PlanRun *run, uint32_t slot, Part part, unsigned to, uint32_
         NULL);
 }
 
+/* FSDP2's norms are of their gradients' dtype, and so is all that is made of them. */
+static void round_numbers(PlanRun *run, unsigned which, uint32_t n) {
+    PlanDtype dtype = plan_strategy_model_dtype(run->strategy);
+    if (dtype != PLAN_FP32) {
+        plan_offload_round(run, slot_of(run, which), n, dtype);
+    }
+}
+
 static void power(PlanRun *run, unsigned which, uint32_t n, double plus, double exponent) {
     on_host(run, PLAN_OP_HOST_POWER, PLAN_AXIS_NONE, (int64_t[]){n, slot_of(run, which)},
             (double[]){plus, exponent});
+    round_numbers(run, which, n);
 }
 
 /* The root of the ranks' sum of squares, of each of n numbers. */
 static void add_up(PlanRun *run, unsigned which, uint32_t n, uint64_t ranks, double plus) {
     power(run, which, n, plus, 2);
     on_host(run, PLAN_OP_HOST_ALL_REDUCE, PLAN_AXIS_SHARD,
-            (int64_t[]){n, slot_of(run, which), (int64_t)ranks}, NULL);
+            (int64_t[]){n, slot_of(run, which), (int64_t)ranks,
+                        plan_dtype_mantissa_bits(plan_strategy_model_dtype(run->strategy))},
+            NULL);
     power(run, which, n, 0, 0.5);
 }
 
@@ -131,15 +142,18 @@ static uint32_t norms_of_parts(PlanRun *run, bool also_empty) {
     return n;
 }
 
-/* The sums are those of plan_clip_norm() and, in 2.4, of plan_clip_norm_of_2_4(). */
+/* The sums are those of plan_clip_norm() and, in 2.4, of plan_clip_norm_of_2_4(). The factor that
+ * they give is not rounded (PyTorch's is), the gradients that it scales are. */
 void plan_offload_clip_norm(PlanRun *run, uint64_t ranks) {
     bool is_of_2_4 =
         run->strategy->pytorch == PLAN_PYTORCH_2_4 && run->strategy->flavour == PLAN_FLAVOUR_FSDP2;
     uint32_t n = norms_of_parts(run, true);
+    round_numbers(run, NORMS, n);
     if (ranks > 1 && !is_of_2_4) {
         add_up(run, NORMS, n, ranks, 0);
     }
     norm_of(run, slot_of(run, NORMS), (Part){0, n}, NORM, 0);
+    round_numbers(run, NORM, 1);
     if (is_of_2_4) {
         add_up(run, NORM, 1, ranks, 1e-6);
     }

@@ -379,6 +379,9 @@ static char *ranks_fault(const Plan *plan, const PlanRole *role, const PlanOp *o
     if (kind == PLAN_OP_HOST_ROUND && d[2] != 7 && d[2] != 10) {
         return g_strdup("mantissa_bits are 7 (bf16) or 10 (fp16)");
     }
+    if (kind == PLAN_OP_HOST_ALL_REDUCE && d[3] != 7 && d[3] != 10 && d[3] != 23) {
+        return g_strdup("mantissa_bits are 7 (bf16), 10 (fp16) or 23 (fp32)");
+    }
     bool asks_rank =
         kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_PART;
     if ((asks_rank && d[1] != plan->axes[op->axis]) ||

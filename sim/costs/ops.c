@@ -34,7 +34,8 @@ static void set_hosts(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *
                       const PlanOp *op) {
     SimNetworkPath path = costs->paths[op->axis];
     path.nccl = false;
-    double bytes = (double)plan_op_dims(role, op)[0] * (double)plan_dtype_bytes(PLAN_FP32);
+    const int64_t *dims = plan_op_dims(role, op);
+    double bytes = (double)dims[0] * (double)plan_dtype_bytes(plan_dtype_of_mantissa(dims[3]));
     SimNetworkCost network = sim_network_cost(costs->cluster, &path, PLAN_OP_ALL_REDUCE, bytes);
     cost->duration_ns = sim_network_time(&network);
 }
