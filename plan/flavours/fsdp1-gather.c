@@ -191,8 +191,9 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
     unit->prefetched = unit->prefetched && f->is_of_2_0 && !is_free;
-    bool keeps_views =
-        run->builder.phase == PLAN_PHASE_FORWARD && !plan_fsdp1_reshards(run->strategy);
+    bool is_forward =
+        run->builder.phase == PLAN_PHASE_FORWARD || run->builder.phase == PLAN_PHASE_RECOMPUTE;
+    bool keeps_views = is_forward && !plan_fsdp1_reshards(run->strategy);
     if (f->shards && !keeps_views) {
         drop_fetched(run, unit);
     }
