@@ -4,7 +4,8 @@
 
 const CliStrategyTheme cli_strategy_themes[] = {
     {"GPUs and sharding", "ranks sharding replicate flavour wrap wrap_ends reshard_after_forward "
-                          "reshard_root reshard_last hold_reduced use_orig_params init"},
+                          "reshard_root reshard_last reshard_after_backward hold_reduced "
+                          "use_orig_params init"},
     {"batch and sequence", "micro_batch accumulate accumulate_sync seq document"},
     {"precision", "param_dtype model_dtype autocast loss_scale reduce_dtype "
                   "keep_low_precision_grads float8 float8_gather"},

@@ -104,6 +104,7 @@ struct _PlanRun {
     gpointer state;     /* the flavour's */
     uint64_t pass;      /* of its step's forward and backward passes, the one that runs */
     uint32_t n_folded;  /* passes of a step that are not written (plan/fold.h) */
+    bool is_last_pass;  /* of the step */
     bool reduces;       /* that pass reduces gradients, and does not only add them up */
     uint32_t rank;      /* of those that play this role, the first */
     uint32_t n_of_rank; /* of a rank's first run: its stages, each a run, this one and behind it */

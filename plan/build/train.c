@@ -32,7 +32,8 @@ static void next_batch(PlanRun *run) {
 static void begin_pass(PlanRun *run, uint64_t pass) {
     const PlanStrategy *s = run->strategy;
     run->pass = pass;
-    run->reduces = run->pass + 1 == s->accumulate || s->accumulate_sync == PLAN_SYNC_EVERY;
+    run->is_last_pass = run->pass + 1 == s->accumulate;
+    run->reduces = run->is_last_pass || s->accumulate_sync != PLAN_SYNC_LAST;
     next_batch(run);
     plan_run_hook(run, run->flavour->begin_pass);
 }

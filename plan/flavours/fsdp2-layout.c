@@ -82,6 +82,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
                                 .divisor = run->units[u].of_experts ? ranks : 0,
                                 .gathered = PLAN_NONE,
                                 .gradients = PLAN_NONE,
+                                .partial = PLAN_NONE,
                                 .all_reduced = PLAN_NONE,
                                 .ready_event = PLAN_NONE};
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {

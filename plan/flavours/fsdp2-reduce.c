@@ -11,6 +11,8 @@
  * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
  * is not the gradient itself: a race that was mended in 2.6, and that no plan may have.)
  * Frozen parameters have no gradients and no place in any of this.
+ * A pass that reduces, but not among the replicas (accumulate_sync=scatter), leaves the reduced
+ * shard as it is, to which later passes add theirs; the last takes it in before replicas reduce.
  * A pass that does not reduce leaves the whole gradients, in what is reduced in. Where sharded
  * gradients exist already (of an earlier pass, or kept), the new ones are added to them.
  * fp16 could overflow, so it is divided before and after, by about the root of the ranks each;
@@ -163,6 +165,13 @@ static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dt
     return buffer;
 }
 
+/* The replicas reduce it in a later pass. */
+static bool stays_in_group(const PlanRun *run) {
+    const PlanFsdp2 *f = run->state;
+    return f->replicas > 1 && !run->is_last_pass &&
+           run->strategy->accumulate_sync == PLAN_SYNC_SCATTER;
+}
+
 /* What is reduced to is the gradient, unless its cast, its copy on the host or its sum with an
  * earlier one is. Nobody tells the difference where it is a reduce-scatter's output. */
 static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
@@ -171,6 +180,9 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
     bool is_added = f->units[u].gradients != PLAN_NONE;
     if (f->units[u].communicates) {
         return PLAN_GRADIENTS_SHARDED;
+    }
+    if (stays_in_group(run)) {
+        return PLAN_TEMPORARY_OP;
     }
     if (f->replicas > 1) {
         return moves_on || is_added ? PLAN_COMMUNICATION_REPLICATE : PLAN_GRADIENTS_SHARDED;
@@ -291,6 +303,30 @@ static uint32_t *ready_event(PlanFsdp2 *f, PlanFsdp2Unit *unit) {
     return f->is_of_2_4 ? &unit->ready_event : &f->post_reduce_event;
 }
 
+/* All that was reduced within the group lies in one buffer of each pass. */
+static void add_partial(PlanRun *run, const PlanFsdp2Unit *unit, uint32_t from, uint32_t to) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)unit->trained}, NULL);
+    plan_builder_whole(&run->builder, from);
+    plan_builder_whole(&run->builder, to);
+    plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
+}
+
+/* Returns what goes when the function returns; PLAN_NONE where that is what stays. */
+static uint32_t reduce_in_group(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
+    PlanFsdp2Unit *unit = &f->units[u];
+    uint32_t reduced = reduce_scatter(run, u);
+    bool is_first = unit->partial == PLAN_NONE;
+    if (is_first) {
+        unit->partial = reduced;
+    } else {
+        add_partial(run, unit, reduced, unit->partial);
+    }
+    *ready_event(f, unit) = plan_builder_record(&run->builder, PLAN_FSDP2_REDUCE);
+    return is_first ? PLAN_NONE : reduced;
+}
+
 /* Returns the unit's new gradients in the dtype of the shards. What was reduced in another goes
  * when it has been cast, in 2.15 when the function returns. */
 static uint32_t reduce(PlanRun *run, uint32_t u) {
@@ -298,6 +334,9 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &f->units[u];
     uint32_t reduced = reduce_scatter(run, u), gradients = reduced;
     uint8_t lane = PLAN_FSDP2_REDUCE;
+    if (unit->partial != PLAN_NONE) {
+        add_partial(run, unit, unit->partial, reduced);
+    }
     if (f->replicas > 1) {
         lane = PLAN_FSDP2_REPLICATE;
         all_reduce(run, u, reduced);
@@ -338,6 +377,18 @@ static uint32_t wait_for_reduced(PlanRun *run) {
     return packed;
 }
 
+/* The function has returned, and what it made is added to what there was, or is the gradients. */
+static void let_go_of_reduced(PlanRun *run, uint32_t u, uint32_t gradients) {
+    PlanFsdp2Unit *unit = &((PlanFsdp2 *)run->state)->units[u];
+    if (unit->gradients == PLAN_NONE && !plan_offload_has_params(run)) {
+        unit->gradients = gradients;
+    } else if (gradients != unit->all_reduced) {
+        plan_builder_free(&run->builder, gradients);
+    }
+    free_if_any(run, unit->partial);
+    unit->partial = PLAN_NONE;
+}
+
 static void reduce_unit(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
@@ -365,17 +416,18 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
     for (uint32_t i = n - held; i-- > 0;) {
         drop(run, whole_gradient(run, trained[i]));
     }
-    uint32_t gradients = reduce(run, u);
+    bool in_group = stays_in_group(run);
+    uint32_t gradients = in_group ? reduce_in_group(run, u) : reduce(run, u);
     if (held) {
         drop(run, whole_gradient(run, trained[n - 1]));
     }
     if (f->is_of_2_4) {
         drop_packed(run);
     }
-    if (unit->gradients == PLAN_NONE && !plan_offload_has_params(run)) {
-        unit->gradients = gradients;
-    } else if (gradients != unit->all_reduced) {
-        plan_builder_free(&run->builder, gradients);
+    if (in_group) {
+        free_if_any(run, gradients);
+    } else {
+        let_go_of_reduced(run, u, gradients);
     }
 }
 
@@ -404,7 +456,11 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < n && f->tensor > 1 && run->reduces; i++) {
         settle_shared(run, plan_fsdp2_parameter_of(run, u, i));
     }
-    if (run->reduces || !run->stages) { /* stages keep units whole for the next microbatch */
+    /* Stages keep units whole for the next microbatch. */
+    bool keeps = run->stages
+                     ? !run->reduces
+                     : !run->is_last_pass && run->strategy->reshard_after_backward == PLAN_NO;
+    if (!keeps) {
         plan_fsdp2_reshard(run, u);
     }
     if (run->reduces) {

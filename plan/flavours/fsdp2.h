@@ -35,6 +35,7 @@ typedef struct {
     uint32_t parted_event; /* the parts are there */
     uint32_t gradients;    /* buffer of its sharded gradients; PLAN_NONE */
     bool on_host;          /* offloaded: the host has gradients, to which new ones are added */
+    uint32_t partial;      /* reduced in earlier passes and not between replicas; PLAN_NONE */
     uint32_t all_reduced;  /* what the replicas reduced, held to the end of backward; PLAN_NONE */
     uint32_t ready_event;  /* 2.4: its gradients are ready; PLAN_NONE: waited for */
 } PlanFsdp2Unit;

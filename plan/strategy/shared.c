@@ -194,8 +194,12 @@ static const char *why_not_in_stages(const PlanStrategy *s) {
         return "with several stages per rank is planned only with units that stay whole from "
                "forward to backward; set reshard_after_forward=no";
     }
-    if (s->accumulate_sync == PLAN_SYNC_EVERY) {
+    if (s->accumulate_sync != PLAN_SYNC_LAST) {
         return "reduces gradients only after the last microbatch; set accumulate_sync=last";
+    }
+    if (s->reshard_after_backward == PLAN_NO) {
+        return "keeps a stage's units whole to its last microbatch as it is; set "
+               "reshard_after_backward=yes";
     }
     if (s->pipeline_schedule == PLAN_PIPELINE_1F1B && s->accumulate < s->pipeline) {
         return "needs at least as many microbatches per step, as Schedule1F1B does; raise "

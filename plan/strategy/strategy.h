@@ -190,7 +190,8 @@ typedef enum {
 } PlanLoraStorage;
 typedef enum {
     PLAN_SYNC_LAST,
-    PLAN_SYNC_EVERY
+    PLAN_SYNC_EVERY,
+    PLAN_SYNC_SCATTER
 } PlanAccumulateSync;
 typedef enum {
     PLAN_READS_NONE,

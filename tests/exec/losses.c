@@ -46,6 +46,10 @@ static const char *const with_adamw[] = {
     "-n 3 --micro-batch 2 --accumulate 2 --accumulate-sync every --zero-grad keep",
     "-n 4 --micro-batch 3 --sharding hybrid --replicate 2",
     "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --accumulate 3 --accumulate-sync every",
+    "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --accumulate 3 --accumulate-sync scatter",
+    "-n 4 --micro-batch 1 --sharding hybrid --replicate 2 --accumulate 3 --accumulate-sync scatter "
+    "--offload params --zero-grad keep",
+    "-n 2 --micro-batch 2 --accumulate 3 --reshard-after-backward no",
     "-n 4 --micro-batch 3 --reshard-after-forward 2",
     "-n 3 --micro-batch 4 --sharding grad-op",
     "-n 2 --micro-batch 2 --sharding none --bucket-view yes --accumulate 3",

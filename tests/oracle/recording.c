@@ -133,6 +133,10 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (!shares && scattered && has_experts(recording)) {
         return refuse(recording, error, "selective_scattered (of experts that no ranks share)");
     }
+    if (g_str_equal(text_of(options, "last_backward"), "last") &&
+        !g_str_equal(text_of(options, "accumulate_sync"), "last")) {
+        return refuse(recording, error, "last_backward (of passes that reduce and finish later)");
+    }
     gint64 shard_size = int_of(options, "shard_size"), world = int_of(options, "world");
     if (shard_size > 0 && shard_size < world && world % shard_size) {
         return refuse(recording, error, "shard_size (it leaves some ranks out)");
@@ -547,6 +551,10 @@ static void set_later_keys(JsonObject *options, PlanStrategy *strategy) {
     }
     if (has(options, "reshard_last") && !flag_of(options, "reshard_last")) {
         strategy->reshard_last = PLAN_NO;
+    }
+    if (has(options, "reshard_after_backward") &&
+        g_str_equal(text_of(options, "reshard_after_backward"), "last")) {
+        strategy->reshard_after_backward = PLAN_NO;
     }
     int64_t ahead = int_of(options, "fsdp2_forward_prefetch");
     if (ahead > 0) {

@@ -35,7 +35,7 @@ static const struct {
     {12, "clip=1"},
     {12, "step_sync=no"},
     {12, "host_reads=loss host_reads=both"},
-    {15, "reshard_after_forward=no reshard_after_forward=yes"},
+    {15, "reshard_after_forward=no reshard_after_forward=yes reshard_after_backward=no"},
     {6, "tensor=2"},
     {6, "expert=2"},
     {18, "allocator=expandable_segments:True"},

@@ -122,6 +122,8 @@ static const struct {
     {"gpt-toy", "ranks=3 accumulate=20 clip=1 checkpointing=full", true},
     {"gpt-toy", "ranks=2 accumulate=20 accumulate_sync=every", true},
     {"gpt-toy", "ranks=4 accumulate=20 sharding=hybrid replicate=2 accumulate_sync=every", true},
+    {"gpt-toy", "ranks=4 accumulate=20 sharding=hybrid replicate=2 accumulate_sync=scatter", true},
+    {"gpt-toy", "ranks=2 accumulate=20 reshard_after_backward=no", true},
     {"gpt-toy", "ranks=2 accumulate=20 sharding=grad-op param_dtype=bf16", true},
     {"gpt-toy", "ranks=2 accumulate=20 step_sync=no", true},
     {"gpt-toy", "ranks=2 accumulate=20 host_reads=loss", true},

@@ -130,6 +130,12 @@ def add_training_options(p):
     par.add_argument("--limit-all-gathers", action=argparse.BooleanOptionalAction, default=True, help="fsdp1")
     par.add_argument("--reshard-after-forward", default="default", help="fsdp2: true, false, default or a number")
     par.add_argument("--fsdp2-backward-prefetch", action=argparse.BooleanOptionalAction, default=True)
+    par.add_argument("--reshard-after-backward", choices=("always", "last"), default="always",
+                     help="fsdp2: in each pass of a step, or in the last one only")
+    par.add_argument("--last-backward", choices=("always", "last"), default="always",
+                     help="fsdp2: which passes are told to be a step's last (set_is_last_backward)")
+    par.add_argument("--cast-forward-inputs", action=argparse.BooleanOptionalAction, default=True, help="fsdp2")
+    par.add_argument("--sync-module-states", action="store_true", help="fsdp1")
     par.add_argument("--reshard-last", action=argparse.BooleanOptionalAction, default=True,
                      help="fsdp2: the last block too is resharded after forward")
     par.add_argument("--fsdp2-forward-prefetch", type=int, default=0, help="explicitly, this many blocks ahead")
@@ -141,8 +147,9 @@ def add_training_options(p):
     step = p.add_argument_group("training step")
     step.add_argument("--steps", type=int, default=2, help="the first makes the optimizer state")
     step.add_argument("--accumulate", type=int, default=1, help="passes per step")
-    step.add_argument("--accumulate-sync", choices=("last", "every"), default="last",
-                      help="reduce gradients in the last pass only, or in every pass")
+    step.add_argument("--accumulate-sync", choices=("last", "every", "scatter"), default="last",
+                      help="reduce gradients in the last pass only, or in every pass; scatter (fsdp2, hybrid): in every pass, "
+                           "but among replicas in the last only")
     step.add_argument("--optimizer", choices=("adamw", "adam", "sgd", "muon"), default="adamw",
                       help="muon: over the blocks' matrices, and AdamW over all else (muon.py)")
     step.add_argument("--muon-nesterov", action=argparse.BooleanOptionalAction, default=None, help="muon: default its own (on)")
