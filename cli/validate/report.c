@@ -92,11 +92,33 @@ static void print_skipped(FILE *to, const CliValidatedTable *table) {
     }
 }
 
+/* ---- why runs are predicted with what they are ------------------------------------------------
+ */
+
+static void count_reasons(const CliValidation *validation, unsigned counts[CLI_N_RULE_REASONS]) {
+    GHashTableIter iter;
+    gpointer reason;
+    g_hash_table_iter_init(&iter, validation->given);
+    while (g_hash_table_iter_next(&iter, NULL, &reason)) {
+        counts[GPOINTER_TO_UINT(reason)]++;
+    }
+}
+
+static void print_reasons(FILE *to, const CliValidation *validation) {
+    unsigned counts[CLI_N_RULE_REASONS] = {0};
+    count_reasons(validation, counts);
+    fprintf(to, "rules: %u settings from sources, %u assumed, %u fitted\n",
+            counts[CLI_RULE_FROM_SOURCE], counts[CLI_RULE_ASSUMED], counts[CLI_RULE_FITTED]);
+}
+
 void cli_validation_print(const CliValidation *validation, FILE *to) {
     for (guint t = 0; t < validation->tables->len; t++) {
         CliValidatedTable *table = validation->tables->pdata[t];
         print_scores(to, table->name, table->rows->len, table->skipped, &table->scores);
         print_skipped(to, table);
+    }
+    if (g_hash_table_size(validation->given)) {
+        print_reasons(to, validation);
     }
     Overall overall = overall_of(validation);
     if (validation->tables->len > 1) {
@@ -195,6 +217,13 @@ char *cli_validation_json(const CliValidation *validation) {
     add_scores(json, overall.rows, overall.skipped, &overall.scores);
     json_builder_end_object(json);
     cli_scores_clear(&overall.scores);
+    unsigned counts[CLI_N_RULE_REASONS] = {0};
+    count_reasons(validation, counts);
+    trace_json_begin_object(json, "settings_of_rules");
+    trace_json_add_int(json, "from_sources", counts[CLI_RULE_FROM_SOURCE]);
+    trace_json_add_int(json, "assumed", counts[CLI_RULE_ASSUMED]);
+    trace_json_add_int(json, "fitted", counts[CLI_RULE_FITTED]);
+    json_builder_end_object(json);
     json_builder_end_object(json);
     return trace_json_text(json);
 }

@@ -99,6 +99,7 @@ static char *rules_of(const CliTrainCase *c) {
 static void describe(const CliTrainCase *c, CliTrainRow *row) {
     const char *link = cli_csv_text(c->csv, &c->row, "interconnect");
     row->rules = rules_of(c);
+    row->given = g_ptr_array_ref(c->settings);
     row->cluster = g_strdup(cli_rules_value(c->settings, "cluster"));
     row->time_from = g_strdup(cli_train_time_from(c->csv, &c->row, cli_train_tflops_are_all(c)));
     row->network_link = g_strdup(*link ? link : "assumed");
@@ -212,6 +213,7 @@ void cli_train_row_clear(CliTrainRow *row) {
     g_free(row->skipped);
     g_free(row->settings);
     g_free(row->rules);
+    g_clear_pointer(&row->given, g_ptr_array_unref);
     g_free(row->gpu);
     g_free(row->cluster);
     g_free(row->time_from);

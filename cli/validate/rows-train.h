@@ -14,6 +14,7 @@ typedef struct {
     char *skipped;  /* why it is not predicted; then the rest is not set */
     char *settings; /* as the rules gave them, and the names of those rules */
     char *rules;
+    GPtrArray *given;                         /* the same as the rules' entries: PlanIniEntry */
     char *gpu;                                /* how the cluster names it; NULL when skipped */
     char *cluster, *time_from, *network_link; /* NULL: said by nobody */
     unsigned gpus, nodes;

@@ -5,9 +5,17 @@
 #define CONDITION "if."
 #define LEFT_OUT  "left_out"
 #define AS_RULE   '@' /* before the name of the rule whose pattern it is */
+#define ASSUMED   "assumed"
+#define FITTED    "fitted"
 
 static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
+}
+
+/* Not what a row is given, but when, or why. */
+static bool is_of_rule(const PlanIniEntry *entry) {
+    return column_of(entry) || g_str_equal(entry->key, LEFT_OUT) ||
+           g_str_equal(entry->key, ASSUMED) || g_str_equal(entry->key, FITTED);
 }
 
 static bool is_setting(const char *const *settings, const char *key) {
@@ -17,7 +25,22 @@ static bool is_setting(const char *const *settings, const char *key) {
             return true;
         }
     }
-    return g_str_equal(key, LEFT_OUT);
+    return false;
+}
+
+/* Of `assumed` or `fitted`: the settings that it names are the rule's. */
+static bool check_named(const PlanIni *ini, const PlanIniEntry *entry, GError **error) {
+    g_auto(GStrv) names = g_strsplit(entry->value, ",", -1);
+    for (char **name = names; *name; name++) {
+        const PlanIniEntry *named = plan_ini_find(ini, entry->section, g_strstrip(*name));
+        if (!named || is_of_rule(named)) {
+            return plan_ini_refuse(ini, entry, error,
+                                   "%s = %s names no setting of the rule [%s]; name those that it "
+                                   "has, with commas between",
+                                   entry->key, *name, entry->section);
+        }
+    }
+    return true;
 }
 
 static bool check_words(const CliRules *rules, const CliRuleWords *words, GError **error) {
@@ -29,12 +52,16 @@ static bool check_words(const CliRules *rules, const CliRuleWords *words, GError
                                    "the tables have no column '%s'; name one that they have",
                                    column);
         }
-        if (!column && !is_setting(words->settings, entry->key)) {
+        if (!is_of_rule(entry) && !is_setting(words->settings, entry->key)) {
             g_autofree char *all = g_strjoinv(", ", (char **)words->settings);
             return plan_ini_refuse(rules->ini, entry, error,
                                    "there is no setting '%s'; a rule of such tables has "
-                                   "if.COLUMN, left_out, %s",
+                                   "if.COLUMN, left_out, assumed, fitted, %s",
                                    entry->key, all);
+        }
+        bool names = g_str_equal(entry->key, ASSUMED) || g_str_equal(entry->key, FITTED);
+        if (names && !check_named(rules->ini, entry, error)) {
+            return false;
         }
     }
     return true;
@@ -132,12 +159,28 @@ GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCs
         unsigned end = section_end(ini, first);
         bool given = holds(ini, first, end, csv, row, without);
         for (unsigned i = first; given && i < end; i++) {
-            if (!column_of(&ini->entries[i]) && !g_str_equal(ini->entries[i].key, LEFT_OUT)) {
+            if (!is_of_rule(&ini->entries[i])) {
                 give(settings, &ini->entries[i]);
             }
         }
     }
     return settings;
+}
+
+static bool is_named(const PlanIni *ini, const char *key, const PlanIniEntry *setting) {
+    const PlanIniEntry *entry = plan_ini_find(ini, setting->section, key);
+    g_auto(GStrv) names = g_strsplit(entry ? entry->value : "", ",", -1);
+    for (char **name = names; *name; name++) {
+        g_strstrip(*name);
+    }
+    return g_strv_contains((const char *const *)names, setting->key);
+}
+
+CliRuleReason cli_rules_reason(const CliRules *rules, const PlanIniEntry *setting) {
+    return *setting->value == '$'                   ? CLI_RULE_OF_ROW
+           : is_named(rules->ini, ASSUMED, setting) ? CLI_RULE_ASSUMED
+           : is_named(rules->ini, FITTED, setting)  ? CLI_RULE_FITTED
+                                                    : CLI_RULE_FROM_SOURCE;
 }
 
 bool cli_rules_leave_out(const CliRules *rules, const char *table) {

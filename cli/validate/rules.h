@@ -5,7 +5,8 @@
  * from top to bottom, and a later one overrides what an earlier one gave: the general first, then
  * its exceptions. A pattern is text of any case with * and ?, or several of them with | between;
  * a ! before all of it turns it round; "-" is the empty field. "@RULE" is the pattern that a rule
- * above has for the same column.
+ * above has for the same column. `assumed` and `fitted` name those of a rule's settings, with
+ * commas between, that its source does not say.
  *
  * Owns: its strings. Threads: const after reading, so any number.
  */
@@ -34,6 +35,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRules, cli_rules_free)
  * rules with `left_out` for that table hold too. Transfer container: g_ptr_array_unref(). */
 GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
                            const char *without);
+/* Why a setting is what it is. */
+typedef enum {
+    CLI_RULE_OF_ROW, /* the row's own field */
+    CLI_RULE_FROM_SOURCE,
+    CLI_RULE_ASSUMED,
+    CLI_RULE_FITTED,
+    CLI_N_RULE_REASONS
+} CliRuleReason;
+
+CliRuleReason cli_rules_reason(const CliRules *rules, const PlanIniEntry *setting);
 /* Whether there is such a rule. */
 bool cli_rules_leave_out(const CliRules *rules, const char *table);
 /* The one with this key, or NULL; its value, or NULL. */

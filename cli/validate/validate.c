@@ -164,6 +164,16 @@ static char *note_of(const CliTrainRow *row) {
     return g_string_free(g_steal_pointer(&note), FALSE);
 }
 
+static void note_given(CliValidation *validation, const CliRules *rules, const GPtrArray *given) {
+    for (guint i = 0; i < given->len; i++) {
+        const PlanIniEntry *setting = given->pdata[i];
+        if (!g_str_equal(setting->key, "framework") && !g_str_equal(setting->key, "skip")) {
+            g_hash_table_insert(validation->given, GUINT_TO_POINTER(setting->line),
+                                GUINT_TO_POINTER(cli_rules_reason(rules, setting)));
+        }
+    }
+}
+
 static bool read_runs(CliValidation *validation, const Opened *of, CliValidatedTable *table,
                       GError **error) {
     bool good = cli_train_check(of->csv, error);
@@ -189,6 +199,9 @@ static bool read_runs(CliValidation *validation, const Opened *of, CliValidatedT
                                .kind = row.kind,
                                .nodes = row.nodes};
         out.note = out.skipped ? NULL : note_of(&row);
+        if (!out.skipped) {
+            note_given(validation, cli_published_rules(of->published), row.given);
+        }
         add_row(validation, table, out);
         cli_train_row_clear(&row);
     }
@@ -416,6 +429,7 @@ bool cli_validation_list(const char *const *paths, unsigned threads, FILE *to, G
 CliValidation *cli_validation_new(FILE *live) {
     CliValidation *validation = g_new0(CliValidation, 1);
     validation->tables = g_ptr_array_new_with_free_func(free_table);
+    validation->given = g_hash_table_new(NULL, NULL);
     validation->live = live;
     return validation;
 }
@@ -423,6 +437,7 @@ CliValidation *cli_validation_new(FILE *live) {
 void cli_validation_free(CliValidation *validation) {
     if (validation) {
         g_ptr_array_unref(validation->tables);
+        g_hash_table_unref(validation->given);
         g_free(validation);
     }
 }

@@ -44,8 +44,11 @@ typedef struct {
 
 typedef struct {
     GPtrArray *tables; /* CliValidatedTable */
-    FILE *live;        /* rows are printed there as they come; NULL */
-    unsigned threads;  /* that predict runs; 0: as cli/host/cores.h has it */
+    /* Of the runs that were predicted: which settings the rules gave them, by the rules file's
+     * line, and why (CliRuleReason). */
+    GHashTable *given;
+    FILE *live;       /* rows are printed there as they come; NULL */
+    unsigned threads; /* that predict runs; 0: as cli/host/cores.h has it */
 } CliValidation;
 
 void cli_scores_clear(CliScores *scores);

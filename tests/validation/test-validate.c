@@ -131,7 +131,33 @@ static void rules(void) {
     g_autofree char *misspelt = temporary("m.ini", "[all]\ndeep.any = 1\nif.a = p\ndeepx = 1\n");
     g_assert_null(cli_rules_read(misspelt, &known, &error));
     g_assert_nonnull(strstr(error->message, "m.ini:4: there is no setting 'deepx'"));
-    g_assert_nonnull(strstr(error->message, "left_out, w, x, y, z, deep."));
+    g_assert_nonnull(strstr(error->message, "left_out, assumed, fitted, w, x, y, z, deep."));
+}
+
+static void reasons(void) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = temporary("r.ini", "[all]\nw = $a\nx = 1\ny = 1\nz = 1\n"
+                                               "assumed = x, y\nfitted = z\n[one]\nx = 2\n");
+    g_autoptr(CliRules) read = cli_rules_read(path, &known, &error);
+    g_assert_no_error(error);
+    g_autoptr(CliCsv) csv = table("a,b,c\np,,\n", &error);
+    g_autoptr(GPtrArray) settings = cli_rules_apply(read, csv, &csv->rows[0], NULL);
+    g_assert_cmpuint(settings->len, ==, 4);
+    static const struct {
+        const char *key;
+        CliRuleReason reason;
+    } expected[] = {{"w", CLI_RULE_OF_ROW},
+                    {"x", CLI_RULE_FROM_SOURCE},
+                    {"y", CLI_RULE_ASSUMED},
+                    {"z", CLI_RULE_FITTED}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
+        const PlanIniEntry *entry = cli_rules_entry(settings, expected[i].key);
+        g_assert_cmpint(cli_rules_reason(read, entry), ==, expected[i].reason);
+    }
+    g_autofree char *bad = temporary("b.ini", "[all]\nx = 1\nassumed = x, y\n[b]\ny = 1\n");
+    g_assert_null(cli_rules_read(bad, &known, &error));
+    g_assert_nonnull(
+        strstr(error->message, "b.ini:3: assumed = y names no setting of the rule [all];"));
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -509,6 +535,22 @@ static void check_skipped(const CliValidation *validation) {
     g_assert_cmpuint(at, ==, csv->n_rows);
 }
 
+/* How many settings of the rules have which reason: as README.md here says. */
+static void check_reasons(const CliValidation *validation) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *printed = temporary("printed.txt", ""), *path = of_folder("README.md");
+    g_autofree char *text = NULL, *readme = NULL;
+    FILE *to = g_fopen(printed, "w");
+    cli_validation_print(validation, to);
+    fclose(to);
+    g_assert_true(g_file_get_contents(printed, &text, NULL, &error));
+    g_assert_true(g_file_get_contents(path, &readme, NULL, &error));
+    const char *line = strstr(text, "\nrules: ") + 1;
+    g_autofree char *words = g_strndup(line, strcspn(line, "\n"));
+    g_test_message("%s", words);
+    g_assert_nonnull(strstr(readme, words));
+}
+
 static void tables(void) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
@@ -517,6 +559,7 @@ static void tables(void) {
     cli_validation_add_all(validation, (const char *const *)paths->pdata, &error);
     g_assert_no_error(error);
     check_skipped(validation);
+    check_reasons(validation);
     for (unsigned i = 0; i < validation->tables->len; i++) {
         CliValidatedTable *t = validation->tables->pdata[i];
         print_table(t);
@@ -562,6 +605,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/validation/fields/in messages", fields_in_messages);
     g_test_add_func("/validation/refusals", refusals);
     g_test_add_func("/validation/rules", rules);
+    g_test_add_func("/validation/rules/reasons", reasons);
     g_test_add_func("/validation/scores", scores);
     g_test_add_func("/validation/rows.csv says what is done", list);
     g_test_add_func("/validation/memory alone", memory_alone);
