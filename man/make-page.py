@@ -34,9 +34,14 @@ class Help:
         elif block.startswith('Exit status: '):
             self.exit_status = ' '.join(block[len('Exit status: '):].split())
         elif title.endswith(':') and rest.startswith('  '):
-            self.groups.append((title[:-1], [self._entry(line) for line in rest.split('\n')]))
+            self.groups.append((title[:-1], [self._entry(line) for line in self._whole_lines(rest)]))
         else:
             (self.notes if self.groups else self.paragraphs).append(' '.join(block.split()))
+
+    @staticmethod
+    def _whole_lines(text):
+        """What goes on further in than an option begins belongs to the line before."""
+        return re.sub(r'\n {3,}', ' ', text).split('\n')
 
     @staticmethod
     def _entry(line):

@@ -64,9 +64,7 @@ char *cli_help_with_headings(const char *help) {
 
 static void print_help(const char *help) {
     g_autofree char *text = cli_help_with_headings(help);
-    g_autofree char *fit = isatty(STDOUT_FILENO)
-                               ? cli_help_fit(text, cli_prose_columns(STDOUT_FILENO))
-                               : g_strdup(text);
+    g_autofree char *fit = cli_help_fit(text, cli_prose_columns(STDOUT_FILENO));
     fputs(fit, stdout);
 }
 

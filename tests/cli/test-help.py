@@ -1,5 +1,5 @@
-"""tests/cli/test-help.py FORESHARD - each command's help on a terminal: no line is wider than that, no
-word is lost, and a file gets it as it is, a line an option."""
+"""tests/cli/test-help.py FORESHARD - each command's help: no line is wider than the terminal, or in a file than
+100 columns, and no word is lost at any width."""
 import fcntl
 import os
 import pty
@@ -39,8 +39,7 @@ def check(program, command):
     said = []
     words = [program, command, '--help-all']
     plain = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    for columns in COLUMNS:
-        shown = on_terminal(words, columns)
+    for columns, shown in [(WIDEST, plain)] + [(columns, on_terminal(words, columns)) for columns in COLUMNS]:
         wide = [line for line in shown.split('\n') if len(line) > min(columns, WIDEST) and
                 len(line.split()) > 2]  # else it is a word longer than its room
         if wide:
@@ -48,8 +47,7 @@ def check(program, command):
         if shown.split() != plain.split():
             said.append('%d columns: other words' % columns)
     options = re.findall(r'^  (?:-\w, )?--.*', plain, re.MULTILINE)
-    broken = [line for line in plain.split('\n') if re.match(r' {20,}\S', line)]
-    return said + (['in a file: %s' % broken[0]] if broken or not options else [])
+    return said + ([] if options else ['no option'])
 
 
 def check_themes(program):
@@ -58,6 +56,7 @@ def check_themes(program):
     plan = subprocess.run([program, 'plan', 'gpt-toy', '-o', '-'], capture_output=True, text=True, check=True).stdout
     keys = re.findall(r'^\W*(\w+) = ', plan.split('[strategy]')[1].split('\n\n')[0], re.MULTILINE)
     text = subprocess.run([program, 'plan', '--help-strategy'], capture_output=True, text=True, check=True).stdout
+    text = re.sub(r'\n {3,}', ' ', text)  # a line an option
     groups = re.findall(r'^Strategy options, (.*):\n((?:  -.*\n)+)', text, re.MULTILINE)
     options = [word for _, lines in groups for word in re.findall(r'^  (?:-\w, )?--([\w-]+)=', lines, re.MULTILINE)]
     wanted = [key.replace('_', '-') for key in keys] + ['strategy', 'network-key']
