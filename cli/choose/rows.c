@@ -321,6 +321,7 @@ void cli_choose_append_rows(GString *text, const CliChosen *chosen, const CliCho
         g_string_append_printf(text, " on %s", cli_choice_at(chosen, 0)->cluster->name);
     }
     append_rank(text, chosen, view);
+    cli_choose_append_precision(text, chosen);
     append_said(text, chosen, &columns);
     fill(&table, chosen, shown, &columns, view);
     if (cli_table_is_too_wide(&table, 1)) {

@@ -124,9 +124,12 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
                                chosen->refusal);
     }
     g_string_append_c(text, '\n');
+}
+
+void cli_choose_append_precision(GString *text, const CliChosen *chosen) {
     if (chosen->took_bf16) {
-        g_string_append(
-            text, "in bf16, since no dtype was given (PyTorch's default is --param-dtype fp32)\n");
+        g_string_append(text, "in bf16, since no dtype was given (other commands then plan "
+                              "PyTorch's default, fp32)\n");
     }
 }
 
@@ -287,6 +290,7 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
         } else {
             append_none(text, chosen);
         }
+        cli_choose_append_precision(text, chosen);
         append_counts(text, chosen, view);
     }
     return g_string_free(text, FALSE);

@@ -34,7 +34,10 @@ static const CliCommand command = {
         "stages\n"
         "takes a --knob. What does not fit is not tried again with a larger batch, less sharding "
         "or less\n"
-        "recomputation.",
+        "recomputation. Without a dtype among the options all is tried in bf16; other commands "
+        "then "
+        "plan\n"
+        "PyTorch's default, fp32.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"

@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/explain/explain.h"
 #include "cli/options/command.h"
+#include "cli/predict/precision.h"
 #include "cli/predict/predict.h"
 #include "cli/predict/trace-source.h"
 #include "cli/say/output.h"
@@ -16,9 +17,11 @@
 #include "trace/text.h"
 
 #define DEFAULT_CLUSTER "dgx-h100"
+#define SHARDINGS       "shardings" /* in the place of a number: all strategies side by side */
 
 static const CliCommand command = {
-    .words = "(KEY | UNIT | OP) (TRACE | PLAN | NETWORK)",
+    .words = "(KEY | UNIT | OP | " SHARDINGS ") (TRACE | PLAN | NETWORK)",
+    .least = 2,
     .most = 2,
     .give = "what to explain, and a trace, a plan or a network",
     .summary =
@@ -27,7 +30,7 @@ static const CliCommand command = {
         "of memory,\n"
         "a unit, a kind of op, or the number of an instruction. Of memory it lists the tensors "
         "that hold\n"
-        "it. Or, with --sharding NETWORK, compares all sharding strategies.",
+        "it. And `" SHARDINGS "` of a NETWORK compares all sharding strategies.",
     .examples =
         "Examples:\n"
         "  foreshard explain peak_allocated_bytes measured.trace\n"
@@ -35,13 +38,13 @@ static const CliCommand command = {
         "  foreshard explain activations gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
         "  foreshard explain comm.all_gather.exposed_ms gpt-toy -n 8 --cluster a100-node\n"
         "  foreshard explain layers.0 measured.trace\n"
-        "  foreshard explain --sharding gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
+        "  foreshard explain shardings gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
         "\n"
         "Exit status: 0 explained; 2 there is no such number, or the input cannot be read.",
 };
 
 typedef struct {
-    char *sharding, *cluster;
+    char *cluster;
     int rank; /* -1: the lowest recorded */
     gboolean json, csv;
 } Options;
@@ -121,6 +124,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction};
+    cli_precision_note(plan, cluster);
     return explain_subject(&subject, name, options->json);
 }
 
@@ -133,8 +137,12 @@ static int show_shardings(JsonBuilder *json, const Options *options) {
     return CLI_OK;
 }
 
-static int explain_sharding(const char *network, CliPlanSource *source, const Options *options) {
+static int explain_shardings(const char *network, CliPlanSource *source, const Options *options) {
     g_autoptr(GError) error = NULL;
+    if (cli_plan_source_is_given(source, "sharding")) {
+        return cli_complain(CLI_BAD_INPUT,
+                            SHARDINGS " tries every sharding; leave --sharding away");
+    }
     g_autoptr(ModelCluster) cluster = cli_cluster_read(machine_of(options), &error);
     if (cluster == NULL) {
         return complain(error);
@@ -147,33 +155,18 @@ static int explain_sharding(const char *network, CliPlanSource *source, const Op
     return text != NULL ? show(text) : complain(error);
 }
 
-/* --sharding takes a strategy's name, as everywhere, or the network to walk them over. */
-static bool is_sharding(CliPlanSource *source, const char *word) {
-    return cli_plan_source_set(source, "sharding", word, NULL);
-}
-
-static int explain(int n_words, char **words, const Options *options, CliPlanSource *source) {
-    const char *sharding = options->sharding;
+static int explain(char **words, const Options *options, CliPlanSource *source) {
     if (options->csv && options->json) {
         return cli_complain(CLI_BAD_INPUT, CLI_ROWS_CSV_OR_JSON);
     }
-    if (sharding != NULL && !is_sharding(source, sharding)) {
-        if (n_words == 0) {
-            return explain_sharding(sharding, source, options);
-        }
-        return cli_complain(CLI_BAD_INPUT,
-                            "--sharding %s: give a strategy (none, optimizer-only, grad-op, full, "
-                            "hybrid, hybrid-grad-op), or a network and nothing else",
-                            sharding);
+    g_autoptr(GError) refusal = NULL;
+    if (g_str_equal(words[0], SHARDINGS)) {
+        return explain_shardings(words[1], source, options);
     }
     if (options->csv) {
         return cli_complain(CLI_BAD_INPUT,
-                            "--csv is of --sharding NETWORK alone; for a number say --json");
+                            "--csv is of " SHARDINGS " alone; for a number say --json");
     }
-    if (n_words != 2) {
-        return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
-    }
-    g_autoptr(GError) refusal = NULL;
     if (!cli_trace_check_settings(source, 1, words + 1, &refusal)) {
         return complain(refusal);
     }
@@ -193,7 +186,6 @@ static int explain(int n_words, char **words, const Options *options, CliPlanSou
 }
 
 static void clear_options(Options *options) {
-    g_free(options->sharding);
     g_free(options->cluster);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
@@ -201,9 +193,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 int cmd_explain(int argc, char **argv) {
     g_auto(Options) options = {.rank = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
-        {"sharding", 0, 0, G_OPTION_ARG_STRING, &options.sharding,
-         "compare all strategies on this network (or the one strategy, as in other commands)",
-         "NETWORK"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "the machine (default: the one that the trace names; " DEFAULT_CLUSTER
          " for plans and networks)",
@@ -212,7 +201,7 @@ int cmd_explain(int argc, char **argv) {
          "the rank of a trace (default: the lowest recorded)", "R"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"csv", 0, 0, G_OPTION_ARG_NONE, &options.csv,
-         "with --sharding NETWORK: print a line for each strategy as CSV", NULL},
+         "of " SHARDINGS ": print a line for each strategy as CSV", NULL},
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
@@ -221,5 +210,5 @@ int cmd_explain(int argc, char **argv) {
         !cli_number_is_sound("--rank", &options.rank)) {
         return CLI_BAD_INPUT;
     }
-    return explain(argc - 1, argv + 1, &options, source);
+    return explain(argv + 1, &options, source);
 }

@@ -1,6 +1,7 @@
 /* Every sharding strategy over one network: who keeps what, what goes over the wires, its cost. */
 #include "cli/explain/explain.h"
 #include "cli/plan/trained.h"
+#include "cli/predict/precision.h"
 #include "cli/predict/predict.h"
 #include "cli/source/plan-source.h"
 #include "sim/figures.h"
@@ -144,12 +145,16 @@ static bool append_strategy(Tables *tables, guint i, CliPlanSource *source, cons
 /* Of which the table speaks: gradients and state are of what is trained alone, and of a rank's part
  * where layers are shared. A strategy that is no plan is refused below, with the others. */
 static bool append_what_is_sharded(GString *text, CliPlanSource *source, const char *network,
-                                   GError **error) {
+                                   const ModelCluster *cluster, GError **error) {
     g_autoptr(GError) refusal = NULL;
     g_autoptr(Plan) plan = cli_plan_source_load(source, network, CLI_PLAN_FOR_ONE, &refusal);
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;
+    }
+    g_autofree char *precision = plan != NULL ? cli_precision_text(plan, cluster) : NULL;
+    if (precision != NULL) {
+        g_string_append_printf(text, "%s\n\n", precision);
     }
     g_autofree char *trained = plan != NULL ? cli_trained_text(plan) : NULL;
     if (trained != NULL) {
@@ -178,7 +183,7 @@ GString *cli_explain_sharding(CliPlanSource *source, const char *network,
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_printf(text, "%s%s%s, predicted on %s\n\n", network,
                            *settings != '\0' ? ", " : "", settings, cluster->name);
-    if (!append_what_is_sharded(text, source, network, error)) {
+    if (!append_what_is_sharded(text, source, network, cluster, error)) {
         return NULL;
     }
     g_string_append_printf(text, "%-15s %-18s %-18s %s\n", "a rank keeps", "parameters",

@@ -7,9 +7,9 @@
 #include "cli/plan/trained.h"
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
+#include "cli/predict/precision.h"
 #include "cli/say/prose.h"
 #include "cli/what-if/ways-to-fit.h"
-#include "plan/strategy/strategy.h"
 #include "sim/figures.h"
 #include "sim/spending.h"
 #include "sim/trains-well.h"
@@ -317,21 +317,6 @@ static void print_ways(const CliPredictReport *report) {
     }
 }
 
-/* PyTorch's own default, which hardly anybody means on a GPU that multiplies 16 bits faster. */
-static void print_precision(const CliPredictReport *report) {
-    const ModelCluster *cluster = report->cluster;
-    PlanStrategy strategy;
-    bool is_known = plan_strategy_of_text(&strategy, report->plan->strategy, NULL);
-    bool is_slow =
-        cluster->device_kind == MODEL_DEVICE_GPU &&
-        model_cluster_peak_flops(cluster, PLAN_BF16) > model_cluster_peak_flops(cluster, PLAN_FP32);
-    if (is_known && is_slow && plan_strategy_param_dtype(&strategy) == PLAN_FP32 &&
-        strategy.autocast == PLAN_AUTOCAST_NONE) {
-        cli_say("in fp32, PyTorch's default; most training is in 16 bits: %s bf16\n",
-                strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
-    }
-}
-
 /* One rank is what is planned without -n, which is easily forgotten. */
 static void print_ranks_left(const CliPredictReport *report) {
     uint64_t place = model_cluster_ranks(report->cluster);
@@ -344,7 +329,10 @@ void cli_predict_print_text(const CliPredictReport *report) {
     cli_say("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     cli_say("on %s: %s\n", report->cluster->name, report->cluster->title);
     print_ranks_left(report);
-    print_precision(report);
+    g_autofree char *precision = cli_precision_text(report->plan, report->cluster);
+    if (precision) {
+        cli_say("%s\n", precision);
+    }
     g_autofree char *trained = cli_trained_text(report->plan);
     if (trained) {
         cli_say("%s\n", trained);

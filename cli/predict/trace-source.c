@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/predict/precision.h"
 #include "cli/predict/predict.h"
 #include "cli/source/cluster.h"
 #include "cli/source/trace-file.h"
@@ -20,6 +21,9 @@ static Trace *predict(CliPlanSource *source, const char *name, const char *clust
     }
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction = cli_predict_play(plan, cluster, trace, error);
+    if (prediction != NULL) {
+        cli_precision_note(plan, cluster);
+    }
     return prediction != NULL ? g_steal_pointer(&trace) : NULL;
 }
 

@@ -78,6 +78,15 @@ static char **network_changes(const CliPlanSource *source) {
     return (char **)g_ptr_array_free(changes, FALSE);
 }
 
+bool cli_plan_source_is_given(const CliPlanSource *source, const char *key) {
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        if (g_str_equal(g_array_index(source->settings, Setting, i).key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool cli_plan_source_is_set(const CliPlanSource *source) {
     return source->settings->len > 0 || source->strategy_file;
 }
@@ -159,8 +168,8 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context) {
     source->option_names = g_new0(char *, n + 1);
     GOptionGroup *group =
         g_option_group_new("strategy", CLI_STRATEGY_HEADING,
-                           "Show strategy options: ranks (-n), sharding, batch, dtypes, "
-                           "checkpointing, ...",
+                           "Show strategy options: ranks (-n), sharding, batch, dtypes (fp32 as in "
+                           "PyTorch where none is given; choose takes bf16), checkpointing, ...",
                            source, NULL);
     for (unsigned i = 0; i < n; i++) {
         source->option_names[i] = g_strdelimit(g_strdup(keys[i].key), "_", '-');

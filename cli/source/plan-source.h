@@ -23,6 +23,8 @@ CliPlanSource *cli_plan_source_copy(CliPlanSource *source);
 bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *ret, GError **error);
 /* Sets a strategy key, as an option given last would; or, as "network.KEY", the network's KEY. */
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
+/* Whether an option set this key of the strategy. */
+bool cli_plan_source_is_given(const CliPlanSource *source, const char *key);
 /* Whether any strategy option was given. */
 bool cli_plan_source_is_set(const CliPlanSource *source);
 /* As cli_spares_inputs(), of the strategy's file too. */

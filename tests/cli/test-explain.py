@@ -155,7 +155,7 @@ def check_things(run):
 
 def check_sharding(run):
     said = []
-    status, out, err = run('explain', '--sharding', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100')
+    status, out, err = run('explain', 'shardings', 'gpt-toy', '-n', '16', '--cluster', 'dgx-h100')
     if status:
         return [err]
     peaks, steps = out[out.index('held at the peak'):].split('\nin a steady step\n')
@@ -184,7 +184,7 @@ KEPT = (('', 'before backward; dropped after each'),
 def check_what_stays_whole(run):
     said = []
     for options, wanted in KEPT:
-        status, out, err = run('explain', '--sharding', 'llama-toy', '-n', '8', '--cluster', 'dgx-h100',
+        status, out, err = run('explain', 'shardings', 'llama-toy', '-n', '8', '--cluster', 'dgx-h100',
                                '--network-key', 'layers=16', *options.split())
         row = re.search(r'^full +units.*$', out, re.M)
         if status or not row or not row.group(0).endswith(wanted):
@@ -203,7 +203,9 @@ def check_refusals(run):
                           (('explain', 'activation', 'a.trace'), 'did you mean activations?'),
                           (('explain', 'step_ms', 'no.trace'), 'no.trace'),
                           (('explain', 'step_ms', 'a.trace', '--cluster', 'nowhere'), 'nowhere'),
-                          (('explain', '--sharding', 'no-such-network'), 'no-such-network')):
+                          (('explain', 'shardings', 'no-such-network'), 'no-such-network'),
+                          (('explain', 'shardings', 'gpt-toy', '--sharding', 'full'), 'leave --sharding away'),
+                          (('explain', '--sharding', 'gpt-toy'), 'sharding must be one of none, ')):
         status, out, err = run(*words)
         if status != 2 or wanted not in err or out:
             said.append('%s: status %d, %s' % (' '.join(words), status, err))

@@ -93,7 +93,7 @@ def check_explain(run):
 
 def check_explain_sharding(run):
     said = []
-    got = run.json('explain', '--sharding', 'gpt-toy', '-n', '8', '--cluster', 'a100-node')
+    got = run.json('explain', 'shardings', 'gpt-toy', '-n', '8', '--cluster', 'a100-node')
     rows = got['shardings']
     differ(said, 'names', [row['sharding'] for row in rows],
            ['none', 'optimizer-only', 'grad-op', 'full', 'hybrid-grad-op', 'hybrid'])
@@ -103,7 +103,7 @@ def check_explain_sharding(run):
         for key in ('step_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'peak_by_category', 'fits'):
             differ(said, row['sharding'] + ' ' + key, row[key], figures[key])
         differ(said, 'collectives', row['collectives'], sum(kind['count'] for kind in figures['comm'].values()))
-    refused = run.json('explain', '--sharding', 'gpt-toy', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16')
+    refused = run.json('explain', 'shardings', 'gpt-toy', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16')
     if 'mixed precision' not in refused['shardings'][0]['refusal'] or 'step_ms' in refused['shardings'][0]:
         said.append('DDP in mixed precision: %s' % refused['shardings'][0])
     return said
@@ -339,7 +339,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         run = Runner(os.path.abspath(sys.argv[1]), folder)
         tap.case('explain', check_explain(run))
-        tap.case('explain --sharding', check_explain_sharding(run))
+        tap.case('explain shardings', check_explain_sharding(run))
         tap.case('diagnose', check_diagnose(run))
         tap.case('diagnose what does not fit', check_diagnose_what_does_not_fit(run))
         tap.case('report', check_report(run))

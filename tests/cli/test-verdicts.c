@@ -408,7 +408,7 @@ static void diagnoses_of_too_much(void) {
            "cannot compute in bf16", "none.trace was not written");
     expect("explain step gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 2, "",
            "V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype");
-    expect("explain --sharding gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 0,
+    expect("explain shardings gpt2 -n 2 --cluster v100-dgx --param-dtype bf16", 0,
            "not possible: V100-SXM2-32GB cannot compute in bf16", "");
 }
 

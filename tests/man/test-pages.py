@@ -100,7 +100,6 @@ def main():
     strategy = entries(pages['foreshard-strategy.7'])
     for command in commands:
         found = options(said(program, command, '--help-all'))
-        found[True] = {name.replace('--strategy-', '--') for name in found[True]}  # GLib's, of explain --sharding
         has = entries(pages['foreshard-%s.1' % command])
         wrong = sorted(found[False] ^ has) + sorted(found[True] ^ strategy if found[True] else ())
         tap.case('/man/pages/every option of %s' % command, wrong if found[False] else ['no option was found'])

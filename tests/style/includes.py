@@ -41,7 +41,7 @@ FOLDERS = {
     'cli/options': ('cli/say',),
     'cli/plan': ('cli/say',),
     'cli/plot': ('cli/options', 'cli/predict', 'cli/say', 'cli/source', 'cli/validate'),
-    'cli/predict': ('cli/plan', 'cli/say', 'cli/source', 'cli/validate', 'cli/what-if'),
+    'cli/predict': ('cli/options', 'cli/plan', 'cli/say', 'cli/source', 'cli/validate', 'cli/what-if'),
     'cli/report': ('cli/diagnose', 'cli/options', 'cli/plot', 'cli/predict', 'cli/what-if'),
     'cli/say': (),
     'cli/source': ('cli/options',),

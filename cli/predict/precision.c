@@ -1,0 +1,28 @@
+#include "cli/predict/precision.h"
+
+#include "cli/options/command.h"
+#include "plan/strategy/strategy.h"
+
+static bool is_faster_in_16_bits(const ModelCluster *cluster) {
+    return cluster->device_kind == MODEL_DEVICE_GPU &&
+           model_cluster_peak_flops(cluster, PLAN_BF16) >
+               model_cluster_peak_flops(cluster, PLAN_FP32);
+}
+
+char *cli_precision_text(const Plan *plan, const ModelCluster *cluster) {
+    PlanStrategy strategy;
+    bool is_known = plan_strategy_of_text(&strategy, plan->strategy, NULL);
+    if (!is_known || plan_strategy_param_dtype(&strategy) != PLAN_FP32 ||
+        strategy.autocast != PLAN_AUTOCAST_NONE || !is_faster_in_16_bits(cluster)) {
+        return NULL;
+    }
+    return g_strdup_printf("in fp32, PyTorch's default; most training is in 16 bits: %s bf16",
+                           strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
+}
+
+void cli_precision_note(const Plan *plan, const ModelCluster *cluster) {
+    g_autofree char *text = cli_precision_text(plan, cluster);
+    if (text != NULL) {
+        cli_complain(CLI_OK, "note: %s", text);
+    }
+}
