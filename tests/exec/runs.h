@@ -7,12 +7,14 @@
 #include "trace/trace.h"
 
 /* Words that several programs have: fewer experts than ranks, blocks for stages of one rank (six,
- * or seven, which leave stages uneven), and how several of a rank take turns. */
+ * or seven, which leave stages uneven), how several of a rank take turns, and the units that PEFT
+ * makes of adapters. */
 #define TEST_RUN_FEW_EXPERTS   "moe-toy --network-key routing=in-turn --network-key experts=4"
 #define TEST_RUN_STAGES        "llama-toy --network-key layers=6"
 #define TEST_RUN_SEVERAL       "llama-toy --network-key layers=7"
 #define TEST_RUN_INTERLEAVED   " --pipeline-schedule interleaved-1f1b --pipeline-stages "
 #define TEST_RUN_BREADTH_FIRST " --pipeline-schedule looped-bfs --pipeline-stages "
+#define TEST_RUN_PEFTS         "--flavour fsdp1 --wrap module=.*\\.\\d+|.*lora_[AB] "
 
 extern const char *test_run_program; /* the path of foreshard; set it first */
 /* A variable of its environment; no name: none. */
