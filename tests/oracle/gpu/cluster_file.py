@@ -101,14 +101,13 @@ def own_entries_of(path):
 
 
 def entries_of(path):
-    """The same with those of the files beside it that it is like, each in the place where it is first."""
+    """The same with those of the files beside it that it is like, section by section."""
     own = own_entries_of(path)
     like = next((value for section, key, value, _ in own if (section, key) == ('cluster', 'like')), None)
-    entries = {}
-    for entry in [*(entries_of(os.path.join(os.path.dirname(path), like + '.ini')) if like else []), *own]:
-        if entry[:2] != ('cluster', 'like'):
-            entries[entry[:2]] = entry
-    return sorted(entries.values(), key=lambda entry: list(dict.fromkeys(e[0] for e in entries.values())).index(entry[0]))
+    theirs = entries_of(os.path.join(os.path.dirname(path), like + '.ini')) if like else []
+    entries = {entry[:2]: entry for entry in [*theirs, *own] if entry[:2] != ('cluster', 'like')}
+    sections = list(dict.fromkeys(section for section, _ in entries))
+    return sorted(entries.values(), key=lambda entry: sections.index(entry[0]))
 
 
 # ---- what was measured -----------------------------------------------------------------------------
