@@ -72,7 +72,7 @@ static const char *not_shared_with(const ModelNetwork *n, const PlanStrategy *s)
         return "norms of q and k with float8, async_tensor or another tensor_plan; set float8=no, "
                "async_tensor=no and tensor_plan=torchtitan";
     }
-    if (n->loss == MODEL_LOSS_METERED || n->loss == MODEL_LOSS_CHUNKED) {
+    if (n->loss == MODEL_LOSS_METERED || model_loss_is_chunked(n->loss)) {
         return "a metered or chunked loss; set loss = ops, fp32 or kernel";
     }
     return NULL;

@@ -203,7 +203,7 @@ static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strat
     return logits_can_be_held(network, strategy, error) &&
            keys_can_be_returned(network, strategy, error) &&
            loss_can_be_so(network, strategy, error) &&
-           (network->loss != MODEL_LOSS_CHUNKED ||
+           (!model_loss_is_chunked(network->loss) ||
             model_loss_can_be_chunked(network, strategy, known, error));
 }
 

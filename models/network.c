@@ -152,7 +152,7 @@ static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIni
 static const struct {
     const char *key;
     gsize offset;
-    const char *words[8]; /* NULL behind the last */
+    const char *words[9]; /* NULL behind the last */
 } enums[] = {
     {"loss",
      offsetof(ModelNetwork, loss),
@@ -162,7 +162,8 @@ static const struct {
       [MODEL_LOSS_FP32] = "fp32",
       [MODEL_LOSS_METERED] = "metered",
       [MODEL_LOSS_KERNEL] = "kernel",
-      [MODEL_LOSS_CHUNKED] = "chunked"}},
+      [MODEL_LOSS_CHUNKED] = "chunked",
+      [MODEL_LOSS_LIGER] = "liger"}},
     {"loss_at",
      offsetof(ModelNetwork, loss_at),
      {[MODEL_LOSS_IN_MODEL] = "model", [MODEL_LOSS_IN_LOOP] = "loop"}},

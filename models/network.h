@@ -19,8 +19,13 @@ typedef enum {
     MODEL_LOSS_FP32,        /* so, of a copy of the logits in fp32 (`logits.float()`, autocast) */
     MODEL_LOSS_METERED, /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
     MODEL_LOSS_KERNEL,  /* compiled by itself, beside eager kernels too: one, where shared a few */
-    MODEL_LOSS_CHUNKED  /* with the head, a chunk of rows at a time: layers/chunked-loss.c */
+    MODEL_LOSS_CHUNKED, /* with the head, a chunk of rows at a time: layers/chunked-loss.c */
+    MODEL_LOSS_LIGER    /* so, by Liger's kernels */
 } ModelLoss;
+
+static inline bool model_loss_is_chunked(ModelLoss loss) {
+    return loss == MODEL_LOSS_CHUNKED || loss == MODEL_LOSS_LIGER;
+}
 
 /* Where the loss is made; a file has these words in small. */
 typedef enum {

@@ -23,8 +23,12 @@ static uint64_t largest_power_of_two(uint64_t at_most) {
     return next_power_of_two(at_most / 2 + 1);
 }
 
-/* The default on a GPU, chunking_method "aspect_ratio": a chunk has about as many logits as x has
- * numbers, rounded up to a power of two of rows. 2.13 takes half of that ("aspect_ratio:2"). Since
+/* A chunk has about as many logits as x has numbers, rounded up to a power of two of rows. */
+uint64_t model_loss_liger_chunk(uint64_t rows, uint64_t width, uint64_t vocab) {
+    return MIN(next_power_of_two(divide_up(rows, divide_up(vocab, width))), rows);
+}
+
+/* The default on a GPU, chunking_method "aspect_ratio": the same power of two. 2.13 takes half of that ("aspect_ratio:2"). Since
  * 2.14 a chunk's rows of x have at most a fourth as many numbers as all logits. */
 uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab, bool since_2_14) {
     uint64_t power = next_power_of_two(divide_up(rows, divide_up(vocab, width)));
@@ -43,7 +47,8 @@ static uint64_t block(uint64_t elements, uint64_t bytes) {
  * 16 bits, this chunk's and the last one's, for a variable holds that until the next is made; and,
  * for the gradient of a weight that has one, x in fp32. Where blocks are smaller than a grain,
  * others are the most. */
-static uint64_t room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab, bool trains_w) {
+static uint64_t pytorch_room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab,
+                                   bool trains_w) {
     uint64_t row = block(chunk, 4), numbers = 5 * GRAIN;
     uint64_t all_along =
         block(chunk * vocab, 4) + row + block(w->rows, 1) + block(w->rows, 8) + block(w->rows, 4);
@@ -56,27 +61,38 @@ static uint64_t room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab, b
     return all_along + MAX(numbers, row + x + lower + MAX(lower, named));
 }
 
+/* Liger's: a chunk's logits, and the last one's, for a variable holds those until the next are made;
+ * of all rows the losses and which count. */
+static uint64_t liger_room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab) {
+    uint64_t logits = block(chunk * vocab, plan_dtype_bytes(w->graph->dtype));
+    return 2 * logits + block(w->rows, 4) + block(w->rows, 1);
+}
+
 uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
                                 uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    uint64_t chunk =
-                 model_loss_chunk(w->rows, w->width, vocab,
-                                  plan_pytorch_is_after(w->graph->pytorch, PLAN_PYTORCH_CURRENT)),
+    bool is_liger = w->loss == MODEL_LOSS_LIGER;
+    bool since_2_14 = plan_pytorch_is_after(graph->pytorch, PLAN_PYTORCH_CURRENT);
+    uint64_t chunk = is_liger ? model_loss_liger_chunk(w->rows, w->width, vocab)
+                              : model_loss_chunk(w->rows, w->width, vocab, since_2_14),
              n = w->rows * w->width;
     bool trains_w = plan_graph_wants_gradient(graph, head->weight);
     bool is_function = head->module == PLAN_NONE;
+    uint64_t room_bytes = is_liger ? liger_room_bytes(w, chunk, vocab)
+                                   : pytorch_room_bytes(w, chunk, vocab, trains_w);
     PlanGraphResult results[] = {
         {graph->dtype, 1},
         {graph->dtype, n},
         {graph->dtype, trains_w ? vocab * w->width : 0},
-        {PLAN_FP32, room_bytes(w, chunk, vocab, trains_w) / sizeof(float)},
+        {PLAN_FP32, room_bytes / sizeof(float)},
     };
     if (!is_function) {
         plan_graph_enter(graph, head->module, (uint32_t[]){x, targets}, 2);
     }
     uint32_t loss = plan_graph_op_making(
         graph, PLAN_OP_CHUNKED_LOSS, (uint32_t[]){x, head->weight, targets}, results,
-        (int64_t[]){(int64_t)w->rows, (int64_t)vocab, (int64_t)w->width, (int64_t)chunk}, NULL);
+        (int64_t[]){(int64_t)w->rows, (int64_t)vocab, (int64_t)w->width, (int64_t)chunk},
+        (double[]){is_liger});
     uint32_t room = loss + 3;
     plan_graph_let_go_after(graph, x, room); /* an argument goes when the call has returned */
     if (!is_function) {
@@ -89,6 +105,7 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
                                GError **error) {
     uint64_t rows = s->micro_batch * model_network_seq(n, s);
     PlanDtype dtype = plan_strategy_param_dtype(s);
+    bool is_liger = n->loss == MODEL_LOSS_LIGER;
     const char *why = NULL;
     if (!known_family) {
         why = "for families gpt, mpt and llama";
@@ -107,22 +124,27 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     } else if (rows < 2) {
         why = "for two tokens or more";
     } else if (dtype == PLAN_FP16) {
-        why = "in fp32 and bf16, because PyTorch keeps other sums in fp16; set param_dtype = bf16";
+        why = is_liger ? "in fp32 and bf16; set param_dtype = bf16"
+                       : "in fp32 and bf16, because PyTorch keeps other sums in fp16; set "
+                         "param_dtype = bf16";
     } else if (s->autocast != PLAN_AUTOCAST_NONE) {
-        why = "without autocast, which has no rule for it; set autocast = none and param_dtype = "
-              "bf16";
-    } else if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_12)) {
+        why = is_liger ? "without autocast, under which it casts; set autocast = none and "
+                         "param_dtype = bf16"
+                       : "without autocast, which has no rule for it; set autocast = none and "
+                         "param_dtype = bf16";
+    } else if (!is_liger && !plan_strategy_is_after(s, PLAN_PYTORCH_2_12)) {
         why = "since PyTorch 2.13, because older ones lack linear_cross_entropy; set pytorch = "
               "current";
     } else if (plan_strategy_is_one_program(s)) {
         why = "outside a compiled program, which keeps copies; set compile = block";
-    } else if (s->deterministic != PLAN_DETERMINISTIC_NO) {
+    } else if (!is_liger && s->deterministic != PLAN_DETERMINISTIC_NO) {
         why = "without deterministic algorithms, which add up rows by another kernel; set "
               "deterministic = no";
     }
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: loss = chunked is planned only %s, or set another loss", n->name, why);
+                    "%s: loss = %s is planned only %s, or set another loss", n->name,
+                    is_liger ? "liger" : "chunked", why);
     }
     return !why;
 }
@@ -134,7 +156,7 @@ bool model_loss_is_chunked_as_known(const PlanGraph *graph, const char *name, GE
         if (op->kind == PLAN_OP_CHUNKED_LOSS &&
             !plan_graph_wants_gradient(graph, plan_graph_ref(graph, op->values))) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                        "%s: loss = chunked is planned only where something before the head is "
+                        "%s: a chunked loss is planned only where something before the head is "
                         "trained; freeze less, or set another loss",
                         name);
             return false;

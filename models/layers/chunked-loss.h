@@ -4,7 +4,8 @@
  * As PyTorch's torch.nn.functional.linear_cross_entropy does it on a GPU with
  * LinearCrossEntropyOptions() (torch/nn/modules/linear_cross_entropy.py, recorded of 2.13 to 2.15):
  * forward makes the logits of a chunk of rows, their part of the loss, and of both gradients;
- * backward only scales those. Inside models/ only.
+ * backward only scales those. Or as Liger's kernels do (liger_kernel/ops/fused_linear_cross_entropy.py,
+ * read, not recorded): the gradient is written over a chunk's logits. Inside models/ only.
  */
 #pragma once
 
@@ -16,6 +17,8 @@ uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint
 
 /* Rows of a chunk, as PyTorch 2.13 has them or as it does since 2.14. */
 uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab, bool since_2_14);
+/* As Liger has them. */
+uint64_t model_loss_liger_chunk(uint64_t rows, uint64_t width, uint64_t vocab);
 
 /* Whether this network can compute its loss in chunks under this strategy, and whether the emitted
  * graph can. */

@@ -290,10 +290,10 @@ uint32_t model_run_head(const ModelWalk *w, const ModelHead *head, ModelStream s
         plan_graph_hold(w->graph, stream.a);
     }
     uint32_t normed = model_run_last_norm(w, head->norm, stream, head->eps, &x);
-    uint32_t result = w->loss == MODEL_LOSS_CHUNKED
+    uint32_t result = model_loss_is_chunked(w->loss)
                           ? model_run_chunked_loss(w, product, normed, targets, head->vocab)
                           : model_run_linear(w, product, normed, head->vocab, w->width);
-    if (product->module == PLAN_NONE && w->loss != MODEL_LOSS_CHUNKED) {
+    if (product->module == PLAN_NONE && !model_loss_is_chunked(w->loss)) {
         let_go_after_its_copy(w->graph, normed);
     }
     if (is_sum) {

@@ -104,7 +104,7 @@ uint32_t model_run_loss_of_shifted(const ModelWalk *w, uint32_t logits, uint32_t
 
 static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t targets,
                                   uint64_t vocab) {
-    if (w->loss == MODEL_LOSS_CHUNKED) {
+    if (model_loss_is_chunked(w->loss)) {
         return logits; /* the head has made it */
     }
     int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};

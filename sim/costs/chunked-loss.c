@@ -10,13 +10,21 @@ enum {
      * and logits are copied from one dtype to the other, too. A frozen w has four less. */
     KERNELS = 20,
     KERNELS_OF_16_BITS = 24,
-    KERNELS_OF_DW = 4,
+    KERNELS_OF_DW = 4, /* of Liger's 1 */
     /* Bytes of each logit that those move, all in fp32: the largest of a row is looked for (4) and
      * taken away (8), exponentials are made (8) and added up (4), and each becomes its share of the
      * gradient (8). In 16 bits that is copied (4 + 2). */
     LOGIT_BYTES = 32,
     LOGIT_BYTES_OF_16_BITS = 38,
+    /* Liger's (liger_kernel/ops/fused_linear_cross_entropy.py, 0.5): three products, one kernel that
+     * reads the logits twice and writes their gradient over them, and a copy of dx to its place. */
+    KERNELS_OF_LIGER = 5,
+    LIGER_PASSES = 3,
 };
+
+static bool is_liger(const PlanRole *role, const PlanOp *op) {
+    return plan_op_attrs(role, op)[0] > 0;
+}
 
 static bool has_dw(const PlanRole *role, const PlanOp *op) {
     return plan_op_buffer(role, op, 5) != PLAN_NONE;
@@ -31,8 +39,11 @@ unsigned sim_kernels_of(const ModelCluster *cluster, const PlanRole *role, const
     if (op->kind != PLAN_OP_CHUNKED_LOSS || cluster->device_kind != MODEL_DEVICE_GPU) {
         return 1;
     }
-    unsigned of_chunk = op->dtype == PLAN_FP32 ? KERNELS : KERNELS_OF_16_BITS;
-    return n_chunks(role, op) * (of_chunk - (has_dw(role, op) ? 0 : KERNELS_OF_DW));
+    unsigned of_chunk = is_liger(role, op)       ? KERNELS_OF_LIGER
+                        : op->dtype == PLAN_FP32 ? KERNELS
+                                                 : KERNELS_OF_16_BITS;
+    unsigned of_dw = has_dw(role, op) ? 0 : is_liger(role, op) ? 1 : KERNELS_OF_DW;
+    return n_chunks(role, op) * (of_chunk - of_dw);
 }
 
 static double product_ns(const ModelCluster *cluster, const PlanOp *op, PlanOpKind pass, double m,
@@ -44,16 +55,22 @@ static double product_ns(const ModelCluster *cluster, const PlanOp *op, PlanOpKi
     return sim_linear_ns(cluster, &product, pass, (PlanDtype)op->dtype, false);
 }
 
+static double logit_bytes_of_pytorch(const PlanOp *op) {
+    return op->dtype == PLAN_FP32 ? LOGIT_BYTES : LOGIT_BYTES_OF_16_BITS;
+}
+
 /* dw is added up in place, chunk by chunk: read once more than a product that begins it. */
 static double chunk_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                        double rows, double peak) {
     const int64_t *dims = plan_op_dims(role, op);
     double cols = (double)dims[1], width = (double)dims[2];
     double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
-    double logit_bytes = op->dtype == PLAN_FP32 ? LOGIT_BYTES : LOGIT_BYTES_OF_16_BITS;
-    double ns = product_ns(cluster, op, PLAN_OP_LINEAR, rows, cols, width, 4, peak) +
+    double logit_size = is_liger(role, op) ? size : 4;
+    double moved = is_liger(role, op) ? rows * (LIGER_PASSES * cols + 2 * width) * size
+                                      : rows * cols * logit_bytes_of_pytorch(op);
+    double ns = product_ns(cluster, op, PLAN_OP_LINEAR, rows, cols, width, logit_size, peak) +
                 product_ns(cluster, op, PLAN_OP_LINEAR_DX, rows, width, cols, size, peak) +
-                sim_traffic_ns(cluster, rows * cols * logit_bytes);
+                sim_traffic_ns(cluster, moved);
     return has_dw(role, op)
                ? ns + product_ns(cluster, op, PLAN_OP_LINEAR_DW, cols, width, rows, 2 * size, peak)
                : ns;

@@ -435,7 +435,7 @@ static void loss_in_one_kernel(void) {
                  2, 2e-3);
 }
 
-/* Head and loss in chunks of 4 rows of 14, the last of 2: the head's own weight, the embedding's
+/* Head and loss in chunks of 4 rows of 14, the last of 2, and of 8 and 6 as Liger's: the head's own weight, the embedding's
  * too, and one that is frozen. */
 static void loss_in_chunks(void) {
     static const struct {
@@ -446,11 +446,11 @@ static void loss_in_chunks(void) {
         {"fused", "mpt\nlayers=1\n"},
         {"eager lora_rank=2 lora_alpha=2", "llama\nffn=24\nlayers=1\n"},
     };
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *text = g_strdup_printf(
-            "[network]\nwidth=16\nheads=2\nvocab=19\nseq=7\nloss=chunked\nfamily=%s",
-            cases[i].network);
-        gradients_near(cases[i].words, text, 2, 2e-3, 0.02);
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("[network]\nwidth=16\nheads=2\nvocab=19\nseq=7\nloss=%s\nfamily=%s",
+                            i % 2 ? "liger" : "chunked", cases[i / 2].network);
+        gradients_near(cases[i / 2].words, text, 2, 2e-3, 0.02);
     }
 }
 

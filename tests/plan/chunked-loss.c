@@ -7,27 +7,29 @@
 
 #define LLAMA   "[network]\nfamily=llama\nlayers=1\nwidth=64\nheads=4\nffn=96\nvocab=1000\nseq=32\n"
 #define CHUNKED LLAMA "loss=chunked\n"
+#define LIGER   LLAMA "loss=liger\n"
 
-/* What LinearCrossEntropyOptions()._adjust() of PyTorch 2.13 makes of these on a GPU, and that of
- * 2.15.0. */
+/* What LinearCrossEntropyOptions()._adjust() of PyTorch 2.13 makes of these on a GPU, that of
+ * 2.15.0, and fused_linear_cross_entropy_forward() of Liger 0.5. */
 static void rows_of_a_chunk(void) {
-    static const uint64_t cases[][5] = {
-        {8192, 4096, 128256, 128, 256},
-        {32768, 4096, 128256, 512, 1024},
-        {4096, 4096, 32000, 256, 512},
-        {12000, 1024, 50257, 128, 256},
-        {131072, 8192, 128256, 4096, 8192},
-        {14, 16, 19, 4, 4},
-        {99, 64, 1001, 4, 8},
-        {5, 64, 300, 1, 1},
-        {2, 64, 65, 1, 1},
-        {64, 64, 130, 16, 32},
-        {1000, 100, 101, 256, 128},
+    static const uint64_t cases[][6] = {
+        {8192, 4096, 128256, 128, 256, 256},
+        {32768, 4096, 128256, 512, 1024, 1024},
+        {4096, 4096, 32000, 256, 512, 512},
+        {12000, 1024, 50257, 128, 256, 256},
+        {131072, 8192, 128256, 4096, 8192, 8192},
+        {14, 16, 19, 4, 4, 8},
+        {99, 64, 1001, 4, 8, 8},
+        {5, 64, 300, 1, 1, 1},
+        {2, 64, 65, 1, 1, 1},
+        {64, 64, 130, 16, 32, 32},
+        {1000, 100, 101, 256, 128, 512},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         const uint64_t *c = cases[i];
         g_assert_cmpuint(model_loss_chunk(c[0], c[1], c[2], false), ==, c[3]);
         g_assert_cmpuint(model_loss_chunk(c[0], c[1], c[2], true), ==, c[4]);
+        g_assert_cmpuint(model_loss_liger_chunk(c[0], c[1], c[2]), ==, c[5]);
     }
 }
 
@@ -51,6 +53,7 @@ static void same_arithmetic(void) {
                                         "ranks=2 freeze=module=head accumulate=2"};
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         g_assert_cmpfloat(model_flops(CHUNKED, words[i]), ==, model_flops(LLAMA, words[i]));
+        g_assert_cmpfloat(model_flops(LIGER, words[i]), ==, model_flops(LLAMA, words[i]));
     }
 }
 
@@ -74,6 +77,40 @@ static void logits_are_never_whole(void) {
     g_assert_cmpuint(n, >=, 1);
 }
 
+static unsigned count_zeros(const PlanRole *role, int64_t elements) {
+    unsigned n = 0;
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        n += op->kind == PLAN_OP_FILL && plan_op_dims(role, op)[0] == elements;
+    }
+    return n;
+}
+
+/* 512 rows in chunks of 32 (a chunk before it is still there), the loss of each row, and which
+ * count. Nothing is made beside dx and dw in backward, and older versions of PyTorch run it, too. */
+static void liger_writes_over_logits(void) {
+    const char *words = "ranks=1 sharding=none micro_batch=16 model_dtype=bf16";
+    g_autoptr(Plan) of_pytorch = test_plan(CHUNKED, words);
+    g_autofree char *older = g_strconcat(words, " pytorch=2.4 rms_norm=ops", NULL);
+    g_autoptr(Plan) plan = test_plan(LIGER, older);
+    const PlanRole *role = &plan->roles[0];
+    g_assert_cmpuint(count_zeros(role, 64 * 1000), <,
+                     count_zeros(&of_pytorch->roles[0], 64 * 1000));
+    unsigned n = 0, n_scaled = 0;
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const PlanOp *op = &role->ops[i];
+        if (op->kind == PLAN_OP_CHUNKED_LOSS) {
+            g_assert_cmpint(plan_op_dims(role, op)[3], ==, 32);
+            g_assert_cmpuint(plan_op_operand(role, op, 6).elements, ==,
+                             (2 * 32 * 1000 * 2 + 512 * 4 + 512) / 4);
+            n++;
+        }
+        n_scaled += op->kind == PLAN_OP_SCALE_ALL;
+    }
+    g_assert_cmpuint(n, >=, 1);
+    g_assert_cmpuint(n_scaled, ==, 2 * n);
+}
+
 static void what_is_refused(void) {
     static const struct {
         const char *network, *words, *why;
@@ -87,6 +124,10 @@ static void what_is_refused(void) {
         {CHUNKED, "ranks=4 tensor=2", "a metered or chunked loss"},
         {CHUNKED, "ranks=2 freeze=module=embed|norm|layers.*", "something before the head"},
         {CHUNKED "loss_at=loop\n", "ranks=2", "loss_at = model"},
+        {LIGER "loss_at=loop\n", "ranks=2", "loss = liger is planned only"},
+        {LIGER, "ranks=2 autocast=bf16", "without autocast, under which it casts"},
+        {LIGER, "ranks=2 param_dtype=fp16", "in fp32 and bf16;"},
+        {LIGER, "ranks=4 tensor=2", "a metered or chunked loss"},
         {CHUNKED "code=transformers\n", "ranks=2", "code = own"},
         {CHUNKED, "ranks=2 seq=1", "two tokens"},
         {"[network]\nfamily=gpt\nlayers=1\nwidth=64\nheads=2\nvocab=64\nseq=8\nloss=chunked\n",
@@ -105,6 +146,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/chunked-loss/rows of a chunk", rows_of_a_chunk);
     g_test_add_func("/plan/chunked-loss/same arithmetic", same_arithmetic);
     g_test_add_func("/plan/chunked-loss/logits are never whole", logits_are_never_whole);
+    g_test_add_func("/plan/chunked-loss/Liger writes over logits", liger_writes_over_logits);
     g_test_add_func("/plan/chunked-loss/what is refused", what_is_refused);
     return g_test_run();
 }

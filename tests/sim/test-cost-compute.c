@@ -224,6 +224,25 @@ static void chunks_of_a_loss(void) {
     }
 }
 
+/* As Liger's: two chunks of 8 rows, whose logits are moved three times and whose dx twice. */
+static void chunks_of_liger(void) {
+    static const char llama[] = "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=8\n"
+                                "vocab=19\nseq=8\nloss=liger\n";
+    const double product = 2 * 8 * 19 * 16, passes = 8 * (3 * 19 + 2 * 16) * 4;
+    const char *const words[] = {"ranks=1 sharding=none micro_batch=2",
+                                 "ranks=1 sharding=none micro_batch=2 freeze=module=head"};
+    for (unsigned frozen = 0; frozen < 2; frozen++) {
+        g_autoptr(Plan) plan = toy_written_plan(llama, words[frozen]);
+        const PlanRole *role = &plan->roles[0];
+        const PlanOp *op = find(role, PLAN_OP_CHUNKED_LOSS, false);
+        ModelCluster cluster = toy_cluster;
+        cluster.device_kind = MODEL_DEVICE_GPU;
+        g_assert_cmpuint(sim_kernels_of(&cluster, role, op), ==, frozen ? 8 : 10);
+        g_assert_cmpfloat_with_epsilon(cost_of(&cluster, role, op).flops_ns,
+                                       2 * ((frozen ? 2 : 3) * product + passes), 1e-6);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/cost-compute/a bias is read and its gradient written", bias_is_moved);
@@ -233,5 +252,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/cost-compute/what ends a product", ends_of_products);
     g_test_add_func("/sim/cost-compute/what moves bytes has to start", kernels_start);
     g_test_add_func("/sim/cost-compute/chunks of a loss", chunks_of_a_loss);
+    g_test_add_func("/sim/cost-compute/chunks of Liger's loss", chunks_of_liger);
     return g_test_run();
 }

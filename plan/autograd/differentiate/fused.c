@@ -299,15 +299,15 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
 /* Forward has made both gradients, of the unscaled mean; backward only scales them, in place. They
  * are also outputs of an autograd function, and receive no gradients themselves: PyTorch's engine
  * makes zeros as large for them, and frees them when the function has returned. Since 2.14 the
- * function turns that off (set_materialize_grads). */
+ * function turns that off (set_materialize_grads). Liger's has no output but the loss. */
 void plan_chunked_loss_backward(const PlanBackward *b) {
     PlanTensor zeros[] = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};
     unsigned n = wanted(b, 1) ? 2 : 1;
+    bool is_liger = attrs(b)[0] > 0;
+    bool makes_zeros = !is_liger && !plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_CURRENT);
     for (unsigned i = 0; i < n; i++) {
         b->dx[i] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 4 + i)));
-        zeros[i] = plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_CURRENT)
-                       ? PLAN_NO_TENSOR
-                       : zeros_like(b, b->dx[i]);
+        zeros[i] = makes_zeros ? zeros_like(b, b->dx[i]) : PLAN_NO_TENSOR;
     }
     for (unsigned i = 0; i < n; i++) {
         begin(b, PLAN_OP_SCALE_ALL, NULL, NULL);
