@@ -28,8 +28,9 @@ uint64_t model_loss_liger_chunk(uint64_t rows, uint64_t width, uint64_t vocab) {
     return MIN(next_power_of_two(divide_up(rows, divide_up(vocab, width))), rows);
 }
 
-/* The default on a GPU, chunking_method "aspect_ratio": the same power of two. 2.13 takes half of that ("aspect_ratio:2"). Since
- * 2.14 a chunk's rows of x have at most a fourth as many numbers as all logits. */
+/* The default on a GPU, chunking_method "aspect_ratio": the same power of two. 2.13 takes half of
+ * that ("aspect_ratio:2"). Since 2.14 a chunk's rows of x have at most a fourth as many numbers as
+ * all logits. */
 uint64_t model_loss_chunk(uint64_t rows, uint64_t width, uint64_t vocab, bool since_2_14) {
     uint64_t power = next_power_of_two(divide_up(rows, divide_up(vocab, width)));
     uint64_t most = largest_power_of_two(rows * vocab / (4 * width));
@@ -61,8 +62,8 @@ static uint64_t pytorch_room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t 
     return all_along + MAX(numbers, row + x + lower + MAX(lower, named));
 }
 
-/* Liger's: a chunk's logits, and the last one's, for a variable holds those until the next are made;
- * of all rows the losses and which count. */
+/* Liger's: a chunk's logits, and the last one's, for a variable holds those until the next are
+ * made; of all rows the losses and which count. */
 static uint64_t liger_room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab) {
     uint64_t logits = block(chunk * vocab, plan_dtype_bytes(w->graph->dtype));
     return 2 * logits + block(w->rows, 4) + block(w->rows, 1);

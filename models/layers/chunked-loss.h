@@ -4,8 +4,9 @@
  * As PyTorch's torch.nn.functional.linear_cross_entropy does it on a GPU with
  * LinearCrossEntropyOptions() (torch/nn/modules/linear_cross_entropy.py, recorded of 2.13 to 2.15):
  * forward makes the logits of a chunk of rows, their part of the loss, and of both gradients;
- * backward only scales those. Or as Liger's kernels do (liger_kernel/ops/fused_linear_cross_entropy.py,
- * read, not recorded): the gradient is written over a chunk's logits. Inside models/ only.
+ * backward only scales those. Or as Liger's kernels do (read, not recorded, in
+ * liger_kernel/ops/fused_linear_cross_entropy.py): the gradient is written over a chunk's logits.
+ * Inside models/ only.
  */
 #pragma once
 

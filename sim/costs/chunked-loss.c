@@ -16,8 +16,8 @@ enum {
      * gradient (8). In 16 bits that is copied (4 + 2). */
     LOGIT_BYTES = 32,
     LOGIT_BYTES_OF_16_BITS = 38,
-    /* Liger's (liger_kernel/ops/fused_linear_cross_entropy.py, 0.5): three products, one kernel that
-     * reads the logits twice and writes their gradient over them, and a copy of dx to its place. */
+    /* Liger's (liger_kernel/ops/fused_linear_cross_entropy.py, 0.5): three products, one kernel
+     * that reads the logits twice and writes their gradient over them, and a copy of dx. */
     KERNELS_OF_LIGER = 5,
     LIGER_PASSES = 3,
 };

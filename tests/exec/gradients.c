@@ -435,8 +435,8 @@ static void loss_in_one_kernel(void) {
                  2, 2e-3);
 }
 
-/* Head and loss in chunks of 4 rows of 14, the last of 2, and of 8 and 6 as Liger's: the head's own weight, the embedding's
- * too, and one that is frozen. */
+/* Head and loss in chunks of 4 rows of 14, the last of 2, and of 8 and 6 as Liger's: the head's own
+ * weight, the embedding's too, and one that is frozen. */
 static void loss_in_chunks(void) {
     static const struct {
         const char *words, *network;

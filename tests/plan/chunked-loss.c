@@ -87,7 +87,7 @@ static unsigned count_zeros(const PlanRole *role, int64_t elements) {
 }
 
 /* 512 rows in chunks of 32 (a chunk before it is still there), the loss of each row, and which
- * count. Nothing is made beside dx and dw in backward, and older versions of PyTorch run it, too. */
+ * count. Nothing is made beside dx and dw in backward. Older versions of PyTorch run it, too. */
 static void liger_writes_over_logits(void) {
     const char *words = "ranks=1 sharding=none micro_batch=16 model_dtype=bf16";
     g_autoptr(Plan) of_pytorch = test_plan(CHUNKED, words);
