@@ -10,7 +10,7 @@ enum {
      * and logits are copied from one dtype to the other, too. A frozen w has four less. */
     KERNELS = 20,
     KERNELS_OF_16_BITS = 24,
-    KERNELS_OF_DW = 4, /* of Liger's 1 */
+    KERNELS_OF_DW = 4,
     /* Bytes of each logit that those move, all in fp32: the largest of a row is looked for (4) and
      * taken away (8), exponentials are made (8) and added up (4), and each becomes its share of the
      * gradient (8). In 16 bits that is copied (4 + 2). */
@@ -19,6 +19,7 @@ enum {
     /* Liger's (liger_kernel/ops/fused_linear_cross_entropy.py, 0.5): three products, one kernel
      * that reads the logits twice and writes their gradient over them, and a copy of dx. */
     KERNELS_OF_LIGER = 5,
+    LIGERS_OF_DW = 1,
     LIGER_PASSES = 3,
 };
 
@@ -42,7 +43,7 @@ unsigned sim_kernels_of(const ModelCluster *cluster, const PlanRole *role, const
     unsigned of_chunk = is_liger(role, op)       ? KERNELS_OF_LIGER
                         : op->dtype == PLAN_FP32 ? KERNELS
                                                  : KERNELS_OF_16_BITS;
-    unsigned of_dw = has_dw(role, op) ? 0 : is_liger(role, op) ? 1 : KERNELS_OF_DW;
+    unsigned of_dw = has_dw(role, op) ? 0 : is_liger(role, op) ? LIGERS_OF_DW : KERNELS_OF_DW;
     return n_chunks(role, op) * (of_chunk - of_dw);
 }
 

@@ -189,6 +189,10 @@ static void kernels_start(void) {
     }
 }
 
+static const char *const head_trained_or_not[] = {
+    "ranks=1 sharding=none micro_batch=2",
+    "ranks=1 sharding=none micro_batch=2 freeze=module=head"};
+
 /* Four chunks of 4 rows, 19 columns, 16 summed up. Each product is 2 x 4 x 19 x 16 operations; the
  * weight's gradient reads and writes itself, which takes longer. A logit is moved 32 bytes. */
 static void chunks_of_a_loss(void) {
@@ -196,10 +200,8 @@ static void chunks_of_a_loss(void) {
                                 "vocab=19\nseq=8\nloss=chunked\n";
     const double product = 2 * 4 * 19 * 16, dw = (19 + 16) * 4 * 4 + 19 * 16 * 8;
     const double passes = 4 * 19 * 32;
-    const char *const words[] = {"ranks=1 sharding=none micro_batch=2",
-                                 "ranks=1 sharding=none micro_batch=2 freeze=module=head"};
     for (unsigned frozen = 0; frozen < 2; frozen++) {
-        g_autoptr(Plan) plan = toy_written_plan(llama, words[frozen]);
+        g_autoptr(Plan) plan = toy_written_plan(llama, head_trained_or_not[frozen]);
         const PlanRole *role = &plan->roles[0];
         const PlanOp *op = find(role, PLAN_OP_CHUNKED_LOSS, false);
         double all = 4 * (2 * product + (frozen ? 0 : dw) + passes);
@@ -229,10 +231,8 @@ static void chunks_of_liger(void) {
     static const char llama[] = "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=8\n"
                                 "vocab=19\nseq=8\nloss=liger\n";
     const double product = 2 * 8 * 19 * 16, passes = 8 * (3 * 19 + 2 * 16) * 4;
-    const char *const words[] = {"ranks=1 sharding=none micro_batch=2",
-                                 "ranks=1 sharding=none micro_batch=2 freeze=module=head"};
     for (unsigned frozen = 0; frozen < 2; frozen++) {
-        g_autoptr(Plan) plan = toy_written_plan(llama, words[frozen]);
+        g_autoptr(Plan) plan = toy_written_plan(llama, head_trained_or_not[frozen]);
         const PlanRole *role = &plan->roles[0];
         const PlanOp *op = find(role, PLAN_OP_CHUNKED_LOSS, false);
         ModelCluster cluster = toy_cluster;
