@@ -16,8 +16,8 @@ LONG_S = 30  # a machine that is busy takes its time
 
 PROGRAM = os.path.abspath(sys.argv[1])
 COMMANDS = [
-    'plot gpt-toy -n 2 --cluster a100-node -o out.svg',
-    'plot gpt-toy -n 2 --cluster a100-node --knob micro_batch=1,2 -o out.png',
+    'plot gpt-toy -n 2 --cluster a100-node --param-dtype bf16 -o out.svg',
+    'plot gpt-toy -n 2 --cluster a100-node --param-dtype bf16 --knob micro_batch=1,2 -o out.png',
     'report some.trace -o out.html',
     'rehearse gpt-toy -n 2 --rank 0 --cluster a100-node --trace out.trace',
     'calibrate -n 1 -o out.ini',

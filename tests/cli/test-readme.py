@@ -67,10 +67,10 @@ COMPARE = {'<': operator.lt, '>': operator.gt, '==': operator.eq}
 
 
 class Command:
-    """A command of a page, and the lines that it is said to print: (number of the line, text)."""
+    """A command of a page, the file that > names, and the lines that it is said to print: (number of the line, text)."""
 
     def __init__(self, words):
-        self.words = words
+        self.words, self.into = (words[:-2], words[-1]) if words[-2] == '>' else (words, None)
         self.said = []
 
 
@@ -277,6 +277,9 @@ def run_page(tap, program, source, page, mpi, update, known):
             wrong = [] if done.returncode == 0 else ['status %d' % done.returncode, done.stderr]
             wrong += ['%s is not there' % output for output in outputs(words)
                       if not os.path.exists(os.path.join(folder, output))]
+            if command.into:
+                with open(os.path.join(folder, command.into), 'w', encoding='utf-8') as file:
+                    file.write(done.stdout)
             tap.case(name, wrong or check_said(command, done.stdout, lines, update))
     if update:
         with open(path, 'w', encoding='utf-8') as file:
