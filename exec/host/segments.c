@@ -96,9 +96,9 @@ static void event_sync(gpointer self, MemoryEvent event) {
     exec_lanes_host_wait(((ExecSegments *)self)->lanes, moment_of(event));
 }
 
+/* As segment_free() does, for all lanes (exec/cuda/memory/segments.c says why). */
 static void stream_sync(gpointer self, uint32_t stream) {
-    ExecSegments *segments = self;
-    exec_lanes_host_wait(segments->lanes, exec_lanes_moment(segments->lanes, stream));
+    exec_lanes_drain(((ExecSegments *)self)->lanes);
 }
 
 const MemorySource exec_segments_source = {

@@ -167,6 +167,44 @@ static void memory_outlives_a_failure(gconstpointer expandable) {
     end(&diary);
 }
 
+/* What another lane still reads is there until it has, though the lane that it is of rests: as
+ * gradients are, which a lane of reductions has made and an optimizer reads. */
+static void memory_outlives_other_lanes(gconstpointer expandable) {
+    enum {
+        PAGE = 1 << 21, /* bytes */
+        LATE_US = 50000
+    };
+    const MemorySource *source = &exec_segments_source;
+    ExecLanes *lanes = exec_lanes_new(2);
+    ExecSegments segments = {.lanes = lanes, .limit_bytes = 8 * PAGE};
+    Writer writer = {0};
+    Diary diary;
+    gpointer handle;
+    begin(&diary);
+    g_mutex_init(&writer.mutex);
+    if (expandable) {
+        g_assert_true(source->address_new(&segments, 4 * PAGE, &handle));
+        g_assert_true(source->map(&segments, handle, 0, PAGE, 1));
+    } else {
+        g_assert_true(source->segment_new(&segments, PAGE, &handle));
+    }
+    writer.memory = handle;
+    give(lanes, 1, &diary, 'a', LATE_US, false);
+    exec_lanes_give(lanes, 1, write_late, &writer, NULL);
+    if (expandable) {
+        source->stream_sync(&segments, 0);
+        source->unmap(&segments, handle, 0, PAGE, 1);
+        source->address_free(&segments, handle, 4 * PAGE);
+    } else {
+        source->segment_free(&segments, handle, PAGE);
+    }
+    g_assert_cmpint(g_atomic_int_get(&writer.has_begun), ==, 1);
+    g_assert_true(exec_lanes_drain(lanes));
+    exec_lanes_free(lanes);
+    g_mutex_clear(&writer.mutex);
+    end(&diary);
+}
+
 static bool take_turn(gpointer data, GError **error) {
     Turn *turn = data;
     g_usleep(turn->sleep_us);
@@ -247,6 +285,10 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/lanes/work runs in order", in_order);
     g_test_add_func("/exec/lanes/lanes wait for moments", waits);
     g_test_add_func("/exec/lanes/an error stops all", an_error_stops_all);
+    g_test_add_data_func("/exec/lanes/memory outlives other lanes", NULL,
+                         memory_outlives_other_lanes);
+    g_test_add_data_func("/exec/lanes/pages outlive other lanes", "yes",
+                         memory_outlives_other_lanes);
     g_test_add_data_func("/exec/lanes/memory outlives a failure", NULL, memory_outlives_a_failure);
     g_test_add_data_func("/exec/lanes/memory outlives a failure, expandable", "yes",
                          memory_outlives_a_failure);

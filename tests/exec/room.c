@@ -79,6 +79,28 @@ static void kept_segments_make_room(Fixture *f, gconstpointer unused) {
     g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
 }
 
+/* The lane that they are of has gone on, and knows nothing of another that still reads them: as an
+ * optimizer reads gradients that the lane of reductions has made. */
+static void what_another_lane_reads_is_waited_for(Fixture *f, gconstpointer unused) {
+    char *data = (char *)memory_block_handle(f->block) + memory_block_offset(f->block);
+    unsigned char *copy, last = 0;
+    cudaStream_t other;
+    g_assert_cmpint(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), ==, cudaSuccess);
+    g_assert_cmpint(cudaMalloc((void **)&copy, KEPT), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemsetAsync(data, 7, RESERVED, f->stream), ==, cudaSuccess);
+    g_assert_cmpint(cudaStreamSynchronize(f->stream), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemcpyAsync(copy, data, KEPT, cudaMemcpyDeviceToDevice, other), ==,
+                    cudaSuccess);
+    memory_caching_drop(f->room.caching, f->block);
+    memory_caching_empty(f->room.caching);
+    g_assert_cmpuint(memory_caching_reserved(f->room.caching), ==, 0);
+    g_assert_cmpint(cudaStreamSynchronize(other), ==, cudaSuccess);
+    g_assert_cmpint(cudaMemcpy(&last, copy + KEPT - 1, 1, cudaMemcpyDeviceToHost), ==, cudaSuccess);
+    g_assert_cmpuint(last, ==, 7);
+    cudaFree(copy);
+    cudaStreamDestroy(other);
+}
+
 /* Nor is what nobody gives room for a fault of the next launch. */
 static void tensors_do_not(Fixture *f, gconstpointer unused) {
     exec_cuda_room_for(&f->room, f->kernels);
@@ -191,6 +213,10 @@ int main(int argc, char **argv) {
                kept_segments_make_room, close_all);
     g_test_add("/exec/room/kept pages make room", Fixture, pages, open_all, kept_segments_make_room,
                close_all);
+    g_test_add("/exec/room/what another lane reads is waited for", Fixture, NULL, open_all,
+               what_another_lane_reads_is_waited_for, close_all);
+    g_test_add("/exec/room/what another lane reads in pages is, too", Fixture, pages, open_all,
+               what_another_lane_reads_is_waited_for, close_all);
     g_test_add("/exec/room/tensors do not", Fixture, NULL, open_all, tensors_do_not, close_all);
     g_test_add("/exec/room/speed alone is not worth it", Fixture, NULL, open_all,
                speed_alone_is_not_worth_it, close_all);

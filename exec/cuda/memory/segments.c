@@ -156,9 +156,12 @@ static void event_sync(gpointer self, MemoryEvent event) {
     put_back(segments, asked);
 }
 
+/* Of all lanes: cuMemUnmap, unlike cudaFree, waits for nothing, and what is free for its own lane
+ * another may still read. An optimizer reads gradients of the lane of reductions, which waits for
+ * it only when it reduces again. (PyTorch waits for the one stream:
+ * ExpandableSegment::unmapHandles.) */
 static void stream_sync(gpointer self, uint32_t stream) {
-    ExecCudaSegments *segments = self;
-    note(segments, cudaStreamSynchronize(segments->streams[stream]), "cudaStreamSynchronize");
+    note(self, cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 #define ALWAYS                                                                                     \
