@@ -168,9 +168,12 @@ static const char *keys_of_flavours(const PlanStrategy *s) {
         return "reshard_after_backward=no is FSDP2's; set flavour=fsdp2, or "
                "reshard_after_backward=yes";
     }
-    if (s->accumulate_sync == PLAN_SYNC_SCATTER && (!is_fsdp2 || !plan_strategy_is_hybrid(s))) {
-        return "accumulate_sync=scatter is FSDP2's, between groups; set flavour=fsdp2 and "
-               "sharding=hybrid or hybrid-grad-op, or accumulate_sync=every";
+    if (s->accumulate_sync == PLAN_SYNC_SCATTER && !is_fsdp2) {
+        return "accumulate_sync=scatter is FSDP2's; set flavour=fsdp2, or accumulate_sync=every";
+    }
+    if (s->accumulate_sync == PLAN_SYNC_SCATTER && !plan_strategy_is_hybrid(s)) {
+        return "accumulate_sync=scatter leaves out the sums between groups; set sharding=hybrid "
+               "or hybrid-grad-op, or accumulate_sync=every";
     }
     return s->flavour != PLAN_FLAVOUR_DDP && s->bucket_view == PLAN_YES
                ? "bucket_view is DDP's; set flavour=ddp, or bucket_view=no"
