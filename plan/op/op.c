@@ -3,10 +3,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#define RING_DIMS  "elements ranks"
-#define STAGE_DIMS "elements ranks peer"
-#define PEER_DIMS  "elements ranks ahead"
-
 static const struct {
     const char *name;
     PlanOpClass op_class;
@@ -17,12 +13,14 @@ static const struct {
 #define OP(id, name, cls, operands, dims, attrs)                                                   \
     [PLAN_OP_##id] = {name, PLAN_CLASS_##cls, operands, dims, attrs, 0, false},
 #include "plan/op/ops.def"
+#define OF_RANKS(id, name, operands, dims, attrs, steps, adds)                                     \
+    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, dims, attrs, steps, adds},
 #define COLLECTIVE(id, name, operands, steps, adds)                                                \
-    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, RING_DIMS, "average", steps, adds},
+    OF_RANKS(id, name, operands, COLLECTIVE_DIMS, "average", steps, adds)
 #define STAGE_COLLECTIVE(id, name, operands, steps, adds)                                          \
-    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, STAGE_DIMS, "", steps, adds},
+    OF_RANKS(id, name, operands, STAGE_COLLECTIVE_DIMS, "", steps, adds)
 #define PEER_COLLECTIVE(id, name, operands, steps, adds)                                           \
-    [PLAN_OP_##id] = {name, PLAN_CLASS_COLLECTIVE, operands, PEER_DIMS, "", steps, adds},
+    OF_RANKS(id, name, operands, PEER_COLLECTIVE_DIMS, "", steps, adds)
 #include "plan/op/collectives.def"
 #undef COLLECTIVE
 };

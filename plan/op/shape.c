@@ -2,52 +2,69 @@
 
 #include <string.h>
 
+#include "plan/op/dims.h"
 #include "plan/op/float8.h"
-#include "plan/op/four-bit.h"
+#include "plan/op/names.h"
 
-/* A matrix r x c of each head in one of the layouts of ops.def. */
+/* A matrix r x c of each head of HEADS_MATMUL in one of the layouts of ops.def. */
 static uint64_t heads_elements(const uint64_t *d, uint64_t r, uint64_t c, uint64_t layout,
                                uint64_t stride) {
+    uint64_t batch = d[HEADS_MATMUL_BATCH], heads = d[HEADS_MATMUL_HEADS];
     switch (layout) {
     case 0:
     case 1:
-        return plan_size_times(plan_size_times(d[0], d[1]), plan_size_times(r, c));
+        return plan_size_times(plan_size_times(batch, heads), plan_size_times(r, c));
     case 2:
-        return plan_size_span(plan_size_times(d[0], r), stride, plan_size_times(d[1], c));
+        return plan_size_span(plan_size_times(batch, r), stride, plan_size_times(heads, c));
     case 3:
-        return plan_size_span(plan_size_times(d[0], c), stride, plan_size_times(d[1], r));
+        return plan_size_span(plan_size_times(batch, c), stride, plan_size_times(heads, r));
     default:
         return UINT64_MAX;
     }
 }
 
 static uint64_t matmul_elements(const uint64_t *d, unsigned slot) {
-    uint64_t inner = plan_size_times(d[1], d[d[7] == 2 ? 3 : 2]);
-    return slot == 0   ? heads_elements(d, d[2], d[4], d[5], d[8])
-           : slot == 1 ? heads_elements(d, d[4], d[3], d[6], d[9])
-                       : heads_elements(d, d[2], d[3], d[7], inner);
+    uint64_t m = d[HEADS_MATMUL_M], n = d[HEADS_MATMUL_N], k = d[HEADS_MATMUL_K];
+    uint64_t y_layout = d[HEADS_MATMUL_Y_LAYOUT];
+    switch (slot) {
+    case HEADS_MATMUL_A:
+        return heads_elements(d, m, k, d[HEADS_MATMUL_A_LAYOUT], d[HEADS_MATMUL_A_STRIDE]);
+    case HEADS_MATMUL_B:
+        return heads_elements(d, k, n, d[HEADS_MATMUL_B_LAYOUT], d[HEADS_MATMUL_B_STRIDE]);
+    default: /* y, whose rows lie side by side */
+        return heads_elements(d, m, n, y_layout,
+                              plan_size_times(d[HEADS_MATMUL_HEADS], y_layout == 2 ? n : m));
+    }
 }
 
 /* Head by head, or rows that lie apart. */
 static uint64_t heads_copy_elements(const uint64_t *d) {
-    uint64_t rows = plan_size_times(d[0], d[1]), row = plan_size_times(d[2], d[3]);
-    bool is_back = d[5];
-    return is_back ? plan_size_times(rows, row) : plan_size_span(rows, d[4], row);
+    uint64_t rows = plan_size_times(d[HEADS_COPY_BATCH], d[HEADS_COPY_SEQ]);
+    uint64_t row = plan_size_times(d[HEADS_COPY_HEADS], d[HEADS_COPY_DIM]);
+    bool is_back = d[HEADS_COPY_BACK];
+    return is_back ? plan_size_times(rows, row) : plan_size_span(rows, d[HEADS_COPY_STRIDE], row);
 }
 
-/* Of attention, whose dims are alike: what a row of scores was divided by. */
+/* Of attention, forward and backward, whose dims are alike: what a row of scores was divided by. */
 static uint64_t lse_elements(const uint64_t *d) {
-    return d[7] < d[3] ? UINT64_MAX : plan_size_times(plan_size_times(d[0], d[1]), d[7]);
+    return d[ATTENTION_LSE_STRIDE] < d[ATTENTION_SEQ]
+               ? UINT64_MAX
+               : plan_size_times(plan_size_times(d[ATTENTION_BATCH], d[ATTENTION_HEADS]),
+                                 d[ATTENTION_LSE_STRIDE]);
 }
 
 /* One for all sequences; a window's is a mask that all heads share. */
 static uint64_t bias_elements(const uint64_t *d) {
-    return plan_size_times(d[d[8] > 1 ? 0 : 1], plan_size_times(d[3], d[3]));
+    return plan_size_times(d[ATTENTION_CAUSAL] > 1 ? d[ATTENTION_BATCH] : d[ATTENTION_HEADS],
+                           plan_size_times(d[ATTENTION_SEQ], d[ATTENTION_SEQ]));
 }
 
 static uint64_t latent_v_elements(const uint64_t *d) {
-    uint64_t rows = plan_size_times(d[0], plan_size_times(d[1], d[3]));
-    return plan_size_plus(d[9], plan_size_span(rows, d[6], d[5]));
+    uint64_t rows =
+        plan_size_times(d[LATENT_ATTENTION_BATCH],
+                        plan_size_times(d[LATENT_ATTENTION_HEADS], d[LATENT_ATTENTION_SEQ]));
+    return plan_size_plus(d[LATENT_ATTENTION_FROM], plan_size_span(rows, d[LATENT_ATTENTION_V_ROW],
+                                                                   d[LATENT_ATTENTION_V_DIM]));
 }
 
 /* What a row of ops.def marks with "*". */
@@ -67,7 +84,7 @@ static uint64_t special_elements(PlanOpKind kind, unsigned slot, const char *nam
 
 static bool wants_integers(PlanOpKind kind, const PlanSlot *slot, const uint64_t *d) {
     return slot->flags & PLAN_SLOT_INTEGER || kind == PLAN_OP_ARANGE ||
-           (kind == PLAN_OP_BATCH && d[2] > 0);
+           (kind == PLAN_OP_BATCH && d[BATCH_BOUND] > 0);
 }
 
 static bool counts_bytes(PlanOpKind kind) {
@@ -85,20 +102,21 @@ static uint64_t taken_by(const PlanRole *role, const PlanOp *op, const PlanOpera
                          ? plan_size_times(o->elements, plan_dtype_bytes(dtype_of(role, o)))
                          : o->elements;
     if (op->kind == PLAN_OP_GATHER_COPY_OUT || op->kind == PLAN_OP_FLOAT8_COPY_OUT) {
-        if (o->elements % d[1]) {
+        if (o->elements % d[GATHER_COPY_OUT_RANKS]) {
             *ret_fault = "a gathered parameter does not divide by the ranks";
             return UINT64_MAX;
         }
-        return count / d[1];
+        return count / d[GATHER_COPY_OUT_RANKS];
     }
     if (op->kind == PLAN_OP_REDUCE_COPY_IN) {
         if (!o->rows || o->elements % o->rows) {
             *ret_fault = "a gradient needs /ROWS that divide its elements";
             return UINT64_MAX;
         }
-        return plan_size_times((o->rows + d[1] - 1) / d[1], o->elements / o->rows);
+        return plan_size_times((o->rows + d[REDUCE_COPY_IN_RANKS] - 1) / d[REDUCE_COPY_IN_RANKS],
+                               o->elements / o->rows);
     }
-    if (op->kind == PLAN_OP_CONCAT_COLUMNS && o->elements % d[0]) {
+    if (op->kind == PLAN_OP_CONCAT_COLUMNS && o->elements % d[CONCAT_COLUMNS_ROWS]) {
         *ret_fault = "a part does not divide by the rows";
         return UINT64_MAX;
     }
@@ -138,7 +156,8 @@ static char *list_fault(const PlanRole *role, const PlanOp *op, const uint64_t *
         first += is_list ? length : 1;
     }
     bool bounded = info->n_dims > 0, joins = op->kind == PLAN_OP_CONCAT_COLUMNS;
-    if (!fault && joins && total != plan_size_times(d[0], d[1])) {
+    if (!fault && joins &&
+        total != plan_size_times(d[CONCAT_COLUMNS_ROWS], d[CONCAT_COLUMNS_COLS])) {
         fault = "its parts do not make its rows";
     }
     if (!fault && bounded && !joins && total > d[0]) {
@@ -253,11 +272,6 @@ uint64_t plan_op_elements_touched(const PlanRole *role, const PlanOp *op, uint32
     return wanted && !is_packed ? wanted : plan_op_operand(role, op, i).elements;
 }
 
-/* So many columns from one on are not all in rows of so many. */
-static bool leaves_rows(uint64_t from, uint64_t cols, uint64_t width) {
-    return from > width || cols > width - from;
-}
-
 /* What ranks give each other goes as it is stored. */
 static bool mixes_dtypes(const PlanRole *role, const PlanOp *op) {
     for (uint32_t i = 0; i < op->n_operands; i++) {
@@ -269,86 +283,17 @@ static bool mixes_dtypes(const PlanRole *role, const PlanOp *op) {
     return false;
 }
 
-/* Products have a scale for all of a factor, or for each row of what they make, or column. */
-static bool scales_contradict(PlanOpKind kind, const uint64_t *d) {
-    switch (kind) {
-    case PLAN_OP_FLOAT8_SCALE:
-        return d[3] >= PLAN_FLOAT8_SCALED_ALREADY || d[4] >= PLAN_N_FLOAT8_MADE ||
-               d[2] != plan_float8_n_scales((PlanFloat8Along)d[3], d[0], d[1]);
-    case PLAN_OP_FLOAT8_CAST:
-        return d[3] >= PLAN_N_FLOAT8_ALONG || d[4] >= PLAN_N_FLOAT8_MADE ||
-               d[2] != plan_float8_n_scales((PlanFloat8Along)d[3], d[0], d[1]);
-    case PLAN_OP_FLOAT8_PASS:
-        return d[1] >= PLAN_N_FLOAT8_STEPS;
-    case PLAN_OP_FLOAT8_LINEAR:
-        return (d[3] != 1 && d[3] != d[0]) || (d[4] != 1 && d[4] != d[1]);
-    case PLAN_OP_FLOAT8_LINEAR_DX:
-        return (d[4] != 1 && d[4] != d[0]) || (d[5] != 1 && d[5] != d[2]);
-    case PLAN_OP_FLOAT8_LINEAR_DW:
-        return (d[3] != 1 && d[3] != d[1]) || (d[4] != 1 && d[4] != d[2]);
-    default:
-        return false;
-    }
-}
-
 /* What is made as it is read is made of what the kernel is given. */
 static bool lacks_what_it_reads(const PlanRole *role, const PlanOp *op, const uint64_t *d) {
     bool makes = op->kind == PLAN_OP_FLOAT8_SCALE || op->kind == PLAN_OP_FLOAT8_CAST;
     const PlanRef *operands = plan_op_operands(role, op);
-    bool has_more = makes && operands[1] != PLAN_NONE;
-    bool has_norm = makes && operands[2] != PLAN_NONE && operands[3] != PLAN_NONE;
-    bool scales = op->kind == PLAN_OP_FLOAT8_PASS && d[1] == PLAN_FLOAT8_TIMES_SCALE;
-    return (makes && d[4] == PLAN_FLOAT8_BY_SWIGLU && !has_more) ||
-           (makes && d[4] == PLAN_FLOAT8_BY_NORM && !has_norm) ||
-           (scales && operands[1] == PLAN_NONE);
-}
-
-/* Of numbers in fp32 or 16 bits. */
-static bool is_no_code(uint64_t code, uint64_t made) {
-    return code >= PLAN_N_FOUR_BIT_CODES || made > PLAN_FP16;
-}
-
-/* A kernel would leave its rows, or deal out what does not divide. */
-static bool dims_contradict(PlanOpKind kind, const uint64_t *d) {
-    return (kind == PLAN_OP_BYTE_MAP && d[0] != PLAN_FOUR_BIT_MAP) ||
-           ((kind == PLAN_OP_QUANTIZE_4BIT || kind == PLAN_OP_DEQUANTIZE_4BIT) &&
-            d[1] >= PLAN_N_FOUR_BIT_CODES) ||
-           (kind == PLAN_OP_INIT_NIBBLES && is_no_code(d[4], d[5])) ||
-           (kind == PLAN_OP_HOST_INIT_NIBBLES && is_no_code(d[5], d[6])) ||
-           (kind == PLAN_OP_ADD && (d[1] > d[0] || d[0] % d[1])) ||
-           (kind == PLAN_OP_NEGATE_HALF && (d[2] > d[1] || d[0] % d[3])) ||
-           (kind == PLAN_OP_JOIN_HALVES && d[0] % d[2]) ||
-           (kind == PLAN_OP_LINEAR_PARTS && d[1] % d[3]) ||
-           (kind == PLAN_OP_GROUPED_PARTS && d[1] % d[4]) ||
-           (kind == PLAN_OP_CHUNKED_LOSS && d[3] > d[0]) ||
-           ((kind == PLAN_OP_NEGATE_COLUMNS || kind == PLAN_OP_COPY_COLUMNS) &&
-            leaves_rows(d[3], d[1], d[2])) ||
-           (kind == PLAN_OP_JOIN_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
-           (kind == PLAN_OP_TABLE_MUL_COLUMNS && (d[0] % d[3] || d[4] < d[2])) ||
-           (kind == PLAN_OP_PUT_COLUMNS &&
-            (leaves_rows(d[3], d[1], d[2]) || leaves_rows(d[4], d[1], d[5]))) ||
-           ((kind == PLAN_OP_TABLE_MUL || kind == PLAN_OP_TABLE_MUL_BACKWARD) && d[0] % d[3]) ||
-           ((kind == PLAN_OP_TOP_K || kind == PLAN_OP_PICK_COLUMNS ||
-             kind == PLAN_OP_PICK_COLUMNS_BACKWARD) &&
-            d[2] > d[1]) ||
-           (kind == PLAN_OP_TURN_COLUMNS &&
-            (d[0] % d[3] || d[2] % 2 || leaves_rows(d[5], d[2], d[4]))) ||
-           (kind == PLAN_OP_JOIN_HEADS && (d[0] % d[4] || d[1] > d[3])) ||
-           (kind == PLAN_OP_SUM_HEAD_COLUMNS && leaves_rows(d[4], d[2], d[3])) ||
-           (kind == PLAN_OP_UNSET_COLUMNS && d[2] > d[1]) ||
-           (kind == PLAN_OP_SUB_ROWS && (d[4] > d[2] || d[4] > d[3])) ||
-           (kind == PLAN_OP_PUT_ROWS && d[3] > d[2]) ||
-           (kind == PLAN_OP_LAST_ROWS && d[3] > d[2]) ||
-           (kind == PLAN_OP_MERGE_TURN && d[4] > d[1]) ||
-           (kind == PLAN_OP_ADD_KEYS && d[3] > d[1]) ||
-           (kind == PLAN_OP_ADD_QUERIES && (d[3] > d[1] || d[4] > d[1])) ||
-           (kind == PLAN_OP_ADD_ROWS && leaves_rows(d[4], d[2], d[3])) ||
-           ((kind == PLAN_OP_ATTENTION_PART || kind == PLAN_OP_ATTENTION_PART_BACKWARD) &&
-            (d[5] > d[3] || d[6] > d[3] || (d[7] && (d[5] < d[3] || d[6] < d[3])))) ||
-           (kind == PLAN_OP_TURN && (d[0] % d[3] || d[2] % 2)) ||
-           ((kind == PLAN_OP_REPEAT_HEADS || kind == PLAN_OP_SUM_HEADS) &&
-            d[5] >= PLAN_N_REPEATED) ||
-           (kind == PLAN_OP_HEADS_MATMUL && (d[5] > 3 || d[6] > 3 || d[7] > 3));
+    bool has_more = makes && operands[FLOAT8_CAST_MORE] != PLAN_NONE;
+    bool has_norm = makes && operands[FLOAT8_CAST_WEIGHT] != PLAN_NONE &&
+                    operands[FLOAT8_CAST_RSTD] != PLAN_NONE;
+    bool scales = op->kind == PLAN_OP_FLOAT8_PASS && d[FLOAT8_PASS_STEP] == PLAN_FLOAT8_TIMES_SCALE;
+    return (makes && d[FLOAT8_CAST_MADE] == PLAN_FLOAT8_BY_SWIGLU && !has_more) ||
+           (makes && d[FLOAT8_CAST_MADE] == PLAN_FLOAT8_BY_NORM && !has_norm) ||
+           (scales && operands[FLOAT8_PASS_SCALE] == PLAN_NONE);
 }
 
 /* What an op says of ranks is what the mesh says. */
@@ -358,7 +303,8 @@ static char *ranks_fault(const Plan *plan, const PlanRole *role, const PlanOp *o
     const PlanOpInfo *info = plan_op_info(kind);
     bool in_parts = kind == PLAN_OP_ALL_GATHER || kind == PLAN_OP_REDUCE_SCATTER;
     if (info->op_class == PLAN_CLASS_COLLECTIVE &&
-        (d[1] != plan->axes[op->axis] || (in_parts && d[0] % d[1]))) {
+        (d[ALL_GATHER_RANKS] != plan->axes[op->axis] ||
+         (in_parts && d[ALL_GATHER_ELEMENTS] % d[ALL_GATHER_RANKS]))) {
         return g_strdup_printf("its ranks are not the %u of axis %s, or do not divide its elements",
                                plan->axes[op->axis], plan_axis_name((PlanAxis)op->axis));
     }
@@ -367,25 +313,29 @@ static char *ranks_fault(const Plan *plan, const PlanRole *role, const PlanOp *o
     }
     if (plan_op_is_of_stages(kind)) {
         uint64_t place = plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE);
-        bool is_next = (d[2] + 1) % d[1] == place || d[2] == (place + 1) % d[1];
-        if (op->axis != PLAN_AXIS_PIPELINE || d[2] >= d[1] || d[2] == place || !is_next) {
+        bool is_next = (d[SEND_PEER] + 1) % d[SEND_RANKS] == place ||
+                       d[SEND_PEER] == (place + 1) % d[SEND_RANKS];
+        if (op->axis != PLAN_AXIS_PIPELINE || d[SEND_PEER] >= d[SEND_RANKS] ||
+            d[SEND_PEER] == place || !is_next) {
             return g_strdup("its peer is no neighbour on axis pipeline");
         }
     }
     if (kind == PLAN_OP_HOST_ALL_REDUCE &&
-        (op->axis == PLAN_AXIS_NONE || d[2] != plan->axes[op->axis])) {
+        (op->axis == PLAN_AXIS_NONE || d[HOST_ALL_REDUCE_RANKS] != plan->axes[op->axis])) {
         return g_strdup("its ranks are not those of an axis");
     }
-    if (kind == PLAN_OP_HOST_ROUND && d[2] != 7 && d[2] != 10) {
+    if (kind == PLAN_OP_HOST_ROUND && d[HOST_ROUND_MANTISSA_BITS] != 7 &&
+        d[HOST_ROUND_MANTISSA_BITS] != 10) {
         return g_strdup("mantissa_bits are 7 (bf16) or 10 (fp16)");
     }
-    if (kind == PLAN_OP_HOST_ALL_REDUCE && d[3] != 7 && d[3] != 10 && d[3] != 23) {
+    if (kind == PLAN_OP_HOST_ALL_REDUCE && d[HOST_ALL_REDUCE_MANTISSA_BITS] != 7 &&
+        d[HOST_ALL_REDUCE_MANTISSA_BITS] != 10 && d[HOST_ALL_REDUCE_MANTISSA_BITS] != 23) {
         return g_strdup("mantissa_bits are 7 (bf16), 10 (fp16) or 23 (fp32)");
     }
     bool asks_rank =
         kind == PLAN_OP_GATHER_COPY_IN || kind == PLAN_OP_FLOAT8_COPY_IN || kind == PLAN_OP_PART;
-    if ((asks_rank && d[1] != plan->axes[op->axis]) ||
-        (kind == PLAN_OP_OWN_PARTS && d[2] != plan->axes[op->axis])) {
+    if ((asks_rank && d[PART_RANKS] != plan->axes[op->axis]) ||
+        (kind == PLAN_OP_OWN_PARTS && d[OWN_PARTS_RANKS] != plan->axes[op->axis])) {
         return g_strdup_printf("its ranks are not the %u of axis %s", plan->axes[op->axis],
                                plan_axis_name((PlanAxis)op->axis));
     }
@@ -405,19 +355,21 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
     if (plan_op_has_call(kind) && d[info->n_dims - 1] > plan->n_calls) {
         return g_strdup_printf("there is no call %" G_GUINT64_FORMAT, d[info->n_dims - 1]);
     }
-    if (plan_op_is_init(kind) && d[0] >= plan->n_parameters) {
-        return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT, d[0]);
+    if (plan_op_is_init(kind) && d[INIT_NORMAL_PARAMETER] >= plan->n_parameters) {
+        return g_strdup_printf("there is no parameter %" G_GUINT64_FORMAT,
+                               d[INIT_NORMAL_PARAMETER]);
     }
-    if (info->op_class == PLAN_CLASS_ATTENTION && d[1] % d[2]) {
+    if (info->op_class == PLAN_CLASS_ATTENTION && d[ATTENTION_HEADS] % d[ATTENTION_KV_HEADS]) {
         return g_strdup("heads do not divide by kv_heads");
     }
-    if (dims_contradict(kind, d) || scales_contradict(kind, d)) {
+    if (plan_dims_contradict(kind, d)) {
         return g_strdup("its dims contradict each other");
     }
     if (lacks_what_it_reads(role, op, d)) {
         return g_strdup("it is not given what it reads");
     }
-    if (kind == PLAN_OP_BATCH && d[2] && plan_op_operands(role, op)[1] == PLAN_NONE) {
+    if (kind == PLAN_OP_BATCH && d[BATCH_BOUND] &&
+        plan_op_operands(role, op)[BATCH_Y] == PLAN_NONE) {
         return g_strdup("tokens need targets");
     }
     char *fault = ranks_fault(plan, role, op, d);

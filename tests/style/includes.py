@@ -83,6 +83,11 @@ def _may_see(folder, other):
     return other in (folder, room_of(other + '/')) or other in FOLDERS.get(folder, (other,))
 
 
+def _is_made(tree, quoted):
+    """names.h by names.h.py beside it, when all is built."""
+    return os.path.exists(tree.full(quoted + '.py'))
+
+
 def check_includes(tree):
     """Complaints, file:line first."""
     complaints = []
@@ -107,6 +112,6 @@ def check_includes(tree):
             elif target == room and not _may_see(os.path.dirname(path), os.path.dirname(quoted)):
                 complaints.append(where + os.path.dirname(path) + '/ may not include '
                                   + os.path.dirname(quoted) + '/')
-            elif not os.path.exists(tree.full(quoted)):
+            elif not os.path.exists(tree.full(quoted)) and not _is_made(tree, quoted):
                 complaints.append(where + '"' + quoted + '" does not exist')
     return complaints
