@@ -305,6 +305,60 @@ def rehearse(session, name, network_name, options):
     counted_by_driver(session, name, measured_trace)
 
 
+# ---- each way to communicate, by NCCL ------------------------------------------------------------------
+
+# (name, network, options): between them two ranks ask NCCL for each collective that plans have (test-run.py looks), but
+# for the broadcast of what DDP and traced networks have in buffers.
+NCCL = [('gathers, scattered sums', TOY, '--clip 1'), ('sums', TOY, '--sharding none'),
+        ('all to all', 'moe-toy', '--expert 2 --network-key routing=in-turn --micro-batch 3'),
+        ('a ring', 'llama-toy', '--context 2 --param-dtype bf16'), ('shared layers', 'llama-toy', '--tensor 2 --micro-batch 2'),
+        ('stages', 'llama-toy', '--pipeline 2 --accumulate 3 --micro-batch 1'),
+        ('stages by turns', 'llama-toy', '--network-key layers=6 --pipeline 2 --pipeline-stages 2 --pipeline-schedule '
+         'interleaved-1f1b --pipeline-split even --accumulate 2 --micro-batch 1'),
+        ('shared layers, pulled in parts', 'llama-toy', '--tensor 2 --kernels compiled --param-dtype bf16 --async-tensor yes '
+         '--micro-batch 3')]
+# Of losses, relative to the host's: as tests/exec/gpu.c has it for fp32, and for bf16.
+NCCL_BOUND, NCCL_BOUND_HALVES = 2e-5, 2.0**-6
+
+
+def losses(session, plan, *options):
+    """Of three steps by two ranks; (None, how the command ended) where it fails."""
+    done = session.call(session.machine.programs['foreshard-exec'], plan, '--local-ranks', 2, '--steps', 3, '--watchdog', 15,
+                        '--json', *options, limit=60)
+    return last_object(done.output).get('losses') if done.rc == 0 else None, done
+
+
+def by_nccl(session):
+    """Two ranks on one card, whatever else binds ranks in this visit: NCCL is what binds those that have a GPU each. The
+    suite's many cases go by NCCL only where that is quick (parts.nccl_on_one_card)."""
+    if 'foreshard-exec' not in session.machine.programs:
+        session.row('ranks', 'skip', 'these programs have no foreshard-exec')
+        return
+    if session.has_nccl is False:
+        session.row('ranks', 'skip', 'NCCL does not take two of them on one card here')
+        return
+    for name, network_name, options in NCCL[:1] if session.dry else NCCL:
+        if has_time(session, name, 8):
+            session.attempt(name, by_nccl_alike, session, name, network_name, options)
+
+
+def by_nccl_alike(session, name, network_name, options):
+    plan = planned(session, name, network_name, '-n 2 ' + options)
+    if not plan:
+        session.row(name, 'FAIL', 'it cannot be planned; the log says why')
+        return
+    wanted, on_host = losses(session, plan)
+    made, on_gpu = losses(session, plan, *([] if session.dry else ['--device', 'cuda', '--comm', 'nccl']))
+    if not wanted or not made:
+        failed(session, name, on_gpu if wanted else on_host)
+        return
+    bound = NCCL_BOUND_HALVES if 'bf16' in options else NCCL_BOUND
+    worst = max(abs(a / b - 1) for a, b in zip(made, wanted, strict=True))
+    session.figure('NCCL', (name, worst <= bound))
+    session.row(name, 'ok' if worst <= bound else 'MISS', 'losses are the host\'s within %.2g (bound %.2g), in %.0f s' % (
+        worst, bound, on_gpu.wall_s))
+
+
 # ---- training, against PyTorch -----------------------------------------------------------------------
 
 # Name and sequence as record_training.py has them, tokens a step alike.

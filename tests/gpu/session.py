@@ -63,6 +63,7 @@ class Session:
         self.is_over = False  # nothing more begins
         self.cluster = cluster
         self.comm = 'auto'  # between ranks on one card
+        self.has_nccl = None  # whether that takes two ranks on one card; None: it was not tried
         self.suites = {}  # what came of the tests, by program
         self.figures = {}  # what goals.py judges: name -> number, or list of them
         self.head = []  # lines above the table

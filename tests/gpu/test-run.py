@@ -234,6 +234,30 @@ def beside_case(tap, folder):
     tap.case('/gpu/run/tests run beside one another where they may', complaints)
 
 
+def nccl_case(tap, folder):
+    """Where NCCL fails on one card, or takes the time of all that follows, the rest goes by way of the host's memory."""
+    complaints = []
+    for said, status, comm, verdict, words in (
+            ('{"steps_ms": [9], "step_ms": 12.5}', 0, 'auto', 'ok', 'a step in 12 ms;'),
+            ('{"steps_ms": [9], "step_ms": 2.5e3}', 0, 'local', 'ok', "a step in 2500 ms, so the others go by way of the host's"),
+            ('ncclCommInitRankConfig failed', 1, 'local', 'MISS', 'ncclCommInitRankConfig failed')):
+        programs = {}
+        for name, text in (('foreshard', 'true'), ('foreshard-exec', "echo '%s'; exit %d" % (said, status))):
+            programs[name] = os.path.join(folder, 'nccl-' + name)
+            with open(programs[name], 'w', encoding='utf-8') as file:
+                file.write('#!/bin/sh\n%s\n' % text)
+            os.chmod(file.name, 0o755)
+        machine = types.SimpleNamespace(programs=programs, environment=lambda: dict(os.environ))
+        session = Session(machine, os.path.join(folder, 'nccl-%s-%d' % (comm, status)), 1, dry=False)
+        session.part_until = time.monotonic() + 50
+        with open(os.path.join(folder, 'nccl.log'), 'w', encoding='utf-8') as session.log_file:
+            parts.nccl_on_one_card(session)
+        row = session.rows[-1]
+        good = (session.comm, row['verdict'], session.has_nccl) == (comm, verdict, status == 0) and words in row['value']
+        complaints += [] if good else ['%s: %s, %s' % (said, session.comm, row)]
+    tap.case('/gpu/run/ranks on one card go by NCCL where that is quick', complaints)
+
+
 # Stands for foreshard-exec: what it is to fail at is in a file.
 EXEC = r'''#!/bin/sh
 read wrong <%(wrong)s
@@ -516,7 +540,7 @@ def command_cases(tap, folder):
                 complaints.append('the table is not what is printed')
         with open(os.path.join(output, 'results.jsonl'), encoding='utf-8') as file:
             rows = [json.loads(line) for line in file]
-        if len({row['part'] for row in rows if 'part' in row}) != 13:  # the goals too
+        if len({row['part'] for row in rows if 'part' in row}) != 14:  # the goals too
             complaints.append('not all parts left a row')
     tap.case('/gpu/run/all of it runs without a GPU', complaints)
     tap.case('/gpu/run/it says what is wrong', [
@@ -723,6 +747,7 @@ def gpu_cases():
     cases += [(name, network, options, 0, 0) for name, network, options in matrix.REHEARSED]
     cases += [('%d ranks, %s' % (ranks, way), network, '-n %d %s' % (ranks, options), 0, ranks)
               for ranks, way, network, options in matrix.SHARED_CARD]
+    cases += [('NCCL, ' + way, network, '-n 2 ' + options, 0, 2) for way, network, options in matrix.NCCL]
     return cases + [(name, network, matrix.TRAINING % batch, seq, 1) for name, network, seq, batch in matrix.TRAINED]
 
 
@@ -747,6 +772,18 @@ def plans_case(tap, folder):
         tap.case(case, refused)
     else:
         tap.skip(case, 'no emulated GPU in this build')
+
+
+def collectives_case(tap):
+    """By NCCL, each way to communicate that a GPU has a call for."""
+    with open(os.path.join(ROOT, 'plan', 'op', 'collectives.def'), encoding='utf-8') as file:
+        wanted = set(re.findall(r'(?m)^(?:\w+_)?COLLECTIVE\(\w+, *"(\w+)"', file.read())) - {'barrier', 'offer', 'broadcast'}
+    told = ''
+    for _, network, options in matrix.NCCL:
+        told += run(os.path.join(BUILD, 'cli', 'foreshard'), 'plan', network, '-n', '2', *options.split(), '--print').stdout
+    launched = set(re.findall(r'(?m)^launch \w+ (\w+) ', told))
+    tap.case('/gpu/run/NCCL is asked for each collective', [] if wanted and wanted <= launched else [
+        'never: ' + ', '.join(sorted(wanted - launched))])
 
 
 def ended_by_memory(session, emulated, plan, ranks):
@@ -780,6 +817,7 @@ def main():
         share_case(tap, folder)
         suite_case(tap, folder)
         beside_case(tap, folder)
+        nccl_case(tap, folder)
         toy_case(tap, folder)
         cut_case(tap, folder)
         unfinished_case(tap, folder)
@@ -795,6 +833,7 @@ def main():
         missing_case(tap)
         command_cases(tap, folder)
         plans_case(tap, folder)
+        collectives_case(tap)
     return tap.finish()
 
 
