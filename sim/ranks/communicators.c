@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "sim/ranks/binding-links.h"
+
 /* What is needed while they are made. */
 typedef struct {
     SimCommunicators *made;
@@ -117,8 +119,11 @@ static void add_axis(Maker *maker, PlanAxis axis) {
 
 /* ---- of stages ------------------------------------------------------------------------------ */
 
-/* A rank and the one of the stage behind that has its place there. */
+/* A rank and the one of the stage behind that has its place there; none if neither is played. */
 static void add_pair(Maker *maker, SimWay way, uint32_t rank, uint32_t behind) {
+    if (maker->played && !maker->played[rank] && !maker->played[behind]) {
+        return;
+    }
     uint32_t slot = sim_slot_of_way(way, true), other_slot = sim_slot_of_way(way, false);
     uint32_t number = maker->made->n;
     SimCommunicator *communicator = add_communicator(maker, slot, other_slot, 2);
@@ -184,9 +189,19 @@ static uint32_t count_most(const Plan *plan, PlanAxis axis) {
     return size < 2 ? 0 : plan->world / size + of_ways;
 }
 
-/* Marks communicators that share no link with another. owners: by link, a communicator's number +
- * 1; 0: none yet. */
-static void find_exclusive(SimCommunicators *made, bool no_sharing, uint32_t *owners) {
+/* Those of which nobody is played send nothing. */
+static void empty_unplayed(SimCommunicators *made) {
+    for (uint32_t i = 0; i < made->n; i++) {
+        if (made->all[i].n_ranks == 0) {
+            g_array_set_size(made->all[i].links, 0);
+        }
+    }
+}
+
+/* Marks communicators that share no link with another. */
+static void find_exclusive(SimCommunicators *made, bool no_sharing) {
+    /* By link, a communicator's number + 1; 0: none yet. */
+    g_autofree uint32_t *owners = g_new0(uint32_t, made->n_links);
     for (uint32_t i = 0; i < made->n; i++) {
         SimCommunicator *communicator = &made->all[i];
         communicator->exclusive = true;
@@ -218,7 +233,9 @@ void sim_communicators_init(SimCommunicators *communicators, const Plan *plan,
             add_axis(&maker, axis);
         }
     }
-    find_exclusive(communicators, no_sharing, of_links);
+    empty_unplayed(communicators);
+    sim_keep_binding_links(communicators, fabric);
+    find_exclusive(communicators, no_sharing);
 }
 
 void sim_communicators_clear(SimCommunicators *communicators) {
@@ -230,6 +247,7 @@ void sim_communicators_clear(SimCommunicators *communicators) {
         g_free(communicators->of_rank[slot]);
     }
     g_free(communicators->all);
+    g_free(communicators->capacities);
     *communicators = (SimCommunicators){0};
 }
 

@@ -37,7 +37,7 @@ static inline uint32_t sim_slot_of_way(SimWay way, bool behind) {
 typedef struct {
     uint32_t slots[2];        /* of its ranks; of stages, of the first and of the second */
     uint32_t *ranks, n_ranks; /* that are played, rising */
-    GArray *links;            /* uint32_t: of its ring */
+    GArray *links;            /* uint32_t: of its ring, those that can be short */
     double most;    /* share of its links when nobody else uses them: 1, or less if one is slow */
     bool exclusive; /* no other communicator uses its links, or links are not shared (no_sharing) */
 } SimCommunicator;
@@ -45,6 +45,8 @@ typedef struct {
 typedef struct {
     SimCommunicator *all;
     uint32_t n;
+    double *capacities; /* by link; the fabric's links that can be short (binding-links.h) */
+    uint32_t n_links;
     /* By rank, its communicator's number or SIM_NO_COMMUNICATOR; NULL: no rank has one. */
     uint32_t *of_rank[SIM_N_SLOTS];
 } SimCommunicators;

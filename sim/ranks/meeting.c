@@ -62,7 +62,8 @@ SimMeetings *sim_meetings_new(const SimMeetingsSetup *setup) {
             meetings->there[slot] = g_new0(bool, plan->world);
         }
     }
-    meetings->fair = sim_fair_new(setup->fabric->capacities, setup->fabric->n_links);
+    meetings->fair =
+        sim_fair_new(meetings->communicators.capacities, meetings->communicators.n_links);
     meetings->by_user = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     meetings->events = sim_queue_new(n);
     meetings->books = g_new0(SimMeetingsBook, plan->world);
