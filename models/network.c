@@ -61,7 +61,8 @@ static bool read_number(ModelNetwork *network, const PlanIni *ini, const PlanIni
                         unsigned row, GError **error) {
     uint64_t value, least = numbers[row].may_be_none ? 0 : 1;
     if (!plan_parse_u64(entry->value, &value) || value < least || value > numbers[row].max) {
-        g_autofree char *written_out = plan_written_out(entry->value);
+        g_autofree char *written_out =
+            plan_written_out(entry->value, (double)least, (double)numbers[row].max);
         return plan_ini_refuse(ini, entry, error,
                                "%s must be a whole number from %" G_GUINT64_FORMAT
                                " to %" G_GUINT64_FORMAT ", not '%s'%s",

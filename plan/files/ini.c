@@ -182,22 +182,24 @@ bool plan_parse_double(const char *text, double *ret_value) {
     return true;
 }
 
-char *plan_written_out(const char *text) {
+char *plan_written_out(const char *text, double least, double most) {
     static const struct {
         char unit;
         double thousands, powers;
     } units[] = {{'k', 1e3, 0x1p10}, {'m', 1e6, 0x1p20}};
+    uint64_t is_whole;
     char *end;
     double value = g_ascii_strtod(text, &end);
-    if (end == text || value < 0 || value > 1e15) {
+    if (end == text || plan_parse_u64(text, &is_whole) || value < least) {
         return g_strdup("");
     }
     if (*end == '\0') {
-        return value == floor(value) ? g_strdup_printf("; write it out: %.0f", value)
-                                     : g_strdup("");
+        return value == floor(value) && value <= most
+                   ? g_strdup_printf("; write it out: %.0f", value)
+                   : g_strdup("");
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(units) && end[1] == '\0'; i++) {
-        if (g_ascii_tolower(*end) == units[i].unit) {
+        if (g_ascii_tolower(*end) == units[i].unit && value * units[i].powers <= most) {
             return g_strdup_printf("; write it out: %.0f, or %.0f (%c may be either)",
                                    value * units[i].thousands, value * units[i].powers, *end);
         }

@@ -100,7 +100,8 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
     bool read = is_int ? plan_parse_u64(value, &whole) : plan_parse_double(value, &real);
     double number = is_int ? (double)whole : real;
     if (!read || number < rows[row].min || number > rows[row].max) {
-        g_autofree char *written_out = is_int && !read ? plan_written_out(value) : g_strdup("");
+        g_autofree char *written_out =
+            is_int ? plan_written_out(value, rows[row].min, rows[row].max) : g_strdup("");
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s must be %s from %.*g to %.*g, not '%s'%s", keys[row].key,
                     is_int ? "a whole number" : "a number", is_int ? WHOLE : 6, rows[row].min,

@@ -189,6 +189,27 @@ static void versions_between(void) {
     }
 }
 
+/* A remedy that would be refused as well is none. */
+static void written_out(void) {
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"4k", "; write it out: 4000, or 4096 (k may be either)"},
+        {"1e4", "; write it out: 10000"},
+        {"0", ""}, /* too small as it stands */
+        {"20000", ""},
+        {"1e9", ""},
+        {"1M", ""},
+        {"-1e2", ""},
+        {"1.5", ""},
+        {"many", ""},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *hint = plan_written_out(cases[i].text, 1, 10000);
+        g_assert_cmpstr(hint, ==, cases[i].expected);
+    }
+}
+
 static void bad_files(void) {
     static const struct {
         const char *text, *expected;
@@ -685,6 +706,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/titles tell bargains", titles_tell_bargains);
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
+    g_test_add_func("/plan/strategy/numbers written out", written_out);
     g_test_add_func("/plan/strategy/versions set defaults", versions);
     g_test_add_func("/plan/strategy/versions agree with defaults", versions_agree_with_defaults);
     g_test_add_func("/plan/strategy/versions leave what is given", versions_leave_what_is_given);
