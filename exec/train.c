@@ -8,9 +8,9 @@
 static void say_step(const ExecResults *results, unsigned step) {
     printf("step %-4u ", step);
     if (!results->comm->rehearsed) {
-        printf("loss %.9g   ", results->losses[step]);
+        printf("loss %-11.9g ", results->losses[step]);
     }
-    printf("%.3f ms\n", results->step_ms[step]);
+    printf("%10.3f ms\n", results->step_ms[step]);
     fflush(stdout);
 }
 

@@ -233,7 +233,8 @@ static void append_rank(GString *text, const CliChosen *chosen, const CliChooseV
     g_string_append_printf(text, ": ranked by %s",
                            chosen->by_price ? "price per token" : "tokens/s per GPU");
     if (view->most_days > 0) {
-        g_string_append_printf(text, ", of what finishes in %g days", view->most_days);
+        g_autofree char *most_days = cli_choose_days(view->most_days);
+        g_string_append_printf(text, ", of what finishes in %s", most_days);
     }
     if (view->most_price > 0) {
         g_autofree char *most = cli_choose_amount(view->most_price);

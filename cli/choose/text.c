@@ -44,11 +44,12 @@ static void append_ranks_in_time(GString *text, const CliPlace *place, const Cli
 static void append_beyond(GString *text, const CliPlace *place, const CliChosen *chosen,
                           const CliChooseView *view) {
     if (view->most_days > 0 && place->days.amount > view->most_days) {
+        g_autofree char *most_days = cli_choose_days(view->most_days);
         g_autofree char *days = cli_choose_amount(place->days.amount);
         g_string_append_printf(text,
-                               "nothing finishes in %g days; the fastest takes %s days, on "
+                               "nothing finishes in %s; the fastest takes %s days, on "
                                "%" G_GUINT64_FORMAT " GPUs",
-                               view->most_days, days, place->days.ranks);
+                               most_days, days, place->days.ranks);
         append_ranks_in_time(text, place, chosen, view);
     } else {
         g_autofree char *most = cli_choose_amount(view->most_price);
@@ -112,8 +113,8 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
                                chosen->n_left_out);
     }
     if (chosen->n_late > 0) {
-        g_string_append_printf(text, "; %u would take more than %g days", chosen->n_late,
-                               view->most_days);
+        g_autofree char *most_days = cli_choose_days(view->most_days);
+        g_string_append_printf(text, "; %u would take more than %s", chosen->n_late, most_days);
     }
     if (chosen->n_dear > 0) {
         g_autofree char *most = cli_choose_amount(view->most_price);
@@ -188,13 +189,14 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
     g_autofree char *options = cli_settings_as_options(all);
     double least_days = cli_choice_days(quickest, view->tokens);
     g_autofree char *days = cli_choose_amount(least_days);
+    g_autofree char *most_days = cli_choose_days(view->most_days);
     uint64_t nodes = nodes_in_time(quickest->cluster, quickest->ranks, least_days, view);
     uint64_t ranks = nodes * quickest->cluster->topology_gpus_per_node;
     g_string_append_printf(text,
-                           "nothing that fits finishes in %g days; the fastest takes %s days, on "
+                           "nothing that fits finishes in %s; the fastest takes %s days, on "
                            "%s:\n%s, %.1f tokens/s/GPU\n"
                            "%" G_GUINT64_FORMAT " GPUs would do if each stayed as fast",
-                           view->most_days, days, quickest->cluster->name, options,
+                           most_days, days, quickest->cluster->name, options,
                            cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks);
     if (cli_cluster_can_grow(quickest->cluster)) {
         g_autofree char *larger =
@@ -215,7 +217,8 @@ static void append_dear(GString *text, const CliChosen *chosen, const CliChooseV
     g_autofree char *days = cli_choose_amount(cli_choice_days(cheapest, view->tokens));
     g_string_append(text, "nothing that fits");
     if (view->most_days > 0) {
-        g_string_append_printf(text, " and finishes in %g days", view->most_days);
+        g_autofree char *most_days = cli_choose_days(view->most_days);
+        g_string_append_printf(text, " and finishes in %s", most_days);
     }
     g_string_append_printf(text,
                            " costs %s or less; the cheapest costs %s and takes %s days, on %s:\n"

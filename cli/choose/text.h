@@ -9,6 +9,11 @@ static inline const CliChoice *cli_choice_at(const CliChosen *chosen, guint i) {
     return &g_array_index(chosen->choices, CliChoice, i);
 }
 
+/* "1 day", "60 days". Transfer full. */
+static inline char *cli_choose_days(double days) {
+    return g_strdup_printf("%g day%s", days, days == 1 ? "" : "s");
+}
+
 /* In at least three digits; what is not known is "?". Transfer full. */
 char *cli_choose_amount(double value);
 

@@ -151,6 +151,9 @@ def check_deadline(run):
     # Of 32 GPUs 72 are 2.22 times as many: whole nodes, rounded up.
     if status or 'nothing finishes in time, so late.ini' not in err or '-n 72 --cluster dgx-h100:9' not in out:
         said.append('%s%s' % (out, err))
+    out = run('choose', *words, '--days', '1')[1]
+    if 'nothing that fits finishes in 1 day; the fastest' not in out:
+        said.append(out)
     more = run.json('choose', 'gpt2-xl', '-n', '72', '--cluster', 'dgx-h100:9', '--tokens', '1T', '--days',
                     '%.17g' % (0.45 * days[0]))
     if not more['choices']:
