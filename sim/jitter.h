@@ -25,7 +25,6 @@ typedef struct {
 double sim_jitter_factor(const SimJitter *jitter, SimJitterKind kind, uint32_t who, int32_t step,
                          uint32_t number);
 
-/* How many times as long as the mean the slowest of n takes, expected, where normal draws deviate
- * by a share: 1 + share * (b + gamma / a), a = sqrt(2 ln n), b = a - (ln ln n + ln 4 pi) / 2a, the
- * mean of the largest of many (Gumbel's limit; within 0.07 from 32 on, 0.1 from 8). */
+/* How many times as long as the mean the slowest of n takes, expected: the mean of the largest of n
+ * factors of such a share. */
 double sim_jitter_slowest(double share, uint32_t n);
