@@ -26,6 +26,7 @@ void exec_cuda_flights_clear(ExecCudaFlights *flights) {
 
 bool exec_cuda_flights_add(ExecCudaFlights *flights, int32_t step, const PlanOp *op, uint32_t unit,
                            cudaStream_t stream, GError **error) {
+    exec_cuda_flights_forget(flights); /* a host that never waits asks of none */
     ExecCudaFlight *flight = g_new0(ExecCudaFlight, 1);
     guint n = flights->idle->len;
     *flight = (ExecCudaFlight){step, unit, op, NULL};

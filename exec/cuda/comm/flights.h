@@ -26,7 +26,7 @@ typedef struct {
 
 void exec_cuda_flights_init(ExecCudaFlights *flights);
 void exec_cuda_flights_clear(ExecCudaFlights *flights);
-/* What the stream was given last. */
+/* What the stream was given last. Forgets first, so that there are as many as are under way. */
 bool exec_cuda_flights_add(ExecCudaFlights *flights, int32_t step, const PlanOp *op, uint32_t unit,
                            cudaStream_t stream, GError **error);
 /* Those that have ended, from the oldest on, are forgotten. */
