@@ -122,12 +122,12 @@ static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
  * after all experts are done, last weight first. */
 static void take_late(PlanRun *run, uint32_t parameter) {
     const GArray *all = run->units[run->unit_of_parameter[parameter]].parameters;
-    plan_vector_push(&run->late, parameter);
-    if (is_of_shared_experts(run, parameter) && run->late.len == all->len) {
+    plan_vector_push(&run->program.late, parameter);
+    if (is_of_shared_experts(run, parameter) && run->program.late.len == all->len) {
         for (uint32_t i = all->len; i-- > 0;) {
             accumulate(run, g_array_index(all, uint32_t, i));
         }
-        run->late.len = 0;
+        run->program.late.len = 0;
     }
 }
 
@@ -395,15 +395,15 @@ static PlanEdge producer_of_result(const PlanRun *run) {
 
 void plan_run_call_program(PlanRun *run, PlanTensor gradient) {
     if (run->strategy->compile == PLAN_COMPILE_NETWORK_HOLDING && comes_late(run)) {
-        plan_vector_push(&run->held, plan_run_ref(run, gradient));
+        plan_vector_push(&run->program.held, plan_run_ref(run, gradient));
     }
 }
 
 static void let_go_of_held(PlanRun *run) {
-    for (uint32_t i = 0; i < run->held.len; i++) {
-        plan_run_unref(run, run->held.items[i]);
+    for (uint32_t i = 0; i < run->program.held.len; i++) {
+        plan_run_unref(run, run->program.held.items[i]);
     }
-    run->held.len = 0;
+    run->program.held.len = 0;
 }
 
 static void run_nodes(PlanRun *run, uint32_t first) {
@@ -418,10 +418,10 @@ static void run_nodes(PlanRun *run, uint32_t first) {
         }
         run_node(run, node, heap);
     }
-    for (uint32_t i = 0; i < run->late.len; i++) {
-        accumulate(run, run->late.items[i]);
+    for (uint32_t i = 0; i < run->program.late.len; i++) {
+        accumulate(run, run->program.late.items[i]);
     }
-    run->late.len = 0;
+    run->program.late.len = 0;
     let_go_of_held(run);
 }
 

@@ -11,7 +11,7 @@
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
     run->builder.phase = phase;
     run->builder.module = module;
-    run->builder.unit = module == PLAN_NONE ? PLAN_NONE : run->unit_of_module[module];
+    run->builder.unit = module == PLAN_NONE ? PLAN_NONE : run->modules.unit_of[module];
 }
 
 void plan_run_at_unit(PlanRun *run, uint32_t unit) {
@@ -80,7 +80,7 @@ void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor m
         made.storage;
     if (made.storage != PLAN_NONE) {
         uint32_t buffer = plan_run_buffer_of(run, made);
-        plan_vector_push(&run->frame_buffers, buffer);
+        plan_vector_push(&run->frames.buffers, buffer);
     }
 }
 
@@ -301,13 +301,13 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
 
 /* The root's begins with what was cast for it. */
 void plan_run_begin_frame(PlanRun *run) {
-    bool is_root = !run->frames.len && run->builder.phase == PLAN_PHASE_FORWARD;
-    uint32_t first = is_root ? 0 : run->frame_buffers.len;
-    plan_vector_push(&run->frames, first);
+    bool is_root = !run->frames.begins.len && run->builder.phase == PLAN_PHASE_FORWARD;
+    uint32_t first = is_root ? 0 : run->frames.buffers.len;
+    plan_vector_push(&run->frames.begins, first);
 }
 
 static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
-    uint32_t unit = run->unit_opened_by[step->index];
+    uint32_t unit = run->modules.unit_opened_by[step->index];
     plan_run_at(run, run->builder.phase, step->index);
     plan_run_begin_frame(run);
     if (unit != PLAN_NONE && run->builder.phase == PLAN_PHASE_RECOMPUTE) {
@@ -321,7 +321,7 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
             watch_arguments(run, step, unit);
         }
     }
-    if (run->is_checkpointed[step->index]) {
+    if (run->modules.is_checkpointed[step->index]) {
         plan_run_enter_checkpoint(run, step_id);
     }
 }
@@ -330,22 +330,22 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
  * temporary.
  */
 void plan_run_end_frame(PlanRun *run) {
-    uint32_t n_buffers = run->frames.items[run->frames.len - 1];
-    run->frames.len = run->frames.len - 1;
-    for (uint32_t i = n_buffers; i < run->frame_buffers.len; i++) {
-        uint32_t buffer = run->frame_buffers.items[i];
+    uint32_t n_buffers = run->frames.begins.items[run->frames.begins.len - 1];
+    run->frames.begins.len = run->frames.begins.len - 1;
+    for (uint32_t i = n_buffers; i < run->frames.buffers.len; i++) {
+        uint32_t buffer = run->frames.buffers.items[i];
         if (run->builder.live.items[buffer]) {
             plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
         }
     }
-    run->frame_buffers.len = n_buffers;
+    run->frames.buffers.len = n_buffers;
 }
 
 static void leave(PlanRun *run, const PlanGraphStep *step) {
-    uint32_t unit = run->unit_closed_by[step->index];
+    uint32_t unit = run->modules.unit_closed_by[step->index];
     plan_run_end_frame(run);
     plan_run_at(run, run->builder.phase, step->index);
-    if (run->is_checkpointed[step->index]) {
+    if (run->modules.is_checkpointed[step->index]) {
         plan_run_leave_checkpoint(run);
     }
     if (unit != PLAN_NONE) {
@@ -392,12 +392,12 @@ void plan_run_forward(PlanRun *run) {
         plan_run_let_go(run, step);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0) {
             plan_loop_forward_returned(run);
-            if (run->stages) {
+            if (run->place.stages) {
                 plan_stages_returned(run);
             }
         }
     }
-    run->frame_buffers.len =
+    run->frames.buffers.len =
         0; /* buffers made outside of any module are not counted as activations */
 }
 
@@ -409,5 +409,5 @@ void plan_run_after_backward(PlanRun *run) {
         plan_run_let_go(run, plan_graph_step_at(graph, i));
     }
     plan_loop_backward_is_through(run);
-    run->frame_buffers.len = 0; /* nobody's activations */
+    run->frames.buffers.len = 0; /* nobody's activations */
 }

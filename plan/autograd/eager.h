@@ -94,66 +94,111 @@ typedef struct {
     uint32_t n_made; /* ... so many of them in this pass */
 } PlanLoop;
 
+/* Whose program it is. */
+typedef struct {
+    uint32_t rank;      /* of those that play this role, the first */
+    uint32_t n_of_rank; /* of a rank's first run: its stages, each a run, this one and behind it */
+    const PlanRun *batch_of;           /* of several stages a rank, the first one; NULL: its own */
+    uint32_t first_unit, first_module; /* behind those of that one, in the tables */
+    const PlanParameter *parameters;   /* the plan's table, after which buffers are named */
+    uint32_t first_parameter;          /* where this stage's begin in it */
+    struct _PlanStages *stages;        /* of stages/; NULL: one stage has all layers */
+} PlanRunPlace;
+
+/* Of its step's forward and backward passes, the one that runs. */
+typedef struct {
+    uint64_t number;
+    uint32_t n_folded; /* passes of a step that are not written (plan/fold.h) */
+    bool is_last;      /* of the step */
+    bool reduces;      /* it reduces gradients, and does not only add them up */
+} PlanRunPass;
+
+/* By module. */
+typedef struct {
+    uint32_t *unit_of;        /* the unit that owns its parameters */
+    uint32_t *unit_opened_by; /* the unit that begins with the module; PLAN_NONE */
+    uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
+    bool *is_checkpointed;
+    uint32_t n_checkpointed;
+} PlanRunModules;
+
+typedef struct {
+    const char *const *names;    /* the flavour's */
+    uint32_t n_of_flavour;       /* those of offload.c or stages/ have the numbers behind them */
+    uint8_t ring, async, expert; /* numbers, behind all those; where they are used */
+} PlanRunLanes;
+
+/* Of modules being run, one in another. */
+typedef struct {
+    PLAN_VECTOR(uint32_t) buffers; /* made in them */
+    PLAN_VECTOR(uint32_t) begins;  /* where each module's begin */
+} PlanRunFrames;
+
+typedef struct {
+    PlanFloat8Input input;
+    PlanTensor gradient_scale; /* of a gradient that was gathered so, for its layer */
+} PlanRunFloat8;
+
+/* A compiled program's backward, while it runs. */
+typedef struct {
+    PLAN_VECTOR(uint32_t) late;   /* parameters whose gradients it returns when it ends */
+    PLAN_VECTOR(PlanTensor) held; /* arguments that its caller holds meanwhile */
+} PlanRunProgram;
+
+/* Of scaler.h. */
+typedef struct {
+    PlanTensor loss_scale, growth; /* from the first step on */
+    PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
+} PlanRunScaler;
+
+/* Of shared/exchange.h: what others are given, until waited for, and when they have it. */
+typedef struct {
+    PlanTensor tensor;
+    uint32_t event;
+} PlanRunSent;
+
+/* Of parameters in 4 bits (four-bit.h). */
+typedef struct {
+    PlanFourBit *of_parameter; /* NULL: none is */
+    uint32_t map; /* the table that each such parameter copies; PLAN_NONE: not made yet */
+} PlanRunFourBit;
+
 struct _PlanRun {
     PlanBuilder builder;
     const PlanGraph *graph;
     const PlanStrategy *strategy;
     const PlanFlavour *flavour;
-    PlanCalls *calls;   /* the plan's */
-    bool *is_summed;    /* of a traced network's sums: it is of this pass, and has been made */
-    gpointer state;     /* the flavour's */
-    uint64_t pass;      /* of its step's forward and backward passes, the one that runs */
-    uint32_t n_folded;  /* passes of a step that are not written (plan/fold.h) */
-    bool is_last_pass;  /* of the step */
-    bool reduces;       /* that pass reduces gradients, and does not only add them up */
-    uint32_t rank;      /* of those that play this role, the first */
-    uint32_t n_of_rank; /* of a rank's first run: its stages, each a run, this one and behind it */
-    const struct _PlanRun *batch_of;   /* of several stages a rank, the first one; NULL: its own */
-    uint32_t first_unit, first_module; /* behind those of that one, in the tables */
-    const PlanParameter
-        *parameters; /* the plan's table, which names buffers after parameters; this stage's */
-    uint32_t first_parameter; /* begin in it with this one */
+    PlanCalls *calls; /* the plan's */
+    gpointer state;   /* the flavour's */
+    PlanRunPlace place;
+    PlanRunPass pass;
+    PlanRunLanes lanes;
 
     PlanRunUnit *units;
     uint32_t n_units;
-    uint32_t *unit_of_module; /* the unit that owns its parameters */
-    uint32_t *unit_opened_by; /* the unit that begins with the module; PLAN_NONE */
-    uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
-    bool *is_checkpointed;    /* by module */
-    uint32_t n_checkpointed;
-    const char *const *lanes; /* of the flavour; those of offload.c or stages/ follow them, */
-    uint32_t n_flavour_lanes;
-    uint8_t ring_lane, async_lane, expert_lane; /* and these, where they are used */
     uint32_t *unit_of_parameter;
+    PlanRunModules modules;
 
     PLAN_VECTOR(PlanStorage) storages;
-    PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
-
     PlanTape tape;
     uint32_t checkpoint; /* that forward is in; PLAN_NONE */
     uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
+    bool *is_summed;     /* of a traced network's sums: it is of this pass, and has been made */
     PLAN_VECTOR(PlanAlias) aliases;
+    PlanRunFrames frames;
     PlanLoop loop;
-    PLAN_VECTOR(uint32_t) frame_buffers; /* made in the modules being run */
-    PLAN_VECTOR(uint32_t) frames;        /* where each module's begin */
 
-    PlanFloat8Input float8;
-    PlanAsync async[2];               /* of forward (recomputed forward, too), and of backward */
-    PlanTensor float8_gradient_scale; /* of a gradient that was gathered so, for its layer */
+    PlanRunFloat8 float8;
+    PlanAsync async[2]; /* of forward (recomputed forward, too), and of backward */
+    PlanRunSent sent;
+    PlanRunFourBit four_bit;
 
-    PlanTensor *gradients; /* .grad of each whole parameter */
-    PlanTensor *incoming;  /* what a parameter's accumulation waits with */
-    PLAN_VECTOR(uint32_t)
-    late; /* parameters whose gradients a compiled program returns when it ends */
-    PLAN_VECTOR(PlanTensor) held;  /* arguments of that program that its caller holds meanwhile */
-    PlanTensor loss_scale, growth; /* of scaler.h, from the first step on */
-    PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
-    PlanTensor sent; /* of shared/exchange.h: what others are given, until waited for, and ... */
-    uint32_t sent_event;        /* ... when they have it */
-    struct _PlanStages *stages; /* of stages/; NULL: one stage has all layers */
-    PlanFourBit *four_bit;      /* by parameter: of those in 4 bits (four-bit.h); NULL: none is */
-    uint32_t four_bit_map; /* the table that each such parameter copies; PLAN_NONE: not made yet */
-    uint32_t *states;      /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
+    PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
+    PlanTensor *gradients;           /* .grad of each whole parameter */
+    PlanTensor *incoming;            /* what a parameter's accumulation waits with */
+    PlanRunProgram program;
+    PlanRunScaler scaler;
+    uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
 /* Context of the instructions that follow. */

@@ -54,7 +54,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         run->tape.storage_of_value[value] = tensor.storage;
         uint32_t buffer = plan_run_buffer_of(run, tensor);
         if (!before_root) {
-            plan_vector_push(&run->frame_buffers, buffer);
+            plan_vector_push(&run->frames.buffers, buffer);
         }
     }
     uint32_t id =

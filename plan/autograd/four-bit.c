@@ -44,12 +44,12 @@ static void launch_whole(PlanRun *run, const uint32_t *buffers, unsigned n) {
 /* Each weight has a copy of the map, beside one that is made with the first. */
 static uint32_t copy_of_map(PlanRun *run) {
     int64_t n = PLAN_FOUR_BIT_MAP;
-    if (run->four_bit_map == PLAN_NONE) {
-        run->four_bit_map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
+    if (run->four_bit.map == PLAN_NONE) {
+        run->four_bit.map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
         begin_op(run, PLAN_OP_BYTE_MAP, &n, NULL);
-        LAUNCH_WHOLE(run, run->four_bit_map);
+        LAUNCH_WHOLE(run, run->four_bit.map);
     }
-    return run->four_bit_map;
+    return run->four_bit.map;
 }
 
 /* What is 4 bytes for each block becomes one, and 4 for each 256 blocks. */
@@ -83,9 +83,9 @@ static uint32_t new_temporary(PlanRun *run, uint64_t elements, PlanDtype dtype, 
 }
 
 static void begin_states(PlanRun *run) {
-    if (!run->four_bit) {
-        run->four_bit = g_new0(PlanFourBit, run->graph->parameters->len);
-        run->four_bit_map = PLAN_NONE;
+    if (!run->four_bit.of_parameter) {
+        run->four_bit.of_parameter = g_new0(PlanFourBit, run->graph->parameters->len);
+        run->four_bit.map = PLAN_NONE;
     }
 }
 
@@ -93,11 +93,11 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     uint64_t n_blocks = parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
     begin_states(run);
-    PlanFourBit *state = &run->four_bit[parameter];
+    PlanFourBit *state = &run->four_bit.of_parameter[parameter];
     uint32_t numbers = new_temporary(run, p->numbers, (PlanDtype)p->copied_in, "w");
     plan_init_numbers(run, parameter, numbers);
     uint32_t packed =
-        new_state(run, p->elements, (PlanDtype)p->own_dtype, run->parameters[parameter].name);
+        new_state(run, p->elements, (PlanDtype)p->own_dtype, run->place.parameters[parameter].name);
     state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")
                                    : new_state(run, n_blocks, PLAN_FP32, "absmax");
     begin_op(run, PLAN_OP_QUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)},
@@ -144,7 +144,7 @@ static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitud
 /* in_place: as backward adds the mean. */
 static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    const PlanFourBit *state = &run->four_bit[parameter];
+    const PlanFourBit *state = &run->four_bit.of_parameter[parameter];
     int64_t n_blocks = (int64_t)parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
     Copy copy = {PLAN_NO_TENSOR, PLAN_NO_TENSOR, PLAN_NO_TENSOR};
     if (is_double(run)) {

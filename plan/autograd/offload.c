@@ -26,7 +26,7 @@ static uint32_t value_of(const PlanRun *run, const PlanCheckpoint *c) {
 }
 
 static uint8_t lane_of(const PlanRun *run, unsigned which) {
-    return (uint8_t)(run->n_flavour_lanes + which);
+    return (uint8_t)(run->lanes.n_of_flavour + which);
 }
 
 void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
@@ -46,7 +46,8 @@ void plan_offload_send(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = checkpoint_at(run, id);
     PlanTensor *argument = argument_of(run, c);
     uint8_t lane = lane_of(run, TO_HOST);
-    if (run->strategy->offload != PLAN_OFFLOAD_ACTIVATIONS || id + 1 == run->n_checkpointed) {
+    if (run->strategy->offload != PLAN_OFFLOAD_ACTIVATIONS ||
+        id + 1 == run->modules.n_checkpointed) {
         return;
     }
     uint32_t buffer = plan_run_buffer_of(run, *argument);
@@ -102,11 +103,11 @@ static uint32_t owner_of(const PlanRun *run, uint32_t p) {
 }
 
 uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost which) {
-    return run->n_checkpointed + owner_of(run, parameter) * PLAN_N_ON_HOST + which;
+    return run->modules.n_checkpointed + owner_of(run, parameter) * PLAN_N_ON_HOST + which;
 }
 
 uint32_t plan_offload_slots_end(const PlanRun *run) {
-    return run->n_checkpointed + run->graph->parameters->len * PLAN_N_ON_HOST;
+    return run->modules.n_checkpointed + run->graph->parameters->len * PLAN_N_ON_HOST;
 }
 
 static bool is_adam(const PlanStrategy *s) {

@@ -200,7 +200,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     plan_offload_bring_back(run, id);
     PlanPhase phase = run->builder.phase;
-    uint32_t module = run->builder.module, n_frames = run->frames.len;
+    uint32_t module = run->builder.module, n_frames = run->frames.begins.len;
     c->recomputed = true;
     run->n_products = 0;
     run->builder.phase = PLAN_PHASE_RECOMPUTE;
@@ -208,11 +208,11 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
         plan_run_begin_frame(run);
     }
     uint32_t last_step = run_steps_again(run, id);
-    while (run->frames.len > n_frames) { /* what they hold is still there then */
+    while (run->frames.begins.len > n_frames) { /* what they hold is still there then */
         plan_run_end_frame(run);
     }
     unwind(run, c->enter_step + 1, last_step);
     plan_float8_forget(run);
-    run->frame_buffers.len = 0;
+    run->frames.buffers.len = 0;
     plan_run_at(run, phase, module);
 }

@@ -119,7 +119,7 @@ void plan_run_keep_largest(PlanRun *run) {
     if (run->checkpoint != PLAN_NONE) {
         PlanTensor number = plan_run_new_tensor(run, 1, run->graph->dtype, "largest");
         uint32_t buffer = plan_run_buffer_of(run, number);
-        plan_vector_push(&run->frame_buffers, buffer);
+        plan_vector_push(&run->frames.buffers, buffer);
         keep_number(run, number);
     }
 }

@@ -236,7 +236,7 @@ void plan_traced_launch_copy(PlanRun *run, uint32_t parameter, PlanTensor gradie
 /* Whether what the op makes counts as an activation: only inside of a module. Mixed precision's
  * casts of inputs run inside of the root's call with FSDP2, before it with FSDP1. */
 static bool is_of_a_module(const PlanRun *run, uint32_t op_id) {
-    bool is_inside = run->frames.len || run->builder.phase != PLAN_PHASE_FORWARD;
+    bool is_inside = run->frames.begins.len || run->builder.phase != PLAN_PHASE_FORWARD;
     return is_inside || (!run->flavour->flatten && op_id >= run->graph->first_cast);
 }
 
@@ -252,7 +252,7 @@ static void make_output(PlanRun *run, uint32_t op_id, const PlanTracedKind *kind
     run->tape.storage_of_value[value] = tensor.storage;
     uint32_t buffer = plan_run_buffer_of(run, tensor);
     if (is_of_a_module(run, op_id)) {
-        plan_vector_push(&run->frame_buffers, buffer);
+        plan_vector_push(&run->frames.buffers, buffer);
     }
 }
 

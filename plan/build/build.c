@@ -73,19 +73,19 @@ static PlanRun *runs_of_rank(PlanRun *run, const PlanGraph *graph, Plan *plan,
     uint64_t n = run->strategy->pipeline_stages;
     PlanRun *runs = g_new0(PlanRun, n);
     runs[0] = *run;
-    runs[0].n_of_rank = (uint32_t)n;
+    runs[0].place.n_of_rank = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = runs->graph->pipeline.stage,
                  stage = first + i * (uint32_t)run->strategy->pipeline;
         if (i > 0) {
             plan_run_init(&runs[i], plan_graph_of_stage(graph, stage), run->strategy, plan->arena,
-                          run->rank);
-            runs[i].batch_of = runs;
+                          run->place.rank);
+            runs[i].place.batch_of = runs;
         }
-        runs[i].first_unit = begins[stage].unit - begins[first].unit;
-        runs[i].first_module = begins[stage].module - begins[first].module;
-        runs[i].first_parameter = begins[stage].parameter;
-        runs[i].parameters = plan->parameters + runs[i].first_parameter;
+        runs[i].place.first_unit = begins[stage].unit - begins[first].unit;
+        runs[i].place.first_module = begins[stage].module - begins[first].module;
+        runs[i].place.first_parameter = begins[stage].parameter;
+        runs[i].place.parameters = plan->parameters + runs[i].place.first_parameter;
     }
     return runs;
 }
@@ -136,9 +136,10 @@ static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
     PlanCalls calls;
     plan_calls_init(&calls, plan->arena);
     run->calls = &calls;
-    run->n_folded = count_folded(graph, strategy, written);
-    plan->for_one = run->n_folded > 0;
-    uint32_t passes_foreseen = (uint32_t)MIN(strategy->accumulate - run->n_folded, MOST_FORESEEN);
+    run->pass.n_folded = count_folded(graph, strategy, written);
+    plan->for_one = run->pass.n_folded > 0;
+    uint32_t passes_foreseen =
+        (uint32_t)MIN(strategy->accumulate - run->pass.n_folded, MOST_FORESEEN);
     plan_builder_expect(&run->builder, graph->ops->len * passes_foreseen + graph->parameters->len);
     g_autofree First *firsts = g_new0(First, strategy->context * strategy->pipeline);
     for (uint32_t i = 0; i < plan->n_roles; i++) {

@@ -13,8 +13,8 @@ static const char *name_of_unit(const PlanRun *run, uint32_t unit) {
 }
 
 static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
-    while (module != PLAN_NONE && run->unit_of_module[module] != unit) {
-        uint32_t owner = run->units[run->unit_of_module[module]].module;
+    while (module != PLAN_NONE && run->modules.unit_of[module] != unit) {
+        uint32_t owner = run->units[run->modules.unit_of[module]].module;
         module = plan_graph_module_at(run->graph, owner)->parent;
     }
     return module != PLAN_NONE;
@@ -95,10 +95,12 @@ static bool parameters_are_there(const PlanRun *run, GError **error) {
     bool is_asked = graph->traced && plan_strategy_wraps(run->strategy), are_there = true;
     for (uint32_t i = 0; i < graph->steps->len && is_asked && are_there; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
-        if (step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE) {
-            open[run->unit_opened_by[step->index]] = true;
-        } else if (step->kind == PLAN_STEP_LEAVE && run->unit_closed_by[step->index] != PLAN_NONE) {
-            uint32_t unit = run->unit_closed_by[step->index];
+        if (step->kind == PLAN_STEP_ENTER &&
+            run->modules.unit_opened_by[step->index] != PLAN_NONE) {
+            open[run->modules.unit_opened_by[step->index]] = true;
+        } else if (step->kind == PLAN_STEP_LEAVE &&
+                   run->modules.unit_closed_by[step->index] != PLAN_NONE) {
+            uint32_t unit = run->modules.unit_closed_by[step->index];
             open[unit] = false;
             are_there = leaves_by_results(run, step, unit, error);
         } else if (step->kind == PLAN_STEP_OP) {
@@ -125,7 +127,8 @@ static bool units_run_once(const PlanRun *run, GError **error) {
     g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
     for (uint32_t i = 0; i < run->graph->steps->len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
-        bool opens = step->kind == PLAN_STEP_ENTER && run->unit_opened_by[step->index] != PLAN_NONE;
+        bool opens =
+            step->kind == PLAN_STEP_ENTER && run->modules.unit_opened_by[step->index] != PLAN_NONE;
         if (opens && entered[step->index]++) {
             return refuse(error,
                           "module %s runs twice a pass and cannot be a unit of its own here; leave "
@@ -156,7 +159,7 @@ static bool splits_are_known(const PlanRun *run) {
 /* The checkpointed module around a unit, experts apart; PLAN_NONE. */
 static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
     uint32_t up = plan_graph_module_at(run->graph, run->units[unit].module)->parent;
-    while (up != PLAN_NONE && !run->is_checkpointed[up]) {
+    while (up != PLAN_NONE && !run->modules.is_checkpointed[up]) {
         up = plan_graph_module_at(run->graph, up)->parent;
     }
     return run->units[unit].of_experts ? PLAN_NONE : up;
@@ -203,7 +206,7 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
 /* Else one would be planned as nothing that is checkpointed. */
 static bool checkpointing_names_some(const PlanRun *run, GError **error) {
     const PlanVariant *by = &run->strategy->checkpointing;
-    return by->choice != PLAN_CHECKPOINTING_MODULE || run->n_checkpointed ||
+    return by->choice != PLAN_CHECKPOINTING_MODULE || run->modules.n_checkpointed ||
            refuse(error,
                   "checkpointing=module=%s is the whole name or class of nothing that lies in a "
                   "block and has parameters; `foreshard units NETWORK --tree` lists what does "
@@ -269,9 +272,9 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
 /* What is recomputed is one block at a time. */
 static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
     for (uint32_t m = 0; m < run->graph->modules->len; m++) {
-        uint32_t up =
-            run->is_checkpointed[m] ? plan_graph_module_at(run->graph, m)->parent : PLAN_NONE;
-        while (up != PLAN_NONE && !run->is_checkpointed[up]) {
+        uint32_t up = run->modules.is_checkpointed[m] ? plan_graph_module_at(run->graph, m)->parent
+                                                      : PLAN_NONE;
+        while (up != PLAN_NONE && !run->modules.is_checkpointed[up]) {
             up = plan_graph_module_at(run->graph, up)->parent;
         }
         if (up != PLAN_NONE) {

@@ -29,25 +29,25 @@ static uint32_t n_names(const char *const *names) {
 
 void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
                    PlanArena *arena, uint32_t rank) {
-    *run = (PlanRun){.graph = graph, .strategy = strategy, .rank = rank};
-    run->float8 = PLAN_NO_FLOAT8_INPUT;
+    *run = (PlanRun){.graph = graph, .strategy = strategy, .place = {.rank = rank}};
+    run->float8.input = PLAN_NO_FLOAT8_INPUT;
     run->async[0] = run->async[1] = PLAN_NO_ASYNC;
-    run->float8_gradient_scale = PLAN_NO_TENSOR;
+    run->float8.gradient_scale = PLAN_NO_TENSOR;
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder, arena);
     run->builder.fills = strategy->deterministic == PLAN_DETERMINISTIC_YES;
     plan_assign_units(run);
-    run->is_checkpointed = plan_choose_checkpoints(graph, strategy);
+    run->modules.is_checkpointed = plan_choose_checkpoints(graph, strategy);
     for (uint32_t m = 0; m < graph->modules->len; m++) {
-        run->n_checkpointed += run->is_checkpointed[m];
+        run->modules.n_checkpointed += run->modules.is_checkpointed[m];
     }
     bool old = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0) && run->flavour->lanes_2_0;
-    run->lanes = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
-    run->n_flavour_lanes = n_names(run->lanes);
-    run->ring_lane =
-        (uint8_t)(run->n_flavour_lanes + (strategy->pipeline > 1 ? n_names(plan_stage_lanes) : 0));
-    run->async_lane = (uint8_t)(run->ring_lane + (strategy->context > 1));
-    run->expert_lane = (uint8_t)(run->async_lane + (strategy->async_tensor == PLAN_YES));
+    run->lanes.names = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
+    run->lanes.n_of_flavour = n_names(run->lanes.names);
+    run->lanes.ring = (uint8_t)(run->lanes.n_of_flavour +
+                                (strategy->pipeline > 1 ? n_names(plan_stage_lanes) : 0));
+    run->lanes.async = (uint8_t)(run->lanes.ring + (strategy->context > 1));
+    run->lanes.expert = (uint8_t)(run->lanes.async + (strategy->async_tensor == PLAN_YES));
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->tape.storage_of_value = g_new(uint32_t, n_values);
     run->tape.producer_of_value = g_new(PlanEdge, n_values);
@@ -56,8 +56,8 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
         run->tape.storage_of_value[i] = PLAN_NONE;
         run->tape.producer_of_value[i] = (PlanEdge){PLAN_NONE, PLAN_NONE};
     }
-    run->sent = PLAN_NO_TENSOR;
-    run->loss_scale = run->growth = run->found_inf = PLAN_NO_TENSOR;
+    run->sent.tensor = PLAN_NO_TENSOR;
+    run->scaler.loss_scale = run->scaler.growth = run->scaler.found_inf = PLAN_NO_TENSOR;
     run->checkpoint = PLAN_NONE;
     uint32_t n_nodes = graph->ops->len + run->n_units;
     plan_vector_reserve(&run->tape.nodes, n_nodes);
@@ -82,11 +82,11 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
 }
 
 void plan_run_clear(PlanRun *run) {
-    plan_stages_free(run->stages);
+    plan_stages_free(run->place.stages);
     run->flavour->clear(run);
     plan_builder_clear(&run->builder);
     plan_clear_units(run);
-    g_free(run->is_checkpointed);
+    g_free(run->modules.is_checkpointed);
     g_free(run->tape.storage_of_value);
     g_free(run->tape.producer_of_value);
     g_free(run->producer_of_parameter);
@@ -95,7 +95,7 @@ void plan_run_clear(PlanRun *run) {
     g_free(run->is_summed);
     g_free(run->tape.n_contributions);
     g_free(run->states);
-    g_free(run->four_bit);
+    g_free(run->four_bit.of_parameter);
     g_free(run->tape.node_of_op);
     plan_vector_clear(&run->storages);
     plan_vector_clear(&run->tape.nodes);
@@ -103,8 +103,8 @@ void plan_run_clear(PlanRun *run) {
     plan_vector_clear(&run->tape.slots);
     plan_vector_clear(&run->tape.saved);
     plan_vector_clear(&run->tape.hooks);
-    plan_vector_clear(&run->late);
-    plan_vector_clear(&run->held);
+    plan_vector_clear(&run->program.late);
+    plan_vector_clear(&run->program.held);
     plan_vector_clear(&run->tape.checkpoints);
     plan_vector_clear(&run->tape.kept);
     plan_vector_clear(&run->tape.largest);
@@ -112,6 +112,6 @@ void plan_run_clear(PlanRun *run) {
     plan_vector_clear(&run->loop.buffers[0]);
     plan_vector_clear(&run->loop.buffers[1]);
     plan_vector_clear(&run->aliases);
-    plan_vector_clear(&run->frame_buffers);
-    plan_vector_clear(&run->frames);
+    plan_vector_clear(&run->frames.buffers);
+    plan_vector_clear(&run->frames.begins);
 }

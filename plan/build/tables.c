@@ -109,7 +109,7 @@ static void add_lanes(Plan *plan, const char *const *names) {
 static void name_lanes(Plan *plan, const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     plan->lanes = plan_arena_array(plan->arena, const char *, PLAN_MAX_LANES);
-    add_lanes(plan, run->lanes);
+    add_lanes(plan, run->lanes.names);
     if (s->offload == PLAN_OFFLOAD_ACTIVATIONS || s->offload == PLAN_OFFLOAD_OPTIMIZER) {
         add_lanes(plan, plan_offload_lanes);
     }

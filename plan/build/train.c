@@ -8,12 +8,12 @@ static void next_batch(PlanRun *run) {
     uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
     const PlanGraphValue *v = plan_graph_value_at(graph, first);
     int64_t passes = (int64_t)run->strategy->accumulate;
-    int64_t at_once = run->stages ? passes : 1; /* a schedule takes all of a step */
+    int64_t at_once = run->place.stages ? passes : 1; /* a schedule takes all of a step */
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     plan_builder_begin_op(&run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)graph->samples * at_once,
                                       (int64_t)(v->elements / graph->samples), (int64_t)v->bound,
-                                      (int64_t)run->pass, passes / at_once},
+                                      (int64_t)run->pass.number, passes / at_once},
                           NULL);
     for (unsigned i = 0; i < 2; i++) {
         bool is_there = i < graph->inputs->len && !graph->traced;
@@ -31,9 +31,9 @@ static void next_batch(PlanRun *run) {
 
 static void begin_pass(PlanRun *run, uint64_t pass) {
     const PlanStrategy *s = run->strategy;
-    run->pass = pass;
-    run->is_last_pass = run->pass + 1 == s->accumulate;
-    run->reduces = run->is_last_pass || s->accumulate_sync != PLAN_SYNC_LAST;
+    run->pass.number = pass;
+    run->pass.is_last = run->pass.number + 1 == s->accumulate;
+    run->pass.reduces = run->pass.is_last || s->accumulate_sync != PLAN_SYNC_LAST;
     next_batch(run);
     plan_run_hook(run, run->flavour->begin_pass);
 }
@@ -46,7 +46,7 @@ static void play_pass(PlanRun *run) {
 
 /* Those that are folded would stand before the last. */
 static void play_passes(PlanRun *run) {
-    uint64_t n = run->strategy->accumulate - run->n_folded;
+    uint64_t n = run->strategy->accumulate - run->pass.n_folded;
     play_pass(run);
     for (uint64_t pass = 1; pass < n; pass++) {
         begin_pass(run, pass + 1 < n ? pass : run->strategy->accumulate - 1);
@@ -79,14 +79,14 @@ static bool steps_are_one_program(const PlanRun *run) {
 static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
     if (n_runs > 1) {
-        run->pass = 0;
+        run->pass.number = 0;
         next_batch(run);
         plan_stages_begin_several(run, n_runs);
         plan_stages_play_several(run, n_runs);
         return;
     }
-    if (run->stages) {
-        run->pass = 0;
+    if (run->place.stages) {
+        run->pass.number = 0;
         next_batch(run);
         plan_stages_begin(run);
     } else {
@@ -97,7 +97,7 @@ static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Plan
         return;
     }
     PlanMark begin = plan_replay_mark(run);
-    if (run->stages) {
+    if (run->place.stages) {
         plan_stages_play(run);
     } else {
         play_passes(run);
@@ -119,7 +119,7 @@ static void train_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Pla
 static void construct(PlanRun *run) {
     run->flavour->construct(run);
     if (run->graph->pipeline.n_stages > 1) {
-        run->stages = plan_stages_new(run);
+        run->place.stages = plan_stages_new(run);
     }
 }
 
@@ -147,6 +147,6 @@ void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *f
             role->n_parameter_elements += run->flavour->owned(&run[i], p).elements;
         }
     }
-    role->n_folded = run->n_folded;
+    role->n_folded = run->pass.n_folded;
     plan_builder_hand_over(&run->builder, role);
 }

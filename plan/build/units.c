@@ -219,10 +219,10 @@ static void make_units(const Wrap *w, PlanRun *run) {
     uint32_t n = graph->modules->len, group = PLAN_NONE, group_end = 0, tail = PLAN_NONE;
     GArray *units = g_array_new(FALSE, FALSE, sizeof(PlanRunUnit));
     for (uint32_t m = 0; m < n; m++) {
-        run->unit_closed_by[m] = PLAN_NONE;
+        run->modules.unit_closed_by[m] = PLAN_NONE;
     }
     for (uint32_t m = 0; m < n; m++) {
-        run->unit_opened_by[m] = PLAN_NONE;
+        run->modules.unit_opened_by[m] = PLAN_NONE;
         bool in_group =
             group != PLAN_NONE && m <= group_end && plan_graph_module_at(graph, m)->is_block;
         bool is_tail = w->tail_head && w->closes[m] == w->tail_head;
@@ -231,8 +231,8 @@ static void make_units(const Wrap *w, PlanRun *run) {
                                 .parameters = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                                 .of_experts = are_experts(graph, m),
                                 .stays_whole = is_tail};
-            run->unit_opened_by[m] = run->unit_of_module[m] = units->len;
-            run->unit_closed_by[w->closes[m]] = units->len;
+            run->modules.unit_opened_by[m] = run->modules.unit_of[m] = units->len;
+            run->modules.unit_closed_by[w->closes[m]] = units->len;
             if (is_tail) {
                 tail = units->len;
             } else if (w->closes[m] != m) {
@@ -241,10 +241,10 @@ static void make_units(const Wrap *w, PlanRun *run) {
             }
             g_array_append_val(units, unit);
         } else if (m && (m == w->tail_norm || m == w->tail_head)) {
-            run->unit_of_module[m] = tail;
+            run->modules.unit_of[m] = tail;
         } else {
-            run->unit_of_module[m] =
-                in_group ? group : run->unit_of_module[plan_graph_module_at(graph, m)->parent];
+            run->modules.unit_of[m] =
+                in_group ? group : run->modules.unit_of[plan_graph_module_at(graph, m)->parent];
         }
     }
     run->n_units = units->len;
@@ -293,7 +293,7 @@ static void order_by_modules(const PlanGraph *graph, PlanRun *run) {
 
 static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
-        uint32_t u = run->unit_of_module[plan_graph_parameter_at(graph, p)->module];
+        uint32_t u = run->modules.unit_of[plan_graph_parameter_at(graph, p)->module];
         run->unit_of_parameter[p] = u;
         g_array_append_val(run->units[u].parameters, p);
         run->units[u].elements += plan_graph_parameter_at(graph, p)->elements;
@@ -302,7 +302,7 @@ static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
 
 /* accelerate names the norm first. */
 static void put_tail_norm_first(const Wrap *w, PlanRun *run) {
-    GArray *parameters = run->units[run->unit_of_module[w->tail_norm]].parameters;
+    GArray *parameters = run->units[run->modules.unit_of[w->tail_norm]].parameters;
     for (uint32_t i = 0, n = 0; i < parameters->len; i++) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
         if (plan_graph_parameter_at(w->graph, p)->module == w->tail_norm) {
@@ -319,9 +319,9 @@ void plan_assign_units(PlanRun *run) {
               .strategy = run->strategy,
               .opens = g_new0(bool, n),
               .closes = g_new0(uint32_t, n)};
-    run->unit_of_module = g_new(uint32_t, n);
-    run->unit_opened_by = g_new(uint32_t, n);
-    run->unit_closed_by = g_new(uint32_t, n);
+    run->modules.unit_of = g_new(uint32_t, n);
+    run->modules.unit_opened_by = g_new(uint32_t, n);
+    run->modules.unit_closed_by = g_new(uint32_t, n);
     run->unit_of_parameter = g_new(uint32_t, graph->parameters->len);
     choose(&w);
     make_units(&w, run);
@@ -354,7 +354,7 @@ uint32_t *plan_units_inner_first(const PlanRun *run) {
     g_autofree uint32_t *around = g_new0(uint32_t, run->n_units);
     for (uint32_t u = 1; u < run->n_units; u++) {
         around[u] =
-            run->unit_of_module[plan_graph_module_at(run->graph, run->units[u].module)->parent];
+            run->modules.unit_of[plan_graph_module_at(run->graph, run->units[u].module)->parent];
     }
     InnerFirst put = {around, run->n_units, g_new(uint32_t, run->n_units), 0};
     put_behind_those_inside(&put, 0);
@@ -384,8 +384,8 @@ void plan_clear_units(PlanRun *run) {
         g_array_unref(run->units[u].parameters);
     }
     g_free(run->units);
-    g_free(run->unit_of_module);
-    g_free(run->unit_opened_by);
-    g_free(run->unit_closed_by);
+    g_free(run->modules.unit_of);
+    g_free(run->modules.unit_opened_by);
+    g_free(run->modules.unit_closed_by);
     g_free(run->unit_of_parameter);
 }

@@ -296,7 +296,7 @@ static void begin_pass(PlanRun *run) {
     if (buffers->len && is_broadcast(run->graph) && ddp->synced) {
         broadcast_buffers(run, buffers);
     }
-    ddp->synced = run->reduces;
+    ddp->synced = run->pass.reduces;
     ddp->next = 0;
     for (uint32_t i = 0; i < ddp->buckets->len; i++) {
         g_array_index(ddp->buckets, Bucket, i).n_ready = 0;
@@ -335,7 +335,7 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
     if (ddp->passes == 1) {
         g_array_append_val(ddp->ready_order, parameter);
     }
-    if (!run->reduces) {
+    if (!run->pass.reduces) {
         return;
     }
     Bucket *bucket = &g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]);
@@ -362,7 +362,7 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
 
 static void end_backward(PlanRun *run) {
     Ddp *ddp = run->state;
-    for (uint32_t i = 0; i < ddp->buckets->len && run->reduces; i++) {
+    for (uint32_t i = 0; i < ddp->buckets->len && run->pass.reduces; i++) {
         Bucket *bucket = &g_array_index(ddp->buckets, Bucket, i);
         plan_builder_wait(&run->builder, LANE_COMPUTE, bucket->reduced);
         if (run->strategy->bucket_view == PLAN_YES) {

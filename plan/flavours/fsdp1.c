@@ -43,7 +43,7 @@
 
 static void begin_pass(PlanRun *run) {
     PlanFsdp1 *f = run->state;
-    bool begins_step = run->pass == 0;
+    bool begins_step = run->pass.number == 0;
     if (begins_step && run->builder.section == PLAN_SECTION_STEADY) {
         plan_limiter_settle(&f->limiter);
     }
@@ -159,11 +159,11 @@ static void pre_backward(PlanRun *run, uint32_t u) {
 
 static void post_backward(PlanRun *run, uint32_t u) {
     ((PlanFsdp1 *)run->state)->units[u].is_in_backward = false;
-    plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
+    plan_fsdp1_reshard(run, u, run->pass.reduces || plan_fsdp1_reshards(run->strategy));
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_POST) {
         prefetch_before(run, u);
     }
-    if (run->reduces) {
+    if (run->pass.reduces) {
         plan_fsdp1_reduce(run, u);
     } else {
         plan_fsdp1_show_unreduced(run, u);
@@ -175,7 +175,7 @@ static void arguments_ready(PlanRun *run, uint32_t u) {
     uint32_t context = run->builder.unit;
     plan_run_at_unit(run, u);
     ((PlanFsdp1 *)run->state)->units[u].is_in_backward = false;
-    plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
+    plan_fsdp1_reshard(run, u, run->pass.reduces || plan_fsdp1_reshards(run->strategy));
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_POST) {
         prefetch_before(run, u);
     }
@@ -187,7 +187,7 @@ static void arguments_ready(PlanRun *run, uint32_t u) {
 static void reshard_the_rest(PlanRun *run, uint32_t u) {
     if (((PlanFsdp1 *)run->state)->units[u].gathered && plan_unit_is_frozen(run, u)) {
         plan_run_at_unit(run, u);
-        plan_fsdp1_reshard(run, u, run->reduces || plan_fsdp1_reshards(run->strategy));
+        plan_fsdp1_reshard(run, u, run->pass.reduces || plan_fsdp1_reshards(run->strategy));
     }
 }
 
@@ -208,20 +208,20 @@ static void end_backward(PlanRun *run) {
     PlanFsdp1 *f = run->state;
     bool offloads = plan_offload_has_params(run);
     plan_run_at_unit(run, 0);
-    if (run->reduces) {
+    if (run->pass.reduces) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_REDUCE);
     }
-    if (run->reduces && f->shards && plan_fsdp1_lane_of_replicas(f) == PLAN_FSDP1_ALL_REDUCE) {
+    if (run->pass.reduces && f->shards && plan_fsdp1_lane_of_replicas(f) == PLAN_FSDP1_ALL_REDUCE) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_ALL_REDUCE);
     }
-    if (run->reduces && offloads) { /* the host, until all gradients are its own */
+    if (run->pass.reduces && offloads) { /* the host, until all gradients are its own */
         plan_builder_host_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE);
     }
     for (uint32_t u = 0; u < run->n_units; u++) {
         reshard_the_rest(run, u);
-        if (run->reduces && offloads) {
+        if (run->pass.reduces && offloads) {
             hand_over(run, u);
-        } else if (run->reduces) {
+        } else if (run->pass.reduces) {
             plan_fsdp1_lower(run, u);
         }
         f->units[u].prefetched = f->units[u].is_in_backward = false;
@@ -244,7 +244,7 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
 static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
     const PlanFsdp1 *f = run->state;
     if (f->keeps_views) {
-        PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->rank % f->flat.ranks);
+        PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->place.rank % f->flat.ranks);
         PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
         return (PlanOperand){.buffer = buffer,
                              .offset_bytes = part.offset * plan_dtype_bytes(dtype),

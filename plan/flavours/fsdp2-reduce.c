@@ -51,7 +51,7 @@ PlanDtype plan_fsdp2_gradient_dtype(const PlanRun *run, uint32_t p, PlanDtype ma
     const PlanFsdp2 *f = run->state;
     bool is_wider = plan_dtype_bytes(f->reduce) > plan_dtype_bytes(f->param);
     bool is_left = is_wider && !plan_shared_is_summed(run, p) &&
-                   (run->reduces || run->gradients[p].storage != PLAN_NONE);
+                   (run->pass.reduces || run->gradients[p].storage != PLAN_NONE);
     return f->is_of_2_15 && !is_left ? f->reduce : made;
 }
 
@@ -168,7 +168,7 @@ static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dt
 /* The replicas reduce it in a later pass. */
 static bool stays_in_group(const PlanRun *run) {
     const PlanFsdp2 *f = run->state;
-    return f->replicas > 1 && !run->is_last_pass &&
+    return f->replicas > 1 && !run->pass.is_last &&
            run->strategy->accumulate_sync == PLAN_SYNC_SCATTER;
 }
 
@@ -453,17 +453,17 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < n; i++) {
         take_in(run, plan_fsdp2_parameter_of(run, u, i));
     }
-    for (uint32_t i = 0; i < n && f->tensor > 1 && run->reduces; i++) {
+    for (uint32_t i = 0; i < n && f->tensor > 1 && run->pass.reduces; i++) {
         settle_shared(run, plan_fsdp2_parameter_of(run, u, i));
     }
     /* Stages keep units whole for the next microbatch. */
-    bool keeps = run->stages
-                     ? !run->reduces
-                     : !run->is_last_pass && run->strategy->reshard_after_backward == PLAN_NO;
+    bool keeps = run->place.stages
+                     ? !run->pass.reduces
+                     : !run->pass.is_last && run->strategy->reshard_after_backward == PLAN_NO;
     if (!keeps) {
         plan_fsdp2_reshard(run, u);
     }
-    if (run->reduces) {
+    if (run->pass.reduces) {
         reduce_after_the_unit_before(run, u);
         return;
     }

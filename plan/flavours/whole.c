@@ -24,15 +24,19 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
                          uint64_t rank_stride, uint64_t offset) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     uint64_t size = p->numbers ? plan_dtype_bytes((PlanDtype)p->own_dtype) : 1; /* counts bytes */
-    int64_t dims[] = {run->first_parameter + parameter, (int64_t)(elements_of(run, buffer) * size),
-                      (int64_t)(rank_stride * size),    (int64_t)(offset * size),
-                      plan_four_bit_code(run),          p->copied_in};
+    int64_t dims[] = {run->place.first_parameter + parameter,
+                      (int64_t)(elements_of(run, buffer) * size),
+                      (int64_t)(rank_stride * size),
+                      (int64_t)(offset * size),
+                      plan_four_bit_code(run),
+                      p->copied_in};
     init_by(run, p->numbers ? PLAN_OP_INIT_NIBBLES : kinds[p->init], dims, axis, parameter, buffer);
 }
 
 void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    int64_t dims[] = {run->first_parameter + parameter, (int64_t)elements_of(run, buffer), 0, 0};
+    int64_t dims[] = {run->place.first_parameter + parameter, (int64_t)elements_of(run, buffer), 0,
+                      0};
     init_by(run, kinds[p->init], dims, PLAN_AXIS_NONE, parameter, buffer);
 }
 
@@ -47,7 +51,7 @@ static void make(PlanRun *run, uint32_t parameter, gpointer data) {
     whole->buffers[parameter] =
         plan_builder_buffer(&run->builder, p->elements,
                             plan_graph_dtype_of(p, plan_strategy_param_dtype(run->strategy)),
-                            PLAN_PARAMETERS_UNSHARDED, 0, run->parameters[parameter].name);
+                            PLAN_PARAMETERS_UNSHARDED, 0, run->place.parameters[parameter].name);
     plan_builder_alloc(&run->builder, whole->buffers[parameter]);
     plan_init_parameter(run, parameter, whole->buffers[parameter], PLAN_AXIS_NONE, 0, 0);
 }

@@ -166,7 +166,7 @@ static void gradient_ready(PlanRun *run, uint32_t p) {
     Zero1 *z = run->state;
     uint32_t u = run->unit_of_parameter[p];
     Unit *unit = &z->units[u];
-    if (!run->reduces) {
+    if (!run->pass.reduces) {
         return;
     }
     uint32_t context = run->builder.unit;
@@ -195,7 +195,7 @@ static void cast_gradients(PlanRun *run, const Zero1 *z, Unit *unit) {
 
 static void end_backward(PlanRun *run) {
     Zero1 *z = run->state;
-    for (uint32_t u = run->n_units; u-- > 0 && run->reduces;) {
+    for (uint32_t u = run->n_units; u-- > 0 && run->pass.reduces;) {
         Unit *unit = &z->units[u];
         if (!unit->slice) {
             continue;

@@ -30,14 +30,14 @@ void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty) {
     while (plan_run_is_frozen(run, first)) {
         first++; /* something is trained */
     }
-    for (uint32_t i = 0; i < run->n_of_rank; i++) {
+    for (uint32_t i = 0; i < run->place.n_of_rank; i++) {
         n += run[i].graph->parameters->len;
     }
     uint32_t buffer = run->flavour->gradient(run, first).buffer;
     *c = (PlanClip){.run = run,
                     .dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype,
                     .clipped = g_new(PlanClipped, n)};
-    for (uint32_t i = 0; i < run->n_of_rank; i++) {
+    for (uint32_t i = 0; i < run->place.n_of_rank; i++) {
         add_clipped(c, &run[i], also_empty);
     }
 }

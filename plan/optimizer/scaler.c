@@ -71,7 +71,7 @@ static PlanTensor times_scale(PlanRun *run, PlanTensor x, const char *name) {
     PlanTensor y = plan_run_new_tensor(run, 1, PLAN_FP32, name);
     plan_builder_begin_op(&run->builder, PLAN_OP_MUL, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
     plan_run_operand(run, x);
-    plan_run_operand(run, run->loss_scale);
+    plan_run_operand(run, run->scaler.loss_scale);
     plan_run_operand(run, y);
     plan_run_launch(run);
     return y;
@@ -93,9 +93,10 @@ PlanTensor plan_scaler_scale(PlanRun *run, PlanTensor loss, PlanDtype loss_dtype
     if (!scales(run)) {
         return PLAN_NO_TENSOR;
     }
-    if (run->loss_scale.storage == PLAN_NONE) {
-        run->loss_scale = new_state(run, plan_strategy_first_scale(run->strategy), "loss_scale");
-        run->growth = new_state(run, 0, "growth");
+    if (run->scaler.loss_scale.storage == PLAN_NONE) {
+        run->scaler.loss_scale =
+            new_state(run, plan_strategy_first_scale(run->strategy), "loss_scale");
+        run->scaler.growth = new_state(run, 0, "growth");
     }
     PlanTensor scaled = times_scale(run, loss, "scaled_loss");
     PlanDtype dtype = plan_scaler_result_dtype(run, loss_dtype);
@@ -154,9 +155,9 @@ static void all_reduce(PlanRun *run, PlanTensor number) {
 
 /* What a functional all-reduce makes is copied back. */
 static void agree_by_copy(PlanRun *run) {
-    PlanTensor sum = copy_of(run, run->found_inf, "found_inf");
+    PlanTensor sum = copy_of(run, run->scaler.found_inf, "found_inf");
     all_reduce(run, sum);
-    launch(run, PLAN_OP_COPY, 0, sum, run->found_inf);
+    launch(run, PLAN_OP_COPY, 0, sum, run->scaler.found_inf);
     plan_run_unref(run, sum);
 }
 
@@ -164,7 +165,7 @@ static void look_through(PlanRun *run, PlanTensor inverse) {
     PlanTensor mine = copy_of(run, inverse, "inverse");
     plan_builder_begin_op(&run->builder, PLAN_OP_UNSCALE_ALL, PLAN_AXIS_NONE, NULL, NULL);
     plan_run_operand(run, mine);
-    plan_run_operand(run, run->found_inf);
+    plan_run_operand(run, run->scaler.found_inf);
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         if (is_listed(run, p)) {
             PlanOperand g = run->flavour->gradient(run, p);
@@ -182,15 +183,15 @@ static void look_through(PlanRun *run, PlanTensor inverse) {
 /* Takes the reference of inverse. agrees: FSDP1's ranks are asked, too. */
 static void find(PlanRun *run, PlanTensor inverse, bool agrees) {
     PlanTensor found = new_number(run, 0, "found_inf");
-    run->found_inf = copy_of(run, found, "found_inf");
+    run->scaler.found_inf = copy_of(run, found, "found_inf");
     if (has_gradients(run)) {
         look_through(run, inverse);
     }
     if (agrees) {
         plan_run_unref(run, found);
-        plan_builder_at(&run->builder, plan_run_buffer_of(run, run->found_inf))->sub =
+        plan_builder_at(&run->builder, plan_run_buffer_of(run, run->scaler.found_inf))->sub =
             PLAN_COMMUNICATION_REPLICATE;
-        all_reduce(run, run->found_inf);
+        all_reduce(run, run->scaler.found_inf);
         plan_run_unref(run, inverse);
     } else {
         plan_run_unref(run, inverse);
@@ -204,7 +205,7 @@ static PlanTensor new_double(PlanRun *run, const char *name) {
 
 static PlanTensor inverse_of_scale(PlanRun *run) {
     PlanTensor wide = new_double(run, "scale");
-    launch(run, PLAN_OP_CAST, 0, run->loss_scale, wide);
+    launch(run, PLAN_OP_CAST, 0, run->scaler.loss_scale, wide);
     PlanTensor inverse = new_double(run, "inverse");
     launch(run, PLAN_OP_POWER, -1, wide, inverse);
     plan_run_unref(run, wide);
@@ -231,13 +232,13 @@ static PlanTensor apply(PlanRun *run, PlanOpKind kind, PlanTensor x, double attr
 
 static void begin_fused_step(PlanOver *all) {
     PlanRun *run = all->run;
-    bool is_unscaled = run->found_inf.storage != PLAN_NONE;
+    bool is_unscaled = run->scaler.found_inf.storage != PLAN_NONE;
     if (!is_unscaled) {
         find(run, new_number(run, 1, "inverse"), false);
     }
-    all->found = apply(run, PLAN_OP_ADD_NUMBER, run->found_inf, 0, "found_inf");
+    all->found = apply(run, PLAN_OP_ADD_NUMBER, run->scaler.found_inf, 0, "found_inf");
     if (!is_unscaled) {
-        all->scale = apply(run, PLAN_OP_TIMES_NUMBER, run->loss_scale, 1, "scale");
+        all->scale = apply(run, PLAN_OP_TIMES_NUMBER, run->scaler.loss_scale, 1, "scale");
     }
 }
 
@@ -250,10 +251,10 @@ void plan_scaler_begin_step(PlanOver *all) {
         begin_fused_step(all);
         return;
     }
-    if (run->found_inf.storage == PLAN_NONE) {
+    if (run->scaler.found_inf.storage == PLAN_NONE) {
         plan_scaler_unscale(run);
     }
-    plan_run_ask_to_step(run, run->found_inf);
+    plan_run_ask_to_step(run, run->scaler.found_inf);
 }
 
 void plan_scaler_end_step(PlanOver *all) {
@@ -265,10 +266,10 @@ void plan_scaler_end_step(PlanOver *all) {
     plan_run_unref(run, all->found);
     plan_builder_begin_op(&run->builder, PLAN_OP_UPDATE_SCALE, PLAN_AXIS_NONE, NULL,
                           (double[]){GROWTH, BACKOFF, INTERVAL});
-    plan_run_operand(run, run->found_inf);
-    plan_run_operand(run, run->loss_scale);
-    plan_run_operand(run, run->growth);
+    plan_run_operand(run, run->scaler.found_inf);
+    plan_run_operand(run, run->scaler.loss_scale);
+    plan_run_operand(run, run->scaler.growth);
     plan_run_launch(run);
-    plan_run_unref(run, run->found_inf);
-    run->found_inf = PLAN_NO_TENSOR;
+    plan_run_unref(run, run->scaler.found_inf);
+    run->scaler.found_inf = PLAN_NO_TENSOR;
 }

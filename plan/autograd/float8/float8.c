@@ -46,8 +46,8 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8
     const PlanGraphValue *y =
         plan_graph_value_at(run->graph, plan_graph_ref(run->graph, op->values + op->n_inputs));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
-    PlanFloat8Product product = {.a = run->float8.cast,
-                                 .a_scale = run->float8.scale,
+    PlanFloat8Product product = {.a = run->float8.input.cast,
+                                 .a_scale = run->float8.input.scale,
                                  .b = w8,
                                  .b_scale = w_scale,
                                  .made = made};
@@ -286,11 +286,11 @@ bool plan_float8_go_through_swiglu(const PlanBackward *b) {
  * (float8_ops.py, addmm_float8_unwrapped): of dx by whatever reads it, of dw by a kernel. */
 void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale) {
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    PlanTensor x_scale = b->run->float8.scale;
+    PlanTensor x_scale = b->run->float8.input.scale;
     b->dx[1] = like_input(b, 1, "dw");
     PlanFloat8Product product = {.a = turned,
                                  .a_scale = turned_scale,
-                                 .b = plan_run_operand_of(b->run, b->run->float8.cast),
+                                 .b = plan_run_operand_of(b->run, b->run->float8.input.cast),
                                  .b_scale = x_scale,
                                  .made = b->dx[1]};
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, &product);

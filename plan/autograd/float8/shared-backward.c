@@ -15,11 +15,11 @@ static PlanFloat8Source of_gradient(const PlanBackward *b) {
 
 static Gradient gathered_gradient(const PlanBackward *b) {
     PlanRun *run = b->run;
-    Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8_gradient_scale}};
+    Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8.gradient_scale}};
     PlanFloat8Source dy = of_gradient(b);
     g.turned.numbers = plan_float8_turn(run, &dy, PLAN_E5M2);
     g.turned.scale = plan_run_ref(run, g.as_is.scale);
-    run->float8_gradient_scale = PLAN_NO_TENSOR;
+    run->float8.gradient_scale = PLAN_NO_TENSOR;
     return g;
 }
 
@@ -185,7 +185,7 @@ static void make_dx_as_gathered(const PlanBackward *b, const PlanGraphFloat8Line
     PlanFloat8SharedCast w = weight_for_dx(b);
     b->dx[0] = plan_run_new_tensor(run, input(b, LAYER_INPUT)->elements, run->graph->dtype, "dx");
     PlanAsyncProduct product = plan_float8_async_product(run, PLAN_OP_FLOAT8_LINEAR_DX, d,
-                                                         run->float8_gradient_scale, &w, b->dx[0]);
+                                                         run->float8.gradient_scale, &w, b->dx[0]);
     plan_async_make_dx(run, &product);
     drop(run, &w);
 }

@@ -102,24 +102,24 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     plan_run_give(run, op, 0, all);
     plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
     if (keeps(run) && in_parts) {
-        run->float8.kept = plan_async_turned(run);
+        run->float8.input.kept = plan_async_turned(run);
     } else if (keeps(run)) {
         int64_t rows = d[0] * d[1] * (int64_t)run->graph->shared.tensor;
         PlanFloat8Source x = plan_float8_of_tensor(run, all, rows, d[2]);
-        run->float8.kept = plan_float8_turn(run, &x, PLAN_E4M3);
+        run->float8.input.kept = plan_float8_turn(run, &x, PLAN_E4M3);
     }
 }
 
 void plan_float8_gather_gradient(const PlanBackward *b) {
-    plan_run_unref(b->run, b->run->float8_gradient_scale);
+    plan_run_unref(b->run, b->run->float8.gradient_scale);
     if (plan_async_gathers(b->run, b->op)) {
         PlanTensor cast =
-            cast_own(b->run, b->dy[0], dims(b), PLAN_E5M2, false, &b->run->float8_gradient_scale);
+            cast_own(b->run, b->dy[0], dims(b), PLAN_E5M2, false, &b->run->float8.gradient_scale);
         b->dx[0] = gathered_in_parts(b->run, b->op, cast);
         return;
     }
     b->dx[0] = cast_and_gathered(b->run, b->dy[0], dims(b), PLAN_E5M2, false,
-                                 &b->run->float8_gradient_scale);
+                                 &b->run->float8.gradient_scale);
 }
 
 /* What a block that is computed again has of a layer's input until dw asks for it. */
@@ -188,9 +188,9 @@ static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor x_turned = PLAN_NO_TENSOR, w_turned = PLAN_NO_TENSOR;
     PlanFloat8SharedCast x;
     if (takes_all) {
-        x = (PlanFloat8SharedCast){plan_run_ref(run, run->float8.cast),
-                                   plan_run_ref(run, run->float8.scale)};
-        x_turned = is_kept ? plan_run_ref(run, run->float8.kept) : input_itself(run, op);
+        x = (PlanFloat8SharedCast){plan_run_ref(run, run->float8.input.cast),
+                                   plan_run_ref(run, run->float8.input.scale)};
+        x_turned = is_kept ? plan_run_ref(run, run->float8.input.kept) : input_itself(run, op);
     } else {
         PlanFloat8Source source = of_given(run, op);
         x = plan_float8_cast_of_all(run, &source, PLAN_FLOAT8_WHOLE, shape_of(run, op)->maker >= 0,
@@ -217,9 +217,10 @@ static void leave_rows_of_input(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor scale, made = plan_float8_cast_rows(run, &x, &scale);
     plan_float8_leave_cast(run, plan_graph_ref(run->graph, op->values), false, made, scale);
     if (keeps(run)) {
-        run->float8.kept_scale = plan_float8_scale_as(run, &x, columns, run->graph->dtype, false);
-        run->float8.kept =
-            plan_float8_cast(run, &x, run->float8.kept_scale, columns, false, true).turned;
+        run->float8.input.kept_scale =
+            plan_float8_scale_as(run, &x, columns, run->graph->dtype, false);
+        run->float8.input.kept =
+            plan_float8_cast(run, &x, run->float8.input.kept_scale, columns, false, true).turned;
     }
 }
 
@@ -245,15 +246,16 @@ static void forward_of_columns(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_has_cast(run, op, false)) {
         leave_rows_of_input(run, op);
     }
-    PlanFloat8SharedCast x = {run->float8.cast, run->float8.scale}, w;
+    PlanFloat8SharedCast x = {run->float8.input.cast, run->float8.input.scale}, w;
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
     w.numbers = plan_float8_cast_rows(run, &weight, &w.scale);
     give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
     drop(run, &w);
     give_weight_for_dx(run, op);
     give(run, op, LAYER_INPUT_CAST,
-         keeps(run) ? plan_run_ref(run, run->float8.kept) : input_itself(run, op));
-    give_ref(run, op, LAYER_INPUT_SCALE, keeps(run) ? run->float8.kept_scale : run->float8.scale);
+         keeps(run) ? plan_run_ref(run, run->float8.input.kept) : input_itself(run, op));
+    give_ref(run, op, LAYER_INPUT_SCALE,
+             keeps(run) ? run->float8.input.kept_scale : run->float8.input.scale);
 }
 
 static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {

@@ -4,26 +4,26 @@
 /* ---- what layers share ---------------------------------------------------------------------- */
 
 void plan_float8_forget(PlanRun *run) {
-    plan_run_unref(run, run->float8.cast);
-    plan_run_unref(run, run->float8.scale);
-    plan_run_unref(run, run->float8.kept);
-    plan_run_unref(run, run->float8.kept_scale);
-    run->float8 = PLAN_NO_FLOAT8_INPUT;
+    plan_run_unref(run, run->float8.input.cast);
+    plan_run_unref(run, run->float8.input.scale);
+    plan_run_unref(run, run->float8.input.kept);
+    plan_run_unref(run, run->float8.input.kept_scale);
+    run->float8.input = PLAN_NO_FLOAT8_INPUT;
 }
 
 bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned) {
-    return run->float8.value == plan_graph_ref(run->graph, op->values) &&
-           run->float8.turned == turned;
+    return run->float8.input.value == plan_graph_ref(run->graph, op->values) &&
+           run->float8.input.turned == turned;
 }
 
 void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,
                             PlanTensor scale) {
     plan_float8_forget(run);
-    run->float8 = PLAN_NO_FLOAT8_INPUT;
-    run->float8.value = value;
-    run->float8.turned = turned;
-    run->float8.cast = made;
-    run->float8.scale = scale;
+    run->float8.input = PLAN_NO_FLOAT8_INPUT;
+    run->float8.input.value = value;
+    run->float8.input.turned = turned;
+    run->float8.input.cast = made;
+    run->float8.input.scale = scale;
 }
 
 /* Layers that share an input run backward from the last to the first. */

@@ -12,7 +12,7 @@ static PlanAsync *state_of(PlanRun *run) {
 }
 
 static uint8_t lane_beside(PlanRun *run) {
-    return run->async_lane;
+    return run->lanes.async;
 }
 
 /* ---- which gathers and scatters are replaced ------------------------------------------------ */

@@ -19,9 +19,9 @@ static PlanTensor new_numbers(PlanRun *run, uint64_t n, const char *name) {
  * way. */
 static PlanTensor send(PlanRun *run, PlanTensor x) {
     PlanBuilder *builder = &run->builder;
-    uint8_t lane = run->expert_lane;
-    g_assert(run->sent.storage == PLAN_NONE);
-    run->sent = plan_run_ref(run, x);
+    uint8_t lane = run->lanes.expert;
+    g_assert(run->sent.tensor.storage == PLAN_NONE);
+    run->sent.tensor = plan_run_ref(run, x);
     PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");
     plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
     plan_builder_begin_op(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
@@ -30,18 +30,18 @@ static PlanTensor send(PlanRun *run, PlanTensor x) {
     plan_run_operand(run, x);
     plan_run_operand(run, taken);
     plan_builder_launch(builder, lane);
-    run->sent_event = plan_builder_record(builder, lane);
+    run->sent.event = plan_builder_record(builder, lane);
     return taken;
 }
 
 /* Nothing is on its way where what was taken in forward was kept. */
 static void await(PlanRun *run) {
-    if (run->sent.storage == PLAN_NONE) {
+    if (run->sent.tensor.storage == PLAN_NONE) {
         return;
     }
-    plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent_event);
-    plan_run_unref(run, run->sent);
-    run->sent = PLAN_NO_TENSOR;
+    plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent.event);
+    plan_run_unref(run, run->sent.tensor);
+    run->sent.tensor = PLAN_NO_TENSOR;
 }
 
 /* ---- rows by expert ------------------------------------------------------------------------- */

@@ -63,7 +63,7 @@ PlanTensor plan_ring_head_by_head(const PlanRing *r, PlanTensor x, const char *n
 static PlanRingExchange issue(const PlanRing *r, PlanOpKind kind, PlanTensor given,
                               uint64_t taken) {
     PlanBuilder *builder = &r->run->builder;
-    uint8_t lane = r->run->ring_lane;
+    uint8_t lane = r->run->lanes.ring;
     PlanRingExchange e = {.given = plan_run_ref(r->run, given)};
     e.taken = plan_ring_new_like(r, given, taken, "taken");
     plan_builder_wait_lane(builder, lane, LANE_COMPUTE);

@@ -24,7 +24,7 @@ static inline uint64_t plan_ring_place_of(const PlanRun *run, uint64_t rank) {
     return rank / run->graph->shared.tensor % run->graph->shared.context;
 }
 static inline uint64_t plan_ring_place(const PlanRun *run) {
-    return plan_ring_place_of(run, run->rank);
+    return plan_ring_place_of(run, run->place.rank);
 }
 
 /* Whether halves of a sequence are put together, which leaves attention's result and the gradient

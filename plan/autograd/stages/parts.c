@@ -103,7 +103,7 @@ static PlanTensor receiver(PlanRun *run, uint32_t value, PlanSubcategory sub, co
 }
 
 void plan_stage_make_receivers(PlanRun *run) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     for (uint32_t i = 0; i < s->n_chunks && plan_stage_takes(run); i++) {
         s->chunks[i].taken = receiver(run, run->graph->arrives, PLAN_ACTIVATIONS_SAVED, "received");
@@ -111,7 +111,7 @@ void plan_stage_make_receivers(PlanRun *run) {
 }
 
 void plan_stage_make_gradient_receivers(PlanRun *run) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     for (uint32_t i = 0; i < s->n_chunks && plan_stage_gives(run); i++) {
         s->chunks[i].gradient =
@@ -134,16 +134,16 @@ static int64_t peer(const PlanRun *run, bool is_before) {
 static uint8_t lane_of(const PlanRun *run, bool swaps, bool to_before) {
     bool is_pair = places_of(run) == 2;
     bool before = is_pair ? run->graph->pipeline.stage % 2 == 1 : to_before;
-    return (uint8_t)(run->n_flavour_lanes + (swaps    ? LANE_STAGES
-                                             : before ? LANE_BEFORE
-                                                      : LANE_BEHIND));
+    return (uint8_t)(run->lanes.n_of_flavour + (swaps    ? LANE_STAGES
+                                                : before ? LANE_BEFORE
+                                                         : LANE_BEHIND));
 }
 
 uint8_t plan_stage_issue(PlanRun *run, PlanOpKind kind, bool to_before, PlanTensor given,
                          PlanTensor taken) {
     uint8_t lane = lane_of(run, kind == PLAN_OP_EXCHANGE, to_before);
     uint64_t elements = kind == PLAN_OP_RECEIVE ? taken.elements : given.elements;
-    plan_run_at(run, run->stages->phase, 0);
+    plan_run_at(run, run->place.stages->phase, 0);
     plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP2_COMPUTE);
     plan_builder_begin_op(
         &run->builder, kind, PLAN_AXIS_PIPELINE,
@@ -165,7 +165,7 @@ void plan_stage_send(PlanRun *run, PlanStageSentList *sent, bool to_before, Plan
 }
 
 void plan_stage_begin_forward(PlanRun *run) {
-    run->stages->phase = PLAN_PHASE_FORWARD;
+    run->place.stages->phase = PLAN_PHASE_FORWARD;
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     plan_run_hook(run, run->flavour->begin_pass);
 }
@@ -173,14 +173,14 @@ void plan_stage_begin_forward(PlanRun *run) {
 /* ---- chunks --------------------------------------------------------------------------------- */
 
 void plan_stages_returned(PlanRun *run) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     PlanTensor result = plan_run_value(run, run->graph->leaves);
     s->chunks[s->now].result = plan_run_ref(run, result);
     plan_stage_replace(run, &s->result, plan_run_ref(run, result));
 }
 
 void plan_stages_arrived(PlanRun *run, PlanTensor gradient) {
-    run->stages->arrived = gradient;
+    run->place.stages->arrived = gradient;
 }
 
 /* What the stage was given ends in a node of its own, which hands its gradient out. */
@@ -202,7 +202,7 @@ static void begin_tape(PlanRun *run, const PlanStageChunk *chunk) {
 }
 
 void plan_stage_forward(PlanRun *run, uint32_t number) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     PlanStageChunk *chunk = &s->chunks[number];
     s->now = number;
     exchange_tapes(run, chunk);
@@ -218,7 +218,7 @@ void plan_stage_forward(PlanRun *run, uint32_t number) {
 }
 
 void plan_stage_backward(PlanRun *run, uint32_t number) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     PlanStageChunk *chunk = &s->chunks[number];
     s->now = number;
     s->phase = PLAN_PHASE_BACKWARD;
@@ -231,7 +231,7 @@ void plan_stage_backward(PlanRun *run, uint32_t number) {
 }
 
 void plan_stage_reduce(PlanRun *run) {
-    run->reduces = true;
+    run->pass.reduces = true;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
         plan_run_at_unit(run, u);

@@ -31,7 +31,7 @@ static uint32_t places_of(const Rank *rank) {
 static PlanRun *turn_to(Rank *rank, uint32_t i) {
     PlanRun *from = &rank->runs[rank->now], *to = &rank->runs[i];
     plan_stages_hand_on(from, to);
-    to->stages->phase = from->stages->phase;
+    to->place.stages->phase = from->place.stages->phase;
     rank->now = i;
     return to;
 }
@@ -42,7 +42,7 @@ static PlanRun *run_of_stage(Rank *rank, uint32_t stage) {
 
 void plan_stages_hand_on(PlanRun *from, PlanRun *to) {
     if (from != to) {
-        uint32_t unit = to->first_unit, module = to->first_module;
+        uint32_t unit = to->place.first_unit, module = to->place.first_module;
         to->builder = from->builder;
         to->builder.first_unit = unit;
         to->builder.first_module = module;
@@ -53,7 +53,7 @@ void plan_stages_hand_on(PlanRun *from, PlanRun *to) {
 void plan_stages_begin_several(PlanRun *runs, uint32_t n) {
     Rank rank = {.runs = runs, .n = n};
     for (uint32_t i = 0; i < n; i++) {
-        runs[i].stages->phase = PLAN_PHASE_FORWARD;
+        runs[i].place.stages->phase = PLAN_PHASE_FORWARD;
     }
     if (runs->builder.section != PLAN_SECTION_FIRST) {
         return;
@@ -70,18 +70,18 @@ void plan_stages_begin_several(PlanRun *runs, uint32_t n) {
 
 static void gather(PlanRun *run) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
-    plan_run_at(run, run->stages->phase, 0);
+    plan_run_at(run, run->place.stages->phase, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
-        if (is_first && !run->stages->has_gathered) {
+        if (is_first && !run->place.stages->has_gathered) {
             plan_fsdp2_pad_unit_again(run, u);
         }
         plan_fsdp2_unshard(run, u);
     }
-    run->stages->has_gathered = true;
+    run->place.stages->has_gathered = true;
 }
 
 static void reshard(PlanRun *run) {
-    plan_run_at(run, run->stages->phase, 0);
+    plan_run_at(run, run->place.stages->phase, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
         plan_run_at_unit(run, u);
         plan_fsdp2_reshard(run, u);
@@ -89,14 +89,14 @@ static void reshard(PlanRun *run) {
 }
 
 static void await_units(PlanRun *run) {
-    plan_run_at(run, run->stages->phase, 0);
+    plan_run_at(run, run->place.stages->phase, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
         plan_fsdp2_await(run, u);
     }
 }
 
 static void take(PlanRun *run, uint32_t i, bool back) {
-    PlanStageChunk *chunk = &run->stages->chunks[i];
+    PlanStageChunk *chunk = &run->place.stages->chunks[i];
     uint8_t lane = plan_stage_issue(run, PLAN_OP_RECEIVE, !back, PLAN_NO_TENSOR,
                                     back ? chunk->gradient : chunk->taken);
     *(back ? &chunk->gradient_event : &chunk->taken_event) =
@@ -104,7 +104,7 @@ static void take(PlanRun *run, uint32_t i, bool back) {
 }
 
 static void forward(PlanRun *run, uint32_t i) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     await_units(run);
     if (plan_stage_takes(run)) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].taken_event);
@@ -115,7 +115,7 @@ static void forward(PlanRun *run, uint32_t i) {
 }
 
 static void backward(PlanRun *run, uint32_t i) {
-    PlanStages *s = run->stages;
+    PlanStages *s = run->place.stages;
     await_units(run);
     if (plan_stage_gives(run)) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].gradient_event);
@@ -126,7 +126,7 @@ static void backward(PlanRun *run, uint32_t i) {
 }
 
 static void send_back(Rank *rank, PlanRun *run, uint32_t i) {
-    PlanTensor *made = &run->stages->chunks[i].made;
+    PlanTensor *made = &run->place.stages->chunks[i].made;
     plan_stage_send(run, &rank->sent, true, *made);
     plan_stage_replace(run, made, PLAN_NO_TENSOR);
 }
@@ -142,7 +142,7 @@ static void play(Rank *rank, const PlanTurn *turn) {
         return;
     case PLAN_TURN_REDUCE:
         plan_stage_reduce(run);
-        run->reduces = false;
+        run->pass.reduces = false;
         return;
     case PLAN_TURN_FORWARD:
         forward(run, turn->chunk);
@@ -151,7 +151,7 @@ static void play(Rank *rank, const PlanTurn *turn) {
         backward(run, turn->chunk);
         return;
     case PLAN_TURN_SEND:
-        plan_stage_send(run, &rank->sent, false, run->stages->chunks[turn->chunk].result);
+        plan_stage_send(run, &rank->sent, false, run->place.stages->chunks[turn->chunk].result);
         return;
     case PLAN_TURN_SEND_BACK:
         send_back(rank, run, turn->chunk);
@@ -169,7 +169,7 @@ static void wait_for_sent(Rank *rank) {
     for (uint32_t i = rank->sent.len; i-- > 0;) {
         PlanStageSent sent = rank->sent.items[i];
         PlanRun *run = turn_to(rank, (uint32_t)(sent.run - rank->runs));
-        plan_run_at(run, run->stages->phase, 0);
+        plan_run_at(run, run->place.stages->phase, 0);
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, sent.event);
         plan_run_unref(run, sent.tensor);
     }
@@ -177,8 +177,8 @@ static void wait_for_sent(Rank *rank) {
 
 static void let_go_of_losses(Rank *rank) {
     PlanRun *run = turn_to(rank, rank->n - 1);
-    for (uint32_t i = run->stages->n_chunks; i-- > 0;) {
-        plan_stage_replace(run, &run->stages->chunks[i].loss, PLAN_NO_TENSOR);
+    for (uint32_t i = run->place.stages->n_chunks; i-- > 0;) {
+        plan_stage_replace(run, &run->place.stages->chunks[i].loss, PLAN_NO_TENSOR);
     }
 }
 
@@ -189,7 +189,7 @@ void plan_stages_play_several(PlanRun *runs, uint32_t n) {
                              s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS};
     g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, runs->graph->pipeline.stage);
     for (uint32_t i = 0; i < n; i++) {
-        runs[i].reduces = false;
+        runs[i].pass.reduces = false;
     }
     for (uint32_t i = 0; i < turns->len; i++) {
         play(&rank, &g_array_index(turns, PlanTurn, i));
