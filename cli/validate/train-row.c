@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/validate/train-recomputed.h"
 #include "cli/validate/train-words.h"
 #include "plan/files/ini.h"
 
@@ -345,6 +346,26 @@ static void say_share(Filler *f) {
     }
 }
 
+/* "selective (fraction of blocks)": a share that the source does not give. */
+static void fill_share_by_flops(Filler *f) {
+    double mfu = number(f, "mfu_pct"), hfu = number(f, "hfu_pct");
+    if (!g_str_has_prefix(text(f, "activation_checkpointing"), "selective (fraction") ||
+        !(hfu >= mfu && mfu > 0)) {
+        return;
+    }
+    CliTrainShape shape = {
+        number(f, "layers"),  number(f, "d_model"),
+        number(f, "heads"),   number(f, "kv_heads"),
+        number(f, "d_ff"),    number(f, "vocab"),
+        number(f, "seq_len"), g_str_has_prefix(text(f, "mlp_type"), "swiglu"),
+    };
+    double share = cli_train_recomputed_share(&shape, mfu, hfu);
+    if (share > 0) {
+        g_autofree char *ratio = g_strdup_printf("ratio=%.2f", share);
+        fill(f, "activation_checkpointing", ratio, "by HFU over MFU");
+    }
+}
+
 CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GString *said) {
     Filler f = {csv, *row, said};
     f.row.fields = g_strdupv(row->fields);
@@ -357,6 +378,7 @@ CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GStrin
     say_share(&f);
     say_percents(&f, "mfu_pct");
     say_percents(&f, "hfu_pct");
+    fill_share_by_flops(&f);
     say_dtype_plainly(&f, "precision");
     say_dtype_plainly(&f, "reduce_dtype");
     return f.row;

@@ -302,6 +302,36 @@ static void filled(void) {
     }
 }
 
+/* A share of the blocks is recomputed that only HFU over MFU tells: a second forward of it. */
+static void recomputed(void) {
+    static const struct {
+        const char *given, *becomes;
+    } cases[] = {
+        {"selective (fraction of blocks),51,59", "ratio=0.48"},
+        {"selective (fraction of blocks),0.51,0.59", "ratio=0.48"},
+        {"selective (fraction of blocks),50,67", "ratio=1.00"},
+        {"selective (fraction of blocks),51,51", "selective (fraction of blocks)"},
+        {"selective (fraction of blocks),59,51", "selective (fraction of blocks)"},
+        {"selective (fraction of blocks),,59", "selective (fraction of blocks)"},
+        {"selective op,51,59", "selective op"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *table =
+            g_strdup_printf("model,layers,d_model,heads,kv_heads,d_ff,mlp_type,vocab,seq_len,"
+                            "activation_checkpointing,mfu_pct,hfu_pct\n"
+                            "x,40,5120,40,40,13824,swiglu,32000,4096,%s\n",
+                            cases[i].given);
+        g_autofree char *path = written(table);
+        g_autoptr(CliCsv) csv = cli_csv_read(path, &error);
+        g_assert_no_error(error);
+        g_autoptr(GString) said = g_string_new(NULL);
+        CliCsvRow row = cli_train_row_complete(csv, &csv->rows[0], said);
+        g_assert_cmpstr(cli_csv_text(csv, &row, "activation_checkpointing"), ==, cases[i].becomes);
+        cli_train_row_fields_clear(&row);
+    }
+}
+
 /* Experts: whose way of running them is known, and what has to be said of them. */
 static void experts(void) {
 #define EXPERTS(framework, date, said, ep)                                                         \
@@ -744,6 +774,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
     g_test_add_func("/strangers/others' words", others_words);
     g_test_add_func("/strangers/runs: what follows from other fields", filled);
+    g_test_add_func("/strangers/runs: a share that is recomputed", recomputed);
     g_test_add_func("/strangers/runs: few columns", few_columns);
     g_test_add_func("/strangers/runs: experts", experts);
     g_test_add_func("/strangers/runs: words for GPUs", words_for_gpus);
