@@ -262,32 +262,27 @@ def dealt_out(works, hands):
 
 
 def run_ranks_beside(session, test, others, likewise):
-    """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests. What
-    is to bind the ranks is tried first, beside those others too: where NCCL hangs, that takes most of a minute. Those of
-    `likewise` have ranks as well, and wait for that."""
-    found, alone = [], []
+    """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests; those
+    of `likewise` have ranks as well, and begin with the rest of them."""
+    found = []
 
     def play(some):
         if some:
-            found.append(run_suite(session, bound(session, test), some))
-
-    def ranks():
-        nccl_on_one_card(session)
-        paths = listed(session, test)
-        if not paths:  # all are skipped, and it says why
-            found.append(run_suite(session, test))
-        first, last = (matching(paths, words) for words in (FIRST, LAST))
-        alone.extend(matching(paths, ALONE))
-        shared = first + [path for path in paths if path not in first + last + alone] + last
-        session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + likewise)
-    session.beside([ranks] + others)
+            found.append(run_suite(session, bound(test), some))
+    paths = listed(session, test)
+    if not paths:  # all are skipped, and it says why
+        found.append(run_suite(session, test))
+    first, last, alone = (matching(paths, words) for words in (FIRST, LAST, ALONE))
+    shared = first + [path for path in paths if path not in first + last + alone] + last
+    session.beside([lambda some=shared[i::RANKS_BESIDE]: play(some) for i in range(RANKS_BESIDE)] + likewise + others)
     play(alone)
     return joined(found)
 
 
-def bound(session, test):
-    """The test, told what binds ranks."""
-    return dict(test, environment=test['environment'] | session.comm_environment())
+def bound(test):
+    """The test, whose ranks share a card, and communicate by way of the host's memory: there many programs are at work at
+    once, NCCL's kernels keep the GPU while they wait, and it has a part of its own (by_nccl)."""
+    return dict(test, environment=test['environment'] | {'FORESHARD_TEST_COMM': 'local'})
 
 
 def tests(session):
@@ -299,7 +294,7 @@ def tests(session):
     ranks = [test for test in all_tests if test['name'] == goals.RANKS and has_cores() and not session.dry]
 
     def play(test):
-        session.suites[test['name']] = run_suite(session, bound(session, test))
+        session.suites[test['name']] = run_suite(session, bound(test))
 
     def works_of(some):
         return [lambda test=test: session.attempt(test['name'], play, test) for test in some]
@@ -309,7 +304,6 @@ def tests(session):
             session, ranks[0], dealt_out(works_of(kernels), KERNELS_BESIDE),
             works_of(test for test in all_tests if test not in ranks + kernels))
     else:
-        nccl_on_one_card(session)
         dealt_out(works_of(all_tests), 1)[0]()
     for test in all_tests:
         if test['name'] in session.suites:
@@ -322,34 +316,6 @@ def told_of(session, suite):
         return suite.verdict(), suite.text()
     why = re.search(r'(?mi)^1\.\.0 # SKIP (.*)$', suite.output)
     return 'skip' if session.dry or not session.machine.has_gpu else 'FAIL', why.group(1) if why else 'no GPU here'
-
-
-# Of a toy's two ranks, whose step by way of the host's memory takes some 10 ms (assumed). Processes on one GPU have it by
-# turns of milliseconds, and each hop of a collective may wait for a turn: then NCCL works, and would take the time of all
-# that is to be seen of ranks on one card.
-SLOW_STEP_MS = 100
-
-
-def nccl_on_one_card(session):
-    """Whether NCCL takes two ranks on one card here; if it fails or hangs, or is slow at it, the rest goes by the host's
-    memory."""
-    if session.dry or 'foreshard-exec' not in session.machine.programs:
-        return
-    plan = session.path('work', 'two.plan')
-    planned = session.call(session.machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan, limit=20)
-    trace = session.path('work', 'two.trace')
-    done = planned if planned.rc else session.call(
-        session.machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', 2, '--comm', 'nccl', '--steps', 3,
-        '--watchdog', 15, '--trace', trace, '--json', limit=60,
-        environment={'NCCL_DEBUG': 'INFO', 'NCCL_DEBUG_FILE': session.path('logs', 'nccl.%p.log')})
-    told = re.search(r'"step_ms" *: *([\d.e+-]+)', done.output)
-    step_ms = float(told.group(1)) if told else 0
-    session.has_nccl = done.rc == 0
-    is_slow = session.has_nccl and step_ms > SLOW_STEP_MS
-    session.comm = 'auto' if session.has_nccl and not is_slow else 'local'
-    session.row('NCCL, 2 ranks on one card', 'ok' if session.has_nccl else 'MISS', done.tail() if done.rc else
-                'they train, a step in %.0f ms%s; several GPUs of a machine need no such trick' % (
-                    step_ms, ", so the others go by way of the host's memory" if is_slow else ''))
 
 
 # ---- records of real PyTorch -------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Session:
         self.is_over = False  # nothing more begins
         self.cluster = cluster
         self.comm = 'auto'  # between ranks on one card
-        self.has_nccl = None  # whether that takes two ranks on one card; None: it was not tried
+        self.comm_is_known = self.has_nccl = False  # whether NCCL was tried with two ranks on one card, and takes them
         self.suites = {}  # what came of the tests, by program
         self.figures = {}  # what goals.py judges: name -> number, or list of them
         self.head = []  # lines above the table
@@ -86,10 +86,6 @@ class Session:
         """So long from now on for this part, if need be of the others' time, but half of all that is left at most."""
         now = time.monotonic()
         self.part_until = max(self.part_until, now + min(seconds, max(0, self.until - now) / 2))
-
-    def comm_environment(self):
-        """For programs of tests that start ranks."""
-        return {'FORESHARD_TEST_COMM': self.comm} if self.comm != 'auto' else {}
 
     def figure(self, name, value):
         """One more number under that name."""
