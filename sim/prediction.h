@@ -26,7 +26,7 @@ typedef enum {
 typedef struct {
     SimTroubleKind kind;
     uint32_t first_rank, last_rank; /* both included */
-    double factor;                  /* within these bounds: */
+    double factor;                  /* SIM_LEAST_SLOWDOWN or SIM_LEAST_SHARE to SIM_MOST_FACTOR */
 } SimTrouble;
 
 #define SIM_LEAST_SLOWDOWN 1e-3
@@ -49,11 +49,11 @@ typedef struct {
 
     bool memory_of_first; /* if several ranks are played, show the memory of the first, not of the
                            * fullest */
-    bool every_rank;      /* and for it: */
+    bool every_rank;      /* every rank is played; what follows is for that alone */
     SimJitter jitter;
     const SimTrouble *troubles;
     uint32_t n_troubles;
-    const bool *traced; /* by rank: rows go to the trace; NULL: of all */
+    const bool *traced; /* by rank, whether its rows go to the trace; NULL: those of all do */
     bool reversed;      /* for tests: the last of the ranks that can go on is played first, which
                          * must change nothing */
     void (*progress)(gpointer self,
@@ -97,9 +97,9 @@ typedef struct {
     SimTime step_ns;       /* between its own ends of steps */
     SimTime compute_ns;    /* its compute lane works */
     SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
-    SimTime lost_ns;       /* of that, what they waited for the last, each at most as long */
-    SimTime waited_ns;     /* what they waited, exposed or hidden */
-    SimTime held_ns;       /* it came later than the second last, where it was the last */
+    SimTime lost_ns;       /* the part of that in which they waited for a rank to come */
+    SimTime waited_ns;     /* its collectives wait for a rank to come, exposed or hidden */
+    SimTime held_ns;       /* by so much it, the last to come, was behind the second last */
     double n_last;         /* collectives to which it came last, a step */
     uint64_t peak_reserved_bytes, alloc_retries; /* the latter over the whole play */
 } SimRankBook;
@@ -112,10 +112,13 @@ typedef struct {
     const char *unsupported_dtype;
     const char *unsupported_on; /* that device's model */
 
-    /* Of memory_rank, or of oom.rank when it does not fit; the last is the difference. */
+    /* Of the GPU of memory_rank, or of oom.rank when it does not fit: all its memory is what others
+     * take outside the allocator and what is left for the allocator. */
     uint64_t memory_bytes, outside_allocator_bytes, allocator_bytes;
-    uint64_t workspace_bytes; /* of what is outside: PyTorch's products hold them, in no peak */
-    SimPeak peak; /* of allocated, memory_rank's as the three lines below; without limit if !fits */
+    uint64_t workspace_bytes; /* the part outside that PyTorch's products hold; it is in no peak */
+    /* What memory_rank allocates at most, and the lines below; where it does not fit, as though
+     * there were no limit. */
+    SimPeak peak;
     uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
@@ -132,7 +135,7 @@ typedef struct {
     SimCollectiveSum collectives[PLAN_N_OP_KINDS];
     const char *bound_by;                  /* the largest share, in words */
     const char *share_names[SIM_N_SHARES]; /* NULL: nothing can be there */
-    double flops; /* of matrix products and attention, recomputed ones left out; a rank's, a step */
+    double flops; /* a rank's in a step: matrix products and attention, without recomputation */
     double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
 

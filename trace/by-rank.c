@@ -3,8 +3,8 @@
 /* Rows of one kind, sorted by the place of their rank in the trace's table; those of one rank in
  * their order. */
 typedef struct {
-    guint *begins; /* by place: where its rows begin in: */
-    guint *rows;
+    guint *begins; /* by place: where in rows its own begin */
+    guint *rows;   /* their numbers in the trace */
 } Sorted;
 
 struct _TraceByRank {

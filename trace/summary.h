@@ -23,8 +23,8 @@
 
 typedef enum {
     TRACE_ALLOCATED, /* held by buffers */
-    TRACE_ACTIVE,    /* and what is freed but still in use by a lane */
-    TRACE_RESERVED,  /* and what the allocator keeps */
+    TRACE_ACTIVE,    /* allocated, or freed but still in use by a lane */
+    TRACE_RESERVED,  /* active, or kept by the allocator */
     TRACE_N_STATISTICS
 } TraceStatistic;
 

@@ -97,9 +97,9 @@ typedef struct {
 /* Whose program it is. */
 typedef struct {
     uint32_t rank;      /* of those that play this role, the first */
-    uint32_t n_of_rank; /* of a rank's first run: its stages, each a run, this one and behind it */
-    const PlanRun *batch_of;           /* of several stages a rank, the first one; NULL: its own */
-    uint32_t first_unit, first_module; /* behind those of that one, in the tables */
+    uint32_t n_of_rank; /* a rank with several stages has a run for each; in the first: how many */
+    const PlanRun *batch_of; /* the run that reads the batch, a rank's first; NULL: this one does */
+    uint32_t first_unit, first_module; /* where its own begin, behind those of batch_of */
     const PlanParameter *parameters;   /* the plan's table, after which buffers are named */
     uint32_t first_parameter;          /* where this stage's begin in it */
     struct _PlanStages *stages;        /* of stages/; NULL: one stage has all layers */

@@ -23,9 +23,9 @@ typedef struct {
     double batch, m, n, k; /* [m, k] times [k, n], batch times */
     double element_bytes, output_bytes;
     double peak_flops; /* operations a second */
-    double efficiency; /* share of it, measured for this dtype in training; 0: the cluster's */
+    double efficiency; /* share of peak_flops, measured for this dtype; 0: the cluster's */
     bool by_group;     /* one kernel for all of the batch, in tiles of one shape */
-    bool ragged;       /* m is a mean: each of the batch has rows of its own */
+    bool ragged;       /* m is a mean: matrices of the batch differ in rows */
 } SimProduct;
 
 double sim_product_ns(const ModelCluster *cluster, const SimProduct *product);

@@ -64,8 +64,8 @@ typedef struct {
     uint64_t most_at_once;              /* 0: all of them */
     double element_bytes;
     uint64_t blocks, tensors; /* of this kernel so far */
-    uint64_t at_once;         /* of its blocks, those that run beside each other, and theirs: */
-    double elements, longest;
+    uint64_t at_once;         /* blocks that run beside each other next */
+    double elements, longest; /* of those blocks: of all together, of the longest */
     unsigned kernels;
     double ns;
 } Cut;

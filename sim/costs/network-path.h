@@ -27,7 +27,7 @@ typedef struct {
     uint64_t links;             /* that its rings go over */
     double node_channels;       /* NCCL's rings among its ranks of one node */
     const char *slowest;        /* "intra-node links" or "inter-node network" */
-    bool nccl;                  /* then by this group: */
+    bool nccl;                  /* NCCL's formula holds, for the group below */
     SimNcclGroup group;
 } SimNetworkPath;
 

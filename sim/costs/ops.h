@@ -17,7 +17,7 @@
 typedef struct {
     SimUse use;
     SimTime duration_ns; /* alone */
-    double bytes;        /* of a collective's tensor */
+    double bytes;        /* a collective's tensor */
 } SimOpCost;
 
 /* Whether the op exchanges with the stage behind its own, and not with the one before. */
@@ -36,7 +36,7 @@ typedef struct {
     const ModelCluster *cluster;
     SimKernels kernels;
     SimNetworkPath paths[SIM_N_PATHS];
-    uint32_t *row_of_op; /* by op of the role: ops that are alike share one of: */
+    uint32_t *row_of_op; /* by op of the role, its row; ops that are alike share one */
     SimOpCost *rows;
     SimIssueCosts *issue;
 } SimOpCosts;

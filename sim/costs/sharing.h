@@ -20,12 +20,13 @@
 
 typedef struct {
     bool collective;
-    SimComputeCost compute; /* of a kernel */
-    SimNetworkCost network; /* of a collective, and: */
-    uint64_t links;         /* that it goes over, as in network.h */
-    double sm_share;        /* of the multiprocessors */
-    double memory_share;    /* of the memory bandwidth */
-    double cores;           /* of a collective, how busy a core is with it */
+    SimComputeCost compute; /* a kernel's */
+    /* A collective's, as all that follows. */
+    SimNetworkCost network;
+    uint64_t links;      /* bits of the links that it goes over (network-path.h) */
+    double sm_share;     /* of the multiprocessors */
+    double memory_share; /* of the memory bandwidth */
+    double cores;        /* how busy a core is with it */
 } SimUse;
 
 /* How many channels (blocks of threads) NCCL uses on this path; 0 on CPUs. */

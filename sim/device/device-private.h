@@ -34,7 +34,7 @@ struct _SimDevice {
     SimWatcher watcher;
     SimEngine *engine;
     bool waits[PLAN_MAX_LANES];     /* the collective that runs there waits for other ranks */
-    SimTime met_ns[PLAN_MAX_LANES]; /* and has done so until */
+    SimTime met_ns[PLAN_MAX_LANES]; /* when the last of them came to it */
     SimAccount *account;
     SimMemory *memory;
     SimOpRows ops;

@@ -11,7 +11,7 @@ typedef struct {
     const ModelCluster *cluster;
     SimTime segment_new_ns, segment_free_ns;
     uint64_t allocator_bytes; /* what there is to hand out */
-    uint64_t once_held_bytes; /* of it: what segments have ever covered */
+    uint64_t once_held_bytes; /* what segments have covered at most so far */
     uint64_t n_acts;          /* how often it was asked for memory, or given it back */
 } SimDriver;
 

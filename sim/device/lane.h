@@ -41,10 +41,10 @@ typedef enum {
 
 typedef struct {
     SimLaneState state;
-    SimTime ended_ns; /* of the op before, when */
-    SimTime start_ns; /* of the op that runs */
-    SimTime since_ns; /* its speed was last set, when */
-    double left_ns;   /* this much of it was left, at speed 1 */
+    SimTime ended_ns; /* when the op before ended */
+    SimTime start_ns; /* when the op that runs started */
+    SimTime since_ns; /* when its speed was last set */
+    double left_ns;   /* how much of it was left then, at speed 1 */
     double speed;
     SimCommand *ring;
     uint32_t capacity, head, n; /* capacity is a power of two */

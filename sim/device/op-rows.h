@@ -18,13 +18,13 @@ typedef struct {
     uint32_t op, instruction, lane;
     SimTime issue_ns, start_ns, end_ns; /* end_ns: SIM_NEVER until it has ended */
     SimTime alone_ns;                   /* a kernel's own duration, this time */
-    SimTime compute_busy_ns;            /* of the compute lane, when it started */
+    SimTime compute_busy_ns;            /* how long the compute lane had worked when it started */
 } SimOpRow;
 
 typedef struct {
-    SimOpRow *rows; /* n of them, those from base on */
+    SimOpRow *rows; /* n of them; the first has the number base */
     uint32_t n, room, base;
-    bool kept; /* all of them */
+    bool kept; /* no row is dropped once it has ended */
 } SimOpRows;
 
 void sim_op_rows_init(SimOpRows *rows);

@@ -20,7 +20,7 @@ typedef struct {
     SimFiber *fiber;
     GError *error;
     SimTime wants; /* while it waits: the moment it would go on to */
-    SimActs who;   /* and what would act then */
+    SimActs who;   /* whether a lane or the host would act then */
 } SimMember;
 
 /* A ring: as they came. No rank stands in it twice. */
@@ -35,7 +35,7 @@ struct _SimEvery {
     SimFabric *fabric;
     SimMeetings *meetings;
     SimMember *members;       /* by rank */
-    uint32_t n_played, first; /* of these the first */
+    uint32_t n_played, first; /* how many are played, and the first of them */
     SimQueue *waiting;        /* a slot a rank: its turn */
     SimReady ready;           /* ranks that can go on, and that did not yet */
     SimTime granted;          /* the rank that runs may go on to turns up to this one */

@@ -17,16 +17,16 @@ typedef struct {
     uint32_t number; /* the communicator's */
     State state;
     uint32_t n_came, last_rank;
-    uint32_t *lanes; /* by place, of each that is there */
+    uint32_t *lanes; /* by place of a rank that has come, the lane on which */
     SimTime *came;   /* likewise, when */
     SimTime last_ns, second_ns;
     PlanOpKind kind;
     double bytes;
     int32_t step;
-    uint32_t n_met; /* so many before it */
+    uint32_t n_met; /* collectives that have met here so far */
     SimNetworkCost cost;
 
-    uint32_t user; /* of the links */
+    uint32_t user; /* its number among those that share links (fair.h) */
     double left_ns, speed;
     SimTime since_ns, earliest_end_ns;
 } Meeting;

@@ -32,7 +32,7 @@ typedef struct {
 /* How a rank fared, over the collectives of step first_counted and later. */
 typedef struct {
     SimTime waited_ns; /* for others, whether it computed meanwhile or not */
-    SimTime held_ns;   /* by which it came later than the second last, where it was the last */
+    SimTime held_ns;   /* by so much it, the last to come, was behind the second last */
     uint32_t n_last;   /* how often that was so */
 } SimMeetingsBook;
 

@@ -11,8 +11,8 @@
 
 typedef struct {
     GString *bytes;
-    GHashTable *texts; /* text: its number in the reader's memo */
-    GArray *lists;     /* of each open list, how many items the open batch holds */
+    GHashTable *texts; /* from a text to its number in the reader's memo */
+    GArray *lists;     /* by open list, how many items its open batch holds */
 } Pickle;
 
 void pickle_begin(Pickle *pickle);

@@ -22,7 +22,7 @@
 typedef enum {
     SNAPSHOT_ALLOC,
     SNAPSHOT_FREE,      /* requested by the host */
-    SNAPSHOT_COMPLETED, /* and no stream uses it any more */
+    SNAPSHOT_COMPLETED, /* freed, and no stream uses it any more */
     SNAPSHOT_RESERVED,  /* segment_alloc, segment_map */
     SNAPSHOT_RETURNED,  /* segment_free, segment_unmap */
     SNAPSHOT_OOM,
@@ -30,7 +30,7 @@ typedef enum {
 
 typedef struct {
     uint8_t action; /* SnapshotAction */
-    bool of_pages;  /* of an expandable segment */
+    bool of_pages;  /* SNAPSHOT_RESERVED and _RETURNED: pages of an expandable segment */
     bool retried;   /* SNAPSHOT_ALLOC: the allocator had to give segments back for it */
     guint partner;  /* the event that frees what this one allocates, or allocates what it frees;
                        SNAPSHOT_NO_EVENT: it lives to the end, or from before the window */
@@ -51,7 +51,7 @@ typedef struct {
 } SnapshotBlock;
 
 typedef struct {
-    const char *name; /* of a function that was annotated (record_function), without a zero's end */
+    const char *name; /* of an annotated function (record_function); no zero ends it */
     guint name_length;
     bool ends; /* else it begins */
     int64_t time_us;

@@ -28,15 +28,15 @@ typedef struct {
     SimOpRows *ops;
 } SimParts;
 
-/* Zeros: of no moment. */
+/* All zeros: no moment has been written down. */
 typedef struct {
-    bool is_known; /* else nothing can be foretold */
+    bool is_known; /* false: none was taken, or its state cannot be written down */
     MemoryWords state;
     int32_t step;
-    SimTime now_ns;   /* of the host */
+    SimTime now_ns;   /* the host's clock */
     SimHostBook host; /* of the step at hand */
     SimAccountMark account;
-    uint64_t n_acts; /* of the driver, until then */
+    uint64_t n_acts; /* what the driver was asked for until then */
 } SimMark;
 
 /* Overwrites the mark. unnamed: buffers that are left out of the state, by buffer; NULL: none. The

@@ -24,14 +24,15 @@ enum {
 
 typedef struct {
     SimParts parts;
-    PlanSection section; /* whose passes are known */
+    PlanSection section; /* the one that `passes` is about */
     SimPasses passes;
-    uint32_t tries;                 /* in this section */
-    uint32_t n_folded;              /* of its passes that are not written, those not leapt over */
+    uint32_t tries; /* in this section */
+    uint32_t
+        n_folded; /* passes that the plan does not write out and that are yet to be leapt over */
     SimMark marks[SIM_MOST_PERIOD]; /* where the last passes began, the newest first */
     SimMark here;
-    bool *is_made;          /* by buffer: by the pass at hand; false between tries */
-    uint32_t n_passed_over; /* of all steps */
+    bool *is_made;          /* by buffer: the pass at hand allocates it; false between tries */
+    uint32_t n_passed_over; /* passes leapt over, in all steps */
 } SimPassRepeat;
 
 void sim_pass_repeat_init(SimPassRepeat *repeat, const SimParts *parts);

@@ -25,7 +25,7 @@ enum {
 /* Of one step. */
 typedef struct {
     SimMark begin, within;
-    unsigned within_at; /* which moment */
+    unsigned within_at; /* the moment of the step at which `within` was taken */
 } SimStepMarks;
 
 typedef struct {
@@ -33,9 +33,9 @@ typedef struct {
     uint32_t steps;              /* in all */
     SimHostBook *books;          /* of construction and of each step */
     bool rested;                 /* all lanes were, when this step began */
-    SimStepMarks marks[2];       /* of two steps: */
-    SimStepMarks *before, *here; /* the one before, the one at hand */
-    uint64_t n_acts;             /* of the driver, up to the moment before */
+    SimStepMarks marks[2];       /* room for two steps, which take turns */
+    SimStepMarks *before, *here; /* the step before, and the one at hand */
+    uint64_t n_acts;             /* what the driver was asked for up to the moment before */
 } SimRepeat;
 
 void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books);
