@@ -12,6 +12,7 @@
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
 #include "exec/slots.h"
+#include "plan/op/names.h"
 #include "plan/plan.h"
 
 /* For a scaled loss: whether the optimizer skips this step, and how many it has skipped so far,
@@ -45,31 +46,32 @@ static inline const int64_t *dims(const ExecTask *t) {
     return plan_op_dims(t->context->role, t->op);
 }
 
-static inline size_t dim(const ExecTask *t, unsigned i) {
+/* What stands at a place is said by the constants of plan/op/names.h: dim(t, LINEAR_K). */
+static inline size_t dim(const ExecTask *t, PlanDim i) {
     return (size_t)dims(t)[i];
 }
 
-static inline double attr(const ExecTask *t, unsigned i) {
+static inline double attr(const ExecTask *t, PlanAttr i) {
     return plan_op_attrs(t->context->role, t->op)[i];
 }
 
-static inline float *f32(const ExecTask *t, unsigned i) {
+static inline float *f32(const ExecTask *t, PlanSlotNumber i) {
     return t->pointers[i];
 }
 
-static inline uint8_t *bytes(const ExecTask *t, unsigned i) {
+static inline uint8_t *bytes(const ExecTask *t, PlanSlotNumber i) {
     return t->pointers[i];
 }
 
-static inline const int64_t *i64(const ExecTask *t, unsigned i) {
+static inline const int64_t *i64(const ExecTask *t, PlanSlotNumber i) {
     return t->pointers[i];
 }
 
-static inline PlanOperand operand(const ExecTask *t, unsigned i) {
+static inline PlanOperand operand(const ExecTask *t, PlanSlotNumber i) {
     return plan_op_operand(t->context->role, t->op, i);
 }
 
-static inline PlanDtype operand_dtype(const ExecTask *t, unsigned i) {
+static inline PlanDtype operand_dtype(const ExecTask *t, PlanSlotNumber i) {
     return (PlanDtype)t->context->role->buffers[operand(t, i).buffer].dtype;
 }
 
@@ -97,13 +99,13 @@ static inline ExecTalk talk_of(const ExecTask *t) {
     bool gives = t->op->kind != PLAN_OP_RECEIVE, takes = t->op->kind != PLAN_OP_SEND;
     const Plan *plan = t->context->plan;
     uint32_t place = plan_rank_on_axis(plan, t->context->comm->rank, PLAN_AXIS_PIPELINE);
-    return (ExecTalk){.peer = (uint32_t)dim(t, 2),
-                      .behind = plan_is_behind(plan, place, (int64_t)dim(t, 2)),
+    return (ExecTalk){.peer = (uint32_t)dim(t, STAGE_COLLECTIVE_PEER),
+                      .behind = plan_is_behind(plan, place, dims(t)[STAGE_COLLECTIVE_PEER]),
                       .swaps = gives && takes,
                       .dtype = (PlanDtype)t->op->dtype,
                       .given = gives ? t->pointers[0] : NULL,
                       .taken = takes ? t->pointers[gives] : NULL,
-                      .elements = dim(t, 0)};
+                      .elements = dim(t, STAGE_COLLECTIVE_ELEMENTS)};
 }
 
 static inline unsigned list_length(const ExecTask *t) {

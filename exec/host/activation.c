@@ -9,43 +9,48 @@
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static void dropout(const ExecTask *t) {
     const ExecComm *comm = t->context->comm;
-    uint64_t n = dim(t, 0), place = dim(t, 1);
-    kernel_dropout_forward_f32(f32(t, 1), bytes(t, 2), f32(t, 0), n, (float)attr(t, 0),
-                               t->context->seed, UINT64_C(1) << 32 | place,
-                               (t->turn * comm->world + comm->rank) * n);
+    uint64_t n = dim(t, DROPOUT_N), place = dim(t, DROPOUT_STREAM);
+    kernel_dropout_forward_f32(f32(t, DROPOUT_Y), bytes(t, DROPOUT_MASK), f32(t, DROPOUT_X), n,
+                               (float)attr(t, DROPOUT_P), t->context->seed,
+                               UINT64_C(1) << 32 | place, (t->turn * comm->world + comm->rank) * n);
 }
 
 void exec_host_activation(const ExecTask *t) {
     switch ((ExecActivationOp)t->op->kind) {
     case PLAN_OP_GELU_TANH:
-        kernel_gelu_tanh_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        kernel_gelu_tanh_forward_f32(f32(t, GELU_TANH_Y), f32(t, GELU_TANH_X), dim(t, GELU_TANH_N));
         return;
     case PLAN_OP_GELU_ERF:
-        kernel_gelu_erf_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        kernel_gelu_erf_forward_f32(f32(t, GELU_ERF_Y), f32(t, GELU_ERF_X), dim(t, GELU_ERF_N));
         return;
     case PLAN_OP_TANH:
-        kernel_tanh_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        kernel_tanh_forward_f32(f32(t, TANH_Y), f32(t, TANH_X), dim(t, TANH_N));
         return;
     case PLAN_OP_RELU:
-        kernel_relu_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        kernel_relu_forward_f32(f32(t, RELU_Y), f32(t, RELU_X), dim(t, RELU_N));
         return;
     case PLAN_OP_SILU:
-        kernel_silu_forward_f32(f32(t, 1), f32(t, 0), dim(t, 0));
+        kernel_silu_forward_f32(f32(t, SILU_Y), f32(t, SILU_X), dim(t, SILU_N));
         return;
     case PLAN_OP_GELU_TANH_BACKWARD:
-        kernel_gelu_tanh_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        kernel_gelu_tanh_backward_f32(f32(t, GELU_TANH_BACKWARD_DX), f32(t, GELU_TANH_BACKWARD_DY),
+                                      f32(t, GELU_TANH_BACKWARD_X), dim(t, GELU_TANH_BACKWARD_N));
         return;
     case PLAN_OP_GELU_ERF_BACKWARD:
-        kernel_gelu_erf_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        kernel_gelu_erf_backward_f32(f32(t, GELU_ERF_BACKWARD_DX), f32(t, GELU_ERF_BACKWARD_DY),
+                                     f32(t, GELU_ERF_BACKWARD_X), dim(t, GELU_ERF_BACKWARD_N));
         return;
     case PLAN_OP_TANH_BACKWARD:
-        kernel_tanh_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        kernel_tanh_backward_f32(f32(t, TANH_BACKWARD_DX), f32(t, TANH_BACKWARD_DY),
+                                 f32(t, TANH_BACKWARD_Y), dim(t, TANH_BACKWARD_N));
         return;
     case PLAN_OP_RELU_BACKWARD:
-        kernel_threshold_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), 0, dim(t, 0));
+        kernel_threshold_backward_f32(f32(t, RELU_BACKWARD_DX), f32(t, RELU_BACKWARD_DY),
+                                      f32(t, RELU_BACKWARD_Y), 0, dim(t, RELU_BACKWARD_N));
         return;
     case PLAN_OP_SILU_BACKWARD:
-        kernel_silu_backward_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0));
+        kernel_silu_backward_f32(f32(t, SILU_BACKWARD_DX), f32(t, SILU_BACKWARD_DY),
+                                 f32(t, SILU_BACKWARD_X), dim(t, SILU_BACKWARD_N));
         return;
     case PLAN_OP_SWIGLU:
         exec_fused_swiglu(t);
@@ -57,8 +62,9 @@ void exec_host_activation(const ExecTask *t) {
         dropout(t);
         return;
     case PLAN_OP_DROPOUT_BACKWARD:
-        kernel_dropout_backward_f32(f32(t, 2), f32(t, 0), bytes(t, 1), dim(t, 0),
-                                    (float)attr(t, 0));
+        kernel_dropout_backward_f32(f32(t, DROPOUT_BACKWARD_DX), f32(t, DROPOUT_BACKWARD_DY),
+                                    bytes(t, DROPOUT_BACKWARD_MASK), dim(t, DROPOUT_BACKWARD_N),
+                                    (float)attr(t, DROPOUT_BACKWARD_P));
         return;
     }
     g_assert_not_reached();

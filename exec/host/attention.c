@@ -14,22 +14,22 @@ typedef struct {
 
 static Attention attention_of(const ExecTask *t) {
     bool masked = plan_op_has_mask(t->context->role, t->op); /* which hides what comes later, too */
-    int64_t causal = masked ? 0 : dims(t)[8];
-    return (Attention){.shape = {.batch = dim(t, 0),
-                                 .heads = dim(t, 1),
-                                 .kv_heads = dim(t, 2),
-                                 .seq_q = dim(t, 3),
-                                 .seq_kv = dim(t, 3),
-                                 .head_dim = dim(t, 4),
-                                 .scale = (float)attr(t, 0),
+    int64_t causal = masked ? 0 : dims(t)[ATTENTION_CAUSAL];
+    return (Attention){.shape = {.batch = dim(t, ATTENTION_BATCH),
+                                 .heads = dim(t, ATTENTION_HEADS),
+                                 .kv_heads = dim(t, ATTENTION_KV_HEADS),
+                                 .seq_q = dim(t, ATTENTION_SEQ),
+                                 .seq_kv = dim(t, ATTENTION_SEQ),
+                                 .head_dim = dim(t, ATTENTION_HEAD_DIM),
+                                 .scale = (float)attr(t, ATTENTION_SCALE),
                                  .causal = causal != 0,
                                  .window = causal > 1 ? (size_t)causal : 0,
                                  .masked = masked,
-                                 .alibi = (float)attr(t, 2)},
-                       .q_stride = dim(t, 5),
-                       .k_stride = dim(t, 6),
-                       .v_stride = dim(t, 10),
-                       .lse_stride = dim(t, 7)};
+                                 .alibi = (float)attr(t, ATTENTION_ALIBI)},
+                       .q_stride = dim(t, ATTENTION_Q_STRIDE),
+                       .k_stride = dim(t, ATTENTION_K_STRIDE),
+                       .v_stride = dim(t, ATTENTION_V_STRIDE),
+                       .lse_stride = dim(t, ATTENTION_LSE_STRIDE)};
 }
 
 static KernelConstView rows_view(const Attention *a, const float *data, size_t stride) {
@@ -38,24 +38,29 @@ static KernelConstView rows_view(const Attention *a, const float *data, size_t s
 
 static void attention(const ExecTask *t) {
     Attention a = attention_of(t);
-    kernel_attention_forward_f32(f32(t, 4), f32(t, 5), a.lse_stride,
-                                 rows_view(&a, f32(t, 0), a.q_stride),
-                                 rows_view(&a, f32(t, 1), a.k_stride),
-                                 rows_view(&a, f32(t, 2), a.v_stride), f32(t, 3), &a.shape);
+    kernel_attention_forward_f32(f32(t, ATTENTION_O), f32(t, ATTENTION_LSE), a.lse_stride,
+                                 rows_view(&a, f32(t, ATTENTION_Q), a.q_stride),
+                                 rows_view(&a, f32(t, ATTENTION_K), a.k_stride),
+                                 rows_view(&a, f32(t, ATTENTION_V), a.v_stride),
+                                 f32(t, ATTENTION_BIAS), &a.shape);
     /* Without dropout the state of its random numbers is never read; it is zero, not rubbish. */
-    memset(t->pointers[6], 0, operand(t, 6).elements * sizeof(int64_t));
-    memset(t->pointers[7], 0, operand(t, 7).elements * sizeof(int64_t));
+    memset(t->pointers[ATTENTION_SEED], 0, operand(t, ATTENTION_SEED).elements * sizeof(int64_t));
+    memset(t->pointers[ATTENTION_OFFSET], 0,
+           operand(t, ATTENTION_OFFSET).elements * sizeof(int64_t));
 }
 
 static void attention_backward(const ExecTask *t) {
     Attention a = attention_of(t);
     const KernelAttentionShape *s = &a.shape;
     kernel_attention_backward_f32(
-        kernel_view_bshd(f32(t, 7), s->seq_q, s->heads, s->head_dim),
-        kernel_view_bshd(f32(t, 8), s->seq_kv, s->kv_heads, s->head_dim),
-        kernel_view_bshd(f32(t, 9), s->seq_kv, s->kv_heads, s->head_dim), f32(t, 10), f32(t, 0),
-        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.k_stride),
-        rows_view(&a, f32(t, 3), a.v_stride), f32(t, 4), f32(t, 5), f32(t, 6), a.lse_stride, s);
+        kernel_view_bshd(f32(t, ATTENTION_BACKWARD_DQ), s->seq_q, s->heads, s->head_dim),
+        kernel_view_bshd(f32(t, ATTENTION_BACKWARD_DK), s->seq_kv, s->kv_heads, s->head_dim),
+        kernel_view_bshd(f32(t, ATTENTION_BACKWARD_DV), s->seq_kv, s->kv_heads, s->head_dim),
+        f32(t, ATTENTION_BACKWARD_DBIAS), f32(t, ATTENTION_BACKWARD_DY),
+        rows_view(&a, f32(t, ATTENTION_BACKWARD_Q), a.q_stride),
+        rows_view(&a, f32(t, ATTENTION_BACKWARD_K), a.k_stride),
+        rows_view(&a, f32(t, ATTENTION_BACKWARD_V), a.v_stride), f32(t, ATTENTION_BACKWARD_BIAS),
+        f32(t, ATTENTION_BACKWARD_O), f32(t, ATTENTION_BACKWARD_LSE), a.lse_stride, s);
 }
 
 /* All three gradients in one array's rows. */
@@ -63,13 +68,16 @@ static void attention_backward_qkv(const ExecTask *t) {
     Attention a = attention_of(t);
     const KernelAttentionShape *s = &a.shape;
     size_t kv_row = s->kv_heads * s->head_dim, row = s->heads * s->head_dim + 2 * kv_row;
-    float *dq = f32(t, 6), *dk = dq + row - 2 * kv_row, *dv = dk + kv_row;
-    kernel_attention_backward_f32(
-        (KernelView){dq, s->seq_q * row, row, s->head_dim},
-        (KernelView){dk, s->seq_kv * row, row, s->head_dim},
-        (KernelView){dv, s->seq_kv * row, row, s->head_dim}, NULL, f32(t, 0),
-        rows_view(&a, f32(t, 1), a.q_stride), rows_view(&a, f32(t, 2), a.k_stride),
-        rows_view(&a, f32(t, 3), a.v_stride), NULL, f32(t, 4), f32(t, 5), a.lse_stride, s);
+    float *dq = f32(t, ATTENTION_BACKWARD_QKV_DQKV), *dk = dq + row - 2 * kv_row, *dv = dk + kv_row;
+    kernel_attention_backward_f32((KernelView){dq, s->seq_q * row, row, s->head_dim},
+                                  (KernelView){dk, s->seq_kv * row, row, s->head_dim},
+                                  (KernelView){dv, s->seq_kv * row, row, s->head_dim}, NULL,
+                                  f32(t, ATTENTION_BACKWARD_QKV_DY),
+                                  rows_view(&a, f32(t, ATTENTION_BACKWARD_QKV_Q), a.q_stride),
+                                  rows_view(&a, f32(t, ATTENTION_BACKWARD_QKV_K), a.k_stride),
+                                  rows_view(&a, f32(t, ATTENTION_BACKWARD_QKV_V), a.v_stride), NULL,
+                                  f32(t, ATTENTION_BACKWARD_QKV_O),
+                                  f32(t, ATTENTION_BACKWARD_QKV_LSE), a.lse_stride, s);
 }
 
 void exec_host_attention(const ExecTask *t) {

@@ -10,31 +10,32 @@
 #include "exec/error.h"
 #include "exec/task.h"
 
-static int64_t *numbers(const ExecTask *t, unsigned i) {
+static int64_t *numbers(const ExecTask *t, PlanSlotNumber i) {
     return t->pointers[i];
 }
 
 /* ---- how many rows -------------------------------------------------------------------------- */
 
 static void splits(const ExecTask *t) {
-    size_t ranks = dim(t, 0), experts = dim(t, 1);
+    size_t ranks = dim(t, SPLITS_RANKS), experts = dim(t, SPLITS_EXPERTS);
     for (size_t rank = 0; rank < ranks; rank++) {
-        numbers(t, 1)[rank] = 0;
+        numbers(t, SPLITS_POSITION)[rank] = 0;
         for (size_t e = 0; e < experts; e++) {
-            numbers(t, 1)[rank] += numbers(t, 0)[rank * experts + e];
+            numbers(t, SPLITS_POSITION)[rank] += numbers(t, SPLITS_COUNTS)[rank * experts + e];
         }
     }
 }
 
 /* The host's reading: as many rows for each rank is what the plan has room for. */
 static bool are_balanced(const ExecTask *t, GError **error) {
-    for (size_t rank = 1; rank < dim(t, 0); rank++) {
-        if (numbers(t, 0)[rank] != numbers(t, 0)[0]) {
+    for (size_t rank = 1; rank < dim(t, SPLITS_TO_HOST_N); rank++) {
+        if (numbers(t, SPLITS_TO_HOST_POSITION)[rank] != numbers(t, SPLITS_TO_HOST_POSITION)[0]) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                         "the router sends %" G_GINT64_FORMAT " rows to one rank and "
                         "%" G_GINT64_FORMAT " to another, and a plan of experts that ranks share "
                         "has room for as many each; set routing = in-turn in the network",
-                        numbers(t, 0)[0], numbers(t, 0)[rank]);
+                        numbers(t, SPLITS_TO_HOST_POSITION)[0],
+                        numbers(t, SPLITS_TO_HOST_POSITION)[rank]);
             return false;
         }
     }
@@ -42,10 +43,10 @@ static bool are_balanced(const ExecTask *t, GError **error) {
 }
 
 static void own_counts(const ExecTask *t) {
-    size_t ranks = dim(t, 0), experts = dim(t, 1);
-    memset(numbers(t, 1), 0, experts * sizeof(int64_t));
+    size_t ranks = dim(t, OWN_COUNTS_RANKS), experts = dim(t, OWN_COUNTS_EXPERTS);
+    memset(numbers(t, OWN_COUNTS_POSITION), 0, experts * sizeof(int64_t));
     for (size_t i = 0; i < ranks * experts; i++) {
-        numbers(t, 1)[i % experts] += numbers(t, 0)[i];
+        numbers(t, OWN_COUNTS_POSITION)[i % experts] += numbers(t, OWN_COUNTS_COUNTS)[i];
     }
 }
 
@@ -53,57 +54,63 @@ static void own_counts(const ExecTask *t) {
 
 static void running_sum(const ExecTask *t) {
     int64_t sum = 0;
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        sum += numbers(t, 0)[i];
-        numbers(t, 1)[i] = sum;
+    for (size_t i = 0; i < dim(t, RUNNING_SUM_N); i++) {
+        sum += numbers(t, RUNNING_SUM_COUNTS)[i];
+        numbers(t, RUNNING_SUM_POSITION)[i] = sum;
     }
 }
 
 static void by_expert(const ExecTask *t) {
-    size_t ranks = dim(t, 0), experts = dim(t, 1);
+    size_t ranks = dim(t, BY_EXPERT_RANKS), experts = dim(t, BY_EXPERT_EXPERTS);
     for (size_t rank = 0; rank < ranks; rank++) {
         for (size_t e = 0; e < experts; e++) {
-            numbers(t, 1)[e * ranks + rank] = numbers(t, 0)[rank * experts + e];
+            numbers(t, BY_EXPERT_POSITION)[e * ranks + rank] =
+                numbers(t, BY_EXPERT_COUNTS)[rank * experts + e];
         }
     }
 }
 
 static void combine(const ExecTask *t, int64_t sign) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        numbers(t, 2)[i] = numbers(t, 0)[i] + sign * numbers(t, 1)[i];
+    for (size_t i = 0; i < dim(t, WHOLE_LESS_N); i++) {
+        numbers(t, WHOLE_LESS_OFFSET)[i] =
+            numbers(t, WHOLE_LESS_POSITION)[i] + sign * numbers(t, WHOLE_LESS_INDEX)[i];
     }
 }
 
 /* The first segment that ends behind a place; behind all the last one. */
 static void segment(const ExecTask *t) {
-    size_t n = dim(t, 0), segments = dim(t, 1);
+    size_t n = dim(t, SEGMENT_N), segments = dim(t, SEGMENT_SEGMENTS);
     for (size_t i = 0; i < n; i++) {
         size_t s = 0;
-        while (s + 1 < segments && numbers(t, 0)[s] <= numbers(t, 1)[i]) {
+        while (s + 1 < segments &&
+               numbers(t, SEGMENT_SORTED)[s] <= numbers(t, SEGMENT_POSITION)[i]) {
             s++;
         }
-        numbers(t, 2)[i] = (int64_t)s;
+        numbers(t, SEGMENT_INDEX)[i] = (int64_t)s;
     }
 }
 
 static bool of_segment(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        if (numbers(t, 1)[i] < 0 || numbers(t, 1)[i] >= (int64_t)dim(t, 1)) {
+    for (size_t i = 0; i < dim(t, OF_SEGMENT_N); i++) {
+        if (numbers(t, OF_SEGMENT_INDEX)[i] < 0 ||
+            numbers(t, OF_SEGMENT_INDEX)[i] >= (int64_t)dim(t, OF_SEGMENT_SEGMENTS)) {
             return false;
         }
-        numbers(t, 2)[i] = numbers(t, 0)[numbers(t, 1)[i]];
+        numbers(t, OF_SEGMENT_POSITION)[i] =
+            numbers(t, OF_SEGMENT_COUNTS)[numbers(t, OF_SEGMENT_INDEX)[i]];
     }
     return true;
 }
 
 static bool place_rows(const ExecTask *t) {
-    size_t n = dim(t, 0), width = dim(t, 1);
+    size_t n = dim(t, PLACE_ROWS_N), width = dim(t, PLACE_ROWS_WIDTH);
     for (size_t i = 0; i < n; i++) {
-        int64_t to = numbers(t, 1)[i];
+        int64_t to = numbers(t, PLACE_ROWS_INDEX)[i];
         if (to < 0 || to >= (int64_t)n) {
             return false;
         }
-        memcpy(f32(t, 2) + (size_t)to * width, f32(t, 0) + i * width, width * sizeof(float));
+        memcpy(f32(t, PLACE_ROWS_Y) + (size_t)to * width, f32(t, PLACE_ROWS_X) + i * width,
+               width * sizeof(float));
     }
     return true;
 }

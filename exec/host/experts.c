@@ -9,27 +9,41 @@ static bool run(const ExecTask *t) {
     const gpointer *p = t->pointers;
     switch ((ExecExpertsOp)t->op->kind) {
     case PLAN_OP_GROUPED_LINEAR:
-        return kernel_grouped_linear_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
-                                         dim(t, 3));
+        return kernel_grouped_linear_f32(p[GROUPED_LINEAR_Y], p[GROUPED_LINEAR_X],
+                                         p[GROUPED_LINEAR_W], p[GROUPED_LINEAR_ENDS],
+                                         dim(t, GROUPED_LINEAR_M), dim(t, GROUPED_LINEAR_N),
+                                         dim(t, GROUPED_LINEAR_K), dim(t, GROUPED_LINEAR_GROUPS));
     case PLAN_OP_GROUPED_LINEAR_DX:
-        return kernel_grouped_linear_dx_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
-                                            dim(t, 3));
+        return kernel_grouped_linear_dx_f32(
+            p[GROUPED_LINEAR_DX_DX], p[GROUPED_LINEAR_DX_DY], p[GROUPED_LINEAR_DX_W],
+            p[GROUPED_LINEAR_DX_ENDS], dim(t, GROUPED_LINEAR_DX_M), dim(t, GROUPED_LINEAR_DX_N),
+            dim(t, GROUPED_LINEAR_DX_K), dim(t, GROUPED_LINEAR_DX_GROUPS));
     case PLAN_OP_GROUPED_LINEAR_DW:
-        return kernel_grouped_linear_dw_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
-                                            dim(t, 3));
+        return kernel_grouped_linear_dw_f32(
+            p[GROUPED_LINEAR_DW_DW], p[GROUPED_LINEAR_DW_DY], p[GROUPED_LINEAR_DW_X],
+            p[GROUPED_LINEAR_DW_ENDS], dim(t, GROUPED_LINEAR_DW_M), dim(t, GROUPED_LINEAR_DW_N),
+            dim(t, GROUPED_LINEAR_DW_K), dim(t, GROUPED_LINEAR_DW_GROUPS));
     case PLAN_OP_GROUPED_PARTS:
-        return kernel_grouped_parts_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
-                                        dim(t, 3), dim(t, 4));
+        return kernel_grouped_parts_f32(p[GROUPED_PARTS_Y], p[GROUPED_PARTS_X], p[GROUPED_PARTS_W],
+                                        p[GROUPED_PARTS_ENDS], dim(t, GROUPED_PARTS_M),
+                                        dim(t, GROUPED_PARTS_N), dim(t, GROUPED_PARTS_K),
+                                        dim(t, GROUPED_PARTS_GROUPS), dim(t, GROUPED_PARTS_PARTS));
     case PLAN_OP_SUM_EACH:
-        kernel_sum_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 2));
+        kernel_sum_each_f32(p[SUM_EACH_Y], p[SUM_EACH_X], dim(t, SUM_EACH_ROWS),
+                            dim(t, SUM_EACH_EACH), dim(t, SUM_EACH_WIDTH), dim(t, SUM_EACH_WIDTH));
         return true;
     case PLAN_OP_REPEAT_EACH:
-        kernel_repeat_each_f32(p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
+        kernel_repeat_each_f32(p[REPEAT_EACH_Y], p[REPEAT_EACH_X], dim(t, REPEAT_EACH_ROWS),
+                               dim(t, REPEAT_EACH_EACH), dim(t, REPEAT_EACH_WIDTH));
         return true;
     case PLAN_OP_ROWS_OF:
-        return kernel_embedding_forward_f32(p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1));
+        return kernel_embedding_forward_f32(p[ROWS_OF_Y], p[ROWS_OF_X], p[ROWS_OF_INDEX],
+                                            dim(t, ROWS_OF_N), dim(t, ROWS_OF_ROWS),
+                                            dim(t, ROWS_OF_WIDTH));
     case PLAN_OP_ADD_TO_ROWS:
-        return kernel_add_to_rows_f32(p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2));
+        return kernel_add_to_rows_f32(p[ADD_TO_ROWS_Y], p[ADD_TO_ROWS_A], p[ADD_TO_ROWS_X],
+                                      p[ADD_TO_ROWS_INDEX], dim(t, ADD_TO_ROWS_N),
+                                      dim(t, ADD_TO_ROWS_WIDTH), dim(t, ADD_TO_ROWS_ROWS));
     }
     g_assert_not_reached();
 }

@@ -17,25 +17,25 @@
 #include "kernels/host/matmul.h"
 #include "plan/op/float8.h"
 
-static double *f64(const ExecTask *t, unsigned i) {
+static double *f64(const ExecTask *t, PlanSlotNumber i) {
     return t->pointers[i];
 }
 
 /* ---- scales --------------------------------------------------------------------------------- */
 
-static double magnitude_at(const ExecTask *t, unsigned i, size_t at) {
+static double magnitude_at(const ExecTask *t, PlanSlotNumber i, size_t at) {
     return operand_dtype(t, i) == PLAN_FP64 ? f64(t, i)[at] : (double)f32(t, i)[at];
 }
 
 /* What casts multiply by. */
-static float scale_at(const ExecTask *t, unsigned i, size_t at, PlanDtype to, bool to_power) {
+static float scale_at(const ExecTask *t, PlanSlotNumber i, size_t at, PlanDtype to, bool to_power) {
     return operand_dtype(t, i) == PLAN_FP32
                ? 1 / f32(t, i)[at]
                : kernel_float8_scale(magnitude_at(t, i, at), plan_float8_largest(to), to_power);
 }
 
 /* What products multiply by; those of rows and columns are powers of two. Transfer full. */
-static float *inverses_of(const ExecTask *t, unsigned i, size_t n) {
+static float *inverses_of(const ExecTask *t, PlanSlotNumber i, size_t n) {
     float *inverses = g_new(float, n);
     for (size_t at = 0; at < n; at++) {
         inverses[at] = operand_dtype(t, i) == PLAN_FP32 ? f32(t, i)[at]
@@ -45,7 +45,7 @@ static float *inverses_of(const ExecTask *t, unsigned i, size_t n) {
 }
 
 /* Stores what was found of largest magnitudes. */
-static void put_scales(const ExecTask *t, unsigned i, const float *magnitudes, size_t n,
+static void put_scales(const ExecTask *t, PlanSlotNumber i, const float *magnitudes, size_t n,
                        double largest, bool to_power) {
     for (size_t at = 0; at < n; at++) {
         double magnitude = (double)magnitudes[at];
@@ -63,19 +63,20 @@ static void put_scales(const ExecTask *t, unsigned i, const float *magnitudes, s
 
 /* Those of a scale or a cast, made of its first operands where they are made. Transfer full. */
 static float *numbers_of(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1);
+    size_t rows = dim(t, FLOAT8_SCALE_ROWS), cols = dim(t, FLOAT8_SCALE_COLS);
     float *x = g_new(float, rows *cols);
-    switch ((PlanFloat8Made)dim(t, 4)) {
+    switch ((PlanFloat8Made)dim(t, FLOAT8_SCALE_MADE)) {
     case PLAN_FLOAT8_AS_THEY_ARE:
-        kernel_copy_f32(x, f32(t, 0), rows * cols);
+        kernel_copy_f32(x, f32(t, FLOAT8_SCALE_X), rows * cols);
         break;
     case PLAN_FLOAT8_BY_NORM:
-        kernel_copy_f32(x, f32(t, 0), rows * cols);
-        kernel_scale_rows_columns_f32(x, f32(t, 3), rows, f32(t, 2), cols, rows, cols);
+        kernel_copy_f32(x, f32(t, FLOAT8_SCALE_X), rows * cols);
+        kernel_scale_rows_columns_f32(x, f32(t, FLOAT8_SCALE_RSTD), rows,
+                                      f32(t, FLOAT8_SCALE_WEIGHT), cols, rows, cols);
         break;
     case PLAN_FLOAT8_BY_SWIGLU:
-        kernel_silu_forward_f32(x, f32(t, 0), rows * cols);
-        kernel_mul_f32(x, x, f32(t, 1), rows * cols);
+        kernel_silu_forward_f32(x, f32(t, FLOAT8_SCALE_X), rows * cols);
+        kernel_mul_f32(x, x, f32(t, FLOAT8_SCALE_MORE), rows * cols);
         break;
     case PLAN_N_FLOAT8_MADE:
         g_assert_not_reached();
@@ -84,8 +85,9 @@ static float *numbers_of(const ExecTask *t) {
 }
 
 static void scale(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1), scales = dim(t, 2);
-    PlanFloat8Along along = (PlanFloat8Along)dim(t, 3);
+    size_t rows = dim(t, FLOAT8_SCALE_ROWS), cols = dim(t, FLOAT8_SCALE_COLS),
+           scales = dim(t, FLOAT8_SCALE_SCALES);
+    PlanFloat8Along along = (PlanFloat8Along)dim(t, FLOAT8_SCALE_ALONG);
     g_autofree float *x = numbers_of(t), *magnitudes = g_new(float, scales);
     if (along == PLAN_FLOAT8_EACH_ROW) {
         kernel_magnitude_rows_f32(magnitudes, x, rows, cols);
@@ -94,7 +96,8 @@ static void scale(const ExecTask *t) {
     } else {
         *magnitudes = kernel_magnitude_f32(x, rows * cols);
     }
-    put_scales(t, 4, magnitudes, scales, attr(t, 0), along != PLAN_FLOAT8_WHOLE);
+    put_scales(t, FLOAT8_SCALE_SCALE, magnitudes, scales, attr(t, FLOAT8_SCALE_LARGEST),
+               along != PLAN_FLOAT8_WHOLE);
 }
 
 static void narrow(uint8_t *to, PlanDtype dtype, const float *x, size_t n) {
@@ -102,18 +105,19 @@ static void narrow(uint8_t *to, PlanDtype dtype, const float *x, size_t n) {
 }
 
 static void cast(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1), scales = dim(t, 2);
-    PlanFloat8Along along = (PlanFloat8Along)dim(t, 3);
-    bool wants_turned = t->pointers[6];
-    PlanDtype to = operand_dtype(t, wants_turned ? 6 : 5);
+    size_t rows = dim(t, FLOAT8_CAST_ROWS), cols = dim(t, FLOAT8_CAST_COLS),
+           scales = dim(t, FLOAT8_CAST_SCALES);
+    PlanFloat8Along along = (PlanFloat8Along)dim(t, FLOAT8_CAST_ALONG);
+    bool wants_turned = t->pointers[FLOAT8_CAST_TURNED8];
+    PlanDtype to = operand_dtype(t, wants_turned ? FLOAT8_CAST_TURNED8 : FLOAT8_CAST_Y8);
     g_autofree float *x = numbers_of(t), *factors = g_new(float, scales);
-    g_autofree uint8_t *unwanted = t->pointers[5] ? NULL : g_new(uint8_t, rows * cols);
-    uint8_t *as_is = unwanted ? unwanted : bytes(t, 5);
+    g_autofree uint8_t *unwanted = t->pointers[FLOAT8_CAST_Y8] ? NULL : g_new(uint8_t, rows * cols);
+    uint8_t *as_is = unwanted ? unwanted : bytes(t, FLOAT8_CAST_Y8);
     const float one = 1;
     for (size_t i = 0; i < scales; i++) {
         factors[i] = along == PLAN_FLOAT8_SCALED_ALREADY
                          ? 1
-                         : scale_at(t, 4, i, to, along != PLAN_FLOAT8_WHOLE);
+                         : scale_at(t, FLOAT8_CAST_SCALE, i, to, along != PLAN_FLOAT8_WHOLE);
     }
     if (along == PLAN_FLOAT8_EACH_COLUMN) {
         kernel_scale_rows_columns_f32(x, &one, 1, factors, scales, rows, cols);
@@ -122,29 +126,30 @@ static void cast(const ExecTask *t) {
     }
     narrow(as_is, to, x, rows * cols);
     if (wants_turned) {
-        kernel_exchange_bytes(bytes(t, 6), as_is, rows, cols, 1);
+        kernel_exchange_bytes(bytes(t, FLOAT8_CAST_TURNED8), as_is, rows, cols, 1);
     }
 }
 
 static void cast_rows(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1);
+    size_t rows = dim(t, FLOAT8_CAST_ROWS_ROWS), cols = dim(t, FLOAT8_CAST_ROWS_COLS);
     g_autofree float *magnitudes = g_new(float, rows), *x = g_new(float, rows *cols);
     const float one = 1;
-    kernel_magnitude_rows_f32(magnitudes, f32(t, 0), rows, cols);
-    put_scales(t, 2, magnitudes, rows, plan_float8_largest(operand_dtype(t, 1)), true);
-    kernel_copy_f32(x, f32(t, 0), rows * cols);
+    kernel_magnitude_rows_f32(magnitudes, f32(t, FLOAT8_CAST_ROWS_X), rows, cols);
+    put_scales(t, FLOAT8_CAST_ROWS_SCALE, magnitudes, rows,
+               plan_float8_largest(operand_dtype(t, FLOAT8_CAST_ROWS_Y8)), true);
+    kernel_copy_f32(x, f32(t, FLOAT8_CAST_ROWS_X), rows * cols);
     for (size_t i = 0; i < rows; i++) {
-        magnitudes[i] = 1 / f32(t, 2)[i];
+        magnitudes[i] = 1 / f32(t, FLOAT8_CAST_ROWS_SCALE)[i];
     }
     kernel_scale_rows_columns_f32(x, magnitudes, rows, &one, 1, rows, cols);
-    narrow(bytes(t, 1), operand_dtype(t, 1), x, rows * cols);
+    narrow(bytes(t, FLOAT8_CAST_ROWS_Y8), operand_dtype(t, FLOAT8_CAST_ROWS_Y8), x, rows * cols);
 }
 
 /* ---- PyTorch's kernels, one step each ------------------------------------------------------- */
 
 static double passed(const ExecTask *t, double x) {
-    double largest = attr(t, 0);
-    switch ((PlanFloat8Step)dim(t, 1)) {
+    double largest = attr(t, FLOAT8_PASS_LARGEST);
+    switch ((PlanFloat8Step)dim(t, FLOAT8_PASS_STEP)) {
     case PLAN_FLOAT8_MAGNITUDE:
         return fabs(x);
     case PLAN_FLOAT8_CONVERT:
@@ -156,7 +161,7 @@ static double passed(const ExecTask *t, double x) {
     case PLAN_FLOAT8_TIMES_LARGEST:
         return x * largest;
     case PLAN_FLOAT8_TIMES_SCALE:
-        return x * (double)*f32(t, 1);
+        return x * (double)*f32(t, FLOAT8_PASS_SCALE);
     case PLAN_FLOAT8_BOUND:
         return x > largest ? largest : x < -largest ? -largest : x;
     case PLAN_FLOAT8_INVERSE_SCALE:
@@ -171,12 +176,12 @@ static double passed(const ExecTask *t, double x) {
 
 /* In double and rounded once, which of one step in fp32 is the same. */
 static void pass(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        double y = passed(t, magnitude_at(t, 0, i));
-        if (operand_dtype(t, 2) == PLAN_FP64) {
-            f64(t, 2)[i] = y;
+    for (size_t i = 0; i < dim(t, FLOAT8_PASS_N); i++) {
+        double y = passed(t, magnitude_at(t, FLOAT8_PASS_X, i));
+        if (operand_dtype(t, FLOAT8_PASS_Y) == PLAN_FP64) {
+            f64(t, FLOAT8_PASS_Y)[i] = y;
         } else {
-            f32(t, 2)[i] = (float)y;
+            f32(t, FLOAT8_PASS_Y)[i] = (float)y;
         }
     }
 }
@@ -190,23 +195,25 @@ static void largest(const ExecTask *t) {
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-static size_t bytes_of(const ExecTask *t, unsigned i) {
+static size_t bytes_of(const ExecTask *t, PlanSlotNumber i) {
     return operand(t, i).elements * plan_dtype_bytes(operand_dtype(t, i));
 }
 
 static void copy_in(const ExecTask *t) {
     unsigned n = list_length(t);
-    uint8_t *to = bytes(t, n) + axis_rank(t) * dim(t, 0);
+    uint8_t *to = bytes(t, n) + axis_rank(t) * dim(t, FLOAT8_COPY_IN_SLICE);
     for (unsigned i = 0; i < n; to += bytes_of(t, i), i++) {
         kernel_copy_bytes(to, bytes(t, i), bytes_of(t, i));
     }
 }
 
 static void copy_out(const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
-    for (unsigned i = 1; i <= list_length(t); i++) {
+    size_t slice = dim(t, FLOAT8_COPY_OUT_SLICE), ranks = dim(t, FLOAT8_COPY_OUT_RANKS), start = 0;
+    for (unsigned i = FLOAT8_COPY_OUT_PARAMETER; i < FLOAT8_COPY_OUT_PARAMETER + list_length(t);
+         i++) {
         size_t chunk = bytes_of(t, i) / ranks;
-        kernel_copy_2d_bytes(bytes(t, i), chunk, bytes(t, 0) + start, slice, ranks, chunk);
+        kernel_copy_2d_bytes(bytes(t, i), chunk, bytes(t, FLOAT8_COPY_OUT_GATHERED) + start, slice,
+                             ranks, chunk);
         start += chunk;
     }
 }
@@ -214,7 +221,7 @@ static void copy_out(const ExecTask *t) {
 /* ---- products ------------------------------------------------------------------------------- */
 
 /* Transfer full. */
-static float *widened(const ExecTask *t, unsigned i, size_t n) {
+static float *widened(const ExecTask *t, PlanSlotNumber i, size_t n) {
     float *x = g_new(float, n);
     (operand_dtype(t, i) == PLAN_E4M3 ? kernel_widen_e4m3 : kernel_widen_e5m2)(x, bytes(t, i), n);
     return x;
@@ -228,35 +235,52 @@ typedef struct {
 } Product;
 
 static Product product_of(const ExecTask *t) {
-    size_t m = dim(t, 0), n = dim(t, 1), k = dim(t, 2);
+    size_t m = dim(t, FLOAT8_LINEAR_M), n = dim(t, FLOAT8_LINEAR_N), k = dim(t, FLOAT8_LINEAR_K);
     switch (t->op->kind) {
     case PLAN_OP_FLOAT8_LINEAR:
-        return (Product){m, n, k, dim(t, 3), dim(t, 4), false, true};
+        return (Product){
+            m, n, k, dim(t, FLOAT8_LINEAR_X_SCALES), dim(t, FLOAT8_LINEAR_W_SCALES), false, true};
     case PLAN_OP_FLOAT8_LINEAR_DX:
-        return (Product){m, k, n, dim(t, 4), dim(t, 5), !dim(t, 6), true};
+        return (Product){m,
+                         k,
+                         n,
+                         dim(t, FLOAT8_LINEAR_DX_DY_SCALES),
+                         dim(t, FLOAT8_LINEAR_DX_W_SCALES),
+                         !dim(t, FLOAT8_LINEAR_DX_TURNED),
+                         true};
     case PLAN_OP_FLOAT8_LINEAR_DW:
-        return (Product){n, k, m, dim(t, 3), dim(t, 4), false, !dim(t, 5)};
+        return (Product){n,
+                         k,
+                         m,
+                         dim(t, FLOAT8_LINEAR_DW_DY_SCALES),
+                         dim(t, FLOAT8_LINEAR_DW_X_SCALES),
+                         false,
+                         !dim(t, FLOAT8_LINEAR_DW_BEHIND)};
     }
     g_assert_not_reached();
 }
 
+/* All three products have a factor and its scale, another and its scale, and what they make. */
 static void multiply(const ExecTask *t) {
     Product p = product_of(t);
-    g_autofree float *a = widened(t, 0, p.m * p.k), *b = widened(t, 2, p.n * p.k);
+    g_autofree float *a = widened(t, FLOAT8_LINEAR_X8, p.m * p.k),
+                     *b = widened(t, FLOAT8_LINEAR_W8, p.n * p.k);
     kernel_gemm_f32(KERNEL_NO_TRANSPOSE, p.b_by_sum ? KERNEL_NO_TRANSPOSE : KERNEL_TRANSPOSE, p.m,
-                    p.n, p.k, 1, a, p.k, b, p.b_by_sum ? p.n : p.k, 0, f32(t, 4), p.n);
+                    p.n, p.k, 1, a, p.k, b, p.b_by_sum ? p.n : p.k, 0, f32(t, FLOAT8_LINEAR_Y),
+                    p.n);
     if (p.is_scaled) {
-        g_autofree float *by_row = inverses_of(t, 1, p.a_scales);
-        g_autofree float *by_column = inverses_of(t, 3, p.b_scales);
-        kernel_scale_rows_columns_f32(f32(t, 4), by_row, p.a_scales, by_column, p.b_scales, p.m,
-                                      p.n);
+        g_autofree float *by_row = inverses_of(t, FLOAT8_LINEAR_X_SCALE, p.a_scales);
+        g_autofree float *by_column = inverses_of(t, FLOAT8_LINEAR_W_SCALE, p.b_scales);
+        kernel_scale_rows_columns_f32(f32(t, FLOAT8_LINEAR_Y), by_row, p.a_scales, by_column,
+                                      p.b_scales, p.m, p.n);
     }
 }
 
 static void unscale(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1);
-    g_autofree float *row = inverses_of(t, 0, rows), *column = inverses_of(t, 1, cols);
-    kernel_scale_rows_columns_f32(f32(t, 2), row, rows, column, cols, rows, cols);
+    size_t rows = dim(t, FLOAT8_UNSCALE_ROWS), cols = dim(t, FLOAT8_UNSCALE_COLS);
+    g_autofree float *row = inverses_of(t, FLOAT8_UNSCALE_ROW, rows),
+                     *column = inverses_of(t, FLOAT8_UNSCALE_COLUMN, cols);
+    kernel_scale_rows_columns_f32(f32(t, FLOAT8_UNSCALE_X), row, rows, column, cols, rows, cols);
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -276,7 +300,9 @@ void exec_host_float8(const ExecTask *t) {
         unscale(t);
         return;
     case PLAN_OP_FLOAT8_TURN:
-        kernel_exchange_bytes(bytes(t, 1), bytes(t, 0), dim(t, 0), dim(t, 1), dim(t, 2));
+        kernel_exchange_bytes(bytes(t, FLOAT8_TURN_TURNED8), bytes(t, FLOAT8_TURN_X8),
+                              dim(t, FLOAT8_TURN_ROWS), dim(t, FLOAT8_TURN_COLS),
+                              dim(t, FLOAT8_TURN_INNER));
         return;
     case PLAN_OP_FLOAT8_PASS:
         pass(t);

@@ -11,44 +11,50 @@
 /* Where the row of a head of a token begins. */
 static size_t head_row(const ExecTask *t, size_t batch, size_t token, size_t head, size_t heads,
                        bool apart) {
-    size_t seq = dim(t, 1), row = apart ? (batch * heads + head) * seq + token
-                                        : (batch * seq + token) * heads + head;
-    return row * dim(t, 4);
+    size_t seq = dim(t, REPEAT_HEADS_SEQ), row = apart ? (batch * heads + head) * seq + token
+                                                       : (batch * seq + token) * heads + head;
+    return row * dim(t, REPEAT_HEADS_DIM);
 }
 
 /* x has its heads inside the rows of tokens, and lends each to `repeats` heads of y. */
 static void repeat_heads(const ExecTask *t) {
-    size_t seq = dim(t, 1), heads = dim(t, 2), repeats = dim(t, 3);
-    for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
+    size_t seq = dim(t, REPEAT_HEADS_SEQ), heads = dim(t, REPEAT_HEADS_HEADS),
+           repeats = dim(t, REPEAT_HEADS_REPEATS);
+    for (size_t i = 0; i < dim(t, REPEAT_HEADS_BATCH) * seq * heads * repeats; i++) {
         size_t head = i % (heads * repeats), token = i / (heads * repeats);
-        size_t from = token * dim(t, 6) + head / repeats * dim(t, 4);
+        size_t from =
+            token * dim(t, REPEAT_HEADS_STRIDE) + head / repeats * dim(t, REPEAT_HEADS_DIM);
         size_t to = head_row(t, token / seq, token % seq, head, heads * repeats,
-                             dims(t)[5] == PLAN_REPEATED_APART);
-        kernel_copy_f32(f32(t, 1) + to, f32(t, 0) + from, dim(t, 4));
+                             dims(t)[REPEAT_HEADS_APART] == PLAN_REPEATED_APART);
+        kernel_copy_f32(f32(t, REPEAT_HEADS_Y) + to, f32(t, REPEAT_HEADS_X) + from,
+                        dim(t, REPEAT_HEADS_DIM));
     }
 }
 
 static void sum_heads(const ExecTask *t) {
-    size_t seq = dim(t, 1), heads = dim(t, 2), repeats = dim(t, 3), n = dim(t, 4);
-    bool from_apart = dims(t)[5] != PLAN_REPEATED_INSIDE;
-    bool to_apart = dims(t)[5] == PLAN_REPEATED_APART;
-    kernel_zero_f32(f32(t, 1), dim(t, 0) * seq * heads * n);
-    for (size_t i = 0; i < dim(t, 0) * seq * heads * repeats; i++) {
+    size_t seq = dim(t, SUM_HEADS_SEQ), heads = dim(t, SUM_HEADS_HEADS),
+           repeats = dim(t, SUM_HEADS_REPEATS), n = dim(t, SUM_HEADS_DIM);
+    bool from_apart = dims(t)[SUM_HEADS_APART] != PLAN_REPEATED_INSIDE;
+    bool to_apart = dims(t)[SUM_HEADS_APART] == PLAN_REPEATED_APART;
+    kernel_zero_f32(f32(t, SUM_HEADS_Y), dim(t, SUM_HEADS_BATCH) * seq * heads * n);
+    for (size_t i = 0; i < dim(t, SUM_HEADS_BATCH) * seq * heads * repeats; i++) {
         size_t head = i % (heads * repeats), token = i / (heads * repeats);
         size_t from = head_row(t, token / seq, token % seq, head, heads * repeats, from_apart);
         size_t to = head_row(t, token / seq, token % seq, head / repeats, heads, to_apart);
-        kernel_add_inplace_f32(f32(t, 1) + to, f32(t, 0) + from, n);
+        kernel_add_inplace_f32(f32(t, SUM_HEADS_Y) + to, f32(t, SUM_HEADS_X) + from, n);
     }
 }
 
 static void copy(const ExecTask *t) {
-    size_t batch = dim(t, 0), seq = dim(t, 1), heads = dim(t, 2), n = dim(t, 3), row = dim(t, 4);
+    size_t batch = dim(t, HEADS_COPY_BATCH), seq = dim(t, HEADS_COPY_SEQ),
+           heads = dim(t, HEADS_COPY_HEADS), n = dim(t, HEADS_COPY_DIM),
+           row = dim(t, HEADS_COPY_STRIDE);
     size_t apart[] = {heads * seq * n, seq * n, n, 1}, inside[] = {seq * row, n, row, 1};
     size_t merged[] = {seq * heads * n, n, heads * n, 1}, size[] = {batch, heads, seq, n};
-    if (dims(t)[5]) {
-        kernel_copy_4d_f32(f32(t, 1), merged, f32(t, 0), apart, size);
+    if (dims(t)[HEADS_COPY_BACK]) {
+        kernel_copy_4d_f32(f32(t, HEADS_COPY_Y), merged, f32(t, HEADS_COPY_X), apart, size);
     } else {
-        kernel_copy_4d_f32(f32(t, 1), apart, f32(t, 0), inside, size);
+        kernel_copy_4d_f32(f32(t, HEADS_COPY_Y), apart, f32(t, HEADS_COPY_X), inside, size);
     }
 }
 
@@ -59,9 +65,9 @@ typedef struct {
     bool transposed;
 } HeadsMatrix;
 
-static HeadsMatrix heads_matrix(const ExecTask *t, unsigned i, size_t r, size_t c, unsigned layout,
-                                size_t stride) {
-    size_t heads = dim(t, 1), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
+static HeadsMatrix heads_matrix(const ExecTask *t, PlanSlotNumber i, size_t r, size_t c,
+                                unsigned layout, size_t stride) {
+    size_t heads = dim(t, HEADS_MATMUL_HEADS), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
     bool inside = layout & 2;
     return (HeadsMatrix){.data = f32(t, i),
                          .batch_stride = inside ? rows * stride : heads * rows * cols,
@@ -71,11 +77,15 @@ static HeadsMatrix heads_matrix(const ExecTask *t, unsigned i, size_t r, size_t 
 }
 
 static void matmul(const ExecTask *t) {
-    size_t heads = dim(t, 1), m = dim(t, 2), n = dim(t, 3), k = dim(t, 4);
-    HeadsMatrix a = heads_matrix(t, 0, m, k, (unsigned)dim(t, 5), dim(t, 8));
-    HeadsMatrix b = heads_matrix(t, 1, k, n, (unsigned)dim(t, 6), dim(t, 9));
-    HeadsMatrix y = heads_matrix(t, 2, m, n, (unsigned)dim(t, 7), heads * n);
-    for (size_t i = 0; i < dim(t, 0) * heads; i++) {
+    size_t heads = dim(t, HEADS_MATMUL_HEADS), m = dim(t, HEADS_MATMUL_M),
+           n = dim(t, HEADS_MATMUL_N), k = dim(t, HEADS_MATMUL_K);
+    HeadsMatrix a = heads_matrix(t, HEADS_MATMUL_A, m, k, (unsigned)dim(t, HEADS_MATMUL_A_LAYOUT),
+                                 dim(t, HEADS_MATMUL_A_STRIDE));
+    HeadsMatrix b = heads_matrix(t, HEADS_MATMUL_B, k, n, (unsigned)dim(t, HEADS_MATMUL_B_LAYOUT),
+                                 dim(t, HEADS_MATMUL_B_STRIDE));
+    HeadsMatrix y =
+        heads_matrix(t, HEADS_MATMUL_Y, m, n, (unsigned)dim(t, HEADS_MATMUL_Y_LAYOUT), heads * n);
+    for (size_t i = 0; i < dim(t, HEADS_MATMUL_BATCH) * heads; i++) {
         size_t batch = i / heads, head = i % heads;
         kernel_gemm_f32(a.transposed ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE,
                         b.transposed ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE, m, n, k, 1,

@@ -16,104 +16,126 @@
 /* ---- attention ------------------------------------------------------------------------------ */
 
 static KernelAttentionShape shape_of(const ExecTask *t) {
-    return (KernelAttentionShape){.batch = dim(t, 0),
-                                  .heads = dim(t, 1),
-                                  .kv_heads = dim(t, 2),
-                                  .seq_q = dim(t, 3),
-                                  .seq_kv = dim(t, 3),
-                                  .head_dim = dim(t, 4),
-                                  .v_dim = dim(t, 5),
-                                  .scale = (float)attr(t, 0),
-                                  .causal = dims(t)[8] != 0};
+    return (KernelAttentionShape){.batch = dim(t, LATENT_ATTENTION_BATCH),
+                                  .heads = dim(t, LATENT_ATTENTION_HEADS),
+                                  .kv_heads = dim(t, LATENT_ATTENTION_KV_HEADS),
+                                  .seq_q = dim(t, LATENT_ATTENTION_SEQ),
+                                  .seq_kv = dim(t, LATENT_ATTENTION_SEQ),
+                                  .head_dim = dim(t, LATENT_ATTENTION_HEAD_DIM),
+                                  .v_dim = dim(t, LATENT_ATTENTION_V_DIM),
+                                  .scale = (float)attr(t, LATENT_ATTENTION_SCALE),
+                                  .causal = dims(t)[LATENT_ATTENTION_CAUSAL] != 0};
 }
 
-static KernelConstView keys_of(const ExecTask *t, unsigned i) {
-    size_t row = dim(t, 1) * dim(t, 4);
-    return (KernelConstView){f32(t, i), dim(t, 3) * row, row, dim(t, 4)};
+static KernelConstView keys_of(const ExecTask *t, PlanSlotNumber i) {
+    size_t row = dim(t, LATENT_ATTENTION_HEADS) * dim(t, LATENT_ATTENTION_HEAD_DIM);
+    return (KernelConstView){f32(t, i), dim(t, LATENT_ATTENTION_SEQ) * row, row,
+                             dim(t, LATENT_ATTENTION_HEAD_DIM)};
 }
 
-static KernelConstView values_of(const ExecTask *t, unsigned i) {
-    size_t row = dim(t, 1) * dim(t, 6);
-    return (KernelConstView){f32(t, i) + dim(t, 9), dim(t, 3) * row, row, dim(t, 6)};
+static KernelConstView values_of(const ExecTask *t, PlanSlotNumber i) {
+    size_t row = dim(t, LATENT_ATTENTION_HEADS) * dim(t, LATENT_ATTENTION_V_ROW);
+    return (KernelConstView){f32(t, i) + dim(t, LATENT_ATTENTION_FROM),
+                             dim(t, LATENT_ATTENTION_SEQ) * row, row,
+                             dim(t, LATENT_ATTENTION_V_ROW)};
 }
 
-static KernelView gradient_of(const ExecTask *t, unsigned i, size_t head_dim) {
-    return kernel_view_bshd(f32(t, i), dim(t, 3), dim(t, 1), head_dim);
+static KernelView gradient_of(const ExecTask *t, PlanSlotNumber i, size_t head_dim) {
+    return kernel_view_bshd(f32(t, i), dim(t, LATENT_ATTENTION_BACKWARD_SEQ),
+                            dim(t, LATENT_ATTENTION_BACKWARD_HEADS), head_dim);
 }
 
 static void attend(const ExecTask *t) {
     KernelAttentionShape shape = shape_of(t);
-    kernel_attention_forward_f32(f32(t, 3), f32(t, 4), dim(t, 7), keys_of(t, 0), keys_of(t, 1),
-                                 values_of(t, 2), NULL, &shape);
-    memset(t->pointers[5], 0, operand(t, 5).elements * sizeof(int64_t));
-    memset(t->pointers[6], 0, operand(t, 6).elements * sizeof(int64_t));
+    kernel_attention_forward_f32(f32(t, LATENT_ATTENTION_O), f32(t, LATENT_ATTENTION_LSE),
+                                 dim(t, LATENT_ATTENTION_LSE_STRIDE),
+                                 keys_of(t, LATENT_ATTENTION_Q), keys_of(t, LATENT_ATTENTION_K),
+                                 values_of(t, LATENT_ATTENTION_V), NULL, &shape);
+    memset(t->pointers[LATENT_ATTENTION_SEED], 0,
+           operand(t, LATENT_ATTENTION_SEED).elements * sizeof(int64_t));
+    memset(t->pointers[LATENT_ATTENTION_OFFSET], 0,
+           operand(t, LATENT_ATTENTION_OFFSET).elements * sizeof(int64_t));
 }
 
 static void attend_backward(const ExecTask *t) {
     KernelAttentionShape shape = shape_of(t);
-    kernel_attention_backward_f32(gradient_of(t, 6, dim(t, 4)), gradient_of(t, 7, dim(t, 4)),
-                                  gradient_of(t, 8, dim(t, 5)), NULL, f32(t, 0), keys_of(t, 1),
-                                  keys_of(t, 2), values_of(t, 3), NULL, f32(t, 4), f32(t, 5),
-                                  dim(t, 7), &shape);
+    kernel_attention_backward_f32(
+        gradient_of(t, LATENT_ATTENTION_BACKWARD_DQ, dim(t, LATENT_ATTENTION_BACKWARD_HEAD_DIM)),
+        gradient_of(t, LATENT_ATTENTION_BACKWARD_DK, dim(t, LATENT_ATTENTION_BACKWARD_HEAD_DIM)),
+        gradient_of(t, LATENT_ATTENTION_BACKWARD_DV, dim(t, LATENT_ATTENTION_BACKWARD_V_DIM)), NULL,
+        f32(t, LATENT_ATTENTION_BACKWARD_DY), keys_of(t, LATENT_ATTENTION_BACKWARD_Q),
+        keys_of(t, LATENT_ATTENTION_BACKWARD_K), values_of(t, LATENT_ATTENTION_BACKWARD_V), NULL,
+        f32(t, LATENT_ATTENTION_BACKWARD_O), f32(t, LATENT_ATTENTION_BACKWARD_LSE),
+        dim(t, LATENT_ATTENTION_BACKWARD_LSE_STRIDE), &shape);
 }
 
 /* ---- columns of rows ------------------------------------------------------------------------ */
 
 /* Row by row, where they lie. */
 static void norm_columns(const ExecTask *t) {
-    size_t width = dim(t, 1);
-    for (size_t r = 0; r < dim(t, 0); r++) {
-        kernel_rmsnorm_forward_f32(f32(t, 2) + r * width, f32(t, 3) + r, f32(t, 0) + r * dim(t, 2),
-                                   f32(t, 1), 1, width, (float)attr(t, 0));
+    size_t width = dim(t, NORM_COLUMNS_WIDTH);
+    for (size_t r = 0; r < dim(t, NORM_COLUMNS_ROWS); r++) {
+        kernel_rmsnorm_forward_f32(
+            f32(t, NORM_COLUMNS_Y) + r * width, f32(t, NORM_COLUMNS_RSTD) + r,
+            f32(t, NORM_COLUMNS_X) + r * dim(t, NORM_COLUMNS_ROW), f32(t, NORM_COLUMNS_W), 1, width,
+            (float)attr(t, NORM_COLUMNS_EPS));
     }
 }
 
 static void norm_columns_backward(const ExecTask *t) {
-    size_t rows = dim(t, 0), width = dim(t, 1);
+    size_t rows = dim(t, NORM_COLUMNS_BACKWARD_ROWS), width = dim(t, NORM_COLUMNS_BACKWARD_WIDTH);
     float *dense = g_new(float, rows *width);
-    kernel_copy_2d_bytes(dense, width * sizeof(float), f32(t, 1), dim(t, 2) * sizeof(float), rows,
+    kernel_copy_2d_bytes(dense, width * sizeof(float), f32(t, NORM_COLUMNS_BACKWARD_X),
+                         dim(t, NORM_COLUMNS_BACKWARD_ROW) * sizeof(float), rows,
                          width * sizeof(float));
-    kernel_rmsnorm_backward_f32(f32(t, 4), f32(t, 5), f32(t, 0), dense, f32(t, 2), f32(t, 3), rows,
-                                width);
+    kernel_rmsnorm_backward_f32(f32(t, NORM_COLUMNS_BACKWARD_DX), f32(t, NORM_COLUMNS_BACKWARD_DW),
+                                f32(t, NORM_COLUMNS_BACKWARD_DY), dense,
+                                f32(t, NORM_COLUMNS_BACKWARD_RSTD), f32(t, NORM_COLUMNS_BACKWARD_W),
+                                rows, width);
     g_free(dense);
 }
 
 static void turn_columns(const ExecTask *t) {
-    size_t heads = dim(t, 1), n = dim(t, 2), seq = dim(t, 3), row = dim(t, 4);
-    KernelView y = {f32(t, 2), seq * heads * n, heads * n, n};
-    KernelConstView x = {f32(t, 0) + dim(t, 5), seq * heads * row, heads * row, row};
-    kernel_turn_f32(y, x, f32(t, 1), dim(t, 0) / seq, heads, seq, n);
+    size_t heads = dim(t, TURN_COLUMNS_HEADS), n = dim(t, TURN_COLUMNS_DIM),
+           seq = dim(t, TURN_COLUMNS_SEQ), row = dim(t, TURN_COLUMNS_ROW);
+    KernelView y = {f32(t, TURN_COLUMNS_Y), seq * heads * n, heads * n, n};
+    KernelConstView x = {f32(t, TURN_COLUMNS_X) + dim(t, TURN_COLUMNS_FROM), seq * heads * row,
+                         heads * row, row};
+    kernel_turn_f32(y, x, f32(t, TURN_COLUMNS_TURNS), dim(t, TURN_COLUMNS_TOKENS) / seq, heads, seq,
+                    n);
 }
 
 static void join_heads(const ExecTask *t) {
-    size_t rows = dim(t, 0), a = dim(t, 1), b = dim(t, 2), each = dim(t, 4);
-    kernel_copy_2d_bytes(f32(t, 2), (a + b) * sizeof(float), f32(t, 0), dim(t, 3) * sizeof(float),
-                         rows, a * sizeof(float));
+    size_t rows = dim(t, JOIN_HEADS_ROWS), a = dim(t, JOIN_HEADS_A_COLS),
+           b = dim(t, JOIN_HEADS_B_COLS), each = dim(t, JOIN_HEADS_EACH);
+    kernel_copy_2d_bytes(f32(t, JOIN_HEADS_Y), (a + b) * sizeof(float), f32(t, JOIN_HEADS_A),
+                         dim(t, JOIN_HEADS_ROW) * sizeof(float), rows, a * sizeof(float));
     for (size_t r = 0; r < rows; r++) {
-        kernel_copy_f32(f32(t, 2) + r * (a + b) + a, f32(t, 1) + r / each * b, b);
+        kernel_copy_f32(f32(t, JOIN_HEADS_Y) + r * (a + b) + a, f32(t, JOIN_HEADS_B) + r / each * b,
+                        b);
     }
 }
 
 /* ---- routing -------------------------------------------------------------------------------- */
 
 static void sigmoid(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = 1.0f / (1.0f + expf(-f32(t, 0)[i]));
+    for (size_t i = 0; i < dim(t, SIGMOID_N); i++) {
+        f32(t, SIGMOID_Y)[i] = 1.0f / (1.0f + expf(-f32(t, SIGMOID_X)[i]));
     }
 }
 
 static void sigmoid_backward(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        float y = f32(t, 1)[i];
-        f32(t, 2)[i] = f32(t, 0)[i] * y * (1.0f - y);
+    for (size_t i = 0; i < dim(t, SIGMOID_BACKWARD_N); i++) {
+        float y = f32(t, SIGMOID_BACKWARD_Y)[i];
+        f32(t, SIGMOID_BACKWARD_DX)[i] = f32(t, SIGMOID_BACKWARD_DY)[i] * y * (1.0f - y);
     }
 }
 
 static bool unset_columns(const ExecTask *t, GError **error) {
-    const int64_t *index = t->pointers[0];
-    uint8_t *mask = t->pointers[1];
-    size_t cols = dim(t, 1), k = dim(t, 2);
-    for (size_t i = 0; i < dim(t, 0) * k; i++) {
+    const int64_t *index = t->pointers[UNSET_COLUMNS_INDEX];
+    uint8_t *mask = t->pointers[UNSET_COLUMNS_MASK];
+    size_t cols = dim(t, UNSET_COLUMNS_COLS), k = dim(t, UNSET_COLUMNS_K);
+    for (size_t i = 0; i < dim(t, UNSET_COLUMNS_ROWS) * k; i++) {
         if (index[i] < 0 || (size_t)index[i] >= cols) {
             g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED,
                         "a group of experts has a number outside of them");
@@ -147,8 +169,10 @@ bool exec_host_latent(const ExecTask *t, GError **error) {
         join_heads(t);
         return true;
     case PLAN_OP_SUM_HEAD_COLUMNS:
-        kernel_sum_each_f32(f32(t, 1), f32(t, 0) + dim(t, 4), dim(t, 0), dim(t, 1), dim(t, 2),
-                            dim(t, 3));
+        kernel_sum_each_f32(f32(t, SUM_HEAD_COLUMNS_Y),
+                            f32(t, SUM_HEAD_COLUMNS_X) + dim(t, SUM_HEAD_COLUMNS_FROM),
+                            dim(t, SUM_HEAD_COLUMNS_ROWS), dim(t, SUM_HEAD_COLUMNS_EACH),
+                            dim(t, SUM_HEAD_COLUMNS_COLS), dim(t, SUM_HEAD_COLUMNS_ROW));
         return true;
     case PLAN_OP_SIGMOID:
         sigmoid(t);

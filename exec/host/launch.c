@@ -27,22 +27,22 @@
 /* ---- the host's memory ---------------------------------------------------------------------- */
 
 static bool to_host(const ExecTask *t, GError **error) {
-    uint32_t slot = (uint32_t)dim(t, 1);
-    gpointer at = exec_slots_at(t->context->slots, slot, dim(t, 0), error);
+    uint32_t slot = (uint32_t)dim(t, TO_HOST_SLOT);
+    gpointer at = exec_slots_at(t->context->slots, slot, dim(t, TO_HOST_N), error);
     if (at) {
-        exec_convert(at, exec_slots_dtype(t->context->slots, slot), t->pointers[0],
-                     operand_dtype(t, 0), dim(t, 0));
+        exec_convert(at, exec_slots_dtype(t->context->slots, slot), t->pointers[TO_HOST_X],
+                     operand_dtype(t, TO_HOST_X), dim(t, TO_HOST_N));
     }
     return at != NULL;
 }
 
 /* An edited plan may ask for more than was put there: the rest is zero. */
 static bool from_host(const ExecTask *t, GError **error) {
-    uint32_t slot = (uint32_t)dim(t, 1);
-    gconstpointer at = exec_slots_at(t->context->slots, slot, dim(t, 0), error);
+    uint32_t slot = (uint32_t)dim(t, FROM_HOST_SLOT);
+    gconstpointer at = exec_slots_at(t->context->slots, slot, dim(t, FROM_HOST_N), error);
     if (at) {
-        exec_convert(t->pointers[0], operand_dtype(t, 0), at,
-                     exec_slots_dtype(t->context->slots, slot), dim(t, 0));
+        exec_convert(t->pointers[FROM_HOST_Y], operand_dtype(t, FROM_HOST_Y), at,
+                     exec_slots_dtype(t->context->slots, slot), dim(t, FROM_HOST_N));
     }
     return at != NULL;
 }
@@ -51,7 +51,8 @@ static bool from_host(const ExecTask *t, GError **error) {
 static void first_nibbles(const ExecTask *t) {
     const ExecContext *c = t->context;
     ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    exec_first_nibbles(t, place.from, place.count, (char *)t->pointers[0] + place.first);
+    exec_first_nibbles(t, place.from, place.count,
+                       (char *)t->pointers[INIT_NIBBLES_NIBBLES] + place.first);
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -60,33 +61,42 @@ static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
     PlanAxis axis = (PlanAxis)t->op->axis;
     PlanDtype dtype = (PlanDtype)t->op->dtype;
-    PlanReduction reduction = attr(t, 0) < 0 ? PLAN_REDUCTION_SUM : (PlanReduction)attr(t, 0);
+    PlanReduction reduction = attr(t, COLLECTIVE_AVERAGE) < 0
+                                  ? PLAN_REDUCTION_SUM
+                                  : (PlanReduction)attr(t, COLLECTIVE_AVERAGE);
     if (t->op->kind == PLAN_OP_ALL_GATHER) {
-        return comm->all_gather(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0), dtype,
-                                error);
+        return comm->all_gather(comm->self, axis, t->pointers[ALL_GATHER_SHARD],
+                                t->pointers[ALL_GATHER_GATHERED], dim(t, COLLECTIVE_ELEMENTS),
+                                dtype, error);
     }
-    if (t->op->kind == PLAN_OP_REDUCE_SCATTER && attr(t, 0) < 0) {
-        return exec_comm_reduce_scatter_divided(comm, axis, t->pointers[0], t->pointers[1],
-                                                dim(t, 0), dtype, -attr(t, 0), error);
+    if (t->op->kind == PLAN_OP_REDUCE_SCATTER && attr(t, COLLECTIVE_AVERAGE) < 0) {
+        return exec_comm_reduce_scatter_divided(
+            comm, axis, t->pointers[REDUCE_SCATTER_PACKED], t->pointers[REDUCE_SCATTER_SHARD],
+            dim(t, COLLECTIVE_ELEMENTS), dtype, -attr(t, COLLECTIVE_AVERAGE), error);
     }
     if (t->op->kind == PLAN_OP_REDUCE_SCATTER) {
-        return comm->reduce_scatter(comm->self, axis, t->pointers[0], t->pointers[1], dim(t, 0),
+        return comm->reduce_scatter(comm->self, axis, t->pointers[REDUCE_SCATTER_PACKED],
+                                    t->pointers[REDUCE_SCATTER_SHARD], dim(t, COLLECTIVE_ELEMENTS),
                                     dtype, reduction == PLAN_REDUCTION_MEAN, error);
     }
     if (t->op->kind == PLAN_OP_ALL_REDUCE) {
-        return exec_comm_all_reduce(comm, axis, t->pointers[0], dim(t, 0), dim(t, 1), dtype,
+        return exec_comm_all_reduce(comm, axis, t->pointers[ALL_REDUCE_BUCKET],
+                                    dim(t, COLLECTIVE_ELEMENTS), dim(t, COLLECTIVE_RANKS), dtype,
                                     reduction, error);
     }
     if (t->op->kind == PLAN_OP_PASS_ON) {
-        return exec_comm_pass_on(comm, t->context->plan, axis, t->pointers[0], t->pointers[1],
-                                 dim(t, 0), dtype, error);
+        return exec_comm_pass_on(comm, t->context->plan, axis, t->pointers[PASS_ON_GIVEN],
+                                 t->pointers[PASS_ON_TAKEN], dim(t, COLLECTIVE_ELEMENTS), dtype,
+                                 error);
     }
     if (t->op->kind == PLAN_OP_ALL_TO_ALL) {
-        return exec_comm_all_to_all(comm, t->context->plan, axis, t->pointers[0], t->pointers[1],
-                                    dim(t, 0), dtype, error);
+        return exec_comm_all_to_all(comm, t->context->plan, axis, t->pointers[ALL_TO_ALL_GIVEN],
+                                    t->pointers[ALL_TO_ALL_TAKEN], dim(t, COLLECTIVE_ELEMENTS),
+                                    dtype, error);
     }
     g_assert(t->op->kind == PLAN_OP_BROADCAST);
-    return comm->broadcast(comm->self, axis, t->pointers[0], dim(t, 0), dtype, error);
+    return comm->broadcast(comm->self, axis, t->pointers[BROADCAST_BUFFER],
+                           dim(t, COLLECTIVE_ELEMENTS), dtype, error);
 }
 
 /* What a rank offers, the others gather when they take it; until then nothing is moved. */
@@ -101,9 +111,9 @@ static bool of_peers(const ExecTask *t, GError **error) {
     case PLAN_OP_OFFER:
         return true;
     default:
-        return exec_comm_take_ahead(comm, t->context->plan, axis, t->pointers[0],
-                                    t->pointers[taken], (uint32_t)dim(t, 2), dim(t, 0),
-                                    (PlanDtype)t->op->dtype, error);
+        return exec_comm_take_ahead(comm, t->context->plan, axis, t->pointers[PULL_GIVEN],
+                                    t->pointers[taken], (uint32_t)dim(t, PEER_COLLECTIVE_AHEAD),
+                                    dim(t, COLLECTIVE_ELEMENTS), (PlanDtype)t->op->dtype, error);
     }
 }
 
@@ -119,7 +129,7 @@ static bool run(const ExecTask *t, GError **error) {
     }
     switch ((ExecLaunchOp)t->op->kind) {
     case PLAN_OP_BATCH:
-        return exec_batch_fill(t, t->pointers[0], t->pointers[1], error);
+        return exec_batch_fill(t, t->pointers[BATCH_X], t->pointers[BATCH_Y], error);
 #define HOST_OP(id, ...) case PLAN_OP_##id:
 #include "plan/op/ops.def"
         return exec_host_step(t, error);
@@ -128,11 +138,12 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_FROM_HOST:
         return from_host(t, error);
     case PLAN_OP_FILL_EMPTY:
-        memset(t->pointers[0], 0xff, dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0)));
+        memset(t->pointers[FILL_EMPTY_Y], 0xff,
+               dim(t, FILL_EMPTY_N) * plan_dtype_bytes(operand_dtype(t, FILL_EMPTY_Y)));
         return true;
     case PLAN_OP_INIT_NORMAL:
     case PLAN_OP_INIT_FILL:
-        exec_first_values(t, t->pointers[0], operand_dtype(t, 0));
+        exec_first_values(t, t->pointers[INIT_NORMAL_Y], operand_dtype(t, INIT_NORMAL_Y));
         return true;
     case PLAN_OP_INIT_NIBBLES:
         first_nibbles(t);
@@ -170,7 +181,7 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     if (plan_op_is_traced((PlanOpKind)op->kind)) {
         return exec_traced_knows(context, op, error);
     }
-    if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[1] > 0) {
+    if (op->kind == PLAN_OP_ATTENTION && plan_op_attrs(context->role, op)[ATTENTION_DROPOUT] > 0) {
         g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                             "the host's attention kernel drops nothing; set attention = math (or "
                             "dropout = 0) in the network");
@@ -178,8 +189,10 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     const int64_t *d = plan_op_dims(context->role, op);
     return op->kind != PLAN_OP_BATCH || !context->data ||
-           exec_data_fits(context->data, (uint64_t)d[1] * context->plan->axes[PLAN_AXIS_CONTEXT],
-                          d[2], error);
+           exec_data_fits(context->data,
+                          (uint64_t)d[BATCH_SAMPLE_ELEMENTS] *
+                              context->plan->axes[PLAN_AXIS_CONTEXT],
+                          d[BATCH_BOUND], error);
 }
 
 /* Some ops move or fill numbers, or hand them to MPI, as they are stored; the others compute in

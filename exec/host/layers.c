@@ -8,40 +8,55 @@
 #include "kernels/host/norm.h"
 
 static void linear_parts(const ExecTask *t) {
-    size_t m = dim(t, 0), k = dim(t, 2), parts = dim(t, 3), n = dim(t, 1) / parts;
-    const float *bias = f32(t, 2);
+    size_t m = dim(t, LINEAR_PARTS_M), k = dim(t, LINEAR_PARTS_K),
+           parts = dim(t, LINEAR_PARTS_PARTS), n = dim(t, LINEAR_PARTS_N) / parts;
+    const float *bias = f32(t, LINEAR_PARTS_B);
     for (size_t i = 0; i < parts; i++) {
-        kernel_linear_forward_f32(f32(t, 3) + i * m * n, f32(t, 0), f32(t, 1) + i * n * k,
-                                  bias ? bias + i * n : NULL, m, n, k);
+        kernel_linear_forward_f32(f32(t, LINEAR_PARTS_Y) + i * m * n, f32(t, LINEAR_PARTS_X),
+                                  f32(t, LINEAR_PARTS_W) + i * n * k, bias ? bias + i * n : NULL, m,
+                                  n, k);
     }
 }
 
 static bool lookup(const ExecTask *t, GError **error) {
-    bool inside = t->op->kind == PLAN_OP_EMBEDDING
-                      ? kernel_embedding_forward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0),
-                                                     dim(t, 2), dim(t, 1))
-                      : kernel_embedding_backward_f32(f32(t, 2), f32(t, 0), i64(t, 1), dim(t, 0),
-                                                      dim(t, 2), dim(t, 1));
+    bool inside =
+        t->op->kind == PLAN_OP_EMBEDDING
+            ? kernel_embedding_forward_f32(f32(t, EMBEDDING_Y), f32(t, EMBEDDING_W),
+                                           i64(t, EMBEDDING_INDEX), dim(t, EMBEDDING_N),
+                                           dim(t, EMBEDDING_VOCAB), dim(t, EMBEDDING_WIDTH))
+            : kernel_embedding_backward_f32(f32(t, EMBEDDING_BACKWARD_DW),
+                                            f32(t, EMBEDDING_BACKWARD_DY), i64(t, EMBEDDING_INDEX),
+                                            dim(t, EMBEDDING_N), dim(t, EMBEDDING_VOCAB),
+                                            dim(t, EMBEDDING_WIDTH));
     return exec_host_in_table(inside, "an embedding's index", error);
 }
 
 static void norm(const ExecTask *t) {
     switch ((ExecNormOp)t->op->kind) {
     case PLAN_OP_LAYERNORM:
-        kernel_layernorm_forward_f32(f32(t, 3), f32(t, 4), f32(t, 5), f32(t, 0), f32(t, 1),
-                                     f32(t, 2), dim(t, 0), dim(t, 1), (float)attr(t, 0));
+        kernel_layernorm_forward_f32(
+            f32(t, LAYERNORM_Y), f32(t, LAYERNORM_MEAN), f32(t, LAYERNORM_RSTD),
+            f32(t, LAYERNORM_X), f32(t, LAYERNORM_W), f32(t, LAYERNORM_B), dim(t, LAYERNORM_ROWS),
+            dim(t, LAYERNORM_WIDTH), (float)attr(t, LAYERNORM_EPS));
         return;
     case PLAN_OP_RMSNORM:
-        kernel_rmsnorm_forward_f32(f32(t, 2), f32(t, 3), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
-                                   (float)attr(t, 0));
+        kernel_rmsnorm_forward_f32(f32(t, RMSNORM_Y), f32(t, RMSNORM_RSTD), f32(t, RMSNORM_X),
+                                   f32(t, RMSNORM_W), dim(t, RMSNORM_ROWS), dim(t, RMSNORM_WIDTH),
+                                   (float)attr(t, RMSNORM_EPS));
         return;
     case PLAN_OP_LAYERNORM_BACKWARD:
-        kernel_layernorm_backward_f32(f32(t, 5), f32(t, 6), f32(t, 7), f32(t, 0), f32(t, 1),
-                                      f32(t, 2), f32(t, 3), f32(t, 4), dim(t, 0), dim(t, 1));
+        kernel_layernorm_backward_f32(f32(t, LAYERNORM_BACKWARD_DX), f32(t, LAYERNORM_BACKWARD_DW),
+                                      f32(t, LAYERNORM_BACKWARD_DB), f32(t, LAYERNORM_BACKWARD_DY),
+                                      f32(t, LAYERNORM_BACKWARD_X), f32(t, LAYERNORM_BACKWARD_MEAN),
+                                      f32(t, LAYERNORM_BACKWARD_RSTD), f32(t, LAYERNORM_BACKWARD_W),
+                                      dim(t, LAYERNORM_BACKWARD_ROWS),
+                                      dim(t, LAYERNORM_BACKWARD_WIDTH));
         return;
     case PLAN_OP_RMSNORM_BACKWARD:
-        kernel_rmsnorm_backward_f32(f32(t, 4), f32(t, 5), f32(t, 0), f32(t, 1), f32(t, 2),
-                                    f32(t, 3), dim(t, 0), dim(t, 1));
+        kernel_rmsnorm_backward_f32(f32(t, RMSNORM_BACKWARD_DX), f32(t, RMSNORM_BACKWARD_DW),
+                                    f32(t, RMSNORM_BACKWARD_DY), f32(t, RMSNORM_BACKWARD_X),
+                                    f32(t, RMSNORM_BACKWARD_RSTD), f32(t, RMSNORM_BACKWARD_W),
+                                    dim(t, RMSNORM_BACKWARD_ROWS), dim(t, RMSNORM_BACKWARD_WIDTH));
         return;
     case PLAN_OP_ADD_RMSNORM:
     case PLAN_OP_ADD_LAYERNORM:
@@ -58,8 +73,9 @@ static void norm(const ExecTask *t) {
 static void product(const ExecTask *t) {
     switch ((ExecProductOp)t->op->kind) {
     case PLAN_OP_LINEAR:
-        kernel_linear_forward_f32(f32(t, 3), f32(t, 0), f32(t, 1), f32(t, 2), dim(t, 0), dim(t, 1),
-                                  dim(t, 2));
+        kernel_linear_forward_f32(f32(t, LINEAR_Y), f32(t, LINEAR_X), f32(t, LINEAR_W),
+                                  f32(t, LINEAR_B), dim(t, LINEAR_M), dim(t, LINEAR_N),
+                                  dim(t, LINEAR_K));
         return;
     case PLAN_OP_LINEAR_PARTS:
         linear_parts(t);
@@ -68,12 +84,14 @@ static void product(const ExecTask *t) {
         exec_fused_linear_gelu(t);
         return;
     case PLAN_OP_LINEAR_DX:
-        kernel_linear_backward_input_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
-                                         dim(t, 2));
+        kernel_linear_backward_input_f32(f32(t, LINEAR_DX_DX), f32(t, LINEAR_DX_DY),
+                                         f32(t, LINEAR_DX_W), dim(t, LINEAR_DX_M),
+                                         dim(t, LINEAR_DX_N), dim(t, LINEAR_DX_K));
         return;
     case PLAN_OP_LINEAR_DW:
-        kernel_linear_backward_weight_f32(f32(t, 2), f32(t, 0), f32(t, 1), dim(t, 0), dim(t, 1),
-                                          dim(t, 2));
+        kernel_linear_backward_weight_f32(f32(t, LINEAR_DW_DW), f32(t, LINEAR_DW_DY),
+                                          f32(t, LINEAR_DW_X), dim(t, LINEAR_DW_M),
+                                          dim(t, LINEAR_DW_N), dim(t, LINEAR_DW_K));
         return;
     case PLAN_OP_LINEAR_DX_GELU:
         exec_fused_linear_dx_gelu(t);

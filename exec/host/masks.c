@@ -12,97 +12,110 @@
 /* ---- what comes later ----------------------------------------------------------------------- */
 
 static void upper_mask(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1);
+    size_t rows = dim(t, UPPER_MASK_ROWS), cols = dim(t, UPPER_MASK_COLS);
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++) {
             size_t at = i * cols + j;
-            bytes(t, 1)[at] = j > i ? bytes(t, 0)[at] : 0;
+            bytes(t, UPPER_MASK_MASK)[at] = j > i ? bytes(t, UPPER_MASK_ALL_MASK)[at] : 0;
         }
     }
 }
 
 static void masked_fill(const ExecTask *t) {
-    size_t n = dim(t, 1), inner = dim(t, 2), all = dim(t, 0) * n * inner;
+    size_t n = dim(t, MASKED_FILL_N), inner = dim(t, MASKED_FILL_INNER),
+           all = dim(t, MASKED_FILL_OUTER) * n * inner;
     for (size_t i = 0; i < all; i++) {
-        f32(t, 2)[i] = bytes(t, 1)[i / inner % n] ? (float)attr(t, 0) : f32(t, 0)[i];
+        f32(t, MASKED_FILL_Y)[i] = bytes(t, MASKED_FILL_MASK)[i / inner % n]
+                                       ? (float)attr(t, MASKED_FILL_VALUE)
+                                       : f32(t, MASKED_FILL_X)[i];
     }
 }
 
 /* ---- a window: from the places of tokens to what is added to scores ------------------------- */
 
 static void back(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        ((int64_t *)t->pointers[1])[i] = i64(t, 0)[i] - dims(t)[1];
+    for (size_t i = 0; i < dim(t, BACK_N); i++) {
+        ((int64_t *)t->pointers[BACK_INDEX])[i] = i64(t, BACK_POSITION)[i] - dims(t)[BACK_BY];
     }
 }
 
 /* A row for each query, whose place is the index. */
 static void compare(const ExecTask *t) {
     bool later = t->op->kind == PLAN_OP_LATER_MASK;
-    size_t rows = dim(t, 0), cols = dim(t, 1);
+    size_t rows = dim(t, LATER_MASK_ROWS), cols = dim(t, LATER_MASK_COLS);
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++) {
-            bytes(t, 2)[i * cols + j] = (i64(t, 0)[j] > i64(t, 1)[i]) == later;
+            bytes(t, LATER_MASK_MASK)[i * cols + j] =
+                (i64(t, LATER_MASK_POSITION)[j] > i64(t, LATER_MASK_INDEX)[i]) == later;
         }
     }
 }
 
 static void both(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        bytes(t, 2)[i] = bytes(t, 0)[i % dim(t, 1)] & bytes(t, 1)[i];
+    for (size_t i = 0; i < dim(t, BOTH_MASK_N); i++) {
+        bytes(t, BOTH_MASK_MASK)[i] = bytes(t, BOTH_MASK_ONE_MASK)[i % dim(t, BOTH_MASK_N_ONE)] &
+                                      bytes(t, BOTH_MASK_OTHER_MASK)[i];
     }
 }
 
 static void mask_to_bias(const ExecTask *t) {
-    size_t n = dim(t, 0), all = n * dim(t, 1);
+    size_t n = dim(t, MASK_TO_BIAS_N), all = n * dim(t, MASK_TO_BIAS_BATCH);
     for (size_t i = 0; i < all; i++) {
-        f32(t, 3)[i] = *f32(t, bytes(t, 0)[i % n] ? 1 : 2);
+        f32(t, MASK_TO_BIAS_Y)[i] = *f32(t, bytes(t, MASK_TO_BIAS_MASK)[i % n] ? 1 : 2);
     }
 }
 
 /* ---- relative bias -------------------------------------------------------------------------- */
 
 static void distances(const ExecTask *t) {
-    size_t n = dim(t, 0);
-    int64_t *to = t->pointers[1];
+    size_t n = dim(t, DISTANCES_N);
+    int64_t *to = t->pointers[DISTANCES_DISTANCE];
     for (size_t i = 0; i < n * n; i++) {
-        to[i] = i64(t, 0)[i % n] - i64(t, 0)[i / n];
+        to[i] = i64(t, DISTANCES_POSITION)[i % n] - i64(t, DISTANCES_POSITION)[i / n];
     }
 }
 
-static void int64_numbers(const ExecTask *t) {
-    bool clamps = t->op->kind == PLAN_OP_CLAMP;
-    int64_t *to = t->pointers[1];
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        int64_t x = i64(t, 0)[i];
-        to[i] = clamps ? MIN(x, dims(t)[1]) : ABS(x);
+static void absolute(const ExecTask *t) {
+    int64_t *to = t->pointers[ABSOLUTE_POSITION];
+    for (size_t i = 0; i < dim(t, ABSOLUTE_N); i++) {
+        to[i] = ABS(i64(t, ABSOLUTE_DISTANCE)[i]);
+    }
+}
+
+static void clamp(const ExecTask *t) {
+    int64_t *to = t->pointers[CLAMP_INDEX];
+    for (size_t i = 0; i < dim(t, CLAMP_N); i++) {
+        to[i] = MIN(i64(t, CLAMP_POSITION)[i], dims(t)[CLAMP_LIMIT]);
     }
 }
 
 static void positive_mask(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        bytes(t, 1)[i] = i64(t, 0)[i] > 0;
+    for (size_t i = 0; i < dim(t, POSITIVE_MASK_N); i++) {
+        bytes(t, POSITIVE_MASK_MASK)[i] = i64(t, POSITIVE_MASK_DISTANCE)[i] > 0;
     }
 }
 
 static void bias_add(const ExecTask *t) {
-    size_t batch = dim(t, 0), heads = dim(t, 1), n = dim(t, 2) * dim(t, 3);
+    size_t batch = dim(t, BIAS_ADD_BATCH), heads = dim(t, BIAS_ADD_HEADS),
+           n = dim(t, BIAS_ADD_ROWS) * dim(t, BIAS_ADD_COLS);
     for (size_t b = 0; b < batch * heads; b++) {
         for (size_t i = 0; i < n; i++) {
-            f32(t, 2)[b * n + i] = f32(t, 0)[b * n + i] + f32(t, 1)[i * heads + b % heads];
+            f32(t, BIAS_ADD_Y)[b * n + i] =
+                f32(t, BIAS_ADD_X)[b * n + i] + f32(t, BIAS_ADD_BIAS)[i * heads + b % heads];
         }
     }
 }
 
 static bool bias_backward(const ExecTask *t) {
-    size_t n = dim(t, 0), heads = dim(t, 1), limit = dim(t, 2);
-    kernel_zero_f32(f32(t, 2), limit * heads);
+    size_t n = dim(t, BIAS_BACKWARD_N), heads = dim(t, BIAS_BACKWARD_HEADS),
+           limit = dim(t, BIAS_BACKWARD_LIMIT);
+    kernel_zero_f32(f32(t, BIAS_BACKWARD_DW), limit * heads);
     for (size_t i = 0; i < n * heads; i++) {
-        int64_t row = i64(t, 1)[i % n];
+        int64_t row = i64(t, BIAS_BACKWARD_INDEX)[i % n];
         if (row < 0 || (size_t)row >= limit) {
             return false;
         }
-        f32(t, 2)[(size_t)row * heads + i / n] += f32(t, 0)[i];
+        f32(t, BIAS_BACKWARD_DW)[(size_t)row * heads + i / n] += f32(t, BIAS_BACKWARD_DY)[i];
     }
     return true;
 }
@@ -112,7 +125,7 @@ static bool bias_backward(const ExecTask *t) {
 bool exec_host_masks(const ExecTask *t, GError **error) {
     switch ((ExecMaskOp)t->op->kind) {
     case PLAN_OP_ONES_MASK:
-        memset(t->pointers[0], 1, dim(t, 0));
+        memset(t->pointers[ONES_MASK_MASK], 1, dim(t, ONES_MASK_N));
         return true;
     case PLAN_OP_UPPER_MASK:
         upper_mask(t);
@@ -124,16 +137,19 @@ bool exec_host_masks(const ExecTask *t, GError **error) {
         distances(t);
         return true;
     case PLAN_OP_ABSOLUTE:
+        absolute(t);
+        return true;
     case PLAN_OP_CLAMP:
-        int64_numbers(t);
+        clamp(t);
         return true;
     case PLAN_OP_POSITIVE_MASK:
         positive_mask(t);
         return true;
     case PLAN_OP_BIAS:
-        return exec_host_in_table(kernel_embedding_forward_f32(f32(t, 2), f32(t, 0), i64(t, 1),
-                                                               dim(t, 0), dim(t, 2), dim(t, 1)),
-                                  "a bias's index", error);
+        return exec_host_in_table(
+            kernel_embedding_forward_f32(f32(t, BIAS_Y), f32(t, BIAS_W), i64(t, BIAS_INDEX),
+                                         dim(t, BIAS_N), dim(t, BIAS_LIMIT), dim(t, BIAS_HEADS)),
+            "a bias's index", error);
     case PLAN_OP_BIAS_ADD:
         bias_add(t);
         return true;

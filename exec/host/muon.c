@@ -14,37 +14,41 @@ static void exchange_sides(float *y, const float *x, size_t rows, size_t columns
 }
 
 static void lerp(const ExecTask *t) {
-    kernel_copy_f32(f32(t, 2), f32(t, 0), dim(t, 0));
-    kernel_lerp_inplace_f32(f32(t, 2), f32(t, 1), (float)attr(t, 0), dim(t, 0));
+    kernel_copy_f32(f32(t, LERP_Y), f32(t, LERP_A), dim(t, LERP_N));
+    kernel_lerp_inplace_f32(f32(t, LERP_Y), f32(t, LERP_B), (float)attr(t, LERP_WEIGHT),
+                            dim(t, LERP_N));
 }
 
 static void at_least(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = MAX(f32(t, 0)[i], (float)attr(t, 0));
+    for (size_t i = 0; i < dim(t, AT_LEAST_N); i++) {
+        f32(t, AT_LEAST_Y)[i] = MAX(f32(t, AT_LEAST_X)[i], (float)attr(t, AT_LEAST_LIMIT));
     }
 }
 
 /* The third matrix is where the product is added to. */
 static void product(const ExecTask *t) {
-    size_t m = dim(t, 0), n = dim(t, 1), k = dim(t, 2);
-    bool a_turned = dim(t, 3), b_turned = dim(t, 4), c_turned = dim(t, 5);
-    float *c = f32(t, 2), *y = f32(t, 3);
+    size_t m = dim(t, PRODUCT_M), n = dim(t, PRODUCT_N), k = dim(t, PRODUCT_K);
+    bool a_turned = dim(t, PRODUCT_A_TURNED), b_turned = dim(t, PRODUCT_B_TURNED),
+         c_turned = dim(t, PRODUCT_C_TURNED);
+    float *c = f32(t, PRODUCT_C), *y = f32(t, PRODUCT_Y);
     if (c && c_turned) {
         exchange_sides(y, c, n, m);
     } else if (c) {
         kernel_copy_f32(y, c, m * n);
     }
     kernel_gemm_f32(a_turned ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE,
-                    b_turned ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE, m, n, k, (float)attr(t, 0),
-                    f32(t, 0), a_turned ? m : k, f32(t, 1), b_turned ? k : n,
-                    c ? (float)attr(t, 1) : 0, y, n);
+                    b_turned ? KERNEL_TRANSPOSE : KERNEL_NO_TRANSPOSE, m, n, k,
+                    (float)attr(t, PRODUCT_ALPHA), f32(t, PRODUCT_A), a_turned ? m : k,
+                    f32(t, PRODUCT_B), b_turned ? k : n, c ? (float)attr(t, PRODUCT_BETA) : 0, y,
+                    n);
 }
 
 static void update(const ExecTask *t) {
-    size_t rows = dim(t, 0), columns = dim(t, 1);
-    bool is_turned = dim(t, 2);
-    kernel_lower_by_matrix_f32(f32(t, 1), f32(t, 0), attr(t, 0), rows, columns,
-                               is_turned ? 1 : columns, is_turned ? rows : 1);
+    size_t rows = dim(t, MUON_UPDATE_ROWS), columns = dim(t, MUON_UPDATE_COLS);
+    bool is_turned = dim(t, MUON_UPDATE_TURNED);
+    kernel_lower_by_matrix_f32(f32(t, MUON_UPDATE_PARAMETER), f32(t, MUON_UPDATE_X),
+                               attr(t, MUON_UPDATE_LR), rows, columns, is_turned ? 1 : columns,
+                               is_turned ? rows : 1);
 }
 
 void exec_host_muon(const ExecTask *t) {
@@ -56,7 +60,8 @@ void exec_host_muon(const ExecTask *t) {
         at_least(t);
         return;
     case PLAN_OP_DIVIDE_BY:
-        kernel_div_scalar_inplace_f32(f32(t, 1), *f32(t, 0), dim(t, 0));
+        kernel_div_scalar_inplace_f32(f32(t, DIVIDE_BY_X), *f32(t, DIVIDE_BY_BY),
+                                      dim(t, DIVIDE_BY_N));
         return;
     case PLAN_OP_PRODUCT:
         product(t);
@@ -65,7 +70,8 @@ void exec_host_muon(const ExecTask *t) {
         update(t);
         return;
     case PLAN_OP_EXCHANGE_SIDES:
-        exchange_sides(f32(t, 1), f32(t, 0), dim(t, 0), dim(t, 1));
+        exchange_sides(f32(t, EXCHANGE_SIDES_Y), f32(t, EXCHANGE_SIDES_X),
+                       dim(t, EXCHANGE_SIDES_ROWS), dim(t, EXCHANGE_SIDES_COLS));
         return;
     }
     g_assert_not_reached();

@@ -28,7 +28,7 @@ static void put_zeros(const ExecTask *t, unsigned to, size_t to_at, size_t n) {
 }
 
 static void part(const ExecTask *t) {
-    put(t, 1, 0, 0, axis_rank(t) * dim(t, 0), dim(t, 0));
+    put(t, PART_PART, 0, PART_WHOLE, axis_rank(t) * dim(t, PART_N), dim(t, PART_N));
 }
 
 static void flatten_to(const ExecTask *t, size_t at) {
@@ -39,18 +39,19 @@ static void flatten_to(const ExecTask *t, size_t at) {
 }
 
 static void gather_copy_out(const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
-    for (unsigned i = 1; i <= list_length(t); i++) {
+    size_t slice = dim(t, GATHER_COPY_OUT_SLICE), ranks = dim(t, GATHER_COPY_OUT_RANKS), start = 0;
+    for (unsigned i = GATHER_COPY_OUT_PARAMETER; i < GATHER_COPY_OUT_PARAMETER + list_length(t);
+         i++) {
         size_t chunk = operand(t, i).elements / ranks;
         for (size_t rank = 0; rank < ranks; rank++) {
-            put(t, i, rank * chunk, 0, rank * slice + start, chunk);
+            put(t, i, rank * chunk, GATHER_COPY_OUT_GATHERED, rank * slice + start, chunk);
         }
         start += chunk;
     }
 }
 
 static void reduce_copy_in(const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
+    size_t slice = dim(t, REDUCE_COPY_IN_SLICE), ranks = dim(t, REDUCE_COPY_IN_RANKS), start = 0;
     unsigned packed = list_length(t);
     for (unsigned i = 0; i < list_length(t); i++) {
         size_t rows = operand(t, i).rows, elements = operand(t, i).elements;
@@ -67,14 +68,15 @@ static void reduce_copy_in(const ExecTask *t) {
 
 static void bucket_copy_out(const ExecTask *t) {
     size_t at = 0;
-    for (unsigned i = 1; i <= list_length(t); i++) {
-        put(t, i, 0, 0, at, operand(t, i).elements);
+    for (unsigned i = BUCKET_COPY_OUT_GRADIENT; i < BUCKET_COPY_OUT_GRADIENT + list_length(t);
+         i++) {
+        put(t, i, 0, BUCKET_COPY_OUT_BUCKET, at, operand(t, i).elements);
         at += operand(t, i).elements;
     }
 }
 
 static void concat_columns(const ExecTask *t) {
-    size_t rows = dim(t, 0), row = dim(t, 1) * sizeof(float);
+    size_t rows = dim(t, CONCAT_COLUMNS_ROWS), row = dim(t, CONCAT_COLUMNS_COLS) * sizeof(float);
     unsigned n = list_length(t);
     char *to = t->pointers[n];
     for (unsigned i = 0; i < n; i++) {
@@ -89,10 +91,10 @@ static void concat_columns(const ExecTask *t) {
 void exec_host_pieces(const ExecTask *t) {
     switch ((ExecPiecesOp)t->op->kind) {
     case PLAN_OP_COPY:
-        put(t, 1, 0, 0, 0, dim(t, 0));
+        put(t, COPY_Y, 0, COPY_X, 0, dim(t, COPY_N));
         return;
     case PLAN_OP_JOIN_REST:
-        kernel_copy_f32(f32(t, 2), f32(t, 0), dim(t, 0));
+        kernel_copy_f32(f32(t, JOIN_REST_Y), f32(t, JOIN_REST_X), dim(t, JOIN_REST_N));
         return;
     case PLAN_OP_PART:
         part(t);
@@ -101,7 +103,7 @@ void exec_host_pieces(const ExecTask *t) {
         flatten_to(t, 0);
         return;
     case PLAN_OP_GATHER_COPY_IN:
-        flatten_to(t, axis_rank(t) * dim(t, 0));
+        flatten_to(t, axis_rank(t) * dim(t, GATHER_COPY_IN_SLICE));
         return;
     case PLAN_OP_GATHER_COPY_OUT:
         gather_copy_out(t);

@@ -14,60 +14,61 @@ enum {
 };
 
 static void rope_frequencies(const ExecTask *t) {
-    size_t n = dim(t, 0);
+    size_t n = dim(t, ROPE_FREQUENCIES_DIM);
     for (size_t i = 0; i < n / 2; i++) {
-        f32(t, 0)[i] = (float)pow(attr(t, 0), -2.0 * (double)i / (double)n);
+        f32(t, ROPE_FREQUENCIES_Y)[i] =
+            (float)pow(attr(t, ROPE_FREQUENCIES_BASE), -2.0 * (double)i / (double)n);
     }
 }
 
 static void shift(const ExecTask *t) {
-    int64_t *to = t->pointers[1];
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        to[i] = i64(t, 0)[i] + dims(t)[1];
+    int64_t *to = t->pointers[SHIFT_INDEX];
+    for (size_t i = 0; i < dim(t, SHIFT_N); i++) {
+        to[i] = i64(t, SHIFT_POSITION)[i] + dims(t)[SHIFT_FROM];
     }
 }
 
 static void as_number(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = (float)i64(t, 0)[i];
+    for (size_t i = 0; i < dim(t, AS_NUMBER_N); i++) {
+        f32(t, AS_NUMBER_Y)[i] = (float)i64(t, AS_NUMBER_POSITION)[i];
     }
 }
 
 static void outer(const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1);
+    size_t rows = dim(t, OUTER_ROWS), cols = dim(t, OUTER_COLS);
     for (size_t i = 0; i < rows * cols; i++) {
-        f32(t, 2)[i] = f32(t, 0)[i / cols] * f32(t, 1)[i % cols];
+        f32(t, OUTER_Y)[i] = f32(t, OUTER_COLUMN)[i / cols] * f32(t, OUTER_ROW)[i % cols];
     }
 }
 
 static void element_by_element(const ExecTask *t, float (*of)(float)) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = of(f32(t, 0)[i]);
+    for (size_t i = 0; i < dim(t, COS_N); i++) {
+        f32(t, COS_Y)[i] = of(f32(t, COS_X)[i]);
     }
 }
 
 static void pad_targets(const ExecTask *t) {
-    size_t seq = dim(t, 1);
-    for (size_t row = 0; row < dim(t, 0); row++) {
-        int64_t *to = (int64_t *)t->pointers[1] + row * (seq + 1);
-        memcpy(to + 1, i64(t, 0) + row * seq, (seq - 1) * sizeof *to);
+    size_t seq = dim(t, PAD_TARGETS_SEQ);
+    for (size_t row = 0; row < dim(t, PAD_TARGETS_BATCH); row++) {
+        int64_t *to = (int64_t *)t->pointers[PAD_TARGETS_INDEX] + row * (seq + 1);
+        memcpy(to + 1, i64(t, PAD_TARGETS_TARGET) + row * seq, (seq - 1) * sizeof *to);
         to[0] = to[seq] = NO_TARGET;
     }
 }
 
 /* Each row but its first, or its last. */
 static void drop_one(const ExecTask *t, bool first) {
-    size_t kept = dim(t, 1);
-    for (size_t row = 0; row < dim(t, 0); row++) {
-        memcpy((int64_t *)t->pointers[1] + row * kept, i64(t, 0) + row * (kept + 1) + first,
-               kept * sizeof(int64_t));
+    size_t kept = dim(t, DROP_FIRST_SEQ);
+    for (size_t row = 0; row < dim(t, DROP_FIRST_BATCH); row++) {
+        memcpy((int64_t *)t->pointers[DROP_FIRST_TARGET] + row * kept,
+               i64(t, DROP_FIRST_INDEX) + row * (kept + 1) + first, kept * sizeof(int64_t));
     }
 }
 
 void exec_host_positions(const ExecTask *t) {
     switch ((ExecPositionOp)t->op->kind) {
     case PLAN_OP_ARANGE:
-        kernel_arange_i64(t->pointers[0], 0, 1, dim(t, 0));
+        kernel_arange_i64(t->pointers[ARANGE_Y], 0, 1, dim(t, ARANGE_N));
         return;
     case PLAN_OP_ROPE_FREQUENCIES:
         rope_frequencies(t);

@@ -23,14 +23,14 @@ typedef struct {
 
 static Part part_of(const ExecTask *t) {
     KernelAttentionShape shape = {.batch = 1,
-                                  .heads = dim(t, 1),
-                                  .kv_heads = dim(t, 2),
-                                  .seq_q = dim(t, 5),
-                                  .seq_kv = dim(t, 6),
-                                  .head_dim = dim(t, 4),
-                                  .scale = (float)attr(t, 0),
-                                  .causal = dims(t)[7] != 0};
-    size_t seq = dim(t, 3), q_row = shape.heads * shape.head_dim;
+                                  .heads = dim(t, ATTENTION_PART_HEADS),
+                                  .kv_heads = dim(t, ATTENTION_PART_KV_HEADS),
+                                  .seq_q = dim(t, ATTENTION_PART_Q_ROWS),
+                                  .seq_kv = dim(t, ATTENTION_PART_KV_ROWS),
+                                  .head_dim = dim(t, ATTENTION_PART_HEAD_DIM),
+                                  .scale = (float)attr(t, ATTENTION_PART_SCALE),
+                                  .causal = dims(t)[ATTENTION_PART_CAUSAL] != 0};
+    size_t seq = dim(t, ATTENTION_PART_SEQ), q_row = shape.heads * shape.head_dim;
     size_t kv_row = shape.kv_heads * shape.head_dim;
     return (Part){.shape = shape,
                   .seq = seq,
@@ -55,15 +55,18 @@ static KernelConstView keys(const Part *p, const float *k, size_t sequence) {
 
 static void attend(const ExecTask *t) {
     Part p = part_of(t);
-    for (size_t b = 0; b < dim(t, 0); b++) {
-        kernel_attention_forward_f32(f32(t, 3) + b * p.q_part, f32(t, 4) + b * p.lse_part,
-                                     p.shape.seq_q, queries(&p, f32(t, 0), b),
-                                     keys(&p, f32(t, 1), b), keys(&p, f32(t, 2), b), NULL,
-                                     &p.shape);
+    for (size_t b = 0; b < dim(t, ATTENTION_PART_BATCH); b++) {
+        kernel_attention_forward_f32(f32(t, ATTENTION_PART_O) + b * p.q_part,
+                                     f32(t, ATTENTION_PART_LSE) + b * p.lse_part, p.shape.seq_q,
+                                     queries(&p, f32(t, ATTENTION_PART_Q), b),
+                                     keys(&p, f32(t, ATTENTION_PART_K), b),
+                                     keys(&p, f32(t, ATTENTION_PART_V), b), NULL, &p.shape);
     }
     /* Nothing is dropped, so nobody reads the state of random numbers; it is zero, not rubbish. */
-    memset(t->pointers[5], 0, operand(t, 5).elements * sizeof(int64_t));
-    memset(t->pointers[6], 0, operand(t, 6).elements * sizeof(int64_t));
+    memset(t->pointers[ATTENTION_PART_SEED], 0,
+           operand(t, ATTENTION_PART_SEED).elements * sizeof(int64_t));
+    memset(t->pointers[ATTENTION_PART_OFFSET], 0,
+           operand(t, ATTENTION_PART_OFFSET).elements * sizeof(int64_t));
 }
 
 static KernelView key_gradients(const Part *p, float *dk, size_t sequence) {
@@ -73,72 +76,84 @@ static KernelView key_gradients(const Part *p, float *dk, size_t sequence) {
 
 static void attend_backward(const ExecTask *t) {
     Part p = part_of(t);
-    for (size_t b = 0; b < dim(t, 0); b++) {
+    for (size_t b = 0; b < dim(t, ATTENTION_PART_BACKWARD_BATCH); b++) {
         size_t first = b * p.q_all + p.q_skipped;
-        KernelView dq = {f32(t, 6) + b * p.q_part, 0, p.q_row, p.shape.head_dim};
-        kernel_attention_backward_f32(dq, key_gradients(&p, f32(t, 7), b),
-                                      key_gradients(&p, f32(t, 8), b), NULL, f32(t, 0) + first,
-                                      queries(&p, f32(t, 1), b), keys(&p, f32(t, 2), b),
-                                      keys(&p, f32(t, 3), b), NULL, f32(t, 4) + first,
-                                      f32(t, 5) + b * p.lse_part, p.shape.seq_q, &p.shape);
+        KernelView dq = {f32(t, ATTENTION_PART_BACKWARD_DQ) + b * p.q_part, 0, p.q_row,
+                         p.shape.head_dim};
+        kernel_attention_backward_f32(dq, key_gradients(&p, f32(t, ATTENTION_PART_BACKWARD_DK), b),
+                                      key_gradients(&p, f32(t, ATTENTION_PART_BACKWARD_DV), b),
+                                      NULL, f32(t, ATTENTION_PART_BACKWARD_DY) + first,
+                                      queries(&p, f32(t, ATTENTION_PART_BACKWARD_Q), b),
+                                      keys(&p, f32(t, ATTENTION_PART_BACKWARD_K), b),
+                                      keys(&p, f32(t, ATTENTION_PART_BACKWARD_V), b), NULL,
+                                      f32(t, ATTENTION_PART_BACKWARD_O) + first,
+                                      f32(t, ATTENTION_PART_BACKWARD_LSE) + b * p.lse_part,
+                                      p.shape.seq_q, &p.shape);
     }
 }
 
 /* ---- rows of [outer, rows, inner] ----------------------------------------------------------- */
 
 static void sub_rows(const ExecTask *t) {
-    size_t inner = dim(t, 1), a_rows = dim(t, 2), b_rows = dim(t, 3), n = dim(t, 4) * inner;
-    for (size_t o = 0; o < dim(t, 0); o++) {
-        const float *a = f32(t, 0) + (o + 1) * a_rows * inner - n;
-        const float *b = f32(t, 1) + (o + 1) * b_rows * inner - n;
+    size_t inner = dim(t, SUB_ROWS_INNER), a_rows = dim(t, SUB_ROWS_A_ROWS),
+           b_rows = dim(t, SUB_ROWS_B_ROWS), n = dim(t, SUB_ROWS_ROWS) * inner;
+    for (size_t o = 0; o < dim(t, SUB_ROWS_OUTER); o++) {
+        const float *a = f32(t, SUB_ROWS_A) + (o + 1) * a_rows * inner - n;
+        const float *b = f32(t, SUB_ROWS_B) + (o + 1) * b_rows * inner - n;
         for (size_t i = 0; i < n; i++) {
-            f32(t, 2)[o * n + i] = a[i] - b[i];
+            f32(t, SUB_ROWS_Y)[o * n + i] = a[i] - b[i];
         }
     }
 }
 
 static void put_rows(const ExecTask *t) {
-    size_t inner = dim(t, 1), all = dim(t, 2) * inner, n = dim(t, 3) * inner;
-    for (size_t o = 0; o < dim(t, 0); o++) {
-        float *y = f32(t, 2) + o * all;
-        kernel_copy_f32(y, f32(t, 0) + o * all, all - n);
-        kernel_copy_f32(y + all - n, f32(t, 1) + o * n, n);
+    size_t inner = dim(t, PUT_ROWS_INNER), all = dim(t, PUT_ROWS_A_ROWS) * inner,
+           n = dim(t, PUT_ROWS_B_ROWS) * inner;
+    for (size_t o = 0; o < dim(t, PUT_ROWS_OUTER); o++) {
+        float *y = f32(t, PUT_ROWS_Y) + o * all;
+        kernel_copy_f32(y, f32(t, PUT_ROWS_A) + o * all, all - n);
+        kernel_copy_f32(y + all - n, f32(t, PUT_ROWS_B) + o * n, n);
     }
 }
 
 static void add_rows(const ExecTask *t) {
-    size_t inner = dim(t, 1), n = dim(t, 2) * inner, all = dim(t, 3) * inner;
-    for (size_t o = 0; o < dim(t, 0); o++) {
-        kernel_add_inplace_f32(f32(t, 1) + o * all + dim(t, 4) * inner, f32(t, 0) + o * n, n);
+    size_t inner = dim(t, ADD_ROWS_INNER), n = dim(t, ADD_ROWS_X_ROWS) * inner,
+           all = dim(t, ADD_ROWS_Y_ROWS) * inner;
+    for (size_t o = 0; o < dim(t, ADD_ROWS_OUTER); o++) {
+        kernel_add_inplace_f32(f32(t, ADD_ROWS_Y) + o * all + dim(t, ADD_ROWS_FROM) * inner,
+                               f32(t, ADD_ROWS_X) + o * n, n);
     }
 }
 
 /* [batch, heads, seq, dim] as [batch, seq, heads, dim]; who launches it rounds what comes out. */
 static void cast_heads(const ExecTask *t) {
-    size_t heads = dim(t, 1), seq = dim(t, 2), n = dim(t, 3);
-    for (size_t row = 0; row < dim(t, 0) * heads * seq; row++) {
+    size_t heads = dim(t, CAST_HEADS_HEADS), seq = dim(t, CAST_HEADS_SEQ),
+           n = dim(t, CAST_HEADS_DIM);
+    for (size_t row = 0; row < dim(t, CAST_HEADS_BATCH) * heads * seq; row++) {
         size_t token = row % seq, head = row / seq % heads, sequence = row / seq / heads;
-        kernel_copy_f32(f32(t, 1) + ((sequence * seq + token) * heads + head) * n,
-                        f32(t, 0) + row * n, n);
+        kernel_copy_f32(f32(t, CAST_HEADS_Y) + ((sequence * seq + token) * heads + head) * n,
+                        f32(t, CAST_HEADS_X) + row * n, n);
     }
 }
 
 static void last_rows(const ExecTask *t) {
-    size_t all = dim(t, 2) * dim(t, 1), n = dim(t, 3) * dim(t, 1);
-    for (size_t o = 0; o < dim(t, 0); o++) {
-        kernel_copy_f32(f32(t, 1) + o * n, f32(t, 0) + (o + 1) * all - n, n);
+    size_t all = dim(t, LAST_ROWS_X_ROWS) * dim(t, LAST_ROWS_INNER),
+           n = dim(t, LAST_ROWS_ROWS) * dim(t, LAST_ROWS_INNER);
+    for (size_t o = 0; o < dim(t, LAST_ROWS_OUTER); o++) {
+        kernel_copy_f32(f32(t, LAST_ROWS_Y) + o * n, f32(t, LAST_ROWS_X) + (o + 1) * all - n, n);
     }
 }
 
 /* ---- what merges ---------------------------------------------------------------------------- */
 
 static void mul_heads(const ExecTask *t) {
-    size_t rows = dim(t, 1), heads = dim(t, 2), width = dim(t, 3);
-    for (size_t at = 0; at < dim(t, 0) * rows * heads; at++) {
+    size_t rows = dim(t, MUL_HEADS_ROWS), heads = dim(t, MUL_HEADS_HEADS),
+           width = dim(t, MUL_HEADS_DIM);
+    for (size_t at = 0; at < dim(t, MUL_HEADS_BATCH) * rows * heads; at++) {
         size_t head = at % heads, row = at / heads % rows, sequence = at / heads / rows;
-        float factor = f32(t, 1)[(sequence * heads + head) * rows + row];
+        float factor = f32(t, MUL_HEADS_COLUMN)[(sequence * heads + head) * rows + row];
         for (size_t i = 0; i < width; i++) {
-            f32(t, 2)[at * width + i] = factor * f32(t, 0)[at * width + i];
+            f32(t, MUL_HEADS_Y)[at * width + i] = factor * f32(t, MUL_HEADS_X)[at * width + i];
         }
     }
 }
@@ -153,71 +168,78 @@ static float log_logistic(float x) {
 }
 
 static void log_sigmoid(const ExecTask *t) {
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        f32(t, 1)[i] = log_logistic(f32(t, 0)[i]);
+    for (size_t i = 0; i < dim(t, LOG_SIGMOID_N); i++) {
+        f32(t, LOG_SIGMOID_Y)[i] = log_logistic(f32(t, LOG_SIGMOID_X)[i]);
     }
 }
 
 static void join(const ExecTask *t) {
-    kernel_copy_f32(f32(t, 2), f32(t, 0), dim(t, 0));
-    kernel_copy_f32(f32(t, 2) + dim(t, 0), f32(t, 1), dim(t, 0));
+    kernel_copy_f32(f32(t, JOIN_Y), f32(t, JOIN_A), dim(t, JOIN_N));
+    kernel_copy_f32(f32(t, JOIN_Y) + dim(t, JOIN_N), f32(t, JOIN_B), dim(t, JOIN_N));
 }
 
 /* ---- a compiler's --------------------------------------------------------------------------- */
 
 /* y is out where the other turn has none of a token's queries. */
 static void merge_turn(const ExecTask *t) {
-    size_t rows = dim(t, 1), heads = dim(t, 2), width = dim(t, 3), n = dim(t, 4);
+    size_t rows = dim(t, MERGE_TURN_ROWS), heads = dim(t, MERGE_TURN_HEADS),
+           width = dim(t, MERGE_TURN_DIM), n = dim(t, MERGE_TURN_BLOCK_ROWS);
     size_t before = rows - n;
-    for (size_t at = 0; at < dim(t, 0) * rows * heads; at++) {
+    for (size_t at = 0; at < dim(t, MERGE_TURN_BATCH) * rows * heads; at++) {
         size_t head = at % heads, row = at / heads % rows, sequence = at / heads / rows;
         size_t of_lse = (sequence * heads + head) * rows + row;
-        float *y = f32(t, 4) + at * width, lse = f32(t, 1)[of_lse];
-        const float *out = f32(t, 0) + at * width;
+        float *y = f32(t, MERGE_TURN_Y) + at * width, lse = f32(t, MERGE_TURN_OUT_LSE)[of_lse];
+        const float *out = f32(t, MERGE_TURN_OUT) + at * width;
         if (row < before) {
             kernel_copy_f32(y, out, width);
-            f32(t, 5)[of_lse] = lse;
+            f32(t, MERGE_TURN_LSE)[of_lse] = lse;
             continue;
         }
         size_t in_block = (sequence * n + row - before) * heads + head;
-        const float *block = f32(t, 2) + in_block * width;
-        float less = f32(t, 3)[(sequence * heads + head) * n + row - before] - lse;
+        const float *block = f32(t, MERGE_TURN_BLOCK) + in_block * width;
+        float less =
+            f32(t, MERGE_TURN_BLOCK_LSE)[(sequence * heads + head) * n + row - before] - lse;
         float weight = logistic(less);
         for (size_t i = 0; i < width; i++) {
             y[i] = out[i] - weight * (out[i] - block[i]);
         }
-        f32(t, 5)[of_lse] = lse - log_logistic(-less);
+        f32(t, MERGE_TURN_LSE)[of_lse] = lse - log_logistic(-less);
     }
 }
 
 /* Keys' half and then values'. */
 static void add_keys(const ExecTask *t) {
-    size_t inner = dim(t, 2), all = dim(t, 1) * inner, n = dim(t, 3) * inner;
-    size_t half = dim(t, 0) * all;
-    bool came = operand(t, 0).buffer != PLAN_NONE;
+    size_t inner = dim(t, ADD_KEYS_INNER), all = dim(t, ADD_KEYS_SEQ) * inner,
+           n = dim(t, ADD_KEYS_ROWS) * inner;
+    size_t half = dim(t, ADD_KEYS_OUTER) * all;
+    bool came = operand(t, ADD_KEYS_CAME).buffer != PLAN_NONE;
     if (came) {
-        kernel_copy_f32(f32(t, 3), f32(t, 0), 2 * half);
+        kernel_copy_f32(f32(t, ADD_KEYS_Y), f32(t, ADD_KEYS_CAME), 2 * half);
     } else {
-        kernel_zero_f32(f32(t, 3), 2 * half);
+        kernel_zero_f32(f32(t, ADD_KEYS_Y), 2 * half);
     }
     for (unsigned i = 0; i < 2; i++) {
-        for (size_t o = 0; o < dim(t, 0); o++) {
-            kernel_add_inplace_f32(f32(t, 3) + i * half + o * all, f32(t, 1 + i) + o * n, n);
+        for (size_t o = 0; o < dim(t, ADD_KEYS_OUTER); o++) {
+            kernel_add_inplace_f32(f32(t, ADD_KEYS_Y) + i * half + o * all,
+                                   f32(t, ADD_KEYS_DK + i) + o * n, n);
         }
     }
 }
 
 static void add_queries(const ExecTask *t) {
-    size_t inner = dim(t, 2), all = dim(t, 1) * inner;
-    if (operand(t, 0).buffer != PLAN_NONE) {
-        kernel_copy_f32(f32(t, 3), f32(t, 0), dim(t, 0) * all);
+    size_t inner = dim(t, ADD_QUERIES_INNER), all = dim(t, ADD_QUERIES_SEQ) * inner;
+    if (operand(t, ADD_QUERIES_SUM).buffer != PLAN_NONE) {
+        kernel_copy_f32(f32(t, ADD_QUERIES_Y), f32(t, ADD_QUERIES_SUM),
+                        dim(t, ADD_QUERIES_OUTER) * all);
     } else {
-        kernel_zero_f32(f32(t, 3), dim(t, 0) * all);
+        kernel_zero_f32(f32(t, ADD_QUERIES_Y), dim(t, ADD_QUERIES_OUTER) * all);
     }
-    for (unsigned i = 1; i < 3; i++) {
-        size_t n = dim(t, 2 + i) * inner;
-        for (size_t o = 0; o < dim(t, 0) && operand(t, i).buffer != PLAN_NONE; o++) {
-            kernel_add_inplace_f32(f32(t, 3) + (o + 1) * all - n, f32(t, i) + o * n, n);
+    for (unsigned i = 0; i < 2; i++) { /* a, then b */
+        size_t n = dim(t, ADD_QUERIES_A_ROWS + i) * inner;
+        bool is_given = operand(t, ADD_QUERIES_A + i).buffer != PLAN_NONE;
+        for (size_t o = 0; o < dim(t, ADD_QUERIES_OUTER) && is_given; o++) {
+            kernel_add_inplace_f32(f32(t, ADD_QUERIES_Y) + (o + 1) * all - n,
+                                   f32(t, ADD_QUERIES_A + i) + o * n, n);
         }
     }
 }
@@ -271,10 +293,10 @@ void exec_host_ring(const ExecTask *t) {
 
 void exec_host_tables(const ExecTask *t) {
     const Plan *plan = t->context->plan;
-    size_t half = dim(t, 0) / 2, width = dim(t, 1), n = half * width;
+    size_t half = dim(t, ROPE_TABLES_SEQ) / 2, width = dim(t, ROPE_TABLES_DIM), n = half * width;
     for (unsigned i = 0; i < 2; i++) {
         size_t first = half * plan_part_of_sequence(plan, t->context->comm->rank, i);
-        kernel_rope_tables_f32(f32(t, 0) + i * n, f32(t, 1) + i * n, half, width, attr(t, 0),
-                               first);
+        kernel_rope_tables_f32(f32(t, ROPE_TABLES_COS) + i * n, f32(t, ROPE_TABLES_SIN) + i * n,
+                               half, width, attr(t, ROPE_TABLES_BASE), first);
     }
 }

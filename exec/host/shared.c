@@ -9,27 +9,29 @@
 /* ---- indices of which another rank may have the row ----------------------------------------- */
 
 static void outside_mask(const ExecTask *t) {
-    int64_t first = first_of_rank(t), end = first + dims(t)[1];
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        bytes(t, 1)[i] = i64(t, 0)[i] < first;
-        bytes(t, 2)[i] = i64(t, 0)[i] >= end;
-        bytes(t, 3)[i] = bytes(t, 1)[i] | bytes(t, 2)[i];
+    int64_t first = first_of_rank(t), end = first + dims(t)[OUTSIDE_MASK_PART];
+    for (size_t i = 0; i < dim(t, OUTSIDE_MASK_N); i++) {
+        bytes(t, OUTSIDE_MASK_BELOW_MASK)[i] = i64(t, OUTSIDE_MASK_INDEX)[i] < first;
+        bytes(t, OUTSIDE_MASK_ABOVE_MASK)[i] = i64(t, OUTSIDE_MASK_INDEX)[i] >= end;
+        bytes(t, OUTSIDE_MASK_MASK)[i] =
+            bytes(t, OUTSIDE_MASK_BELOW_MASK)[i] | bytes(t, OUTSIDE_MASK_ABOVE_MASK)[i];
     }
 }
 
 static void local_index(const ExecTask *t) {
-    int64_t first = first_of_rank(t), *copy = t->pointers[2], *local = t->pointers[3];
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        copy[i] = i64(t, 0)[i];
-        local[i] = bytes(t, 1)[i] ? 0 : copy[i] - first;
+    int64_t first = first_of_rank(t), *copy = t->pointers[LOCAL_INDEX_POSITION],
+            *local = t->pointers[LOCAL_INDEX_LOCAL_INDEX];
+    for (size_t i = 0; i < dim(t, LOCAL_INDEX_N); i++) {
+        copy[i] = i64(t, LOCAL_INDEX_INDEX)[i];
+        local[i] = bytes(t, LOCAL_INDEX_MASK)[i] ? 0 : copy[i] - first;
     }
 }
 
 static void zero_masked(const ExecTask *t) {
-    size_t width = dim(t, 1);
-    for (size_t i = 0; i < dim(t, 0); i++) {
-        for (size_t j = 0; j < width && bytes(t, 0)[i]; j++) {
-            f32(t, 1)[i * width + j] = 0;
+    size_t width = dim(t, ZERO_MASKED_WIDTH);
+    for (size_t i = 0; i < dim(t, ZERO_MASKED_ROWS); i++) {
+        for (size_t j = 0; j < width && bytes(t, ZERO_MASKED_MASK)[i]; j++) {
+            f32(t, ZERO_MASKED_X)[i * width + j] = 0;
         }
     }
 }
@@ -37,21 +39,23 @@ static void zero_masked(const ExecTask *t) {
 /* ---- parts of sequences --------------------------------------------------------------------- */
 
 static void parts_copy(const ExecTask *t) {
-    size_t batch = dim(t, 0), parts = dim(t, 1), part = dim(t, 2) * dim(t, 3);
-    bool back = dims(t)[4] != 0;
+    size_t batch = dim(t, PARTS_COPY_BATCH), parts = dim(t, PARTS_COPY_PARTS),
+           part = dim(t, PARTS_COPY_ROWS) * dim(t, PARTS_COPY_WIDTH);
+    bool back = dims(t)[PARTS_COPY_BACK] != 0;
     for (size_t b = 0; b < batch; b++) {
         for (size_t p = 0; p < parts; p++) {
             size_t inside = (b * parts + p) * part, outside = (p * batch + b) * part;
-            kernel_copy_f32(f32(t, 1) + (back ? inside : outside),
-                            f32(t, 0) + (back ? outside : inside), part);
+            kernel_copy_f32(f32(t, PARTS_COPY_Y) + (back ? inside : outside),
+                            f32(t, PARTS_COPY_X) + (back ? outside : inside), part);
         }
     }
 }
 
 static void own_parts(const ExecTask *t) {
-    size_t n = dim(t, 1), ranks = dim(t, 2);
-    for (size_t b = 0; b < dim(t, 0); b++) {
-        kernel_copy_f32(f32(t, 1) + b * n, f32(t, 0) + (b * ranks + axis_rank(t)) * n, n);
+    size_t n = dim(t, OWN_PARTS_N), ranks = dim(t, OWN_PARTS_RANKS);
+    for (size_t b = 0; b < dim(t, OWN_PARTS_BATCH); b++) {
+        kernel_copy_f32(f32(t, OWN_PARTS_PART) + b * n,
+                        f32(t, OWN_PARTS_WHOLE) + (b * ranks + axis_rank(t)) * n, n);
     }
 }
 

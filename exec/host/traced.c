@@ -107,7 +107,7 @@ bool exec_traced_run(const ExecTask *t, GError **error) {
     const char *text = plan_op_call(t->context->plan, t->context->role, t->op);
     if (g_str_has_prefix(text, "buffer ")) {
         g_autofree char *name = traced_buffer_of(text);
-        exec_weights_get_buffer(t->context->weights, name, t->pointers[1]);
+        exec_weights_get_buffer(t->context->weights, name, t->pointers[TRACED_MEMORY_Y]);
         return true;
     }
     g_auto(TracedCall) call;

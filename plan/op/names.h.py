@@ -24,13 +24,19 @@ def rows_of(path):
     with open(path, encoding='utf-8') as source:
         text = source.read()
     dims_of = dict(_DIMS.findall(text)) # of collectives, whose rows do not say them
+    for group, dims in dims_of.items():
+        yield group, (dims.split(), [], _attributes_of(group))
     for group, op, rest in _ROW.findall(text):
         texts = _TEXT.findall(rest)
         if group in dims_of:
-            texts += [dims_of[group], 'average' if group == 'COLLECTIVE' else '']
+            texts += [dims_of[group], ' '.join(_attributes_of(group))]
         _, operands, dims, attributes = texts
         slots = [re.match(r'\w+', word).group() for word in operands.split() if word not in '>&']
         yield op, (dims.split(), slots, attributes.split())
+
+
+def _attributes_of(group):
+    return ['average'] if group == 'COLLECTIVE' else [] # as op.c gives them
 
 
 def constants_of(op, columns, column):

@@ -4,7 +4,7 @@
 #include "exec/cuda/ops/launch.h"
 #include "exec/op-groups.h"
 
-static inline KernelCudaType type_at(const ExecTask *t, unsigned i) {
+static inline KernelCudaType type_at(const ExecTask *t, PlanSlotNumber i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */
 }
 
