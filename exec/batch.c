@@ -5,7 +5,7 @@
 static bool sample(const ExecTask *t, uint64_t number, uint64_t n, float *vector, int64_t *x,
                    int64_t *y, GError **error) {
     const ExecContext *c = t->context;
-    int64_t vocab = dims(t)[2];
+    int64_t vocab = dims(t)[BATCH_BOUND];
     if (!vocab) {
         exec_data_vector(vector, n, c->seed, number);
         return true;
@@ -21,7 +21,8 @@ static bool sample(const ExecTask *t, uint64_t number, uint64_t n, float *vector
 static bool parts_of_sample(const ExecTask *t, uint64_t number, int64_t *x, int64_t *y,
                             GError **error) {
     const Plan *plan = t->context->plan;
-    uint64_t half = dim(t, 1) / 2, n = dim(t, 1) * plan->axes[PLAN_AXIS_CONTEXT];
+    uint64_t half = dim(t, BATCH_SAMPLE_ELEMENTS) / 2,
+             n = dim(t, BATCH_SAMPLE_ELEMENTS) * plan->axes[PLAN_AXIS_CONTEXT];
     g_autofree int64_t *whole_x = g_new(int64_t, n), *whole_y = g_new(int64_t, n);
     if (!sample(t, number, n, NULL, whole_x, whole_y, error)) {
         return false;
@@ -37,7 +38,7 @@ static bool parts_of_sample(const ExecTask *t, uint64_t number, int64_t *x, int6
 bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) {
     const Plan *plan = t->context->plan;
     bool shares = plan->axes[PLAN_AXIS_CONTEXT] > 1;
-    uint64_t samples = dim(t, 0), n = dim(t, 1);
+    uint64_t samples = dim(t, BATCH_SAMPLES), n = dim(t, BATCH_SAMPLE_ELEMENTS);
     uint64_t first =
         (t->turn * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
         samples;

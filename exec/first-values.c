@@ -24,9 +24,10 @@ static void first_values(const ExecTask *t, uint32_t parameter, uint64_t from, u
     if (c->weights) {
         exec_weights_get(c->weights, parameter, from, n, to);
     } else if (is_fill(t->op)) {
-        kernel_fill_f32(to, (float)attr(t, 0), n);
+        kernel_fill_f32(to, (float)attr(t, INIT_FILL_VALUE), n);
     } else {
-        kernel_philox_normal_f32(to, n, c->seed, parameter, from, 0, (float)attr(t, 0));
+        kernel_philox_normal_f32(to, n, c->seed, parameter, from, 0,
+                                 (float)attr(t, INIT_NORMAL_STD));
     }
 }
 
@@ -57,21 +58,22 @@ typedef struct {
 
 /* Numbers of a parameter from the first of a block on, in the dtype in which they were loaded. */
 static void quantize(const ExecTask *t, uint64_t from, uint64_t n, Quantized *at_once) {
-    unsigned code = plan_op_is_host_init((PlanOpKind)t->op->kind) ? 5 : 4; /* behind the slot */
-    PlanDtype made = (PlanDtype)dim(t, code + 1);
-    first_values(t, (uint32_t)dim(t, 0), from, n, at_once->numbers);
+    bool on_host = plan_op_is_host_init((PlanOpKind)t->op->kind);
+    size_t code = dim(t, on_host ? HOST_INIT_NIBBLES_CODE : INIT_NIBBLES_CODE);
+    PlanDtype made = (PlanDtype)dim(t, on_host ? HOST_INIT_NIBBLES_MADE : INIT_NIBBLES_MADE);
+    first_values(t, (uint32_t)dim(t, INIT_NIBBLES_PARAMETER), from, n, at_once->numbers);
     if (made != PLAN_FP32) {
         exec_convert(at_once->narrow, made, at_once->numbers, PLAN_FP32, n);
         exec_convert(at_once->numbers, PLAN_FP32, at_once->narrow, made, n);
     }
     kernel_quantize_4bit(at_once->packed, at_once->absmax, at_once->numbers, n,
-                         dim(t, code) == PLAN_FOUR_BIT_NF4 ? KERNEL_FOUR_BIT_NF4
-                                                           : KERNEL_FOUR_BIT_FP4);
+                         code == PLAN_FOUR_BIT_NF4 ? KERNEL_FOUR_BIT_NF4 : KERNEL_FOUR_BIT_FP4);
 }
 
 void exec_first_nibbles(const ExecTask *t, uint64_t from, uint64_t n_bytes, gpointer to) {
     const ExecContext *c = t->context;
-    uint64_t n_numbers = plan_parameter_share(c->plan, &c->plan->parameters[dim(t, 0)]);
+    uint64_t n_numbers =
+        plan_parameter_share(c->plan, &c->plan->parameters[dim(t, INIT_NIBBLES_PARAMETER)]);
     uint8_t *next = to;
     g_autofree Quantized *at_once = g_new(Quantized, 1);
     for (uint64_t at = from, end = from + n_bytes, n; at < end; at += n, next += n) {
@@ -87,10 +89,11 @@ void exec_first_nibbles(const ExecTask *t, uint64_t from, uint64_t n_bytes, gpoi
 
 bool exec_first_values_on_host(const ExecTask *t, GError **error) {
     ExecSlots *slots = t->context->slots;
-    uint32_t slot = (uint32_t)dim(t, 4);
+    uint32_t slot = (uint32_t)dim(t, HOST_INIT_NORMAL_SLOT);
     PlanDtype dtype = exec_slots_dtype(slots, slot);
     bool is_of_nibbles = plan_op_inits_nibbles((PlanOpKind)t->op->kind);
-    uint64_t elements = is_of_nibbles ? plan_dtype_count(dtype, dim(t, 1)) : dim(t, 1);
+    uint64_t elements = is_of_nibbles ? plan_dtype_count(dtype, dim(t, HOST_INIT_NORMAL_N))
+                                      : dim(t, HOST_INIT_NORMAL_N);
     gpointer at = exec_slots_at(slots, slot, elements, error);
     if (at && is_of_nibbles) {
         ExecPlace place =

@@ -19,7 +19,7 @@ static bool is_on_gradients(const PlanOp *op) {
 static uint64_t offset_of(const PlanRole *role, const PlanOp *op) {
     bool from_start = op->kind == PLAN_OP_HOST_ADD || op->kind == PLAN_OP_HOST_ROUND ||
                       op->kind == PLAN_OP_HOST_POWER || op->kind == PLAN_OP_HOST_ALL_REDUCE;
-    return from_start ? 0 : (uint64_t)plan_op_dims(role, op)[2];
+    return from_start ? 0 : (uint64_t)plan_op_dims(role, op)[HOST_ADAM_OFFSET];
 }
 
 /* ---- numbers of a slot, as fp32 -------------------------------------------------------------- */
@@ -71,18 +71,21 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(View, view_close)
 /* ---- ops ------------------------------------------------------------------------------------ */
 
 KernelAdam exec_adam_of(const ExecTask *t, int64_t step) {
-    return (KernelAdam){.lr = attr(t, 0),
-                        .beta1 = attr(t, 1),
-                        .beta2 = attr(t, 2),
-                        .eps = attr(t, 3),
-                        .weight_decay = attr(t, 4),
-                        .decay = attr(t, 5) != 0 ? KERNEL_ADAM_DECOUPLED : KERNEL_ADAM_COUPLED,
+    return (KernelAdam){.lr = attr(t, HOST_ADAM_LR),
+                        .beta1 = attr(t, HOST_ADAM_BETA1),
+                        .beta2 = attr(t, HOST_ADAM_BETA2),
+                        .eps = attr(t, HOST_ADAM_EPS),
+                        .weight_decay = attr(t, HOST_ADAM_WEIGHT_DECAY),
+                        .decay = attr(t, HOST_ADAM_DECOUPLED) != 0 ? KERNEL_ADAM_DECOUPLED
+                                                                   : KERNEL_ADAM_COUPLED,
                         .step = step};
 }
 
 static KernelSgd sgd_of(const ExecTask *t) {
-    return (KernelSgd){
-        .lr = attr(t, 0), .momentum = attr(t, 1), .weight_decay = attr(t, 2), .step = t->step + 1};
+    return (KernelSgd){.lr = attr(t, HOST_SGD_LR),
+                       .momentum = attr(t, HOST_SGD_MOMENTUM),
+                       .weight_decay = attr(t, HOST_SGD_WEIGHT_DECAY),
+                       .step = t->step + 1};
 }
 
 static void round_to(float *x, PlanDtype dtype, size_t n) {
@@ -97,11 +100,11 @@ static void round_to(float *x, PlanDtype dtype, size_t n) {
 static bool open_other(const ExecTask *t, View *other, GError **error) {
     switch ((PlanOpKind)t->op->kind) {
     case PLAN_OP_HOST_ADD:
-        return view_open(other, t, dim(t, 2), 0, dim(t, 0), error);
+        return view_open(other, t, dim(t, HOST_ADD_FROM), 0, dim(t, HOST_ADD_N), error);
     case PLAN_OP_HOST_NORM:
-        return view_open(other, t, dim(t, 3), dim(t, 4), 1, error);
+        return view_open(other, t, dim(t, HOST_NORM_TO), dim(t, HOST_NORM_PLACE), 1, error);
     case PLAN_OP_HOST_CLIP:
-        return view_open(other, t, dim(t, 3), 0, 1, error);
+        return view_open(other, t, dim(t, HOST_CLIP_NORM), 0, 1, error);
     default:
         return true;
     }
@@ -110,7 +113,7 @@ static bool open_other(const ExecTask *t, View *other, GError **error) {
 /* In the op's dtype, in which they travel. */
 static bool add_over_ranks(const ExecTask *t, float *at, size_t n, GError **error) {
     const ExecComm *comm = t->context->comm;
-    PlanDtype dtype = plan_dtype_of_mantissa(plan_op_dims(t->context->role, t->op)[3]);
+    PlanDtype dtype = plan_dtype_of_mantissa(dims(t)[HOST_ALL_REDUCE_MANTISSA_BITS]);
     g_autofree char *sent = g_malloc(n * plan_dtype_bytes(dtype));
     exec_convert(sent, dtype, at, PLAN_FP32, n);
     bool done = comm->all_reduce(comm->self, (PlanAxis)t->op->axis, sent, n, dtype, false, error);
@@ -118,11 +121,13 @@ static bool add_over_ranks(const ExecTask *t, float *at, size_t n, GError **erro
     return done;
 }
 
+/* All say first how many elements of which slot. */
 static bool work_on_gradients(const ExecTask *t, GError **error) {
     PlanOpKind kind = (PlanOpKind)t->op->kind;
-    size_t n = dim(t, 0), offset = offset_of(t->context->role, t->op);
+    size_t n = dim(t, HOST_ADD_N), offset = offset_of(t->context->role, t->op);
     g_auto(View) mine = {0}, other = {0};
-    if (!open_other(t, &other, error) || !view_open(&mine, t, dim(t, 1), offset, n, error)) {
+    if (!open_other(t, &other, error) ||
+        !view_open(&mine, t, dim(t, HOST_ADD_SLOT), offset, n, error)) {
         return false;
     }
     if (other.n) {
@@ -135,15 +140,17 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
     } else if (kind == PLAN_OP_HOST_ZERO) {
         memset(at, 0, n * sizeof *at);
     } else if (kind == PLAN_OP_HOST_ROUND) {
-        round_to(at, plan_dtype_of_mantissa(plan_op_dims(t->context->role, t->op)[2]), n);
+        round_to(at, plan_dtype_of_mantissa(dims(t)[HOST_ROUND_MANTISSA_BITS]), n);
     } else if (kind == PLAN_OP_HOST_NORM) {
         kernel_norm_f32(other.at, at, n);
     } else if (kind == PLAN_OP_HOST_POWER) {
         for (size_t i = 0; i < n; i++) {
-            at[i] = (float)pow((double)at[i] + attr(t, 0), attr(t, 1));
+            at[i] =
+                (float)pow((double)at[i] + attr(t, HOST_POWER_PLUS), attr(t, HOST_POWER_EXPONENT));
         }
     } else if (kind == PLAN_OP_HOST_CLIP) {
-        double ratio = attr(t, 0) / ((double)*other.at + attr(t, 1)); /* NaN stays NaN */
+        double ratio = attr(t, HOST_CLIP_LIMIT) /
+                       ((double)*other.at + attr(t, HOST_CLIP_PLUS)); /* NaN stays NaN */
         kernel_mul_scalar_inplace_f32(at, (float)(ratio > 1 ? 1 : ratio), n);
     } else {
         done = add_over_ranks(t, at, n, error);
@@ -154,10 +161,10 @@ static bool work_on_gradients(const ExecTask *t, GError **error) {
 
 /* Gradient, parameter and moments are slots of their own, so that none grows under another. */
 static bool step_optimizer(const ExecTask *t, View *views, GError **error) {
-    size_t offset = offset_of(t->context->role, t->op), n = dim(t, 0);
+    size_t offset = offset_of(t->context->role, t->op), n = dim(t, HOST_ADAM_N);
     unsigned n_slots = exec_slots_of_optimizer(t->context->role, t->op);
     for (unsigned i = 0; i < n_slots; i++) {
-        if (!view_open(&views[i], t, dim(t, 1) + i, offset, n, error)) {
+        if (!view_open(&views[i], t, dim(t, HOST_ADAM_SLOT) + i, offset, n, error)) {
             return false;
         }
     }
@@ -178,7 +185,8 @@ static bool step_optimizer(const ExecTask *t, View *views, GError **error) {
 
 /* All ranks have the number, and so decide alike. */
 static bool decide_to_step(const ExecTask *t, GError **error) {
-    const float *found = exec_slots_at(t->context->slots, (uint32_t)dim(t, 0), 1, error);
+    const float *found =
+        exec_slots_at(t->context->slots, (uint32_t)dim(t, STEP_IF_FINITE_SLOT), 1, error);
     if (found) {
         t->context->stepping->skips = *found != 0;
         t->context->stepping->n_skipped += *found != 0;

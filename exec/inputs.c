@@ -5,13 +5,14 @@
 #include "exec/convert.h"
 #include "exec/error.h"
 
+/* Of BATCH, whose dims TRACED_INPUT begins with, or of that. */
 static unsigned number_of(const ExecContext *context, const PlanOp *op) {
     bool is_first = op->kind == PLAN_OP_BATCH;
-    return is_first ? 0 : (unsigned)plan_op_dims(context->role, op)[3];
+    return is_first ? 0 : (unsigned)plan_op_dims(context->role, op)[TRACED_INPUT_INPUT];
 }
 
 static PlanDtype dtype_of(const ExecContext *context, const PlanOp *op) {
-    return (PlanDtype)context->role->buffers[plan_op_buffer(context->role, op, 0)].dtype;
+    return (PlanDtype)context->role->buffers[plan_op_buffer(context->role, op, BATCH_X)].dtype;
 }
 
 static const char *name_in_file(PlanDtype dtype) {
@@ -38,7 +39,7 @@ static bool find(const ExecContext *context, const PlanOp *op, ExecTensor *ret_t
         return exec_tensors_refuse(file, error, "tensor %s is %s, and the network takes %s", name,
                                    ret_tensor->dtype, plan_dtype_name(dtype));
     }
-    uint64_t elements = (uint64_t)plan_op_dims(context->role, op)[1];
+    uint64_t elements = (uint64_t)plan_op_dims(context->role, op)[BATCH_SAMPLE_ELEMENTS];
     bool is_list = ret_tensor->n_dims > 0 && ret_tensor->n_dims <= EXEC_TENSOR_SIDES;
     uint64_t samples = is_list ? ret_tensor->shape[0] : 0;
     if (!samples || ret_tensor->bytes / plan_dtype_bytes(dtype) / samples != elements ||
@@ -59,7 +60,7 @@ bool exec_inputs_fit(const ExecContext *context, const PlanOp *op, GError **erro
 /* Numbers of one sample, as they are stored. */
 static void make_up(const ExecTask *t, PlanDtype dtype, uint64_t sample, uint64_t n, gpointer to) {
     uint64_t input = number_of(t->context, t->op), seed = t->context->seed + (input << 32);
-    int64_t bound = dims(t)[2];
+    int64_t bound = dims(t)[BATCH_BOUND];
     bool is_whole = bound || dtype == PLAN_INT64 || dtype == PLAN_INT32 || dtype == PLAN_UINT8;
     if (!is_whole) {
         g_autofree float *vector = g_new(float, n);
@@ -82,8 +83,9 @@ static void make_up(const ExecTask *t, PlanDtype dtype, uint64_t sample, uint64_
 
 bool exec_inputs_fill(const ExecTask *t, GError **error) {
     const ExecContext *c = t->context;
-    PlanDtype dtype = operand_dtype(t, 0);
-    uint64_t samples = dim(t, 0), n = dim(t, 1), bytes = n * plan_dtype_bytes(dtype);
+    PlanDtype dtype = operand_dtype(t, BATCH_X);
+    uint64_t samples = dim(t, BATCH_SAMPLES), n = dim(t, BATCH_SAMPLE_ELEMENTS),
+             bytes = n * plan_dtype_bytes(dtype);
     uint64_t first =
         (t->turn * plan_n_batches(c->plan) + plan_batch_of_rank(c->plan, c->comm->rank)) * samples;
     ExecTensor tensor;
@@ -91,7 +93,7 @@ bool exec_inputs_fill(const ExecTask *t, GError **error) {
         return false;
     }
     for (uint64_t i = 0; i < samples; i++) {
-        char *to = (char *)t->pointers[0] + i * bytes;
+        char *to = (char *)t->pointers[BATCH_X] + i * bytes;
         if (c->data) {
             memcpy(to, tensor.data + (first + i) % tensor.shape[0] * bytes, bytes);
         } else {

@@ -33,9 +33,11 @@ uint64_t exec_part_runs(const PlanRole *role, const PlanOp *op) {
 static void cut_dims(const ExecTask *t, uint64_t runs, int64_t *d) {
     PlanOpKind kind = (PlanOpKind)t->op->kind;
     const PlanOpInfo *info = plan_op_info(kind);
-    unsigned scales = kind == PLAN_OP_FLOAT8_LINEAR ? 3 : kind == PLAN_OP_FLOAT8_LINEAR_DX ? 4 : 0;
+    unsigned scales = kind == PLAN_OP_FLOAT8_LINEAR      ? FLOAT8_LINEAR_X_SCALES
+                      : kind == PLAN_OP_FLOAT8_LINEAR_DX ? FLOAT8_LINEAR_DX_DY_SCALES
+                                                         : 0;
     memcpy(d, dims(t), info->n_dims * sizeof *d);
-    d[0] /= (int64_t)runs;
+    d[LINEAR_M] /= (int64_t)runs; /* the first dim of all */
     if (scales && d[scales] > 1) {
         d[scales] /= (int64_t)runs;
     }

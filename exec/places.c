@@ -1,5 +1,7 @@
 #include "exec/places.h"
 
+#include "plan/op/names.h"
+
 /* Elements of the parameter; of one in 4 bits, bytes. */
 static uint64_t total_of(const Plan *plan, const PlanOp *init, uint32_t parameter) {
     uint64_t numbers = plan_parameter_share(plan, &plan->parameters[parameter]);
@@ -8,16 +10,17 @@ static uint64_t total_of(const Plan *plan, const PlanOp *init, uint32_t paramete
 
 ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
-    uint32_t parameter = (uint32_t)dims[0];
-    uint64_t n = (uint64_t)dims[1], offset = (uint64_t)dims[3];
+    uint32_t parameter = (uint32_t)dims[INIT_NORMAL_PARAMETER];
+    uint64_t n = (uint64_t)dims[INIT_NORMAL_N], offset = (uint64_t)dims[INIT_NORMAL_OFFSET];
     uint64_t total = total_of(plan, init, parameter);
-    uint64_t start = plan_rank_on_axis(plan, rank, (PlanAxis)init->axis) * (uint64_t)dims[2];
+    uint64_t start = plan_rank_on_axis(plan, rank, (PlanAxis)init->axis) *
+                     (uint64_t)dims[INIT_NORMAL_RANK_STRIDE];
     uint64_t first = offset > start ? MIN(n, offset - start) : 0;
     uint64_t from = start > offset ? start - offset : 0;
     bool on_host = plan_op_is_host_init((PlanOpKind)init->kind);
     return (ExecPlace){.parameter = parameter,
-                       .buffer = on_host ? PLAN_NONE : plan_op_buffer(role, init, 0),
-                       .slot = on_host ? (uint32_t)dims[4] : PLAN_NONE,
+                       .buffer = on_host ? PLAN_NONE : plan_op_buffer(role, init, INIT_NORMAL_Y),
+                       .slot = on_host ? (uint32_t)dims[HOST_INIT_NORMAL_SLOT] : PLAN_NONE,
                        .first = first,
                        .from = from,
                        .count = from < total ? MIN(n - first, total - from) : 0};
@@ -59,7 +62,8 @@ uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
  * tensor axis; of that, without a stride, all ranks of a stage do. */
 static bool saves(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
-    bool all_hold_it = dims[2] == 0, is_shared = plan->parameters[dims[0]].share != PLAN_SHARE_ALL;
+    bool all_hold_it = dims[INIT_NORMAL_RANK_STRIDE] == 0,
+         is_shared = plan->parameters[dims[INIT_NORMAL_PARAMETER]].share != PLAN_SHARE_ALL;
     return all_hold_it && !is_shared
                ? rank % plan_ranks_of_stage(plan) == 0
                : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0 &&
@@ -75,10 +79,10 @@ static bool stays(const PlanBuffer *buffer) {
 static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
-        if (op->kind == PLAN_OP_COPY && plan_op_buffer(role, op, 0) == buffer) {
-            const PlanBuffer *to = &role->buffers[plan_op_buffer(role, op, 1)];
+        if (op->kind == PLAN_OP_COPY && plan_op_buffer(role, op, COPY_X) == buffer) {
+            const PlanBuffer *to = &role->buffers[plan_op_buffer(role, op, COPY_Y)];
             if (to->sub == PLAN_PARAMETERS_SHARDED && stays(to)) {
-                return plan_op_buffer(role, op, 1);
+                return plan_op_buffer(role, op, COPY_Y);
             }
         }
     }
@@ -89,8 +93,8 @@ static uint32_t moved_to(const PlanRole *role, uint32_t buffer) {
 static uint32_t sent_to(const PlanRole *role, uint32_t buffer) {
     for (uint32_t i = 0; i < role->n_ops && !stays(&role->buffers[buffer]); i++) {
         const PlanOp *op = &role->ops[i];
-        if (op->kind == PLAN_OP_TO_HOST && plan_op_buffer(role, op, 0) == buffer) {
-            return (uint32_t)plan_op_dims(role, op)[1];
+        if (op->kind == PLAN_OP_TO_HOST && plan_op_buffer(role, op, TO_HOST_X) == buffer) {
+            return (uint32_t)plan_op_dims(role, op)[TO_HOST_SLOT];
         }
     }
     return PLAN_NONE;

@@ -239,9 +239,10 @@ gpointer exec_play_pointer(const ExecPlay *play, uint32_t buffer) {
 
 ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op,
                         gpointer *pointers) {
-    if (op->kind == PLAN_OP_BATCH) { /* dims: ..., pass, passes */
+    if (op->kind == PLAN_OP_BATCH) {
         const int64_t *dims = plan_op_dims(at->role, op);
-        play->turn = (uint64_t)MAX(at->step, 0) * (uint64_t)dims[4] + (uint64_t)dims[3];
+        play->turn =
+            (uint64_t)MAX(at->step, 0) * (uint64_t)dims[BATCH_PASSES] + (uint64_t)dims[BATCH_PASS];
     }
     for (uint32_t i = 0; i < op->n_operands; i++) {
         PlanOperand operand = plan_op_operand(at->role, op, i);

@@ -1,6 +1,7 @@
 #include "exec/slot-plan.h"
 
 #include "exec/error.h"
+#include "plan/op/names.h"
 
 /* Of a slot, what an op works on. */
 typedef struct {
@@ -17,7 +18,7 @@ unsigned exec_slots_of_optimizer(const PlanRole *role, const PlanOp *op) {
         return EXEC_MOST_OPTIMIZER_SLOTS;
     }
     if (op->kind == PLAN_OP_HOST_SGD) {
-        bool has_momentum = plan_op_attrs(role, op)[1] != 0;
+        bool has_momentum = plan_op_attrs(role, op)[HOST_SGD_MOMENTUM] != 0;
         return has_momentum ? EXEC_SLOT_MOMENTS + 1 : EXEC_SLOT_MOMENTS;
     }
     return 0;
@@ -36,8 +37,9 @@ PlanDtype exec_slot_dtype_in(GHashTable *dtypes, uint32_t slot) {
                : PLAN_FP32;
 }
 
+/* Of ops that have n elements of a slot, which all say so first. */
 static uint32_t slot_of(const PlanRole *role, const PlanOp *op) {
-    return (uint32_t)plan_op_dims(role, op)[1];
+    return (uint32_t)plan_op_dims(role, op)[TO_HOST_SLOT];
 }
 
 GHashTable *exec_slot_dtypes(const PlanRole *role) {
@@ -46,7 +48,7 @@ GHashTable *exec_slot_dtypes(const PlanRole *role) {
         const PlanOp *op = &role->ops[i];
         if (op->kind == PLAN_OP_TO_HOST || op->kind == PLAN_OP_FROM_HOST) {
             set_dtype(dtypes, slot_of(role, op),
-                      (PlanDtype)role->buffers[plan_op_buffer(role, op, 0)].dtype);
+                      (PlanDtype)role->buffers[plan_op_buffer(role, op, TO_HOST_X)].dtype);
         }
     }
     for (uint32_t i = 0; i < role->n_ops; i++) {
@@ -68,40 +70,44 @@ static unsigned stretches_of(const PlanRole *role, const PlanOp *op, Stretch *re
     const int64_t *d = plan_op_dims(role, op);
     unsigned n = exec_slots_of_optimizer(role, op);
     for (unsigned k = 0; k < n; k++) {
-        ret_stretches[k] = (Stretch){d[1] + k, (uint64_t)d[2], (uint64_t)d[0]};
+        ret_stretches[k] = (Stretch){d[HOST_ADAM_SLOT] + k, (uint64_t)d[HOST_ADAM_OFFSET],
+                                     (uint64_t)d[HOST_ADAM_N]};
     }
     switch ((PlanOpKind)op->kind) {
     case PLAN_OP_HOST_INIT_NORMAL:
     case PLAN_OP_HOST_INIT_FILL:
-        ret_stretches[0] = (Stretch){d[4], 0, (uint64_t)d[1]};
+        ret_stretches[0] = (Stretch){d[HOST_INIT_NORMAL_SLOT], 0, (uint64_t)d[HOST_INIT_NORMAL_N]};
         return 1;
     case PLAN_OP_HOST_INIT_NIBBLES: /* of elements of some size, all of which will move */
-        ret_stretches[0] = (Stretch){d[4], 0, 0};
+        ret_stretches[0] = (Stretch){d[HOST_INIT_NIBBLES_SLOT], 0, 0};
         return 1;
     case PLAN_OP_TO_HOST:
     case PLAN_OP_FROM_HOST:
     case PLAN_OP_HOST_ROUND:
     case PLAN_OP_HOST_POWER:
-    case PLAN_OP_HOST_ALL_REDUCE:
-        ret_stretches[0] = (Stretch){d[1], 0, (uint64_t)d[0]};
+    case PLAN_OP_HOST_ALL_REDUCE: /* of dims that begin alike */
+        ret_stretches[0] = (Stretch){d[TO_HOST_SLOT], 0, (uint64_t)d[TO_HOST_N]};
         return 1;
     case PLAN_OP_HOST_ADD:
-        ret_stretches[0] = (Stretch){d[1], 0, (uint64_t)d[0]};
-        ret_stretches[1] = (Stretch){d[2], 0, (uint64_t)d[0]};
+        ret_stretches[0] = (Stretch){d[HOST_ADD_SLOT], 0, (uint64_t)d[HOST_ADD_N]};
+        ret_stretches[1] = (Stretch){d[HOST_ADD_FROM], 0, (uint64_t)d[HOST_ADD_N]};
         return 2;
     case PLAN_OP_HOST_ZERO:
-        ret_stretches[0] = (Stretch){d[1], (uint64_t)d[2], (uint64_t)d[0]};
+        ret_stretches[0] =
+            (Stretch){d[HOST_ZERO_SLOT], (uint64_t)d[HOST_ZERO_OFFSET], (uint64_t)d[HOST_ZERO_N]};
         return 1;
     case PLAN_OP_HOST_NORM:
-        ret_stretches[0] = (Stretch){d[1], (uint64_t)d[2], (uint64_t)d[0]};
-        ret_stretches[1] = (Stretch){d[3], (uint64_t)d[4], 1};
+        ret_stretches[0] =
+            (Stretch){d[HOST_NORM_SLOT], (uint64_t)d[HOST_NORM_OFFSET], (uint64_t)d[HOST_NORM_N]};
+        ret_stretches[1] = (Stretch){d[HOST_NORM_TO], (uint64_t)d[HOST_NORM_PLACE], 1};
         return 2;
     case PLAN_OP_HOST_CLIP:
-        ret_stretches[0] = (Stretch){d[1], (uint64_t)d[2], (uint64_t)d[0]};
-        ret_stretches[1] = (Stretch){d[3], 0, 1};
+        ret_stretches[0] =
+            (Stretch){d[HOST_CLIP_SLOT], (uint64_t)d[HOST_CLIP_OFFSET], (uint64_t)d[HOST_CLIP_N]};
+        ret_stretches[1] = (Stretch){d[HOST_CLIP_NORM], 0, 1};
         return 2;
     case PLAN_OP_STEP_IF_FINITE:
-        ret_stretches[0] = (Stretch){d[0], 0, 1};
+        ret_stretches[0] = (Stretch){d[STEP_IF_FINITE_SLOT], 0, 1};
         return 1;
     default:
         return n;

@@ -1,6 +1,7 @@
 #include "exec/cuda/comm/comm.h"
 
 #include "exec/error.h"
+#include "plan/op/names.h"
 
 uint64_t exec_cuda_comm_largest(const Plan *plan, uint32_t rank) {
     const PlanRole *role = &plan->roles[plan_role_of_rank(plan, rank)];
@@ -8,7 +9,7 @@ uint64_t exec_cuda_comm_largest(const Plan *plan, uint32_t rank) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         if (plan_op_is_collective((PlanOpKind)op->kind) && plan->axes[op->axis] > 1) {
-            bytes = MAX(bytes, (uint64_t)plan_op_dims(role, op)[0] *
+            bytes = MAX(bytes, (uint64_t)plan_op_dims(role, op)[COLLECTIVE_ELEMENTS] *
                                    plan_dtype_bytes((PlanDtype)op->dtype));
         }
     }

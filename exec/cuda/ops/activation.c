@@ -6,26 +6,29 @@
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static KernelCudaFault dropout(const ExecTask *t, KernelCuda *k) {
     const ExecComm *comm = t->context->comm;
-    uint64_t n = dim(t, 0), place = dim(t, 1);
+    uint64_t n = dim(t, DROPOUT_N), place = dim(t, DROPOUT_STREAM);
     KernelCudaRandom random = {t->context->seed, UINT64_C(1) << 32 | place,
                                (t->turn * comm->world + comm->rank) * n};
-    return kernel_cuda_dropout_forward(k, t->pointers[1], t->pointers[2], t->pointers[0], n,
-                                       (float)attr(t, 0), random, type_at(t, 0));
+    return kernel_cuda_dropout_forward(k, t->pointers[DROPOUT_Y], t->pointers[DROPOUT_MASK],
+                                       t->pointers[DROPOUT_X], n, (float)attr(t, DROPOUT_P), random,
+                                       type_at(t, DROPOUT_X));
 }
 
 static KernelCudaFault activate(const ExecTask *t, KernelCuda *k, KernelCudaActivation kind) {
-    return kernel_cuda_activation_forward(k, t->pointers[1], t->pointers[0], dim(t, 0), kind,
-                                          type_at(t, 0));
+    return kernel_cuda_activation_forward(k, t->pointers[GELU_TANH_Y], t->pointers[GELU_TANH_X],
+                                          dim(t, GELU_TANH_N), kind, type_at(t, GELU_TANH_X));
 }
 
+/* What backward is given beside dy is x, or y of TANH and RELU. */
 static KernelCudaFault activate_back(const ExecTask *t, KernelCuda *k, KernelCudaActivation kind) {
-    return kernel_cuda_activation_backward(k, t->pointers[2], t->pointers[0], t->pointers[1],
-                                           dim(t, 0), kind, type_at(t, 0));
+    return kernel_cuda_activation_backward(
+        k, t->pointers[SILU_BACKWARD_DX], t->pointers[SILU_BACKWARD_DY],
+        t->pointers[SILU_BACKWARD_X], dim(t, SILU_BACKWARD_N), kind, type_at(t, SILU_BACKWARD_DY));
 }
 
 KernelCudaFault exec_cuda_activation(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    KernelCudaType type = type_at(t, 0);
+    KernelCudaType type = type_of_first(t);
     switch ((ExecActivationOp)t->op->kind) {
     case PLAN_OP_GELU_TANH:
         return activate(t, k, KERNEL_CUDA_GELU_TANH);
@@ -48,14 +51,18 @@ KernelCudaFault exec_cuda_activation(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_SILU_BACKWARD:
         return activate_back(t, k, KERNEL_CUDA_SILU);
     case PLAN_OP_SWIGLU:
-        return kernel_cuda_swiglu_forward(k, p[2], p[0], p[1], dim(t, 0), type);
+        return kernel_cuda_swiglu_forward(k, p[SWIGLU_Y], p[SWIGLU_GATE], p[SWIGLU_UP],
+                                          dim(t, SWIGLU_N), type);
     case PLAN_OP_SWIGLU_BACKWARD:
-        return kernel_cuda_swiglu_backward(k, p[3], p[4], p[0], p[1], p[2], dim(t, 0), type);
+        return kernel_cuda_swiglu_backward(k, p[SWIGLU_BACKWARD_DGATE], p[SWIGLU_BACKWARD_DUP],
+                                           p[SWIGLU_BACKWARD_DY], p[SWIGLU_BACKWARD_GATE],
+                                           p[SWIGLU_BACKWARD_UP], dim(t, SWIGLU_BACKWARD_N), type);
     case PLAN_OP_DROPOUT:
         return dropout(t, k);
     case PLAN_OP_DROPOUT_BACKWARD:
-        return kernel_cuda_dropout_backward(k, p[2], p[0], p[1], dim(t, 0), (float)attr(t, 0),
-                                            type);
+        return kernel_cuda_dropout_backward(k, p[DROPOUT_BACKWARD_DX], p[DROPOUT_BACKWARD_DY],
+                                            p[DROPOUT_BACKWARD_MASK], dim(t, DROPOUT_BACKWARD_N),
+                                            (float)attr(t, DROPOUT_BACKWARD_P), type);
     }
     g_assert_not_reached();
 }

@@ -10,33 +10,33 @@
 #include "kernels/cuda/matmul.h"
 #include "kernels/cuda/turned.h"
 
-static KernelCudaScaleType scale_type_at(const ExecTask *t, unsigned i) {
+static KernelCudaScaleType scale_type_at(const ExecTask *t, PlanSlotNumber i) {
     return operand_dtype(t, i) == PLAN_FP64 ? KERNEL_CUDA_SCALE_F64
                                             : (KernelCudaScaleType)operand_dtype(t, i);
 }
 
-static KernelCudaFloat8Scale scale_at(const ExecTask *t, unsigned i) {
+static KernelCudaFloat8Scale scale_at(const ExecTask *t, PlanSlotNumber i) {
     return (KernelCudaFloat8Scale){t->pointers[i], scale_type_at(t, i)};
 }
 
-static KernelCudaFloat8 float8_at(const ExecTask *t, unsigned i) {
+static KernelCudaFloat8 float8_at(const ExecTask *t, PlanSlotNumber i) {
     return operand_dtype(t, i) == PLAN_E4M3 ? KERNEL_CUDA_E4M3 : KERNEL_CUDA_E5M2;
 }
 
 /* Of a scale or a cast, whose operands and dims begin alike. */
 static KernelCudaFloat8Source source_of(const ExecTask *t) {
     gpointer *p = t->pointers;
-    return (KernelCudaFloat8Source){.x = p[0],
-                                    .up = p[1],
-                                    .weight = p[2],
-                                    .rstd = p[3],
-                                    .rows = dim(t, 0),
-                                    .cols = dim(t, 1),
-                                    .type = type_at(t, 0)};
+    return (KernelCudaFloat8Source){.x = p[FLOAT8_SCALE_X],
+                                    .up = p[FLOAT8_SCALE_MORE],
+                                    .weight = p[FLOAT8_SCALE_WEIGHT],
+                                    .rstd = p[FLOAT8_SCALE_RSTD],
+                                    .rows = dim(t, FLOAT8_SCALE_ROWS),
+                                    .cols = dim(t, FLOAT8_SCALE_COLS),
+                                    .type = type_at(t, FLOAT8_SCALE_X)};
 }
 
 static KernelCudaAlong along_of(const ExecTask *t) {
-    switch ((PlanFloat8Along)dim(t, 3)) {
+    switch ((PlanFloat8Along)dim(t, FLOAT8_SCALE_ALONG)) {
     case PLAN_FLOAT8_EACH_ROW:
         return KERNEL_CUDA_EACH_ROW;
     case PLAN_FLOAT8_EACH_COLUMN:
@@ -54,18 +54,23 @@ static KernelCudaAlong along_of(const ExecTask *t) {
 static KernelCudaFault cast(const ExecTask *t, KernelCuda *k) {
     KernelCudaFloat8Source source = source_of(t);
     gpointer *p = t->pointers;
-    return kernel_cuda_float8_cast(k, p[5], p[6], &source, scale_at(t, 4), along_of(t),
-                                   float8_at(t, p[6] ? 6 : 5));
+    return kernel_cuda_float8_cast(
+        k, p[FLOAT8_CAST_Y8], p[FLOAT8_CAST_TURNED8], &source, scale_at(t, FLOAT8_CAST_SCALE),
+        along_of(t), float8_at(t, p[FLOAT8_CAST_TURNED8] ? FLOAT8_CAST_TURNED8 : FLOAT8_CAST_Y8));
 }
 
 static KernelCudaFault cast_rows(const ExecTask *t, KernelCuda *k) {
-    KernelCudaFloat8Source source = {
-        .x = t->pointers[0], .rows = dim(t, 0), .cols = dim(t, 1), .type = type_at(t, 0)};
-    KernelCudaFloat8 to = float8_at(t, 1);
+    KernelCudaFloat8Source source = {.x = t->pointers[FLOAT8_CAST_ROWS_X],
+                                     .rows = dim(t, FLOAT8_CAST_ROWS_ROWS),
+                                     .cols = dim(t, FLOAT8_CAST_ROWS_COLS),
+                                     .type = type_at(t, FLOAT8_CAST_ROWS_X)};
+    KernelCudaFloat8 to = float8_at(t, FLOAT8_CAST_ROWS_Y8);
     KernelCudaFault fault = kernel_cuda_float8_scale(
-        k, scale_at(t, 2), &source, KERNEL_CUDA_EACH_ROW, plan_float8_largest(operand_dtype(t, 1)));
+        k, scale_at(t, FLOAT8_CAST_ROWS_SCALE), &source, KERNEL_CUDA_EACH_ROW,
+        plan_float8_largest(operand_dtype(t, FLOAT8_CAST_ROWS_Y8)));
     return fault ? fault
-                 : kernel_cuda_float8_cast(k, bytes(t, 1), NULL, &source, scale_at(t, 2),
+                 : kernel_cuda_float8_cast(k, bytes(t, FLOAT8_CAST_ROWS_Y8), NULL, &source,
+                                           scale_at(t, FLOAT8_CAST_ROWS_SCALE),
                                            KERNEL_CUDA_EACH_ROW, to);
 }
 
@@ -82,9 +87,10 @@ static KernelCudaFault pass(const ExecTask *t, KernelCuda *k) {
         [PLAN_FLOAT8_BOUND] = KERNEL_CUDA_FLOAT8_BOUND,
         [PLAN_FLOAT8_INVERSE_SCALE] = KERNEL_CUDA_FLOAT8_INVERSE_SCALE,
         [PLAN_FLOAT8_INVERSE_OF_POWER] = KERNEL_CUDA_FLOAT8_INVERSE_OF_POWER};
-    return kernel_cuda_float8_step(k, t->pointers[2], scale_type_at(t, 2), t->pointers[0],
-                                   scale_type_at(t, 0), dim(t, 0), steps[dim(t, 1)], attr(t, 0),
-                                   t->pointers[1]);
+    return kernel_cuda_float8_step(k, t->pointers[FLOAT8_PASS_Y], scale_type_at(t, FLOAT8_PASS_Y),
+                                   t->pointers[FLOAT8_PASS_X], scale_type_at(t, FLOAT8_PASS_X),
+                                   dim(t, FLOAT8_PASS_N), steps[dim(t, FLOAT8_PASS_STEP)],
+                                   attr(t, FLOAT8_PASS_LARGEST), t->pointers[FLOAT8_PASS_SCALE]);
 }
 
 /* ---- copies --------------------------------------------------------------------------------- */
@@ -102,14 +108,14 @@ static KernelCudaPiece rows_of_bytes(void *to, size_t to_stride, const void *fro
                              .from_type = KERNEL_CUDA_BF16};
 }
 
-static size_t bytes_of(const ExecTask *t, unsigned i) {
+static size_t bytes_of(const ExecTask *t, PlanSlotNumber i) {
     return operand(t, i).elements * plan_dtype_bytes(operand_dtype(t, i));
 }
 
 static KernelCudaFault copy_in(const ExecTask *t, KernelCuda *k) {
     unsigned n = list_length(t);
     g_autofree KernelCudaPiece *pieces = g_new(KernelCudaPiece, n);
-    uint8_t *to = bytes(t, n) + axis_rank(t) * dim(t, 0);
+    uint8_t *to = bytes(t, n) + axis_rank(t) * dim(t, FLOAT8_COPY_IN_SLICE);
     for (unsigned i = 0; i < n; to += bytes_of(t, i), i++) {
         pieces[i] = rows_of_bytes(to, 0, bytes(t, i), 0, 1, bytes_of(t, i));
     }
@@ -118,11 +124,12 @@ static KernelCudaFault copy_in(const ExecTask *t, KernelCuda *k) {
 
 static KernelCudaFault copy_out(const ExecTask *t, KernelCuda *k) {
     unsigned n = list_length(t);
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
+    size_t slice = dim(t, FLOAT8_COPY_OUT_SLICE), ranks = dim(t, FLOAT8_COPY_OUT_RANKS), start = 0;
     g_autofree KernelCudaPiece *pieces = g_new(KernelCudaPiece, n);
     for (unsigned i = 0; i < n; i++) {
-        size_t chunk = bytes_of(t, i + 1) / ranks;
-        pieces[i] = rows_of_bytes(bytes(t, i + 1), chunk, bytes(t, 0) + start, slice, ranks, chunk);
+        size_t chunk = bytes_of(t, FLOAT8_COPY_OUT_PARAMETER + i) / ranks;
+        pieces[i] = rows_of_bytes(bytes(t, FLOAT8_COPY_OUT_PARAMETER + i), chunk,
+                                  bytes(t, FLOAT8_COPY_OUT_GATHERED) + start, slice, ranks, chunk);
         start += chunk;
     }
     return kernel_cuda_copy_pieces(k, pieces, n);
@@ -130,14 +137,17 @@ static KernelCudaFault copy_out(const ExecTask *t, KernelCuda *k) {
 
 /* Numbers that are so many bytes change places as wholes. */
 static KernelCudaFault turn(const ExecTask *t, KernelCuda *k) {
-    size_t rows = dim(t, 0), cols = dim(t, 1), inner = dim(t, 2);
+    size_t rows = dim(t, FLOAT8_TURN_ROWS), cols = dim(t, FLOAT8_TURN_COLS),
+           inner = dim(t, FLOAT8_TURN_INNER);
     if (inner == 1) {
-        return kernel_cuda_exchange_sides(k, bytes(t, 1), bytes(t, 0), rows, cols, 1);
+        return kernel_cuda_exchange_sides(k, bytes(t, FLOAT8_TURN_TURNED8),
+                                          bytes(t, FLOAT8_TURN_X8), rows, cols, 1);
     }
     g_autofree KernelCudaPiece *pieces = g_new(KernelCudaPiece, cols);
     for (size_t col = 0; col < cols; col++) {
-        pieces[col] = rows_of_bytes(bytes(t, 1) + col * rows * inner, inner,
-                                    bytes(t, 0) + col * inner, cols * inner, rows, inner);
+        pieces[col] =
+            rows_of_bytes(bytes(t, FLOAT8_TURN_TURNED8) + col * rows * inner, inner,
+                          bytes(t, FLOAT8_TURN_X8) + col * inner, cols * inner, rows, inner);
     }
     return kernel_cuda_copy_pieces(k, pieces, cols);
 }
@@ -150,39 +160,49 @@ typedef struct {
 } Product;
 
 static Product product_of(const ExecTask *t) {
-    size_t m = dim(t, 0), n = dim(t, 1), k = dim(t, 2);
+    size_t m = dim(t, FLOAT8_LINEAR_M), n = dim(t, FLOAT8_LINEAR_N), k = dim(t, FLOAT8_LINEAR_K);
     switch (t->op->kind) {
     case PLAN_OP_FLOAT8_LINEAR:
-        return (Product){m, n, k, dim(t, 3) > 1, true, true};
+        return (Product){m, n, k, dim(t, FLOAT8_LINEAR_X_SCALES) > 1, true, true};
     case PLAN_OP_FLOAT8_LINEAR_DX:
-        return (Product){m, k, n, dim(t, 4) > 1, true, false};
+        return (Product){m, k, n, dim(t, FLOAT8_LINEAR_DX_DY_SCALES) > 1, true, false};
     default:
-        return (Product){n, k, m, dim(t, 3) > 1, !dim(t, 5), false};
+        return (Product){
+            n,    k, m, dim(t, FLOAT8_LINEAR_DW_DY_SCALES) > 1, !dim(t, FLOAT8_LINEAR_DW_BEHIND),
+            false};
     }
 }
 
 /* A weight that a block left as it lay, [k, n]: a product of dx sums over what are its rows. */
 static KernelCudaFault turned(const ExecTask *t, KernelCuda *k, const Product *p, gpointer *ret_b) {
     KernelCudaFault fault = kernel_cuda_callers_scratch(k, p->n * p->k, ret_b);
-    return fault ? fault : kernel_cuda_exchange_sides(k, *ret_b, bytes(t, 2), p->k, p->n, 1);
+    return fault ? fault
+                 : kernel_cuda_exchange_sides(k, *ret_b, bytes(t, FLOAT8_LINEAR_DX_W8), p->k, p->n,
+                                              1);
 }
 
+/* All three products have a factor and its scale, another and its scale, and what they make. */
 static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
     Product p = product_of(t);
-    bool lies_as_it_is = t->op->kind == PLAN_OP_FLOAT8_LINEAR_DX && !dim(t, 6);
-    gpointer factor = t->pointers[2];
+    bool lies_as_it_is =
+        t->op->kind == PLAN_OP_FLOAT8_LINEAR_DX && !dim(t, FLOAT8_LINEAR_DX_TURNED);
+    gpointer factor = t->pointers[FLOAT8_LINEAR_W8];
     KernelCudaFault fault = lies_as_it_is ? turned(t, k, &p, &factor) : NULL;
     if (fault) {
         return fault;
     }
-    KernelCudaFloat8Factor a = {bytes(t, 0), p.by_rows ? NULL : f32(t, 1), float8_at(t, 0)};
-    KernelCudaFloat8Factor b = {factor, p.by_rows ? NULL : f32(t, 3), float8_at(t, 2)};
-    fault = kernel_cuda_float8_product(k, t->pointers[4], a, b, p.m, p.n, p.k, p.is_quick,
-                                       type_at(t, 4));
+    KernelCudaFloat8Factor a = {bytes(t, FLOAT8_LINEAR_X8),
+                                p.by_rows ? NULL : f32(t, FLOAT8_LINEAR_X_SCALE),
+                                float8_at(t, FLOAT8_LINEAR_X8)};
+    KernelCudaFloat8Factor b = {factor, p.by_rows ? NULL : f32(t, FLOAT8_LINEAR_W_SCALE),
+                                float8_at(t, FLOAT8_LINEAR_W8)};
+    fault = kernel_cuda_float8_product(k, t->pointers[FLOAT8_LINEAR_Y], a, b, p.m, p.n, p.k,
+                                       p.is_quick, type_at(t, FLOAT8_LINEAR_Y));
     return fault || !p.by_rows || !p.is_scaled
                ? fault
-               : kernel_cuda_float8_unscale(k, t->pointers[4], scale_at(t, 1), scale_at(t, 3), p.m,
-                                            p.n, type_at(t, 4));
+               : kernel_cuda_float8_unscale(
+                     k, t->pointers[FLOAT8_LINEAR_Y], scale_at(t, FLOAT8_LINEAR_X_SCALE),
+                     scale_at(t, FLOAT8_LINEAR_W_SCALE), p.m, p.n, type_at(t, FLOAT8_LINEAR_Y));
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -192,14 +212,17 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
     switch ((ExecFloat8Op)t->op->kind) {
     case PLAN_OP_FLOAT8_SCALE:
         source = source_of(t);
-        return kernel_cuda_float8_scale(k, scale_at(t, 4), &source, along_of(t), attr(t, 0));
+        return kernel_cuda_float8_scale(k, scale_at(t, FLOAT8_SCALE_SCALE), &source, along_of(t),
+                                        attr(t, FLOAT8_SCALE_LARGEST));
     case PLAN_OP_FLOAT8_CAST:
         return cast(t, k);
     case PLAN_OP_FLOAT8_CAST_ROWS:
         return cast_rows(t, k);
     case PLAN_OP_FLOAT8_UNSCALE:
-        return kernel_cuda_float8_unscale(k, t->pointers[2], scale_at(t, 0), scale_at(t, 1),
-                                          dim(t, 0), dim(t, 1), type_at(t, 2));
+        return kernel_cuda_float8_unscale(
+            k, t->pointers[FLOAT8_UNSCALE_X], scale_at(t, FLOAT8_UNSCALE_ROW),
+            scale_at(t, FLOAT8_UNSCALE_COLUMN), dim(t, FLOAT8_UNSCALE_ROWS),
+            dim(t, FLOAT8_UNSCALE_COLS), type_at(t, FLOAT8_UNSCALE_X));
     case PLAN_OP_FLOAT8_PASS:
         return pass(t, k);
     case PLAN_OP_FLOAT8_LARGEST:

@@ -5,9 +5,9 @@
 #include "kernels/cuda/ring.h"
 
 /* Where the matrix of one head begins, and how its rows follow each other (plan/op/ops.def). */
-static KernelCudaMatrices matrices(const ExecTask *t, unsigned i, size_t r, size_t c,
+static KernelCudaMatrices matrices(const ExecTask *t, PlanSlotNumber i, size_t r, size_t c,
                                    unsigned layout, size_t stride) {
-    size_t heads = dim(t, 1), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
+    size_t heads = dim(t, HEADS_MATMUL_HEADS), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
     bool inside = layout & 2;
     return (KernelCudaMatrices){.data = t->pointers[i],
                                 .batch_stride = inside ? rows * stride : heads * rows * cols,
@@ -17,38 +17,49 @@ static KernelCudaMatrices matrices(const ExecTask *t, unsigned i, size_t r, size
 }
 
 static KernelCudaFault heads_matmul(const ExecTask *t, KernelCuda *k) {
-    size_t heads = dim(t, 1), m = dim(t, 2), n = dim(t, 3), inner = dim(t, 4);
-    return kernel_cuda_heads_matmul(k, matrices(t, 2, m, n, (unsigned)dim(t, 7), heads * n),
-                                    matrices(t, 0, m, inner, (unsigned)dim(t, 5), dim(t, 8)),
-                                    matrices(t, 1, inner, n, (unsigned)dim(t, 6), dim(t, 9)),
-                                    dim(t, 0), heads, m, n, inner, type_at(t, 2));
+    size_t heads = dim(t, HEADS_MATMUL_HEADS), m = dim(t, HEADS_MATMUL_M),
+           n = dim(t, HEADS_MATMUL_N), inner = dim(t, HEADS_MATMUL_K);
+    return kernel_cuda_heads_matmul(
+        k, matrices(t, HEADS_MATMUL_Y, m, n, (unsigned)dim(t, HEADS_MATMUL_Y_LAYOUT), heads * n),
+        matrices(t, HEADS_MATMUL_A, m, inner, (unsigned)dim(t, HEADS_MATMUL_A_LAYOUT),
+                 dim(t, HEADS_MATMUL_A_STRIDE)),
+        matrices(t, HEADS_MATMUL_B, inner, n, (unsigned)dim(t, HEADS_MATMUL_B_LAYOUT),
+                 dim(t, HEADS_MATMUL_B_STRIDE)),
+        dim(t, HEADS_MATMUL_BATCH), heads, m, n, inner, type_at(t, HEADS_MATMUL_Y));
 }
 
 static KernelCudaHeads heads_of(const ExecTask *t) {
-    return (KernelCudaHeads){dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3), type_at(t, 0)};
+    return (KernelCudaHeads){dim(t, HEADS_COPY_BATCH), dim(t, HEADS_COPY_SEQ),
+                             dim(t, HEADS_COPY_HEADS), dim(t, HEADS_COPY_DIM),
+                             type_at(t, HEADS_COPY_X)};
 }
 
 /* dims: batch seq heads repeats dim apart ... */
 static KernelCudaFault repeats(const ExecTask *t, KernelCuda *k) {
-    KernelCudaHeads heads = {dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 4), type_at(t, 0)};
-    bool apart = dims(t)[5] == PLAN_REPEATED_APART;
+    KernelCudaHeads heads = {dim(t, REPEAT_HEADS_BATCH), dim(t, REPEAT_HEADS_SEQ),
+                             dim(t, REPEAT_HEADS_HEADS), dim(t, REPEAT_HEADS_DIM),
+                             type_at(t, REPEAT_HEADS_X)};
+    bool apart = dims(t)[REPEAT_HEADS_APART] == PLAN_REPEATED_APART;
     gpointer *p = t->pointers;
     return t->op->kind == PLAN_OP_REPEAT_HEADS
-               ? kernel_cuda_repeat_heads(k, p[1], p[0], &heads, dim(t, 6), dim(t, 3), apart)
-               : kernel_cuda_sum_heads(k, p[1], p[0], &heads, dim(t, 3),
-                                       dims(t)[5] != PLAN_REPEATED_INSIDE, apart);
+               ? kernel_cuda_repeat_heads(k, p[REPEAT_HEADS_Y], p[REPEAT_HEADS_X], &heads,
+                                          dim(t, REPEAT_HEADS_STRIDE), dim(t, REPEAT_HEADS_REPEATS),
+                                          apart)
+               : kernel_cuda_sum_heads(k, p[REPEAT_HEADS_Y], p[REPEAT_HEADS_X], &heads,
+                                       dim(t, REPEAT_HEADS_REPEATS),
+                                       dims(t)[REPEAT_HEADS_APART] != PLAN_REPEATED_INSIDE, apart);
 }
 
 /* Gradients that came head by head in fp32 go on in tokens' rows in the dtype of the layers. */
 static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {
     KernelCudaHeads heads = heads_of(t);
-    if (type_at(t, 0) != type_at(t, 1)) { /* such alone (knows.c) */
-        return kernel_cuda_cast_heads(k, t->pointers[1], type_at(t, 1), t->pointers[0],
-                                      type_at(t, 0), heads.batch, heads.heads, heads.seq,
-                                      heads.dim);
+    if (type_at(t, HEADS_COPY_X) != type_at(t, HEADS_COPY_Y)) { /* such alone (knows.c) */
+        return kernel_cuda_cast_heads(k, t->pointers[HEADS_COPY_Y], type_at(t, HEADS_COPY_Y),
+                                      t->pointers[HEADS_COPY_X], type_at(t, HEADS_COPY_X),
+                                      heads.batch, heads.heads, heads.seq, heads.dim);
     }
-    return kernel_cuda_heads_copy(k, t->pointers[1], t->pointers[0], &heads, dim(t, 4),
-                                  dims(t)[5] != 0);
+    return kernel_cuda_heads_copy(k, t->pointers[HEADS_COPY_Y], t->pointers[HEADS_COPY_X], &heads,
+                                  dim(t, HEADS_COPY_STRIDE), dims(t)[HEADS_COPY_BACK] != 0);
 }
 
 KernelCudaFault exec_cuda_heads(const ExecTask *t, KernelCuda *k) {

@@ -97,7 +97,7 @@ static bool is_scale(PlanOpKind kind, const char *slot) {
  * their weights. */
 static bool widens(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
-    bool is_mixed = (op->kind == PLAN_OP_ADD && d[0] == d[1]) || op->kind == PLAN_OP_MUL ||
+    bool is_mixed = (op->kind == PLAN_OP_ADD && d[ADD_N] == d[ADD_NB]) || op->kind == PLAN_OP_MUL ||
                     op->kind == PLAN_OP_MUL_COLUMN;
     PlanDtype dtype[3];
     for (unsigned i = 0; is_mixed && i < G_N_ELEMENTS(dtype); i++) {
@@ -109,7 +109,7 @@ static bool widens(const PlanRole *role, const PlanOp *op) {
 
 /* Heads that lie one behind the other, cast on the way into rows of tokens. */
 static bool casts_heads(const PlanRole *role, const PlanOp *op) {
-    return op->kind == PLAN_OP_HEADS_COPY && plan_op_dims(role, op)[5];
+    return op->kind == PLAN_OP_HEADS_COPY && plan_op_dims(role, op)[HEADS_COPY_BACK];
 }
 
 static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
@@ -154,15 +154,16 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
 /* Copies between GPU and host leave numbers as they are, so what moves has to be of its slot's
  * dtype, which is the parameter's (exec/slots.h). */
 static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
-    int64_t first = plan_op_dims(role, step)[1], n = exec_slots_of_optimizer(role, step);
+    int64_t first = plan_op_dims(role, step)[HOST_ADAM_SLOT],
+            n = exec_slots_of_optimizer(role, step);
     int type = -1;
     for (uint32_t i = 0; i < role->n_ops && n; i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind != PLAN_OP_TO_HOST && op->kind != PLAN_OP_FROM_HOST) {
             continue;
         }
-        int64_t slot = plan_op_dims(role, op)[1];
-        int moved = role->buffers[plan_op_buffer(role, op, 0)].dtype;
+        int64_t slot = plan_op_dims(role, op)[TO_HOST_SLOT]; /* FROM_HOST is alike */
+        int moved = role->buffers[plan_op_buffer(role, op, TO_HOST_X)].dtype;
         if (slot >= first && slot < first + n && type >= 0 && moved != type) {
             return refuse(step,
                           "gradients come to the host in another type than its parameters have; "
@@ -177,13 +178,15 @@ static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **er
 /* ---- what it cannot do ---------------------------------------------------------------------- */
 
 static bool drops(const PlanRole *role, const PlanOp *op) {
-    return plan_op_info((PlanOpKind)op->kind)->n_attrs > 1 && plan_op_attrs(role, op)[1] > 0;
+    return plan_op_info((PlanOpKind)op->kind)->n_attrs > 1 &&
+           plan_op_attrs(role, op)[ATTENTION_DROPOUT] > 0;
 }
 
 static bool is_wide(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
-    return d[4] > KERNEL_CUDA_WIDEST_HEAD ||
-           (plan_op_is_latent((PlanOpKind)op->kind) && d[5] > KERNEL_CUDA_WIDEST_HEAD);
+    return d[ATTENTION_HEAD_DIM] > KERNEL_CUDA_WIDEST_HEAD ||
+           (plan_op_is_latent((PlanOpKind)op->kind) &&
+            d[LATENT_ATTENTION_V_DIM] > KERNEL_CUDA_WIDEST_HEAD);
 }
 
 /* What is said of an op is the first that it is of. */
@@ -218,13 +221,14 @@ static int compute_capability(void) {
 /* Bytes are copied two at a time: sides of weights in float8 are multiples of 16. */
 static bool has_odd_bytes(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
-    bool turns = op->kind == PLAN_OP_FLOAT8_TURN && d[2] > 1;
+    bool turns = op->kind == PLAN_OP_FLOAT8_TURN && d[FLOAT8_TURN_INNER] > 1;
     bool is_copy = op->kind == PLAN_OP_FLOAT8_COPY_IN || op->kind == PLAN_OP_FLOAT8_COPY_OUT;
-    bool is_odd = (turns && d[2] % 2) || (is_copy && d[0] % 2);
+    bool is_odd = (turns && d[FLOAT8_TURN_INNER] % 2) || (is_copy && d[FLOAT8_COPY_IN_SLICE] % 2);
     for (uint32_t i = 0; is_copy && i < op->n_operands; i++) {
         PlanOperand operand = plan_op_operand(role, op, i);
         PlanDtype dtype = (PlanDtype)role->buffers[operand.buffer].dtype;
-        uint64_t ranks = op->kind == PLAN_OP_FLOAT8_COPY_OUT ? (uint64_t)d[1] : 1;
+        uint64_t ranks =
+            op->kind == PLAN_OP_FLOAT8_COPY_OUT ? (uint64_t)d[FLOAT8_COPY_OUT_RANKS] : 1;
         is_odd = is_odd || operand.elements * plan_dtype_bytes(dtype) / ranks % 2;
     }
     return is_odd;
@@ -246,8 +250,8 @@ static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) 
                       "more; set float8=none",
                       error);
     }
-    int64_t m = d[0] / (int64_t)exec_part_runs(role, op);
-    return (m % 16 == 0 && d[1] % 16 == 0 && d[2] % 16 == 0) ||
+    int64_t m = d[FLOAT8_LINEAR_M] / (int64_t)exec_part_runs(role, op);
+    return (m % 16 == 0 && d[FLOAT8_LINEAR_N] % 16 == 0 && d[FLOAT8_LINEAR_K] % 16 == 0) ||
            refuse(op,
                   "a product in float8 takes as many tokens, and sides, as 16 divides; set another "
                   "micro_batch, or another seq where ranks share sequences, or float8=none",
@@ -257,8 +261,10 @@ static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) 
 static bool data_fits(const ExecContext *context, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(context->role, op);
     return op->kind != PLAN_OP_BATCH || !context->data ||
-           exec_data_fits(context->data, (uint64_t)d[1] * context->plan->axes[PLAN_AXIS_CONTEXT],
-                          d[2], error);
+           exec_data_fits(context->data,
+                          (uint64_t)d[BATCH_SAMPLE_ELEMENTS] *
+                              context->plan->axes[PLAN_AXIS_CONTEXT],
+                          d[BATCH_BOUND], error);
 }
 
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {

@@ -9,60 +9,72 @@
 #include "kernels/cuda/rope.h"
 
 /* From element `from` of an operand on. */
-static gpointer from(const ExecTask *t, unsigned i, size_t elements) {
+static gpointer from(const ExecTask *t, PlanSlotNumber i, size_t elements) {
     return (char *)t->pointers[i] + elements * kernel_cuda_type_bytes(type_at(t, i));
 }
 
-static KernelCudaAttention attention_of(const ExecTask *t, unsigned q) {
-    size_t heads = dim(t, 1), head_dim = dim(t, 4);
-    return (KernelCudaAttention){.batch = dim(t, 0),
+static KernelCudaAttention attention_of(const ExecTask *t, PlanSlotNumber q) {
+    size_t heads = dim(t, LATENT_ATTENTION_HEADS), head_dim = dim(t, LATENT_ATTENTION_HEAD_DIM);
+    return (KernelCudaAttention){.batch = dim(t, LATENT_ATTENTION_BATCH),
                                  .heads = heads,
-                                 .kv_heads = dim(t, 2),
-                                 .seq = dim(t, 3),
+                                 .kv_heads = dim(t, LATENT_ATTENTION_KV_HEADS),
+                                 .seq = dim(t, LATENT_ATTENTION_SEQ),
                                  .head_dim = head_dim,
                                  .q_stride = heads * head_dim,
                                  .k_stride = heads * head_dim,
-                                 .v_stride = heads * dim(t, 6),
-                                 .lse_stride = dim(t, 7),
-                                 .scale = (float)attr(t, 0),
-                                 .causal = dims(t)[8] != 0,
+                                 .v_stride = heads * dim(t, LATENT_ATTENTION_V_ROW),
+                                 .lse_stride = dim(t, LATENT_ATTENTION_LSE_STRIDE),
+                                 .scale = (float)attr(t, LATENT_ATTENTION_SCALE),
+                                 .causal = dims(t)[LATENT_ATTENTION_CAUSAL] != 0,
                                  .type = type_at(t, q),
-                                 .v_dim = dim(t, 5),
-                                 .v_head = dim(t, 6)};
+                                 .v_dim = dim(t, LATENT_ATTENTION_V_DIM),
+                                 .v_head = dim(t, LATENT_ATTENTION_V_ROW)};
 }
 
 static KernelCudaFault attention(const ExecTask *t, KernelCuda *k) {
-    KernelCudaAttention shape = attention_of(t, 0);
+    KernelCudaAttention shape = attention_of(t, LATENT_ATTENTION_Q);
     gpointer *p = t->pointers;
-    return kernel_cuda_attention_forward(k, p[3], p[4], p[0], p[1], from(t, 2, dim(t, 9)), NULL,
-                                         &shape);
+    return kernel_cuda_attention_forward(k, p[LATENT_ATTENTION_O], p[LATENT_ATTENTION_LSE],
+                                         p[LATENT_ATTENTION_Q], p[LATENT_ATTENTION_K],
+                                         from(t, LATENT_ATTENTION_V, dim(t, LATENT_ATTENTION_FROM)),
+                                         NULL, &shape);
 }
 
 static KernelCudaFault attention_backward(const ExecTask *t, KernelCuda *k) {
-    KernelCudaAttention shape = attention_of(t, 1);
+    KernelCudaAttention shape = attention_of(t, LATENT_ATTENTION_BACKWARD_Q);
     gpointer *p = t->pointers;
-    return kernel_cuda_attention_backward(k, p[6], p[7], p[8], NULL, p[0], p[1], p[2],
-                                          from(t, 3, dim(t, 9)), NULL, p[4], f32(t, 5), &shape);
+    return kernel_cuda_attention_backward(
+        k, p[LATENT_ATTENTION_BACKWARD_DQ], p[LATENT_ATTENTION_BACKWARD_DK],
+        p[LATENT_ATTENTION_BACKWARD_DV], NULL, p[LATENT_ATTENTION_BACKWARD_DY],
+        p[LATENT_ATTENTION_BACKWARD_Q], p[LATENT_ATTENTION_BACKWARD_K],
+        from(t, LATENT_ATTENTION_BACKWARD_V, dim(t, LATENT_ATTENTION_BACKWARD_FROM)), NULL,
+        p[LATENT_ATTENTION_BACKWARD_O], f32(t, LATENT_ATTENTION_BACKWARD_LSE), &shape);
 }
 
 static KernelCudaNorm norm_of(const ExecTask *t, double eps) {
-    return (KernelCudaNorm){dim(t, 0), dim(t, 1), (float)eps, type_at(t, 0), dim(t, 2)};
+    return (KernelCudaNorm){dim(t, NORM_COLUMNS_ROWS), dim(t, NORM_COLUMNS_WIDTH), (float)eps,
+                            type_at(t, NORM_COLUMNS_X), dim(t, NORM_COLUMNS_ROW)};
 }
 
 static KernelCudaFault turn_columns(const ExecTask *t, KernelCuda *k) {
-    KernelCudaRope shape = {.tokens = dim(t, 0),
-                            .heads = dim(t, 1),
-                            .dim = dim(t, 2),
-                            .seq = dim(t, 3),
-                            .stride = dim(t, 1) * dim(t, 4),
-                            .head = dim(t, 4)};
-    return kernel_cuda_turn(k, t->pointers[2], from(t, 0, dim(t, 5)), t->pointers[1], &shape);
+    KernelCudaRope shape = {.tokens = dim(t, TURN_COLUMNS_TOKENS),
+                            .heads = dim(t, TURN_COLUMNS_HEADS),
+                            .dim = dim(t, TURN_COLUMNS_DIM),
+                            .seq = dim(t, TURN_COLUMNS_SEQ),
+                            .stride = dim(t, TURN_COLUMNS_HEADS) * dim(t, TURN_COLUMNS_ROW),
+                            .head = dim(t, TURN_COLUMNS_ROW)};
+    return kernel_cuda_turn(k, t->pointers[TURN_COLUMNS_Y],
+                            from(t, TURN_COLUMNS_X, dim(t, TURN_COLUMNS_FROM)),
+                            t->pointers[TURN_COLUMNS_TURNS], &shape);
 }
 
 static KernelCudaFault join_heads(const ExecTask *t, KernelCuda *k) {
-    KernelCudaPart own = {t->pointers[0], dim(t, 1), dim(t, 3), 1};
-    KernelCudaPart shared = {t->pointers[1], dim(t, 2), dim(t, 2), dim(t, 4)};
-    return kernel_cuda_join_columns(k, t->pointers[2], &own, &shared, dim(t, 0), type_at(t, 0));
+    KernelCudaPart own = {t->pointers[JOIN_HEADS_A], dim(t, JOIN_HEADS_A_COLS),
+                          dim(t, JOIN_HEADS_ROW), 1};
+    KernelCudaPart shared = {t->pointers[JOIN_HEADS_B], dim(t, JOIN_HEADS_B_COLS),
+                             dim(t, JOIN_HEADS_B_COLS), dim(t, JOIN_HEADS_EACH)};
+    return kernel_cuda_join_columns(k, t->pointers[JOIN_HEADS_Y], &own, &shared,
+                                    dim(t, JOIN_HEADS_ROWS), type_at(t, JOIN_HEADS_A));
 }
 
 KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
@@ -73,25 +85,37 @@ KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {
         return attention(t, k);
     case PLAN_OP_LATENT_ATTENTION_BACKWARD:
         return attention_backward(t, k);
-    case PLAN_OP_NORM_COLUMNS: /* x w > y rstd */
-        norm = norm_of(t, attr(t, 0));
-        return kernel_cuda_rmsnorm_forward(k, NULL, p[2], p[3], p[0], NULL, p[1], &norm);
-    case PLAN_OP_NORM_COLUMNS_BACKWARD: /* dy x rstd w > dx dw */
+    case PLAN_OP_NORM_COLUMNS:
+        norm = norm_of(t, attr(t, NORM_COLUMNS_EPS));
+        return kernel_cuda_rmsnorm_forward(k, NULL, p[NORM_COLUMNS_Y], p[NORM_COLUMNS_RSTD],
+                                           p[NORM_COLUMNS_X], NULL, p[NORM_COLUMNS_W], &norm);
+    case PLAN_OP_NORM_COLUMNS_BACKWARD:
         norm = norm_of(t, 0);
-        return kernel_cuda_rmsnorm_backward(k, p[4], p[5], NULL, p[0], p[1], p[2], p[3], &norm);
+        return kernel_cuda_rmsnorm_backward(
+            k, p[NORM_COLUMNS_BACKWARD_DX], p[NORM_COLUMNS_BACKWARD_DW], NULL,
+            p[NORM_COLUMNS_BACKWARD_DY], p[NORM_COLUMNS_BACKWARD_X], p[NORM_COLUMNS_BACKWARD_RSTD],
+            p[NORM_COLUMNS_BACKWARD_W], &norm);
     case PLAN_OP_TURN_COLUMNS:
         return turn_columns(t, k);
     case PLAN_OP_JOIN_HEADS:
         return join_heads(t, k);
     case PLAN_OP_SUM_HEAD_COLUMNS:
-        return kernel_cuda_sum_each(k, p[1], from(t, 0, dim(t, 4)), dim(t, 0), dim(t, 1), dim(t, 2),
-                                    dim(t, 3), type_at(t, 0));
+        return kernel_cuda_sum_each(k, p[SUM_HEAD_COLUMNS_Y],
+                                    from(t, SUM_HEAD_COLUMNS_X, dim(t, SUM_HEAD_COLUMNS_FROM)),
+                                    dim(t, SUM_HEAD_COLUMNS_ROWS), dim(t, SUM_HEAD_COLUMNS_EACH),
+                                    dim(t, SUM_HEAD_COLUMNS_COLS), dim(t, SUM_HEAD_COLUMNS_ROW),
+                                    type_at(t, SUM_HEAD_COLUMNS_X));
     case PLAN_OP_SIGMOID:
-        return kernel_cuda_sigmoid(k, p[1], p[0], dim(t, 0), type_at(t, 0));
+        return kernel_cuda_sigmoid(k, p[SIGMOID_Y], p[SIGMOID_X], dim(t, SIGMOID_N),
+                                   type_at(t, SIGMOID_X));
     case PLAN_OP_SIGMOID_BACKWARD:
-        return kernel_cuda_sigmoid_backward(k, p[2], p[0], p[1], dim(t, 0), type_at(t, 0));
+        return kernel_cuda_sigmoid_backward(k, p[SIGMOID_BACKWARD_DX], p[SIGMOID_BACKWARD_DY],
+                                            p[SIGMOID_BACKWARD_Y], dim(t, SIGMOID_BACKWARD_N),
+                                            type_at(t, SIGMOID_BACKWARD_DY));
     case PLAN_OP_UNSET_COLUMNS:
-        return kernel_cuda_unset_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2));
+        return kernel_cuda_unset_columns(k, p[UNSET_COLUMNS_MASK], p[UNSET_COLUMNS_INDEX],
+                                         dim(t, UNSET_COLUMNS_ROWS), dim(t, UNSET_COLUMNS_COLS),
+                                         dim(t, UNSET_COLUMNS_K));
     }
     g_assert_not_reached();
 }

@@ -24,11 +24,11 @@
 /* ---- data and construction ------------------------------------------------------------------ */
 
 static bool batch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    gsize elements = dim(t, 0) * dim(t, 1);
-    bool has_y = t->pointers[1] != NULL;
-    gsize x_bytes = elements * plan_dtype_bytes(operand_dtype(t, 0));
-    gsize y_bytes = has_y ? elements * plan_dtype_bytes(operand_dtype(t, 1)) : 0;
-    bool narrow = operand_dtype(t, 0) == PLAN_BF16 || operand_dtype(t, 0) == PLAN_FP16;
+    gsize elements = dim(t, BATCH_SAMPLES) * dim(t, BATCH_SAMPLE_ELEMENTS);
+    bool has_y = t->pointers[BATCH_Y] != NULL;
+    gsize x_bytes = elements * plan_dtype_bytes(operand_dtype(t, BATCH_X));
+    gsize y_bytes = has_y ? elements * plan_dtype_bytes(operand_dtype(t, BATCH_Y)) : 0;
+    bool narrow = operand_dtype(t, BATCH_X) == PLAN_BF16 || operand_dtype(t, BATCH_X) == PLAN_FP16;
     gsize made_bytes = narrow ? elements * sizeof(float) : x_bytes; /* vectors come as floats */
     char *made = exec_cuda_stage_get(lane->stage, made_bytes + y_bytes, error);
     if (!made || !exec_batch_fill(t, made, made + made_bytes, error)) {
@@ -36,10 +36,11 @@ static bool batch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     }
     if (narrow) {
         g_autofree gpointer wide = g_memdup2(made, made_bytes);
-        exec_convert(made, operand_dtype(t, 0), wide, PLAN_FP32, elements);
+        exec_convert(made, operand_dtype(t, BATCH_X), wide, PLAN_FP32, elements);
     }
-    return exec_cuda_stage_put(lane->stage, t->pointers[0], 0, x_bytes, lane->stream, error) &&
-           (!has_y || exec_cuda_stage_put(lane->stage, t->pointers[1], made_bytes, y_bytes,
+    return exec_cuda_stage_put(lane->stage, t->pointers[BATCH_X], 0, x_bytes, lane->stream,
+                               error) &&
+           (!has_y || exec_cuda_stage_put(lane->stage, t->pointers[BATCH_Y], made_bytes, y_bytes,
                                           lane->stream, error));
 }
 
@@ -58,9 +59,9 @@ static void get_weights(const ExecContext *c, uint32_t parameter, uint64_t from,
 
 static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
                  GError **error) {
-    PlanDtype dtype = operand_dtype(t, 0);
+    PlanDtype dtype = operand_dtype(t, INIT_NORMAL_Y);
     gsize size = plan_dtype_bytes(dtype);
-    char *to = (char *)t->pointers[0] + place->first * size;
+    char *to = (char *)t->pointers[INIT_NORMAL_Y] + place->first * size;
     g_autofree float *wide = g_new(float, MIN(place->count, WEIGHTS_AT_ONCE));
     for (uint64_t at = 0, n; at < place->count; at += n) {
         n = MIN(place->count - at, WEIGHTS_AT_ONCE);
@@ -82,16 +83,16 @@ static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *p
 static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
                  GError **error) {
     const ExecContext *c = t->context;
-    KernelCudaType type = type_at(t, 0);
-    char *to = (char *)t->pointers[0] + place->first * kernel_cuda_type_bytes(type);
+    KernelCudaType type = type_at(t, INIT_NORMAL_Y);
+    char *to = (char *)t->pointers[INIT_NORMAL_Y] + place->first * kernel_cuda_type_bytes(type);
     for (uint64_t at = 0, n, from; at < place->count; at += n) {
         n = exec_place_run(c->plan, place->parameter, c->comm->rank, place->from + at,
                            place->count - at, &from);
         KernelCudaRandom random = {c->seed, place->parameter, from};
-        if (!exec_cuda_kernel_ok(kernel_cuda_philox_normal(lane->kernels,
-                                                           to + at * kernel_cuda_type_bytes(type),
-                                                           n, random, 0, (float)attr(t, 0), type),
-                                 error)) {
+        if (!exec_cuda_kernel_ok(
+                kernel_cuda_philox_normal(lane->kernels, to + at * kernel_cuda_type_bytes(type), n,
+                                          random, 0, (float)attr(t, INIT_NORMAL_STD), type),
+                error)) {
             return false;
         }
     }
@@ -102,7 +103,7 @@ static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *p
 static bool init_nibbles(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     const ExecContext *c = t->context;
     ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    char *to = (char *)t->pointers[0] + place.first;
+    char *to = (char *)t->pointers[INIT_NIBBLES_NIBBLES] + place.first;
     for (uint64_t at = 0, n; at < place.count; at += n) {
         n = MIN(place.count - at, WEIGHTS_AT_ONCE);
         gpointer staged = exec_cuda_stage_get(lane->stage, n, error);
@@ -127,10 +128,10 @@ static bool init(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     if (t->op->kind == PLAN_OP_INIT_NORMAL) {
         return draw(t, lane, &place, error);
     }
-    KernelCudaType type = type_at(t, 0);
-    gpointer to = (char *)t->pointers[0] + place.first * kernel_cuda_type_bytes(type);
-    return exec_cuda_kernel_ok(kernel_cuda_fill(lane->kernels, to, place.count, attr(t, 0), type),
-                               error);
+    KernelCudaType type = type_at(t, INIT_NORMAL_Y);
+    gpointer to = (char *)t->pointers[INIT_NORMAL_Y] + place.first * kernel_cuda_type_bytes(type);
+    return exec_cuda_kernel_ok(
+        kernel_cuda_fill(lane->kernels, to, place.count, attr(t, INIT_FILL_VALUE), type), error);
 }
 
 /* ---- the host's memory ---------------------------------------------------------------------- */
@@ -144,9 +145,10 @@ static gpointer get_pinned(gsize bytes, GError **error) {
 const ExecSlotMemory exec_cuda_slot_memory = {get_pinned, exec_cuda_pinned_free};
 
 static bool between(const ExecTask *t, const ExecCudaLane *lane, bool to_host, GError **error) {
-    gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
-    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1), dim(t, 0), error);
-    gpointer here = t->pointers[0];
+    gsize bytes = dim(t, TO_HOST_N) * plan_dtype_bytes(operand_dtype(t, TO_HOST_X));
+    gpointer there =
+        exec_slots_at(t->context->slots, (uint32_t)dim(t, TO_HOST_SLOT), dim(t, TO_HOST_N), error);
+    gpointer here = t->pointers[TO_HOST_X];
     return there &&
            exec_cuda_ok(
                to_host ? cudaMemcpyAsync(there, here, bytes, cudaMemcpyDeviceToHost, lane->stream)
@@ -179,20 +181,20 @@ static bool attention(const ExecTask *t, const ExecCudaLane *lane, GError **erro
 /* The host is told how many rows go to each rank, as PyTorch's is; that they are as many, which is
  * what the plan has room for, is looked at on the device. */
 static bool splits_to_host(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    gsize bytes = dim(t, 0) * sizeof(int64_t);
-    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, 1),
+    gsize bytes = dim(t, SPLITS_TO_HOST_N) * sizeof(int64_t);
+    gpointer there = exec_slots_at(t->context->slots, (uint32_t)dim(t, SPLITS_TO_HOST_SLOT),
                                    bytes / plan_dtype_bytes(PLAN_FP32), error);
     return there && exec_cuda_kernel_ok(exec_cuda_compute(t, lane->kernels), error) &&
-           exec_cuda_ok(
-               cudaMemcpyAsync(there, t->pointers[0], bytes, cudaMemcpyDeviceToHost, lane->stream),
-               "cudaMemcpyAsync", error);
+           exec_cuda_ok(cudaMemcpyAsync(there, t->pointers[SPLITS_TO_HOST_POSITION], bytes,
+                                        cudaMemcpyDeviceToHost, lane->stream),
+                        "cudaMemcpyAsync", error);
 }
 
 /* ---- what deterministic algorithms fill ----------------------------------------------------- */
 
 static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    gsize bytes = dim(t, 0) * plan_dtype_bytes(operand_dtype(t, 0));
-    return exec_cuda_ok(cudaMemsetAsync(t->pointers[0], 0xff, bytes, lane->stream),
+    gsize bytes = dim(t, FILL_EMPTY_N) * plan_dtype_bytes(operand_dtype(t, FILL_EMPTY_Y));
+    return exec_cuda_ok(cudaMemsetAsync(t->pointers[FILL_EMPTY_Y], 0xff, bytes, lane->stream),
                         "cudaMemsetAsync", error);
 }
 
@@ -200,14 +202,16 @@ static bool fill_empty(const ExecTask *t, const ExecCudaLane *lane, GError **err
 
 /* What is summed is divided first, where it lies: it is not looked at again. */
 static bool divide(const ExecTask *t, const ExecCudaLane *lane, double by, GError **error) {
-    return exec_cuda_kernel_ok(kernel_cuda_scale(lane->kernels, t->pointers[0], type_at(t, 0),
-                                                 t->pointers[0], type_at(t, 0), dim(t, 0), 1 / by),
-                               error);
+    return exec_cuda_kernel_ok(
+        kernel_cuda_scale(lane->kernels, t->pointers[REDUCE_SCATTER_PACKED],
+                          type_at(t, REDUCE_SCATTER_PACKED), t->pointers[REDUCE_SCATTER_PACKED],
+                          type_at(t, REDUCE_SCATTER_PACKED), dim(t, COLLECTIVE_ELEMENTS), 1 / by),
+        error);
 }
 
 static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     bool in_place = t->op->n_operands == 1;
-    double reduction = attr(t, 0);
+    double reduction = attr(t, COLLECTIVE_AVERAGE);
     if (reduction < 0 && !divide(t, lane, -reduction, error)) {
         return false;
     }
@@ -215,7 +219,7 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
                          .axis = (PlanAxis)t->op->axis,
                          .dtype = (PlanDtype)t->op->dtype,
                          .reduction = (PlanReduction)MAX(reduction, 0),
-                         .elements = dim(t, 0),
+                         .elements = dim(t, COLLECTIVE_ELEMENTS),
                          .in = t->pointers[0],
                          .out = in_place ? t->pointers[0] : t->pointers[1],
                          .kernels = lane->kernels,
@@ -227,7 +231,7 @@ static bool collective(const ExecTask *t, const ExecCudaLane *lane, GError **err
  * symmetric memory. A pull's stays as it is until all have taken it. */
 static bool put_aside(const ExecTask *t, const ExecCudaLane *lane, gpointer *given,
                       GError **error) {
-    gsize bytes = dim(t, 0) * plan_dtype_bytes((PlanDtype)t->op->dtype);
+    gsize bytes = dim(t, COLLECTIVE_ELEMENTS) * plan_dtype_bytes((PlanDtype)t->op->dtype);
     gpointer from = *given;
     return exec_cuda_kernel_ok(kernel_cuda_callers_scratch(lane->kernels, bytes, given), error) &&
            exec_cuda_ok(
@@ -245,10 +249,10 @@ static bool of_peers(const ExecTask *t, const ExecCudaLane *lane, GError **error
     ExecCudaCall call = {.kind = kind == PLAN_OP_SWAP ? PLAN_OP_PULL : kind,
                          .axis = (PlanAxis)t->op->axis,
                          .dtype = (PlanDtype)t->op->dtype,
-                         .elements = dim(t, 0),
+                         .elements = dim(t, COLLECTIVE_ELEMENTS),
                          .in = given,
                          .out = taken,
-                         .ahead = (uint32_t)dim(t, 2),
+                         .ahead = (uint32_t)dim(t, PEER_COLLECTIVE_AHEAD),
                          .kernels = lane->kernels,
                          .paced = lane->paced};
     return lane->comm->run(lane->comm->self, &call, lane->stream, error);
@@ -271,13 +275,13 @@ static bool talk(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
 
 /* Numbers of a byte are no type of the kernels. */
 static bool copy_bytes(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    return exec_cuda_ok(cudaMemcpyAsync(t->pointers[1], t->pointers[0], dim(t, 0),
+    return exec_cuda_ok(cudaMemcpyAsync(t->pointers[COPY_Y], t->pointers[COPY_X], dim(t, COPY_N),
                                         cudaMemcpyDeviceToDevice, lane->stream),
                         "cudaMemcpyAsync", error);
 }
 
 static bool compute(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    if (t->op->kind == PLAN_OP_COPY && plan_dtype_bytes(operand_dtype(t, 0)) == 1) {
+    if (t->op->kind == PLAN_OP_COPY && plan_dtype_bytes(operand_dtype(t, COPY_X)) == 1) {
         return copy_bytes(t, lane, error);
     }
     switch (t->op->kind) {

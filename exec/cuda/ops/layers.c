@@ -6,79 +6,104 @@
 
 /* A product for each matrix of the result. */
 static KernelCudaFault linear_parts(const ExecTask *t, KernelCuda *k) {
-    size_t m = dim(t, 0), inside = dim(t, 2), parts = dim(t, 3), n = dim(t, 1) / parts;
-    KernelCudaType type = type_at(t, 0);
+    size_t m = dim(t, LINEAR_PARTS_M), inside = dim(t, LINEAR_PARTS_K),
+           parts = dim(t, LINEAR_PARTS_PARTS), n = dim(t, LINEAR_PARTS_N) / parts;
+    KernelCudaType type = type_at(t, LINEAR_PARTS_X);
     size_t bytes = kernel_cuda_type_bytes(type);
-    const char *weight = t->pointers[1], *bias = t->pointers[2];
-    char *y = t->pointers[3];
+    const char *weight = t->pointers[LINEAR_PARTS_W], *bias = t->pointers[LINEAR_PARTS_B];
+    char *y = t->pointers[LINEAR_PARTS_Y];
     KernelCudaFault fault = NULL;
     for (size_t i = 0; i < parts && !fault; i++) {
-        fault = kernel_cuda_linear_forward(k, y + i * m * n * bytes, t->pointers[0],
+        fault = kernel_cuda_linear_forward(k, y + i * m * n * bytes, t->pointers[LINEAR_PARTS_X],
                                            weight + i * n * inside * bytes,
                                            bias ? bias + i * n * bytes : NULL, m, n, inside, type);
     }
     return fault;
 }
 
-static KernelCudaNorm norm_of(const ExecTask *t, unsigned stored) {
+static KernelCudaNorm norm_of(const ExecTask *t, PlanSlotNumber stored) {
     bool forward = plan_op_info((PlanOpKind)t->op->kind)->n_attrs == 1;
-    return (KernelCudaNorm){dim(t, 0), dim(t, 1), forward ? (float)attr(t, 0) : 0,
-                            type_at(t, stored)};
+    return (KernelCudaNorm){dim(t, LAYERNORM_ROWS), dim(t, LAYERNORM_WIDTH),
+                            forward ? (float)attr(t, LAYERNORM_EPS) : 0, type_at(t, stored)};
 }
 
 static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    KernelCudaNorm shape = norm_of(t, 1);
+    KernelCudaNorm shape = norm_of(t, LAYERNORM_W);
     switch ((ExecNormOp)t->op->kind) {
-    case PLAN_OP_LAYERNORM: /* x w b > y mean rstd */
-        return kernel_cuda_layernorm_forward(k, NULL, p[3], p[4], p[5], p[0], NULL, p[1], p[2],
-                                             &shape);
-    case PLAN_OP_ADD_LAYERNORM: /* a r w c > sum y mean rstd */
-        return kernel_cuda_layernorm_forward(k, p[4], p[5], p[6], p[7], p[0], p[1], p[2], p[3],
-                                             &shape);
-    case PLAN_OP_RMSNORM: /* x w > y rstd */
-        return kernel_cuda_rmsnorm_forward(k, NULL, p[2], p[3], p[0], NULL, p[1], &shape);
-    case PLAN_OP_ADD_RMSNORM: /* a r w > sum y rstd */
-        return kernel_cuda_rmsnorm_forward(k, p[3], p[4], p[5], p[0], p[1], p[2], &shape);
-    case PLAN_OP_LAYERNORM_BACKWARD: /* dy x mean rstd w > dx dw db */
-        return kernel_cuda_layernorm_backward(k, p[5], p[6], p[7], NULL, p[0], p[1], p[2], p[3],
-                                              p[4], &shape);
-    case PLAN_OP_ADD_LAYERNORM_BACKWARD: /* dsum? dy sum mean rstd w > dx dw dc */
-        return kernel_cuda_layernorm_backward(k, p[6], p[7], p[8], p[0], p[1], p[2], p[3], p[4],
-                                              p[5], &shape);
-    case PLAN_OP_RMSNORM_BACKWARD: /* dy x rstd w > dx dw */
-        return kernel_cuda_rmsnorm_backward(k, p[4], p[5], NULL, p[0], p[1], p[2], p[3], &shape);
-    case PLAN_OP_ADD_RMSNORM_BACKWARD: /* dsum? dy sum rstd w > dx dw */
-        return kernel_cuda_rmsnorm_backward(k, p[5], p[6], p[0], p[1], p[2], p[3], p[4], &shape);
+    case PLAN_OP_LAYERNORM:
+        return kernel_cuda_layernorm_forward(k, NULL, p[LAYERNORM_Y], p[LAYERNORM_MEAN],
+                                             p[LAYERNORM_RSTD], p[LAYERNORM_X], NULL,
+                                             p[LAYERNORM_W], p[LAYERNORM_B], &shape);
+    case PLAN_OP_ADD_LAYERNORM:
+        return kernel_cuda_layernorm_forward(k, p[ADD_LAYERNORM_SUM], p[ADD_LAYERNORM_Y],
+                                             p[ADD_LAYERNORM_MEAN], p[ADD_LAYERNORM_RSTD],
+                                             p[ADD_LAYERNORM_A], p[ADD_LAYERNORM_R],
+                                             p[ADD_LAYERNORM_W], p[ADD_LAYERNORM_C], &shape);
+    case PLAN_OP_RMSNORM:
+        return kernel_cuda_rmsnorm_forward(k, NULL, p[RMSNORM_Y], p[RMSNORM_RSTD], p[RMSNORM_X],
+                                           NULL, p[RMSNORM_W], &shape);
+    case PLAN_OP_ADD_RMSNORM:
+        return kernel_cuda_rmsnorm_forward(k, p[ADD_RMSNORM_SUM], p[ADD_RMSNORM_Y],
+                                           p[ADD_RMSNORM_RSTD], p[ADD_RMSNORM_A], p[ADD_RMSNORM_R],
+                                           p[ADD_RMSNORM_W], &shape);
+    case PLAN_OP_LAYERNORM_BACKWARD:
+        return kernel_cuda_layernorm_backward(
+            k, p[LAYERNORM_BACKWARD_DX], p[LAYERNORM_BACKWARD_DW], p[LAYERNORM_BACKWARD_DB], NULL,
+            p[LAYERNORM_BACKWARD_DY], p[LAYERNORM_BACKWARD_X], p[LAYERNORM_BACKWARD_MEAN],
+            p[LAYERNORM_BACKWARD_RSTD], p[LAYERNORM_BACKWARD_W], &shape);
+    case PLAN_OP_ADD_LAYERNORM_BACKWARD:
+        return kernel_cuda_layernorm_backward(
+            k, p[ADD_LAYERNORM_BACKWARD_DX], p[ADD_LAYERNORM_BACKWARD_DW],
+            p[ADD_LAYERNORM_BACKWARD_DC], p[ADD_LAYERNORM_BACKWARD_DSUM],
+            p[ADD_LAYERNORM_BACKWARD_DY], p[ADD_LAYERNORM_BACKWARD_SUM],
+            p[ADD_LAYERNORM_BACKWARD_MEAN], p[ADD_LAYERNORM_BACKWARD_RSTD],
+            p[ADD_LAYERNORM_BACKWARD_W], &shape);
+    case PLAN_OP_RMSNORM_BACKWARD:
+        return kernel_cuda_rmsnorm_backward(
+            k, p[RMSNORM_BACKWARD_DX], p[RMSNORM_BACKWARD_DW], NULL, p[RMSNORM_BACKWARD_DY],
+            p[RMSNORM_BACKWARD_X], p[RMSNORM_BACKWARD_RSTD], p[RMSNORM_BACKWARD_W], &shape);
+    case PLAN_OP_ADD_RMSNORM_BACKWARD:
+        return kernel_cuda_rmsnorm_backward(
+            k, p[ADD_RMSNORM_BACKWARD_DX], p[ADD_RMSNORM_BACKWARD_DW], p[ADD_RMSNORM_BACKWARD_DSUM],
+            p[ADD_RMSNORM_BACKWARD_DY], p[ADD_RMSNORM_BACKWARD_SUM], p[ADD_RMSNORM_BACKWARD_RSTD],
+            p[ADD_RMSNORM_BACKWARD_W], &shape);
     }
     g_assert_not_reached();
 }
 
 static KernelCudaFault product(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    KernelCudaType type = type_at(t, 0);
+    KernelCudaType type = type_of_first(t);
     switch ((ExecProductOp)t->op->kind) {
     case PLAN_OP_LINEAR:
-        return kernel_cuda_linear_forward(k, p[3], p[0], p[1], p[2], dim(t, 0), dim(t, 1),
-                                          dim(t, 2), type);
+        return kernel_cuda_linear_forward(k, p[LINEAR_Y], p[LINEAR_X], p[LINEAR_W], p[LINEAR_B],
+                                          dim(t, LINEAR_M), dim(t, LINEAR_N), dim(t, LINEAR_K),
+                                          type);
     case PLAN_OP_LINEAR_PARTS:
         return linear_parts(t, k);
     case PLAN_OP_LINEAR_GELU:
         return kernel_cuda_linear_gelu_forward(
-            k, p[3], p[4], p[0], p[1], p[2], dim(t, 0), dim(t, 1), dim(t, 2),
-            attr(t, 0) > 0 ? KERNEL_CUDA_GELU_ERF : KERNEL_CUDA_GELU_TANH, type);
+            k, p[LINEAR_GELU_Y], p[LINEAR_GELU_BEFORE], p[LINEAR_GELU_X], p[LINEAR_GELU_W],
+            p[LINEAR_GELU_B], dim(t, LINEAR_GELU_M), dim(t, LINEAR_GELU_N), dim(t, LINEAR_GELU_K),
+            attr(t, LINEAR_GELU_ERF) > 0 ? KERNEL_CUDA_GELU_ERF : KERNEL_CUDA_GELU_TANH, type);
     case PLAN_OP_LINEAR_DX:
-        return kernel_cuda_linear_backward_input(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1),
-                                                 dim(t, 2), type);
+        return kernel_cuda_linear_backward_input(k, p[LINEAR_DX_DX], p[LINEAR_DX_DY],
+                                                 p[LINEAR_DX_W], dim(t, LINEAR_DX_M),
+                                                 dim(t, LINEAR_DX_N), dim(t, LINEAR_DX_K), type);
     case PLAN_OP_LINEAR_DW:
-        return kernel_cuda_linear_backward_weight(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1),
-                                                  dim(t, 2), type);
+        return kernel_cuda_linear_backward_weight(k, p[LINEAR_DW_DW], p[LINEAR_DW_DY],
+                                                  p[LINEAR_DW_X], dim(t, LINEAR_DW_M),
+                                                  dim(t, LINEAR_DW_N), dim(t, LINEAR_DW_K), type);
     case PLAN_OP_LINEAR_DX_GELU:
-        return kernel_cuda_linear_gelu_backward_input(k, p[3], p[4], p[0], p[1], p[2], dim(t, 0),
-                                                      dim(t, 1), dim(t, 2), type);
+        return kernel_cuda_linear_gelu_backward_input(
+            k, p[LINEAR_DX_GELU_DX], p[LINEAR_DX_GELU_DB], p[LINEAR_DX_GELU_DY],
+            p[LINEAR_DX_GELU_W], p[LINEAR_DX_GELU_BEFORE], dim(t, LINEAR_DX_GELU_M),
+            dim(t, LINEAR_DX_GELU_N), dim(t, LINEAR_DX_GELU_K), type);
     case PLAN_OP_LINEAR_DW_DB:
-        return kernel_cuda_linear_backward_weight_bias(k, p[2], p[3], p[0], p[1], dim(t, 0),
-                                                       dim(t, 1), dim(t, 2), type);
+        return kernel_cuda_linear_backward_weight_bias(
+            k, p[LINEAR_DW_DB_DW], p[LINEAR_DW_DB_DB], p[LINEAR_DW_DB_DY], p[LINEAR_DW_DB_X],
+            dim(t, LINEAR_DW_DB_M), dim(t, LINEAR_DW_DB_N), dim(t, LINEAR_DW_DB_K), type);
     }
     g_assert_not_reached();
 }
@@ -87,11 +112,14 @@ KernelCudaFault exec_cuda_layers(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     switch ((ExecLayerOp)t->op->kind) {
     case PLAN_OP_EMBEDDING:
-        return kernel_cuda_embedding_forward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
-                                             type_at(t, 0));
+        return kernel_cuda_embedding_forward(k, p[EMBEDDING_Y], p[EMBEDDING_W], p[EMBEDDING_INDEX],
+                                             dim(t, EMBEDDING_N), dim(t, EMBEDDING_VOCAB),
+                                             dim(t, EMBEDDING_WIDTH), type_at(t, EMBEDDING_W));
     case PLAN_OP_EMBEDDING_BACKWARD:
-        return kernel_cuda_embedding_backward(k, p[2], p[0], p[1], dim(t, 0), dim(t, 2), dim(t, 1),
-                                              type_at(t, 0));
+        return kernel_cuda_embedding_backward(
+            k, p[EMBEDDING_BACKWARD_DW], p[EMBEDDING_BACKWARD_DY], p[EMBEDDING_BACKWARD_INDEX],
+            dim(t, EMBEDDING_BACKWARD_N), dim(t, EMBEDDING_BACKWARD_VOCAB),
+            dim(t, EMBEDDING_BACKWARD_WIDTH), type_at(t, EMBEDDING_BACKWARD_DY));
         EXEC_PRODUCT_OPS(EXEC_CASE)
         return product(t, k);
         EXEC_NORM_OPS(EXEC_CASE)

@@ -26,41 +26,48 @@ static KernelCudaFault exchange_sides(const ExecTask *t, KernelCuda *k, unsigned
 
 /* As torch.addmm: what the product is added to is copied to where the result will lie. */
 static KernelCudaFault product(const ExecTask *t, KernelCuda *k) {
-    size_t m = dim(t, 0), n = dim(t, 1);
-    KernelCudaType type = type_at(t, 3);
-    gpointer *p = t->pointers, c = p[2], y = p[3];
-    KernelCudaFault fault = !c          ? NULL
-                            : dim(t, 5) ? exchange_sides(t, k, 3, 2, n, m)
-                                        : kernel_cuda_cast(k, y, type, c, type, m * n);
+    size_t m = dim(t, PRODUCT_M), n = dim(t, PRODUCT_N);
+    KernelCudaType type = type_at(t, PRODUCT_Y);
+    gpointer *p = t->pointers, c = p[PRODUCT_C], y = p[PRODUCT_Y];
+    KernelCudaFault fault = !c ? NULL
+                            : dim(t, PRODUCT_C_TURNED)
+                                ? exchange_sides(t, k, 3, 2, n, m)
+                                : kernel_cuda_cast(k, y, type, c, type, m * n);
     return fault ? fault
-                 : kernel_cuda_product(k, y, p[0], dim(t, 3), p[1], dim(t, 4), m, n, dim(t, 2),
-                                       attr(t, 0), c ? attr(t, 1) : 0, type);
+                 : kernel_cuda_product(k, y, p[PRODUCT_A], dim(t, PRODUCT_A_TURNED), p[PRODUCT_B],
+                                       dim(t, PRODUCT_B_TURNED), m, n, dim(t, PRODUCT_K),
+                                       attr(t, PRODUCT_ALPHA), c ? attr(t, PRODUCT_BETA) : 0, type);
 }
 
 static KernelCudaFault update(const ExecTask *t, KernelCuda *k) {
-    size_t rows = dim(t, 0), columns = dim(t, 1);
+    size_t rows = dim(t, MUON_UPDATE_ROWS), columns = dim(t, MUON_UPDATE_COLS);
     gpointer *p = t->pointers;
-    return dim(t, 2) ? kernel_cuda_add_turned(k, p[1], type_at(t, 1), p[0], type_at(t, 0), columns,
-                                              rows, -attr(t, 0))
-                     : each(t, k, KERNEL_CUDA_EACH_ADD_SCALED, rows * columns, -attr(t, 0));
+    return dim(t, MUON_UPDATE_TURNED)
+               ? kernel_cuda_add_turned(k, p[MUON_UPDATE_PARAMETER],
+                                        type_at(t, MUON_UPDATE_PARAMETER), p[MUON_UPDATE_X],
+                                        type_at(t, MUON_UPDATE_X), columns, rows,
+                                        -attr(t, MUON_UPDATE_LR))
+               : each(t, k, KERNEL_CUDA_EACH_ADD_SCALED, rows * columns, -attr(t, MUON_UPDATE_LR));
 }
 
 KernelCudaFault exec_cuda_muon(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     switch ((ExecMuonOp)t->op->kind) {
     case PLAN_OP_LERP:
-        return each(t, k, KERNEL_CUDA_EACH_LERP_TO, dim(t, 0), attr(t, 0));
+        return each(t, k, KERNEL_CUDA_EACH_LERP_TO, dim(t, LERP_N), attr(t, LERP_WEIGHT));
     case PLAN_OP_AT_LEAST:
-        return kernel_cuda_number(k, p[1], p[0], dim(t, 0), KERNEL_CUDA_AT_LEAST, attr(t, 0),
-                                  type_at(t, 0));
+        return kernel_cuda_number(k, p[AT_LEAST_Y], p[AT_LEAST_X], dim(t, AT_LEAST_N),
+                                  KERNEL_CUDA_AT_LEAST, attr(t, AT_LEAST_LIMIT),
+                                  type_at(t, AT_LEAST_X));
     case PLAN_OP_DIVIDE_BY: /* one row */
-        return kernel_cuda_divide_column(k, p[1], p[1], p[0], 1, dim(t, 0), type_at(t, 1));
+        return kernel_cuda_divide_column(k, p[DIVIDE_BY_X], p[DIVIDE_BY_X], p[DIVIDE_BY_BY], 1,
+                                         dim(t, DIVIDE_BY_N), type_at(t, DIVIDE_BY_X));
     case PLAN_OP_PRODUCT:
         return product(t, k);
     case PLAN_OP_MUON_UPDATE:
         return update(t, k);
     case PLAN_OP_EXCHANGE_SIDES:
-        return exchange_sides(t, k, 1, 0, dim(t, 0), dim(t, 1));
+        return exchange_sides(t, k, 1, 0, dim(t, EXCHANGE_SIDES_ROWS), dim(t, EXCHANGE_SIDES_COLS));
     }
     g_assert_not_reached();
 }

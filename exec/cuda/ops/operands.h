@@ -8,6 +8,11 @@ static inline KernelCudaType type_at(const ExecTask *t, PlanSlotNumber i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */
 }
 
+/* That of the first operand, and in most ops of all. */
+static inline KernelCudaType type_of_first(const ExecTask *t) {
+    return type_at(t, (PlanSlotNumber)0);
+}
+
 /* The largest magnitude of each tensor of a list, to the list behind it. */
 KernelCudaFault exec_cuda_largest_of_each(const ExecTask *task, KernelCuda *kernels);
 

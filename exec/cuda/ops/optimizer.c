@@ -42,12 +42,12 @@ static KernelCudaFault each(const ExecTask *t, KernelCuda *kernels, unsigned n_l
 }
 
 static KernelCudaAdam adam_of(const ExecTask *t) {
-    return (KernelCudaAdam){.lr = attr(t, 0),
-                            .beta1 = attr(t, 1),
-                            .beta2 = attr(t, 2),
-                            .eps = attr(t, 3),
-                            .weight_decay = attr(t, 4),
-                            .decoupled = attr(t, 5) != 0};
+    return (KernelCudaAdam){.lr = attr(t, ADAM_FUSED_LR),
+                            .beta1 = attr(t, ADAM_FUSED_BETA1),
+                            .beta2 = attr(t, ADAM_FUSED_BETA2),
+                            .eps = attr(t, ADAM_FUSED_EPS),
+                            .weight_decay = attr(t, ADAM_FUSED_WEIGHT_DECAY),
+                            .decoupled = attr(t, ADAM_FUSED_DECOUPLED) != 0};
 }
 
 /* The count of steps lives on the device, one a tensor, as PyTorch's fused kernel has it: behind
@@ -58,46 +58,52 @@ static float *const *steps_of(const ExecTask *t, unsigned first) {
 
 static KernelCudaFault adam_fused(const ExecTask *t, KernelCuda *kernels) {
     KernelCudaAdam adam = adam_of(t);
-    Lists lists = lists_of(t, 0, 4);
-    return clear(&lists, kernel_cuda_adam(kernels, &lists.tensors, steps_of(t, 0), &adam));
+    Lists lists = lists_of(t, ADAM_FUSED_GRADIENT, 4);
+    return clear(
+        &lists, kernel_cuda_adam(kernels, &lists.tensors, steps_of(t, ADAM_FUSED_GRADIENT), &adam));
 }
 
 static KernelCudaFault adam_fused_scaled(const ExecTask *t, KernelCuda *kernels) {
     KernelCudaAdam adam = adam_of(t);
-    Lists lists = lists_of(t, 2, 4);
-    return clear(&lists, kernel_cuda_adam_if_finite(kernels, &lists.tensors, steps_of(t, 2), &adam,
-                                                    t->pointers[1], t->pointers[0]));
+    Lists lists = lists_of(t, ADAM_FUSED_SCALED_GRADIENT, 4);
+    return clear(&lists, kernel_cuda_adam_if_finite(kernels, &lists.tensors,
+                                                    steps_of(t, ADAM_FUSED_SCALED_GRADIENT), &adam,
+                                                    t->pointers[ADAM_FUSED_SCALED_FOUND],
+                                                    t->pointers[ADAM_FUSED_SCALED_SCALE]));
 }
 
 static KernelCudaFault unscale_all(const ExecTask *t, KernelCuda *kernels) {
-    Lists lists = lists_of(t, 2, 1);
+    Lists lists = lists_of(t, UNSCALE_ALL_GRADIENT, 1);
     return clear(&lists,
-                 kernel_cuda_unscale(kernels, &lists.tensors, t->pointers[0], t->pointers[1]));
+                 kernel_cuda_unscale(kernels, &lists.tensors, t->pointers[UNSCALE_ALL_INVERSE],
+                                     t->pointers[UNSCALE_ALL_FOUND]));
 }
 
 static KernelCudaFault sgd_fused(const ExecTask *t, KernelCuda *kernels) {
     bool momentum = t->op->kind == PLAN_OP_MOMENTUM_FUSED;
-    KernelCudaSgd sgd = {.lr = attr(t, 0),
-                         .momentum = momentum ? attr(t, 1) : 0,
-                         .weight_decay = attr(t, momentum ? 2 : 1),
-                         .first = momentum && attr(t, 3) != 0};
-    Lists lists = lists_of(t, 0, momentum ? 3 : 2);
+    KernelCudaSgd sgd = {
+        .lr = attr(t, SGD_FUSED_LR),
+        .momentum = momentum ? attr(t, MOMENTUM_FUSED_MOMENTUM_ATTR) : 0,
+        .weight_decay = attr(t, momentum ? MOMENTUM_FUSED_WEIGHT_DECAY : SGD_FUSED_WEIGHT_DECAY),
+        .first = momentum && attr(t, MOMENTUM_FUSED_FIRST) != 0};
+    Lists lists = lists_of(t, SGD_FUSED_GRADIENT, momentum ? 3 : 2);
     return clear(&lists, kernel_cuda_sgd(kernels, &lists.tensors, &sgd));
 }
 
 static KernelCudaFault scale_all(const ExecTask *t, KernelCuda *kernels) {
-    Lists lists = lists_of(t, 1, 1);
-    return clear(&lists, kernel_cuda_foreach_scale_by(kernels, &lists.tensors, t->pointers[0],
-                                                      type_at(t, 0)));
+    Lists lists = lists_of(t, SCALE_ALL_GRADIENT, 1);
+    return clear(&lists, kernel_cuda_foreach_scale_by(kernels, &lists.tensors,
+                                                      t->pointers[SCALE_ALL_FACTOR],
+                                                      type_at(t, SCALE_ALL_FACTOR)));
 }
 
 static KernelCudaFault norms(const ExecTask *t, KernelCuda *kernels) {
-    Lists lists = lists_of(t, 0, 2);
+    Lists lists = lists_of(t, NORMS_GRADIENT, 2);
     return clear(&lists, kernel_cuda_norms(kernels, &lists.tensors));
 }
 
 KernelCudaFault exec_cuda_largest_of_each(const ExecTask *t, KernelCuda *kernels) {
-    Lists lists = lists_of(t, 0, 2);
+    Lists lists = lists_of(t, FLOAT8_LARGEST_X, 2);
     return clear(&lists, kernel_cuda_largest_of_each(kernels, &lists.tensors));
 }
 
@@ -124,31 +130,35 @@ KernelCudaFault exec_cuda_optimize(const ExecTask *t, KernelCuda *k) {
     }
     switch ((ExecListOp)t->op->kind) {
     case PLAN_OP_ADAM_DECAY:
-        return each(t, k, 1, KERNEL_CUDA_EACH_MUL, 1 - attr(t, 0) * attr(t, 1));
+        return each(t, k, 1, KERNEL_CUDA_EACH_MUL,
+                    1 - attr(t, ADAM_DECAY_LR) * attr(t, ADAM_DECAY_WEIGHT_DECAY));
     case PLAN_OP_ADAM_MOMENT:
-        return each(t, k, 2, KERNEL_CUDA_EACH_LERP, 1 - attr(t, 0));
+        return each(t, k, 2, KERNEL_CUDA_EACH_LERP, 1 - attr(t, ADAM_MOMENT_BETA1));
     case PLAN_OP_ADAM_SQUARE_DECAY:
+        return each(t, k, 1, KERNEL_CUDA_EACH_MUL, attr(t, ADAM_SQUARE_DECAY_BETA2));
     case PLAN_OP_MOMENTUM_DECAY:
-        return each(t, k, 1, KERNEL_CUDA_EACH_MUL, attr(t, 0));
+        return each(t, k, 1, KERNEL_CUDA_EACH_MUL, attr(t, MOMENTUM_DECAY_MOMENTUM_ATTR));
     case PLAN_OP_ADAM_SQUARE:
-        return each(t, k, 2, KERNEL_CUDA_EACH_ADDCMUL, 1 - attr(t, 0));
+        return each(t, k, 2, KERNEL_CUDA_EACH_ADDCMUL, 1 - attr(t, ADAM_SQUARE_BETA2));
     case PLAN_OP_ADAM_SQRT:
         return each(t, k, 2, KERNEL_CUDA_EACH_SQRT, 0);
     case PLAN_OP_ADAM_DIVIDE:
-        return each(t, k, 2, KERNEL_CUDA_EACH_DIV_TO, sqrt(bias_correction(t, attr(t, 0))));
+        return each(t, k, 2, KERNEL_CUDA_EACH_DIV_TO,
+                    sqrt(bias_correction(t, attr(t, ADAM_DIVIDE_BETA2))));
     case PLAN_OP_ADAM_CORRECT:
-        return each(t, k, 1, KERNEL_CUDA_EACH_DIV, sqrt(bias_correction(t, attr(t, 0))));
+        return each(t, k, 1, KERNEL_CUDA_EACH_DIV,
+                    sqrt(bias_correction(t, attr(t, ADAM_CORRECT_BETA2))));
     case PLAN_OP_ADAM_EPS:
-        return each(t, k, 1, KERNEL_CUDA_EACH_ADD, attr(t, 0));
+        return each(t, k, 1, KERNEL_CUDA_EACH_ADD, attr(t, ADAM_EPS_EPS));
     case PLAN_OP_ADAM_UPDATE:
         return each(t, k, 3, KERNEL_CUDA_EACH_ADDCDIV,
-                    -attr(t, 0) / bias_correction(t, attr(t, 1)));
+                    -attr(t, ADAM_UPDATE_LR) / bias_correction(t, attr(t, ADAM_UPDATE_BETA1)));
     case PLAN_OP_ADAM_FUSED:
         return adam_fused(t, k);
     case PLAN_OP_GRADIENT_DECAY:
-        return each(t, k, 3, KERNEL_CUDA_EACH_ADD_TO, attr(t, 0));
+        return each(t, k, 3, KERNEL_CUDA_EACH_ADD_TO, attr(t, GRADIENT_DECAY_WEIGHT_DECAY));
     case PLAN_OP_SGD_UPDATE:
-        return each(t, k, 2, KERNEL_CUDA_EACH_ADD_SCALED, -attr(t, 0));
+        return each(t, k, 2, KERNEL_CUDA_EACH_ADD_SCALED, -attr(t, SGD_UPDATE_LR));
     case PLAN_OP_SGD_FUSED:
     case PLAN_OP_MOMENTUM_FUSED:
         return sgd_fused(t, k);

@@ -50,10 +50,12 @@ static void flatten(GArray *pieces, const ExecTask *t, size_t at) {
 }
 
 static void gather_copy_out(GArray *pieces, const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
-    for (unsigned i = 1; i <= list_length(t); i++) {
+    size_t slice = dim(t, GATHER_COPY_OUT_SLICE), ranks = dim(t, GATHER_COPY_OUT_RANKS), start = 0;
+    for (unsigned i = GATHER_COPY_OUT_PARAMETER; i < GATHER_COPY_OUT_PARAMETER + list_length(t);
+         i++) {
         size_t chunk = operand(t, i).elements / ranks;
-        KernelCudaPiece rows = piece(t, i, 0, chunk, 0, start, slice, ranks, chunk);
+        KernelCudaPiece rows =
+            piece(t, i, 0, chunk, GATHER_COPY_OUT_GATHERED, start, slice, ranks, chunk);
         if (chunk) {
             g_array_append_val(pieces, rows);
         }
@@ -62,7 +64,7 @@ static void gather_copy_out(GArray *pieces, const ExecTask *t) {
 }
 
 static void reduce_copy_in(GArray *pieces, const ExecTask *t) {
-    size_t slice = dim(t, 0), ranks = dim(t, 1), start = 0;
+    size_t slice = dim(t, REDUCE_COPY_IN_SLICE), ranks = dim(t, REDUCE_COPY_IN_RANKS), start = 0;
     unsigned packed = list_length(t);
     for (unsigned i = 0; i < list_length(t); i++) {
         size_t rows = operand(t, i).rows, elements = operand(t, i).elements;
@@ -83,50 +85,60 @@ static void reduce_copy_in(GArray *pieces, const ExecTask *t) {
 
 static void bucket_copy_out(GArray *pieces, const ExecTask *t) {
     size_t at = 0;
-    for (unsigned i = 1; i <= list_length(t); i++) {
-        add_row(pieces, t, i, 0, 0, at, operand(t, i).elements);
+    for (unsigned i = BUCKET_COPY_OUT_GRADIENT; i < BUCKET_COPY_OUT_GRADIENT + list_length(t);
+         i++) {
+        add_row(pieces, t, i, 0, BUCKET_COPY_OUT_BUCKET, at, operand(t, i).elements);
         at += operand(t, i).elements;
     }
 }
 
 /* Between x [batch, parts, part] and the same with the parts outermost; back: from that. */
 static void parts_copy(GArray *pieces, const ExecTask *t) {
-    size_t batch = dim(t, 0), parts = dim(t, 1), part = dim(t, 2) * dim(t, 3);
-    bool back = dims(t)[4] != 0;
+    size_t batch = dim(t, PARTS_COPY_BATCH), parts = dim(t, PARTS_COPY_PARTS),
+           part = dim(t, PARTS_COPY_ROWS) * dim(t, PARTS_COPY_WIDTH);
+    bool back = dims(t)[PARTS_COPY_BACK] != 0;
     for (size_t p = 0; p < parts; p++) {
         size_t inside = p * part, outside = p * batch * part;
-        KernelCudaPiece one =
-            back ? piece(t, 1, inside, parts * part, 0, outside, part, batch, part)
-                 : piece(t, 1, outside, part, 0, inside, parts * part, batch, part);
+        KernelCudaPiece one = back ? piece(t, PARTS_COPY_Y, inside, parts * part, PARTS_COPY_X,
+                                           outside, part, batch, part)
+                                   : piece(t, PARTS_COPY_Y, outside, part, PARTS_COPY_X, inside,
+                                           parts * part, batch, part);
         g_array_append_val(pieces, one);
     }
 }
 
 /* Of whole [batch, ranks, n], this rank's. */
 static void own_parts(GArray *pieces, const ExecTask *t) {
-    size_t n = dim(t, 1), ranks = dim(t, 2);
-    KernelCudaPiece own = piece(t, 1, 0, n, 0, axis_rank(t) * n, ranks * n, dim(t, 0), n);
+    size_t n = dim(t, OWN_PARTS_N), ranks = dim(t, OWN_PARTS_RANKS);
+    KernelCudaPiece own = piece(t, OWN_PARTS_PART, 0, n, OWN_PARTS_WHOLE, axis_rank(t) * n,
+                                ranks * n, dim(t, OWN_PARTS_BATCH), n);
     g_array_append_val(pieces, own);
 }
 
 /* Of x [outer, rows, inner] the last rows. */
 static void last_rows(GArray *pieces, const ExecTask *t) {
-    size_t all = dim(t, 2) * dim(t, 1), n = dim(t, 3) * dim(t, 1);
-    KernelCudaPiece last = piece(t, 1, 0, n, 0, all - n, all, dim(t, 0), n);
+    size_t all = dim(t, LAST_ROWS_X_ROWS) * dim(t, LAST_ROWS_INNER),
+           n = dim(t, LAST_ROWS_ROWS) * dim(t, LAST_ROWS_INNER);
+    KernelCudaPiece last =
+        piece(t, LAST_ROWS_Y, 0, n, LAST_ROWS_X, all - n, all, dim(t, LAST_ROWS_OUTER), n);
     g_array_append_val(pieces, last);
 }
 
 /* a's rows [outer, rows, inner] but for the last, and b's behind them. */
 static void put_rows(GArray *pieces, const ExecTask *t) {
-    size_t all = dim(t, 2) * dim(t, 1), n = dim(t, 3) * dim(t, 1);
-    KernelCudaPiece first = piece(t, 2, 0, all, 0, 0, all, dim(t, 0), all - n);
-    KernelCudaPiece last = piece(t, 2, all - n, all, 1, 0, n, dim(t, 0), n);
+    size_t all = dim(t, PUT_ROWS_A_ROWS) * dim(t, PUT_ROWS_INNER),
+           n = dim(t, PUT_ROWS_B_ROWS) * dim(t, PUT_ROWS_INNER);
+    KernelCudaPiece first =
+        piece(t, PUT_ROWS_Y, 0, all, PUT_ROWS_A, 0, all, dim(t, PUT_ROWS_OUTER), all - n);
+    KernelCudaPiece last =
+        piece(t, PUT_ROWS_Y, all - n, all, PUT_ROWS_B, 0, n, dim(t, PUT_ROWS_OUTER), n);
     g_array_append_val(pieces, first);
     g_array_append_val(pieces, last);
 }
 
 static void concat_columns(GArray *pieces, const ExecTask *t) {
-    size_t rows = dim(t, 0), cols = dim(t, 1), n = list_length(t), to = 0;
+    size_t rows = dim(t, CONCAT_COLUMNS_ROWS), cols = dim(t, CONCAT_COLUMNS_COLS),
+           n = list_length(t), to = 0;
     for (unsigned i = 0; i < n; i++) {
         size_t part = operand(t, i).elements / rows;
         KernelCudaPiece columns = piece(t, (unsigned)n, to, cols, i, 0, part, rows, part);
@@ -146,19 +158,19 @@ KernelCudaFault exec_cuda_pieces(const ExecTask *t, KernelCuda *kernels) {
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE, sizeof(KernelCudaPiece));
     switch ((PiecesOp)t->op->kind) {
     case PLAN_OP_COPY:
-        add_row(pieces, t, 1, 0, 0, 0, dim(t, 0));
+        add_row(pieces, t, 1, 0, 0, 0, dim(t, COPY_N));
         break;
-    case PLAN_OP_JOIN_REST: /* x rest > y */
-        add_row(pieces, t, 2, 0, 0, 0, dim(t, 0));
+    case PLAN_OP_JOIN_REST:
+        add_row(pieces, t, 2, 0, 0, 0, dim(t, JOIN_REST_N));
         break;
     case PLAN_OP_PART:
-        add_row(pieces, t, 1, 0, 0, axis_rank(t) * dim(t, 0), dim(t, 0));
+        add_row(pieces, t, 1, 0, 0, axis_rank(t) * dim(t, PART_N), dim(t, PART_N));
         break;
     case PLAN_OP_FLATTEN:
         flatten(pieces, t, 0);
         break;
     case PLAN_OP_GATHER_COPY_IN:
-        flatten(pieces, t, axis_rank(t) * dim(t, 0));
+        flatten(pieces, t, axis_rank(t) * dim(t, GATHER_COPY_IN_SLICE));
         break;
     case PLAN_OP_GATHER_COPY_OUT:
         gather_copy_out(pieces, t);
@@ -181,9 +193,9 @@ KernelCudaFault exec_cuda_pieces(const ExecTask *t, KernelCuda *kernels) {
     case PLAN_OP_PUT_ROWS:
         put_rows(pieces, t);
         break;
-    case PLAN_OP_JOIN: /* a b > y */
-        add_row(pieces, t, 2, 0, 0, 0, dim(t, 0));
-        add_row(pieces, t, 2, dim(t, 0), 1, 0, dim(t, 0));
+    case PLAN_OP_JOIN:
+        add_row(pieces, t, 2, 0, 0, 0, dim(t, JOIN_N));
+        add_row(pieces, t, 2, dim(t, JOIN_N), 1, 0, dim(t, JOIN_N));
         break;
     case PLAN_OP_CONCAT_COLUMNS:
         concat_columns(pieces, t);

@@ -4,86 +4,105 @@
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/rope.h"
 
-/* dims: tokens heads dim seq ... */
+/* All kinds have dims that begin as TURN's do, and a table as their second operand. */
 static KernelCudaRope rope_of(const ExecTask *t, size_t stride) {
-    return (KernelCudaRope){.tokens = dim(t, 0),
-                            .heads = dim(t, 1),
-                            .dim = dim(t, 2),
-                            .seq = dim(t, 3),
+    return (KernelCudaRope){.tokens = dim(t, TURN_TOKENS),
+                            .heads = dim(t, TURN_HEADS),
+                            .dim = dim(t, TURN_DIM),
+                            .seq = dim(t, TURN_SEQ),
                             .stride = stride,
-                            .type = type_at(t, 0),
-                            .table_type = type_at(t, 1)};
+                            .type = type_at(t, TURN_X),
+                            .table_type = type_at(t, TURN_TURNS)};
 }
 
 static KernelCudaFault rope(const ExecTask *t, KernelCuda *k) {
-    KernelCudaRope shape = rope_of(t, dim(t, 5));
-    return kernel_cuda_rope(k, t->pointers[3], t->pointers[0], t->pointers[1], t->pointers[2],
-                            &shape, dims(t)[4] != 0);
+    KernelCudaRope shape = rope_of(t, dim(t, ROPE_STRIDE));
+    return kernel_cuda_rope(k, t->pointers[ROPE_Y], t->pointers[ROPE_X], t->pointers[ROPE_COS],
+                            t->pointers[ROPE_SIN], &shape, dims(t)[ROPE_BACK] != 0);
 }
 
 static KernelCudaFault turn(const ExecTask *t, KernelCuda *k) {
-    KernelCudaRope shape = rope_of(t, dim(t, 4));
-    return kernel_cuda_turn(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape);
+    KernelCudaRope shape = rope_of(t, dim(t, TURN_STRIDE));
+    return kernel_cuda_turn(k, t->pointers[TURN_Y], t->pointers[TURN_X], t->pointers[TURN_TURNS],
+                            &shape);
 }
 
+/* And its backward, likewise. */
 static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride, bool apart) {
     KernelCudaRope shape = rope_of(t, stride);
-    return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, apart);
+    return kernel_cuda_table_mul(k, t->pointers[TABLE_MUL_Y], t->pointers[TABLE_MUL_X],
+                                 t->pointers[TABLE_MUL_TABLE], &shape, apart);
 }
 
 /* Of heads that are longer than what is multiplied. */
 static KernelCudaFault table_mul_columns(const ExecTask *t, KernelCuda *k) {
-    KernelCudaRope shape = rope_of(t, dim(t, 1) * dim(t, 4));
-    shape.head = dim(t, 4);
-    return kernel_cuda_table_mul(k, t->pointers[2], t->pointers[0], t->pointers[1], &shape, false);
+    KernelCudaRope shape =
+        rope_of(t, dim(t, TABLE_MUL_COLUMNS_HEADS) * dim(t, TABLE_MUL_COLUMNS_WIDTH));
+    shape.head = dim(t, TABLE_MUL_COLUMNS_WIDTH);
+    return kernel_cuda_table_mul(k, t->pointers[TABLE_MUL_COLUMNS_Y],
+                                 t->pointers[TABLE_MUL_COLUMNS_X],
+                                 t->pointers[TABLE_MUL_COLUMNS_TABLE], &shape, false);
 }
 
-/* dims: rows a_cols b_cols width from */
 static KernelCudaFault join_columns(const ExecTask *t, KernelCuda *k) {
-    KernelCudaType type = type_at(t, 0);
-    const char *b = t->pointers[1];
-    KernelCudaPart one = {t->pointers[0], dim(t, 1), dim(t, 1), 1};
-    KernelCudaPart other = {b + dim(t, 4) * kernel_cuda_type_bytes(type), dim(t, 2), dim(t, 3), 1};
-    return kernel_cuda_join_columns(k, t->pointers[2], &one, &other, dim(t, 0), type);
+    KernelCudaType type = type_at(t, JOIN_COLUMNS_A);
+    const char *b = t->pointers[JOIN_COLUMNS_B];
+    KernelCudaPart one = {t->pointers[JOIN_COLUMNS_A], dim(t, JOIN_COLUMNS_A_COLS),
+                          dim(t, JOIN_COLUMNS_A_COLS), 1};
+    KernelCudaPart other = {b + dim(t, JOIN_COLUMNS_FROM) * kernel_cuda_type_bytes(type),
+                            dim(t, JOIN_COLUMNS_B_COLS), dim(t, JOIN_COLUMNS_WIDTH), 1};
+    return kernel_cuda_join_columns(k, t->pointers[JOIN_COLUMNS_Y], &one, &other,
+                                    dim(t, JOIN_COLUMNS_ROWS), type);
 }
 
 KernelCudaFault exec_cuda_rotation(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
-    KernelCudaType type = type_at(t, 0);
+    KernelCudaType type = type_of_first(t);
     switch ((ExecRotationOp)t->op->kind) {
     case PLAN_OP_ROPE:
         return rope(t, k);
     case PLAN_OP_ROPE_TABLES:
         return exec_cuda_tables(t, k);
     case PLAN_OP_TURN_TABLE:
-        return kernel_cuda_turn_table(k, p[0], dim(t, 0), dim(t, 1), attr(t, 0));
+        return kernel_cuda_turn_table(k, p[TURN_TABLE_TURNS], dim(t, TURN_TABLE_SEQ),
+                                      dim(t, TURN_TABLE_DIM), attr(t, TURN_TABLE_BASE));
     case PLAN_OP_TURN:
         return turn(t, k);
     case PLAN_OP_CONJUGATE:
-        return kernel_cuda_conjugate(k, p[1], p[0], dim(t, 0));
+        return kernel_cuda_conjugate(k, p[CONJUGATE_Y], p[CONJUGATE_TURNS], dim(t, CONJUGATE_N));
     case PLAN_OP_NEGATE_HALF:
-        return kernel_cuda_negate_half(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
-                                       dim(t, 4), type);
+        return kernel_cuda_negate_half(k, p[NEGATE_HALF_Y], p[NEGATE_HALF_X],
+                                       dim(t, NEGATE_HALF_ROWS), dim(t, NEGATE_HALF_HALF),
+                                       dim(t, NEGATE_HALF_FROM), dim(t, NEGATE_HALF_HEADS),
+                                       dim(t, NEGATE_HALF_STRIDE), type);
     case PLAN_OP_JOIN_HALVES:
-        return kernel_cuda_join_halves(k, p[2], p[0], p[1], dim(t, 0), dim(t, 1), dim(t, 2),
-                                       dim(t, 3), type);
+        return kernel_cuda_join_halves(k, p[JOIN_HALVES_Y], p[JOIN_HALVES_LOWER], p[JOIN_HALVES_X],
+                                       dim(t, JOIN_HALVES_ROWS), dim(t, JOIN_HALVES_HALF),
+                                       dim(t, JOIN_HALVES_HEADS), dim(t, JOIN_HALVES_STRIDE), type);
     case PLAN_OP_NEGATE_COLUMNS:
-        return kernel_cuda_negate_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
+        return kernel_cuda_negate_columns(k, p[NEGATE_COLUMNS_Y], p[NEGATE_COLUMNS_X],
+                                          dim(t, NEGATE_COLUMNS_ROWS), dim(t, NEGATE_COLUMNS_COLS),
+                                          dim(t, NEGATE_COLUMNS_WIDTH), dim(t, NEGATE_COLUMNS_FROM),
                                           type);
     case PLAN_OP_COPY_COLUMNS:
-        return kernel_cuda_copy_columns(k, p[1], type_at(t, 1), p[0], type, dim(t, 0), dim(t, 1),
-                                        dim(t, 2), dim(t, 3));
+        return kernel_cuda_copy_columns(k, p[COPY_COLUMNS_Y], type_at(t, COPY_COLUMNS_Y),
+                                        p[COPY_COLUMNS_X], type, dim(t, COPY_COLUMNS_ROWS),
+                                        dim(t, COPY_COLUMNS_COLS), dim(t, COPY_COLUMNS_WIDTH),
+                                        dim(t, COPY_COLUMNS_FROM));
     case PLAN_OP_JOIN_COLUMNS:
         return join_columns(t, k);
     case PLAN_OP_PUT_COLUMNS:
-        return kernel_cuda_put_columns(k, p[1], p[0], dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3),
-                                       dim(t, 4), dim(t, 5), type);
+        return kernel_cuda_put_columns(k, p[PUT_COLUMNS_Y], p[PUT_COLUMNS_X],
+                                       dim(t, PUT_COLUMNS_ROWS), dim(t, PUT_COLUMNS_COLS),
+                                       dim(t, PUT_COLUMNS_WIDTH), dim(t, PUT_COLUMNS_FROM),
+                                       dim(t, PUT_COLUMNS_TO), dim(t, PUT_COLUMNS_TOTAL), type);
     case PLAN_OP_TABLE_MUL_COLUMNS:
         return table_mul_columns(t, k);
     case PLAN_OP_TABLE_MUL:
-        return table_mul(t, k, dim(t, 5), false);
+        return table_mul(t, k, dim(t, TABLE_MUL_STRIDE), false);
     case PLAN_OP_TABLE_MUL_BACKWARD:
-        return table_mul(t, k, dim(t, 1) * dim(t, 2), dims(t)[4] != 0);
+        return table_mul(t, k, dim(t, TABLE_MUL_BACKWARD_HEADS) * dim(t, TABLE_MUL_BACKWARD_DIM),
+                         dims(t)[TABLE_MUL_BACKWARD_APART] != 0);
     }
     g_assert_not_reached();
 }

@@ -9,13 +9,19 @@
 KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     switch ((ExecShareOp)t->op->kind) {
-    case PLAN_OP_OUTSIDE_MASK: /* index > below above outside */
-        return kernel_cuda_outside_mask(k, p[1], p[2], p[3], p[0], dim(t, 0), first_of_rank(t),
-                                        dims(t)[1]);
-    case PLAN_OP_LOCAL_INDEX: /* index outside > copy local */
-        return kernel_cuda_local_index(k, p[2], p[3], p[0], p[1], dim(t, 0), first_of_rank(t));
+    case PLAN_OP_OUTSIDE_MASK:
+        return kernel_cuda_outside_mask(k, p[OUTSIDE_MASK_BELOW_MASK], p[OUTSIDE_MASK_ABOVE_MASK],
+                                        p[OUTSIDE_MASK_MASK], p[OUTSIDE_MASK_INDEX],
+                                        dim(t, OUTSIDE_MASK_N), first_of_rank(t),
+                                        dims(t)[OUTSIDE_MASK_PART]);
+    case PLAN_OP_LOCAL_INDEX:
+        return kernel_cuda_local_index(k, p[LOCAL_INDEX_POSITION], p[LOCAL_INDEX_LOCAL_INDEX],
+                                       p[LOCAL_INDEX_INDEX], p[LOCAL_INDEX_MASK],
+                                       dim(t, LOCAL_INDEX_N), first_of_rank(t));
     case PLAN_OP_ZERO_MASKED:
-        return kernel_cuda_zero_masked(k, p[1], p[0], dim(t, 0), dim(t, 1), type_at(t, 1));
+        return kernel_cuda_zero_masked(k, p[ZERO_MASKED_X], p[ZERO_MASKED_MASK],
+                                       dim(t, ZERO_MASKED_ROWS), dim(t, ZERO_MASKED_WIDTH),
+                                       type_at(t, ZERO_MASKED_X));
     case PLAN_OP_PARTS_COPY:
     case PLAN_OP_OWN_PARTS:
         return exec_cuda_pieces(t, k);

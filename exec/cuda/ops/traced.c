@@ -207,11 +207,13 @@ static bool put(const ExecCudaLane *lane, gpointer to, gsize bytes, GError **err
 }
 
 bool exec_cuda_fill_input(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
-    gsize bytes = dim(t, 0) * dim(t, 1) * plan_dtype_bytes(operand_dtype(t, 0));
+    gsize bytes = dim(t, TRACED_INPUT_SAMPLES) * dim(t, TRACED_INPUT_SAMPLE_ELEMENTS) *
+                  plan_dtype_bytes(operand_dtype(t, TRACED_INPUT_X));
     gpointer staged = exec_cuda_stage_get(lane->stage, bytes, error);
     ExecTask on_host = *t;
     on_host.pointers = &staged;
-    return staged && exec_inputs_fill(&on_host, error) && put(lane, t->pointers[0], bytes, error);
+    return staged && exec_inputs_fill(&on_host, error) &&
+           put(lane, t->pointers[TRACED_INPUT_X], bytes, error);
 }
 
 bool exec_cuda_traced_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
@@ -220,11 +222,12 @@ bool exec_cuda_traced_launch(const ExecTask *t, const ExecCudaLane *lane, GError
         return exec_cuda_kernel_ok(run(t, lane->kernels), error);
     }
     g_autofree char *name = traced_buffer_of(text);
-    gsize bytes = operand(t, 1).elements * plan_dtype_bytes(operand_dtype(t, 1));
+    gsize bytes =
+        operand(t, TRACED_MEMORY_Y).elements * plan_dtype_bytes(operand_dtype(t, TRACED_MEMORY_Y));
     gpointer staged = exec_cuda_stage_get(lane->stage, bytes, error);
     if (!staged) {
         return false;
     }
     exec_weights_get_buffer(t->context->weights, name, staged);
-    return put(lane, t->pointers[1], bytes, error);
+    return put(lane, t->pointers[TRACED_MEMORY_Y], bytes, error);
 }
