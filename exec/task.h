@@ -79,8 +79,8 @@ static inline uint32_t axis_rank(const ExecTask *t) {
     return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
 }
 
-/* Of what all ranks of its axis share in equal parts, as many each as the second dim says: where this rank's begins, and
- * how many there are. */
+/* Of what all ranks of its axis share in equal parts, as many each as its second dim says: where
+ * this rank's begins, and how many there are. */
 static inline int64_t first_of_rank(const ExecTask *t) {
     return (int64_t)axis_rank(t) * dims(t)[1];
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/op/names.h"
 #include "sim/costs/odd-rows.h"
 
 enum {
@@ -24,16 +25,17 @@ enum {
 };
 
 static bool is_liger(const PlanRole *role, const PlanOp *op) {
-    return plan_op_attrs(role, op)[0] > 0;
+    return plan_op_attrs(role, op)[CHUNKED_LOSS_IN_PLACE] > 0;
 }
 
 static bool has_dw(const PlanRole *role, const PlanOp *op) {
-    return plan_op_buffer(role, op, 5) != PLAN_NONE;
+    return plan_op_buffer(role, op, CHUNKED_LOSS_DW) != PLAN_NONE;
 }
 
 static unsigned n_chunks(const PlanRole *role, const PlanOp *op) {
     const int64_t *dims = plan_op_dims(role, op);
-    return (unsigned)((dims[0] + dims[3] - 1) / dims[3]);
+    return (unsigned)((dims[CHUNKED_LOSS_ROWS] + dims[CHUNKED_LOSS_CHUNK] - 1) /
+                      dims[CHUNKED_LOSS_CHUNK]);
 }
 
 unsigned sim_kernels_of(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
@@ -64,7 +66,7 @@ static double logit_bytes_of_pytorch(const PlanOp *op) {
 static double chunk_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                        double rows, double peak) {
     const int64_t *dims = plan_op_dims(role, op);
-    double cols = (double)dims[1], width = (double)dims[2];
+    double cols = (double)dims[CHUNKED_LOSS_COLS], width = (double)dims[CHUNKED_LOSS_WIDTH];
     double size = (double)plan_dtype_bytes((PlanDtype)op->dtype);
     double logit_size = is_liger(role, op) ? size : 4;
     double moved = is_liger(role, op) ? rows * (LIGER_PASSES * cols + 2 * width) * size
@@ -87,7 +89,8 @@ static double starts_ns(const ModelCluster *cluster, const PlanRole *role, const
 double sim_chunked_loss_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                            double peak) {
     const int64_t *dims = plan_op_dims(role, op);
-    double rows = (double)dims[0], chunk = (double)dims[3], last = fmod(rows, chunk);
+    double rows = (double)dims[CHUNKED_LOSS_ROWS], chunk = (double)dims[CHUNKED_LOSS_CHUNK],
+           last = fmod(rows, chunk);
     double ns = floor(rows / chunk) * chunk_ns(cluster, role, op, chunk, peak);
     if (last > 0) {
         ns += chunk_ns(cluster, role, op, last, peak);

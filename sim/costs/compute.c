@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/op/names.h"
 #include "plan/op/work.h"
 #include "sim/costs/chunked-loss.h"
 #include "sim/costs/efficiency.h"
@@ -35,17 +36,19 @@ PlanDtype sim_compute_dtype(const PlanOp *op) {
  * dx [m, k], a sum of n, and dw [k, n], a sum of m. */
 static SimProduct product_of(const PlanOp *op, const int64_t *dims) {
     if (op->kind == PLAN_OP_HEADS_MATMUL) {
-        return (SimProduct){.batch = (double)dims[0] * (double)dims[1],
-                            .m = (double)dims[2],
-                            .n = (double)dims[3],
-                            .k = (double)dims[4]};
+        return (SimProduct){.batch =
+                                (double)dims[HEADS_MATMUL_BATCH] * (double)dims[HEADS_MATMUL_HEADS],
+                            .m = (double)dims[HEADS_MATMUL_M],
+                            .n = (double)dims[HEADS_MATMUL_N],
+                            .k = (double)dims[HEADS_MATMUL_K]};
     }
-    double m = (double)dims[0], n = (double)dims[1], k = (double)dims[2];
+    double m = (double)dims[LINEAR_M], n = (double)dims[LINEAR_N], k = (double)dims[LINEAR_K];
     if (op->kind == PLAN_OP_TRACED_MATMUL) {
-        return (SimProduct){.batch = (double)dims[3], .m = m, .n = n, .k = k};
+        return (SimProduct){.batch = (double)dims[TRACED_MATMUL_BATCH], .m = m, .n = n, .k = k};
     }
     if (is_grouped(op->kind)) {
-        return grouped_product(op->kind, m / (double)dims[3], n, k, (double)dims[3]);
+        double groups = (double)dims[GROUPED_LINEAR_GROUPS];
+        return grouped_product(op->kind, m / groups, n, k, groups);
     }
     if (op->kind == PLAN_OP_LINEAR_DX || op->kind == PLAN_OP_LINEAR_DX_GELU ||
         op->kind == PLAN_OP_FLOAT8_LINEAR_DX) {
@@ -88,43 +91,46 @@ static double product_ns(const ModelCluster *cluster, const PlanRole *role, cons
  * NVIDIA/cudnn-frontend@a0312ccb, benchmark/attention_training), for 99 and 82 here. */
 static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
     double capability = cluster->device_compute_capability;
-    bool is_deepseeks = dims[4] == 192 && dims[5] == 128;
+    bool is_deepseeks =
+        dims[LATENT_ATTENTION_HEAD_DIM] == 192 && dims[LATENT_ATTENTION_V_DIM] == 128;
     bool has_cudnn = capability == 90 || (capability >= 100 && capability < 110 && is_deepseeks);
     return plan_op_is_latent(op->kind) && op->dtype != PLAN_FP32 && !has_cudnn;
 }
 
 /* The head length that stands for both products: the mean of q's and v's. */
 static SimAttention latent_attention_of(const PlanOp *op, const int64_t *dims) {
-    return (SimAttention){.batch = (double)dims[0],
-                          .heads = (double)dims[1],
-                          .seq = (double)dims[3],
-                          .head_dim = (double)(dims[4] + dims[5]) / 2,
-                          .causal = dims[8] != 0,
+    int64_t lengths = dims[LATENT_ATTENTION_HEAD_DIM] + dims[LATENT_ATTENTION_V_DIM];
+    return (SimAttention){.batch = (double)dims[LATENT_ATTENTION_BATCH],
+                          .heads = (double)dims[LATENT_ATTENTION_HEADS],
+                          .seq = (double)dims[LATENT_ATTENTION_SEQ],
+                          .head_dim = (double)lengths / 2,
+                          .causal = dims[LATENT_ATTENTION_CAUSAL] != 0,
                           .backward = op->kind == PLAN_OP_LATENT_ATTENTION_BACKWARD};
 }
 
 /* A kernel's blocks are of queries, backward of keys. */
 static SimAttention attention_part_of(const PlanOp *op, const int64_t *dims) {
     bool backward = op->kind == PLAN_OP_ATTENTION_PART_BACKWARD;
-    return (SimAttention){.batch = (double)dims[0],
-                          .heads = (double)dims[1],
-                          .seq = (double)dims[backward ? 6 : 5],
-                          .head_dim = (double)dims[4],
-                          .causal = dims[7] != 0,
+    int64_t rows = dims[backward ? ATTENTION_PART_KV_ROWS : ATTENTION_PART_Q_ROWS];
+    return (SimAttention){.batch = (double)dims[ATTENTION_PART_BATCH],
+                          .heads = (double)dims[ATTENTION_PART_HEADS],
+                          .seq = (double)rows,
+                          .head_dim = (double)dims[ATTENTION_PART_HEAD_DIM],
+                          .causal = dims[ATTENTION_PART_CAUSAL] != 0,
                           .backward = backward};
 }
 
-/* dims: batch, heads, heads of k and v, queries, head size, keys, causal, backward */
 static SimAttention traced_attention_of(const int64_t *dims) {
-    return (SimAttention){.batch = (double)dims[0],
-                          .heads = (double)dims[1],
-                          .seq = (double)dims[dims[7] ? 5 : 3],
-                          .head_dim = (double)dims[4],
-                          .causal = dims[6] != 0,
-                          .backward = dims[7] != 0};
+    bool backward = dims[TRACED_ATTENTION_BACKWARD] != 0;
+    int64_t rows = dims[backward ? TRACED_ATTENTION_KV_SEQ : TRACED_ATTENTION_SEQ];
+    return (SimAttention){.batch = (double)dims[TRACED_ATTENTION_BATCH],
+                          .heads = (double)dims[TRACED_ATTENTION_HEADS],
+                          .seq = (double)rows,
+                          .head_dim = (double)dims[TRACED_ATTENTION_HEAD_DIM],
+                          .causal = dims[TRACED_ATTENTION_CAUSAL] != 0,
+                          .backward = backward};
 }
 
-/* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
 static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
     const int64_t *dims = plan_op_dims(role, op);
     if (plan_op_is_of_ring(op->kind)) {
@@ -136,11 +142,12 @@ static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
     if (plan_op_is_latent(op->kind)) {
         return latent_attention_of(op, dims);
     }
-    return (SimAttention){.batch = (double)dims[0],
-                          .heads = (double)dims[1],
-                          .seq = (double)dims[3],
-                          .head_dim = (double)dims[4],
-                          .causal = dims[8] != 0 && !plan_op_has_mask(role, op),
+    bool is_masked = plan_op_has_mask(role, op);
+    return (SimAttention){.batch = (double)dims[ATTENTION_BATCH],
+                          .heads = (double)dims[ATTENTION_HEADS],
+                          .seq = (double)dims[ATTENTION_SEQ],
+                          .head_dim = (double)dims[ATTENTION_HEAD_DIM],
+                          .causal = dims[ATTENTION_CAUSAL] != 0 && !is_masked,
                           .backward = op->kind != PLAN_OP_ATTENTION};
 }
 
@@ -149,7 +156,7 @@ static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
 static void set_order(SimAttention *attention, const PlanRole *role, const PlanOp *op) {
     if (op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED) {
         attention->ordered = op->dtype != PLAN_FP32 && !plan_op_has_bias(role, op);
-        attention->fills = plan_op_attrs(role, op)[3] > 0;
+        attention->fills = plan_op_attrs(role, op)[ATTENTION_BACKWARD_ORDERED_FILLS] > 0;
     }
 }
 
@@ -218,10 +225,11 @@ static double attention_ns(const ModelCluster *cluster, const PlanRole *role, co
 /* A core does an instruction where it could multiply and add; how much of that they reach is what
  * products in fp32 do, which are nothing else. */
 static double scales_ns(const ModelCluster *cluster, const PlanOp *op, const int64_t *dims) {
-    if (op->kind != PLAN_OP_FLOAT8_LINEAR_DX || dims[3] == 0) {
+    if (op->kind != PLAN_OP_FLOAT8_LINEAR_DX || dims[FLOAT8_LINEAR_DX_SCALED] == 0) {
         return 0;
     }
-    double n = (double)dims[0] * (double)dims[2], times = (double)dims[3];
+    double n = (double)dims[FLOAT8_LINEAR_DX_M] * (double)dims[FLOAT8_LINEAR_DX_K];
+    double times = (double)dims[FLOAT8_LINEAR_DX_SCALED];
     bool is_joined = times > 1;
     double reached = cluster->matmul_fp32_efficiency > 0 ? cluster->matmul_fp32_efficiency : 1;
     double instructions_a_ns = model_cluster_peak_flops(cluster, PLAN_FP32) / 2e9 * reached;
@@ -292,11 +300,11 @@ static double reread_bytes(const ModelCluster *cluster, PlanOpKind kind, const i
     if (again == 0) {
         return 0;
     }
-    double row = (double)dims[1] * element_bytes;
+    double row = (double)dims[SOFTMAX_COLS] * element_bytes;
     double at_once = 2 * (double)cluster->device_sms * row;
     bool stays = row <= 48 * 1024 || at_once <= (double)cluster->device_l2_bytes ||
                  cluster->device_l2_bytes == 0;
-    return stays ? 0 : again * (double)dims[0] * row;
+    return stays ? 0 : again * (double)dims[SOFTMAX_ROWS] * row;
 }
 
 /* A kind that was measured by itself has all its kernels in its rate; this project's own kernel on
@@ -314,9 +322,10 @@ static double weight_gradient_ns(const ModelCluster *cluster, PlanOpKind kind, c
     if (!has_second_kernel(cluster, kind)) {
         return 0;
     }
-    double elements = 2 * (double)dims[0] * (double)dims[1];
+    double width = (double)dims[LAYERNORM_BACKWARD_WIDTH];
+    double elements = 2 * (double)dims[LAYERNORM_BACKWARD_ROWS] * width;
     double ns = start_ns(cluster, kind) + traffic_ns(cluster, kind, elements * element_bytes);
-    double blocks = ceil((double)dims[1] / 32), sms = (double)cluster->device_sms;
+    double blocks = ceil(width / 32), sms = (double)cluster->device_sms;
     double rate = cluster->device_column_gelements_per_s;
     return rate > 0 && sms > 0 ? fmax(ns, elements / (rate * fmin(blocks, sms))) : ns;
 }
@@ -328,8 +337,8 @@ static double apart_ns(const ModelCluster *cluster, const PlanOp *op, const int6
     if (cluster->device_kind == MODEL_DEVICE_GPU) {
         return 0;
     }
-    double y = (double)dims[0] * (double)dims[1] * element_bytes;
-    double x = (double)dims[0] * (double)dims[2] * element_bytes;
+    double y = (double)dims[LINEAR_M] * (double)dims[LINEAR_N] * element_bytes;
+    double x = (double)dims[LINEAR_M] * (double)dims[LINEAR_K] * element_bytes;
     switch (op->kind) {
     case PLAN_OP_LINEAR_GELU:
         return traffic_ns(cluster, PLAN_OP_GELU_TANH, 2 * y);
@@ -347,7 +356,8 @@ static double apart_ns(const ModelCluster *cluster, const PlanOp *op, const int6
 static double packing_ns(const ModelCluster *cluster, PlanOpKind kind, const int64_t *dims) {
     double rate = cluster->device_pack_gelements_per_s;
     bool packs = kind == PLAN_OP_REDUCE_COPY_IN && rate > 0;
-    return packs ? (double)dims[0] * (double)dims[1] / rate : 0;
+    return packs ? (double)dims[REDUCE_COPY_IN_SLICE] * (double)dims[REDUCE_COPY_IN_RANKS] / rate
+                 : 0;
 }
 
 static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -401,7 +411,8 @@ static bool has_two_rates(const ModelCluster *cluster) {
 static bool has_odd_rows(const PlanRole *role) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const int64_t *dims = plan_op_dims(role, &role->ops[i]);
-        if (role->ops[i].kind == PLAN_OP_LINEAR && sim_has_odd_rows(dims[1], dims[2])) {
+        if (role->ops[i].kind == PLAN_OP_LINEAR &&
+            sim_has_odd_rows(dims[LINEAR_N], dims[LINEAR_K])) {
             return true;
         }
     }

@@ -35,7 +35,9 @@ static void set_hosts(SimOpCost *cost, const SimOpCosts *costs, const PlanRole *
     SimNetworkPath path = costs->paths[op->axis];
     path.nccl = false;
     const int64_t *dims = plan_op_dims(role, op);
-    double bytes = (double)dims[0] * (double)plan_dtype_bytes(plan_dtype_of_mantissa(dims[3]));
+    double bytes =
+        (double)dims[HOST_ALL_REDUCE_N] *
+        (double)plan_dtype_bytes(plan_dtype_of_mantissa(dims[HOST_ALL_REDUCE_MANTISSA_BITS]));
     SimNetworkCost network = sim_network_cost(costs->cluster, &path, PLAN_OP_ALL_REDUCE, bytes);
     cost->duration_ns = sim_network_time(&network);
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "models/cluster.h"
+#include "plan/op/names.h"
 #include "plan/plan.h"
 #include "sim/costs/issue.h"
 #include "sim/costs/sharing.h"
@@ -24,7 +25,7 @@ typedef struct {
 static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     return plan_op_is_of_stages((PlanOpKind)op->kind) &&
            plan_is_behind(plan, plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE),
-                          plan_op_dims(role, op)[2]);
+                          plan_op_dims(role, op)[STAGE_COLLECTIVE_PEER]);
 }
 
 /* The path of a collective where one rank stands for all of its stage. */
