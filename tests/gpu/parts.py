@@ -82,6 +82,7 @@ def first_program(session):
     # It may take the others' time: where this fails, they need not begin.
     session.extend(60)
     done = toy(session, '')
+    session.trains = done.rc == 0
     session.row('a toy trains', 'FAIL' if done.rc else 'ok', done.tail() if done.rc else
                 'the first program on this GPU, in %.1f s' % done.wall_s)
     if done.rc:
@@ -264,11 +265,11 @@ def dealt_out(works, hands):
 def run_ranks_beside(session, test, others, likewise):
     """The ranks' test in parts, of which those that may run at once do so, beside the functions that run other tests; those
     of `likewise` have ranks as well, and begin with the rest of them."""
-    found = []
+    found, test = [], bound(session, test)
 
     def play(some):
         if some:
-            found.append(run_suite(session, bound(test), some))
+            found.append(run_suite(session, test, some))
     paths = listed(session, test)
     if not paths:  # all are skipped, and it says why
         found.append(run_suite(session, test))
@@ -279,10 +280,12 @@ def run_ranks_beside(session, test, others, likewise):
     return joined(found)
 
 
-def bound(test):
+def bound(session, test):
     """The test, whose ranks share a card, and communicate by way of the host's memory: there many programs are at work at
-    once, NCCL's kernels keep the GPU while they wait, and it has a part of its own (by_nccl)."""
-    return dict(test, environment=test['environment'] | {'FORESHARD_TEST_COMM': 'local'})
+    once, NCCL's kernels keep the GPU while they wait, and it has a part of its own (by_nccl). Where a toy has trained, each
+    of its programs need not train one to see that there is a GPU."""
+    known = {'FORESHARD_TEST_HAS_GPU': '1'} if session.trains else {}
+    return dict(test, environment=test['environment'] | {'FORESHARD_TEST_COMM': 'local'} | known)
 
 
 def tests(session):
@@ -294,7 +297,7 @@ def tests(session):
     ranks = [test for test in all_tests if test['name'] == goals.RANKS and has_cores() and not session.dry]
 
     def play(test):
-        session.suites[test['name']] = run_suite(session, bound(test))
+        session.suites[test['name']] = run_suite(session, bound(session, test))
 
     def works_of(some):
         return [lambda test=test: session.attempt(test['name'], play, test) for test in some]

@@ -64,6 +64,7 @@ class Session:
         self.cluster = cluster
         self.comm = 'auto'  # between ranks on one card
         self.comm_is_known = self.has_nccl = False  # whether NCCL was tried with two ranks on one card, and takes them
+        self.trains = False  # whether a toy has trained on the GPU in this visit
         self.suites = {}  # what came of the tests, by program
         self.figures = {}  # what goals.py judges: name -> number, or list of them
         self.head = []  # lines above the table

@@ -181,7 +181,8 @@ for number, name in enumerate(chosen, 1):
     time.sleep(0.3)
     print('ok %d %s' % (number, name), flush=True)
     with open(sys.argv[2], 'a') as file:
-        file.write('%s\t%f\t%f\t%s\n' % (name, began, time.monotonic(), os.environ.get('FORESHARD_TEST_COMM', '')))
+        file.write('%s\t%f\t%f\t%s\n' % (name, began, time.monotonic(),
+            os.environ.get('FORESHARD_TEST_COMM', '') + os.environ.get('FORESHARD_TEST_HAS_GPU', '')))
 '''
 
 
@@ -203,6 +204,7 @@ def beside_case(tap, folder):
              test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes']), test_of('exec/traced-gpu', traced)]
     machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=tests, programs={}, has_gpu=True)
     session = Session(machine, os.path.join(folder, 'beside'), 1, dry=False)
+    session.trains = True
     session.part_until = time.monotonic() + 50
     cores, os.cpu_count = os.cpu_count, lambda: parts.CORES_FOR_THAT
     try:
@@ -216,7 +218,8 @@ def beside_case(tap, folder):
     overlap = [(a, b) for a in ran for b in ran if a < b and ran[a][0] < ran[b][1] and ran[b][0] < ran[a][1]]
     complaints = [] if sorted(ran) == sorted(alone + first + shared + traced + kernels) else ['ran: ' + ' '.join(sorted(ran))]
     complaints += ['%s ran beside %s' % pair for pair in overlap if set(pair) & set(alone)]
-    complaints += [name + ' is not told what binds ranks' for name, _, _, comm in lines if name[:2] == '/r' and comm != 'local']
+    complaints += [name + ' is not told what binds ranks, or that there is a GPU' for name, _, _, told in lines
+                   if name[:2] == '/r' and told != 'local1']
     begun = sorted(first + shared, key=lambda name: ran[name][0])
     complaints += [] if set(first) <= set(begun[:parts.RANKS_BESIDE]) else ['begun: ' + ' '.join(begun)]
     complaints += [] if any(('/k' in a) != ('/k' in b) for a, b in overlap) else ['kernels had the machine for themselves']
@@ -298,6 +301,7 @@ def toy_case(tap, folder):
             parts.first_program(session)
             rows[what] = [(row['name'], row['verdict']) for row in session.rows]
             complaints += ['%s: %s' % (what, machine.variables)] * (bool(machine.variables) != (what == 'cudnn'))
+            complaints += [what + ': it trains, or not'] * (session.trains == (what == 'always'))
             complaints += ['the call is not named'] * (what == 'always' and session.rows[-1]['value'] != 'an illegal access in fill')
     parts.sanitizer_tool = kept
     wanted = {'nothing': [('a toy trains', 'ok'), ('a toy in halves trains', 'ok')],
