@@ -53,9 +53,10 @@ char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
  * else of the cluster stays 0. costs: lines of exec/costs.h; NULL: they failed. */
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error);
-/* The same of a GPU. ret_name: what it is called; transfer full. */
+/* The same of a GPU. on_the_way: of what there is so far, less exactly in a quarter of the time.
+ * ret_name: what it is called; transfer full. */
 ModelCluster *cli_calibrate_fit_gpu(const CliSamples *samples, const char *costs, unsigned n,
-                                    char **ret_name, GError **error);
+                                    bool on_the_way, char **ret_name, GError **error);
 /* What both share: the executor's own costs, and the rates of ops that move bytes. */
 bool cli_calibrate_take_costs(const char *costs, unsigned n, ModelCluster *cluster, GError **error);
 void cli_calibrate_fit_kernels(const CliSamples *samples, double least_bytes,

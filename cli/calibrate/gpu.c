@@ -16,7 +16,8 @@
 #include "sim/costs/efficiency.h"
 
 enum {
-    CLIMBS = 16, /* from other starts: hills are many */
+    CLIMBS = 16,           /* from other starts: hills are many */
+    CLIMBS_ON_THE_WAY = 4, /* for what is soon fitted anew, while a GPU that is lent waits */
     TRIES = 4000,
     MOST_KNOBS = 8
 };
@@ -40,6 +41,7 @@ typedef struct {
     char *name;
     double copy_gb_per_s, in_gb_per_s, out_gb_per_s;
     double sms, memory_bytes, outside_bytes, record_us, lane_us, timed_us;
+    unsigned climbs;
     ModelCluster *cluster; /* that is being fitted */
 } Gpu;
 
@@ -179,7 +181,7 @@ static void climb_often(ClimbKnob *knobs, unsigned n, double (*misfit)(gpointer 
     for (unsigned k = 0; k < n; k++) {
         first[k] = knobs[k].start;
     }
-    for (unsigned i = 0; i < CLIMBS; i++) {
+    for (unsigned i = 0; i < gpu->climbs; i++) {
         double reached = climb(knobs, n, TRIES, misfit, gpu);
         for (unsigned k = 0; k < n; k++) {
             best[k] = reached < least ? *knobs[k].value : best[k];
@@ -283,10 +285,11 @@ static void fit(Gpu *gpu, const CliSamples *samples) {
 }
 
 ModelCluster *cli_calibrate_fit_gpu(const CliSamples *samples, const char *costs, unsigned n,
-                                    char **ret_name, GError **error) {
+                                    bool on_the_way, char **ret_name, GError **error) {
     g_autoptr(ModelCluster) cluster = g_new0(ModelCluster, 1);
     Gpu gpu = {.products = g_array_new(FALSE, FALSE, sizeof(Product)),
                .attentions = g_array_new(FALSE, FALSE, sizeof(Attention)),
+               .climbs = on_the_way ? CLIMBS_ON_THE_WAY : CLIMBS,
                .cluster = cluster};
     bool ok = take_lines(&gpu, costs, error) && cli_calibrate_take_costs(costs, n, cluster, error);
     if (ok) {

@@ -52,7 +52,7 @@ static GString *fit_host(const Measuring *m, GError **error) {
 static GString *fit_gpu(const Measuring *m, const char *unfinished, GError **error) {
     g_autofree char *date = today(), *name = NULL;
     g_autoptr(ModelCluster) cluster =
-        cli_calibrate_fit_gpu(&m->samples, m->costs, m->n, &name, error);
+        cli_calibrate_fit_gpu(&m->samples, m->costs, m->n, unfinished != NULL, &name, error);
     return cluster ? cli_calibrate_text_gpu(
                          &(CliMeasured){cluster, NULL, m->failures, m->n, date, unfinished}, name)
                    : NULL;

@@ -297,7 +297,8 @@ static void a_gpu_comes_back(void) {
     g_autoptr(GString) said = costs_of(&known, peak);
     g_autoptr(GError) error = NULL;
     g_autofree char *name = NULL;
-    g_autoptr(ModelCluster) fitted = cli_calibrate_fit_gpu(&samples, said->str, 1, &name, &error);
+    g_autoptr(ModelCluster) fitted =
+        cli_calibrate_fit_gpu(&samples, said->str, 1, false, &name, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(name, ==, "Known GPU");
     g_autoptr(GArray) failures = cli_failures_new();
@@ -329,7 +330,7 @@ static void a_gpu_comes_back(void) {
     }
     g_test_message("attention: off by at most %.1f %%", worst * 100);
     g_assert_cmpfloat(worst, <, 0.1);
-    g_assert_null(cli_calibrate_fit_gpu(&samples, gpu_costs, 1, &name, &error));
+    g_assert_null(cli_calibrate_fit_gpu(&samples, gpu_costs, 1, false, &name, &error));
     g_assert_nonnull(strstr(error->message, "did not say everything of a GPU"));
     cli_samples_clear(&samples);
 }
