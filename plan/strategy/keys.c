@@ -138,6 +138,18 @@ static const struct {
     {"no", "false off 0"},
 };
 
+/* Whether the value begins as one of the names does and only what stands behind '=' is wrong. */
+static bool is_named(char **names, const char *value) {
+    const char *equals = strchr(value, '=');
+    gsize n = equals ? (gsize)(equals + 1 - value) : 0;
+    for (char **name = names; n > 0 && *name; name++) {
+        if (!strncmp(*name, value, n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Of several of ours the first that is a name here. */
 static char *meant_by(char **names, const char *value) {
     g_autofree char *lower = g_strdelimit(g_ascii_strdown(value, -1), "_", '-');
@@ -150,7 +162,8 @@ static char *meant_by(char **names, const char *value) {
             return g_strdup_printf("; did you mean %s?", values[i].ours);
         }
     }
-    return plan_did_you_mean(value, (const char *const *)names);
+    return is_named(names, value) ? g_strdup("")
+                                  : plan_did_you_mean(value, (const char *const *)names);
 }
 
 /* What the capital letters among the names stand for. */

@@ -210,6 +210,21 @@ static void written_out(void) {
     }
 }
 
+/* "every=K" is no better word for "every=0", but it is one for "evry=2". */
+static void near_names(void) {
+    static const struct {
+        const char *value;
+        bool is_near;
+    } cases[] = {{"every=0", false}, {"every=x", false}, {"evry=2", true}, {"blok", true}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        PlanStrategy strategy;
+        plan_strategy_init(&strategy);
+        g_autoptr(GError) error = NULL;
+        g_assert_false(plan_strategy_set(&strategy, "wrap", cases[i].value, &error));
+        g_assert_true((strstr(error->message, "did you mean") != NULL) == cases[i].is_near);
+    }
+}
+
 static void bad_files(void) {
     static const struct {
         const char *text, *expected;
@@ -707,6 +722,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/numbers written out", written_out);
+    g_test_add_func("/plan/strategy/near names", near_names);
     g_test_add_func("/plan/strategy/versions set defaults", versions);
     g_test_add_func("/plan/strategy/versions agree with defaults", versions_agree_with_defaults);
     g_test_add_func("/plan/strategy/versions leave what is given", versions_leave_what_is_given);
