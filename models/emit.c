@@ -76,6 +76,7 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
     graph->now.in_parts = graph->kernels.in_parts;
     graph->autocast = pass->autocast;
     graph->now.autocasts = pass->autocast.is_on;
+    graph->units = pass->units;
     graph->float8 = pass->float8;
     graph->shared = pass->shared;
     graph->shared.tensor = MAX(pass->shared.tensor, 1);
@@ -261,6 +262,35 @@ static PlanGraphPipeline pipeline_of(const PlanStrategy *s) {
                                .split = (PlanPipelineSplit)s->pipeline_split};
 }
 
+/* Walked again, now that units are known. */
+static bool cast_outputs(const ModelNetwork *network, const PlanStrategy *s, ModelPass *pass,
+                         PlanGraph **graph, GError **error) {
+    if (network->traced) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: output_dtype casts between units, which a trace has not; set "
+                    "output_dtype = none",
+                    network->name);
+        return false;
+    }
+    g_autofree bool *modules = plan_units_modules(*graph, s);
+    pass->units = (PlanGraphUnits){.modules = modules, .outputs = plan_strategy_output_dtype(s)};
+    plan_graph_free(*graph);
+    *graph = model_network_emit(network, pass, error);
+    g_assert(*graph);
+    (*graph)->units = (PlanGraphUnits){0}; /* not owned */
+    if ((*graph)->meets_weight == PLAN_NONE) {
+        return true;
+    }
+    const PlanGraphParameter *p = plan_graph_parameter_at(*graph, (*graph)->meets_weight);
+    g_set_error(
+        error, PLAN_ERROR, PLAN_ERROR_VALUE,
+        "output_dtype=%s meets %s, which is in param_dtype and of no unit that casts what it "
+        "is given: PyTorch refuses that, or takes another way; set output_dtype=none, or "
+        "wrap=module=REGEX with a REGEX that names its layer too",
+        plan_dtype_name(pass->units.outputs), p->name);
+    return false;
+}
+
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     if (!model_is_known_with(network, strategy, error)) {
@@ -315,6 +345,10 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
         plan_graph_free(graph);
         graph = model_network_emit(network, &pass, error);
         g_assert(graph);
+    }
+    if (strategy->output_dtype != PLAN_OUTPUT_NONE &&
+        !cast_outputs(network, strategy, &pass, &graph, error)) {
+        return NULL;
     }
     forget_trained(graph);
     return g_steal_pointer(&graph);

@@ -181,6 +181,7 @@ typedef struct {
     PlanDtype dtype;
     PlanGraphKernels kernels; /* in_parts follows from the network */
     PlanGraphAutocast autocast;
+    PlanGraphUnits units;
     PlanFloat8 float8;
     PlanGraphShared shared; /* of a network that knows how */
     PlanGraphPipeline pipeline;

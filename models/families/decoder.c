@@ -289,7 +289,7 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
         x = model_run_embeddings(w, &tables, tokens, &looked_up);
     } else {
         x = model_run_embedding(w, &n->embed, tokens, w->rows, d->vocab);
-        model_cast_tables(w, &d->rotary, 0);
+        model_cast_tables(w, &d->rotary, 0, x);
     }
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {

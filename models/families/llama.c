@@ -196,7 +196,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
     plan_graph_enter(graph, root, &x, 1);
     x = is_first ? run_embedding(llama, &embed, tokens) : x;
-    model_cast_tables(w, &llama->rotary, 0);
+    model_cast_tables(w, &llama->rotary, 0, x);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < n; i++) {
         stream = model_llama_run_block(llama, &blocks[i], false, stream);
@@ -212,13 +212,15 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     plan_graph_finish(graph, stream.a);
 }
 
-/* Copies of the tables are held by a tuple, whose last goes first, until the loss is made: where
- * autograd keeps none of them, for no head that they turn has a gradient. */
-static void let_go_of_tables(const ModelLlama *llama, uint32_t logits) {
+/* Copies of the tables are held by a tuple, whose last goes first, until the loss is made, and the
+ * last block's sum goes behind them: where autograd keeps none of them, for no head that they turn
+ * has a gradient, or each block is given casts of them. */
+static void let_go_of_tables(const ModelLlama *llama, uint32_t logits, uint32_t last) {
     PlanGraph *graph = llama->walk.graph;
     if (llama->rotary.cosines != graph->ropes[0].cosines) {
         plan_graph_let_go_after(graph, llama->rotary.sines, logits);
         plan_graph_let_go_after(graph, llama->rotary.cosines, llama->rotary.sines);
+        plan_graph_let_go_after(graph, last, llama->rotary.cosines);
     }
 }
 
@@ -241,9 +243,9 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     uint32_t x = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
     make_mask(llama);
-    model_cast_tables(w, &llama->rotary, 0);
+    model_cast_tables(w, &llama->rotary, 0, x);
     if (llama->has_local_rotary) {
-        model_cast_tables(w, &llama->local_rotary, 1);
+        model_cast_tables(w, &llama->local_rotary, 1, x);
     }
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < network->layers; i++) {
@@ -257,7 +259,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
         plan_graph_let_go_after(graph, llama->mask, logits);
     }
     if (!llama->has_local_rotary) {
-        let_go_of_tables(llama, logits);
+        let_go_of_tables(llama, logits, stream.a);
     }
     model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
 }

@@ -194,6 +194,7 @@ uint32_t model_run_widen(const ModelWalk *w, uint32_t x) {
 }
 
 uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other) {
+    other = plan_graph_stand_in(w->graph, other);
     PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, other)->dtype;
     return plan_graph_cast(w->graph, x, dtype);
 }

@@ -201,8 +201,8 @@ typedef struct {
     bool is_together; /* by one function for q and k, each expression from left to right */
 } ModelRotary;
 
-/* The graph's tables of that number in the dtype of compute, complex ones in fp32. */
-void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables);
+/* The graph's tables of that number in the dtype of x, complex ones in fp32. */
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables, uint32_t x);
 /* Rotates queries and keys by their positions; inputs and intermediates are freed in PyTorch's
  * order. */
 void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,

@@ -319,19 +319,21 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
     }
 }
 
-static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t table) {
-    if (w->graph->dtype == PLAN_FP32 || rotary->is_complex) {
+static uint32_t table_of(const ModelWalk *w, const ModelRotary *rotary, uint32_t table,
+                         PlanDtype dtype) {
+    if (dtype == PLAN_FP32 || rotary->is_complex) {
         return table;
     }
     uint64_t elements = w->seq * w->graph->ropes[0].dim;
     int64_t n = (int64_t)elements;
-    uint32_t cast =
-        plan_graph_op(w->graph, PLAN_OP_CAST, &table, w->graph->dtype, elements, &n, NULL);
+    uint32_t cast = plan_graph_op(w->graph, PLAN_OP_CAST, &table, dtype, elements, &n, NULL);
     plan_graph_hold(w->graph, cast);
     return cast;
 }
 
-void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables) {
-    rotary->cosines = table_of(w, rotary, w->graph->ropes[tables].cosines);
-    rotary->sines = table_of(w, rotary, w->graph->ropes[tables].sines);
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables, uint32_t x) {
+    uint32_t given = plan_graph_stand_in(w->graph, x);
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, given)->dtype;
+    rotary->cosines = table_of(w, rotary, w->graph->ropes[tables].cosines, dtype);
+    rotary->sines = table_of(w, rotary, w->graph->ropes[tables].sines, dtype);
 }

@@ -389,6 +389,9 @@ void plan_run_forward(PlanRun *run) {
             }
         }
         plan_loop_takes(run, i);
+        if (i == graph->root_cast) {
+            plan_run_hook(run, run->flavour->root_cast);
+        }
         plan_run_let_go(run, step);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0) {
             plan_loop_forward_returned(run);

@@ -35,6 +35,18 @@ bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
     return any ? joined : (g_free(joined), NULL);
 }
 
+bool *plan_units_modules(const PlanGraph *graph, const PlanStrategy *strategy) {
+    bool *modules = g_new0(bool, graph->modules->len);
+    PlanRun run = {.graph = graph, .strategy = strategy};
+    plan_assign_units(&run);
+    for (uint32_t m = 0; m < graph->modules->len; m++) {
+        modules[m] = run.modules.unit_opened_by[m] != PLAN_NONE ||
+                     run.modules.unit_closed_by[m] != PLAN_NONE;
+    }
+    plan_clear_units(&run);
+    return modules;
+}
+
 /* The ranks that share the layers with rank 0 are the first of each stage. */
 static bool is_written(const Plan *plan, const PlanRole *role, Written written) {
     return written == WRITE_ALL || role->ranks[0] % plan_ranks_of_stage(plan) == 0;

@@ -9,6 +9,9 @@
  * transfer full */
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy);
 
+/* By module: a unit's hooks run on it. transfer full */
+bool *plan_units_modules(const PlanGraph *graph, const PlanStrategy *strategy);
+
 /* strategy must be settled. network_name and network_text are carried along for people and tools.
  *
  * Checking a plan takes about as long as building it. That this builder makes sound plans is for

@@ -24,6 +24,7 @@ typedef struct {
     void (*construct)(PlanRun *run);
     PlanPassHook *begin_pass, *end_backward;
     PlanPlaceHook *pre_forward, *post_forward, *pre_backward, *post_backward; /* of a unit */
+    PlanPassHook *root_cast; /* what the root gives has been cast, where it is (boundaries.h) */
     PlanPlaceHook *gradient_ready; /* of a parameter; NULL: nothing is done then */
     /* What autograd casts a parameter's gradient to, of the dtype in which it is made, before it
      * accumulates it (Tensor.grad_dtype); NULL: it does not. */

@@ -215,9 +215,16 @@ static void post_forward(PlanRun *run, uint32_t u) {
     bool ends = again ? u == f->again : u == 0;
     if (ends && f->held != PLAN_NONE) {
         plan_fsdp2_gather_lanes_wait(run, f->units[f->held].copied_event);
-        plan_fsdp2_free_held(run);
+        if (again || run->graph->root_cast == PLAN_NONE) {
+            plan_fsdp2_free_held(run);
+        }
     }
     f->again = ends ? PLAN_NONE : f->again;
+}
+
+/* A variable of the hook that casts holds what was gathered last. */
+static void root_cast(PlanRun *run) {
+    plan_fsdp2_free_held(run);
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */
@@ -394,6 +401,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .begin_pass = begin_pass,
     .pre_forward = pre_forward,
     .post_forward = post_forward,
+    .root_cast = root_cast,
     .pre_backward = pre_backward,
     .gradient_dtype = plan_fsdp2_gradient_dtype,
     .post_backward = plan_fsdp2_post_backward,

@@ -67,6 +67,9 @@ void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced);
 /* Ends the walk: notes the loss, and works out at which step each value is freed. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 
+/* What is meant by a value, where units cast what they are given and give (boundaries.h). */
+uint32_t plan_graph_stand_in(const PlanGraph *graph, uint32_t value);
+
 /* ---- ops of one kernel ----------------------------------------------------------------------- */
 
 /* An op of one result, which is returned. Inputs, dims and attributes are as many as ops.def names,

@@ -21,8 +21,11 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->now.locals = g_array_new(FALSE, FALSE, sizeof(PlanGraphLocal));
     graph->ranks = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 4096);
     graph->now.copies = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 2048);
+    graph->now.stand_ins = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    graph->now.given = g_array_new(FALSE, FALSE, 3 * sizeof(uint32_t));
     graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
+    graph->meets_weight = graph->root_cast = PLAN_NONE;
     graph->loss = graph->rope_frequencies = graph->now.last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
     graph->pipeline.n_stages = 1;
@@ -34,11 +37,12 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {graph->modules,    graph->parameters, graph->values,  graph->ops,
-                        graph->steps,      graph->value_refs, graph->dims,    graph->attrs,
-                        graph->inputs,     graph->releases,   graph->holds,   graph->now.frames,
-                        graph->now.locals, graph->ranks,      graph->buffers, graph->now.copies,
-                        graph->made,       graph->returned};
+    GArray *arrays[] = {
+        graph->modules,    graph->parameters, graph->values,        graph->ops,
+        graph->steps,      graph->value_refs, graph->dims,          graph->attrs,
+        graph->inputs,     graph->releases,   graph->holds,         graph->now.frames,
+        graph->now.locals, graph->ranks,      graph->buffers,       graph->now.copies,
+        graph->made,       graph->returned,   graph->now.stand_ins, graph->now.given};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

@@ -130,6 +130,10 @@ typedef struct {
     GArray *frames;       /* modules being walked: id, enter step */
     GArray *locals;       /* what plan_graph_hold() was told */
     GArray *copies;       /* uint32_t: a parameter's copy that autocast holds; PLAN_NONE */
+    /* At the boundaries of units: by value, what it stands for (uint32_t; PLAN_NONE: itself), what
+     * the units being walked were given, and how many they are beside the root. */
+    GArray *stand_ins, *given;
+    unsigned units_entered;
 } PlanGraphWalk;
 
 typedef struct _PlanGraph PlanGraph;
@@ -150,6 +154,7 @@ struct _PlanGraph {
     PlanDtype dtype; /* that its floating-point values are computed in */
     PlanGraphKernels kernels;
     PlanGraphAutocast autocast;
+    PlanGraphUnits units;
     PlanFloat8 float8; /* linear layers of blocks: what has a scale of its own */
     PlanGraphShared shared;
     PlanGraphPipeline pipeline;
@@ -163,8 +168,11 @@ struct _PlanGraph {
 
     /* What it came to. */
     uint32_t loss;
-    uint32_t n_train_steps;       /* those before backward; the others run after it */
-    GArray *returned;             /* PlanGraphReturned, in order of steps */
+    uint32_t meets_weight;  /* a parameter of an op that is given a unit's output in another dtype;
+                            * PLAN_NONE: there is none */
+    uint32_t root_cast;     /* step that casts the last of what the root gives; PLAN_NONE */
+    uint32_t n_train_steps; /* those before backward; the others run after it */
+    GArray *returned;       /* PlanGraphReturned, in order of steps */
     PlanResultsHeld results_held; /* those */
     bool loss_apart; /* a loss of one kernel is a program of its own, to which logits are given */
     bool loss_in_place; /* its kernel writes the gradient over what it is given, whoever has that */

@@ -1,9 +1,9 @@
 /* plan/graph/ops.c - ops in program order, and what autocast casts for them. */
 #include "plan/graph/autocast.h"
-#include "plan/graph/private.h"
+#include "plan/graph/boundaries.h"
 
 uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
-    PlanGraphValue of = *plan_graph_value_at(graph, base);
+    PlanGraphValue of = *plan_graph_value_at(graph, plan_graph_stand_in(graph, base));
     return plan_graph_add_value(graph, (PlanGraphValue){.parameter = PLAN_NONE,
                                                         .base = of.base,
                                                         .offset = of.offset + offset,
@@ -17,14 +17,19 @@ void plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values,
     unsigned n = op.n_inputs + op.n_outputs;
     op.module = plan_graph_module_now(graph);
     op.values = plan_graph_add_refs(graph, values, n);
+    for (unsigned i = 0; i < op.n_inputs; i++) {
+        uint32_t *value = plan_graph_at(graph->value_refs, uint32_t, op.values + i);
+        *value = plan_graph_stand_in(graph, *value);
+    }
     op.dims = graph->dims->len;
     op.attrs = graph->attrs->len;
     g_array_append_vals(graph->dims, dims, n_dims);
     g_array_append_val(graph->ops, op);
     plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
     for (unsigned i = 0; i < n; i++) {
-        if (values[i] != PLAN_NONE) {
-            plan_graph_hold_until(graph, values[i], graph->steps->len - 1);
+        uint32_t value = plan_graph_ref(graph, op.values + i);
+        if (value != PLAN_NONE) {
+            plan_graph_hold_until(graph, value, graph->steps->len - 1);
         }
     }
 }
@@ -90,10 +95,10 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
                               const double *attrs) {
     const PlanOpInfo *info = plan_op_info(kind);
     unsigned n_inputs = n_read(info), n_outputs = info->n_slots - n_inputs;
-    uint32_t values[PLAN_MAX_SLOTS];
+    uint32_t values[PLAN_MAX_SLOTS], given[PLAN_MAX_SLOTS];
     g_assert(!info->n_lists);
     for (unsigned i = 0; i < n_inputs; i++) {
-        values[i] = inputs[i];
+        values[i] = given[i] = plan_graph_stand_in(graph, inputs[i]);
     }
     if (graph->now.autocasts) {
         plan_autocast_inputs(graph, kind, values, n_inputs);
@@ -104,6 +109,9 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
         PlanDtype dtype = results[i].dtype;
         if (casts) {
             dtype = plan_autocast_result(graph, kind, i, values, n_inputs, dtype);
+        }
+        if (i < plan_autocast_n_results(kind)) {
+            dtype = plan_boundary_result(graph, kind, values, n_inputs, dtype);
         }
         values[n_inputs + i] = plan_graph_add_value(
             graph, (PlanGraphValue){.parameter = PLAN_NONE,
@@ -116,8 +124,8 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
                       info->n_dims);
     g_array_append_vals(graph->attrs, attrs, info->n_attrs);
     if (graph->now.autocasts) {
-        hold_what_was_cast(graph, inputs, values, n_inputs);
-        plan_graph_let_go_of_casts(graph, inputs, values, n_inputs,
+        hold_what_was_cast(graph, given, values, n_inputs);
+        plan_graph_let_go_of_casts(graph, given, values, n_inputs,
                                    values[n_inputs + n_outputs - 1]);
     }
     return n_outputs ? values[n_inputs] : PLAN_NONE;
@@ -142,6 +150,7 @@ uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
 }
 
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
+    x = plan_graph_stand_in(graph, x);
     PlanGraphValue v = *plan_graph_value_at(graph, x);
     if (v.dtype == dtype) {
         return x;

@@ -25,6 +25,12 @@ typedef struct {
     bool keeps_copies; /* of parameters, each made once a pass */
 } PlanGraphAutocast;
 
+/* FSDP2's mixed precision at the boundaries of units (boundaries.h). Nothing is owned. */
+typedef struct {
+    const bool *modules; /* by module: it is a unit, of a network walked before; NULL: none casts */
+    PlanDtype outputs;   /* what units give is cast to */
+} PlanGraphUnits;
+
 /* What ranks share beside the parameters. Of ranks, 0 is as good as 1. */
 typedef struct {
     uint64_t tensor;   /* ranks that share each layer ... */

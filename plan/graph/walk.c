@@ -1,6 +1,6 @@
 /* plan/graph/walk.c - the walk of a forward program: which module runs, and which step lets go of
  * which value. */
-#include "plan/graph/private.h"
+#include "plan/graph/boundaries.h"
 
 uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
     uint32_t first = graph->value_refs->len;
@@ -31,8 +31,10 @@ static void push_frame(PlanGraph *graph, uint32_t module) {
 }
 
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n) {
+    uint32_t *given = g_newa(uint32_t, n + 1);
+    plan_boundary_enter(graph, module, arguments, n, given);
     push_frame(graph, module);
-    plan_graph_add_step(graph, PLAN_STEP_ENTER, module, arguments, n);
+    plan_graph_add_step(graph, PLAN_STEP_ENTER, module, given, n);
 }
 
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
@@ -80,19 +82,24 @@ void plan_graph_return(PlanGraph *graph) {
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t module = plan_graph_module_now(graph), enter = pop_frame(graph);
     uint32_t return_step = graph->steps->len - 1;
-    plan_graph_add_step(graph, PLAN_STEP_LEAVE, module, results, n);
+    uint32_t *given = g_newa(uint32_t, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        given[i] = plan_graph_stand_in(graph, results[i]);
+    }
+    plan_graph_add_step(graph, PLAN_STEP_LEAVE, module, given, n);
     PlanGraphStep entered = *plan_graph_step_at(graph, enter);
     for (unsigned i = 0; i < entered.n_values && !entered.takes_over; i++) {
         plan_graph_hold_until(graph, plan_graph_ref(graph, entered.values + i), return_step + 1);
     }
     let_go_of_locals(graph, enter, return_step);
     for (unsigned i = 0; i < n; i++) {
-        plan_graph_hold_until(graph, results[i], return_step + 1);
+        plan_graph_hold_until(graph, given[i], return_step + 1);
     }
+    plan_boundary_leave(graph, module, enter, results, n);
 }
 
 void plan_graph_keep(PlanGraph *graph, uint32_t value) {
-    plan_graph_hold_until(graph, value, graph->steps->len - 1);
+    plan_graph_hold_until(graph, plan_graph_stand_in(graph, value), graph->steps->len - 1);
 }
 
 void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
@@ -105,14 +112,14 @@ void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other) {
 }
 
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
-    *plan_graph_at(graph->ranks, uint64_t, value) =
-        *plan_graph_at(graph->ranks, uint64_t, other) + 1;
+    *plan_graph_at(graph->ranks, uint64_t, plan_graph_stand_in(graph, value)) =
+        *plan_graph_at(graph->ranks, uint64_t, plan_graph_stand_in(graph, other)) + 1;
 }
 
 static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {
     g_assert(graph->now.frames->len >= 2);
     uint32_t enter = g_array_index(graph->now.frames, uint32_t, graph->now.frames->len - 1);
-    PlanGraphLocal local = {enter, value, is_argument};
+    PlanGraphLocal local = {enter, plan_graph_stand_in(graph, value), is_argument};
     g_array_append_val(graph->now.locals, local);
 }
 
@@ -138,6 +145,7 @@ void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
 }
 
 void plan_graph_return_value(PlanGraph *graph, uint32_t value) {
+    value = plan_graph_stand_in(graph, value);
     PlanGraphReturned returned = {graph->steps->len - 1, value};
     g_array_append_val(graph->returned, returned);
     plan_graph_hold_until(graph, value, returned.step);
@@ -196,7 +204,7 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
         graph->n_train_steps = graph->steps->len;
     }
     g_assert(graph->now.frames->len == 0);
-    graph->loss = loss;
+    graph->loss = loss = plan_graph_stand_in(graph, loss);
     *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
     sort_releases(graph);
 }

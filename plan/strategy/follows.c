@@ -121,6 +121,11 @@ PlanDtype plan_strategy_state_dtype(const PlanStrategy *strategy, PlanDtype owne
                                                      : (PlanDtype)(strategy->state_dtype - 1);
 }
 
+PlanDtype plan_strategy_output_dtype(const PlanStrategy *strategy) {
+    return strategy->output_dtype == PLAN_OUTPUT_NONE ? plan_strategy_param_dtype(strategy)
+                                                      : (PlanDtype)(strategy->output_dtype - 1);
+}
+
 /* FSDP2 of 2.15, told none, reduces in the dtype that a parameter's gradient has by itself. */
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy) {
     bool is_of_shards =

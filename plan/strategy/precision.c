@@ -76,6 +76,47 @@ const char *plan_rule_low_gradients(const PlanStrategy *s) {
                  "loop";
 }
 
+/* Where a block is recomputed with its unit's hooks, or units share modules, what is cast when was
+ * not recorded, unless nothing between units is. */
+const char *plan_rule_output_dtype(const PlanStrategy *s) {
+    bool casts_between = plan_strategy_output_dtype(s) != plan_strategy_param_dtype(s);
+    if (s->output_dtype == PLAN_OUTPUT_NONE) {
+        return NULL;
+    }
+    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
+        return "is FSDP2's; set flavour=fsdp2";
+    }
+    if (s->param_dtype == PLAN_PARAM_MODEL) {
+        return "is planned only where units cast what they are given; set param_dtype=bf16 or "
+               "fp16";
+    }
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return "is planned only with eager kernels; set kernels=eager";
+    }
+    if (s->tensor * s->context * s->pipeline * s->expert > 1) {
+        return "is planned only where ranks share nothing but parameters; set tensor=1 and "
+               "context=1 "
+               "and pipeline=1 and expert=1";
+    }
+    if (casts_between && s->autocast != PLAN_AUTOCAST_NONE) {
+        return "under autocast is planned only where it is param_dtype; set autocast=none";
+    }
+    if (casts_between && s->checkpointing.choice != PLAN_CHECKPOINTING_NONE &&
+        s->checkpoint_place == PLAN_CHECKPOINT_OUTSIDE) {
+        return "of another dtype than param_dtype is not planned with checkpoint_place=outside; "
+               "set checkpoint_place=inside";
+    }
+    if (casts_between && s->checkpointing.choice != PLAN_CHECKPOINTING_NONE &&
+        s->checkpoint_early_stop == PLAN_NO) {
+        return "of another dtype than param_dtype is not planned with checkpoint_early_stop=no; "
+               "set checkpoint_early_stop=yes";
+    }
+    return casts_between && (s->wrap.choice == PLAN_WRAP_EVERY || s->wrap_ends == PLAN_ENDS_TAIL)
+               ? "of another dtype than param_dtype is not planned where several modules are a "
+                 "unit; set wrap=block and wrap_ends=own"
+               : NULL;
+}
+
 /* What a compiler makes of float8 layers is recorded of these. */
 const char *plan_rule_float8(const PlanStrategy *s) {
     if (s->float8 == PLAN_FLOAT8_NONE) {

@@ -262,6 +262,7 @@ static const struct {
     {checkpointed_parts, "checkpointing=parts", "checkpointing=full"},
     {checkpointed_modules, "checkpointing=module", "checkpointing=full"},
     {plan_rule_low_gradients, NULL, NULL},
+    {plan_rule_output_dtype, "output_dtype", "output_dtype=none"},
     {params_on_host, NULL, NULL},
     {plan_rule_host_reads, NULL, NULL},
     {compiler, NULL, NULL},

@@ -188,6 +188,9 @@ typedef enum {
     PLAN_LORA_STORAGE_UINT8,
     PLAN_LORA_STORAGE_MODEL
 } PlanLoraStorage;
+typedef enum { /* none, or one more than a dtype */
+    PLAN_OUTPUT_NONE
+} PlanOutputDtype;
 typedef enum {
     PLAN_SYNC_LAST,
     PLAN_SYNC_EVERY,
@@ -305,6 +308,7 @@ bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version);
 /* What the network is made in, computed in, and gradients reduced in. */
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
+PlanDtype plan_strategy_output_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 /* Of the optimizer's moments of what it owns in that dtype. */
 PlanDtype plan_strategy_state_dtype(const PlanStrategy *strategy, PlanDtype owned);

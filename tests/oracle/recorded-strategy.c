@@ -188,11 +188,12 @@ static bool set_checkpointing(JsonObject *options, PlanStrategy *strategy, GErro
 
 static bool set_dtypes(JsonObject *options, PlanStrategy *strategy, GError **error) {
     const char *mode = recorded_text(options, "mode");
-    static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype"};
+    static const char *const dtypes[] = {"model_dtype", "param_dtype", "reduce_dtype",
+                                         "output_dtype"};
     /* The recorder tells FSDP alone of mixed precision, FSDP1 only where param_dtype is given. */
     bool is_fsdp2 = g_str_equal(mode, "fsdp2");
     bool is_mixed = g_str_equal(mode, "fsdp1") && *recorded_text(options, "param_dtype");
-    unsigned told = is_fsdp2 || is_mixed ? G_N_ELEMENTS(dtypes) : 1;
+    unsigned told = is_fsdp2 ? G_N_ELEMENTS(dtypes) : is_mixed ? G_N_ELEMENTS(dtypes) - 1 : 1;
     for (unsigned i = 0; i < told; i++) {
         const char *dtype = recorded_text(options, dtypes[i]);
         if (*dtype && !plan_strategy_set(strategy, dtypes[i], dtype, error)) {

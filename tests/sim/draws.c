@@ -29,6 +29,7 @@ static const struct {
     {9, "checkpointing=full checkpointing=every=2"},
     {9, "param_dtype=bf16"},
     {12, "reduce_dtype=fp32"},
+    {12, "output_dtype=bf16 output_dtype=fp32"},
     {12, "offload=activations offload=params"},
     {12, "backward_prefetch=none backward_prefetch=post"},
     {15, "limit_all_gathers=0"},

@@ -134,6 +134,7 @@ def add_training_options(p):
                      help="fsdp2: in each pass of a step, or in the last one only")
     par.add_argument("--last-backward", choices=("always", "last"), default="always",
                      help="fsdp2: which passes are told to be a step's last (set_is_last_backward)")
+    par.add_argument("--output-dtype", choices=parallel.DTYPES, help="fsdp2: what each unit gives is cast to")
     par.add_argument("--cast-forward-inputs", action=argparse.BooleanOptionalAction, default=True, help="fsdp2")
     par.add_argument("--sync-module-states", action="store_true", help="fsdp1")
     par.add_argument("--reshard-last", action=argparse.BooleanOptionalAction, default=True,

@@ -1,0 +1,145 @@
+#include "plan/graph/boundaries.h"
+
+/* A name that stands for another value inside of the unit that was entered at a step. */
+typedef struct {
+    uint32_t enter_step, name, before; /* before: what it stood for */
+} StandIn;
+
+static bool is_unit(const PlanGraph *graph, uint32_t module) {
+    return graph->units.modules && graph->units.modules[module];
+}
+
+static bool is_floating(PlanDtype dtype) {
+    return dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
+}
+
+static PlanDtype dtype_of(const PlanGraph *graph, uint32_t value) {
+    return (PlanDtype)plan_graph_value_at(graph, value)->dtype;
+}
+
+uint32_t plan_graph_stand_in(const PlanGraph *graph, uint32_t value) {
+    const GArray *all = graph->now.stand_ins;
+    uint32_t other = value < all->len ? g_array_index(all, uint32_t, value) : PLAN_NONE;
+    return other == PLAN_NONE ? value : other;
+}
+
+static void stand_for(PlanGraph *graph, uint32_t name, uint32_t value) {
+    uint32_t none = PLAN_NONE;
+    while (graph->now.stand_ins->len <= name) {
+        g_array_append_val(graph->now.stand_ins, none);
+    }
+    g_array_index(graph->now.stand_ins, uint32_t, name) = value;
+}
+
+/* Of two values themselves, not of what their names stand for. */
+static void goes_after(PlanGraph *graph, uint32_t value, uint32_t other) {
+    *plan_graph_at(graph->ranks, uint64_t, value) =
+        *plan_graph_at(graph->ranks, uint64_t, other) + 1;
+}
+
+static bool is_cast_to(const PlanGraph *graph, uint32_t value, PlanDtype dtype) {
+    return value != PLAN_NONE && is_floating(dtype_of(graph, value)) &&
+           dtype_of(graph, value) != dtype;
+}
+
+static uint32_t cast(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
+    int64_t n = (int64_t)plan_graph_value_at(graph, value)->elements;
+    return plan_graph_op(graph, PLAN_OP_CAST, &value, dtype, (uint64_t)n, &n, NULL);
+}
+
+void plan_boundary_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n,
+                         uint32_t *ret_given) {
+    guint first = graph->now.given->len;
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t value = ret_given[i] = plan_graph_stand_in(graph, arguments[i]);
+        if (is_unit(graph, module) && is_cast_to(graph, value, graph->dtype)) {
+            ret_given[i] = cast(graph, value, graph->dtype);
+            plan_graph_op_at(graph, graph->ops->len - 1)->module = module;
+            StandIn given = {PLAN_NONE, arguments[i], value};
+            g_array_append_val(graph->now.given, given);
+            stand_for(graph, arguments[i], ret_given[i]);
+        }
+    }
+    for (guint i = first; i < graph->now.given->len; i++) {
+        g_array_index(graph->now.given, StandIn, i).enter_step = graph->steps->len;
+    }
+    graph->now.units_entered += is_unit(graph, module) && module != 0;
+}
+
+/* Who called holds what was cast for the call until it returns, behind what the call held. */
+static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
+    GArray *given = graph->now.given;
+    while (given->len) {
+        StandIn one = g_array_index(given, StandIn, given->len - 1);
+        if (one.enter_step != enter) {
+            return;
+        }
+        uint32_t inside = plan_graph_stand_in(graph, one.name);
+        goes_after(graph, inside, last_result);
+        plan_graph_hold_until(graph, one.before, graph->steps->len - 1);
+        stand_for(graph, one.name, one.before);
+        goes_after(graph, one.before, inside);
+        g_array_set_size(given, given->len - 1);
+    }
+}
+
+/* What was given, and what the module gave, goes when all is cast: first the results, in order. */
+void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, const uint32_t *results,
+                         unsigned n) {
+    if (!is_unit(graph, module)) {
+        return;
+    }
+    graph->now.units_entered -= module != 0;
+    uint32_t leave = graph->steps->len - 1, last = PLAN_NONE;
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t value = plan_graph_stand_in(graph, results[i]);
+        if (is_cast_to(graph, value, graph->units.outputs)) {
+            stand_for(graph, results[i], cast(graph, value, graph->units.outputs));
+            graph->root_cast = module == 0 ? graph->steps->len - 1 : graph->root_cast;
+        }
+    }
+    uint32_t step = graph->steps->len - 1;
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t value = plan_graph_ref(graph, plan_graph_step_at(graph, leave)->values + i);
+        plan_graph_hold_until(graph, value, step);
+        if (last != PLAN_NONE && step != leave) {
+            goes_after(graph, value, last);
+        }
+        last = value;
+    }
+    PlanGraphStep entered = *plan_graph_step_at(graph, enter);
+    for (unsigned i = 0; i < entered.n_values; i++) {
+        uint32_t value = plan_graph_ref(graph, entered.values + i);
+        plan_graph_hold_until(graph, value, step);
+        if (step != leave && (module == 0 || i == 0)) { /* others may live on */
+            goes_after(graph, value, last);
+            last = value;
+        }
+    }
+    end_given(graph, enter, last);
+}
+
+PlanDtype plan_boundary_result(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
+                               unsigned n, PlanDtype given) {
+    if (!graph->units.modules || graph->now.units_entered || kind == PLAN_OP_CAST ||
+        given != graph->dtype) {
+        return given;
+    }
+    bool found = false;
+    PlanDtype widest = given;
+    uint32_t weight = PLAN_NONE;
+    for (unsigned i = 0; i < n; i++) {
+        const PlanGraphValue *v =
+            inputs[i] == PLAN_NONE ? NULL : plan_graph_value_at(graph, inputs[i]);
+        if (v && v->parameter != PLAN_NONE) {
+            weight = v->parameter;
+        } else if (v && is_floating((PlanDtype)v->dtype)) {
+            widest = found && v->dtype != widest ? PLAN_FP32 : (PlanDtype)v->dtype;
+            found = true;
+        }
+    }
+    if (weight != PLAN_NONE && widest != given) {
+        graph->meets_weight = weight;
+    }
+    return widest;
+}
