@@ -8,6 +8,7 @@
 #pragma once
 
 #include "plan/autograd/eager.h"
+#include "plan/op/names.h"
 
 typedef struct {
     PlanRun *run;
@@ -17,6 +18,8 @@ typedef struct {
     PlanTensor *dx;
 } PlanBackward;
 
+/* Dims, values and attributes of a kernel's op by their constants in plan/op/names.h: its values
+ * are its operands; dx has a gradient for each. Those of others: plan/graph/kinds.h. */
 static inline uint32_t value_at(const PlanBackward *b, unsigned i) {
     return plan_graph_ref(b->run->graph, b->op->values + i);
 }
@@ -55,7 +58,8 @@ static inline PlanTensor like_wanted(const PlanBackward *b, unsigned i, const ch
 }
 
 /* The same in the dtype of the op's result, where that is the widest of its inputs'. */
-static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i, const char *name) {
+static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i,
+                                            const char *name) {
     const PlanGraphValue *y = input(b, b->op->n_inputs);
     return plan_run_new_tensor(b->run, input(b, i)->elements, (PlanDtype)y->dtype, name);
 }

@@ -75,6 +75,42 @@ typedef enum {
 
 /* ---- the dims of some ----------------------------------------------------------------------- */
 
+/* Those of SPLIT are CONCAT_COLUMNS', those of SHOWN SUM_HEADS', and those of HEADS begin as
+ * HEADS_COPY's; a PlanGraphHeads follows. */
+enum {
+    PLAN_GRAPH_HEADS_MODE = 4
+};
+
+/* Of SLICE: rows of `width` numbers of x, from one on. */
+enum {
+    PLAN_GRAPH_SLICE_ROWS,
+    PLAN_GRAPH_SLICE_WIDTH,
+    PLAN_GRAPH_SLICE_FROM
+};
+
+/* Of HALF: where it begins. */
+enum {
+    PLAN_GRAPH_HALF_ROWS,
+    PLAN_GRAPH_HALF_HALF,
+    PLAN_GRAPH_HALF_FROM
+};
+
+/* Of COLUMNS, as PlanGraphColumns has them. */
+enum {
+    PLAN_GRAPH_COLUMNS_ROWS,
+    PLAN_GRAPH_COLUMNS_COLS,
+    PLAN_GRAPH_COLUMNS_FROM,
+    PLAN_GRAPH_COLUMNS_TOTAL,
+    PLAN_GRAPH_COLUMNS_DY_WIDTH,
+    PLAN_GRAPH_COLUMNS_DY_FROM
+};
+
+/* Of REPEATED: for how many sequences, and elements of one. */
+enum {
+    PLAN_GRAPH_REPEATED_TIMES,
+    PLAN_GRAPH_REPEATED_ELEMENTS
+};
+
 /* Of SHARED_GATHER_FLOAT8's dims, behind the tokens': whether a norm made them, and looks for the
  * largest number. */
 enum {

@@ -4,9 +4,10 @@
 /* A bias's gradient has rows padded to 16 numbers; the plan's lie close together, with as much room
  * behind them. */
 static PlanTensor bias_gradient(const PlanBackward *b) {
-    int64_t rows = dim(b, 0) * dim(b, 1) * dim(b, 3), cols = dim(b, 3);
+    int64_t rows = dim(b, ATTENTION_BATCH) * dim(b, ATTENTION_HEADS) * dim(b, ATTENTION_SEQ),
+            cols = dim(b, ATTENTION_SEQ);
     PlanTensor gradient = plan_run_new_tensor(b->run, (uint64_t)(rows * ((cols + 15) / 16 * 16)),
-                                              (PlanDtype)input(b, 3)->dtype, "dbias");
+                                              (PlanDtype)input(b, ATTENTION_BIAS)->dtype, "dbias");
     gradient.elements = (uint64_t)(rows * cols);
     return gradient;
 }
@@ -29,13 +30,13 @@ void plan_attention_backward(const PlanBackward *b) {
     for (unsigned i = 0; i < 3; i++) {
         b->dx[i] = gradient_of_shown(b, i, names[i]);
     }
-    if (wanted(b, 3)) {
-        b->dx[3] = bias_gradient(b);
+    if (wanted(b, ATTENTION_BIAS)) {
+        b->dx[ATTENTION_BIAS] = bias_gradient(b);
     }
     const PlanStrategy *s = b->run->strategy;
     bool is_ordered = s->deterministic != PLAN_DETERMINISTIC_NO;
-    double ordered[] = {attrs(b)[0], attrs(b)[1], attrs(b)[2],
-                        s->deterministic == PLAN_DETERMINISTIC_YES};
+    double ordered[] = {attrs(b)[ATTENTION_SCALE], attrs(b)[ATTENTION_DROPOUT],
+                        attrs(b)[ATTENTION_ALIBI], s->deterministic == PLAN_DETERMINISTIC_YES};
     begin(b, is_ordered ? PLAN_OP_ATTENTION_BACKWARD_ORDERED : PLAN_OP_ATTENTION_BACKWARD, dims(b),
           is_ordered ? ordered : attrs(b));
     operand(b, b->dy[0]);

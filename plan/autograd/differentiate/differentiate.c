@@ -16,16 +16,16 @@
 
 /* The gradient as it comes. */
 static void pass_on(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[COPY_X] = plan_run_ref(b->run, b->dy[0]);
 }
 
 /* dx of the first input from dy and one value the op kept, its input or its result. */
 static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
-    b->dx[0] = in_dtype_of_result(b, 0, "dx");
+    b->dx[GELU_TANH_X] = in_dtype_of_result(b, GELU_TANH_X, "dx");
     begin(b, kind, dims(b), NULL);
     operand(b, b->dy[0]);
     value_operand(b, kept);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[GELU_TANH_X]);
     launch(b);
 }
 
@@ -64,15 +64,15 @@ static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, 
 
 /* Back into the dtype it was cast from. */
 static void cast(const PlanBackward *b) {
-    b->dx[0] = cast_of(b, b->dy[0], (PlanDtype)input(b, 0)->dtype, "dx");
+    b->dx[CAST_X] = cast_of(b, b->dy[0], (PlanDtype)input(b, CAST_X)->dtype, "dx");
 }
 
 static void dropout(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[DROPOUT_X] = like_input(b, DROPOUT_X, "dx");
     begin(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b));
     operand(b, b->dy[0]);
-    value_operand(b, 2);
-    operand(b, b->dx[0]);
+    value_operand(b, DROPOUT_MASK);
+    operand(b, b->dx[DROPOUT_X]);
     launch(b);
 }
 
@@ -80,66 +80,68 @@ static void dropout(const PlanBackward *b) {
 static void add_up_rows(const PlanBackward *b, PlanOpKind kind, PlanTensor dy, PlanTensor dw) {
     begin(b, kind, dims(b), NULL);
     operand(b, dy);
-    value_operand(b, 1);
+    value_operand(b, EMBEDDING_INDEX);
     operand(b, dw);
     launch(b);
 }
 
 static void bias(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dw");
-    add_up_rows(b, PLAN_OP_BIAS_BACKWARD, b->dy[0], b->dx[0]);
+    b->dx[BIAS_W] = like_input(b, BIAS_W, "dw");
+    add_up_rows(b, PLAN_OP_BIAS_BACKWARD, b->dy[0], b->dx[BIAS_W]);
 }
 
 /* Inductor adds up in fp32, in a tensor as large as the table, and rounds that. Its kernel widens
  * dy as it goes; here a copy is there meanwhile. */
 static void embedding_in_fp32(const PlanBackward *b) {
     PlanTensor wide = cast_of(b, b->dy[0], PLAN_FP32, "dy_wide");
-    PlanTensor sum = plan_run_new_tensor(b->run, input(b, 0)->elements, PLAN_FP32, "dw_wide");
+    PlanTensor sum =
+        plan_run_new_tensor(b->run, input(b, EMBEDDING_W)->elements, PLAN_FP32, "dw_wide");
     add_up_rows(b, PLAN_OP_EMBEDDING_BACKWARD, wide, sum);
     plan_run_unref(b->run, wide);
-    b->dx[0] = cast_of(b, sum, (PlanDtype)input(b, 0)->dtype, "dw");
+    b->dx[EMBEDDING_W] = cast_of(b, sum, (PlanDtype)input(b, EMBEDDING_W)->dtype, "dw");
     plan_run_unref(b->run, sum);
 }
 
 static void embedding(const PlanBackward *b) {
-    if (plan_strategy_is_one_program(b->run->strategy) && input(b, 0)->dtype != PLAN_FP32) {
+    if (plan_strategy_is_one_program(b->run->strategy) &&
+        input(b, EMBEDDING_W)->dtype != PLAN_FP32) {
         embedding_in_fp32(b);
         return;
     }
-    b->dx[0] = like_input(b, 0, "dw");
-    add_up_rows(b, PLAN_OP_EMBEDDING_BACKWARD, b->dy[0], b->dx[0]);
+    b->dx[EMBEDDING_W] = like_input(b, EMBEDDING_W, "dw");
+    add_up_rows(b, PLAN_OP_EMBEDDING_BACKWARD, b->dy[0], b->dx[EMBEDDING_W]);
 }
 
 /* Both inputs get dy itself; one that was broadcast gets its sum. */
 static void add(const PlanBackward *b) {
-    int64_t n = dim(b, 0), nb = dim(b, 1);
-    if (wanted(b, 0)) {
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    int64_t n = dim(b, ADD_N), nb = dim(b, ADD_NB);
+    if (wanted(b, ADD_A)) {
+        b->dx[ADD_A] = plan_run_ref(b->run, b->dy[0]);
     }
-    if (!wanted(b, 1)) {
+    if (!wanted(b, ADD_B)) {
         return;
     }
     if (n == nb) {
-        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        b->dx[ADD_B] = plan_run_ref(b->run, b->dy[0]);
         return;
     }
-    b->dx[1] = like_input(b, 1, "dx_sum");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){n / nb, nb}, NULL);
+    b->dx[ADD_B] = like_input(b, ADD_B, "dx_sum");
+    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){[SUM_ROWS_ROWS] = n / nb, [SUM_ROWS_COLS] = nb}, NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[1]);
+    operand(b, b->dx[ADD_B]);
     launch(b);
 }
 
 static void layernorm(const PlanBackward *b) {
-    b->dx[0] = like_wanted(b, 0, "dx");
-    b->dx[1] = like_wanted(b, 1, "dw");
-    b->dx[2] = like_wanted(b, 2, "db");
+    b->dx[LAYERNORM_X] = like_wanted(b, LAYERNORM_X, "dx");
+    b->dx[LAYERNORM_W] = like_wanted(b, LAYERNORM_W, "dw");
+    b->dx[LAYERNORM_B] = like_wanted(b, LAYERNORM_B, "db");
     begin(b, PLAN_OP_LAYERNORM_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
-    value_operand(b, 4);
-    value_operand(b, 5);
-    value_operand(b, 1);
+    value_operand(b, LAYERNORM_X);
+    value_operand(b, LAYERNORM_MEAN);
+    value_operand(b, LAYERNORM_RSTD);
+    value_operand(b, LAYERNORM_W);
     for (unsigned i = 0; i < 3; i++) {
         operand(b, b->dx[i]);
     }
@@ -152,7 +154,7 @@ static bool lies_joined(const PlanBackward *b) {
     uint64_t column = 0;
     for (unsigned i = 0; i < b->op->n_outputs; i++) {
         joined = joined && b->dy[i].storage == b->dy[0].storage && b->dy[i].offset == column;
-        column += input(b, 1 + i)->elements / (uint64_t)dim(b, 0);
+        column += input(b, 1 + i)->elements / (uint64_t)dim(b, CONCAT_COLUMNS_ROWS);
     }
     return joined;
 }
@@ -175,11 +177,11 @@ static void split(const PlanBackward *b) {
 /* The first input's gradient is dy. The empty input's is an empty view of dy, which keeps dy alive;
  * in another dtype it is an empty cast, for which nothing is made. */
 static void join_rest(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    const PlanGraphValue *nothing = input(b, 1);
+    b->dx[JOIN_REST_X] = plan_run_ref(b->run, b->dy[0]);
+    const PlanGraphValue *nothing = input(b, JOIN_REST_REST);
     if (nothing && nothing->dtype == plan_run_dtype_of(b->run, b->dy[0])) {
-        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
-        b->dx[1].elements = 0;
+        b->dx[JOIN_REST_REST] = plan_run_ref(b->run, b->dy[0]);
+        b->dx[JOIN_REST_REST].elements = 0;
     }
 }
 
@@ -193,49 +195,58 @@ static void rest(const PlanBackward *b) {
 
 /* dy, so many columns, as those of rows that are zero elsewhere. */
 static void put_columns(const PlanBackward *b, int64_t cols, int64_t to, int64_t width) {
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_PUT_COLUMNS, (int64_t[]){dim(b, 0), cols, cols, 0, to, width}, NULL);
+    b->dx[COPY_COLUMNS_X] = like_input(b, COPY_COLUMNS_X, "dx");
+    begin(b, PLAN_OP_PUT_COLUMNS,
+          (int64_t[]){[PUT_COLUMNS_ROWS] = dim(b, COPY_COLUMNS_ROWS),
+                      [PUT_COLUMNS_COLS] = cols,
+                      [PUT_COLUMNS_WIDTH] = cols,
+                      [PUT_COLUMNS_FROM] = 0,
+                      [PUT_COLUMNS_TO] = to,
+                      [PUT_COLUMNS_TOTAL] = width},
+          NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[COPY_COLUMNS_X]);
     launch(b);
 }
 
 static void slice(const PlanBackward *b) {
-    put_columns(b, (int64_t)b->dy[0].elements / dim(b, 0), dim(b, 2), dim(b, 1));
+    put_columns(b, (int64_t)b->dy[0].elements / dim(b, PLAN_GRAPH_SLICE_ROWS),
+                dim(b, PLAN_GRAPH_SLICE_FROM), dim(b, PLAN_GRAPH_SLICE_WIDTH));
 }
 
 static void copy_columns(const PlanBackward *b) {
-    put_columns(b, dim(b, 1), dim(b, 3), dim(b, 2));
+    put_columns(b, dim(b, COPY_COLUMNS_COLS), dim(b, COPY_COLUMNS_FROM),
+                dim(b, COPY_COLUMNS_WIDTH));
 }
 
 static void mean(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[MEAN_X] = like_input(b, MEAN_X, "dx");
     begin(b, PLAN_OP_MEAN_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[MEAN_X]);
     launch(b);
 }
 
 static void nll_loss(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[NLL_LOSS_X] = like_input(b, NLL_LOSS_X, "dx");
     begin(b, PLAN_OP_NLL_LOSS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    value_operand(b, 3);
-    operand(b, b->dx[0]);
+    value_operand(b, NLL_LOSS_TARGET);
+    value_operand(b, NLL_LOSS_TOTAL);
+    operand(b, b->dx[NLL_LOSS_X]);
     launch(b);
 }
 
 static void rmsnorm(const PlanBackward *b) {
-    b->dx[0] = like_wanted(b, 0, "dx");
-    b->dx[1] = like_wanted(b, 1, "dw");
+    b->dx[RMSNORM_X] = like_wanted(b, RMSNORM_X, "dx");
+    b->dx[RMSNORM_W] = like_wanted(b, RMSNORM_W, "dw");
     begin(b, PLAN_OP_RMSNORM_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
-    value_operand(b, 3);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    operand(b, b->dx[1]);
+    value_operand(b, RMSNORM_X);
+    value_operand(b, RMSNORM_RSTD);
+    value_operand(b, RMSNORM_W);
+    operand(b, b->dx[RMSNORM_X]);
+    operand(b, b->dx[RMSNORM_W]);
     launch(b);
 }
 
@@ -244,7 +255,7 @@ static void silu(const PlanBackward *b) {
     PlanTensor parts[5];
     bool in_parts = b->run->strategy->silu_backward == PLAN_SILU_OPS;
     for (unsigned i = 0; i < 5 && in_parts; i++) {
-        parts[i] = like_input(b, 0, "silu_part");
+        parts[i] = like_input(b, SILU_X, "silu_part");
     }
     elementwise(b, PLAN_OP_SILU_BACKWARD, 0);
     for (unsigned i = 5; i-- > 0 && in_parts;) {
@@ -259,7 +270,7 @@ static void mul(const PlanBackward *b) {
             b->dx[i] = in_dtype_of_result(b, i, i ? "db" : "da");
             begin(b, PLAN_OP_MUL, dims(b), NULL);
             operand(b, b->dy[0]);
-            value_operand(b, 1 - i);
+            value_operand(b, MUL_B - i);
             operand(b, b->dx[i]);
             launch(b);
         }
@@ -267,10 +278,10 @@ static void mul(const PlanBackward *b) {
 }
 
 static void times_number(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[TIMES_NUMBER_X] = like_input(b, TIMES_NUMBER_X, "dx");
     begin(b, PLAN_OP_TIMES_NUMBER, dims(b), attrs(b));
     operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[TIMES_NUMBER_X]);
     launch(b);
 }
 
@@ -279,7 +290,8 @@ static void linear(const PlanBackward *b) {
 }
 
 static void repeated(const PlanBackward *b) {
-    plan_sum_sequences_backward(b, 0, dim(b, 0), dim(b, 1));
+    plan_sum_sequences_backward(b, 0, dim(b, PLAN_GRAPH_REPEATED_TIMES),
+                                dim(b, PLAN_GRAPH_REPEATED_ELEMENTS));
 }
 
 static void ring(const PlanBackward *b) {

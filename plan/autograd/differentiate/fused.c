@@ -8,13 +8,19 @@
 
 /* The rotation turned back. */
 void plan_rope_backward(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[ROPE_X] = like_input(b, ROPE_X, "dx");
     begin(b, PLAN_OP_ROPE,
-          (int64_t[]){dim(b, 0), dim(b, 1), dim(b, 2), dim(b, 3), 1, dim(b, 1) * dim(b, 2)}, NULL);
+          (int64_t[]){[ROPE_TOKENS] = dim(b, ROPE_TOKENS),
+                      [ROPE_HEADS] = dim(b, ROPE_HEADS),
+                      [ROPE_DIM] = dim(b, ROPE_DIM),
+                      [ROPE_SEQ] = dim(b, ROPE_SEQ),
+                      [ROPE_BACK] = 1,
+                      [ROPE_STRIDE] = dim(b, ROPE_HEADS) * dim(b, ROPE_DIM)},
+          NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    value_operand(b, 2);
-    operand(b, b->dx[0]);
+    value_operand(b, ROPE_COS);
+    value_operand(b, ROPE_SIN);
+    operand(b, b->dx[ROPE_X]);
     launch(b);
 }
 
@@ -30,24 +36,25 @@ static bool is_alone(const PlanBackward *b, unsigned i) {
  * (torch/_inductor/scheduler.py, decide_inplace_update). */
 void plan_swiglu_backward(const PlanBackward *b) {
     if (b->dy[PLAN_SWIGLU_GIVEN_GATE].storage != PLAN_NONE) {
-        b->dx[0] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_GATE]);
-        b->dx[1] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_UP]);
+        b->dx[SWIGLU_GATE] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_GATE]);
+        b->dx[SWIGLU_UP] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_UP]);
         return;
     }
     const PlanGraph *graph = b->run->graph;
     bool again = plan_graph_is_in_program(graph, b->op->module) && !graph->float8 &&
                  b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
-    PlanTensor hidden = again ? like_input(b, 0, "hidden") : PLAN_NO_TENSOR;
+    PlanTensor hidden = again ? like_input(b, SWIGLU_GATE, "hidden") : PLAN_NO_TENSOR;
     bool over_up = plan_graph_is_compiled(graph) && !again && !graph->float8 && is_alone(b, 1);
-    b->dx[0] = over_up ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 1)))
-                       : like_input(b, 0, "dgate");
-    b->dx[1] = like_input(b, 1, "dup");
+    b->dx[SWIGLU_GATE] = over_up
+                             ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, SWIGLU_UP)))
+                             : like_input(b, SWIGLU_GATE, "dgate");
+    b->dx[SWIGLU_UP] = like_input(b, SWIGLU_UP, "dup");
     begin(b, PLAN_OP_SWIGLU_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    operand(b, b->dx[1]);
+    value_operand(b, SWIGLU_GATE);
+    value_operand(b, SWIGLU_UP);
+    operand(b, b->dx[SWIGLU_GATE]);
+    operand(b, b->dx[SWIGLU_UP]);
     launch(b);
     plan_run_unref(b->run, hidden);
 }
@@ -55,9 +62,10 @@ void plan_swiglu_backward(const PlanBackward *b) {
 /* Of summands that are kept the kernel adds up what it reads; here a kernel of its own does, where
  * the gradient will be. */
 static void add_again(const PlanBackward *b, PlanTensor sum) {
-    begin(b, PLAN_OP_ADD, (int64_t[]){(int64_t)sum.elements, (int64_t)sum.elements}, NULL);
-    value_operand(b, 0);
-    value_operand(b, 1);
+    begin(b, PLAN_OP_ADD,
+          (int64_t[]){[ADD_N] = (int64_t)sum.elements, [ADD_NB] = (int64_t)sum.elements}, NULL);
+    value_operand(b, ADD_RMSNORM_A);
+    value_operand(b, ADD_RMSNORM_R);
     operand(b, sum);
     launch(b);
 }
@@ -65,48 +73,47 @@ static void add_again(const PlanBackward *b, PlanTensor sum) {
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */
 void plan_add_norm_backward(const PlanBackward *b) {
     bool centred = b->op->kind == PLAN_OP_ADD_LAYERNORM;
-    unsigned sum = centred ? 4 : 3;
-    bool has_bias = centred && value_at(b, 3) != PLAN_NONE;
-    b->dx[0] = like_input(b, 0, "dx");
-    b->dx[1] = plan_run_ref(b->run, b->dx[0]);
-    b->dx[2] = like_input(b, 2, "dw");
+    bool has_bias = centred && value_at(b, ADD_LAYERNORM_C) != PLAN_NONE;
+    b->dx[ADD_RMSNORM_A] = like_input(b, ADD_RMSNORM_A, "dx");
+    b->dx[ADD_RMSNORM_R] = plan_run_ref(b->run, b->dx[ADD_RMSNORM_A]);
+    b->dx[ADD_RMSNORM_W] = like_input(b, ADD_RMSNORM_W, "dw");
     if (has_bias) {
-        b->dx[3] = like_input(b, 3, "dc");
+        b->dx[ADD_LAYERNORM_C] = like_input(b, ADD_LAYERNORM_C, "dc");
     }
     bool again = plan_keeps_summands(b->run->graph, b->op);
     if (again) {
-        add_again(b, b->dx[0]);
+        add_again(b, b->dx[ADD_RMSNORM_A]);
     }
     begin(b, centred ? PLAN_OP_ADD_LAYERNORM_BACKWARD : PLAN_OP_ADD_RMSNORM_BACKWARD, dims(b),
           NULL);
     operand(b, b->dy[0]);
     operand(b, b->dy[1]);
     if (again) {
-        operand(b, b->dx[0]);
+        operand(b, b->dx[ADD_RMSNORM_A]);
     } else {
-        value_operand(b, sum);
+        value_operand(b, centred ? ADD_LAYERNORM_SUM : ADD_RMSNORM_SUM);
     }
-    value_operand(b, sum + 2);
+    value_operand(b, centred ? ADD_LAYERNORM_MEAN : ADD_RMSNORM_RSTD);
     if (centred) {
-        value_operand(b, sum + 3);
+        value_operand(b, ADD_LAYERNORM_RSTD);
     }
-    value_operand(b, 2);
-    operand(b, b->dx[0]);
-    operand(b, b->dx[2]);
+    value_operand(b, ADD_RMSNORM_W);
+    operand(b, b->dx[ADD_RMSNORM_A]);
+    operand(b, b->dx[ADD_RMSNORM_W]);
     if (centred) {
-        operand(b, b->dx[3]);
+        operand(b, b->dx[ADD_LAYERNORM_C]);
     }
     launch(b);
 }
 
 void plan_linear_dw_db_backward(const PlanBackward *b) {
-    b->dx[1] = like_input(b, 1, "dw");
-    b->dx[2] = like_input(b, 2, "db");
+    b->dx[LINEAR_W] = like_input(b, LINEAR_W, "dw");
+    b->dx[LINEAR_B] = like_input(b, LINEAR_B, "db");
     begin(b, PLAN_OP_LINEAR_DW_DB, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
-    operand(b, b->dx[1]);
-    operand(b, b->dx[2]);
+    value_operand(b, LINEAR_X);
+    operand(b, b->dx[LINEAR_W]);
+    operand(b, b->dx[LINEAR_B]);
     launch(b);
 }
 
@@ -120,18 +127,19 @@ enum {
 
 /* First through GELU, from what went into it, then through the product. */
 void plan_linear_gelu_backward(const PlanBackward *b) {
-    int64_t n = dim(b, 0) * dim(b, 1);
+    int64_t n = dim(b, LINEAR_GELU_M) * dim(b, LINEAR_GELU_N);
     PlanBackward product = *b;
     if (b->dy[GIVEN_BEFORE].storage != PLAN_NONE) {
         product.dy = &b->dy[GIVEN_BEFORE];
         plan_linear_backward(&product, b->dy[GIVEN_BIAS]);
         return;
     }
-    PlanTensor before =
-        plan_run_new_tensor(b->run, (uint64_t)n, (PlanDtype)input(b, 0)->dtype, "dx_gelu");
-    begin(b, attrs(b)[0] > 0 ? PLAN_OP_GELU_ERF_BACKWARD : PLAN_OP_GELU_TANH_BACKWARD, &n, NULL);
+    PlanTensor before = plan_run_new_tensor(b->run, (uint64_t)n,
+                                            (PlanDtype)input(b, LINEAR_GELU_X)->dtype, "dx_gelu");
+    begin(b, attrs(b)[LINEAR_GELU_ERF] > 0 ? PLAN_OP_GELU_ERF_BACKWARD : PLAN_OP_GELU_TANH_BACKWARD,
+          &n, NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 4);
+    value_operand(b, LINEAR_GELU_BEFORE);
     operand(b, before);
     launch(b);
     product.dy = &before;
@@ -162,19 +170,19 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b) {
     }
     PlanBackward gelu = {
         .run = run, .node = edge->node, .op = plan_graph_op_at(run->graph, node->op)};
-    if (attrs(&gelu)[0] > 0) {
+    if (attrs(&gelu)[LINEAR_GELU_ERF] > 0) {
         return false;
     }
     PlanTensor db = PLAN_NO_TENSOR;
-    b->dx[0] = like_input(b, 0, "dx_gelu");
-    if (wanted(&gelu, 2)) {
-        db = like_input(&gelu, 2, "db");
+    b->dx[LINEAR_X] = like_input(b, LINEAR_X, "dx_gelu");
+    if (wanted(&gelu, LINEAR_GELU_B)) {
+        db = like_input(&gelu, LINEAR_GELU_B, "db");
     }
     begin(b, PLAN_OP_LINEAR_DX_GELU, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    value_operand(&gelu, 4);
-    operand(b, b->dx[0]);
+    value_operand(b, LINEAR_W);
+    value_operand(&gelu, LINEAR_GELU_BEFORE);
+    operand(b, b->dx[LINEAR_X]);
     operand(b, db);
     launch(b);
     run->tape.slots.items[node->slots + GIVEN_BIAS] = db;
@@ -195,8 +203,8 @@ static bool comes_from_a_split(const PlanBackward *b) {
         }
         heads.op = plan_graph_op_at(b->run->graph, view->op);
         const PlanNode *source = made_by(b, view, 0, PLAN_GRAPH_SPLIT, &edge);
-        if (!source || dim(&heads, 4) != PLAN_HEADS_AS_THEY_ARE || edge->slot != i ||
-            source->n_dependencies != 3 || (split && split != source)) {
+        if (!source || dim(&heads, PLAN_GRAPH_HEADS_MODE) != PLAN_HEADS_AS_THEY_ARE ||
+            edge->slot != i || source->n_dependencies != 3 || (split && split != source)) {
             return false;
         }
         split = source;
@@ -206,15 +214,18 @@ static bool comes_from_a_split(const PlanBackward *b) {
 
 bool plan_attention_backward_qkv(const PlanBackward *b) {
     const int64_t *d = dims(b);
-    int64_t row = (d[1] + 2 * d[2]) * d[4];
+    int64_t row = (d[ATTENTION_HEADS] + 2 * d[ATTENTION_KV_HEADS]) * d[ATTENTION_HEAD_DIM];
     bool is_one = b->run->graph->kernels.style == PLAN_KERNELS_FUSED &&
-                  value_at(b, 3) == PLAN_NONE && d[1] == d[2] && d[5] == row && d[6] == row &&
-                  d[10] == row && comes_from_a_split(b);
+                  value_at(b, ATTENTION_BIAS) == PLAN_NONE &&
+                  d[ATTENTION_HEADS] == d[ATTENTION_KV_HEADS] && d[ATTENTION_Q_STRIDE] == row &&
+                  d[ATTENTION_K_STRIDE] == row && d[ATTENTION_V_STRIDE] == row &&
+                  comes_from_a_split(b);
     if (!is_one) {
         return false;
     }
-    PlanTensor all = plan_run_new_tensor(b->run, (uint64_t)(d[0] * d[3] * row),
-                                         (PlanDtype)input(b, 0)->dtype, "dqkv");
+    PlanTensor all =
+        plan_run_new_tensor(b->run, (uint64_t)(d[ATTENTION_BATCH] * d[ATTENTION_SEQ] * row),
+                            (PlanDtype)input(b, ATTENTION_Q)->dtype, "dqkv");
     begin(b, PLAN_OP_ATTENTION_BACKWARD_QKV, d, attrs(b));
     operand(b, b->dy[0]);
     for (unsigned i = 0; i < 6; i++) {
@@ -225,7 +236,7 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
     operand(b, all);
     launch(b);
     for (unsigned i = 0; i < 3; i++) {
-        uint64_t columns = (uint64_t)(d[1] * d[4]);
+        uint64_t columns = (uint64_t)(d[ATTENTION_HEADS] * d[ATTENTION_HEAD_DIM]);
         b->dx[i] = (PlanTensor){all.storage, i * columns, input(b, i)->elements};
         plan_run_ref(b->run, b->dx[i]);
     }
@@ -235,8 +246,8 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
 
 static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
     int64_t n = (int64_t)x.elements;
-    PlanTensor zeros =
-        plan_run_new_tensor(b->run, x.elements, (PlanDtype)input(b, 0)->dtype, "zeros");
+    PlanTensor zeros = plan_run_new_tensor(
+        b->run, x.elements, (PlanDtype)input(b, COMPILED_LOSS_LOGITS)->dtype, "zeros");
     begin(b, PLAN_OP_FILL, &n, (double[]){0});
     operand(b, zeros);
     launch(b);
@@ -251,20 +262,22 @@ static bool outlives_backward(const PlanGraph *graph) {
 
 /* In place of the logits, or in a second tensor of the same size. */
 static PlanTensor gradient_of_logits(const PlanBackward *b, bool in_place) {
-    return in_place ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 0)))
-                    : like_input(b, 0, "dlogits");
+    return in_place
+               ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, CROSS_ENTROPY_LOGITS)))
+               : like_input(b, CROSS_ENTROPY_LOGITS, "dlogits");
 }
 
 void plan_cross_entropy_backward(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
-    b->dx[0] = gradient_of_logits(b, graph->loss_in_place || !outlives_backward(graph));
+    b->dx[CROSS_ENTROPY_LOGITS] =
+        gradient_of_logits(b, graph->loss_in_place || !outlives_backward(graph));
     begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    value_operand(b, 3);
-    value_operand(b, 4);
-    value_operand(b, 0);
-    operand(b, b->dx[0]);
+    value_operand(b, CROSS_ENTROPY_TARGET);
+    value_operand(b, CROSS_ENTROPY_TOTAL);
+    value_operand(b, CROSS_ENTROPY_LSE);
+    value_operand(b, CROSS_ENTROPY_LOGITS);
+    operand(b, b->dx[CROSS_ENTROPY_LOGITS]);
     launch(b);
 }
 
@@ -278,19 +291,19 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
     bool apart = graph->loss_apart, outlives = outlives_backward(graph);
     PlanTensor zeros = PLAN_NO_TENSOR;
     if (outlives && !apart) {
-        zeros = zeros_like(b, plan_run_value(b->run, value_at(b, 0)));
+        zeros = zeros_like(b, plan_run_value(b->run, value_at(b, COMPILED_LOSS_LOGITS)));
         plan_run_call_program(b->run, zeros);
     }
-    b->dx[0] = gradient_of_logits(b, !apart && !outlives);
+    b->dx[COMPILED_LOSS_LOGITS] = gradient_of_logits(b, !apart && !outlives);
     begin(b, PLAN_OP_COMPILED_LOSS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[2]); /* of the loss */
-    value_operand(b, 1);
-    value_operand(b, 0);
-    value_operand(b, 2);
-    value_operand(b, 3);
-    value_operand(b, 5);
+    value_operand(b, COMPILED_LOSS_TARGET);
+    value_operand(b, COMPILED_LOSS_LOGITS);
+    value_operand(b, COMPILED_LOSS_MOST);
+    value_operand(b, COMPILED_LOSS_LOG_SUM);
+    value_operand(b, COMPILED_LOSS_TOTAL);
     operand(b, zeros);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[COMPILED_LOSS_LOGITS]);
     launch(b);
     plan_run_unref(b->run, zeros);
     plan_run_drop_saved(b->run, b->node);
@@ -302,11 +315,11 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
  * function turns that off (set_materialize_grads). Liger's has no output but the loss. */
 void plan_chunked_loss_backward(const PlanBackward *b) {
     PlanTensor zeros[] = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};
-    unsigned n = wanted(b, 1) ? 2 : 1;
-    bool is_liger = attrs(b)[0] > 0;
+    unsigned n = wanted(b, CHUNKED_LOSS_W) ? 2 : 1;
+    bool is_liger = attrs(b)[CHUNKED_LOSS_IN_PLACE] > 0;
     bool makes_zeros = !is_liger && !plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_CURRENT);
     for (unsigned i = 0; i < n; i++) {
-        b->dx[i] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, 4 + i)));
+        b->dx[i] = plan_run_ref(b->run, plan_run_value(b->run, value_at(b, CHUNKED_LOSS_DX + i)));
         zeros[i] = makes_zeros ? zeros_like(b, b->dx[i]) : PLAN_NO_TENSOR;
     }
     for (unsigned i = 0; i < n; i++) {

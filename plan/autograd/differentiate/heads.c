@@ -6,29 +6,43 @@
 /* ---- rotary embedding ----------------------------------------------------------------------- */
 
 void plan_negate_half_backward(const PlanBackward *b) {
-    const PlanGraphValue *x = input(b, 0);
-    b->dx[0] = plan_run_new_tensor(b->run, (uint64_t)(dim(b, 0) * dim(b, 1)), (PlanDtype)x->dtype,
-                                   "dx_half");
-    begin(b, PLAN_OP_NEGATE_HALF, (int64_t[]){dim(b, 0), dim(b, 1), 0, 1, 2 * dim(b, 1)}, NULL);
+    const PlanGraphValue *x = input(b, NEGATE_HALF_X);
+    b->dx[NEGATE_HALF_X] =
+        plan_run_new_tensor(b->run, (uint64_t)(dim(b, NEGATE_HALF_ROWS) * dim(b, NEGATE_HALF_HALF)),
+                            (PlanDtype)x->dtype, "dx_half");
+    begin(b, PLAN_OP_NEGATE_HALF,
+          (int64_t[]){[NEGATE_HALF_ROWS] = dim(b, NEGATE_HALF_ROWS),
+                      [NEGATE_HALF_HALF] = dim(b, NEGATE_HALF_HALF),
+                      [NEGATE_HALF_FROM] = 0,
+                      [NEGATE_HALF_HEADS] = 1,
+                      [NEGATE_HALF_STRIDE] = 2 * dim(b, NEGATE_HALF_HALF)},
+          NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[NEGATE_HALF_X]);
     launch(b);
 }
 
 /* Each part's gradient is a view of dy: the lower half the first's, the upper half the second's. */
 void plan_join_halves_backward(const PlanBackward *b) {
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
-    b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[JOIN_HALVES_LOWER] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[JOIN_HALVES_X] = plan_run_ref(b->run, b->dy[0]);
 }
 
 /* The gradient of the upper half is a tensor of its own (negate_half's), that of the lower half is
  * the upper half of what join_halves was given. */
 void plan_half_backward(const PlanBackward *b) {
-    int64_t rows = dim(b, 0), n = dim(b, 1), start = dim(b, 2);
+    int64_t rows = dim(b, PLAN_GRAPH_HALF_ROWS), n = dim(b, PLAN_GRAPH_HALF_HALF),
+            start = dim(b, PLAN_GRAPH_HALF_FROM);
     bool upper = start > 0;
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_PUT_COLUMNS,
-          (int64_t[]){rows, n, upper ? n : 2 * n, upper ? 0 : n, upper ? n : 0, 2 * n}, NULL);
+          (int64_t[]){[PUT_COLUMNS_ROWS] = rows,
+                      [PUT_COLUMNS_COLS] = n,
+                      [PUT_COLUMNS_WIDTH] = upper ? n : 2 * n,
+                      [PUT_COLUMNS_FROM] = upper ? 0 : n,
+                      [PUT_COLUMNS_TO] = upper ? n : 0,
+                      [PUT_COLUMNS_TOTAL] = 2 * n},
+          NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
@@ -41,8 +55,16 @@ static PlanTensor new_rows(const PlanBackward *b, int64_t rows, int64_t cols) {
 
 void plan_columns_backward(const PlanBackward *b) {
     const int64_t *d = dims(b);
-    b->dx[0] = new_rows(b, d[0], d[3]);
-    begin(b, PLAN_OP_PUT_COLUMNS, (int64_t[]){d[0], d[1], d[4], d[5], d[2], d[3]}, NULL);
+    int64_t rows = d[PLAN_GRAPH_COLUMNS_ROWS], total = d[PLAN_GRAPH_COLUMNS_TOTAL];
+    b->dx[0] = new_rows(b, rows, total);
+    begin(b, PLAN_OP_PUT_COLUMNS,
+          (int64_t[]){[PUT_COLUMNS_ROWS] = rows,
+                      [PUT_COLUMNS_COLS] = d[PLAN_GRAPH_COLUMNS_COLS],
+                      [PUT_COLUMNS_WIDTH] = d[PLAN_GRAPH_COLUMNS_DY_WIDTH],
+                      [PUT_COLUMNS_FROM] = d[PLAN_GRAPH_COLUMNS_DY_FROM],
+                      [PUT_COLUMNS_TO] = d[PLAN_GRAPH_COLUMNS_FROM],
+                      [PUT_COLUMNS_TOTAL] = total},
+          NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[0]);
     launch(b);
@@ -50,53 +72,78 @@ void plan_columns_backward(const PlanBackward *b) {
 
 /* Views of dy; where autocast widened one of the two, the other's is narrowed by itself. */
 void plan_join_columns_backward(const PlanBackward *b) {
-    PlanDtype joined = (PlanDtype)input(b, 2)->dtype, second = (PlanDtype)input(b, 1)->dtype;
-    int64_t rows = dim(b, 0), a_cols = dim(b, 1), cols = dim(b, 2);
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    PlanDtype joined = (PlanDtype)input(b, JOIN_COLUMNS_Y)->dtype,
+              second = (PlanDtype)input(b, JOIN_COLUMNS_B)->dtype;
+    int64_t rows = dim(b, JOIN_COLUMNS_ROWS), a_cols = dim(b, JOIN_COLUMNS_A_COLS),
+            cols = dim(b, JOIN_COLUMNS_B_COLS);
+    b->dx[JOIN_COLUMNS_A] = plan_run_ref(b->run, b->dy[0]);
     if (second == joined) {
-        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        b->dx[JOIN_COLUMNS_B] = plan_run_ref(b->run, b->dy[0]);
         return;
     }
-    b->dx[1] = plan_run_new_tensor(b->run, (uint64_t)(rows * cols), second, "dx");
-    begin(b, PLAN_OP_COPY_COLUMNS, (int64_t[]){rows, cols, a_cols + cols, a_cols}, NULL);
+    b->dx[JOIN_COLUMNS_B] = plan_run_new_tensor(b->run, (uint64_t)(rows * cols), second, "dx");
+    begin(b, PLAN_OP_COPY_COLUMNS,
+          (int64_t[]){[COPY_COLUMNS_ROWS] = rows,
+                      [COPY_COLUMNS_COLS] = cols,
+                      [COPY_COLUMNS_WIDTH] = a_cols + cols,
+                      [COPY_COLUMNS_FROM] = a_cols},
+          NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[1]);
+    operand(b, b->dx[JOIN_COLUMNS_B]);
     launch(b);
 }
 
 /* dy is the first columns of what was joined with as many others. */
 void plan_negate_columns_backward(const PlanBackward *b) {
-    b->dx[0] = new_rows(b, dim(b, 0), dim(b, 1));
-    begin(b, PLAN_OP_NEGATE_COLUMNS, (int64_t[]){dim(b, 0), dim(b, 1), 2 * dim(b, 1), 0}, NULL);
+    b->dx[NEGATE_COLUMNS_X] = new_rows(b, dim(b, NEGATE_COLUMNS_ROWS), dim(b, NEGATE_COLUMNS_COLS));
+    begin(b, PLAN_OP_NEGATE_COLUMNS,
+          (int64_t[]){[NEGATE_COLUMNS_ROWS] = dim(b, NEGATE_COLUMNS_ROWS),
+                      [NEGATE_COLUMNS_COLS] = dim(b, NEGATE_COLUMNS_COLS),
+                      [NEGATE_COLUMNS_WIDTH] = 2 * dim(b, NEGATE_COLUMNS_COLS),
+                      [NEGATE_COLUMNS_FROM] = 0},
+          NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[NEGATE_COLUMNS_X]);
     launch(b);
 }
 
 void plan_table_mul_columns_backward(const PlanBackward *b) {
     const int64_t *d = dims(b);
-    b->dx[0] = new_rows(b, d[0] * d[1], d[2]);
-    begin(b, PLAN_OP_TABLE_MUL_COLUMNS, (int64_t[]){d[0], d[1], d[2], d[3], d[5], d[5]}, NULL);
+    b->dx[TABLE_MUL_COLUMNS_X] = new_rows(
+        b, d[TABLE_MUL_COLUMNS_TOKENS] * d[TABLE_MUL_COLUMNS_HEADS], d[TABLE_MUL_COLUMNS_DIM]);
+    begin(b, PLAN_OP_TABLE_MUL_COLUMNS,
+          (int64_t[]){[TABLE_MUL_COLUMNS_TOKENS] = d[TABLE_MUL_COLUMNS_TOKENS],
+                      [TABLE_MUL_COLUMNS_HEADS] = d[TABLE_MUL_COLUMNS_HEADS],
+                      [TABLE_MUL_COLUMNS_DIM] = d[TABLE_MUL_COLUMNS_DIM],
+                      [TABLE_MUL_COLUMNS_SEQ] = d[TABLE_MUL_COLUMNS_SEQ],
+                      [TABLE_MUL_COLUMNS_WIDTH] = d[TABLE_MUL_COLUMNS_BACK],
+                      [TABLE_MUL_COLUMNS_BACK] = d[TABLE_MUL_COLUMNS_BACK]},
+          NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, TABLE_MUL_COLUMNS_TABLE);
+    operand(b, b->dx[TABLE_MUL_COLUMNS_X]);
     launch(b);
 }
 
 /* A product of complex numbers is turned back by the conjugate, which PyTorch writes to a table of
  * its own each time. */
 void plan_turn_backward(const PlanBackward *b) {
-    PlanTensor back = like_input(b, 1, "turns_back");
+    PlanTensor back = like_input(b, TURN_TURNS, "turns_back");
     begin(b, PLAN_OP_CONJUGATE, (int64_t[]){(int64_t)back.elements}, NULL);
-    value_operand(b, 1);
+    value_operand(b, TURN_TURNS);
     operand(b, back);
     launch(b);
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[TURN_X] = like_input(b, TURN_X, "dx");
     begin(b, PLAN_OP_TURN,
-          (int64_t[]){dim(b, 0), dim(b, 1), dim(b, 2), dim(b, 3), dim(b, 1) * dim(b, 2)}, NULL);
+          (int64_t[]){[TURN_TOKENS] = dim(b, TURN_TOKENS),
+                      [TURN_HEADS] = dim(b, TURN_HEADS),
+                      [TURN_DIM] = dim(b, TURN_DIM),
+                      [TURN_SEQ] = dim(b, TURN_SEQ),
+                      [TURN_STRIDE] = dim(b, TURN_HEADS) * dim(b, TURN_DIM)},
+          NULL);
     operand(b, b->dy[0]);
     operand(b, back);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[TURN_X]);
     launch(b);
     plan_run_unref(b->run, back);
 }
@@ -105,25 +152,32 @@ void plan_turn_backward(const PlanBackward *b) {
 
 /* The gradient comes dense, with its heads apart or not. */
 void plan_table_mul_backward(const PlanBackward *b) {
-    b->dx[0] = in_dtype_of_result(b, 0, "dx");
+    b->dx[TABLE_MUL_X] = in_dtype_of_result(b, TABLE_MUL_X, "dx");
     begin(b, PLAN_OP_TABLE_MUL_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, TABLE_MUL_TABLE);
+    operand(b, b->dx[TABLE_MUL_X]);
     launch(b);
 }
 
 void plan_sum_heads_backward(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[REPEAT_HEADS_X] = like_input(b, REPEAT_HEADS_X, "dx");
     begin(b, PLAN_OP_SUM_HEADS, dims(b), NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
+    operand(b, b->dx[REPEAT_HEADS_X]);
     launch(b);
 }
 
 static void copy_heads(const PlanBackward *b, PlanTensor from, PlanTensor to, bool back) {
-    int64_t batch = dim(b, 0), seq = dim(b, 1), heads = dim(b, 2), head_dim = dim(b, 3);
-    begin(b, PLAN_OP_HEADS_COPY, (int64_t[]){batch, seq, heads, head_dim, heads * head_dim, back},
+    int64_t batch = dim(b, HEADS_COPY_BATCH), seq = dim(b, HEADS_COPY_SEQ),
+            heads = dim(b, HEADS_COPY_HEADS), head_dim = dim(b, HEADS_COPY_DIM);
+    begin(b, PLAN_OP_HEADS_COPY,
+          (int64_t[]){[HEADS_COPY_BATCH] = batch,
+                      [HEADS_COPY_SEQ] = seq,
+                      [HEADS_COPY_HEADS] = heads,
+                      [HEADS_COPY_DIM] = head_dim,
+                      [HEADS_COPY_STRIDE] = heads * head_dim,
+                      [HEADS_COPY_BACK] = back},
           NULL);
     operand(b, from);
     operand(b, to);
@@ -133,17 +187,17 @@ static void copy_heads(const PlanBackward *b, PlanTensor from, PlanTensor to, bo
 /* What copies heads apart gets its gradient back as it is; what merges them needs dy with its heads
  * apart, for which the heads of one sequence need no copy. */
 void plan_heads_copy_backward(const PlanBackward *b) {
-    bool merges = dim(b, 5);
-    if (!merges || dim(b, 0) == 1) {
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    bool merges = dim(b, HEADS_COPY_BACK);
+    if (!merges || dim(b, HEADS_COPY_BATCH) == 1) {
+        b->dx[HEADS_COPY_X] = plan_run_ref(b->run, b->dy[0]);
         return;
     }
-    b->dx[0] = like_input(b, 0, "dx");
-    copy_heads(b, b->dy[0], b->dx[0], false);
+    b->dx[HEADS_COPY_X] = like_input(b, HEADS_COPY_X, "dx");
+    copy_heads(b, b->dy[0], b->dx[HEADS_COPY_X], false);
 }
 
 void plan_heads_view_backward(const PlanBackward *b) {
-    PlanGraphHeads mode = (PlanGraphHeads)dim(b, 4);
+    PlanGraphHeads mode = (PlanGraphHeads)dim(b, PLAN_GRAPH_HEADS_MODE);
     bool joined = mode != PLAN_HEADS_OF_RING || plan_ring_joins(b->run);
     if (mode == PLAN_HEADS_AS_THEY_ARE || !joined) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
@@ -168,66 +222,98 @@ enum {
 };
 
 static int64_t layout_of_dy(const int64_t *d) {
-    return d[6] & TRANSPOSED || d[0] > 1 ? 0 : INSIDE;
+    return d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED || d[HEADS_MATMUL_BATCH] > 1 ? 0 : INSIDE;
 }
 
 static void heads_matmul_db(const PlanBackward *b) {
     const int64_t *d = dims(b);
-    int64_t m = d[2], n = d[3], k = d[4], inside = d[1] * (d[6] & TRANSPOSED ? k : n);
+    int64_t m = d[HEADS_MATMUL_M], n = d[HEADS_MATMUL_N], k = d[HEADS_MATMUL_K],
+            inside = d[HEADS_MATMUL_HEADS] * (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? k : n);
     int64_t dy_layout = layout_of_dy(d);
-    int64_t db_layout = d[6] & TRANSPOSED ? d[6] : 0;
+    int64_t db_layout = d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? d[HEADS_MATMUL_B_LAYOUT] : 0;
     double no = 0;
-    if (d[6] & TRANSPOSED && attrs(b)[0] > 0) {
+    if (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED && attrs(b)[HEADS_MATMUL_INSIDE] > 0) {
         db_layout = TRANSPOSED | INSIDE;
     }
-    b->dx[1] = like_input(b, 1, "db");
+    b->dx[HEADS_MATMUL_B] = like_input(b, HEADS_MATMUL_B, "db");
     begin(b, PLAN_OP_HEADS_MATMUL, /* of its transpose where b is transposed */
-          d[6] & TRANSPOSED
-              ? (int64_t[]){d[0], d[1], n, k, m, dy_layout | TRANSPOSED, d[5],
-                            db_layout & ~TRANSPOSED, inside, d[8]}
-              : (int64_t[]){d[0], d[1], k, n, m, d[5] | TRANSPOSED, dy_layout, 0, d[8], inside},
+          d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED
+              ? (int64_t[]){[HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
+                            [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS],
+                            [HEADS_MATMUL_M] = n,
+                            [HEADS_MATMUL_N] = k,
+                            [HEADS_MATMUL_K] = m,
+                            [HEADS_MATMUL_A_LAYOUT] = dy_layout | TRANSPOSED,
+                            [HEADS_MATMUL_B_LAYOUT] = d[HEADS_MATMUL_A_LAYOUT],
+                            [HEADS_MATMUL_Y_LAYOUT] = db_layout & ~TRANSPOSED,
+                            [HEADS_MATMUL_A_STRIDE] = inside,
+                            [HEADS_MATMUL_B_STRIDE] = d[HEADS_MATMUL_A_STRIDE]}
+              : (int64_t[]){[HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
+                            [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS],
+                            [HEADS_MATMUL_M] = k,
+                            [HEADS_MATMUL_N] = n,
+                            [HEADS_MATMUL_K] = m,
+                            [HEADS_MATMUL_A_LAYOUT] = d[HEADS_MATMUL_A_LAYOUT] | TRANSPOSED,
+                            [HEADS_MATMUL_B_LAYOUT] = dy_layout,
+                            [HEADS_MATMUL_Y_LAYOUT] = 0,
+                            [HEADS_MATMUL_A_STRIDE] = d[HEADS_MATMUL_A_STRIDE],
+                            [HEADS_MATMUL_B_STRIDE] = inside},
           &no);
-    if (d[6] & TRANSPOSED) {
+    if (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED) {
         operand(b, b->dy[0]);
-        value_operand(b, 0);
+        value_operand(b, HEADS_MATMUL_A);
     } else {
-        value_operand(b, 0);
+        value_operand(b, HEADS_MATMUL_A);
         operand(b, b->dy[0]);
     }
-    operand(b, b->dx[1]);
+    operand(b, b->dx[HEADS_MATMUL_B]);
     launch(b);
 }
 
 static void heads_matmul_da(const PlanBackward *b) {
     const int64_t *d = dims(b);
-    int64_t m = d[2], n = d[3], k = d[4], inside = d[1] * (d[6] & TRANSPOSED ? k : n);
+    int64_t m = d[HEADS_MATMUL_M], n = d[HEADS_MATMUL_N], k = d[HEADS_MATMUL_K],
+            inside = d[HEADS_MATMUL_HEADS] * (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? k : n);
     double no = 0;
-    b->dx[0] = like_input(b, 0, "da");
+    b->dx[HEADS_MATMUL_A] = like_input(b, HEADS_MATMUL_A, "da");
     begin(b, PLAN_OP_HEADS_MATMUL,
-          (int64_t[]){d[0], d[1], m, k, n, layout_of_dy(d), d[6] ^ TRANSPOSED, 0, inside, d[9]},
+          (int64_t[]){[HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
+                      [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS],
+                      [HEADS_MATMUL_M] = m,
+                      [HEADS_MATMUL_N] = k,
+                      [HEADS_MATMUL_K] = n,
+                      [HEADS_MATMUL_A_LAYOUT] = layout_of_dy(d),
+                      [HEADS_MATMUL_B_LAYOUT] = d[HEADS_MATMUL_B_LAYOUT] ^ TRANSPOSED,
+                      [HEADS_MATMUL_Y_LAYOUT] = 0,
+                      [HEADS_MATMUL_A_STRIDE] = inside,
+                      [HEADS_MATMUL_B_STRIDE] = d[HEADS_MATMUL_B_STRIDE]},
           &no);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, HEADS_MATMUL_B);
+    operand(b, b->dx[HEADS_MATMUL_A]);
     launch(b);
 }
 
 void plan_heads_matmul_backward(const PlanBackward *b) {
-    if (wanted(b, 1)) {
+    if (wanted(b, HEADS_MATMUL_B)) {
         heads_matmul_db(b);
     }
-    if (wanted(b, 0)) {
+    if (wanted(b, HEADS_MATMUL_A)) {
         heads_matmul_da(b);
     }
 }
 
 /* What was filled in gets none. */
 void plan_masked_fill_backward(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_MASKED_FILL, (int64_t[]){dim(b, 0) * dim(b, 2), dim(b, 1), 1}, (double[]){0});
+    b->dx[MASKED_FILL_X] = like_input(b, MASKED_FILL_X, "dx");
+    begin(b, PLAN_OP_MASKED_FILL,
+          (int64_t[]){[MASKED_FILL_OUTER] = dim(b, MASKED_FILL_OUTER) * dim(b, MASKED_FILL_INNER),
+                      [MASKED_FILL_N] = dim(b, MASKED_FILL_N),
+                      [MASKED_FILL_INNER] = 1},
+          (double[]){0});
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, MASKED_FILL_MASK);
+    operand(b, b->dx[MASKED_FILL_X]);
     launch(b);
 }
 
@@ -237,7 +323,7 @@ void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t time
         return;
     }
     b->dx[i] = like_input(b, i, "dbias");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){times, n}, NULL);
+    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){[SUM_ROWS_ROWS] = times, [SUM_ROWS_COLS] = n}, NULL);
     operand(b, b->dy[0]);
     operand(b, b->dx[i]);
     launch(b);
@@ -245,11 +331,13 @@ void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t time
 
 /* The bias lies with its heads innermost, its gradient with them outermost. */
 void plan_bias_add_backward(const PlanBackward *b) {
-    if (wanted(b, 0)) {
-        b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    if (wanted(b, BIAS_ADD_X)) {
+        b->dx[BIAS_ADD_X] = plan_run_ref(b->run, b->dy[0]);
         plan_give_own_dtype(b, 0); /* the engine takes one input after the other */
     }
-    if (wanted(b, 1)) {
-        plan_sum_sequences_backward(b, 1, dim(b, 0), dim(b, 1) * dim(b, 2) * dim(b, 3));
+    if (wanted(b, BIAS_ADD_BIAS)) {
+        plan_sum_sequences_backward(b, BIAS_ADD_BIAS, dim(b, BIAS_ADD_BATCH),
+                                    dim(b, BIAS_ADD_HEADS) * dim(b, BIAS_ADD_ROWS) *
+                                        dim(b, BIAS_ADD_COLS));
     }
 }

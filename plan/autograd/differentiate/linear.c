@@ -3,48 +3,50 @@
 #include "plan/autograd/shared/async.h"
 
 static void linear_dx(const PlanBackward *b) {
-    if (!wanted(b, 0) || plan_linear_dx_through_gelu(b)) {
+    if (!wanted(b, LINEAR_X) || plan_linear_dx_through_gelu(b)) {
         return;
     }
-    b->dx[0] = plan_async_take_dx(b);
-    if (b->dx[0].storage != PLAN_NONE) {
+    b->dx[LINEAR_X] = plan_async_take_dx(b);
+    if (b->dx[LINEAR_X].storage != PLAN_NONE) {
         return;
     }
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[LINEAR_X] = like_input(b, LINEAR_X, "dx");
     begin(b, PLAN_OP_LINEAR_DX, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, LINEAR_W);
+    operand(b, b->dx[LINEAR_X]);
     launch(b);
 }
 
 static void linear_dw(const PlanBackward *b) {
-    if (!wanted(b, 1)) {
+    if (!wanted(b, LINEAR_W)) {
         return;
     }
-    b->dx[1] = like_input(b, 1, "dw");
+    b->dx[LINEAR_W] = like_input(b, LINEAR_W, "dw");
     begin(b, PLAN_OP_LINEAR_DW, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
-    operand(b, b->dx[1]);
+    value_operand(b, LINEAR_X);
+    operand(b, b->dx[LINEAR_W]);
     launch(b);
 }
 
 static void linear_db(const PlanBackward *b) {
-    if (!wanted(b, 2)) {
+    if (!wanted(b, LINEAR_B)) {
         return;
     }
-    b->dx[2] = like_input(b, 2, "db");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){dim(b, 0), dim(b, 1)}, NULL);
+    b->dx[LINEAR_B] = like_input(b, LINEAR_B, "db");
+    begin(b, PLAN_OP_SUM_ROWS,
+          (int64_t[]){[SUM_ROWS_ROWS] = dim(b, LINEAR_M), [SUM_ROWS_COLS] = dim(b, LINEAR_N)},
+          NULL);
     operand(b, b->dy[0]);
-    operand(b, b->dx[2]);
+    operand(b, b->dx[LINEAR_B]);
     launch(b);
 }
 
 /* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. A tuned
  * stack makes those of weight and bias in one kernel. */
 void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
-    bool has_bias = value_at(b, 2) != PLAN_NONE, is_made = db.storage != PLAN_NONE;
+    bool has_bias = value_at(b, LINEAR_B) != PLAN_NONE, is_made = db.storage != PLAN_NONE;
     bool is_one = has_bias && !is_made && b->run->graph->kernels.style == PLAN_KERNELS_FUSED;
     if (!has_bias) {
         linear_dw(b);
@@ -61,7 +63,7 @@ void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
     }
     if (is_made) {
-        b->dx[2] = plan_run_ref(b->run, db);
+        b->dx[LINEAR_B] = plan_run_ref(b->run, db);
     } else if (!is_one) {
         linear_db(b);
     }

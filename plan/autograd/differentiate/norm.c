@@ -15,69 +15,70 @@ static void launch_unary(const PlanBackward *b, PlanOpKind kind, const int64_t *
 
 /* dy times the factor that is not broadcast, before it is summed. */
 static PlanTensor whole_product(const PlanBackward *b, const char *name) {
-    PlanTensor whole = in_dtype_of_result(b, 0, name);
+    PlanTensor whole = in_dtype_of_result(b, MUL_ROW_X, name);
     begin(b, PLAN_OP_MUL, (int64_t[]){(int64_t)whole.elements}, NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
+    value_operand(b, MUL_ROW_X);
     operand(b, whole);
     launch(b);
     return whole;
 }
 
 static void product_with_broadcast(const PlanBackward *b, bool by_column) {
-    b->dx[0] = in_dtype_of_result(b, 0, "dx");
+    b->dx[MUL_ROW_X] = in_dtype_of_result(b, MUL_ROW_X, "dx");
     begin(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, MUL_ROW_ROW);
+    operand(b, b->dx[MUL_ROW_X]);
     launch(b);
 }
 
-/* The second factor's gradient is made first; the broadcast one's is summed when both are made. */
+/* The broadcast factor, a row or a column, goes by the name of MUL_ROW's. Its gradient is made
+ * first, and summed when both are made. */
 void plan_mul_broadcast_backward(const PlanBackward *b) {
     bool by_column = b->op->kind == PLAN_OP_MUL_COLUMN;
     double one = 1;
     PlanTensor whole = PLAN_NO_TENSOR;
     bool broadcast_first = !by_column && b->run->graph->weight_first;
-    if (wanted(b, 0) && broadcast_first) {
+    if (wanted(b, MUL_ROW_X) && broadcast_first) {
         product_with_broadcast(b, by_column);
     }
-    if (wanted(b, 1)) {
+    if (wanted(b, MUL_ROW_ROW)) {
         whole = whole_product(b, by_column ? "dcolumn_whole" : "drow_whole");
     }
-    if (wanted(b, 0) && !broadcast_first) {
+    if (wanted(b, MUL_ROW_X) && !broadcast_first) {
         product_with_broadcast(b, by_column);
     }
     if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE &&
         plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_2_0)) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
     }
-    if (!wanted(b, 1)) {
+    if (!wanted(b, MUL_ROW_ROW)) {
         return;
     }
-    if (by_column && dim(b, 1) == 1) {
-        b->dx[1] = whole; /* one column: nothing was broadcast */
+    if (by_column && dim(b, MUL_ROW_COLS) == 1) {
+        b->dx[MUL_ROW_ROW] = whole; /* one column: nothing was broadcast */
         return;
     }
     if (!broadcast_first) {
-        plan_give_own_dtype(b, 0); /* the engine takes one input after the other */
+        plan_give_own_dtype(b, MUL_ROW_X); /* the engine takes one input after the other */
     }
-    b->dx[1] = in_dtype_of_result(b, 1, by_column ? "dcolumn" : "drow");
+    b->dx[MUL_ROW_ROW] = in_dtype_of_result(b, MUL_ROW_ROW, by_column ? "dcolumn" : "drow");
     if (by_column) {
-        launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[1]);
+        launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[MUL_ROW_ROW]);
     } else {
-        launch_unary(b, PLAN_OP_SUM_ROWS, dims(b), NULL, whole, b->dx[1]);
+        launch_unary(b, PLAN_OP_SUM_ROWS, dims(b), NULL, whole, b->dx[MUL_ROW_ROW]);
     }
     plan_run_unref(b->run, whole);
 }
 
 void plan_sum_columns_backward(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
-    launch_unary(b, PLAN_OP_SPREAD, dims(b), attrs(b), b->dy[0], b->dx[0]);
+    b->dx[SUM_COLUMNS_X] = like_input(b, SUM_COLUMNS_X, "dx");
+    launch_unary(b, PLAN_OP_SPREAD, dims(b), attrs(b), b->dy[0], b->dx[SUM_COLUMNS_X]);
 }
 
 static PlanTensor joined(const PlanBackward *b, PlanTensor left, PlanTensor right) {
-    PlanTensor product = like_input(b, 0, "dx");
+    PlanTensor product = like_input(b, POWER_X, "dx");
     begin(b, PLAN_OP_MUL, dims(b), NULL);
     operand(b, left);
     operand(b, right);
@@ -89,7 +90,7 @@ static PlanTensor joined(const PlanBackward *b, PlanTensor left, PlanTensor righ
 /* A kept value to a power. */
 static PlanTensor power_of(const PlanBackward *b, unsigned value, double exponent,
                            const char *name) {
-    PlanTensor power = like_input(b, 0, name);
+    PlanTensor power = like_input(b, POWER_X, name);
     begin(b, PLAN_OP_POWER, dims(b), &exponent);
     value_operand(b, value);
     operand(b, power);
@@ -100,9 +101,9 @@ static PlanTensor power_of(const PlanBackward *b, unsigned value, double exponen
 /* x^p, p > 0: dy (p x^(p - 1)). */
 static void power_of_input(const PlanBackward *b, double exponent) {
     PlanTensor power = power_of(b, 0, exponent - 1, "power");
-    PlanTensor slope = like_input(b, 0, "slope");
+    PlanTensor slope = like_input(b, POWER_X, "slope");
     launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &exponent, power, slope);
-    b->dx[0] = joined(b, b->dy[0], slope);
+    b->dx[POWER_X] = joined(b, b->dy[0], slope);
     plan_run_unref(b->run, slope);
     plan_run_unref(b->run, power);
 }
@@ -111,15 +112,15 @@ static void power_of_input(const PlanBackward *b, double exponent) {
 static void reciprocal_root(const PlanBackward *b) {
     double minus_half = -0.5;
     PlanTensor cube = power_of(b, 1, 3, "cube");
-    PlanTensor half = like_input(b, 0, "half");
+    PlanTensor half = like_input(b, POWER_X, "half");
     launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &minus_half, b->dy[0], half);
-    b->dx[0] = joined(b, half, cube);
+    b->dx[POWER_X] = joined(b, half, cube);
     plan_run_unref(b->run, half);
     plan_run_unref(b->run, cube);
 }
 
 void plan_power_backward(const PlanBackward *b) {
-    double exponent = attrs(b)[0];
+    double exponent = attrs(b)[POWER_EXPONENT];
     if (exponent < 0) {
         reciprocal_root(b);
     } else {
