@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "plan/op/names.h"
 #include "plan/plan.h"
 #include "plan/vector.h"
 

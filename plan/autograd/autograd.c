@@ -25,9 +25,10 @@ static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
     }
     bool is_view = gradient.elements < slot.elements;
     int64_t rows = (int64_t)gradient.elements, n = (int64_t)slot.elements;
-    int64_t dims[] = {rows, is_view ? n / rows : n};
+    int64_t of_column[] = {[ADD_COLUMN_ROWS] = rows, [ADD_COLUMN_COLS] = is_view ? n / rows : 0};
+    int64_t of_all[] = {[ADD_N] = n, [ADD_NB] = n};
     plan_builder_begin_op(&run->builder, is_view ? PLAN_OP_ADD_COLUMN : PLAN_OP_ADD, PLAN_AXIS_NONE,
-                          dims, NULL);
+                          is_view ? of_column : of_all, NULL);
     plan_run_operand(run, slot);
     plan_run_operand(run, gradient);
     plan_run_operand(run, sum);

@@ -58,8 +58,7 @@ static inline PlanTensor like_wanted(const PlanBackward *b, unsigned i, const ch
 }
 
 /* The same in the dtype of the op's result, where that is the widest of its inputs'. */
-static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i,
-                                            const char *name) {
+static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i, const char *name) {
     const PlanGraphValue *y = input(b, b->op->n_inputs);
     return plan_run_new_tensor(b->run, input(b, i)->elements, (PlanDtype)y->dtype, name);
 }

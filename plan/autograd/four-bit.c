@@ -61,7 +61,8 @@ static void quantize_magnitudes(PlanRun *run, PlanFourBit *state, int64_t n_bloc
     uint32_t rest = plan_builder_buffer(&run->builder, (uint64_t)n_blocks, PLAN_FP32,
                                         PLAN_TEMPORARY_OP, 0, "rest");
     plan_builder_alloc(&run->builder, rest);
-    begin_op(run, PLAN_OP_SUB_COLUMN, (int64_t[]){1, n_blocks}, NULL);
+    begin_op(run, PLAN_OP_SUB_COLUMN,
+             (int64_t[]){[SUB_COLUMN_ROWS] = 1, [SUB_COLUMN_COLS] = n_blocks}, NULL);
     LAUNCH_WHOLE(run, magnitudes, state->offset, rest);
     uint32_t map = copy_of_map(run);
     uint64_t n_parts = parts_of((uint64_t)n_blocks, PLAN_FOUR_BIT_MAP_BLOCK);
@@ -100,7 +101,9 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
         new_state(run, p->elements, (PlanDtype)p->own_dtype, run->place.parameters[parameter].name);
     state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")
                                    : new_state(run, n_blocks, PLAN_FP32, "absmax");
-    begin_op(run, PLAN_OP_QUANTIZE_4BIT, (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)},
+    begin_op(run, PLAN_OP_QUANTIZE_4BIT,
+             (int64_t[]){[QUANTIZE_4BIT_N] = (int64_t)p->numbers,
+                         [QUANTIZE_4BIT_CODE] = plan_four_bit_code(run)},
              NULL);
     LAUNCH_WHOLE(run, numbers, packed, state->absmax);
     state->code = new_state(run, PLAN_FOUR_BIT_VALUES, PLAN_FP32, "code");
@@ -135,7 +138,7 @@ static void make_magnitudes(PlanRun *run, const PlanFourBit *state, int64_t n_bl
 
 static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitudes,
                      PlanTensor sum) {
-    begin_op(run, PLAN_OP_ADD, (int64_t[]){(int64_t)sum.elements, 1}, NULL);
+    begin_op(run, PLAN_OP_ADD, (int64_t[]){[ADD_N] = (int64_t)sum.elements, [ADD_NB] = 1}, NULL);
     plan_run_operand(run, magnitudes);
     operand_of(run, state->offset);
     LAUNCH_BEGUN(run, sum);
@@ -155,7 +158,9 @@ static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
     }
     copy.weight = plan_run_new_empty(run, p->numbers, (PlanDtype)p->copied_in, "w");
     begin_op(run, PLAN_OP_DEQUANTIZE_4BIT,
-             (int64_t[]){(int64_t)p->numbers, plan_four_bit_code(run)}, NULL);
+             (int64_t[]){[DEQUANTIZE_4BIT_N] = (int64_t)p->numbers,
+                         [DEQUANTIZE_4BIT_CODE] = plan_four_bit_code(run)},
+             NULL);
     plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
     if (is_double(run)) {
         plan_run_operand(run, copy.sum);
@@ -189,7 +194,7 @@ static void bias_operand(PlanRun *run, const PlanGraphOp *op) {
 void plan_four_bit_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *dims = plan_graph_dims_of(run->graph, op);
     Copy copy = make_copy(run, parameter_of(run, op), false);
-    PlanTensor y = plan_run_new_tensor(run, (uint64_t)(dims[0] * dims[1]),
+    PlanTensor y = plan_run_new_tensor(run, (uint64_t)(dims[LINEAR_M] * dims[LINEAR_N]),
                                        plan_run_dtype_of(run, copy.weight), "y");
     begin_op(run, PLAN_OP_LINEAR, dims, NULL);
     plan_run_operand(run, plan_run_given(run, op, 0));

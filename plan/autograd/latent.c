@@ -15,7 +15,10 @@ static uint64_t turned_elements(const PlanGraphLatentTurn *d) {
 static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatentTurn *d,
                                int64_t row, int64_t from, const char *name) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, name);
-    LAUNCH(run, PLAN_OP_COPY_COLUMNS, DIMS(d->tokens * d->heads, d->dim, row, from), NULL, x, y);
+    LAUNCH(run, PLAN_OP_COPY_COLUMNS,
+           DIMS([COPY_COLUMNS_ROWS] = d->tokens * d->heads, [COPY_COLUMNS_COLS] = d->dim,
+                [COPY_COLUMNS_WIDTH] = row, [COPY_COLUMNS_FROM] = from),
+           NULL, x, y);
     return y;
 }
 
@@ -23,8 +26,10 @@ static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatent
 static PlanTensor turned(PlanRun *run, PlanTensor x, PlanTensor turns,
                          const PlanGraphLatentTurn *d) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, "turned");
-    LAUNCH(run, PLAN_OP_TURN, DIMS(d->tokens, d->heads, d->dim, d->seq, d->heads * d->dim), NULL, x,
-           turns, y);
+    LAUNCH(run, PLAN_OP_TURN,
+           DIMS([TURN_TOKENS] = d->tokens, [TURN_HEADS] = d->heads, [TURN_DIM] = d->dim,
+                [TURN_SEQ] = d->seq, [TURN_STRIDE] = d->heads * d->dim),
+           NULL, x, turns, y);
     return y;
 }
 
@@ -38,7 +43,10 @@ static PlanTensor rounded(PlanRun *run, PlanTensor x, PlanDtype dtype) {
 static PlanTensor turned_in_place(PlanRun *run, PlanTensor x, PlanTensor turns,
                                   const PlanGraphLatentTurn *d) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, "turned");
-    LAUNCH(run, PLAN_OP_TURN_COLUMNS, DIMS(d->tokens, d->heads, d->dim, d->seq, d->row, d->from),
+    LAUNCH(run, PLAN_OP_TURN_COLUMNS,
+           DIMS([TURN_COLUMNS_TOKENS] = d->tokens, [TURN_COLUMNS_HEADS] = d->heads,
+                [TURN_COLUMNS_DIM] = d->dim, [TURN_COLUMNS_SEQ] = d->seq,
+                [TURN_COLUMNS_ROW] = d->row, [TURN_COLUMNS_FROM] = d->from),
            NULL, x, turns, y);
     return y;
 }
@@ -88,45 +96,55 @@ static void split_backward(const PlanBackward *b) {
     const PlanGraphLatentSplit *d =
         (const PlanGraphLatentSplit *)&g_array_index(b->run->graph->dims, int64_t, b->op->dims);
     b->dx[0] = like_input(b, 0, "dx");
-    LAUNCH(b->run, PLAN_OP_JOIN_HEADS, DIMS(d->rows, d->a, d->b, d->dy_row, 1), NULL, b->dy[0],
-           b->dy[1], b->dx[0]);
+    LAUNCH(b->run, PLAN_OP_JOIN_HEADS,
+           DIMS([JOIN_HEADS_ROWS] = d->rows, [JOIN_HEADS_A_COLS] = d->a, [JOIN_HEADS_B_COLS] = d->b,
+                [JOIN_HEADS_ROW] = d->dy_row, [JOIN_HEADS_EACH] = 1),
+           NULL, b->dy[0], b->dy[1], b->dx[0]);
 }
 
 /* Views of dy; of what several rows were joined with, the sum of theirs. */
 static void join_backward(const PlanBackward *b) {
-    int64_t rows = dim(b, 0), a = dim(b, 1), cols = dim(b, 2), each = dim(b, 4);
-    b->dx[0] = plan_run_ref(b->run, b->dy[0]);
+    int64_t rows = dim(b, JOIN_HEADS_ROWS), a = dim(b, JOIN_HEADS_A_COLS),
+            cols = dim(b, JOIN_HEADS_B_COLS), each = dim(b, JOIN_HEADS_EACH);
+    b->dx[JOIN_HEADS_A] = plan_run_ref(b->run, b->dy[0]);
     if (each == 1) {
-        b->dx[1] = plan_run_ref(b->run, b->dy[0]);
+        b->dx[JOIN_HEADS_B] = plan_run_ref(b->run, b->dy[0]);
         return;
     }
-    b->dx[1] = like_input(b, 1, "dx_sum");
-    LAUNCH(b->run, PLAN_OP_SUM_HEAD_COLUMNS, DIMS(rows / each, each, cols, a + cols, a), NULL,
-           b->dy[0], b->dx[1]);
+    b->dx[JOIN_HEADS_B] = like_input(b, JOIN_HEADS_B, "dx_sum");
+    LAUNCH(b->run, PLAN_OP_SUM_HEAD_COLUMNS,
+           DIMS([SUM_HEAD_COLUMNS_ROWS] = rows / each, [SUM_HEAD_COLUMNS_EACH] = each,
+                [SUM_HEAD_COLUMNS_COLS] = cols, [SUM_HEAD_COLUMNS_ROW] = a + cols,
+                [SUM_HEAD_COLUMNS_FROM] = a),
+           NULL, b->dy[0], b->dx[JOIN_HEADS_B]);
 }
 
 /* ---- norm, attention, scores ---------------------------------------------------------------- */
 
 static void norm_backward(const PlanBackward *b) {
-    int64_t rows = dim(b, 0), width = dim(b, 1);
-    b->dx[0] =
-        plan_run_new_tensor(b->run, (uint64_t)(rows * width), (PlanDtype)input(b, 0)->dtype, "dx");
-    b->dx[1] = like_input(b, 1, "dw");
+    int64_t rows = dim(b, NORM_COLUMNS_ROWS), width = dim(b, NORM_COLUMNS_WIDTH);
+    b->dx[NORM_COLUMNS_X] = plan_run_new_tensor(b->run, (uint64_t)(rows * width),
+                                                (PlanDtype)input(b, NORM_COLUMNS_X)->dtype, "dx");
+    b->dx[NORM_COLUMNS_W] = like_input(b, NORM_COLUMNS_W, "dw");
     begin(b, PLAN_OP_NORM_COLUMNS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 0);
-    value_operand(b, 3);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    operand(b, b->dx[1]);
+    value_operand(b, NORM_COLUMNS_X);
+    value_operand(b, NORM_COLUMNS_RSTD);
+    value_operand(b, NORM_COLUMNS_W);
+    operand(b, b->dx[NORM_COLUMNS_X]);
+    operand(b, b->dx[NORM_COLUMNS_W]);
     launch(b);
 }
 
 static void attention_backward(const PlanBackward *b) {
     static const char *const names[] = {"dq", "dk", "dv"};
-    uint64_t rows = (uint64_t)(dim(b, 0) * dim(b, 1) * dim(b, 3));
+    uint64_t rows = (uint64_t)(dim(b, LATENT_ATTENTION_BATCH) * dim(b, LATENT_ATTENTION_HEADS) *
+                               dim(b, LATENT_ATTENTION_SEQ));
     for (unsigned i = 0; i < 3; i++) {
-        b->dx[i] = plan_run_new_tensor(b->run, rows * (uint64_t)dim(b, i == 2 ? 5 : 4),
+        b->dx[i] = plan_run_new_tensor(b->run,
+                                       rows * (uint64_t)dim(b, i == LATENT_ATTENTION_V
+                                                                   ? LATENT_ATTENTION_V_DIM
+                                                                   : LATENT_ATTENTION_HEAD_DIM),
                                        (PlanDtype)input(b, i)->dtype, names[i]);
     }
     begin(b, PLAN_OP_LATENT_ATTENTION_BACKWARD, dims(b), attrs(b));
@@ -141,11 +159,11 @@ static void attention_backward(const PlanBackward *b) {
 }
 
 static void sigmoid_backward(const PlanBackward *b) {
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[SIGMOID_X] = like_input(b, SIGMOID_X, "dx");
     begin(b, PLAN_OP_SIGMOID_BACKWARD, dims(b), NULL);
     operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
+    value_operand(b, SIGMOID_Y);
+    operand(b, b->dx[SIGMOID_X]);
     launch(b);
 }
 

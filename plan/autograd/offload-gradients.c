@@ -45,14 +45,18 @@ void plan_offload_put_gradient_and_wait(PlanRun *run, uint32_t p, PlanOperand gr
 void plan_offload_add_gradient(PlanRun *run, uint32_t p, PlanOperand gradient, uint8_t lane) {
     plan_offload_fetch(run, slot_of(run, ARRIVED), gradient, lane);
     on_host(run, PLAN_OP_HOST_ADD, PLAN_AXIS_NONE,
-            (int64_t[]){(int64_t)gradient.elements,
-                        plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), slot_of(run, ARRIVED)},
+            (int64_t[]){[HOST_ADD_N] = (int64_t)gradient.elements,
+                        [HOST_ADD_SLOT] = plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
+                        [HOST_ADD_FROM] = slot_of(run, ARRIVED)},
             NULL);
 }
 
 void plan_offload_round(PlanRun *run, uint32_t slot, uint64_t elements, PlanDtype dtype) {
     on_host(run, PLAN_OP_HOST_ROUND, PLAN_AXIS_NONE,
-            (int64_t[]){(int64_t)elements, slot, plan_dtype_mantissa_bits(dtype)}, NULL);
+            (int64_t[]){[HOST_ROUND_N] = (int64_t)elements,
+                        [HOST_ROUND_SLOT] = slot,
+                        [HOST_ROUND_MANTISSA_BITS] = plan_dtype_mantissa_bits(dtype)},
+            NULL);
 }
 
 void plan_offload_round_gradient(PlanRun *run, uint32_t p, uint64_t elements, PlanDtype dtype) {
@@ -65,9 +69,9 @@ void plan_offload_zero_gradients(const PlanOver *all) {
         Part part = part_of(run, p);
         if (part.elements) {
             on_host(run, PLAN_OP_HOST_ZERO, PLAN_AXIS_NONE,
-                    (int64_t[]){(int64_t)part.elements,
-                                plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
-                                (int64_t)part.offset},
+                    (int64_t[]){[HOST_ZERO_N] = (int64_t)part.elements,
+                                [HOST_ZERO_SLOT] = plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
+                                [HOST_ZERO_OFFSET] = (int64_t)part.offset},
                     NULL);
         }
     }
@@ -80,10 +84,13 @@ void plan_offload_ask(PlanRun *run, PlanTensor number) {
 /* ---- clipping ------------------------------------------------------------------------------- */
 
 static void norm_of(PlanRun *run, uint32_t slot, Part part, unsigned to, uint32_t place) {
-    on_host(
-        run, PLAN_OP_HOST_NORM, PLAN_AXIS_NONE,
-        (int64_t[]){(int64_t)part.elements, slot, (int64_t)part.offset, slot_of(run, to), place},
-        NULL);
+    on_host(run, PLAN_OP_HOST_NORM, PLAN_AXIS_NONE,
+            (int64_t[]){[HOST_NORM_N] = (int64_t)part.elements,
+                        [HOST_NORM_SLOT] = slot,
+                        [HOST_NORM_OFFSET] = (int64_t)part.offset,
+                        [HOST_NORM_TO] = slot_of(run, to),
+                        [HOST_NORM_PLACE] = place},
+            NULL);
 }
 
 /* FSDP2's norms are of their gradients' dtype, and so is all that is made of them. */
@@ -95,7 +102,8 @@ static void round_numbers(PlanRun *run, unsigned which, uint32_t n) {
 }
 
 static void power(PlanRun *run, unsigned which, uint32_t n, double plus, double exponent) {
-    on_host(run, PLAN_OP_HOST_POWER, PLAN_AXIS_NONE, (int64_t[]){n, slot_of(run, which)},
+    on_host(run, PLAN_OP_HOST_POWER, PLAN_AXIS_NONE,
+            (int64_t[]){[HOST_POWER_N] = n, [HOST_POWER_SLOT] = slot_of(run, which)},
             (double[]){plus, exponent});
     round_numbers(run, which, n);
 }
@@ -104,8 +112,11 @@ static void power(PlanRun *run, unsigned which, uint32_t n, double plus, double 
 static void add_up(PlanRun *run, unsigned which, uint32_t n, uint64_t ranks, double plus) {
     power(run, which, n, plus, 2);
     on_host(run, PLAN_OP_HOST_ALL_REDUCE, PLAN_AXIS_SHARD,
-            (int64_t[]){n, slot_of(run, which), (int64_t)ranks,
-                        plan_dtype_mantissa_bits(plan_strategy_model_dtype(run->strategy))},
+            (int64_t[]){[HOST_ALL_REDUCE_N] = n,
+                        [HOST_ALL_REDUCE_SLOT] = slot_of(run, which),
+                        [HOST_ALL_REDUCE_RANKS] = (int64_t)ranks,
+                        [HOST_ALL_REDUCE_MANTISSA_BITS] =
+                            plan_dtype_mantissa_bits(plan_strategy_model_dtype(run->strategy))},
             NULL);
     power(run, which, n, 0, 0.5);
 }
@@ -115,9 +126,10 @@ static void scale(PlanRun *run, double plus) {
         Part part = part_of(run, p);
         if (part.elements) {
             on_host(run, PLAN_OP_HOST_CLIP, PLAN_AXIS_NONE,
-                    (int64_t[]){(int64_t)part.elements,
-                                plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
-                                (int64_t)part.offset, slot_of(run, NORM)},
+                    (int64_t[]){[HOST_CLIP_N] = (int64_t)part.elements,
+                                [HOST_CLIP_SLOT] = plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT),
+                                [HOST_CLIP_OFFSET] = (int64_t)part.offset,
+                                [HOST_CLIP_NORM] = slot_of(run, NORM)},
                     (double[]){run->strategy->clip, plus});
         }
     }
@@ -134,7 +146,10 @@ static uint32_t norms_of_parts(PlanRun *run, bool also_empty) {
         if (part.elements) {
             norm_of(run, plan_offload_slot(run, p, PLAN_ON_HOST_GRADIENT), part, NORMS, n);
         } else if (also_empty) {
-            on_host(run, PLAN_OP_HOST_ZERO, PLAN_AXIS_NONE, (int64_t[]){1, slot_of(run, NORMS), n},
+            on_host(run, PLAN_OP_HOST_ZERO, PLAN_AXIS_NONE,
+                    (int64_t[]){[HOST_ZERO_N] = 1,
+                                [HOST_ZERO_SLOT] = slot_of(run, NORMS),
+                                [HOST_ZERO_OFFSET] = n},
                     NULL);
         }
         n += also_empty || part.elements;

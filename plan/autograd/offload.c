@@ -31,8 +31,9 @@ static uint8_t lane_of(const PlanRun *run, unsigned which) {
 
 void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
                        uint8_t lane) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)tensor.elements, slot}, NULL);
+    plan_builder_begin_op(
+        &run->builder, kind, PLAN_AXIS_NONE,
+        (int64_t[]){[TO_HOST_N] = (int64_t)tensor.elements, [TO_HOST_SLOT] = slot}, NULL);
     plan_builder_operand(&run->builder, tensor);
     plan_builder_launch(&run->builder, lane);
 }
@@ -144,7 +145,10 @@ static void optimize_on_host(PlanRun *run, uint32_t slot, uint64_t offset, uint6
                      s->eps, s->weight_decay, s->optimizer == PLAN_OPTIMIZER_ADAMW};
     plan_builder_begin_op(&run->builder, is_adam(s) ? PLAN_OP_HOST_ADAM : PLAN_OP_HOST_SGD,
                           PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements, slot, (int64_t)offset, moves_of(s)},
+                          (int64_t[]){[HOST_ADAM_N] = (int64_t)elements,
+                                      [HOST_ADAM_SLOT] = slot,
+                                      [HOST_ADAM_OFFSET] = (int64_t)offset,
+                                      [HOST_ADAM_MOVED] = moves_of(s)},
                           is_adam(s) ? adam : sgd);
     plan_builder_host_op(&run->builder);
 }
@@ -212,12 +216,16 @@ static void init_nibbles(PlanRun *run, uint32_t p, PlanAxis axis, uint64_t rank_
                          uint64_t offset, uint64_t elements) {
     const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
     uint64_t size = plan_dtype_bytes((PlanDtype)parameter->own_dtype);
-    plan_builder_begin_op(&run->builder, PLAN_OP_HOST_INIT_NIBBLES, axis,
-                          (int64_t[]){p, (int64_t)(elements * size), (int64_t)(rank_stride * size),
-                                      (int64_t)(offset * size),
-                                      plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
-                                      plan_four_bit_code(run), parameter->copied_in},
-                          &parameter->init_value);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_HOST_INIT_NIBBLES, axis,
+        (int64_t[]){[HOST_INIT_NIBBLES_PARAMETER] = p,
+                    [HOST_INIT_NIBBLES_N] = (int64_t)(elements * size),
+                    [HOST_INIT_NIBBLES_RANK_STRIDE] = (int64_t)(rank_stride * size),
+                    [HOST_INIT_NIBBLES_OFFSET] = (int64_t)(offset * size),
+                    [HOST_INIT_NIBBLES_SLOT] = plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER),
+                    [HOST_INIT_NIBBLES_CODE] = plan_four_bit_code(run),
+                    [HOST_INIT_NIBBLES_MADE] = parameter->copied_in},
+        &parameter->init_value);
     plan_builder_host_op(&run->builder);
 }
 
@@ -230,10 +238,14 @@ void plan_offload_init_parameter(PlanRun *run, uint32_t p, PlanAxis axis, uint64
         init_nibbles(run, p, axis, rank_stride, offset, elements);
         return;
     }
-    plan_builder_begin_op(&run->builder, kinds[parameter->init], axis,
-                          (int64_t[]){p, (int64_t)elements, (int64_t)rank_stride, (int64_t)offset,
-                                      plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER)},
-                          &parameter->init_value);
+    plan_builder_begin_op(
+        &run->builder, kinds[parameter->init], axis,
+        (int64_t[]){[HOST_INIT_NORMAL_PARAMETER] = p,
+                    [HOST_INIT_NORMAL_N] = (int64_t)elements,
+                    [HOST_INIT_NORMAL_RANK_STRIDE] = (int64_t)rank_stride,
+                    [HOST_INIT_NORMAL_OFFSET] = (int64_t)offset,
+                    [HOST_INIT_NORMAL_SLOT] = plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER)},
+        &parameter->init_value);
     plan_builder_host_op(&run->builder);
 }
 

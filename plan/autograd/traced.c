@@ -153,8 +153,9 @@ static uint32_t launch_kernel(const Play *p, const PlanTracedKernel *kernel) {
 }
 
 static void launch_memory(PlanRun *run, uint64_t bytes, int64_t call) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_TRACED_MEMORY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)bytes, call}, NULL);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_TRACED_MEMORY, PLAN_AXIS_NONE,
+        (int64_t[]){[TRACED_MEMORY_BYTES] = (int64_t)bytes, [TRACED_MEMORY_CALL] = call}, NULL);
 }
 
 void plan_traced_fill_input(PlanRun *run, uint32_t input) {
@@ -165,7 +166,11 @@ void plan_traced_fill_input(PlanRun *run, uint32_t input) {
     int64_t samples = is_dealt ? (int64_t)graph->samples : 1;
     plan_builder_begin_op(
         &run->builder, PLAN_OP_TRACED_INPUT, PLAN_AXIS_NONE,
-        (int64_t[]){samples, (int64_t)v->elements / samples, (int64_t)v->bound, input}, NULL);
+        (int64_t[]){[TRACED_INPUT_SAMPLES] = samples,
+                    [TRACED_INPUT_SAMPLE_ELEMENTS] = (int64_t)v->elements / samples,
+                    [TRACED_INPUT_BOUND] = (int64_t)v->bound,
+                    [TRACED_INPUT_INPUT] = input},
+        NULL);
     plan_run_operand(run, plan_run_value(run, value));
     plan_builder_launch(&run->builder, 0);
 }

@@ -18,9 +18,10 @@ static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
     bool is_complex = rope->cosines == rope->sines;
     PlanTensor first = make_input(run, rope->cosines, is_complex ? "turns" : "cos");
     PlanTensor second = is_complex ? PLAN_NO_TENSOR : make_input(run, rope->sines, "sin");
-    plan_builder_begin_op(&run->builder, is_complex ? PLAN_OP_TURN_TABLE : PLAN_OP_ROPE_TABLES,
-                          PLAN_AXIS_NONE, (int64_t[]){(int64_t)rope->seq, (int64_t)rope->dim},
-                          &rope->base);
+    plan_builder_begin_op(
+        &run->builder, is_complex ? PLAN_OP_TURN_TABLE : PLAN_OP_ROPE_TABLES, PLAN_AXIS_NONE,
+        (int64_t[]){[TURN_TABLE_SEQ] = (int64_t)rope->seq, [TURN_TABLE_DIM] = (int64_t)rope->dim},
+        &rope->base);
     plan_run_operand(run, first);
     if (!is_complex) {
         plan_run_operand(run, second);

@@ -10,11 +10,14 @@ static void next_batch(PlanRun *run) {
     int64_t passes = (int64_t)run->strategy->accumulate;
     int64_t at_once = run->place.stages ? passes : 1; /* a schedule takes all of a step */
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
-    plan_builder_begin_op(&run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)graph->samples * at_once,
-                                      (int64_t)(v->elements / graph->samples), (int64_t)v->bound,
-                                      (int64_t)run->pass.number, passes / at_once},
-                          NULL);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
+        (int64_t[]){[BATCH_SAMPLES] = (int64_t)graph->samples * at_once,
+                    [BATCH_SAMPLE_ELEMENTS] = (int64_t)(v->elements / graph->samples),
+                    [BATCH_BOUND] = (int64_t)v->bound,
+                    [BATCH_PASS] = (int64_t)run->pass.number,
+                    [BATCH_PASSES] = passes / at_once},
+        NULL);
     for (unsigned i = 0; i < 2; i++) {
         bool is_there = i < graph->inputs->len && !graph->traced;
         uint32_t input = is_there || !i ? i : v->bound ? 0 : PLAN_NONE; /* a trace's own */

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "plan/op/names.h"
 #include "plan/op/work.h"
 
 void plan_check_make_room(PlanCheckBuffers *buffers, const Plan *plan) {
@@ -146,7 +147,7 @@ static bool is_made(const PlanCheck *c, uint32_t b) {
 /* PyTorch's fused SGD makes momentum where it finds none, and is told so ("first"). */
 static bool makes_momentum(const PlanCheck *c, const PlanSlot *slot) {
     return c->op->kind == PLAN_OP_MOMENTUM_FUSED && g_str_equal(slot->name, "momentum") &&
-           plan_op_attrs(c->role, c->op)[3] != 0;
+           plan_op_attrs(c->role, c->op)[MOMENTUM_FUSED_FIRST] != 0;
 }
 
 /* Whether the op needs what was in the buffer. An op may name what it makes as read, too: one of a

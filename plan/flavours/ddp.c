@@ -224,8 +224,10 @@ static PlanTensor begin_broadcast(PlanRun *run, const GArray *buffers) {
     PlanTensor flat = flattened(run, buffers);
     int64_t n = (int64_t)flat.elements;
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
-    plan_builder_begin_op(&run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){n, (int64_t)run->strategy->ranks}, (double[]){0});
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
+        (int64_t[]){[BROADCAST_ELEMENTS] = n, [BROADCAST_RANKS] = (int64_t)run->strategy->ranks},
+        (double[]){0});
     plan_run_operand(run, flat);
     plan_builder_launch(&run->builder, LANE_REDUCE);
     return flat;
@@ -306,7 +308,8 @@ static void begin_pass(PlanRun *run) {
 static void reduce(PlanRun *run, Bucket *bucket) {
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){(int64_t)bucket->elements, (int64_t)run->strategy->ranks},
+                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)bucket->elements,
+                                      [ALL_REDUCE_RANKS] = (int64_t)run->strategy->ranks},
                           (double[]){0});
     plan_builder_whole(&run->builder, bucket->buffer);
     plan_builder_launch(&run->builder, LANE_REDUCE);

@@ -106,7 +106,8 @@ static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     plan_builder_alloc(&run->builder, b->full);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
-        (int64_t[]){(int64_t)plan_fsdp1_elements(run, b->full), (int64_t)f->flat.ranks},
+        (int64_t[]){[ALL_GATHER_ELEMENTS] = (int64_t)plan_fsdp1_elements(run, b->full),
+                    [ALL_GATHER_RANKS] = (int64_t)f->flat.ranks},
         (double[]){0});
     plan_builder_whole(&run->builder, gathers_from(f, u));
     plan_builder_whole(&run->builder, b->full);

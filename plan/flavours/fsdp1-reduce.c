@@ -127,9 +127,11 @@ static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, double by) {
 }
 
 static void all_reduce(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t ranks) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){(int64_t)plan_fsdp1_elements(run, buffer), (int64_t)ranks},
-                          (double[]){0});
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
+        (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)plan_fsdp1_elements(run, buffer),
+                    [ALL_REDUCE_RANKS] = (int64_t)ranks},
+        (double[]){0});
     plan_builder_whole(&run->builder, buffer);
     plan_builder_launch(&run->builder, lane);
 }
@@ -192,7 +194,8 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     divide(run, lane, ready, f->divisor.before);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-        (int64_t[]){(int64_t)plan_fsdp1_elements(run, ready), (int64_t)f->flat.ranks},
+        (int64_t[]){[REDUCE_SCATTER_ELEMENTS] = (int64_t)plan_fsdp1_elements(run, ready),
+                    [REDUCE_SCATTER_RANKS] = (int64_t)f->flat.ranks},
         (double[]){0});
     plan_builder_whole(&run->builder, ready);
     plan_builder_whole(&run->builder, reduced);

@@ -59,7 +59,8 @@ static void launch_pass(const Place *at, PlanFloat8Step step, uint64_t n, PlanOp
     PlanBuilder *builder = &at->run->builder;
     double largest = plan_float8_largest(PLAN_E4M3);
     plan_builder_begin_op(builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)n, step}, &largest);
+                          (int64_t[]){[FLOAT8_PASS_N] = (int64_t)n, [FLOAT8_PASS_STEP] = step},
+                          &largest);
     plan_builder_operand(builder, x);
     plan_builder_operand(builder, scale);
     plan_builder_whole(builder, made);
@@ -85,9 +86,10 @@ static uint32_t largest_of_ranks(const Place *at, uint64_t n, uint32_t own) {
     const PlanFsdp2 *f = run->state;
     uint32_t reduced = buffer_for(at, n, PLAN_FP32, "reduced");
     plan_run_copy(run, PLAN_OP_COPY, at->lane, own, reduced, n);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD,
-                          (int64_t[]){(int64_t)n, (int64_t)f->ranks},
-                          (double[]){PLAN_REDUCTION_MAX});
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD,
+        (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)n, [ALL_REDUCE_RANKS] = (int64_t)f->ranks},
+        (double[]){PLAN_REDUCTION_MAX});
     plan_builder_whole(&run->builder, reduced);
     plan_builder_launch(&run->builder, at->lane);
     return reduced;
@@ -165,7 +167,12 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, PlanOperand scale) {
     uint32_t bounded = passed(&at, PLAN_FLOAT8_BOUND, n, whole(&at, scaled), PLAN_FP32, "bounded");
     uint32_t made = buffer_for(&at, n, PLAN_E4M3, "float8");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_CAST, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)n, 1, 1, PLAN_FLOAT8_SCALED_ALREADY, 0}, NULL);
+                          (int64_t[]){[FLOAT8_CAST_ROWS] = (int64_t)n,
+                                      [FLOAT8_CAST_COLS] = 1,
+                                      [FLOAT8_CAST_SCALES] = 1,
+                                      [FLOAT8_CAST_ALONG] = PLAN_FLOAT8_SCALED_ALREADY,
+                                      [FLOAT8_CAST_MADE] = 0},
+                          NULL);
     plan_builder_whole(&run->builder, bounded);
     for (unsigned of_what_makes_them = 3; of_what_makes_them-- > 0;) {
         plan_builder_whole(&run->builder, PLAN_NONE);

@@ -135,7 +135,8 @@ static void drop_staged(PlanRun *run, uint32_t u) {
 
 static void copy_in(PlanRun *run, uint32_t u, const Pieces *pieces, uint32_t flat) {
     const PlanFsdp2 *f = run->state;
-    int64_t dims[] = {(int64_t)pieces->slice, (int64_t)pieces->ranks};
+    int64_t dims[] = {[GATHER_COPY_IN_SLICE] = (int64_t)pieces->slice,
+                      [GATHER_COPY_IN_RANKS] = (int64_t)pieces->ranks};
     plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_IN, pieces->axis, dims, NULL);
     if (flat == PLAN_NONE) {
         append_pieces(run, u, pieces);
@@ -149,7 +150,8 @@ static void copy_in(PlanRun *run, uint32_t u, const Pieces *pieces, uint32_t fla
 /* Casts, and what is not in float8 as it lies in flat. */
 static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
     const PlanFsdp2 *f = run->state;
-    int64_t dims[] = {(int64_t)f->units[u].slice, (int64_t)f->ranks};
+    int64_t dims[] = {[FLOAT8_COPY_IN_SLICE] = (int64_t)f->units[u].slice,
+                      [FLOAT8_COPY_IN_RANKS] = (int64_t)f->ranks};
     uint64_t at = 0;
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_COPY_IN, PLAN_AXIS_SHARD, dims, NULL);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
@@ -171,7 +173,8 @@ static void all_gather(PlanRun *run, PlanFsdp2Unit *unit, const Pieces *pieces) 
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_GATHER, f->copies_in);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_ALL_GATHER, pieces->axis,
-        (int64_t[]){(int64_t)(pieces->slice * pieces->ranks), (int64_t)pieces->ranks},
+        (int64_t[]){[COLLECTIVE_ELEMENTS] = (int64_t)(pieces->slice * pieces->ranks),
+                    [COLLECTIVE_RANKS] = (int64_t)pieces->ranks},
         (double[]){0});
     plan_builder_whole(&run->builder, PLAN_NONE);
     plan_builder_whole(&run->builder, unit->gathered);
@@ -259,8 +262,11 @@ void plan_fsdp2_free_held(PlanRun *run) {
 void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperand to, bool back) {
     const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
     int64_t ranks = (int64_t)plan_fsdp2_unit_of(run, p)->ranks;
-    int64_t dims[] = {parameter->dims[0], ranks, parameter->dims[1] / ranks, parameter->dims[2],
-                      back};
+    int64_t dims[] = {[PARTS_COPY_BATCH] = parameter->dims[0],
+                      [PARTS_COPY_PARTS] = ranks,
+                      [PARTS_COPY_ROWS] = parameter->dims[1] / ranks,
+                      [PARTS_COPY_WIDTH] = parameter->dims[2],
+                      [PARTS_COPY_BACK] = back};
     plan_builder_begin_op(&run->builder, PLAN_OP_PARTS_COPY, PLAN_AXIS_NONE, dims, NULL);
     plan_builder_operand(&run->builder, from);
     plan_builder_operand(&run->builder, to);
@@ -271,7 +277,8 @@ void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperan
 static void unpack(PlanRun *run, uint32_t u, const uint32_t *to) {
     const PlanFsdp2 *f = run->state;
     Pieces pieces = pieces_of(f, u);
-    int64_t dims[] = {(int64_t)pieces.slice, (int64_t)pieces.ranks};
+    int64_t dims[] = {[GATHER_COPY_OUT_SLICE] = (int64_t)pieces.slice,
+                      [GATHER_COPY_OUT_RANKS] = (int64_t)pieces.ranks};
     bool is_in_bytes = f->units[u].gathers == PLAN_UINT8;
     plan_builder_begin_op(&run->builder,
                           is_in_bytes ? PLAN_OP_FLOAT8_COPY_OUT : PLAN_OP_GATHER_COPY_OUT,
@@ -448,8 +455,9 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
                                              PLAN_FSDP2_COMPUTE, run->place.parameters[p].name);
         }
         plan_builder_alloc_empty(&run->builder, mine->part);
-        plan_builder_begin_op(&run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
-                              (int64_t[]){(int64_t)elements, (int64_t)f->part_ranks}, NULL);
+        plan_builder_begin_op(
+            &run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
+            (int64_t[]){[PART_N] = (int64_t)elements, [PART_RANKS] = (int64_t)f->part_ranks}, NULL);
         plan_builder_whole(&run->builder, mine->whole);
         plan_builder_whole(&run->builder, mine->part);
         plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);

@@ -94,7 +94,8 @@ static void settle_shared(PlanRun *run, uint32_t p) {
 
 static void pack_gradients(PlanRun *run, uint32_t u, const PlanOperand *gradients, uint32_t n) {
     PlanFsdp2 *f = run->state;
-    int64_t slices[] = {(int64_t)f->units[u].trained, (int64_t)f->units[u].ranks};
+    int64_t slices[] = {[REDUCE_COPY_IN_SLICE] = (int64_t)f->units[u].trained,
+                        [REDUCE_COPY_IN_RANKS] = (int64_t)f->units[u].ranks};
     uint8_t lane = f->is_of_2_4 ? PLAN_FSDP2_REDUCE : PLAN_FSDP2_COMPUTE;
     f->reducing = plan_builder_buffer(
         &run->builder, f->units[u].trained * f->units[u].ranks, f->reduce,
@@ -226,7 +227,8 @@ static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     } else {
         double average = unit->divisor > 0 ? -unit->divisor : f->reduce != PLAN_FP16;
         plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, unit->axis,
-                              (int64_t[]){(int64_t)(slice * unit->ranks), (int64_t)unit->ranks},
+                              (int64_t[]){[COLLECTIVE_ELEMENTS] = (int64_t)(slice * unit->ranks),
+                                          [COLLECTIVE_RANKS] = (int64_t)unit->ranks},
                               &average);
         plan_builder_whole(&run->builder, f->reducing);
         plan_builder_whole(&run->builder, reduced);
@@ -242,7 +244,8 @@ static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
     double average = f->reduce != PLAN_FP16 && f->units[u].divisor == 0;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REPLICATE, PLAN_FSDP2_REDUCE);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){(int64_t)f->units[u].trained, (int64_t)f->replicas},
+                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)f->units[u].trained,
+                                      [ALL_REDUCE_RANKS] = (int64_t)f->replicas},
                           &average);
     plan_builder_whole(&run->builder, reduced);
     plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);

@@ -24,19 +24,21 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
                          uint64_t rank_stride, uint64_t offset) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     uint64_t size = p->numbers ? plan_dtype_bytes((PlanDtype)p->own_dtype) : 1; /* counts bytes */
-    int64_t dims[] = {run->place.first_parameter + parameter,
-                      (int64_t)(elements_of(run, buffer) * size),
-                      (int64_t)(rank_stride * size),
-                      (int64_t)(offset * size),
-                      plan_four_bit_code(run),
-                      p->copied_in};
+    int64_t dims[] = {[INIT_NIBBLES_PARAMETER] = run->place.first_parameter + parameter,
+                      [INIT_NIBBLES_N] = (int64_t)(elements_of(run, buffer) * size),
+                      [INIT_NIBBLES_RANK_STRIDE] = (int64_t)(rank_stride * size),
+                      [INIT_NIBBLES_OFFSET] = (int64_t)(offset * size),
+                      [INIT_NIBBLES_CODE] = plan_four_bit_code(run),
+                      [INIT_NIBBLES_MADE] = p->copied_in}; /* others' dims are the first of these */
     init_by(run, p->numbers ? PLAN_OP_INIT_NIBBLES : kinds[p->init], dims, axis, parameter, buffer);
 }
 
 void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    int64_t dims[] = {run->place.first_parameter + parameter, (int64_t)elements_of(run, buffer), 0,
-                      0};
+    int64_t dims[] = {[INIT_NORMAL_PARAMETER] = run->place.first_parameter + parameter,
+                      [INIT_NORMAL_N] = (int64_t)elements_of(run, buffer),
+                      [INIT_NORMAL_RANK_STRIDE] = 0,
+                      [INIT_NORMAL_OFFSET] = 0};
     init_by(run, kinds[p->init], dims, PLAN_AXIS_NONE, parameter, buffer);
 }
 

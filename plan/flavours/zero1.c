@@ -154,7 +154,8 @@ static void reduce(PlanRun *run, const Zero1 *z, Unit *unit) {
     plan_builder_alloc(&run->builder, unit->gradients);
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
     plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-                          (int64_t[]){(int64_t)(unit->slice * z->ranks), (int64_t)z->ranks},
+                          (int64_t[]){[REDUCE_SCATTER_ELEMENTS] = (int64_t)(unit->slice * z->ranks),
+                                      [REDUCE_SCATTER_RANKS] = (int64_t)z->ranks},
                           (double[]){0});
     plan_builder_whole(&run->builder, unit->bucket);
     plan_builder_whole(&run->builder, unit->gradients);
@@ -235,8 +236,10 @@ static void gather(PlanRun *run, const Zero1 *z, Unit *unit) {
     unit->gathered = plan_builder_buffer(&run->builder, (uint64_t)padded, z->param,
                                          PLAN_COMMUNICATION_GATHER, LANE_COMPUTE, "gathered");
     plan_builder_alloc(&run->builder, unit->gathered);
-    plan_builder_begin_op(&run->builder, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD,
-                          (int64_t[]){(int64_t)unit->slice, ranks}, NULL);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD,
+        (int64_t[]){[GATHER_COPY_IN_SLICE] = (int64_t)unit->slice, [GATHER_COPY_IN_RANKS] = ranks},
+        NULL);
     plan_builder_whole(&run->builder, part);
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_COMPUTE);
@@ -245,7 +248,8 @@ static void gather(PlanRun *run, const Zero1 *z, Unit *unit) {
     }
     plan_builder_wait_lane(&run->builder, LANE_GATHER, LANE_COMPUTE);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
-                          (int64_t[]){padded, ranks}, (double[]){0});
+                          (int64_t[]){[ALL_GATHER_ELEMENTS] = padded, [ALL_GATHER_RANKS] = ranks},
+                          (double[]){0});
     plan_builder_whole(&run->builder, PLAN_NONE);
     plan_builder_whole(&run->builder, unit->gathered);
     plan_builder_launch(&run->builder, LANE_GATHER);

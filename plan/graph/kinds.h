@@ -111,10 +111,27 @@ enum {
     PLAN_GRAPH_REPEATED_ELEMENTS
 };
 
-/* Of SHARED_GATHER_FLOAT8's dims, behind the tokens': whether a norm made them, and looks for the
- * largest number. */
+/* Of what moves tokens between ranks. SHARED_GATHER_FLOAT8 also says whether a norm made them, and
+ * looks for the largest number. */
 enum {
-    PLAN_GRAPH_GATHER_IS_NORMS = 3
+    PLAN_GRAPH_TOKENS_BATCH,
+    PLAN_GRAPH_TOKENS_ROWS, /* of each sequence, on a rank */
+    PLAN_GRAPH_TOKENS_WIDTH,
+    PLAN_GRAPH_GATHER_IS_NORMS
+};
+
+/* Of SHARED_ROWS: tokens, and rows that a rank has of the table. */
+enum {
+    PLAN_GRAPH_SHARED_ROWS_N,
+    PLAN_GRAPH_SHARED_ROWS_WIDTH,
+    PLAN_GRAPH_SHARED_ROWS_PART
+};
+
+/* Those of SHARED_LOSS and SHARED_COMPILED_LOSS are CROSS_ENTROPY's, of a rank's columns; those of
+ * EXCHANGE_SPLITS SPLITS', with which EXCHANGE_ORDER's begin, before its rows; those of
+ * FOUR_BIT_LINEAR are LINEAR's. */
+enum {
+    PLAN_GRAPH_EXCHANGE_ORDER_N = 2
 };
 
 /* Of FLOAT8_LINEAR: x [m, k] and a weight [n, k]. */

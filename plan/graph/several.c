@@ -2,6 +2,7 @@
  * share, sequences and experts that they share, linear layers in float8 or of weights in 4 bits.
  */
 #include "plan/graph/private.h"
+#include "plan/op/names.h"
 
 /* ---- what ranks share ----------------------------------------------------------------------- */
 
@@ -20,7 +21,9 @@ static uint32_t move_tokens(PlanGraph *graph, PlanGraphKind kind, uint32_t x,
                             const PlanGraphTokens *tokens, uint64_t elements) {
     PlanGraphValue given = *plan_graph_value_at(graph, x);
     uint32_t values[2] = {x};
-    int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
+    int64_t dims[] = {[PLAN_GRAPH_TOKENS_BATCH] = (int64_t)tokens->batch,
+                      [PLAN_GRAPH_TOKENS_ROWS] = (int64_t)tokens->rows,
+                      [PLAN_GRAPH_TOKENS_WIDTH] = (int64_t)tokens->width};
     PlanGraphValue made = {
         .elements = elements, .dtype = given.dtype, .requires_grad = given.requires_grad};
     add_several(graph, plan_graph_new_op(kind, 1, 1), values, &made, dims, G_N_ELEMENTS(dims));
@@ -51,9 +54,10 @@ static bool gathers_float8(const PlanGraph *graph) {
 
 static uint32_t gather_float8(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens) {
     uint32_t values[2] = {x};
-    int64_t dims[] = {
-        (int64_t)tokens->batch, (int64_t)tokens->rows,
-        (int64_t)tokens->width, [PLAN_GRAPH_GATHER_IS_NORMS] = maker_of(graph, x) >= 0};
+    int64_t dims[] = {[PLAN_GRAPH_TOKENS_BATCH] = (int64_t)tokens->batch,
+                      [PLAN_GRAPH_TOKENS_ROWS] = (int64_t)tokens->rows,
+                      [PLAN_GRAPH_TOKENS_WIDTH] = (int64_t)tokens->width,
+                      [PLAN_GRAPH_GATHER_IS_NORMS] = maker_of(graph, x) >= 0};
     PlanGraphValue made = {.elements =
                                tokens->batch * tokens->rows * tokens->width * graph->shared.tensor,
                            .dtype = PLAN_E4M3,
@@ -80,7 +84,9 @@ static uint32_t view_of_tokens(PlanGraph *graph, PlanGraphKind kind, uint32_t x,
                                const PlanGraphTokens *tokens) {
     uint64_t elements = plan_graph_value_at(graph, of)->elements;
     uint32_t values[] = {x, plan_graph_add_view(graph, of, 0, elements)};
-    int64_t dims[] = {(int64_t)tokens->batch, (int64_t)tokens->rows, (int64_t)tokens->width};
+    int64_t dims[] = {[PLAN_GRAPH_TOKENS_BATCH] = (int64_t)tokens->batch,
+                      [PLAN_GRAPH_TOKENS_ROWS] = (int64_t)tokens->rows,
+                      [PLAN_GRAPH_TOKENS_WIDTH] = (int64_t)tokens->width};
     plan_graph_add_op(graph, plan_graph_new_op(kind, 1, 1), values, dims, G_N_ELEMENTS(dims));
     return values[1];
 }
@@ -117,7 +123,9 @@ uint32_t plan_graph_shared_whole(PlanGraph *graph, uint32_t x, uint64_t rows, ui
 uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index, uint64_t n,
                                 uint64_t width, uint64_t part, uint32_t *ret_mask) {
     uint32_t values[4] = {table, index};
-    int64_t dims[] = {(int64_t)n, (int64_t)width, (int64_t)part};
+    int64_t dims[] = {[PLAN_GRAPH_SHARED_ROWS_N] = (int64_t)n,
+                      [PLAN_GRAPH_SHARED_ROWS_WIDTH] = (int64_t)width,
+                      [PLAN_GRAPH_SHARED_ROWS_PART] = (int64_t)part};
     PlanGraphValue made[] = {
         {.elements = n * width,
          .dtype = (uint8_t)graph->dtype,
@@ -140,7 +148,7 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
                                 uint64_t cols) {
     uint8_t dtype = plan_graph_value_at(graph, logits)->dtype;
     uint32_t values[5] = {logits, targets};
-    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+    int64_t dims[] = {[CROSS_ENTROPY_ROWS] = (int64_t)rows, [CROSS_ENTROPY_COLS] = (int64_t)cols};
     PlanGraphValue made[] = {{.elements = 1, .dtype = dtype, .requires_grad = true},
                              {.elements = rows * cols, .dtype = dtype},
                              {.elements = 1, .dtype = dtype}};
@@ -152,7 +160,7 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
 uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint32_t targets,
                                          uint64_t rows, uint64_t cols) {
     uint32_t values[6] = {logits, targets};
-    int64_t dims[] = {(int64_t)rows, (int64_t)cols};
+    int64_t dims[] = {[CROSS_ENTROPY_ROWS] = (int64_t)rows, [CROSS_ENTROPY_COLS] = (int64_t)cols};
     PlanGraphValue made[] = {{.elements = 1, .dtype = PLAN_FP32, .requires_grad = true},
                              {.elements = rows * cols, .dtype = PLAN_FP32},
                              {.elements = rows, .dtype = PLAN_UINT8},
@@ -193,7 +201,8 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
 
 uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts) {
     uint32_t values[2] = {counts};
-    int64_t dims[] = {(int64_t)graph->shared.expert, (int64_t)(experts / graph->shared.expert)};
+    int64_t dims[] = {[SPLITS_RANKS] = (int64_t)graph->shared.expert,
+                      [SPLITS_EXPERTS] = (int64_t)(experts / graph->shared.expert)};
     PlanGraphValue made = {.elements = experts, .dtype = PLAN_INT64};
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_SPLITS, 1, 1), values, &made, dims,
                 G_N_ELEMENTS(dims));
@@ -213,7 +222,9 @@ uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t e
                                    uint32_t *ret_order) {
     uint32_t values[3] = {splits};
     uint64_t own = experts / graph->shared.expert;
-    int64_t dims[] = {(int64_t)graph->shared.expert, (int64_t)own, (int64_t)n};
+    int64_t dims[] = {[SPLITS_RANKS] = (int64_t)graph->shared.expert,
+                      [SPLITS_EXPERTS] = (int64_t)own,
+                      [PLAN_GRAPH_EXCHANGE_ORDER_N] = (int64_t)n};
     PlanGraphValue made[] = {{.elements = own, .dtype = PLAN_INT64},
                              {.elements = n, .dtype = PLAN_INT64}};
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_EXCHANGE_ORDER, 1, G_N_ELEMENTS(made)), values,
@@ -258,7 +269,7 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
 uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
                                     uint64_t n, uint64_t k) {
     uint32_t values[] = {x_weight_bias[0], x_weight_bias[1], x_weight_bias[2], PLAN_NONE};
-    int64_t dims[] = {(int64_t)m, (int64_t)n, (int64_t)k};
+    int64_t dims[] = {[LINEAR_M] = (int64_t)m, [LINEAR_N] = (int64_t)n, [LINEAR_K] = (int64_t)k};
     PlanGraphValue made = {.elements = m * n,
                            .dtype = (uint8_t)plan_graph_product_dtype(graph),
                            .requires_grad = plan_graph_wants_gradient(graph, values[0])};

@@ -144,9 +144,11 @@ PlanTensor plan_clip_stack_one_by_one(const PlanClip *c) {
 }
 
 void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, axis,
-                          (int64_t[]){(int64_t)sums.elements, (int64_t)ranks},
-                          (double[]){PLAN_REDUCTION_SUM});
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_ALL_REDUCE, axis,
+        (int64_t[]){
+            [ALL_REDUCE_ELEMENTS] = (int64_t)sums.elements, [ALL_REDUCE_RANKS] = (int64_t)ranks},
+        (double[]){PLAN_REDUCTION_SUM});
     plan_run_operand(run, sums);
     plan_builder_launch(&run->builder, 0);
 }
@@ -339,8 +341,8 @@ static PlanTensor joined_norm(const PlanClip *c, const PlanTensor *norms) {
                           "norm");
     } else {
         norm = new_numbers(c, 1, "norm");
-        plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE, (int64_t[]){1, 1},
-                              NULL);
+        plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE,
+                              (int64_t[]){[ADD_N] = 1, [ADD_NB] = 1}, NULL);
         plan_run_operand(c->run, squares[0]);
         plan_run_operand(c->run, squares[1]);
         plan_run_operand(c->run, norm);

@@ -87,9 +87,11 @@ static PlanTensor new_like(PlanRun *run, PlanTensor x, uint64_t elements, const 
 
 static void communicate(PlanRun *run, PlanOpKind kind, uint64_t elements, PlanTensor given,
                         PlanTensor taken) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_SHARD,
-                          (int64_t[]){(int64_t)elements, (int64_t)ranks_of(run)},
-                          (double[]){PLAN_REDUCTION_SUM});
+    plan_builder_begin_op(
+        &run->builder, kind, PLAN_AXIS_SHARD,
+        (int64_t[]){
+            [COLLECTIVE_ELEMENTS] = (int64_t)elements, [COLLECTIVE_RANKS] = (int64_t)ranks_of(run)},
+        (double[]){PLAN_REDUCTION_SUM});
     if (given.storage != PLAN_NONE) {
         plan_run_operand(run, given);
     }
@@ -101,8 +103,11 @@ static void communicate(PlanRun *run, PlanOpKind kind, uint64_t elements, PlanTe
 static PlanTensor with_parts(PlanRun *run, PlanTensor x, uint64_t batch, uint64_t width,
                              bool back) {
     PlanTensor y = new_like(run, x, x.elements, "parts");
-    LAUNCH(run, PLAN_OP_PARTS_COPY,
-           DIMS((int64_t)batch, (int64_t)ranks_of(run), 1, (int64_t)width, back), NULL, x, y);
+    LAUNCH(
+        run, PLAN_OP_PARTS_COPY,
+        DIMS([PARTS_COPY_BATCH] = (int64_t)batch, [PARTS_COPY_PARTS] = (int64_t)ranks_of(run),
+             [PARTS_COPY_ROWS] = 1, [PARTS_COPY_WIDTH] = (int64_t)width, [PARTS_COPY_BACK] = back),
+        NULL, x, y);
     return y;
 }
 
@@ -120,8 +125,9 @@ static PlanTensor straightened(PlanRun *run, const PlanDealt *x) {
         return plan_run_ref(run, x->part);
     }
     PlanTensor y = new_like(run, x->part, x->part.elements, "straight");
+    int64_t columns = (int64_t)columns_of_part(run, x), rows = (int64_t)rows_of_part(run, x);
     LAUNCH(run, PLAN_OP_EXCHANGE_SIDES,
-           DIMS((int64_t)columns_of_part(run, x), (int64_t)rows_of_part(run, x)), NULL, x->part, y);
+           DIMS([EXCHANGE_SIDES_ROWS] = columns, [EXCHANGE_SIDES_COLS] = rows), NULL, x->part, y);
     return y;
 }
 
@@ -214,8 +220,10 @@ PlanDealt plan_dealt_product(PlanRun *run, const PlanDealt *a, const PlanDealt *
     uint64_t m = rows_of_part(run, &left), n = columns_of_part(run, &right);
     y.part = new_like(run, a->part, m * n, "product");
     LAUNCH(run, PLAN_OP_PRODUCT,
-           DIMS((int64_t)m, (int64_t)n, (int64_t)columns_of_part(run, &left), left.is_turned,
-                right.is_turned, third.is_turned),
+           DIMS([PRODUCT_M] = (int64_t)m, [PRODUCT_N] = (int64_t)n,
+                [PRODUCT_K] = (int64_t)columns_of_part(run, &left),
+                [PRODUCT_A_TURNED] = left.is_turned, [PRODUCT_B_TURNED] = right.is_turned,
+                [PRODUCT_C_TURNED] = third.is_turned),
            ((double[]){alpha, beta}), left.part, right.part, third.part, y.part);
     plan_run_unref(run, right.part);
     plan_run_unref(run, left.part);

@@ -138,7 +138,10 @@ static void update(const Matrix *m, const PlanDealt *result) {
     uint64_t rows = m->owned.elements / m->columns;
     double rate = rate_of(m);
     plan_builder_begin_op(builder, PLAN_OP_MUON_UPDATE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)rows, (int64_t)m->columns, own.is_turned}, &rate);
+                          (int64_t[]){[MUON_UPDATE_ROWS] = (int64_t)rows,
+                                      [MUON_UPDATE_COLS] = (int64_t)m->columns,
+                                      [MUON_UPDATE_TURNED] = own.is_turned},
+                          &rate);
     plan_run_operand(m->run, own.part);
     plan_builder_operand(builder, m->owned);
     plan_builder_launch(builder, 0);

@@ -147,7 +147,8 @@ static void all_reduce(PlanRun *run, PlanTensor number) {
     PlanAxis axis = shards ? PLAN_AXIS_SHARD : PLAN_AXIS_REPLICATE;
     int64_t ranks =
         (int64_t)(shards ? plan_strategy_shard_ranks(run->strategy) : run->strategy->ranks);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, axis, (int64_t[]){1, ranks},
+    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, axis,
+                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = 1, [ALL_REDUCE_RANKS] = ranks},
                           (double[]){0});
     plan_run_operand(run, number);
     plan_builder_launch(&run->builder, 0);

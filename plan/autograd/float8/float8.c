@@ -295,7 +295,8 @@ void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor tu
                                  .made = b->dx[1]};
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, &product);
     if (plan_float8_by_rows(b->run)) {
-        plan_float8_begin(b->run, PLAN_OP_FLOAT8_UNSCALE, (int64_t[]){d->n, d->k});
+        plan_float8_begin(b->run, PLAN_OP_FLOAT8_UNSCALE,
+                          (int64_t[]){[FLOAT8_UNSCALE_ROWS] = d->n, [FLOAT8_UNSCALE_COLS] = d->k});
         plan_run_operand(b->run, turned_scale);
         plan_run_operand(b->run, x_scale);
         plan_run_operand(b->run, b->dx[1]);

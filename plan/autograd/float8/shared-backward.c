@@ -98,7 +98,7 @@ static PlanFloat8SharedCast weight_for_dx(const PlanBackward *b) {
 static int64_t sequences_of(const PlanGraph *graph, const PlanGraphOp *op) {
     while (op-- > plan_graph_op_at(graph, 0)) {
         if ((PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_GATHER) {
-            return plan_graph_dims_of(graph, op)[0];
+            return plan_graph_dims_of(graph, op)[PLAN_GRAPH_TOKENS_BATCH];
         }
     }
     return 1;

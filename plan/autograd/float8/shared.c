@@ -72,10 +72,13 @@ static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t 
     PlanTensor cast = cast_own(run, own, tokens, dtype, found, ret_scale);
     PlanTensor all = plan_shared_of_all(run, cast);
     plan_run_unref(run, cast);
-    if (tokens[0] == 1) {
+    if (tokens[PLAN_GRAPH_TOKENS_BATCH] == 1) {
         return all;
     }
-    int64_t dims[] = {(int64_t)run->graph->shared.tensor, tokens[0], tokens[1] * tokens[2]};
+    int64_t dims[] = {[FLOAT8_TURN_ROWS] = (int64_t)run->graph->shared.tensor,
+                      [FLOAT8_TURN_COLS] = tokens[PLAN_GRAPH_TOKENS_BATCH],
+                      [FLOAT8_TURN_INNER] =
+                          tokens[PLAN_GRAPH_TOKENS_ROWS] * tokens[PLAN_GRAPH_TOKENS_WIDTH]};
     PlanTensor in_order = plan_float8_exchange(run, plan_run_operand_of(run, all), dims, dtype);
     plan_run_unref(run, all);
     return in_order;
@@ -104,8 +107,9 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     if (keeps(run) && in_parts) {
         run->float8.input.kept = plan_async_turned(run);
     } else if (keeps(run)) {
-        int64_t rows = d[0] * d[1] * (int64_t)run->graph->shared.tensor;
-        PlanFloat8Source x = plan_float8_of_tensor(run, all, rows, d[2]);
+        int64_t rows = d[PLAN_GRAPH_TOKENS_BATCH] * d[PLAN_GRAPH_TOKENS_ROWS] *
+                       (int64_t)run->graph->shared.tensor;
+        PlanFloat8Source x = plan_float8_of_tensor(run, all, rows, d[PLAN_GRAPH_TOKENS_WIDTH]);
         run->float8.input.kept = plan_float8_turn(run, &x, PLAN_E4M3);
     }
 }

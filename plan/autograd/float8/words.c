@@ -89,9 +89,14 @@ PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, Pl
     int64_t scales = n_scales(source, along);
     double largest = plan_float8_largest(source->to);
     PlanTensor scale = plan_run_new_tensor(run, (uint64_t)scales, dtype, "scale");
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_FLOAT8_SCALE, PLAN_AXIS_NONE,
-        (int64_t[]){source->rows, source->cols, scales, along, source->made, found}, &largest);
+    plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_SCALE, PLAN_AXIS_NONE,
+                          (int64_t[]){[FLOAT8_SCALE_ROWS] = source->rows,
+                                      [FLOAT8_SCALE_COLS] = source->cols,
+                                      [FLOAT8_SCALE_SCALES] = scales,
+                                      [FLOAT8_SCALE_ALONG] = along,
+                                      [FLOAT8_SCALE_MADE] = source->made,
+                                      [FLOAT8_SCALE_FOUND] = found},
+                          &largest);
     operands_of(run, source);
     plan_run_operand(run, scale);
     plan_run_launch(run);
@@ -108,7 +113,8 @@ PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source
     double attr = PLAN_REDUCTION_MAX;
     PlanTensor scale = plan_float8_scale_as(run, source, along, PLAN_FP64, found);
     plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_TENSOR,
-                          (int64_t[]){(int64_t)scale.elements, (int64_t)run->graph->shared.tensor},
+                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)scale.elements,
+                                      [ALL_REDUCE_RANKS] = (int64_t)run->graph->shared.tensor},
                           &attr);
     plan_run_operand(run, scale);
     plan_run_launch(run);
@@ -137,9 +143,12 @@ PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, P
     if (wants_turned) {
         casts.turned = plan_run_new_tensor(run, elements, source->to, "float8_turned");
     }
-    plan_float8_begin(
-        run, PLAN_OP_FLOAT8_CAST,
-        (int64_t[]){source->rows, source->cols, (int64_t)scale.elements, along, source->made});
+    plan_float8_begin(run, PLAN_OP_FLOAT8_CAST,
+                      (int64_t[]){[FLOAT8_CAST_ROWS] = source->rows,
+                                  [FLOAT8_CAST_COLS] = source->cols,
+                                  [FLOAT8_CAST_SCALES] = (int64_t)scale.elements,
+                                  [FLOAT8_CAST_ALONG] = along,
+                                  [FLOAT8_CAST_MADE] = source->made});
     operands_of(run, source);
     plan_run_operand(run, scale);
     plan_run_operand(run, casts.as_is);
@@ -150,8 +159,9 @@ PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, P
 
 PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *dims,
                                 PlanDtype dtype) {
-    PlanTensor made =
-        plan_run_new_tensor(run, (uint64_t)(dims[0] * dims[1] * dims[2]), dtype, "float8_turned");
+    PlanTensor made = plan_run_new_tensor(
+        run, (uint64_t)(dims[FLOAT8_TURN_ROWS] * dims[FLOAT8_TURN_COLS] * dims[FLOAT8_TURN_INNER]),
+        dtype, "float8_turned");
     plan_float8_begin(run, PLAN_OP_FLOAT8_TURN, dims);
     plan_builder_operand(&run->builder, cast);
     plan_run_operand(run, made);
@@ -160,7 +170,11 @@ PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *d
 }
 
 PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype) {
-    return plan_float8_exchange(run, cast->x, (int64_t[]){cast->rows, cast->cols, 1}, dtype);
+    return plan_float8_exchange(run, cast->x,
+                                (int64_t[]){[FLOAT8_TURN_ROWS] = cast->rows,
+                                            [FLOAT8_TURN_COLS] = cast->cols,
+                                            [FLOAT8_TURN_INNER] = 1},
+                                dtype);
 }
 
 PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
@@ -168,7 +182,8 @@ PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFlo
     PlanTensor made = plan_run_new_tensor(run, n, PLAN_FP32, "scale");
     double largest = plan_float8_largest(to);
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)n, step}, &largest);
+                          (int64_t[]){[FLOAT8_PASS_N] = (int64_t)n, [FLOAT8_PASS_STEP] = step},
+                          &largest);
     plan_builder_operand(&run->builder, of);
     plan_builder_whole(&run->builder, PLAN_NONE);
     plan_run_operand(run, made);
@@ -182,7 +197,10 @@ PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
     PlanTensor made = plan_run_new_tensor(run, elements, PLAN_E4M3, "float8");
     *ret_scale = plan_run_new_tensor(run, (uint64_t)source->rows, PLAN_FP32, "scale");
     g_assert(source->made == PLAN_FLOAT8_AS_THEY_ARE);
-    plan_float8_begin(run, PLAN_OP_FLOAT8_CAST_ROWS, (int64_t[]){source->rows, source->cols});
+    plan_float8_begin(
+        run, PLAN_OP_FLOAT8_CAST_ROWS,
+        (int64_t[]){
+            [FLOAT8_CAST_ROWS_ROWS] = source->rows, [FLOAT8_CAST_ROWS_COLS] = source->cols});
     plan_builder_operand(&run->builder, source->x);
     plan_run_operand(run, made);
     plan_run_operand(run, *ret_scale);
@@ -193,8 +211,20 @@ PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
                           const PlanFloat8Product *p) {
     int64_t a_scales = (int64_t)p->a_scale.elements, b_scales = (int64_t)p->b_scale.elements;
-    int64_t of_dx[] = {d->m, d->n, d->k, p->scaled, a_scales, b_scales, p->turned};
-    int64_t of_others[] = {d->m, d->n, d->k, a_scales, b_scales, plan_float8_by_rows(run)};
+    int64_t of_dx[] = {[FLOAT8_LINEAR_DX_M] = d->m,
+                       [FLOAT8_LINEAR_DX_N] = d->n,
+                       [FLOAT8_LINEAR_DX_K] = d->k,
+                       [FLOAT8_LINEAR_DX_SCALED] = p->scaled,
+                       [FLOAT8_LINEAR_DX_DY_SCALES] = a_scales,
+                       [FLOAT8_LINEAR_DX_W_SCALES] = b_scales,
+                       [FLOAT8_LINEAR_DX_TURNED] = p->turned};
+    /* Of forward they begin so, too. */
+    int64_t of_others[] = {[FLOAT8_LINEAR_DW_M] = d->m,
+                           [FLOAT8_LINEAR_DW_N] = d->n,
+                           [FLOAT8_LINEAR_DW_K] = d->k,
+                           [FLOAT8_LINEAR_DW_DY_SCALES] = a_scales,
+                           [FLOAT8_LINEAR_DW_X_SCALES] = b_scales,
+                           [FLOAT8_LINEAR_DW_BEHIND] = plan_float8_by_rows(run)};
     plan_float8_begin(run, kind, kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others);
     plan_run_operand(run, p->a);
     plan_run_operand(run, p->a_scale);

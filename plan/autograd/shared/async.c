@@ -39,7 +39,7 @@ static bool is_layer(const PlanGraphOp *op) {
 
 /* Of one sequence the pass knows no gather: no view is between it and its products. */
 static bool has_several(const PlanGraph *graph, const PlanGraphOp *op) {
-    return plan_graph_dims_of(graph, op)[0] > 1;
+    return plan_graph_dims_of(graph, op)[PLAN_GRAPH_TOKENS_BATCH] > 1;
 }
 
 /* By rows bf16 is gathered, and cast behind that. */
@@ -61,7 +61,9 @@ bool plan_async_gathers(PlanRun *run, const PlanGraphOp *op) {
 /* ---- the words ------------------------------------------------------------------------------ */
 
 static void peers(PlanRun *run, PlanOpKind kind, uint64_t elements, uint64_t ahead) {
-    int64_t dims[] = {(int64_t)elements, (int64_t)run->graph->shared.tensor, (int64_t)ahead};
+    int64_t dims[] = {[PEER_COLLECTIVE_ELEMENTS] = (int64_t)elements,
+                      [PEER_COLLECTIVE_RANKS] = (int64_t)run->graph->shared.tensor,
+                      [PEER_COLLECTIVE_AHEAD] = (int64_t)ahead};
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, dims, NULL);
 }
 
@@ -99,8 +101,18 @@ static void multiply(PlanRun *run, const PlanAsyncProduct *p, Part a, Part made,
         p->a_scale.elements > 1 ? (Part){p->a_scale, a.i, a.rows} : (Part){p->a_scale, 0, 0};
     int64_t m = p->m / (int64_t)run->graph->shared.tensor;
     int64_t a_scales = (int64_t)elements_of(run, a_scale), b_scales = (int64_t)p->b_scale.elements;
-    int64_t of_dx[] = {m, p->n, p->k, 0, a_scales, b_scales, true};
-    int64_t of_others[] = {m, p->n, p->k, a_scales, b_scales};
+    int64_t of_dx[] = {[FLOAT8_LINEAR_DX_M] = m,
+                       [FLOAT8_LINEAR_DX_N] = p->n,
+                       [FLOAT8_LINEAR_DX_K] = p->k,
+                       [FLOAT8_LINEAR_DX_SCALED] = 0,
+                       [FLOAT8_LINEAR_DX_DY_SCALES] = a_scales,
+                       [FLOAT8_LINEAR_DX_W_SCALES] = b_scales,
+                       [FLOAT8_LINEAR_DX_TURNED] = true};
+    int64_t of_others[] = {[FLOAT8_LINEAR_M] = m,
+                           [FLOAT8_LINEAR_N] = p->n,
+                           [FLOAT8_LINEAR_K] = p->k,
+                           [FLOAT8_LINEAR_X_SCALES] = a_scales,
+                           [FLOAT8_LINEAR_W_SCALES] = b_scales};
     plan_builder_begin_op(&run->builder, p->kind, PLAN_AXIS_TENSOR,
                           p->kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others, NULL);
     part_operand(run, a);
@@ -119,7 +131,7 @@ static void multiply(PlanRun *run, const PlanAsyncProduct *p, Part a, Part made,
 
 /* In how many rows a part lies where the order is that of sequences. */
 static uint32_t sequences_of(PlanRun *run, const PlanGraphOp *collective) {
-    return (uint32_t)plan_graph_dims_of(run->graph, collective)[0];
+    return (uint32_t)plan_graph_dims_of(run->graph, collective)[PLAN_GRAPH_TOKENS_BATCH];
 }
 
 /* ---- a gather and products ------------------------------------------------------------------ */
@@ -169,7 +181,16 @@ static void turn(PlanRun *run) {
     const PlanAsync *a = state_of(run);
     const int64_t *d = plan_graph_dims_of(run->graph, a->gather);
     int64_t ranks = (int64_t)run->graph->shared.tensor;
-    int64_t of_parts[] = {d[0], ranks, d[1], d[2], true}, of_all[] = {d[0] * ranks * d[1], d[2], 1};
+    int64_t batch = d[PLAN_GRAPH_TOKENS_BATCH], rows = d[PLAN_GRAPH_TOKENS_ROWS];
+    int64_t width = d[PLAN_GRAPH_TOKENS_WIDTH];
+    int64_t of_parts[] = {[PARTS_COPY_BATCH] = batch,
+                          [PARTS_COPY_PARTS] = ranks,
+                          [PARTS_COPY_ROWS] = rows,
+                          [PARTS_COPY_WIDTH] = width,
+                          [PARTS_COPY_BACK] = true};
+    int64_t of_all[] = {[FLOAT8_TURN_ROWS] = batch * ranks * rows,
+                        [FLOAT8_TURN_COLS] = width,
+                        [FLOAT8_TURN_INNER] = 1};
     bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
     plan_builder_begin_op(&run->builder, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY,
                           PLAN_AXIS_NONE, is_float8 ? of_all : of_parts, NULL);
@@ -288,8 +309,9 @@ PlanTensor plan_async_scatter(PlanRun *run) {
     multiply_and_swap(run, a, partials);
     uint64_t rows = run->graph->shared.tensor, cols = elements / rows;
     PlanTensor y = plan_run_new_tensor(run, cols, run->graph->dtype, "scattered");
-    plan_builder_begin_op(&run->builder, PLAN_OP_SUM_ROWS, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)rows, (int64_t)cols}, NULL);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_SUM_ROWS, PLAN_AXIS_NONE,
+        (int64_t[]){[SUM_ROWS_ROWS] = (int64_t)rows, [SUM_ROWS_COLS] = (int64_t)cols}, NULL);
     plan_run_operand(run, partials);
     plan_run_operand(run, y);
     plan_run_launch(run);
@@ -340,9 +362,9 @@ static PlanAsyncProduct product_of(PlanRun *run, const PlanGraphOp *layer, PlanO
     const int64_t *d = plan_graph_dims_of(graph, layer);
     uint32_t w = plan_graph_value_at(graph, input_of(graph, layer, 1))->parameter;
     return (PlanAsyncProduct){.kind = kind,
-                              .m = d[0],
-                              .n = d[1],
-                              .k = d[2],
+                              .m = d[LINEAR_M],
+                              .n = d[LINEAR_N],
+                              .k = d[LINEAR_K],
                               .b = run->flavour->parameter(run, w),
                               .a_scale = PLAN_NO_TENSOR,
                               .b8 = PLAN_NO_TENSOR,

@@ -24,9 +24,11 @@ static PlanTensor send(PlanRun *run, PlanTensor x) {
     run->sent.tensor = plan_run_ref(run, x);
     PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");
     plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
-    plan_builder_begin_op(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
-                          DIMS((int64_t)x.elements, (int64_t)run->graph->shared.expert),
-                          &(double){0});
+    plan_builder_begin_op(
+        builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
+        DIMS([ALL_TO_ALL_ELEMENTS] = (int64_t)x.elements, [ALL_TO_ALL_RANKS] =
+                                                              (int64_t)run->graph->shared.expert),
+        &(double){0});
     plan_run_operand(run, x);
     plan_run_operand(run, taken);
     plan_builder_launch(builder, lane);
@@ -47,7 +49,7 @@ static void await(PlanRun *run) {
 /* ---- rows by expert ------------------------------------------------------------------------- */
 
 static PlanTensor splits_of(PlanRun *run, PlanTensor counts, const int64_t *d) {
-    PlanTensor sums = new_numbers(run, (uint64_t)d[0], "splits");
+    PlanTensor sums = new_numbers(run, (uint64_t)d[SPLITS_RANKS], "splits");
     LAUNCH(run, PLAN_OP_SPLITS, d, NULL, counts, sums);
     return sums;
 }
@@ -91,7 +93,7 @@ static PlanTensor starts_of(PlanRun *run, PlanTensor lengths) {
 
 /* From [ranks, experts] to [experts, ranks]; of one expert that is the same. */
 static PlanTensor by_expert(PlanRun *run, PlanTensor x, const int64_t *d, const char *name) {
-    if (d[0] == 1 || d[1] == 1) {
+    if (d[BY_EXPERT_RANKS] == 1 || d[BY_EXPERT_EXPERTS] == 1) {
         return plan_run_ref(run, x);
     }
     PlanTensor y = new_numbers(run, x.elements, name);
@@ -109,9 +111,9 @@ static PlanTensor combined(PlanRun *run, PlanOpKind kind, PlanTensor a, PlanTens
 
 static void order_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_dims_of(run->graph, op);
-    int64_t n = d[2], segments = d[0] * d[1];
+    int64_t n = d[PLAN_GRAPH_EXCHANGE_ORDER_N], segments = d[SPLITS_RANKS] * d[SPLITS_EXPERTS];
     PlanTensor counts = plan_run_given(run, op, 0), by_rank = starts_of(run, counts);
-    PlanTensor own = new_numbers(run, (uint64_t)d[1], "own_counts");
+    PlanTensor own = new_numbers(run, (uint64_t)d[OWN_COUNTS_EXPERTS], "own_counts");
     LAUNCH(run, PLAN_OP_OWN_COUNTS, d, NULL, counts, own);
     PlanTensor lengths = by_expert(run, counts, d, "lengths");
     PlanTensor starts = by_expert(run, by_rank, d, "starts");
@@ -122,9 +124,11 @@ static void order_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor place = new_numbers(run, (uint64_t)n, "place");
     LAUNCH(run, PLAN_OP_ARANGE, &n, NULL, place);
     PlanTensor segment = new_numbers(run, (uint64_t)n, "segment");
-    LAUNCH(run, PLAN_OP_SEGMENT, DIMS(n, segments), NULL, ends, place, segment);
+    LAUNCH(run, PLAN_OP_SEGMENT, DIMS([SEGMENT_N] = n, [SEGMENT_SEGMENTS] = segments), NULL, ends,
+           place, segment);
     PlanTensor moves = new_numbers(run, (uint64_t)n, "moves");
-    LAUNCH(run, PLAN_OP_OF_SEGMENT, DIMS(n, segments), NULL, bias, segment, moves);
+    LAUNCH(run, PLAN_OP_OF_SEGMENT, DIMS([OF_SEGMENT_N] = n, [OF_SEGMENT_SEGMENTS] = segments),
+           NULL, bias, segment, moves);
     PlanTensor order = combined(run, PLAN_OP_WHOLE_PLUS, place, moves, "order");
     PlanTensor temporary[] = {moves, starts, lengths, made, ends, bias, place, segment};
     for (unsigned i = 0; i < G_N_ELEMENTS(temporary); i++) {

@@ -37,23 +37,24 @@ static Softmax softmax_of(PlanRun *run, PlanTensor logits, const int64_t *shape)
 
 void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_dims_of(run->graph, op);
-    int64_t shape[] = {d[0], d[1]}, all[] = {d[0] * d[1]};
+    int64_t rows = d[CROSS_ENTROPY_ROWS], cols = d[CROSS_ENTROPY_COLS];
+    int64_t shape[] = {rows, cols}, all[] = {rows * cols}; /* of all kernels but the mean's */
     PlanTensor logits = plan_run_given(run, op, 0), target = plan_run_given(run, op, 1);
     Softmax softmax = softmax_of(run, logits, shape);
-    PlanTensor zeros = new_numbers(run, all[0], "less_target");
+    PlanTensor zeros = new_numbers(run, rows * cols, "less_target");
     begin_op(run, PLAN_OP_FILL, all, 0);
     LAUNCH_BEGUN(run, zeros);
-    PlanTensor picked = new_numbers(run, shape[0], "picked");
-    PlanTensor mask = plan_run_new_tensor(run, (uint64_t)shape[0], PLAN_UINT8, "counts_mask");
+    PlanTensor picked = new_numbers(run, rows, "picked");
+    PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     begin_of_rank(run, PLAN_OP_PICK_TARGETS, shape);
     LAUNCH_BEGUN(run, target, logits, softmax.most, softmax.sum, zeros, picked, mask);
     reduce(run, picked, PLAN_REDUCTION_SUM);
     PlanTensor loss = new_numbers(run, 1, "loss"), total = new_numbers(run, 1, "total");
-    begin_op(run, PLAN_OP_MEAN_PICKED, DIMS(shape[0]), 0);
+    begin_op(run, PLAN_OP_MEAN_PICKED, DIMS(rows), 0);
     plan_vector_push(&run->builder.loss_ops, run->builder.ops.len - 1);
     LAUNCH_BEGUN(run, target, picked, loss, total);
     drop(run, picked);
-    PlanTensor gradient = new_numbers(run, all[0], "gradient");
+    PlanTensor gradient = new_numbers(run, rows * cols, "gradient");
     begin_op(run, PLAN_OP_ADD_SOFTMAX, shape, 0);
     LAUNCH_BEGUN(run, zeros, logits, softmax.most, softmax.sum, gradient);
     drop(run, softmax.most);

@@ -28,7 +28,7 @@ static PlanTensor in_dtype(PlanRun *run, PlanTensor x, PlanDtype dtype, const ch
 static PlanTensor less_column(PlanRun *run, PlanTensor x, PlanTensor column, int64_t rows,
                               int64_t cols, const char *name) {
     PlanTensor y = new_like(run, x, x.elements, name);
-    begin_op(run, PLAN_OP_SUB_COLUMN, DIMS(rows, cols), 0);
+    begin_op(run, PLAN_OP_SUB_COLUMN, DIMS([SUB_COLUMN_ROWS] = rows, [SUB_COLUMN_COLS] = cols), 0);
     LAUNCH_BEGUN(run, x, column, y);
     return y;
 }
@@ -92,16 +92,17 @@ static PlanTensor number_of_targets(PlanRun *run, PlanTensor target, int64_t row
 
 void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_dims_of(run->graph, op);
-    int64_t rows = d[0], cols = d[1], row[] = {rows};
+    int64_t rows = d[CROSS_ENTROPY_ROWS], cols = d[CROSS_ENTROPY_COLS], row[] = {rows};
     uint64_t n = (uint64_t)rows;
     PlanTensor target = plan_run_given(run, op, 1);
     PlanTensor logp = log_softmax(run, plan_run_given(run, op, 0), rows, cols);
     PlanTensor safe = safe_target(run, target, rows);
     PlanSharedLocal local = plan_shared_local_of(run, safe, rows, cols);
     PlanTensor picked = new_like(run, logp, n, "picked");
-    begin_op(run, PLAN_OP_PICK_COLUMN, DIMS(rows, cols), 0);
+    begin_op(run, PLAN_OP_PICK_COLUMN, DIMS([PICK_COLUMN_ROWS] = rows, [PICK_COLUMN_COLS] = cols),
+             0);
     LAUNCH_BEGUN(run, logp, local.index, picked);
-    begin_op(run, PLAN_OP_ZERO_MASKED, DIMS(rows, 1), 0);
+    begin_op(run, PLAN_OP_ZERO_MASKED, DIMS([ZERO_MASKED_ROWS] = rows, [ZERO_MASKED_WIDTH] = 1), 0);
     LAUNCH_BEGUN(run, local.mask, picked);
     drop(run, local.mask);
     PlanTensor whole = plan_shared_reduced(run, picked, PLAN_REDUCTION_SUM);
@@ -148,7 +149,7 @@ static Picked picked_gradient(PlanRun *run, PlanTensor safe, PlanTensor logp, in
     p.positions = new_like(run, safe, n, "positions");
     begin_op(run, PLAN_OP_ARANGE, DIMS(rows), 0);
     LAUNCH_BEGUN(run, p.positions);
-    begin_op(run, PLAN_OP_PUT_COLUMN, DIMS(rows, cols), 0);
+    begin_op(run, PLAN_OP_PUT_COLUMN, DIMS([PUT_COLUMN_ROWS] = rows, [PUT_COLUMN_COLS] = cols), 0);
     LAUNCH_BEGUN(run, p.update, p.local.index, p.positions, p.dx);
     return p;
 }
@@ -162,7 +163,8 @@ static void drop_picked(PlanRun *run, const Picked *p) {
 
 void plan_shared_loss_backward(const PlanBackward *b) {
     PlanRun *run = b->run;
-    int64_t rows = dim(b, 0), cols = dim(b, 1), all[] = {rows * cols, rows * cols};
+    int64_t rows = dim(b, CROSS_ENTROPY_ROWS), cols = dim(b, CROSS_ENTROPY_COLS);
+    int64_t all[] = {[ADD_N] = rows * cols, [ADD_NB] = rows * cols};
     PlanTensor target = plan_run_value(run, value_at(b, 1));
     PlanTensor logp = plan_run_value(run, value_at(b, 3));
     PlanTensor dy = divided(run, b->dy[0], plan_run_value(run, value_at(b, 4)), "dloss");
@@ -180,7 +182,7 @@ void plan_shared_loss_backward(const PlanBackward *b) {
     LAUNCH_BEGUN(run, exps, picked.dx, sum);
     drop(run, exps);
     b->dx[0] = new_like(run, logp, logp.elements, "dlogits");
-    begin_op(run, PLAN_OP_MUL_COLUMN, DIMS(rows, cols), 0);
+    begin_op(run, PLAN_OP_MUL_COLUMN, DIMS([MUL_COLUMN_ROWS] = rows, [MUL_COLUMN_COLS] = cols), 0);
     LAUNCH_BEGUN(run, sum, column, b->dx[0]);
     drop(run, sum);
     drop(run, column);

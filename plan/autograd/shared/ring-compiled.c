@@ -18,8 +18,10 @@ static PlanTensor received(const PlanRing *r, PlanRingExchange sent) {
 static void turn_heads(const PlanRing *r, PlanTensor x, PlanTensor y, bool back) {
     const PlanGraphRing *d = r->d;
     LAUNCH(r->run, PLAN_OP_HEADS_COPY,
-           DIMS(d->batch, d->seq, d->kv_heads, d->head_dim, d->kv_heads * d->head_dim, back), NULL,
-           x, y);
+           DIMS([HEADS_COPY_BATCH] = d->batch, [HEADS_COPY_SEQ] = d->seq,
+                [HEADS_COPY_HEADS] = d->kv_heads, [HEADS_COPY_DIM] = d->head_dim,
+                [HEADS_COPY_STRIDE] = d->kv_heads * d->head_dim, [HEADS_COPY_BACK] = back),
+           NULL, x, y);
 }
 
 static PlanTensor gathered_of(const PlanRing *r, PlanTensor k, PlanTensor v) {
@@ -44,7 +46,10 @@ static void merge(const PlanRing *r, const PlanRingTurn *turn, const PlanRingAtt
     const PlanGraphRing *d = r->d;
     PlanTensor y = plan_run_new_tensor(r->run, merged->o.elements, dtype, "out");
     PlanTensor lse = plan_ring_new_like(r, merged->lse, merged->lse.elements, "lse");
-    LAUNCH(r->run, PLAN_OP_MERGE_TURN, DIMS(d->batch, d->seq, d->heads, d->head_dim, turn->q_rows),
+    LAUNCH(r->run, PLAN_OP_MERGE_TURN,
+           DIMS([MERGE_TURN_BATCH] = d->batch, [MERGE_TURN_ROWS] = d->seq,
+                [MERGE_TURN_HEADS] = d->heads, [MERGE_TURN_DIM] = d->head_dim,
+                [MERGE_TURN_BLOCK_ROWS] = turn->q_rows),
            NULL, merged->o, merged->lse, block->o, block->lse, y, lse);
     plan_ring_drop(r, merged->o);
     plan_ring_drop(r, merged->lse);
@@ -70,7 +75,9 @@ static void copy_for_turns(const PlanRing *r, const PlanGraphOp *op, PlanTensor 
         PlanRingTurn turn = plan_ring_turn_of(r, i);
         copy.elements = plan_ring_is_partial(&turn) ? half : o.elements;
         LAUNCH(r->run, PLAN_OP_LAST_ROWS,
-               DIMS(d->batch, d->heads * d->head_dim, d->seq, turn.q_rows), NULL, o, copy);
+               DIMS([LAST_ROWS_OUTER] = d->batch, [LAST_ROWS_INNER] = d->heads * d->head_dim,
+                    [LAST_ROWS_X_ROWS] = d->seq, [LAST_ROWS_ROWS] = turn.q_rows),
+               NULL, o, copy);
         copy.offset += copy.elements;
     }
     plan_run_give(r->run, op, 5, copies);
@@ -115,8 +122,9 @@ static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingTurn *turn, PlanT
     uint64_t n = (uint64_t)(2 * d->batch * d->kv_heads * d->seq * d->head_dim);
     PlanTensor sum = plan_run_new_tensor(r->run, n, PLAN_FP32, "sum");
     LAUNCH(r->run, PLAN_OP_ADD_KEYS,
-           DIMS(d->batch * d->kv_heads, d->seq, d->head_dim, turn->kv_rows), NULL, came, g->k, g->v,
-           sum);
+           DIMS([ADD_KEYS_OUTER] = d->batch * d->kv_heads, [ADD_KEYS_SEQ] = d->seq,
+                [ADD_KEYS_INNER] = d->head_dim, [ADD_KEYS_ROWS] = turn->kv_rows),
+           NULL, came, g->k, g->v, sum);
     plan_ring_drop(r, g->v);
     plan_ring_drop(r, g->k);
     return sum;
@@ -155,8 +163,10 @@ static void add_queries(const PlanRing *r, const PlanRingTurn *turn, PlanTensor 
     uint64_t n = (uint64_t)(d->batch * d->seq * d->heads * d->head_dim);
     PlanTensor sum = plan_run_new_tensor(r->run, n, dtype, "dq");
     LAUNCH(r->run, PLAN_OP_ADD_QUERIES,
-           DIMS(d->batch, d->seq, d->heads * d->head_dim, a_rows, turn->q_rows), NULL, queries->sum,
-           a, dq, sum);
+           DIMS([ADD_QUERIES_OUTER] = d->batch, [ADD_QUERIES_SEQ] = d->seq,
+                [ADD_QUERIES_INNER] = d->heads * d->head_dim, [ADD_QUERIES_A_ROWS] = a_rows,
+                [ADD_QUERIES_B_ROWS] = turn->q_rows),
+           NULL, queries->sum, a, dq, sum);
     plan_ring_drop(r, queries->sum);
     plan_ring_drop(r, a);
     plan_ring_drop(r, dq);

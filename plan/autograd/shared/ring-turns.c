@@ -55,8 +55,10 @@ PlanTensor plan_ring_head_by_head(const PlanRing *r, PlanTensor x, const char *n
     }
     PlanTensor y = plan_ring_new_like(r, x, x.elements, name);
     LAUNCH(r->run, PLAN_OP_HEADS_COPY,
-           DIMS(d->batch, d->seq, d->kv_heads, d->head_dim, d->kv_heads * d->head_dim, 0), NULL, x,
-           y);
+           DIMS([HEADS_COPY_BATCH] = d->batch, [HEADS_COPY_SEQ] = d->seq,
+                [HEADS_COPY_HEADS] = d->kv_heads, [HEADS_COPY_DIM] = d->head_dim,
+                [HEADS_COPY_STRIDE] = d->kv_heads * d->head_dim, [HEADS_COPY_BACK] = 0),
+           NULL, x, y);
     return y;
 }
 
@@ -67,8 +69,10 @@ static PlanRingExchange issue(const PlanRing *r, PlanOpKind kind, PlanTensor giv
     PlanRingExchange e = {.given = plan_run_ref(r->run, given)};
     e.taken = plan_ring_new_like(r, given, taken, "taken");
     plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
-    plan_builder_begin_op(builder, kind, PLAN_AXIS_CONTEXT, DIMS((int64_t)taken, (int64_t)r->ranks),
-                          &(double){0});
+    plan_builder_begin_op(
+        builder, kind, PLAN_AXIS_CONTEXT,
+        DIMS([COLLECTIVE_ELEMENTS] = (int64_t)taken, [COLLECTIVE_RANKS] = (int64_t)r->ranks),
+        &(double){0});
     plan_run_operand(r->run, given);
     plan_run_operand(r->run, e.taken);
     plan_builder_launch(builder, lane);
@@ -114,8 +118,10 @@ bool plan_ring_is_partial(const PlanRingTurn *t) {
 }
 
 #define PART_DIMS(r, t)                                                                            \
-    DIMS((r)->d->batch, (r)->d->heads, (r)->d->kv_heads, (r)->d->seq, (r)->d->head_dim,            \
-         (t)->q_rows, (t)->kv_rows, (t)->is_own)
+    DIMS([ATTENTION_PART_BATCH] = (r)->d->batch, [ATTENTION_PART_HEADS] = (r)->d->heads,           \
+         [ATTENTION_PART_KV_HEADS] = (r)->d->kv_heads, [ATTENTION_PART_SEQ] = (r)->d->seq,         \
+         [ATTENTION_PART_HEAD_DIM] = (r)->d->head_dim, [ATTENTION_PART_Q_ROWS] = (t)->q_rows,      \
+         [ATTENTION_PART_KV_ROWS] = (t)->kv_rows, [ATTENTION_PART_CAUSAL] = (t)->is_own)
 
 PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, PlanTensor q,
                                   PlanTensor k, PlanTensor v) {
@@ -178,7 +184,10 @@ PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTen
         return plan_run_ref(r->run, (PlanTensor){lse.storage, lse.offset + lse.elements - n, n});
     }
     PlanTensor y = plan_ring_new_like(r, lse, (uint64_t)(outer * t->q_rows), "lse");
-    LAUNCH(r->run, PLAN_OP_LAST_ROWS, DIMS(outer, 1, r->d->seq, t->q_rows), NULL, lse, y);
+    LAUNCH(r->run, PLAN_OP_LAST_ROWS,
+           DIMS([LAST_ROWS_OUTER] = outer, [LAST_ROWS_INNER] = 1, [LAST_ROWS_X_ROWS] = r->d->seq,
+                [LAST_ROWS_ROWS] = t->q_rows),
+           NULL, lse, y);
     return y;
 }
 

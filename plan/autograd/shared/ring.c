@@ -14,7 +14,9 @@ static PlanTensor less(const PlanRing *r, const PlanRingShape *s, PlanTensor a, 
     int64_t unit = s->outer * s->inner;
     PlanTensor y = plan_ring_new_like(r, a, (uint64_t)(unit * rows), name);
     LAUNCH(r->run, PLAN_OP_SUB_ROWS,
-           DIMS(s->outer, s->inner, (int64_t)a.elements / unit, (int64_t)b.elements / unit, rows),
+           DIMS([SUB_ROWS_OUTER] = s->outer, [SUB_ROWS_INNER] = s->inner,
+                [SUB_ROWS_A_ROWS] = (int64_t)a.elements / unit,
+                [SUB_ROWS_B_ROWS] = (int64_t)b.elements / unit, [SUB_ROWS_ROWS] = rows),
            NULL, a, b, y);
     return y;
 }
@@ -25,8 +27,10 @@ static PlanTensor put(const PlanRing *r, const PlanRingShape *s, PlanTensor a, P
     int64_t unit = s->outer * s->inner;
     PlanTensor y = plan_ring_new_like(r, a, a.elements, name);
     LAUNCH(r->run, PLAN_OP_PUT_ROWS,
-           DIMS(s->outer, s->inner, (int64_t)a.elements / unit, (int64_t)b.elements / unit), NULL,
-           a, b, y);
+           DIMS([PUT_ROWS_OUTER] = s->outer, [PUT_ROWS_INNER] = s->inner,
+                [PUT_ROWS_A_ROWS] = (int64_t)a.elements / unit,
+                [PUT_ROWS_B_ROWS] = (int64_t)b.elements / unit),
+           NULL, a, b, y);
     return y;
 }
 
@@ -41,8 +45,10 @@ static void merge(const PlanRing *r, const PlanRingTurn *t, PlanTensor block, Pl
     plan_ring_drop(r, more);
     PlanTensor apart = less(r, &of_out, merged->out, block, rows, "out_less");
     PlanTensor weighed = plan_ring_new_like(r, apart, apart.elements, "weighed");
-    LAUNCH(r->run, PLAN_OP_MUL_HEADS, DIMS(d->batch, rows, d->heads, d->head_dim), NULL, apart,
-           weight, weighed);
+    LAUNCH(r->run, PLAN_OP_MUL_HEADS,
+           DIMS([MUL_HEADS_BATCH] = d->batch, [MUL_HEADS_ROWS] = rows, [MUL_HEADS_HEADS] = d->heads,
+                [MUL_HEADS_DIM] = d->head_dim),
+           NULL, apart, weight, weighed);
     plan_ring_drop(r, weight);
     plan_ring_drop(r, apart);
     PlanTensor out = less(r, &of_out, merged->out, weighed, rows, "out");
@@ -136,7 +142,9 @@ static void add_rows(const PlanRing *r, const PlanRingShape *s, PlanTensor x, Pl
                      int64_t from) {
     int64_t unit = s->outer * s->inner;
     LAUNCH(r->run, PLAN_OP_ADD_ROWS,
-           DIMS(s->outer, s->inner, (int64_t)x.elements / unit, (int64_t)y.elements / unit, from),
+           DIMS([ADD_ROWS_OUTER] = s->outer, [ADD_ROWS_INNER] = s->inner,
+                [ADD_ROWS_X_ROWS] = (int64_t)x.elements / unit,
+                [ADD_ROWS_Y_ROWS] = (int64_t)y.elements / unit, [ADD_ROWS_FROM] = from),
            NULL, x, y);
 }
 
@@ -280,8 +288,10 @@ static PlanTensor in_rows_of_tokens(const PlanRing *r, PlanTensor both, PlanTens
         return plan_ring_in_dtype(r, both, dtype, "dk_dv");
     }
     PlanTensor y = plan_run_new_tensor(r->run, both.elements, dtype, "dk_dv");
-    LAUNCH(r->run, PLAN_OP_CAST_HEADS, DIMS(2 * d->batch, d->kv_heads, d->seq, d->head_dim), NULL,
-           both, y);
+    LAUNCH(r->run, PLAN_OP_CAST_HEADS,
+           DIMS([CAST_HEADS_BATCH] = 2 * d->batch, [CAST_HEADS_HEADS] = d->kv_heads,
+                [CAST_HEADS_SEQ] = d->seq, [CAST_HEADS_DIM] = d->head_dim),
+           NULL, both, y);
     return y;
 }
 

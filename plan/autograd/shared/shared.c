@@ -29,8 +29,10 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     if (gradient.elements > p->elements) {
         PlanTensor mine = new_like(run, gradient, p->elements, "rows");
-        begin_of_rank(run, PLAN_OP_PART,
-                      DIMS((int64_t)p->elements, (int64_t)run->graph->shared.tensor));
+        begin_of_rank(
+            run, PLAN_OP_PART,
+            DIMS([PART_N] = (int64_t)p->elements, [PART_RANKS] =
+                                                      (int64_t)run->graph->shared.tensor));
         LAUNCH_BEGUN(run, gradient, mine);
         return mine;
     }
@@ -45,14 +47,19 @@ typedef struct {
 
 static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_dims_of(graph, op);
-    return (Tokens){d[0], d[1], d[2], (int64_t)graph->shared.tensor};
+    return (Tokens){d[PLAN_GRAPH_TOKENS_BATCH], d[PLAN_GRAPH_TOKENS_ROWS],
+                    d[PLAN_GRAPH_TOKENS_WIDTH], (int64_t)graph->shared.tensor};
 }
 
 /* Between [batch, ranks, rows, width] and the same with the ranks outermost, as collectives have
  * it. */
 static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool back) {
     PlanTensor y = new_like(run, x, x.elements, "parts");
-    begin_op(run, PLAN_OP_PARTS_COPY, DIMS(t->batch, t->ranks, t->rows, t->width, back), 0);
+    begin_op(
+        run, PLAN_OP_PARTS_COPY,
+        DIMS([PARTS_COPY_BATCH] = t->batch, [PARTS_COPY_PARTS] = t->ranks,
+             [PARTS_COPY_ROWS] = t->rows, [PARTS_COPY_WIDTH] = t->width, [PARTS_COPY_BACK] = back),
+        0);
     LAUNCH_BEGUN(run, x, y);
     return y;
 }
@@ -97,7 +104,9 @@ static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
 /* This rank's part of what all have. */
 static PlanTensor own_of(PlanRun *run, const Tokens *t, PlanTensor x) {
     PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "own");
-    begin_of_rank(run, PLAN_OP_OWN_PARTS, DIMS(t->batch, t->rows * t->width, t->ranks));
+    begin_of_rank(run, PLAN_OP_OWN_PARTS,
+                  DIMS([OWN_PARTS_BATCH] = t->batch, [OWN_PARTS_N] = t->rows * t->width,
+                       [OWN_PARTS_RANKS] = t->ranks));
     LAUNCH_BEGUN(run, x, y);
     return y;
 }
@@ -109,13 +118,14 @@ PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, 
     PlanTensor below = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "below_mask");
     PlanTensor above = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "above_mask");
     local.mask = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "outside_mask");
-    begin_of_rank(run, PLAN_OP_OUTSIDE_MASK, DIMS(n, part));
+    begin_of_rank(run, PLAN_OP_OUTSIDE_MASK,
+                  DIMS([OUTSIDE_MASK_N] = n, [OUTSIDE_MASK_PART] = part));
     LAUNCH_BEGUN(run, index, below, above, local.mask);
     drop(run, below);
     drop(run, above);
     PlanTensor copy = new_like(run, index, (uint64_t)n, "index_copy");
     local.index = new_like(run, index, (uint64_t)n, "local_index");
-    begin_of_rank(run, PLAN_OP_LOCAL_INDEX, DIMS(n, part));
+    begin_of_rank(run, PLAN_OP_LOCAL_INDEX, DIMS([LOCAL_INDEX_N] = n, [LOCAL_INDEX_PART] = part));
     LAUNCH_BEGUN(run, index, local.mask, copy, local.index);
     drop(run, copy);
     return local;
@@ -129,10 +139,12 @@ static void parameter_operand(PlanRun *run, const PlanGraphOp *op, unsigned i) {
 
 static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_dims_of(run->graph, op);
-    int64_t n = d[0], width = d[1], part = d[2];
+    int64_t n = d[PLAN_GRAPH_SHARED_ROWS_N], width = d[PLAN_GRAPH_SHARED_ROWS_WIDTH];
+    int64_t part = d[PLAN_GRAPH_SHARED_ROWS_PART];
     PlanSharedLocal local = plan_shared_local_of(run, plan_run_given(run, op, 1), n, part);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
-    begin_op(run, PLAN_OP_EMBEDDING, DIMS(n, width, part), 0);
+    begin_op(run, PLAN_OP_EMBEDDING,
+             DIMS([EMBEDDING_N] = n, [EMBEDDING_WIDTH] = width, [EMBEDDING_VOCAB] = part), 0);
     parameter_operand(run, op, 0);
     plan_run_operand(run, local.index);
     plan_run_operand(run, y);
@@ -146,9 +158,13 @@ static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
  * this rank's rows are copied out of it. */
 static void rows_backward(const PlanBackward *b) {
     PlanRun *run = b->run;
-    int64_t n = dim(b, 0), width = dim(b, 1), rows = dim(b, 2) * (int64_t)run->graph->shared.tensor;
+    int64_t n = dim(b, PLAN_GRAPH_SHARED_ROWS_N), width = dim(b, PLAN_GRAPH_SHARED_ROWS_WIDTH);
+    int64_t rows = dim(b, PLAN_GRAPH_SHARED_ROWS_PART) * (int64_t)run->graph->shared.tensor;
     b->dx[0] = new_like(run, b->dy[0], (uint64_t)(rows * width), "dw");
-    begin(b, PLAN_OP_EMBEDDING_BACKWARD, DIMS(n, width, rows), NULL);
+    begin(b, PLAN_OP_EMBEDDING_BACKWARD,
+          DIMS([EMBEDDING_BACKWARD_N] = n, [EMBEDDING_BACKWARD_WIDTH] = width,
+               [EMBEDDING_BACKWARD_VOCAB] = rows),
+          NULL);
     operand(b, b->dy[0]);
     value_operand(b, 1);
     operand(b, b->dx[0]);

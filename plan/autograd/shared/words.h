@@ -19,7 +19,8 @@ static inline void begin_of_rank(PlanRun *run, PlanOpKind kind, const int64_t *o
 }
 
 static inline void begin_collective(PlanRun *run, PlanOpKind kind, uint64_t elements, double attr) {
-    int64_t op_dims[] = {(int64_t)elements, (int64_t)run->graph->shared.tensor};
+    int64_t op_dims[] = {[COLLECTIVE_ELEMENTS] = (int64_t)elements,
+                         [COLLECTIVE_RANKS] = (int64_t)run->graph->shared.tensor};
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, &attr);
 }
 

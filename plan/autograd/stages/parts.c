@@ -145,9 +145,11 @@ uint8_t plan_stage_issue(PlanRun *run, PlanOpKind kind, bool to_before, PlanTens
     uint64_t elements = kind == PLAN_OP_RECEIVE ? taken.elements : given.elements;
     plan_run_at(run, run->place.stages->phase, 0);
     plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP2_COMPUTE);
-    plan_builder_begin_op(
-        &run->builder, kind, PLAN_AXIS_PIPELINE,
-        (int64_t[]){(int64_t)elements, (int64_t)places_of(run), peer(run, to_before)}, NULL);
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_PIPELINE,
+                          (int64_t[]){[STAGE_COLLECTIVE_ELEMENTS] = (int64_t)elements,
+                                      [STAGE_COLLECTIVE_RANKS] = (int64_t)places_of(run),
+                                      [STAGE_COLLECTIVE_PEER] = peer(run, to_before)},
+                          NULL);
     if (kind != PLAN_OP_RECEIVE) {
         plan_run_operand(run, given);
     }
