@@ -89,8 +89,11 @@ static uint32_t run_join(const ModelLlama *llama, uint32_t first, uint64_t row, 
     const ModelWalk *w = &llama->walk;
     const ModelLatent *l = &llama->latent;
     uint64_t rows = w->rows * llama->heads, n = rows * q_dim(l);
-    int64_t dims[] = {(int64_t)rows, (int64_t)l->nope, (int64_t)l->rope, (int64_t)row,
-                      (int64_t)each};
+    int64_t dims[] = {[JOIN_HEADS_ROWS] = (int64_t)rows,
+                      [JOIN_HEADS_A_COLS] = (int64_t)l->nope,
+                      [JOIN_HEADS_B_COLS] = (int64_t)l->rope,
+                      [JOIN_HEADS_ROW] = (int64_t)row,
+                      [JOIN_HEADS_EACH] = (int64_t)each};
     return plan_graph_op(w->graph, PLAN_OP_JOIN_HEADS, (uint32_t[]){first, turned}, w->graph->dtype,
                          n, dims, NULL);
 }
@@ -99,7 +102,9 @@ static uint32_t run_norm(const ModelLlama *llama, const ModelLayer *layer, uint3
     const ModelWalk *w = &llama->walk;
     const ModelLatent *l = &llama->latent;
     PlanGraphResult results[] = {{w->graph->dtype, w->rows * l->kv_rank}, {PLAN_FP32, w->rows}};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)l->kv_rank, (int64_t)(l->kv_rank + l->rope)};
+    int64_t dims[] = {[NORM_COLUMNS_ROWS] = (int64_t)w->rows,
+                      [NORM_COLUMNS_WIDTH] = (int64_t)l->kv_rank,
+                      [NORM_COLUMNS_ROW] = (int64_t)(l->kv_rank + l->rope)};
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y =
         plan_graph_op_making(w->graph, PLAN_OP_NORM_COLUMNS, (uint32_t[]){x, layer->weight},
@@ -119,10 +124,16 @@ static uint32_t run_kernel(const ModelLlama *llama, uint32_t q, uint32_t k, uint
                                  {PLAN_FP32, trains ? w->batch * heads * lse_row : 0},
                                  {PLAN_INT64, 1},
                                  {PLAN_INT64, 1}};
-    int64_t dims[] = {(int64_t)w->batch,  (int64_t)heads,    (int64_t)heads,
-                      (int64_t)w->seq,    (int64_t)q_dim(l), (int64_t)l->v,
-                      (int64_t)kv_dim(l), (int64_t)lse_row,  1,
-                      (int64_t)l->nope};
+    int64_t dims[] = {[LATENT_ATTENTION_BATCH] = (int64_t)w->batch,
+                      [LATENT_ATTENTION_HEADS] = (int64_t)heads,
+                      [LATENT_ATTENTION_KV_HEADS] = (int64_t)heads,
+                      [LATENT_ATTENTION_SEQ] = (int64_t)w->seq,
+                      [LATENT_ATTENTION_HEAD_DIM] = (int64_t)q_dim(l),
+                      [LATENT_ATTENTION_V_DIM] = (int64_t)l->v,
+                      [LATENT_ATTENTION_V_ROW] = (int64_t)kv_dim(l),
+                      [LATENT_ATTENTION_LSE_STRIDE] = (int64_t)lse_row,
+                      [LATENT_ATTENTION_CAUSAL] = 1,
+                      [LATENT_ATTENTION_FROM] = (int64_t)l->nope};
     uint32_t o = plan_graph_op_making(w->graph, PLAN_OP_LATENT_ATTENTION, (uint32_t[]){q, k, v},
                                       results, dims, &llama->attention_scale);
     uint32_t lse = o + 1, seed = o + 2, offset = o + 3;

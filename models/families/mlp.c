@@ -19,7 +19,8 @@ static uint32_t run_block(PlanGraph *graph, const Block *block, uint64_t rows, u
     plan_graph_enter(graph, block->module, &x, 1);
     plan_graph_enter(graph, block->linear, &x, 1);
     uint32_t y = plan_graph_op(graph, PLAN_OP_LINEAR, (uint32_t[]){x, block->weight, block->bias},
-                               graph->dtype, elements, (int64_t[]){m, n, n}, NULL);
+                               graph->dtype, elements,
+                               (int64_t[]){[LINEAR_M] = m, [LINEAR_N] = n, [LINEAR_K] = n}, NULL);
     plan_graph_leave(graph, &y, 1);
     uint32_t z =
         plan_graph_op(graph, PLAN_OP_RELU, &y, graph->dtype, elements, (int64_t[]){m * n}, NULL);

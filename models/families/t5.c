@@ -95,7 +95,11 @@ static uint32_t hide_later(const T5 *t5, uint32_t bias, uint32_t distance) {
     uint32_t mask =
         plan_graph_op(w->graph, PLAN_OP_POSITIVE_MASK, &distance, PLAN_UINT8, n, &pairs, NULL);
     return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){bias, mask}, w->graph->dtype,
-                         elements, (int64_t[]){1, pairs, (int64_t)t5->heads}, &value);
+                         elements,
+                         (int64_t[]){[MASKED_FILL_OUTER] = 1,
+                                     [MASKED_FILL_N] = pairs,
+                                     [MASKED_FILL_INNER] = (int64_t)t5->heads},
+                         &value);
 }
 
 static uint32_t run_bias(const T5 *t5, const Bias *bias, bool causal) {
@@ -109,9 +113,11 @@ static uint32_t run_bias(const T5 *t5, const Bias *bias, bool causal) {
     uint32_t far = run_int64(t5, PLAN_OP_ABSOLUTE, distance, n, (int64_t)n);
     uint32_t bucket = run_int64(t5, PLAN_OP_CLAMP, far, n, (int64_t)n);
     plan_graph_enter(w->graph, bias->table.module, &bucket, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_BIAS, (uint32_t[]){bias->table.weight, bucket},
-                               w->graph->dtype, elements,
-                               (int64_t[]){(int64_t)n, (int64_t)t5->heads, BUCKETS}, NULL);
+    uint32_t y = plan_graph_op(
+        w->graph, PLAN_OP_BIAS, (uint32_t[]){bias->table.weight, bucket}, w->graph->dtype, elements,
+        (int64_t[]){
+            [BIAS_N] = (int64_t)n, [BIAS_HEADS] = (int64_t)t5->heads, [BIAS_LIMIT] = BUCKETS},
+        NULL);
     plan_graph_leave(w->graph, &y, 1);
     if (causal) {
         y = hide_later(t5, y, distance);

@@ -20,7 +20,7 @@ uint32_t model_transformers_positions(const ModelWalk *w) {
     uint32_t from_zero =
         plan_graph_op(w->graph, PLAN_OP_ARANGE, NULL, PLAN_INT64, w->seq, &seq, NULL);
     uint32_t positions = plan_graph_op(w->graph, PLAN_OP_SHIFT, &from_zero, PLAN_INT64, w->seq,
-                                       (int64_t[]){seq, 0}, NULL);
+                                       (int64_t[]){[SHIFT_N] = seq, [SHIFT_FROM] = 0}, NULL);
     plan_graph_hold(w->graph, positions);
     return positions;
 }
@@ -48,9 +48,14 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
     plan_graph_enter(graph, module, (uint32_t[]){x, positions}, 2);
     uint32_t numbers = run_fp32(w, PLAN_OP_AS_NUMBER, &positions, w->seq, &seq, NULL);
     uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, graph->rope_frequencies},
-                               n / 2, (int64_t[]){seq, half}, NULL);
+                               n / 2, (int64_t[]){[OUTER_ROWS] = seq, [OUTER_COLS] = half}, NULL);
     uint32_t twice = run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, n,
-                              (int64_t[]){seq, half, half, half, 0}, NULL);
+                              (int64_t[]){[JOIN_COLUMNS_ROWS] = seq,
+                                          [JOIN_COLUMNS_A_COLS] = half,
+                                          [JOIN_COLUMNS_B_COLS] = half,
+                                          [JOIN_COLUMNS_WIDTH] = half,
+                                          [JOIN_COLUMNS_FROM] = 0},
+                              NULL);
     plan_graph_hold(graph, angles);
     plan_graph_hold(graph, twice);
     uint32_t cosines = run_table(w, PLAN_OP_COS, twice, n);
@@ -70,7 +75,8 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
 /* ForCausalLMLoss(), whose variables go in the order in which it names them. */
 static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    int64_t of_labels[] = {(int64_t)w->batch, (int64_t)w->seq};
+    int64_t of_labels[] = {
+        [PAD_TARGETS_BATCH] = (int64_t)w->batch, [PAD_TARGETS_SEQ] = (int64_t)w->seq};
     uint64_t n_padded = w->batch * (w->seq + 1);
     uint32_t wide = model_run_widen(w, logits);
     uint32_t padded =

@@ -20,8 +20,11 @@ static bool repeats(const ModelWalk *w, const ModelAttention *a) {
 static uint32_t repeat(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint64_t stride,
                        PlanRepeated place) {
     uint64_t times = a->heads / a->kv_heads, elements = w->rows * a->heads * a->head_dim;
-    int64_t dims[] = {(int64_t)w->batch,    (int64_t)w->seq, (int64_t)a->kv_heads, (int64_t)times,
-                      (int64_t)a->head_dim, place,           (int64_t)stride};
+    int64_t dims[] = {
+        [REPEAT_HEADS_BATCH] = (int64_t)w->batch,    [REPEAT_HEADS_SEQ] = (int64_t)w->seq,
+        [REPEAT_HEADS_HEADS] = (int64_t)a->kv_heads, [REPEAT_HEADS_REPEATS] = (int64_t)times,
+        [REPEAT_HEADS_DIM] = (int64_t)a->head_dim,   [REPEAT_HEADS_APART] = place,
+        [REPEAT_HEADS_STRIDE] = (int64_t)stride};
     PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
     return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &x, dtype, elements, dims, NULL);
 }
@@ -89,12 +92,20 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
                                  {PLAN_FP32, has_statistics ? w->batch * a->heads * lse_stride : 0},
                                  {PLAN_INT64, flash ? 2 : 1},
                                  {PLAN_INT64, 1}};
-    uint32_t o = plan_graph_op_making(
-        w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, results,
-        (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)kv_heads, (int64_t)w->seq,
-                    (int64_t)a->head_dim, (int64_t)a->q_stride, (int64_t)k_stride,
-                    (int64_t)lse_stride, causal, (int64_t)w->graph->ops->len, (int64_t)v_stride},
-        (double[]){a->scale, w->dropout, a->alibi});
+    uint32_t o =
+        plan_graph_op_making(w->graph, PLAN_OP_ATTENTION, (uint32_t[]){q, k, v, bias}, results,
+                             (int64_t[]){[ATTENTION_BATCH] = (int64_t)w->batch,
+                                         [ATTENTION_HEADS] = (int64_t)a->heads,
+                                         [ATTENTION_KV_HEADS] = (int64_t)kv_heads,
+                                         [ATTENTION_SEQ] = (int64_t)w->seq,
+                                         [ATTENTION_HEAD_DIM] = (int64_t)a->head_dim,
+                                         [ATTENTION_Q_STRIDE] = (int64_t)a->q_stride,
+                                         [ATTENTION_K_STRIDE] = (int64_t)k_stride,
+                                         [ATTENTION_LSE_STRIDE] = (int64_t)lse_stride,
+                                         [ATTENTION_CAUSAL] = causal,
+                                         [ATTENTION_STREAM] = (int64_t)w->graph->ops->len,
+                                         [ATTENTION_V_STRIDE] = (int64_t)v_stride},
+                             (double[]){a->scale, w->dropout, a->alibi});
     /* Where nothing keeps them the others go from the last to the first: they are a tuple of the
      * recorder's Python, whose first item is asked for. */
     uint32_t lse = o + 1, seed = o + 2, offset = o + 3;
@@ -156,8 +167,12 @@ static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, u
                ? x
                : plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, w->graph->dtype,
                                w->rows * a->heads * a->head_dim,
-                               (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
-                                           (int64_t)a->head_dim, (int64_t)stride, 0},
+                               (int64_t[]){[HEADS_COPY_BATCH] = (int64_t)w->batch,
+                                           [HEADS_COPY_SEQ] = (int64_t)w->seq,
+                                           [HEADS_COPY_HEADS] = (int64_t)a->heads,
+                                           [HEADS_COPY_DIM] = (int64_t)a->head_dim,
+                                           [HEADS_COPY_STRIDE] = (int64_t)stride,
+                                           [HEADS_COPY_BACK] = 0},
                                NULL);
 }
 
@@ -165,8 +180,12 @@ static uint32_t apart(const ModelWalk *w, const ModelAttention *a, uint32_t x, u
 static uint32_t merge_heads(const ModelWalk *w, const ModelAttention *a, uint32_t x) {
     return plan_graph_op(w->graph, PLAN_OP_HEADS_COPY, &x, w->graph->dtype,
                          w->rows * a->heads * a->head_dim,
-                         (int64_t[]){(int64_t)w->batch, (int64_t)w->seq, (int64_t)a->heads,
-                                     (int64_t)a->head_dim, (int64_t)(a->heads * a->head_dim), 1},
+                         (int64_t[]){[HEADS_COPY_BATCH] = (int64_t)w->batch,
+                                     [HEADS_COPY_SEQ] = (int64_t)w->seq,
+                                     [HEADS_COPY_HEADS] = (int64_t)a->heads,
+                                     [HEADS_COPY_DIM] = (int64_t)a->head_dim,
+                                     [HEADS_COPY_STRIDE] = (int64_t)(a->heads * a->head_dim),
+                                     [HEADS_COPY_BACK] = 1},
                          NULL);
 }
 
@@ -182,9 +201,16 @@ static uint32_t matmul(const ModelWalk *w, const ModelAttention *a, Factor x, Fa
     double inside = a->k_inside;
     return plan_graph_op(w->graph, PLAN_OP_HEADS_MATMUL, (uint32_t[]){x.value, y.value},
                          w->graph->dtype, w->batch * a->heads * w->seq * n,
-                         (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq,
-                                     (int64_t)n, (int64_t)k, x.layout, y.layout, 0,
-                                     (int64_t)x.stride, (int64_t)y.stride},
+                         (int64_t[]){[HEADS_MATMUL_BATCH] = (int64_t)w->batch,
+                                     [HEADS_MATMUL_HEADS] = (int64_t)a->heads,
+                                     [HEADS_MATMUL_M] = (int64_t)w->seq,
+                                     [HEADS_MATMUL_N] = (int64_t)n,
+                                     [HEADS_MATMUL_K] = (int64_t)k,
+                                     [HEADS_MATMUL_A_LAYOUT] = x.layout,
+                                     [HEADS_MATMUL_B_LAYOUT] = y.layout,
+                                     [HEADS_MATMUL_Y_LAYOUT] = 0,
+                                     [HEADS_MATMUL_A_STRIDE] = (int64_t)x.stride,
+                                     [HEADS_MATMUL_B_STRIDE] = (int64_t)y.stride},
                          &inside);
 }
 
@@ -193,8 +219,8 @@ static uint32_t upper_mask(const ModelWalk *w, uint64_t *ret_elements) {
     uint64_t n = *ret_elements = w->seq * w->seq;
     uint32_t all = plan_graph_op(w->graph, PLAN_OP_ONES_MASK, NULL, PLAN_UINT8, n,
                                  (int64_t[]){seq * seq}, NULL);
-    return plan_graph_op(w->graph, PLAN_OP_UPPER_MASK, &all, PLAN_UINT8, n, (int64_t[]){seq, seq},
-                         NULL);
+    return plan_graph_op(w->graph, PLAN_OP_UPPER_MASK, &all, PLAN_UINT8, n,
+                         (int64_t[]){[UPPER_MASK_ROWS] = seq, [UPPER_MASK_COLS] = seq}, NULL);
 }
 
 static uint32_t mask_causal(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
@@ -203,21 +229,27 @@ static uint32_t mask_causal(const ModelWalk *w, const ModelAttention *a, uint32_
     *ret_mask = upper_mask(w, &n);
     double value = -INFINITY;
     return plan_graph_op(w->graph, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, *ret_mask},
-                         w->graph->dtype, outer * n, (int64_t[]){(int64_t)outer, (int64_t)n, 1},
+                         w->graph->dtype, outer * n,
+                         (int64_t[]){[MASKED_FILL_OUTER] = (int64_t)outer,
+                                     [MASKED_FILL_N] = (int64_t)n,
+                                     [MASKED_FILL_INNER] = 1},
                          &value);
 }
 
 static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
-    return plan_graph_op(
-        w->graph, PLAN_OP_BIAS_ADD, (uint32_t[]){scores, a->bias}, w->graph->dtype,
-        w->batch * a->heads * w->seq * w->seq,
-        (int64_t[]){(int64_t)w->batch, (int64_t)a->heads, (int64_t)w->seq, (int64_t)w->seq}, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_BIAS_ADD, (uint32_t[]){scores, a->bias}, w->graph->dtype,
+                         w->batch * a->heads * w->seq * w->seq,
+                         (int64_t[]){[BIAS_ADD_BATCH] = (int64_t)w->batch,
+                                     [BIAS_ADD_HEADS] = (int64_t)a->heads,
+                                     [BIAS_ADD_ROWS] = (int64_t)w->seq,
+                                     [BIAS_ADD_COLS] = (int64_t)w->seq},
+                         NULL);
 }
 
 /* softmax(scores, dtype=float32).to(q.dtype): PyTorch makes bf16 wide in a kernel of its own. */
 static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores, uint32_t q) {
     uint64_t rows = w->batch * a->heads * w->seq, elements = rows * w->seq;
-    int64_t dims[] = {(int64_t)rows, (int64_t)w->seq};
+    int64_t dims[] = {[SOFTMAX_ROWS] = (int64_t)rows, [SOFTMAX_COLS] = (int64_t)w->seq};
     PlanDtype dtype = a->wide_softmax ? PLAN_FP32 : w->graph->dtype;
     uint32_t x = a->wide_softmax ? model_run_widen(w, scores) : scores;
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, dtype, elements, dims, NULL);

@@ -90,10 +90,13 @@ uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint
     if (!is_function) {
         plan_graph_enter(graph, head->module, (uint32_t[]){x, targets}, 2);
     }
-    uint32_t loss = plan_graph_op_making(
-        graph, PLAN_OP_CHUNKED_LOSS, (uint32_t[]){x, head->weight, targets}, results,
-        (int64_t[]){(int64_t)w->rows, (int64_t)vocab, (int64_t)w->width, (int64_t)chunk},
-        (double[]){is_liger});
+    uint32_t loss = plan_graph_op_making(graph, PLAN_OP_CHUNKED_LOSS,
+                                         (uint32_t[]){x, head->weight, targets}, results,
+                                         (int64_t[]){[CHUNKED_LOSS_ROWS] = (int64_t)w->rows,
+                                                     [CHUNKED_LOSS_COLS] = (int64_t)vocab,
+                                                     [CHUNKED_LOSS_WIDTH] = (int64_t)w->width,
+                                                     [CHUNKED_LOSS_CHUNK] = (int64_t)chunk},
+                                         (double[]){is_liger});
     uint32_t room = loss + 3;
     plan_graph_let_go_after(graph, x, room); /* an argument goes when the call has returned */
     if (!is_function) {

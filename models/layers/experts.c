@@ -108,15 +108,17 @@ static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x
     uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
     hold_by_name(walk, weight);
     uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
-    uint32_t y =
-        plan_graph_op(w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, PLAN_FP32,
-                      elements, (int64_t[]){(int64_t)w->rows, (int64_t)n, (int64_t)w->width}, NULL);
+    uint32_t y = plan_graph_op(
+        w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, PLAN_FP32, elements,
+        (int64_t[]){
+            [LINEAR_M] = (int64_t)w->rows, [LINEAR_N] = (int64_t)n, [LINEAR_K] = (int64_t)w->width},
+        NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
 
 static uint32_t run_count(const Walk *walk, uint32_t chosen) {
-    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->experts->n};
+    int64_t dims[] = {[COUNT_N] = (int64_t)walk->pairs, [COUNT_GROUPS] = (int64_t)walk->experts->n};
     return run(walk, PLAN_OP_COUNT, &chosen, (PlanGraphResult){PLAN_INT64, walk->experts->n}, dims,
                NULL);
 }
@@ -124,7 +126,9 @@ static uint32_t run_count(const Walk *walk, uint32_t chosen) {
 /* Each token's scores by their sum. */
 static uint32_t run_normalize(const Walk *walk, uint32_t top) {
     const ModelWalk *w = walk->w;
-    int64_t shape[] = {(int64_t)w->rows, (int64_t)walk->experts->per_token}, rows = shape[0];
+    int64_t rows = (int64_t)w->rows;
+    int64_t shape[] = {
+        [TOTAL_COLUMNS_ROWS] = rows, [TOTAL_COLUMNS_COLS] = (int64_t)walk->experts->per_token};
     double least = 1e-20;
     uint32_t sum =
         run(walk, PLAN_OP_TOTAL_COLUMNS, &top, (PlanGraphResult){PLAN_FP32, w->rows}, shape, NULL);
@@ -144,14 +148,15 @@ typedef struct {
 static uint32_t run_top_k(const Walk *walk, uint32_t scores, uint64_t rows, uint64_t cols,
                           uint64_t k) {
     PlanGraphResult results[] = {{PLAN_FP32, rows * k}, {PLAN_INT64, rows * k}};
-    int64_t dims[] = {(int64_t)rows, (int64_t)cols, (int64_t)k};
+    int64_t dims[] = {
+        [TOP_K_ROWS] = (int64_t)rows, [TOP_K_COLS] = (int64_t)cols, [TOP_K_K] = (int64_t)k};
     return plan_graph_op_making(walk->w->graph, PLAN_OP_TOP_K, &scores, results, dims, NULL);
 }
 
 /* Scores with their bias. */
 static uint32_t run_bias(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
     uint64_t n = walk->w->rows * walk->experts->n;
-    int64_t dims[] = {(int64_t)n, (int64_t)walk->experts->n};
+    int64_t dims[] = {[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)walk->experts->n};
     return run(walk, PLAN_OP_ADD, (uint32_t[]){scores, layer->bias},
                (PlanGraphResult){PLAN_FP32, n}, dims, NULL);
 }
@@ -166,7 +171,9 @@ static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
     uint64_t each = walk->experts->n / groups, k = walk->experts->groups_per_token;
     int64_t n_groups = (int64_t)n, best_two[] = {n_groups, 2},
             fill[] = {1, n_groups, (int64_t)each};
-    int64_t of_rows[] = {(int64_t)rows, (int64_t)groups, (int64_t)k};
+    int64_t of_rows[] = {[UNSET_COLUMNS_ROWS] = (int64_t)rows,
+                         [UNSET_COLUMNS_COLS] = (int64_t)groups,
+                         [UNSET_COLUMNS_K] = (int64_t)k};
     double nothing = -INFINITY;
     uint32_t best = run_top_k(walk, scores, n, each, 2), whose = best + 1;
     uint32_t first = plan_graph_latent_kept(graph, whose);
@@ -210,8 +217,9 @@ static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *lay
 }
 
 static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
-    int64_t dims[] = {(int64_t)walk->w->rows, (int64_t)walk->experts->n,
-                      (int64_t)walk->experts->per_token};
+    int64_t dims[] = {[PICK_COLUMNS_ROWS] = (int64_t)walk->w->rows,
+                      [PICK_COLUMNS_COLS] = (int64_t)walk->experts->n,
+                      [PICK_COLUMNS_K] = (int64_t)walk->experts->per_token};
     return run(walk, PLAN_OP_PICK_COLUMNS, (uint32_t[]){scores, chosen},
                (PlanGraphResult){PLAN_FP32, walk->pairs}, dims, NULL);
 }
@@ -267,7 +275,8 @@ static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
     uint64_t n = walk->experts->n;
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)n}, pairs = (int64_t)walk->pairs;
+    int64_t dims[] = {[SOFTMAX_ROWS] = (int64_t)w->rows, [SOFTMAX_COLS] = (int64_t)n};
+    int64_t pairs = (int64_t)walk->pairs;
     PlanOpKind kind = walk->experts->apart ? PLAN_OP_SIGMOID : PLAN_OP_SOFTMAX;
     int64_t all = (int64_t)(w->rows * n);
     model_begin_part(w);
@@ -303,13 +312,16 @@ static Sorted run_sort(const Walk *walk, const Routed *routed) {
     PlanGraphResult results[] = {{PLAN_INT64, walk->pairs}, {PLAN_INT64, walk->pairs}};
     uint32_t counts = run_count(walk, routed->chosen);
     uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
-                                           (int64_t[]){n, groups}, NULL);
+                                           (int64_t[]){[SORT_N] = n, [SORT_GROUPS] = groups}, NULL);
     uint32_t order = sorted + 1;
-    uint32_t scores = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, order},
-                          (PlanGraphResult){PLAN_FP32, walk->pairs}, (int64_t[]){n, 1, n}, NULL);
+    uint32_t scores =
+        run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, order},
+            (PlanGraphResult){PLAN_FP32, walk->pairs},
+            (int64_t[]){[ROWS_OF_N] = n, [ROWS_OF_WIDTH] = 1, [ROWS_OF_ROWS] = n}, NULL);
     uint32_t tokens =
         run(walk, PLAN_OP_DIVIDE_DOWN, &order, (PlanGraphResult){PLAN_INT64, walk->pairs},
-            (int64_t[]){n, (int64_t)walk->experts->per_token}, NULL);
+            (int64_t[]){[DIVIDE_DOWN_N] = n, [DIVIDE_DOWN_BY] = (int64_t)walk->experts->per_token},
+            NULL);
     plan_graph_keep(graph, routed->counts); /* until the name that it has takes the others */
     plan_graph_let_go_after(graph, routed->counts, order);
     return (Sorted){scores, tokens, counts};
@@ -320,8 +332,10 @@ static Sorted run_sort(const Walk *walk, const Routed *routed) {
 static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint32_t ends,
                             uint64_t out, uint64_t in) {
     PlanGraph *graph = walk->w->graph;
-    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)out, (int64_t)in,
-                      (int64_t)(walk->experts->n / graph->shared.expert)};
+    int64_t dims[] = {[GROUPED_LINEAR_M] = (int64_t)walk->pairs,
+                      [GROUPED_LINEAR_N] = (int64_t)out,
+                      [GROUPED_LINEAR_K] = (int64_t)in,
+                      [GROUPED_LINEAR_GROUPS] = (int64_t)(walk->experts->n / graph->shared.expert)};
     return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, graph->dtype,
                          walk->pairs * out, dims, NULL);
 }
@@ -368,7 +382,9 @@ static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, By
                              uint32_t *ret_order) {
     PlanGraph *graph = walk->w->graph;
     uint64_t n = walk->experts->n, pairs = walk->pairs, width = walk->w->width;
-    int64_t dims[] = {(int64_t)pairs, (int64_t)width, (int64_t)pairs};
+    int64_t dims[] = {[ROWS_OF_N] = (int64_t)pairs,
+                      [ROWS_OF_WIDTH] = (int64_t)width,
+                      [ROWS_OF_ROWS] = (int64_t)pairs};
     ByExpert made;
     plan_graph_call(graph, layer->experts);
     uint32_t splits = plan_graph_exchange_splits(graph, given.counts, n);
@@ -386,7 +402,8 @@ static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, By
 
 /* And back, in the order in which they came. */
 static uint32_t run_return(const Walk *walk, uint32_t made, uint32_t order) {
-    int64_t dims[] = {(int64_t)walk->pairs, (int64_t)walk->w->width};
+    int64_t dims[] = {
+        [PLACE_ROWS_N] = (int64_t)walk->pairs, [PLACE_ROWS_WIDTH] = (int64_t)walk->w->width};
     PlanGraph *graph = walk->w->graph;
     uint32_t placed =
         run(walk, PLAN_OP_PLACE_ROWS, (uint32_t[]){made, order},
@@ -445,7 +462,8 @@ static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint
 /* Rows times their scores, in fp32. */
 static uint32_t run_scored(const Walk *walk, uint32_t rows, uint32_t scores) {
     const ModelWalk *w = walk->w;
-    int64_t shape[] = {(int64_t)walk->pairs, (int64_t)w->width};
+    int64_t shape[] = {
+        [MUL_COLUMN_ROWS] = (int64_t)walk->pairs, [MUL_COLUMN_COLS] = (int64_t)w->width};
     uint32_t wide = model_run_widen(w, rows);
     uint32_t product = run(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, scores},
                            (PlanGraphResult){PLAN_FP32, walk->pairs * w->width}, shape, NULL);
@@ -462,7 +480,9 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     }
     Walk walk = {w, experts, w->rows * experts->per_token};
     PlanGraph *graph = w->graph;
-    int64_t dims[] = {(int64_t)walk.pairs, (int64_t)w->width, (int64_t)w->rows};
+    int64_t dims[] = {[ROWS_OF_N] = (int64_t)walk.pairs,
+                      [ROWS_OF_WIDTH] = (int64_t)w->width,
+                      [ROWS_OF_ROWS] = (int64_t)w->rows};
     uint64_t n = w->rows * w->width;
     plan_graph_enter(graph, layer->module, &x, 1);
     /* x.view(), where the gradients of all its uses here meet, before those of others are added. */

@@ -126,7 +126,10 @@ static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_
                : plan_graph_op(w->graph, PLAN_OP_LINEAR,
                                (uint32_t[]){x, layer->weight, layer->bias}, w->graph->dtype,
                                w->rows * out,
-                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
+                               (int64_t[]){[LINEAR_M] = (int64_t)w->rows,
+                                           [LINEAR_N] = (int64_t)out,
+                                           [LINEAR_K] = (int64_t)in},
+                               NULL);
 }
 
 static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
@@ -152,10 +155,14 @@ static uint32_t run_copying_linear(const ModelWalk *w, const ModelAttention *a,
 uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                 uint64_t out, uint64_t in, uint64_t parts) {
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op(
-        w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias},
-        w->graph->dtype, w->rows * out,
-        (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in, (int64_t)parts}, NULL);
+    uint32_t y =
+        plan_graph_op(w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias},
+                      w->graph->dtype, w->rows * out,
+                      (int64_t[]){[LINEAR_PARTS_M] = (int64_t)w->rows,
+                                  [LINEAR_PARTS_N] = (int64_t)out,
+                                  [LINEAR_PARTS_K] = (int64_t)in,
+                                  [LINEAR_PARTS_PARTS] = (int64_t)parts},
+                      NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -204,7 +211,10 @@ uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32
     plan_graph_enter(w->graph, layer->module, &index, 1);
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index},
                                w->graph->dtype, n * w->width,
-                               (int64_t[]){(int64_t)n, (int64_t)w->width, (int64_t)vocab}, NULL);
+                               (int64_t[]){[EMBEDDING_N] = (int64_t)n,
+                                           [EMBEDDING_WIDTH] = (int64_t)w->width,
+                                           [EMBEDDING_VOCAB] = (int64_t)vocab},
+                               NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -235,13 +245,14 @@ uint32_t model_run_embeddings(const ModelWalk *w, const ModelEmbeddings *tables,
 uint32_t model_run_add(const ModelWalk *w, uint32_t a, uint32_t b, uint64_t elements_b) {
     uint64_t elements = w->rows * w->width;
     return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){a, b}, w->graph->dtype, elements,
-                         (int64_t[]){(int64_t)elements, (int64_t)elements_b}, NULL);
+                         (int64_t[]){[ADD_N] = (int64_t)elements, [ADD_NB] = (int64_t)elements_b},
+                         NULL);
 }
 
 uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, uint32_t b,
                                uint64_t n) {
     return plan_graph_op(w->graph, kind, (uint32_t[]){a, b}, w->graph->dtype, n,
-                         (int64_t[]){(int64_t)n, (int64_t)n}, NULL);
+                         (int64_t[]){[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)n}, NULL);
 }
 
 uint32_t model_run_residual(const ModelWalk *w, uint32_t x, uint32_t term) {
@@ -309,9 +320,12 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
                                  {w->graph->dtype, w->rows * out}};
     double is_erf = erf;
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op_making(
-        w->graph, PLAN_OP_LINEAR_GELU, (uint32_t[]){x, layer->weight, layer->bias}, results,
-        (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, &is_erf);
+    uint32_t y = plan_graph_op_making(w->graph, PLAN_OP_LINEAR_GELU,
+                                      (uint32_t[]){x, layer->weight, layer->bias}, results,
+                                      (int64_t[]){[LINEAR_GELU_M] = (int64_t)w->rows,
+                                                  [LINEAR_GELU_N] = (int64_t)out,
+                                                  [LINEAR_GELU_K] = (int64_t)in},
+                                      &is_erf);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -337,8 +351,10 @@ uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module,
     if (module != PLAN_NONE) {
         plan_graph_enter(w->graph, module, &x, 1);
     }
-    uint32_t y = plan_graph_op_making(w->graph, PLAN_OP_DROPOUT, &x, results,
-                                      (int64_t[]){(int64_t)n, dropouts_so_far(w->graph)}, &share);
+    uint32_t y = plan_graph_op_making(
+        w->graph, PLAN_OP_DROPOUT, &x, results,
+        (int64_t[]){[DROPOUT_N] = (int64_t)n, [DROPOUT_STREAM] = dropouts_so_far(w->graph)},
+        &share);
     uint32_t mask = y + 1;
     plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {

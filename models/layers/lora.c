@@ -47,9 +47,11 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
                             uint64_t out, uint64_t in) {
     PlanDtype dtype = dtype_of(w, product->weight);
     plan_graph_enter(w->graph, product->module, &x, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, product->weight, PLAN_NONE}, dtype, w->rows * out,
-                               (int64_t[]){(int64_t)w->rows, (int64_t)out, (int64_t)in}, NULL);
+    uint32_t y = plan_graph_op(
+        w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, product->weight, PLAN_NONE}, dtype, w->rows * out,
+        (int64_t[]){
+            [LINEAR_M] = (int64_t)w->rows, [LINEAR_N] = (int64_t)out, [LINEAR_K] = (int64_t)in},
+        NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -76,7 +78,7 @@ static uint32_t run_beside_four_bits(const ModelWalk *w, const ModelAdapter *ada
                                      uint32_t y, const ModelAttention *of_k) {
     PlanGraph *graph = w->graph;
     uint64_t n = w->rows * adapter->out;
-    int64_t dims[] = {(int64_t)n, (int64_t)n};
+    int64_t dims[] = {[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)n}; /* others take the first */
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
     uint32_t result = plan_graph_op(graph, PLAN_OP_COPY, &y, own, n, dims, NULL);
     plan_graph_hold(graph, result);
@@ -100,7 +102,7 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
         return run_beside_four_bits(w, adapter, x, y, of_k);
     }
     uint64_t n = w->rows * adapter->out;
-    int64_t dims[] = {(int64_t)n, (int64_t)n};
+    int64_t dims[] = {[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)n}; /* others take the first */
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);
     uint32_t given = plan_graph_cast(graph, x, dtype);
     if (given != x) {

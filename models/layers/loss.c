@@ -8,7 +8,7 @@
 static void meter(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,
                   uint64_t vocab) {
     PlanGraphResult scalars[] = {{PLAN_FP32, 1}, {PLAN_FP32, 1}};
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    int64_t dims[] = {[LOG_SOFTMAX_ROWS] = (int64_t)w->rows, [LOG_SOFTMAX_COLS] = (int64_t)vocab};
     plan_graph_after_backward(w->graph, root);
     uint32_t seen = plan_graph_detached(w->graph, logits);
     for (unsigned i = 0; i < 2; i++) {
@@ -53,7 +53,8 @@ static uint32_t run_compiled_loss(const ModelWalk *w, const uint32_t *logits_and
 /* By a kernel that takes the place of cross_entropy(), with what backward needs of each row. */
 static uint32_t run_kernel(const ModelWalk *w, const uint32_t *logits_and_targets,
                            const int64_t *dims, PlanDtype dtype) {
-    PlanGraphResult results[] = {{dtype, 1}, {dtype, 1}, {PLAN_FP32, (uint64_t)dims[0]}};
+    PlanGraphResult results[] = {
+        {dtype, 1}, {dtype, 1}, {PLAN_FP32, (uint64_t)dims[CROSS_ENTROPY_ROWS]}};
     return plan_graph_op_making(w->graph, PLAN_OP_CROSS_ENTROPY, logits_and_targets, results, dims,
                                 NULL);
 }
@@ -63,7 +64,7 @@ uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets
     PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, logits)->dtype;
     PlanDtype computed = dtype == PLAN_FP32 ? dtype : w->graph->dtype;
     PlanGraphResult scalars[] = {{computed, 1}, {computed, 1}};
-    int64_t dims[] = {(int64_t)rows, (int64_t)vocab};
+    int64_t dims[] = {[LOG_SOFTMAX_ROWS] = (int64_t)rows, [LOG_SOFTMAX_COLS] = (int64_t)vocab};
     w->graph->loss_in_place = w->loss_in_place;
     if (w->loss_in_place) {
         return run_kernel(w, (uint32_t[]){logits, targets}, dims, dtype);
@@ -79,14 +80,17 @@ uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets
 static uint32_t drop_last_of_logits(const ModelWalk *w, uint32_t x, uint64_t width) {
     uint64_t sequence = w->seq * width, kept = sequence - width;
     PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
-    int64_t dims[] = {(int64_t)w->batch, (int64_t)kept, (int64_t)sequence, 0};
+    int64_t dims[] = {[COPY_COLUMNS_ROWS] = (int64_t)w->batch,
+                      [COPY_COLUMNS_COLS] = (int64_t)kept,
+                      [COPY_COLUMNS_WIDTH] = (int64_t)sequence,
+                      [COPY_COLUMNS_FROM] = 0};
     return w->batch == 1 ? plan_graph_slice(w->graph, x, 1, sequence, 0, kept)
                          : plan_graph_op(w->graph, PLAN_OP_COPY_COLUMNS, &x, dtype, w->batch * kept,
                                          dims, NULL);
 }
 
 static uint32_t drop_last_of_targets(const ModelWalk *w, uint32_t targets) {
-    int64_t dims[] = {(int64_t)w->batch, (int64_t)w->seq - 1};
+    int64_t dims[] = {[DROP_LAST_BATCH] = (int64_t)w->batch, [DROP_LAST_SEQ] = (int64_t)w->seq - 1};
     return w->batch == 1 ? plan_graph_slice(w->graph, targets, 1, w->seq, 0, w->seq - 1)
                          : plan_graph_op(w->graph, PLAN_OP_DROP_LAST, &targets, PLAN_INT64,
                                          w->batch * (w->seq - 1), dims, NULL);
@@ -107,7 +111,8 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     if (model_loss_is_chunked(w->loss)) {
         return logits; /* the head has made it */
     }
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)vocab};
+    int64_t dims[] = {[CROSS_ENTROPY_ROWS] = (int64_t)w->rows,
+                      [CROSS_ENTROPY_COLS] = (int64_t)vocab}; /* of the other losses, too */
     bool is_shared = w->graph->shared.tensor > 1 && !w->graph->shared.whole_ends;
     if (is_shared && w->loss == MODEL_LOSS_KERNEL) {
         plan_graph_hold(w->graph, logits);

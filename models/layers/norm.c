@@ -2,7 +2,7 @@
  * the sum that they are of. */
 #include "models/layers/layers.h"
 
-static const double LAYERNORM_EPS = 1e-5; /* nn.LayerNorm's default */
+static const double USUAL_EPS = 1e-5; /* nn.LayerNorm's default */
 
 static ModelLayer norm(const ModelWalk *w, uint32_t parent, const char *name,
                        const char *class_name, uint64_t width, double start) {
@@ -35,11 +35,12 @@ ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name) 
 uint32_t model_run_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x) {
     PlanGraphResult results[] = {
         {w->graph->dtype, w->rows * w->width}, {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}};
-    double eps = LAYERNORM_EPS;
+    double eps = USUAL_EPS;
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = plan_graph_op_making(w->graph, PLAN_OP_LAYERNORM,
-                                      (uint32_t[]){x, layer->weight, layer->bias}, results,
-                                      (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &eps);
+    uint32_t y = plan_graph_op_making(
+        w->graph, PLAN_OP_LAYERNORM, (uint32_t[]){x, layer->weight, layer->bias}, results,
+        (int64_t[]){[LAYERNORM_ROWS] = (int64_t)w->rows, [LAYERNORM_WIDTH] = (int64_t)w->width},
+        &eps);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -55,7 +56,7 @@ static uint32_t run_normed_of_ops(const ModelWalk *w, uint32_t x, uint64_t rows,
                                   double eps, uint32_t *ret_mean) {
     uint64_t n = rows * width;
     int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
-    int64_t shape[] = {(int64_t)rows, (int64_t)width};
+    int64_t shape[] = {[SUM_COLUMNS_ROWS] = (int64_t)rows, [SUM_COLUMNS_COLS] = (int64_t)width};
     uint32_t wide = model_run_widen(w, x);
     uint32_t square = run_wide(w, PLAN_OP_POWER, wide, n, all, 2);
     uint32_t mean = *ret_mean =
@@ -73,8 +74,9 @@ static uint32_t run_normed_of_ops(const ModelWalk *w, uint32_t x, uint64_t rows,
 static uint32_t times_row(const ModelWalk *w, uint32_t x, uint32_t row, uint64_t rows,
                           uint64_t width, PlanDtype dtype) {
     uint64_t n = rows * width;
-    return plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, row}, dtype, n,
-                         (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
+    return plan_graph_op(
+        w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, row}, dtype, n,
+        (int64_t[]){[MUL_ROW_ROWS] = (int64_t)rows, [MUL_ROW_COLS] = (int64_t)width}, NULL);
 }
 
 /* Where ranks share layers a node of its own makes a DTensor of what a norm is given: gradients of
@@ -115,7 +117,7 @@ static uint32_t run_rmsnorm_from_one(const ModelWalk *w, const ModelLayer *layer
 uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                               uint64_t rows, uint64_t width, double eps) {
     PlanGraphResult results[] = {{w->graph->dtype, rows * width}, {PLAN_FP32, rows}};
-    int64_t shape[] = {(int64_t)rows, (int64_t)width};
+    int64_t shape[] = {[RMSNORM_ROWS] = (int64_t)rows, [RMSNORM_WIDTH] = (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y = w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
                  : !w->graph->now.fused && w->graph->kernels.rms_norm_of_ops
@@ -143,11 +145,14 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
     }
     PlanGraphResult made[] = {
         {w->graph->dtype, n}, {w->graph->dtype, n}, {PLAN_FP32, w->rows}, {PLAN_FP32, w->rows}};
-    double epsilon = centred ? LAYERNORM_EPS : eps;
+    double epsilon = centred ? USUAL_EPS : eps;
     plan_graph_enter(w->graph, layer->module, (uint32_t[]){a, r}, 2);
-    *ret_sum = plan_graph_op_making(w->graph, centred ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
-                                    (uint32_t[]){a, r, layer->weight, layer->bias}, made,
-                                    (int64_t[]){(int64_t)w->rows, (int64_t)w->width}, &epsilon);
+    *ret_sum = plan_graph_op_making(
+        w->graph, centred ? PLAN_OP_ADD_LAYERNORM : PLAN_OP_ADD_RMSNORM,
+        (uint32_t[]){a, r, layer->weight, layer->bias}, made,
+        (int64_t[]){
+            [ADD_LAYERNORM_ROWS] = (int64_t)w->rows, [ADD_LAYERNORM_WIDTH] = (int64_t)w->width},
+        &epsilon);
     uint32_t results[] = {*ret_sum, *ret_sum + 1};
     plan_graph_leave(w->graph, results, 2);
     return results[1];

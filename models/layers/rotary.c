@@ -18,12 +18,12 @@ static uint64_t heads_of(const ModelAttention *a, char which) {
 static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,
                             char which, uint64_t stride) {
     uint64_t heads = heads_of(a, which), elements = w->rows * heads * a->head_dim;
-    int64_t dims[] = {(int64_t)w->rows,
-                      (int64_t)heads,
-                      (int64_t)a->head_dim,
-                      (int64_t)w->seq,
-                      model_gradient_is_apart(w, a, which),
-                      (int64_t)stride};
+    int64_t dims[] = {[TABLE_MUL_TOKENS] = (int64_t)w->rows,
+                      [TABLE_MUL_HEADS] = (int64_t)heads,
+                      [TABLE_MUL_DIM] = (int64_t)a->head_dim,
+                      [TABLE_MUL_SEQ] = (int64_t)w->seq,
+                      [TABLE_MUL_APART] = model_gradient_is_apart(w, a, which),
+                      [TABLE_MUL_STRIDE] = (int64_t)stride};
     return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, w->graph->dtype,
                          elements, dims, NULL);
 }
@@ -47,8 +47,15 @@ static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const
     uint64_t heads = heads_of(a, which), rows = w->rows * heads, half = a->head_dim / 2;
     uint64_t n = rows * a->head_dim, n_half = rows * half;
     int64_t stride = (int64_t)stride_of(rotary, heads, a->head_dim);
-    int64_t of_upper[] = {(int64_t)rows, (int64_t)half, (int64_t)half, (int64_t)heads, stride};
-    int64_t of_lower[] = {(int64_t)rows, (int64_t)half, (int64_t)heads, stride};
+    int64_t of_upper[] = {[NEGATE_HALF_ROWS] = (int64_t)rows,
+                          [NEGATE_HALF_HALF] = (int64_t)half,
+                          [NEGATE_HALF_FROM] = (int64_t)half,
+                          [NEGATE_HALF_HEADS] = (int64_t)heads,
+                          [NEGATE_HALF_STRIDE] = stride};
+    int64_t of_lower[] = {[JOIN_HALVES_ROWS] = (int64_t)rows,
+                          [JOIN_HALVES_HALF] = (int64_t)half,
+                          [JOIN_HALVES_HEADS] = (int64_t)heads,
+                          [JOIN_HALVES_STRIDE] = stride};
     bool views_first = rotary->is_together;
     uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
     uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
@@ -112,8 +119,12 @@ static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, 
     uint64_t n = w->rows * heads * head_dim, stride = stride_of(rotary, heads, head_dim);
     return plan_graph_op(w->graph, PLAN_OP_ROPE, (uint32_t[]){x, rotary->cosines, rotary->sines},
                          w->graph->dtype, n,
-                         (int64_t[]){(int64_t)w->rows, (int64_t)heads, (int64_t)head_dim,
-                                     (int64_t)w->seq, 0, (int64_t)stride},
+                         (int64_t[]){[ROPE_TOKENS] = (int64_t)w->rows,
+                                     [ROPE_HEADS] = (int64_t)heads,
+                                     [ROPE_DIM] = (int64_t)head_dim,
+                                     [ROPE_SEQ] = (int64_t)w->seq,
+                                     [ROPE_BACK] = 0,
+                                     [ROPE_STRIDE] = (int64_t)stride},
                          NULL);
 }
 
@@ -122,8 +133,11 @@ static uint32_t turn(const ModelWalk *w, const ModelRotary *rotary, uint32_t x, 
 static uint32_t turn_pairs(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                            uint32_t x, char which) {
     uint64_t heads = heads_of(a, which), n = w->rows * heads * a->head_dim;
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)heads, (int64_t)a->head_dim, (int64_t)w->seq,
-                      (int64_t)stride_of(rotary, heads, a->head_dim)};
+    int64_t dims[] = {[TURN_TOKENS] = (int64_t)w->rows,
+                      [TURN_HEADS] = (int64_t)heads,
+                      [TURN_DIM] = (int64_t)a->head_dim,
+                      [TURN_SEQ] = (int64_t)w->seq,
+                      [TURN_STRIDE] = (int64_t)stride_of(rotary, heads, a->head_dim)};
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_TURN, (uint32_t[]){x, rotary->cosines}, PLAN_FP32,
                                n, dims, NULL);
     bool lies = heads == 1 || w->seq == 1 || model_gradient_is_summed(w, a, which);
@@ -197,8 +211,11 @@ typedef struct {
 
 /* All `cols` columns of x, and those of y behind them. */
 static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t cols, Columns y) {
-    int64_t dims[] = {(int64_t)rows, (int64_t)cols, (int64_t)y.cols, (int64_t)y.width,
-                      (int64_t)y.from};
+    int64_t dims[] = {[JOIN_COLUMNS_ROWS] = (int64_t)rows,
+                      [JOIN_COLUMNS_A_COLS] = (int64_t)cols,
+                      [JOIN_COLUMNS_B_COLS] = (int64_t)y.cols,
+                      [JOIN_COLUMNS_WIDTH] = (int64_t)y.width,
+                      [JOIN_COLUMNS_FROM] = (int64_t)y.from};
     return plan_graph_op(w->graph, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){x, y.value}, w->graph->dtype,
                          rows * (cols + y.cols), dims, NULL);
 }
@@ -206,8 +223,12 @@ static uint32_t join(const ModelWalk *w, uint64_t rows, uint32_t x, uint64_t col
 /* x: a part of each head, in rows so wide. */
 static uint32_t times_table_of_part(const ModelWalk *w, const ModelAttention *a, const Parts *parts,
                                     uint32_t x, uint64_t width, uint32_t table) {
-    int64_t dims[] = {(int64_t)w->rows, (int64_t)parts->heads, (int64_t)parts->turned,
-                      (int64_t)w->seq,  (int64_t)width,        (int64_t)a->head_dim};
+    int64_t dims[] = {[TABLE_MUL_COLUMNS_TOKENS] = (int64_t)w->rows,
+                      [TABLE_MUL_COLUMNS_HEADS] = (int64_t)parts->heads,
+                      [TABLE_MUL_COLUMNS_DIM] = (int64_t)parts->turned,
+                      [TABLE_MUL_COLUMNS_SEQ] = (int64_t)w->seq,
+                      [TABLE_MUL_COLUMNS_WIDTH] = (int64_t)width,
+                      [TABLE_MUL_COLUMNS_BACK] = (int64_t)a->head_dim};
     return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_COLUMNS, (uint32_t[]){x, table},
                          w->graph->dtype, parts->rows * parts->turned, dims, NULL);
 }
@@ -224,7 +245,11 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
         plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, half, n, half, 0});
     uint32_t negative =
         plan_graph_op(w->graph, PLAN_OP_NEGATE_COLUMNS, &upper, w->graph->dtype, n_half,
-                      (int64_t[]){(int64_t)rows, (int64_t)half, (int64_t)all, (int64_t)half}, NULL);
+                      (int64_t[]){[NEGATE_COLUMNS_ROWS] = (int64_t)rows,
+                                  [NEGATE_COLUMNS_COLS] = (int64_t)half,
+                                  [NEGATE_COLUMNS_WIDTH] = (int64_t)all,
+                                  [NEGATE_COLUMNS_FROM] = (int64_t)half},
+                      NULL);
     uint32_t turned = join(w, rows, negative, half, (Columns){lower, half, all, 0});
     uint32_t other = times_table_of_part(w, a, parts, turned, n, rotary->sines);
     return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);

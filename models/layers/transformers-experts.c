@@ -79,7 +79,7 @@ static uint32_t run(const Walk *walk, PlanOpKind kind, const uint32_t *inputs, P
 /* By their sum, where they lie; backward reads a copy of them. */
 static uint32_t run_normalize(const Walk *walk, uint32_t top) {
     PlanGraph *graph = walk->w->graph;
-    int64_t shape[] = {walk->rows, walk->per_token};
+    int64_t shape[] = {[TOTAL_COLUMNS_ROWS] = walk->rows, [TOTAL_COLUMNS_COLS] = walk->per_token};
     uint32_t sum = run(walk, PLAN_OP_TOTAL_COLUMNS, &top, PLAN_FP32, walk->rows, shape);
     uint32_t copy = run(walk, PLAN_OP_COPY, &top, PLAN_FP32, walk->pairs, &walk->pairs);
     uint32_t y =
@@ -96,7 +96,9 @@ typedef struct {
 static Routed run_router(const Walk *walk, uint32_t x) {
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
-    int64_t dims[] = {walk->rows, walk->n, walk->per_token};
+    int64_t dims[] = {[TOP_K_ROWS] = walk->rows,
+                      [TOP_K_COLS] = walk->n,
+                      [TOP_K_K] = walk->per_token}; /* SOFTMAX takes the first of them */
     PlanGraphResult results[] = {{PLAN_FP32, (uint64_t)walk->pairs},
                                  {PLAN_INT64, (uint64_t)walk->pairs}};
     plan_graph_enter(graph, walk->layer->router, &x, 1);
@@ -132,16 +134,18 @@ static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
     PlanGraphResult results[] = {{PLAN_INT64, (uint64_t)pairs}, {PLAN_INT64, (uint64_t)pairs}};
     PlanDtype scored = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
     uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
-                                           (int64_t[]){pairs, n}, NULL);
+                                           (int64_t[]){[SORT_N] = pairs, [SORT_GROUPS] = n}, NULL);
     Sorted s = {.order = sorted + 1};
     uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, &s.order, PLAN_INT64, pairs,
-                          (int64_t[]){pairs, walk->per_token});
-    s.rows = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){x, tokens}, graph->dtype, pairs * width,
-                 (int64_t[]){pairs, width, walk->rows});
+                          (int64_t[]){[DIVIDE_DOWN_N] = pairs, [DIVIDE_DOWN_BY] = walk->per_token});
+    s.rows =
+        run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){x, tokens}, graph->dtype, pairs * width,
+            (int64_t[]){[ROWS_OF_N] = pairs, [ROWS_OF_WIDTH] = width, [ROWS_OF_ROWS] = walk->rows});
     s.scores = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, s.order}, scored, pairs,
-                   (int64_t[]){pairs, 1, pairs});
+                   (int64_t[]){[ROWS_OF_N] = pairs, [ROWS_OF_WIDTH] = 1, [ROWS_OF_ROWS] = pairs});
     uint32_t narrow = run(walk, PLAN_OP_NARROW, &sorted, PLAN_INT32, pairs, &pairs);
-    uint32_t tally = run(walk, PLAN_OP_TALLY, &narrow, PLAN_INT32, n, (int64_t[]){pairs, n});
+    uint32_t tally = run(walk, PLAN_OP_TALLY, &narrow, PLAN_INT32, n,
+                         (int64_t[]){[TALLY_N] = pairs, [TALLY_GROUPS] = n});
     s.ends = run(walk, PLAN_OP_TALLY_ENDS, &tally, PLAN_INT32, n, &n);
     uint32_t held[] = {sorted, s.order, s.rows, s.scores, narrow, tally, s.ends};
     for (unsigned i = 0; i < G_N_ELEMENTS(held); i++) {
@@ -159,7 +163,11 @@ typedef struct {
 /* Of rows in order of their experts, each with its own expert's weight. */
 static uint32_t run_grouped(const Walk *walk, const Product *product, uint32_t x, uint32_t ends) {
     PlanGraph *graph = walk->w->graph;
-    int64_t dims[] = {walk->pairs, (int64_t)product->out, (int64_t)product->in, walk->n, 2};
+    int64_t dims[] = {[GROUPED_PARTS_M] = walk->pairs,
+                      [GROUPED_PARTS_N] = (int64_t)product->out,
+                      [GROUPED_PARTS_K] = (int64_t)product->in,
+                      [GROUPED_PARTS_GROUPS] = walk->n,
+                      [GROUPED_PARTS_PARTS] = 2}; /* GROUPED_LINEAR takes the first of them */
     return plan_graph_op(graph, product->kind, (uint32_t[]){x, product->weight, ends}, graph->dtype,
                          (uint64_t)walk->pairs * product->out, dims, NULL);
 }
@@ -190,17 +198,21 @@ static uint32_t run_back(const Walk *walk, const Sorted *s, uint32_t made) {
     int64_t pairs = walk->pairs, width = (int64_t)w->width;
     PlanDtype dtype = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
     PlanGraphResult results[] = {{PLAN_INT64, (uint64_t)pairs}, {PLAN_INT64, (uint64_t)pairs}};
-    uint32_t scored = run(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){made, s->scores}, dtype,
-                          pairs * width, (int64_t[]){pairs, width});
+    uint32_t scored =
+        run(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){made, s->scores}, dtype, pairs * width,
+            (int64_t[]){[MUL_COLUMN_ROWS] = pairs, [MUL_COLUMN_COLS] = width});
     uint32_t places = plan_graph_op_making(graph, PLAN_OP_INVERT, &s->order, results, &pairs, NULL);
     plan_graph_hold(graph, places);
-    uint32_t back = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){scored, places}, dtype, pairs * width,
-                        (int64_t[]){pairs, width, pairs});
+    uint32_t back =
+        run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){scored, places}, dtype, pairs * width,
+            (int64_t[]){[ROWS_OF_N] = pairs, [ROWS_OF_WIDTH] = width, [ROWS_OF_ROWS] = pairs});
     plan_graph_give_name(graph, scored, back);
     plan_graph_hold(graph, back);
     plan_graph_let_go_after(graph, places, back); /* in the order of the names that hold them */
     uint32_t sums = run(walk, PLAN_OP_SUM_EACH, &back, dtype, walk->rows * width,
-                        (int64_t[]){walk->rows, walk->per_token, width});
+                        (int64_t[]){[SUM_EACH_ROWS] = walk->rows,
+                                    [SUM_EACH_EACH] = walk->per_token,
+                                    [SUM_EACH_WIDTH] = width});
     plan_graph_hold(graph, sums);
     return plan_graph_cast(graph, sums, graph->dtype);
 }

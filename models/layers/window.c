@@ -14,13 +14,14 @@ static uint32_t run_places(const ModelWalk *w, uint64_t n) {
 /* arange(seq) + 0 */
 static uint32_t run_shifted_places(const ModelWalk *w) {
     uint32_t places = run_places(w, w->seq);
-    return run(w, PLAN_OP_SHIFT, &places, PLAN_INT64, w->seq, (int64_t[]){(int64_t)w->seq, 0});
+    return run(w, PLAN_OP_SHIFT, &places, PLAN_INT64, w->seq,
+               (int64_t[]){[SHIFT_N] = (int64_t)w->seq, [SHIFT_FROM] = 0});
 }
 
 static uint32_t run_both(const ModelWalk *w, uint32_t one, uint64_t n_one, uint32_t other) {
     uint64_t n = w->seq * w->seq;
     return run(w, PLAN_OP_BOTH_MASK, (uint32_t[]){one, other}, PLAN_UINT8, n,
-               (int64_t[]){(int64_t)n, (int64_t)n_one});
+               (int64_t[]){[BOTH_MASK_N] = (int64_t)n, [BOTH_MASK_N_ONE] = (int64_t)n_one});
 }
 
 uint32_t model_window_mask(const ModelWalk *w, uint64_t window) {
@@ -30,8 +31,8 @@ uint32_t model_window_mask(const ModelWalk *w, uint64_t window) {
     uint32_t sequences = run_places(w, w->batch), heads = run_places(w, 1);
     uint32_t queries = run_shifted_places(w), keys = run_shifted_places(w);
     uint32_t all = run(w, PLAN_OP_ONES_MASK, NULL, PLAN_UINT8, 1, (int64_t[]){1});
-    uint32_t from =
-        run(w, PLAN_OP_BACK, &queries, PLAN_INT64, w->seq, (int64_t[]){seq, (int64_t)window});
+    uint32_t from = run(w, PLAN_OP_BACK, &queries, PLAN_INT64, w->seq,
+                        (int64_t[]){[BACK_N] = seq, [BACK_BY] = (int64_t)window});
     uint32_t later = run(w, PLAN_OP_LATER_MASK, (uint32_t[]){keys, from}, PLAN_UINT8, n, pairs);
     uint32_t inside = run_both(w, all, 1, later);
     plan_graph_keep(graph, all);
@@ -55,8 +56,9 @@ uint32_t model_window_bias(const ModelWalk *w, uint32_t mask) {
     PlanDtype dtype = plan_graph_product_dtype(w->graph);
     uint64_t n = w->seq * w->seq;
     uint32_t hidden = run_number(w, dtype, -INFINITY), shown = run_number(w, dtype, 0);
-    uint32_t bias = run(w, PLAN_OP_MASK_TO_BIAS, (uint32_t[]){mask, shown, hidden}, dtype,
-                        w->batch * n, (int64_t[]){(int64_t)n, (int64_t)w->batch});
+    uint32_t bias =
+        run(w, PLAN_OP_MASK_TO_BIAS, (uint32_t[]){mask, shown, hidden}, dtype, w->batch * n,
+            (int64_t[]){[MASK_TO_BIAS_N] = (int64_t)n, [MASK_TO_BIAS_BATCH] = (int64_t)w->batch});
     plan_graph_let_go_after(w->graph, hidden, shown);
     return bias;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "plan/graph/graph.h"
+#include "plan/op/names.h"
 
 /* ---- declaring: what there is before the walk ------------------------------------------------ */
 

@@ -140,8 +140,10 @@ uint32_t plan_graph_shared_rows(PlanGraph *graph, uint32_t table, uint32_t index
 
 void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_t rows,
                             uint64_t width) {
-    plan_graph_op_making(graph, PLAN_OP_ZERO_MASKED, (uint32_t[]){mask, x}, NULL,
-                         (int64_t[]){(int64_t)rows, (int64_t)width}, NULL);
+    plan_graph_op_making(
+        graph, PLAN_OP_ZERO_MASKED, (uint32_t[]){mask, x}, NULL,
+        (int64_t[]){[ZERO_MASKED_ROWS] = (int64_t)rows, [ZERO_MASKED_WIDTH] = (int64_t)width},
+        NULL);
 }
 
 uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targets, uint64_t rows,
