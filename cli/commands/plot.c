@@ -153,6 +153,7 @@ static bool options_suit(PictureKind kind, const char *name, const Options *opti
                         : points->where != NULL && kind != OF_POINTS     ? "--where"
                         : points->json && kind != OF_POINTS              ? "--json"
                         : points->csv && kind != OF_POINTS               ? "--csv"
+                        : points->cluster != NULL && kind == OF_TABLES   ? "--cluster"
                                                                          : NULL;
     if (other != NULL) {
         cli_complain(CLI_BAD_INPUT,
@@ -206,7 +207,7 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
             return cli_plot_points((PlotPointsPicture)picture, n_words, words, &options->points,
                                    source);
         case OF_TABLES:
-            return cli_plot_validation(n_words, words, options->points.output);
+            return cli_plot_validation(n_words, words, options->points.output, source);
         }
     }
     return cli_complain(CLI_BAD_INPUT,

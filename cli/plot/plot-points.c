@@ -148,12 +148,25 @@ static GArray *validation_points(const CliValidation *validation) {
     return points;
 }
 
-int cli_plot_validation(int n_words, char **words, const char *output) {
+int cli_plot_validation(int n_words, char **words, const char *output,
+                        const CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    if (n_words == 0) {
+    bool all_there = n_words > 0;
+    for (int i = 0; i < n_words; i++) {
+        all_there = all_there && g_file_test(words[i], G_FILE_TEST_EXISTS);
+    }
+    if (!all_there) {
         return cli_complain(CLI_BAD_INPUT,
-                            "give tables of published runs, as foreshard validate takes them");
+                            "give tables of published runs, as foreshard validate takes them: "
+                            "--picture validation tests/validation/train_fsdp_paper.csv");
+    }
+    if (cli_plan_source_is_set(source)) {
+        g_autofree char *given = cli_plan_source_text(source);
+        return cli_complain(CLI_BAD_INPUT,
+                            "%s: runs are predicted with the settings that their table has; leave "
+                            "these away",
+                            given);
     }
     for (int i = 0; i < n_words; i++) {
         if (!cli_validation_add(validation, words[i], &error)) {

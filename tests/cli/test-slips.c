@@ -37,6 +37,9 @@ static void options_that_do_not_go_together(void) {
     expect("choose gpt-toy --cluster a100-node --global-batch 0", 2, "", "--global-batch takes");
     expect("choose gpt-toy --cluster a100-node --global-batch -1", 2, "", "--global-batch takes");
     expect("plot x.trace --picture lanes --knob wrap=block,whole", 2, "", "--knob is nothing to");
+    expect("plot x.csv --picture validation --cluster dgx-h100", 2, "", "--cluster is nothing to");
+    expect("plot no-such.csv --picture validation", 2, "", "give tables of published runs, as");
+    expect("plot . --picture validation -n 8", 2, "", "ranks=8: runs are predicted with the");
     expect("plot gpt-toy --knob wrap=block,whole --rank 1", 2, "", "--rank is nothing to");
     expect("plot gpt-toy --knob ranks=1,2 --where a=b", 2, "", "add --published FILE.csv");
     expect("predict gpt-toy --cluster this-machine --trace predicted.trace", 0, "step ", "");
