@@ -1,5 +1,6 @@
 /* cli/commands/collectives.c - how long collectives take on a cluster, and what NCCL would choose.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "cli/commands/commands.h"
@@ -11,6 +12,8 @@
 #include "models/cluster.h"
 #include "sim/costs/network.h"
 #include "trace/json.h"
+
+static const double TABLE_BYTES = 64 << 20; /* where --bytes does not say */
 
 static const struct {
     PlanOpKind kind;
@@ -189,7 +192,7 @@ static void print_csv(const ModelCluster *cluster, const SimNetworkPath *path) {
 typedef struct {
     char *cluster, *algo, *proto;
     int ranks, stride;
-    double bytes;
+    double bytes; /* NAN: not given */
     gboolean table, json, csv;
 } Options;
 
@@ -211,8 +214,14 @@ static char *wrong_with(const Options *o, const ModelCluster *cluster) {
         return g_strdup_printf("--csv is a form of its own, of the times alone; leave %s away",
                                o->json ? "--json" : "--table");
     }
-    return !(o->bytes >= 1 && o->bytes <= 1e15) ? g_strdup("--bytes is a size from 1 to 1e15")
-                                                : NULL;
+    if (!isnan(o->bytes) && !o->table) {
+        return g_strdup("--bytes is the size for --table; add that");
+    }
+    return o->bytes < 1 || o->bytes > 1e15 ? g_strdup("--bytes is a size from 1 to 1e15") : NULL;
+}
+
+static double table_bytes(const Options *o) {
+    return isnan(o->bytes) ? TABLE_BYTES : o->bytes;
 }
 
 static void print_text(const ModelCluster *cluster, const SimNetworkPath *path, const Options *o) {
@@ -223,7 +232,7 @@ static void print_text(const ModelCluster *cluster, const SimNetworkPath *path, 
     }
     print_times(cluster, path);
     if (o->table && path->nccl) {
-        print_table(&path->group, o->bytes);
+        print_table(&path->group, table_bytes(o));
     }
 }
 
@@ -240,7 +249,7 @@ static int show(const Options *o) {
     model_cluster_force_nccl(cluster, o->algo, o->proto);
     SimNetworkPath path = sim_network_path_among(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
     if (o->json) {
-        print_json(cluster, &path, o->table ? o->bytes : 0);
+        print_json(cluster, &path, o->table ? table_bytes(o) : 0);
     } else if (o->csv) {
         print_csv(cluster, &path);
     } else {
@@ -269,7 +278,7 @@ static const CliCommand command = {
 };
 
 int cmd_collectives(int argc, char **argv) {
-    g_auto(Options) o = {.ranks = 8, .stride = 1, .bytes = 64 << 20};
+    g_auto(Options) o = {.ranks = 8, .stride = 1, .bytes = NAN};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: " CLI_CLUSTER_NAMED,
          "C"},

@@ -103,6 +103,15 @@ static Trace *load_run(PlotPicture picture, const char *path, Trace *other, GErr
     return measured_trace(path, other, error);
 }
 
+/* What has been played is not played again on another machine. */
+static bool any_is_predicted(int n_files, char **files) {
+    bool any = false;
+    for (int i = 0; i < n_files; i++) {
+        any = any || (import_kind_of_file(files[i]) == IMPORT_OTHER && !trace_is_file(files[i]));
+    }
+    return any;
+}
+
 static int plot_traces(PlotPicture picture, int n_files, char **files, const Options *options,
                        CliPlanSource *source) {
     if (n_files < 1 || n_files > PLOT_MAX_PANELS) {
@@ -112,6 +121,12 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
     g_autoptr(GError) refusal = NULL;
     if (!cli_trace_check_settings(source, n_files, files, &refusal)) {
         return cli_complain(CLI_BAD_INPUT, "%s", refusal->message);
+    }
+    if (options->points.cluster != NULL && !any_is_predicted(n_files, files)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "--cluster is for a plan or a network, and %s has been played; leave "
+                            "--cluster away",
+                            files[0]);
     }
     Trace *traces[PLOT_MAX_PANELS] = {NULL, NULL};
     PlotPanel panels[PLOT_MAX_PANELS];

@@ -148,18 +148,21 @@ static GArray *validation_points(const CliValidation *validation) {
     return points;
 }
 
+#define TABLES                                                                                     \
+    "tables of published runs, as foreshard validate takes them: "                                 \
+    "--picture validation tests/validation/train_fsdp_paper.csv"
+
 int cli_plot_validation(int n_words, char **words, const char *output,
                         const CliPlanSource *source) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    bool all_there = n_words > 0;
-    for (int i = 0; i < n_words; i++) {
-        all_there = all_there && g_file_test(words[i], G_FILE_TEST_EXISTS);
+    if (n_words == 0) {
+        return cli_complain(CLI_BAD_INPUT, "give " TABLES);
     }
-    if (!all_there) {
-        return cli_complain(CLI_BAD_INPUT,
-                            "give tables of published runs, as foreshard validate takes them: "
-                            "--picture validation tests/validation/train_fsdp_paper.csv");
+    for (int i = 0; i < n_words; i++) {
+        if (!g_file_test(words[i], G_FILE_TEST_EXISTS)) {
+            return cli_complain(CLI_BAD_INPUT, "%s: there is no such file; give " TABLES, words[i]);
+        }
     }
     if (cli_plan_source_is_set(source)) {
         g_autofree char *given = cli_plan_source_text(source);

@@ -110,6 +110,8 @@ static void views_of_a_plan(void) {
 static void collectives(void) {
     expect("collectives --cluster dgx-h100 -n 64 --table", 0, "64 ranks on 8 nodes", "");
     expect("collectives --cluster dgx-h100 --nccl-algo tree", 0, "tree ", "");
+    expect("collectives --cluster dgx-h100 --bytes 1e6", 2, "", "--bytes is the size for --table");
+    expect("collectives --cluster dgx-h100 --table --bytes 0", 2, "", "--bytes is a size from 1");
     expect("collectives --cluster this-machine -n 2", 0, "1 node", "");
     expect("collectives --cluster dgx-h100 --nccl-algo bush", 2, "", "is one of ring, tree");
     expect("collectives --cluster a100-node -n 16", 2, "", "more than the cluster has ranks");

@@ -38,11 +38,14 @@ static void options_that_do_not_go_together(void) {
     expect("choose gpt-toy --cluster a100-node --global-batch -1", 2, "", "--global-batch takes");
     expect("plot x.trace --picture lanes --knob wrap=block,whole", 2, "", "--knob is nothing to");
     expect("plot x.csv --picture validation --cluster dgx-h100", 2, "", "--cluster is nothing to");
-    expect("plot no-such.csv --picture validation", 2, "", "give tables of published runs, as");
+    expect("plot no-such.csv --picture validation", 2, "",
+           "no-such.csv: there is no such file; give tables of");
     expect("plot . --picture validation -n 8", 2, "", "ranks=8: runs are predicted with the");
     expect("plot gpt-toy --knob wrap=block,whole --rank 1", 2, "", "--rank is nothing to");
     expect("plot gpt-toy --knob ranks=1,2 --where a=b", 2, "", "add --published FILE.csv");
     expect("predict gpt-toy --cluster this-machine --trace predicted.trace", 0, "step ", "");
+    expect("plot predicted.trace --cluster dgx-h100", 2, "",
+           "--cluster is for a plan or a network");
     expect("report predicted.trace --json --cluster nonesuch", 2, "", "no cluster is called");
     expect("replay gpt-toy predicted.trace", 2, "", "predicted.trace is a predicted trace; give");
 }
