@@ -15,6 +15,7 @@
 #include "exec/device.h"
 #include "kernels/host/matmul.h"
 #include "kernels/host/runtime.h"
+#include "plan/op/names.h"
 #include "plan/text/text.h"
 #include "trace/from-plan.h"
 #include "trace/quantile.h"
@@ -56,7 +57,7 @@ static float *take(Arena *arena, size_t n) {
 }
 
 static void linear(Arena *arena, PlanOpKind kind, const int64_t *dims) {
-    size_t m = (size_t)dims[0], n = (size_t)dims[1], k = (size_t)dims[2];
+    size_t m = (size_t)dims[LINEAR_M], n = (size_t)dims[LINEAR_N], k = (size_t)dims[LINEAR_K];
     float *x = take(arena, m * k), *w = take(arena, n * k), *y = take(arena, m * n);
     if (kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_GELU) {
         kernel_linear_forward_f32(y, x, w, NULL, m, n, k);
@@ -84,15 +85,15 @@ static void attention_block(PlanOpKind kind, float *const at[5], size_t q, size_
     }
 }
 
-/* dims: batch, heads, heads of k and v, seq, head size, three strides, causal */
 static void attention(Arena *arena, PlanOpKind kind, const int64_t *dims) {
-    size_t seq = (size_t)dims[3], d = (size_t)dims[4];
+    size_t seq = (size_t)dims[ATTENTION_SEQ], d = (size_t)dims[ATTENTION_HEAD_DIM];
     float *scores = take(arena, BLOCK * BLOCK);
-    for (int64_t head = 0; head < dims[0] * dims[1]; head++) {
+    for (int64_t head = 0; head < dims[ATTENTION_BATCH] * dims[ATTENTION_HEADS]; head++) {
         float *q = take(arena, seq * d), *k = take(arena, seq * d), *v = take(arena, seq * d),
               *o = take(arena, seq * d);
         for (size_t i = 0; i < seq; i += BLOCK) {
-            for (size_t j = 0; j < (dims[8] ? i + BLOCK : seq) && j < seq; j += BLOCK) {
+            for (size_t j = 0; j < (dims[ATTENTION_CAUSAL] ? i + BLOCK : seq) && j < seq;
+                 j += BLOCK) {
                 float *const at[5] = {q + i * d, k + j * d, v + j * d, o + i * d, scores};
                 attention_block(kind, at, MIN(BLOCK, seq - i), MIN(BLOCK, seq - j), d);
             }

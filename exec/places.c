@@ -105,7 +105,7 @@ GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t ran
     GArray *places = g_array_new(FALSE, FALSE, sizeof(ExecPlace));
     for (uint32_t i = 0; i < role->n_ops; i++) {
         if (plan_op_is_init((PlanOpKind)role->ops[i].kind)) {
-            last[plan_op_dims(role, &role->ops[i])[0]] = &role->ops[i];
+            last[plan_op_dims(role, &role->ops[i])[INIT_NORMAL_PARAMETER]] = &role->ops[i];
         }
     }
     for (uint32_t p = 0; p < plan->n_parameters; p++) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/files/ini.h"
+#include "plan/op/names.h"
 
 /* A trace's header holds lines, a plan holds whole files: "key=value" of each entry, in their
  * order, with the spaces inside values gone. A text that is no ini file (a plan made by hand) is
@@ -106,7 +107,8 @@ static void describe_instruction(Trace *trace, uint32_t role_number, const PlanR
         const PlanOp *op = &role->ops[instr->arg];
         row.kind = op->kind;
         if (plan_op_is_collective(op->kind)) {
-            row.bytes = (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes(op->dtype);
+            row.bytes =
+                (uint64_t)plan_op_dims(role, op)[COLLECTIVE_ELEMENTS] * plan_dtype_bytes(op->dtype);
         }
     } else if (row.what == TRACE_ALLOC || row.what == TRACE_FREE) {
         row.category = role->buffers[instr->arg].sub;

@@ -17,6 +17,7 @@
 #include "exec/results.h"
 #include "exec/watch/patience.h"
 #include "kernels/host/runtime.h"
+#include "plan/op/names.h"
 
 enum {
     N_TALKS = 4 /* with the stage before or behind, of exchanges or not */
@@ -130,7 +131,7 @@ static ExecTurns *turns_of(ExecHost *host, const PlanOp *op) {
         return &host->turns[op->axis];
     }
     uint32_t place = plan_rank_on_axis(c->plan, c->comm->rank, PLAN_AXIS_PIPELINE);
-    bool behind = plan_is_behind(c->plan, place, plan_op_dims(c->role, op)[2]);
+    bool behind = plan_is_behind(c->plan, place, plan_op_dims(c->role, op)[STAGE_COLLECTIVE_PEER]);
     bool swaps = op->kind == PLAN_OP_EXCHANGE;
     return &host->talks[2 * behind + swaps];
 }

@@ -1,5 +1,7 @@
 #include "plan/check/stages.h"
 
+#include "plan/op/names.h"
+
 typedef enum {
     ONE_WAY,  /* with a neighbour */
     EXCHANGE, /* likewise */
@@ -28,7 +30,7 @@ static bool is_of(const Talk *talk, const PlanOp *op) {
                op->axis == PLAN_AXIS_PIPELINE;
     }
     TalkKind kind = op->kind == PLAN_OP_EXCHANGE ? EXCHANGE : ONE_WAY;
-    return talk->kind == kind && plan_op_dims(talk->role, op)[2] == talk->peer;
+    return talk->kind == kind && plan_op_dims(talk->role, op)[STAGE_COLLECTIVE_PEER] == talk->peer;
 }
 
 /* NULL: no more. */
@@ -49,7 +51,8 @@ static bool answers(const Talk *a, const PlanOp *x, const Talk *b, const PlanOp 
                         : x->kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND
                                                      : (PlanOpKind)x->kind;
     return y->kind == wanted && x->dtype == y->dtype &&
-           plan_op_dims(a->role, x)[0] == plan_op_dims(b->role, y)[0];
+           plan_op_dims(a->role, x)[COLLECTIVE_ELEMENTS] ==
+               plan_op_dims(b->role, y)[COLLECTIVE_ELEMENTS];
 }
 
 static int64_t place_of(const Plan *plan, uint32_t role) {

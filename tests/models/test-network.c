@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/op/names.h"
+
 static uint64_t parameters_of(const char *text) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
@@ -626,8 +628,10 @@ static void q_and_k_normalized(void) {
             if (is_norm) {
                 g_assert_cmpfloat(g_array_index(graph->attrs, double, op->attrs), ==, 2e-6);
             }
-            n += is_norm && dims[0] == cases[i].q[0] && dims[1] == cases[i].q[1];
-            n += is_norm && dims[0] == cases[i].k[0] && dims[1] == cases[i].k[1];
+            n += is_norm && dims[RMSNORM_ROWS] == cases[i].q[0] &&
+                 dims[RMSNORM_WIDTH] == cases[i].q[1];
+            n += is_norm && dims[RMSNORM_ROWS] == cases[i].k[0] &&
+                 dims[RMSNORM_WIDTH] == cases[i].k[1];
         }
         g_assert_cmpuint(n, ==, 2);
     }
@@ -654,11 +658,11 @@ static void q_k_and_v_joined(void) {
             const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
             if (op->kind == PLAN_OP_ATTENTION) {
                 const PlanGraphValue *v =
-                    plan_graph_value_at(graph, plan_graph_ref(graph, op->values + 2));
+                    plan_graph_value_at(graph, plan_graph_ref(graph, op->values + ATTENTION_V));
                 g_assert_cmpuint(v->offset, ==, 36);
-                g_assert_cmpint(dims[5], ==, 24);
-                g_assert_cmpint(dims[6], ==, 12);
-                g_assert_cmpint(dims[10], ==, 48);
+                g_assert_cmpint(dims[ATTENTION_Q_STRIDE], ==, 24);
+                g_assert_cmpint(dims[ATTENTION_K_STRIDE], ==, 12);
+                g_assert_cmpint(dims[ATTENTION_V_STRIDE], ==, 48);
                 n++;
             }
         }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/op/names.h"
 #include "plan/op/work.h"
 
 bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr) {
@@ -13,10 +14,13 @@ bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr) {
 uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op) {
     if (op->kind == PLAN_OP_HOST_ALL_REDUCE) {
         const int64_t *dims = plan_op_dims(role, op);
-        return (uint64_t)dims[0] * plan_dtype_bytes(plan_dtype_of_mantissa(dims[3]));
+        return (uint64_t)dims[HOST_ALL_REDUCE_N] *
+               plan_dtype_bytes(plan_dtype_of_mantissa(dims[HOST_ALL_REDUCE_MANTISSA_BITS]));
     }
     uint64_t whole = op->kind == PLAN_OP_BARRIER ? 0 : (uint64_t)plan_op_work(role, op).bytes;
-    return op->kind == PLAN_OP_REDUCE_SCATTER ? whole / (uint64_t)plan_op_dims(role, op)[1] : whole;
+    return op->kind == PLAN_OP_REDUCE_SCATTER
+               ? whole / (uint64_t)plan_op_dims(role, op)[REDUCE_SCATTER_RANKS]
+               : whole;
 }
 
 /* ---- of a recording ------------------------------------------------------------------------- */

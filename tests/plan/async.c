@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/check/parts.h"
+#include "plan/op/names.h"
 #include "plan/op/shape.h"
 #include "plan/op/work.h"
 #include "tests/plan/plans.h"
@@ -85,7 +86,7 @@ static void lanes(void) {
     const PlanInstr *instrs = role->sections[PLAN_SECTION_STEADY];
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         if (instrs[i].kind == PLAN_LAUNCH && role->ops[instrs[i].arg].kind == PLAN_OP_PULL) {
-            uint64_t ahead = (uint64_t)plan_op_dims(role, &role->ops[instrs[i].arg])[2];
+            uint64_t ahead = (uint64_t)plan_op_dims(role, &role->ops[instrs[i].arg])[PULL_AHEAD];
             g_assert_cmpuint(is_of_async(plan, instrs[i].lane), ==, ahead % 2);
             beside += is_of_async(plan, instrs[i].lane);
             n++;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "models/layers/chunked-loss.h"
+#include "plan/op/names.h"
 #include "plan/op/work.h"
 #include "tests/plan/plans.h"
 
@@ -69,8 +70,8 @@ static void logits_are_never_whole(void) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind == PLAN_OP_CHUNKED_LOSS) {
-            g_assert_cmpuint(plan_op_operand(role, op, 5).elements, ==, weight);
-            g_assert_cmpint(plan_op_dims(role, op)[3], ==, 16);
+            g_assert_cmpuint(plan_op_operand(role, op, CHUNKED_LOSS_DW).elements, ==, weight);
+            g_assert_cmpint(plan_op_dims(role, op)[CHUNKED_LOSS_CHUNK], ==, 16);
             n++;
         }
     }
@@ -81,7 +82,7 @@ static unsigned count_zeros(const PlanRole *role, int64_t elements) {
     unsigned n = 0;
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
-        n += op->kind == PLAN_OP_FILL && plan_op_dims(role, op)[0] == elements;
+        n += op->kind == PLAN_OP_FILL && plan_op_dims(role, op)[FILL_N] == elements;
     }
     return n;
 }
@@ -100,8 +101,8 @@ static void liger_writes_over_logits(void) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
         const PlanOp *op = &role->ops[i];
         if (op->kind == PLAN_OP_CHUNKED_LOSS) {
-            g_assert_cmpint(plan_op_dims(role, op)[3], ==, 32);
-            g_assert_cmpuint(plan_op_operand(role, op, 6).elements, ==,
+            g_assert_cmpint(plan_op_dims(role, op)[CHUNKED_LOSS_CHUNK], ==, 32);
+            g_assert_cmpuint(plan_op_operand(role, op, CHUNKED_LOSS_ROOM).elements, ==,
                              (2 * 32 * 1000 * 2 + 512 * 4 + 512) / 4);
             n++;
         }

@@ -1,6 +1,7 @@
 /* What kernels=compiled leaves eager, and when a compiled backward hands its gradients over. */
 #include <string.h>
 
+#include "plan/op/names.h"
 #include "tests/plan/plans.h"
 
 #define LLAMA_TOY "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nffn=24\nvocab=12\nseq=8\n"
@@ -121,7 +122,8 @@ static void over_up(void) {
         for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
             const PlanOp *op = op_at(role, &role->sections[PLAN_SECTION_STEADY][j]);
             if (op && op->kind == PLAN_OP_SWIGLU_BACKWARD) {
-                bool over = plan_op_buffer(role, op, 3) == plan_op_buffer(role, op, 2);
+                bool over = plan_op_buffer(role, op, SWIGLU_BACKWARD_DGATE) ==
+                            plan_op_buffer(role, op, SWIGLU_BACKWARD_UP);
                 g_assert_cmpint(over, ==, cases[i].over);
                 found++;
             }
@@ -142,7 +144,8 @@ static void embedding(void) {
         for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
             const PlanOp *op = op_at(role, &role->sections[PLAN_SECTION_STEADY][j]);
             if (op && op->kind == PLAN_OP_EMBEDDING_BACKWARD) {
-                bytes[i] = role->buffers[plan_op_operand(role, op, 2).buffer].bytes;
+                bytes[i] =
+                    role->buffers[plan_op_operand(role, op, EMBEDDING_BACKWARD_DW).buffer].bytes;
             }
         }
     }

@@ -1,4 +1,5 @@
 /* What construction asks for and gives back, as PyTorch does. */
+#include "plan/op/names.h"
 #include "tests/plan/plans.h"
 
 /* What FSDP1 holds when a unit's shard is cut: the parameters, the flat one and every shard so far.
@@ -99,7 +100,7 @@ static void offloaded_construction(void) {
             } else if (instr->kind == PLAN_HOST_OP) {
                 const PlanOp *op = &role->ops[instr->arg];
                 g_assert_true(plan_op_is_host_init((PlanOpKind)op->kind));
-                on_host += (uint64_t)plan_op_dims(role, op)[1];
+                on_host += (uint64_t)plan_op_dims(role, op)[HOST_INIT_NORMAL_N];
             }
         }
         uint64_t shards = 0;

@@ -4,6 +4,7 @@
 
 #include "plan/check/check.h"
 #include "plan/op/float8.h"
+#include "plan/op/names.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
@@ -68,7 +69,9 @@ static int64_t n_scaled(const char *words) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
         bool is_op = instr->kind == PLAN_LAUNCH;
         const PlanOp *op = is_op ? &role->ops[instr->arg] : NULL;
-        n += is_op && op->kind == PLAN_OP_FLOAT8_LINEAR_DX ? plan_op_dims(role, op)[3] : 0;
+        n += is_op && op->kind == PLAN_OP_FLOAT8_LINEAR_DX
+                 ? plan_op_dims(role, op)[FLOAT8_LINEAR_DX_SCALED]
+                 : 0;
     }
     return n;
 }
@@ -180,7 +183,9 @@ static unsigned n_gathers_of(const Plan *plan, uint64_t bytes) {
             continue;
         }
         const PlanOp *op = &role->ops[instr->arg];
-        n += (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes((PlanDtype)op->dtype) == bytes;
+        n += (uint64_t)plan_op_dims(role, op)[COLLECTIVE_ELEMENTS] *
+                 plan_dtype_bytes((PlanDtype)op->dtype) ==
+             bytes;
     }
     return n;
 }
@@ -258,7 +263,9 @@ static unsigned n_shared(const Plan *plan, PlanPhase phase, PlanOpKind kind, uin
         }
         const PlanOp *op = &role->ops[instr->arg];
         n += op->kind == kind && op->axis == PLAN_AXIS_TENSOR &&
-             (uint64_t)plan_op_dims(role, op)[0] * plan_dtype_bytes((PlanDtype)op->dtype) == bytes;
+             (uint64_t)plan_op_dims(role, op)[COLLECTIVE_ELEMENTS] *
+                     plan_dtype_bytes((PlanDtype)op->dtype) ==
+                 bytes;
     }
     return n;
 }

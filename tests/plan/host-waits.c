@@ -1,6 +1,7 @@
 /* Where the host waits: at the end of a step, and for the numbers that it reads. */
 #include <string.h>
 
+#include "plan/op/names.h"
 #include "tests/plan/plans.h"
 
 /* The lanes that the host waits for where a section ends, a bit each. */
@@ -53,9 +54,9 @@ static void synchronized_steps(void) {
 static bool is_read(const PlanRole *role, const PlanInstr *instr) {
     const PlanInstr *record = instr + 1, *wait = instr + 2;
     return instr->kind == PLAN_LAUNCH && role->ops[instr->arg].kind == PLAN_OP_TO_HOST &&
-           plan_op_dims(role, &role->ops[instr->arg])[0] == 1 && record->kind == PLAN_RECORD &&
-           record->lane == instr->lane && wait->kind == PLAN_HOST_WAIT &&
-           wait->arg == record->arg && wait->before == 0;
+           plan_op_dims(role, &role->ops[instr->arg])[TO_HOST_N] == 1 &&
+           record->kind == PLAN_RECORD && record->lane == instr->lane &&
+           wait->kind == PLAN_HOST_WAIT && wait->arg == record->arg && wait->before == 0;
 }
 
 static uint32_t passed_by(const PlanRole *role, PlanSection section, uint32_t end,

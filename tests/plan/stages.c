@@ -6,6 +6,7 @@
 #include "models/stages.h"
 #include "plan/autograd/stages/schedule.h"
 #include "plan/check/check.h"
+#include "plan/op/names.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
 
@@ -31,7 +32,7 @@ static Talk talk_with(const PlanRole *role, int64_t peer) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
         const PlanOp *op = &role->ops[instr->arg];
         if (instr->kind == PLAN_LAUNCH && plan_op_is_of_stages((PlanOpKind)op->kind) &&
-            plan_op_dims(role, op)[2] == peer) {
+            plan_op_dims(role, op)[STAGE_COLLECTIVE_PEER] == peer) {
             talk.sent += op->kind == PLAN_OP_SEND;
             talk.received += op->kind == PLAN_OP_RECEIVE;
             talk.exchanged += op->kind == PLAN_OP_EXCHANGE;
@@ -153,13 +154,14 @@ static const PlanOp *talk_at(Walk *walk, PlanSection section) {
 
 static bool they_meet(Walk *walks, uint32_t stage, PlanSection section) {
     const PlanOp *x = talk_at(&walks[stage], section);
-    uint32_t peer = x ? (uint32_t)plan_op_dims(walks[stage].role, x)[2] : stage;
+    uint32_t peer = x ? (uint32_t)plan_op_dims(walks[stage].role, x)[STAGE_COLLECTIVE_PEER] : stage;
     const PlanOp *y = peer == stage ? NULL : talk_at(&walks[peer], section);
     PlanOpKind answer = !x                           ? PLAN_N_OP_KINDS
                         : x->kind == PLAN_OP_SEND    ? PLAN_OP_RECEIVE
                         : x->kind == PLAN_OP_RECEIVE ? PLAN_OP_SEND
                                                      : PLAN_OP_EXCHANGE;
-    if (!y || y->kind != answer || plan_op_dims(walks[peer].role, y)[2] != stage) {
+    if (!y || y->kind != answer ||
+        plan_op_dims(walks[peer].role, y)[STAGE_COLLECTIVE_PEER] != stage) {
         return false;
     }
     walks[stage].next++;
@@ -248,14 +250,14 @@ static void test_faults(void) {
     sends->kind = PLAN_OP_RECEIVE;
     must_refuse(plan, "is not answered by role 1");
     sends->kind = PLAN_OP_SEND;
-    second->dims[takes->dims + 2] = 2;
+    second->dims[takes->dims + STAGE_COLLECTIVE_PEER] = 2;
     must_refuse(plan, "section first: what role 0");
-    second->dims[takes->dims + 2] = 1;
+    second->dims[takes->dims + STAGE_COLLECTIVE_PEER] = 1;
     must_refuse(plan, "its peer is no neighbour on axis pipeline");
-    second->dims[takes->dims + 2] = 0;
+    second->dims[takes->dims + STAGE_COLLECTIVE_PEER] = 0;
     g_assert_true(plan_check(plan, NULL));
     const PlanOp *swaps = first_of(first, PLAN_OP_EXCHANGE);
-    PlanBuffer *given = &first->buffers[plan_op_buffer(first, swaps, 0)];
+    PlanBuffer *given = &first->buffers[plan_op_buffer(first, swaps, EXCHANGE_GIVEN)];
     given->dtype = PLAN_BF16;
     must_refuse(plan, "its tensors are of two dtypes");
     given->dtype = PLAN_FP32;

@@ -1,6 +1,7 @@
 /* Attention within a window: who is told how, what is computed, and where nothing differs. */
 #include <string.h>
 
+#include "plan/op/names.h"
 #include "plan/op/work.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"
@@ -14,7 +15,7 @@ static unsigned launches(const PlanRole *role, PlanOpKind kind, int64_t causal) 
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
         const PlanOp *op = &role->ops[instr->arg];
         bool is_one = instr->kind == PLAN_LAUNCH && op->kind == (uint32_t)kind;
-        n += is_one && (causal < 0 || plan_op_dims(role, op)[8] == causal);
+        n += is_one && (causal < 0 || plan_op_dims(role, op)[ATTENTION_CAUSAL] == causal);
     }
     return n;
 }
