@@ -246,7 +246,9 @@ static int show(const Options *o) {
     if (wrong) {
         return cli_complain(CLI_BAD_INPUT, "%s", wrong);
     }
-    model_cluster_force_nccl(cluster, o->algo, o->proto);
+    if (!cli_cluster_force_nccl(cluster, o->algo, o->proto, &error)) {
+        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
+    }
     SimNetworkPath path = sim_network_path_among(cluster, (uint32_t)o->ranks, (uint32_t)o->stride);
     if (o->json) {
         print_json(cluster, &path, o->table ? table_bytes(o) : 0);

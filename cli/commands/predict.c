@@ -36,10 +36,10 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     if (!cli_output_can_be_written(options->trace, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    model_cluster_force_nccl(cluster, options->nccl_algo, options->nccl_proto);
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
     SimOptions sim_options = {.steps = (uint32_t)options->steps, .no_sharing = options->no_sharing};
-    if (!cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
+    if (!cli_cluster_force_nccl(cluster, options->nccl_algo, options->nccl_proto, &error) ||
+        !cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(SimPrediction) prediction =

@@ -213,3 +213,16 @@ bool cli_cluster_check_nccl(const char *algo, const char *proto, GError **error)
     }
     return !bad_algo && !bad_proto;
 }
+
+bool cli_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto,
+                            GError **error) {
+    bool asked = algo != NULL || proto != NULL;
+    if (asked && cluster->device_compute_capability == 0) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "--nccl-%s has no effect on %s, whose ranks do not use NCCL; leave it away",
+                    algo != NULL ? "algo" : "proto", cluster->name);
+        return false;
+    }
+    model_cluster_force_nccl(cluster, algo, proto);
+    return true;
+}

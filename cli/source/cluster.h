@@ -30,3 +30,6 @@ bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **erro
 
 /* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */
 bool cli_cluster_check_nccl(const char *algo, const char *proto, GError **error);
+/* Forces what is not NULL; false where the cluster has no NCCL to be forced. */
+bool cli_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto,
+                            GError **error);

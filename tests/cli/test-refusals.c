@@ -219,6 +219,9 @@ static void every_rank_refused(void) {
         expect(algo, 2, "", "--nccl-algo is one of ring, tree, nvls, nvlstree, pat\n");
         expect(proto, 2, "", "--nccl-proto is one of ll, ll128, simple\n");
         expect(known, 0, "", "");
+        g_autofree char *nowhere =
+            g_strconcat(forced[i], " --cluster this-machine --nccl-algo ring", NULL);
+        expect(nowhere, 2, "", "--nccl-algo has no effect on this-machine, whose ranks do not");
     }
     write_cluster("wide.ini", "a100-roce", "\nnodes", "100000");
     expect("predict gpt-toy -n 400000 --cluster wide.ini --every-rank", 2, "",
