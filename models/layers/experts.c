@@ -15,10 +15,9 @@
  * Where ranks share the experts (shared.expert), rows go to the ranks that have them and back
  * (plan/autograd/shared/exchange.h says in whose way).
  */
-#include <math.h>
-
 #include "models/layers/experts.h"
 
+#include "models/layers/router.h"
 #include "models/layers/transformers-experts.h"
 
 static const double INIT_STD = 0.02; /* torchtitan's, of a truncated normal distribution */
@@ -79,249 +78,27 @@ ModelExpertLayer model_experts_declare(const ModelWalk *w, const ModelExperts *e
     return layer;
 }
 
-/* ---- routing -------------------------------------------------------------------------------- */
-
-/* What goes from step to step of a walk; pairs: of a token and one of its experts. */
-typedef struct {
-    const ModelWalk *w;
-    const ModelExperts *experts;
-    uint64_t pairs;
-} Walk;
-
-static uint32_t run(const Walk *walk, PlanOpKind kind, const uint32_t *inputs,
-                    PlanGraphResult result, const int64_t *dims, const double *attrs) {
-    return plan_graph_op(walk->w->graph, kind, inputs, result.dtype, result.elements, dims, attrs);
-}
-
-/* In a variable of a function's, until that returns; what a compiler makes has no names. */
-static void hold_by_name(const Walk *walk, uint32_t tensor) {
-    if (!walk->w->graph->now.in_parts) {
-        plan_graph_hold(walk->w->graph, tensor);
-    }
-}
-
-/* In fp32: copies of the weight and of x, in that order. */
-static uint32_t run_scores(const Walk *walk, const ModelLayer *layer, uint32_t x) {
-    const ModelWalk *w = walk->w;
-    uint64_t n = walk->experts->n, elements = w->rows * n;
-    plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t weight = plan_graph_cast(w->graph, layer->weight, PLAN_FP32);
-    hold_by_name(walk, weight);
-    uint32_t wide = plan_graph_cast(w->graph, x, PLAN_FP32);
-    uint32_t y = plan_graph_op(
-        w->graph, PLAN_OP_LINEAR, (uint32_t[]){wide, weight, PLAN_NONE}, PLAN_FP32, elements,
-        (int64_t[]){
-            [LINEAR_M] = (int64_t)w->rows, [LINEAR_N] = (int64_t)n, [LINEAR_K] = (int64_t)w->width},
-        NULL);
-    plan_graph_leave(w->graph, &y, 1);
-    return y;
-}
-
-static uint32_t run_count(const Walk *walk, uint32_t chosen) {
-    int64_t dims[] = {[COUNT_N] = (int64_t)walk->pairs, [COUNT_GROUPS] = (int64_t)walk->experts->n};
-    return run(walk, PLAN_OP_COUNT, &chosen, (PlanGraphResult){PLAN_INT64, walk->experts->n}, dims,
-               NULL);
-}
-
-/* Each token's scores by their sum. */
-static uint32_t run_normalize(const Walk *walk, uint32_t top) {
-    const ModelWalk *w = walk->w;
-    int64_t rows = (int64_t)w->rows;
-    int64_t shape[] = {
-        [TOTAL_COLUMNS_ROWS] = rows, [TOTAL_COLUMNS_COLS] = (int64_t)walk->experts->per_token};
-    double least = 1e-20;
-    uint32_t sum =
-        run(walk, PLAN_OP_TOTAL_COLUMNS, &top, (PlanGraphResult){PLAN_FP32, w->rows}, shape, NULL);
-    uint32_t total =
-        run(walk, PLAN_OP_ADD_NUMBER, &sum, (PlanGraphResult){PLAN_FP32, w->rows}, &rows, &least);
-    hold_by_name(walk, total);
-    return run(walk, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){top, total},
-               (PlanGraphResult){PLAN_FP32, walk->pairs}, shape, NULL);
-}
-
-/* chosen: each token's experts, by number; top: their scores. */
-typedef struct {
-    uint32_t top, chosen;
-} Choice;
-
-/* The k best scores of each row; behind them whose they are. */
-static uint32_t run_top_k(const Walk *walk, uint32_t scores, uint64_t rows, uint64_t cols,
-                          uint64_t k) {
-    PlanGraphResult results[] = {{PLAN_FP32, rows * k}, {PLAN_INT64, rows * k}};
-    int64_t dims[] = {
-        [TOP_K_ROWS] = (int64_t)rows, [TOP_K_COLS] = (int64_t)cols, [TOP_K_K] = (int64_t)k};
-    return plan_graph_op_making(walk->w->graph, PLAN_OP_TOP_K, &scores, results, dims, NULL);
-}
-
-/* Scores with their bias. */
-static uint32_t run_bias(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
-    uint64_t n = walk->w->rows * walk->experts->n;
-    int64_t dims[] = {[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)walk->experts->n};
-    return run(walk, PLAN_OP_ADD, (uint32_t[]){scores, layer->bias},
-               (PlanGraphResult){PLAN_FP32, n}, dims, NULL);
-}
-
-/* The scores with those outside each token's best groups masked; *ret_hidden: that mask, which
- * autograd saves. given: a variable of the caller holds `scores`, so they are freed when this
- * function returns, after its own variables. */
-static uint32_t run_best_groups(const Walk *walk, uint32_t scores, bool given,
-                                uint32_t *ret_hidden) {
-    PlanGraph *graph = walk->w->graph;
-    uint64_t rows = walk->w->rows, groups = walk->experts->groups, n = rows * groups;
-    uint64_t each = walk->experts->n / groups, k = walk->experts->groups_per_token;
-    int64_t n_groups = (int64_t)n, best_two[] = {n_groups, 2},
-            fill[] = {1, n_groups, (int64_t)each};
-    int64_t of_rows[] = {[UNSET_COLUMNS_ROWS] = (int64_t)rows,
-                         [UNSET_COLUMNS_COLS] = (int64_t)groups,
-                         [UNSET_COLUMNS_K] = (int64_t)k};
-    double nothing = -INFINITY;
-    uint32_t best = run_top_k(walk, scores, n, each, 2), whose = best + 1;
-    uint32_t first = plan_graph_latent_kept(graph, whose);
-    uint32_t sums =
-        run(walk, PLAN_OP_TOTAL_COLUMNS, &best, (PlanGraphResult){PLAN_FP32, n}, best_two, NULL);
-    uint32_t unused = run_top_k(walk, sums, rows, groups, k), which = unused + 1;
-    plan_graph_keep(graph, whose); /* until the name that it has takes the others */
-    uint32_t hidden =
-        run(walk, PLAN_OP_ONES_MASK, NULL, (PlanGraphResult){PLAN_UINT8, n}, &n_groups, NULL);
-    plan_graph_op_making(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, NULL, of_rows,
-                         NULL);
-    *ret_hidden = plan_graph_latent_kept(graph, hidden);
-    uint32_t of_best = run(walk, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, hidden},
-                           (PlanGraphResult){PLAN_FP32, n * each}, fill, &nothing);
-    uint32_t held[] = {best, unused, first, sums, which, hidden, scores};
-    for (unsigned i = 0; i < G_N_ELEMENTS(held) - !given; i++) {
-        plan_graph_keep(graph, held[i]);
-        if (i > 0) {
-            plan_graph_let_go_after(graph, held[i], held[i - 1]);
-        }
-    }
-    plan_graph_let_go_after(graph, *ret_hidden, of_best);
-    return of_best;
-}
-
-/* What experts are chosen by, which has a name of its own where it is not the scores; in
- * *ret_hidden the mask that hides the other groups, PLAN_NONE without groups. */
-static uint32_t run_what_to_choose(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores,
-                                   uint32_t *ret_hidden) {
-    bool has_bias = walk->experts->has_bias;
-    uint32_t chosen_by = has_bias ? run_bias(walk, layer, scores) : scores;
-    *ret_hidden = PLAN_NONE;
-    if (walk->experts->groups) {
-        chosen_by = run_best_groups(walk, chosen_by, has_bias, ret_hidden);
-        plan_graph_hold(walk->w->graph, *ret_hidden);
-    }
-    if (chosen_by != scores) {
-        plan_graph_hold(walk->w->graph, chosen_by);
-    }
-    return chosen_by;
-}
-
-static uint32_t run_pick(const Walk *walk, uint32_t scores, uint32_t chosen) {
-    int64_t dims[] = {[PICK_COLUMNS_ROWS] = (int64_t)walk->w->rows,
-                      [PICK_COLUMNS_COLS] = (int64_t)walk->experts->n,
-                      [PICK_COLUMNS_K] = (int64_t)walk->experts->per_token};
-    return run(walk, PLAN_OP_PICK_COLUMNS, (uint32_t[]){scores, chosen},
-               (PlanGraphResult){PLAN_FP32, walk->pairs}, dims, NULL);
-}
-
-/* The first token's experts are the first, the next one's those behind them, around all: what
- * torchtitan's _debug_force_load_balance makes, when experts have been chosen by their scores. */
-static uint32_t run_turns(const Walk *walk) {
-    int64_t n = (int64_t)walk->pairs, dims[] = {n, (int64_t)walk->experts->n};
-    uint32_t places =
-        run(walk, PLAN_OP_ARANGE, NULL, (PlanGraphResult){PLAN_INT64, walk->pairs}, &n, NULL);
-    return run(walk, PLAN_OP_REMAINDER, &places, (PlanGraphResult){PLAN_INT64, walk->pairs}, dims,
-               NULL);
-}
-
-static Choice run_choice(const Walk *walk, const ModelExpertLayer *layer, uint32_t scores) {
-    PlanGraph *graph = walk->w->graph;
-    uint32_t seen = plan_graph_detached(graph, scores);
-    bool in_turn = walk->experts->in_turn;
-    if (in_turn && graph->now.in_parts) { /* a compiler drops what nobody asks for */
-        uint32_t by_turns = run_turns(walk);
-        return (Choice){run_pick(walk, scores, by_turns), by_turns};
-    }
-    uint32_t hidden, by = run_what_to_choose(walk, layer, seen, &hidden);
-    uint32_t unused =
-                 run_top_k(walk, by, walk->w->rows, walk->experts->n, walk->experts->per_token),
-             chosen = unused + 1;
-    hold_by_name(walk, unused);
-    if (!in_turn) {
-        return (Choice){run_pick(walk, scores, chosen), chosen};
-    }
-    uint32_t top = run_pick(walk, seen, chosen); /* nobody wants a gradient of it */
-    uint32_t kept = plan_graph_latent_kept(graph, chosen);
-    uint32_t by_turns = run_turns(walk);
-    uint32_t of_turns = run_pick(walk, scores, by_turns);
-    plan_graph_keep(graph, chosen); /* until the names that they have take the others */
-    plan_graph_keep(graph, top);
-    plan_graph_let_go_after(graph, top, chosen);
-    plan_graph_hold(graph, kept); /* by what made it, whose other result has a name */
-    if (hidden != PLAN_NONE) {    /* and which holds what made the scores that it was given */
-        plan_graph_let_go_after(graph, kept, by);
-        plan_graph_let_go_after(graph, hidden, kept);
-    }
-    plan_graph_let_go_after(graph, unused, hidden != PLAN_NONE ? hidden : kept);
-    return (Choice){of_turns, by_turns};
-}
-
-/* counts: of tokens by expert. */
-typedef struct {
-    uint32_t top, chosen, counts;
-} Routed;
-
-static Routed run_router(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
-    const ModelWalk *w = walk->w;
-    PlanGraph *graph = w->graph;
-    uint64_t n = walk->experts->n;
-    int64_t dims[] = {[SOFTMAX_ROWS] = (int64_t)w->rows, [SOFTMAX_COLS] = (int64_t)n};
-    int64_t pairs = (int64_t)walk->pairs;
-    PlanOpKind kind = walk->experts->apart ? PLAN_OP_SIGMOID : PLAN_OP_SOFTMAX;
-    int64_t all = (int64_t)(w->rows * n);
-    model_begin_part(w);
-    plan_graph_enter(graph, layer->router, &x, 1);
-    uint32_t raw = run_scores(walk, &layer->score, x);
-    uint32_t scores = run(walk, kind, &raw, (PlanGraphResult){PLAN_FP32, w->rows * n},
-                          walk->experts->apart ? &all : dims, NULL);
-    if (!graph->now.in_parts) {
-        plan_graph_keep(graph, raw); /* until the name that it has takes the scores */
-    }
-    hold_by_name(walk, scores);
-    Choice choice = run_choice(walk, layer, scores);
-    uint32_t top = choice.top;
-    if (!walk->experts->keeps_scores) {
-        top = run_normalize(walk, top);
-    }
-    top = run(walk, PLAN_OP_TIMES_NUMBER, &top, (PlanGraphResult){PLAN_FP32, walk->pairs}, &pairs,
-              &walk->experts->scale);
-    uint32_t counts = run_count(walk, choice.chosen);
-    plan_graph_leave(graph, (uint32_t[]){top, choice.chosen, counts}, 3);
-    model_end_part(w);
-    return (Routed){top, choice.chosen, counts};
-}
-
 /* Pairs in order of their experts: their scores, their tokens, and how many each expert has. */
 typedef struct {
     uint32_t scores, tokens, counts;
 } Sorted;
 
-static Sorted run_sort(const Walk *walk, const Routed *routed) {
+static Sorted run_sort(const ModelExpertWalk *walk, const ModelRouted *routed) {
     PlanGraph *graph = walk->w->graph;
     int64_t n = (int64_t)walk->pairs, groups = (int64_t)walk->experts->n;
     PlanGraphResult results[] = {{PLAN_INT64, walk->pairs}, {PLAN_INT64, walk->pairs}};
-    uint32_t counts = run_count(walk, routed->chosen);
+    uint32_t counts = model_router_count(walk, routed->chosen);
     uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
                                            (int64_t[]){[SORT_N] = n, [SORT_GROUPS] = groups}, NULL);
     uint32_t order = sorted + 1;
-    uint32_t scores =
-        run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, order},
-            (PlanGraphResult){PLAN_FP32, walk->pairs},
-            (int64_t[]){[ROWS_OF_N] = n, [ROWS_OF_WIDTH] = 1, [ROWS_OF_ROWS] = n}, NULL);
-    uint32_t tokens =
-        run(walk, PLAN_OP_DIVIDE_DOWN, &order, (PlanGraphResult){PLAN_INT64, walk->pairs},
-            (int64_t[]){[DIVIDE_DOWN_N] = n, [DIVIDE_DOWN_BY] = (int64_t)walk->experts->per_token},
-            NULL);
+    uint32_t scores = model_expert_op(
+        walk, PLAN_OP_ROWS_OF, (uint32_t[]){routed->top, order},
+        (PlanGraphResult){PLAN_FP32, walk->pairs},
+        (int64_t[]){[ROWS_OF_N] = n, [ROWS_OF_WIDTH] = 1, [ROWS_OF_ROWS] = n}, NULL);
+    uint32_t tokens = model_expert_op(
+        walk, PLAN_OP_DIVIDE_DOWN, &order, (PlanGraphResult){PLAN_INT64, walk->pairs},
+        (int64_t[]){[DIVIDE_DOWN_N] = n, [DIVIDE_DOWN_BY] = (int64_t)walk->experts->per_token},
+        NULL);
     plan_graph_keep(graph, routed->counts); /* until the name that it has takes the others */
     plan_graph_let_go_after(graph, routed->counts, order);
     return (Sorted){scores, tokens, counts};
@@ -329,7 +106,7 @@ static Sorted run_sort(const Walk *walk, const Routed *routed) {
 
 /* ---- the experts ---------------------------------------------------------------------------- */
 
-static uint32_t run_grouped(const Walk *walk, uint32_t x, uint32_t weight, uint32_t ends,
+static uint32_t run_grouped(const ModelExpertWalk *walk, uint32_t x, uint32_t weight, uint32_t ends,
                             uint64_t out, uint64_t in) {
     PlanGraph *graph = walk->w->graph;
     int64_t dims[] = {[GROUPED_LINEAR_M] = (int64_t)walk->pairs,
@@ -346,7 +123,7 @@ typedef struct {
 } ByExpert;
 
 /* What goes into the last product: SwiGLU, whose two factors eager code makes one by one. */
-static uint32_t run_opened(const Walk *walk, const ModelExpertLayer *layer, uint32_t x,
+static uint32_t run_opened(const ModelExpertWalk *walk, const ModelExpertLayer *layer, uint32_t x,
                            uint32_t gate, uint32_t ends) {
     const ModelWalk *w = walk->w;
     uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
@@ -362,14 +139,15 @@ static uint32_t run_opened(const Walk *walk, const ModelExpertLayer *layer, uint
     return hidden;
 }
 
-static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+static uint32_t run_products(const ModelExpertWalk *walk, const ModelExpertLayer *layer,
+                             ByExpert given) {
     const ModelWalk *w = walk->w;
     uint64_t ffn = walk->experts->ffn, own = walk->experts->n / w->graph->shared.expert;
     int64_t groups = (int64_t)own;
     model_begin_part(w);
-    uint32_t ends =
-        run(walk, PLAN_OP_ENDS, &given.counts, (PlanGraphResult){PLAN_INT32, own}, &groups, NULL);
-    hold_by_name(walk, ends);
+    uint32_t ends = model_expert_op(walk, PLAN_OP_ENDS, &given.counts,
+                                    (PlanGraphResult){PLAN_INT32, own}, &groups, NULL);
+    model_expert_hold(walk, ends);
     uint32_t gate = run_grouped(walk, given.rows, layer->gate, ends, ffn, w->width);
     uint32_t hidden = run_opened(walk, layer, given.rows, gate, ends);
     uint32_t y = run_grouped(walk, hidden, layer->down, ends, w->width, ffn);
@@ -378,8 +156,8 @@ static uint32_t run_products(const Walk *walk, const ModelExpertLayer *layer, By
 }
 
 /* To the ranks that have the experts; *ret_order: where each row was, of those that came. */
-static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, ByExpert given,
-                             uint32_t *ret_order) {
+static ByExpert run_dispatch(const ModelExpertWalk *walk, const ModelExpertLayer *layer,
+                             ByExpert given, uint32_t *ret_order) {
     PlanGraph *graph = walk->w->graph;
     uint64_t n = walk->experts->n, pairs = walk->pairs, width = walk->w->width;
     int64_t dims[] = {[ROWS_OF_N] = (int64_t)pairs,
@@ -394,24 +172,25 @@ static ByExpert run_dispatch(const Walk *walk, const ModelExpertLayer *layer, By
     plan_graph_let_go_after(graph, splits, taken);
     made.counts = plan_graph_exchange_order(graph, splits, n, pairs, ret_order);
     plan_graph_exchange_await(graph, taken);
-    made.rows = run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){taken, *ret_order},
-                    (PlanGraphResult){graph->dtype, pairs * width}, dims, NULL);
+    made.rows = model_expert_op(walk, PLAN_OP_ROWS_OF, (uint32_t[]){taken, *ret_order},
+                                (PlanGraphResult){graph->dtype, pairs * width}, dims, NULL);
     plan_graph_return(graph);
     return made;
 }
 
 /* And back, in the order in which they came. */
-static uint32_t run_return(const Walk *walk, uint32_t made, uint32_t order) {
+static uint32_t run_return(const ModelExpertWalk *walk, uint32_t made, uint32_t order) {
     int64_t dims[] = {
         [PLACE_ROWS_N] = (int64_t)walk->pairs, [PLACE_ROWS_WIDTH] = (int64_t)walk->w->width};
     PlanGraph *graph = walk->w->graph;
     uint32_t placed =
-        run(walk, PLAN_OP_PLACE_ROWS, (uint32_t[]){made, order},
-            (PlanGraphResult){graph->dtype, walk->pairs * walk->w->width}, dims, NULL);
+        model_expert_op(walk, PLAN_OP_PLACE_ROWS, (uint32_t[]){made, order},
+                        (PlanGraphResult){graph->dtype, walk->pairs * walk->w->width}, dims, NULL);
     return plan_graph_exchange_send(graph, placed);
 }
 
-static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, ByExpert given) {
+static uint32_t run_experts(const ModelExpertWalk *walk, const ModelExpertLayer *layer,
+                            ByExpert given) {
     PlanGraph *graph = walk->w->graph;
     uint32_t order, y;
     plan_graph_enter(graph, layer->experts, (uint32_t[]){given.rows, given.counts}, 2);
@@ -435,14 +214,14 @@ static uint32_t run_experts(const Walk *walk, const ModelExpertLayer *layer, ByE
 }
 
 /* Every token's; or zeros. */
-static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint32_t x) {
+static uint32_t run_shared(const ModelExpertWalk *walk, const ModelExpertLayer *layer, uint32_t x) {
     const ModelWalk *w = walk->w;
     uint64_t ffn = walk->experts->shared_ffn, elements = w->rows * w->width;
     int64_t n = (int64_t)elements;
     double zero = 0;
     if (!ffn) {
-        return run(walk, PLAN_OP_FILL, NULL, (PlanGraphResult){w->graph->dtype, elements}, &n,
-                   &zero);
+        return model_expert_op(walk, PLAN_OP_FILL, NULL,
+                               (PlanGraphResult){w->graph->dtype, elements}, &n, &zero);
     }
     bool fused = w->graph->now.in_parts;
     model_begin_part(w);
@@ -460,13 +239,14 @@ static uint32_t run_shared(const Walk *walk, const ModelExpertLayer *layer, uint
 }
 
 /* Rows times their scores, in fp32. */
-static uint32_t run_scored(const Walk *walk, uint32_t rows, uint32_t scores) {
+static uint32_t run_scored(const ModelExpertWalk *walk, uint32_t rows, uint32_t scores) {
     const ModelWalk *w = walk->w;
     int64_t shape[] = {
         [MUL_COLUMN_ROWS] = (int64_t)walk->pairs, [MUL_COLUMN_COLS] = (int64_t)w->width};
     uint32_t wide = model_run_widen(w, rows);
-    uint32_t product = run(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, scores},
-                           (PlanGraphResult){PLAN_FP32, walk->pairs * w->width}, shape, NULL);
+    uint32_t product =
+        model_expert_op(walk, PLAN_OP_MUL_COLUMN, (uint32_t[]){wide, scores},
+                        (PlanGraphResult){PLAN_FP32, walk->pairs * w->width}, shape, NULL);
     uint32_t scored = model_run_like(w, product, rows);
     plan_graph_keep(w->graph, rows); /* until the name that it has takes the scored ones */
     plan_graph_let_go_after(w->graph, rows, product);
@@ -478,7 +258,7 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     if (experts->transformers) {
         return model_transformers_experts_run(w, experts, layer, x);
     }
-    Walk walk = {w, experts, w->rows * experts->per_token};
+    ModelExpertWalk walk = {w, experts, w->rows * experts->per_token};
     PlanGraph *graph = w->graph;
     int64_t dims[] = {[ROWS_OF_N] = (int64_t)walk.pairs,
                       [ROWS_OF_WIDTH] = (int64_t)w->width,
@@ -487,7 +267,7 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     plan_graph_enter(graph, layer->module, &x, 1);
     /* x.view(), where the gradients of all its uses here meet, before those of others are added. */
     x = plan_graph_heads(graph, x, 1, w->rows, 1, w->width, PLAN_HEADS_AS_THEY_ARE);
-    Routed routed = run_router(&walk, layer, x);
+    ModelRouted routed = model_router_run(&walk, layer, x);
     plan_graph_hold(graph, routed.top);
     plan_graph_hold(graph, routed.chosen);
     plan_graph_let_go_after(graph, routed.chosen, routed.top);
@@ -495,7 +275,8 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     plan_graph_hold(graph, sorted.counts);
     plan_graph_hold(graph, sorted.scores);
     plan_graph_hold(graph, sorted.tokens);
-    uint32_t rows = run(&walk, PLAN_OP_ROWS_OF, (uint32_t[]){x, sorted.tokens},
+    uint32_t rows =
+        model_expert_op(&walk, PLAN_OP_ROWS_OF, (uint32_t[]){x, sorted.tokens},
                         (PlanGraphResult){graph->dtype, walk.pairs * w->width}, dims, NULL);
     uint32_t made = run_experts(&walk, layer, (ByExpert){rows, sorted.counts});
     uint32_t out = run_shared(&walk, layer, x);
