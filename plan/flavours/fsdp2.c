@@ -222,11 +222,6 @@ static void post_forward(PlanRun *run, uint32_t u) {
     f->again = ends ? PLAN_NONE : f->again;
 }
 
-/* A variable of the hook that casts holds what was gathered last. */
-static void root_cast(PlanRun *run) {
-    plan_fsdp2_free_held(run);
-}
-
 /* ---- backward ------------------------------------------------------------------------------- */
 
 static void prefetch(PlanRun *run, uint32_t u) {
@@ -401,7 +396,8 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .begin_pass = begin_pass,
     .pre_forward = pre_forward,
     .post_forward = post_forward,
-    .root_cast = root_cast,
+    /* A variable of the hook that casts holds what was gathered last. */
+    .root_cast = plan_fsdp2_free_held,
     .pre_backward = pre_backward,
     .gradient_dtype = plan_fsdp2_gradient_dtype,
     .post_backward = plan_fsdp2_post_backward,

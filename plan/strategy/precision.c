@@ -95,8 +95,7 @@ const char *plan_rule_output_dtype(const PlanStrategy *s) {
     }
     if (s->tensor * s->context * s->pipeline * s->expert > 1) {
         return "is planned only where ranks share nothing but parameters; set tensor=1 and "
-               "context=1 "
-               "and pipeline=1 and expert=1";
+               "context=1 and pipeline=1 and expert=1";
     }
     if (casts_between && s->autocast != PLAN_AUTOCAST_NONE) {
         return "under autocast is planned only where it is param_dtype; set autocast=none";

@@ -5,9 +5,9 @@ typedef struct {
     const SimFabric *fabric;
     uint32_t *kinds; /* by link; 0: used by none */
     uint32_t n_kinds;
-    uint32_t *uses; /* by link, of the communicator at hand; zero between two */
-    GHashTable *
-        of_uses; /* of the communicator at hand: a kind and how often it uses it, to the new kind */
+    /* Of the communicator at hand: */
+    uint32_t *uses;      /* by link; zero between two */
+    GHashTable *of_uses; /* a kind and how often it is used, to the new kind */
 } Sorter;
 
 static uint32_t link_at(const SimCommunicator *communicator, guint i) {

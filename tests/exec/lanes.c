@@ -126,24 +126,41 @@ static bool write_late(gpointer data, GError **error) {
     return true;
 }
 
-static void memory_outlives_a_failure(gconstpointer expandable) {
-    enum {
-        PAGE = 1 << 21 /* bytes */
-    };
+enum {
+    PAGE = 1 << 21 /* bytes */
+};
+
+/* A page, as the allocator takes it of lane 0: a segment, or mapped (expandable). */
+static gpointer take_memory(ExecSegments *segments, bool expandable) {
     const MemorySource *source = &exec_segments_source;
+    gpointer handle;
+    if (expandable) {
+        g_assert_true(source->address_new(segments, 4 * PAGE, &handle));
+        g_assert_true(source->map(segments, handle, 0, PAGE, 1));
+    } else {
+        g_assert_true(source->segment_new(segments, PAGE, &handle));
+    }
+    return handle;
+}
+
+static void give_back(ExecSegments *segments, bool expandable, gpointer handle) {
+    const MemorySource *source = &exec_segments_source;
+    if (expandable) {
+        source->stream_sync(segments, 0);
+        source->unmap(segments, handle, 0, PAGE, 1);
+        source->address_free(segments, handle, 4 * PAGE);
+    } else {
+        source->segment_free(segments, handle, PAGE);
+    }
+}
+
+static void memory_outlives_a_failure(gconstpointer expandable) {
     Diary diary;
     Writer writer = {0};
-    gpointer handle;
     begin(&diary);
     ExecLanes *lanes = exec_lanes_new(2);
     ExecSegments segments = {.lanes = lanes, .limit_bytes = 8 * PAGE};
-    if (expandable) {
-        g_assert_true(source->address_new(&segments, 4 * PAGE, &handle));
-        g_assert_true(source->map(&segments, handle, 0, PAGE, 1));
-    } else {
-        g_assert_true(source->segment_new(&segments, PAGE, &handle));
-    }
-    writer.memory = handle;
+    writer.memory = take_memory(&segments, expandable != NULL);
     g_mutex_init(&writer.mutex);
     g_mutex_lock(&writer.mutex);
     exec_lanes_give(lanes, 0, write_late, &writer, NULL);
@@ -152,13 +169,7 @@ static void memory_outlives_a_failure(gconstpointer expandable) {
     }
     give(lanes, 1, &diary, 'a', 0, true);
     g_assert_false(exec_lanes_host_wait(lanes, exec_lanes_moment(lanes, 1)));
-    if (expandable) {
-        source->stream_sync(&segments, 0);
-        source->unmap(&segments, handle, 0, PAGE, 1);
-        source->address_free(&segments, handle, 4 * PAGE);
-    } else {
-        source->segment_free(&segments, handle, PAGE);
-    }
+    give_back(&segments, expandable != NULL, (gpointer)writer.memory);
     g_assert_cmpuint(segments.mapped_bytes, ==, 0);
     g_mutex_unlock(&writer.mutex);
     exec_lanes_free(lanes);
@@ -171,33 +182,18 @@ static void memory_outlives_a_failure(gconstpointer expandable) {
  * gradients are, which a lane of reductions has made and an optimizer reads. */
 static void memory_outlives_other_lanes(gconstpointer expandable) {
     enum {
-        PAGE = 1 << 21, /* bytes */
         LATE_US = 50000
     };
-    const MemorySource *source = &exec_segments_source;
     ExecLanes *lanes = exec_lanes_new(2);
     ExecSegments segments = {.lanes = lanes, .limit_bytes = 8 * PAGE};
     Writer writer = {0};
     Diary diary;
-    gpointer handle;
     begin(&diary);
     g_mutex_init(&writer.mutex);
-    if (expandable) {
-        g_assert_true(source->address_new(&segments, 4 * PAGE, &handle));
-        g_assert_true(source->map(&segments, handle, 0, PAGE, 1));
-    } else {
-        g_assert_true(source->segment_new(&segments, PAGE, &handle));
-    }
-    writer.memory = handle;
+    writer.memory = take_memory(&segments, expandable != NULL);
     give(lanes, 1, &diary, 'a', LATE_US, false);
     exec_lanes_give(lanes, 1, write_late, &writer, NULL);
-    if (expandable) {
-        source->stream_sync(&segments, 0);
-        source->unmap(&segments, handle, 0, PAGE, 1);
-        source->address_free(&segments, handle, 4 * PAGE);
-    } else {
-        source->segment_free(&segments, handle, PAGE);
-    }
+    give_back(&segments, expandable != NULL, (gpointer)writer.memory);
     g_assert_cmpint(g_atomic_int_get(&writer.has_begun), ==, 1);
     g_assert_true(exec_lanes_drain(lanes));
     exec_lanes_free(lanes);
