@@ -36,7 +36,8 @@ static bool matches(const char *pattern, GRegexCompileFlags flags, const char *c
     return g_regex_match(regex, clause, 0, ret_match);
 }
 
-/* "4 x 100 Gb/s", "200Gb/s x 8", "3.2 Tbps", "400G"; bytes where the B is large. */
+/* "4 x 100 Gb/s", "200Gb/s x 8", "3.2 Tbps", "400G"; bytes where the B is large. What is added in
+ * brackets is no factor: "400 Gb/s (4 x 100)". */
 static Rate in_digits(const char *clause) {
     g_autoptr(GMatchInfo) match = NULL, after = NULL;
     if (!matches("(?:([0-9]+) *x *)?([0-9]+(?:[.][0-9]+)?) *(?:([GT])(b|B)|(G)\\b)", 0, clause,
@@ -44,7 +45,7 @@ static Rate in_digits(const char *clause) {
         return (Rate){0};
     }
     double times = matched(match, 1, 0);
-    if (times == 0 && matches("[^0-9]x *([0-9]+)\\b", 0, clause, &after)) {
+    if (times == 0 && matches("[^0-9 ] *x *([0-9]+)\\b", 0, clause, &after)) {
         times = matched(after, 1, 0);
     }
     g_autofree char *large = g_match_info_fetch(match, 3);

@@ -592,6 +592,7 @@ static void networks(void) {
                  {"RoCE 400G per GPU", 8, 50},
                  {"100Gb InfiniBand x4", 8, 6.25},
                  {"HDR 200Gb/s x 8", 8, 25},
+                 {"400 Gbps per node (4 x 100)", 8, 6.25},
                  {"4x HDR200 IB per node", 4, 25},
                  {"8x NDR", 8, 50},
                  {"InfiniBand HDR-100", 8, 12.5},
