@@ -72,8 +72,8 @@ static void quantize(const ExecTask *t, uint64_t from, uint64_t n, Quantized *at
 
 void exec_first_nibbles(const ExecTask *t, uint64_t from, uint64_t n_bytes, gpointer to) {
     const ExecContext *c = t->context;
-    uint64_t n_numbers =
-        plan_parameter_share(c->plan, &c->plan->parameters[dim(t, INIT_NIBBLES_PARAMETER)]);
+    uint64_t n_numbers = plan_parameter_elements_of_rank(
+        c->plan, &c->plan->parameters[dim(t, INIT_NIBBLES_PARAMETER)]);
     uint8_t *next = to;
     g_autofree Quantized *at_once = g_new(Quantized, 1);
     for (uint64_t at = from, end = from + n_bytes, n; at < end; at += n, next += n) {

@@ -4,7 +4,7 @@
 
 /* Elements of the parameter; of one in 4 bits, bytes. */
 static uint64_t total_of(const Plan *plan, const PlanOp *init, uint32_t parameter) {
-    uint64_t numbers = plan_parameter_share(plan, &plan->parameters[parameter]);
+    uint64_t numbers = plan_parameter_elements_of_rank(plan, &plan->parameters[parameter]);
     return plan_op_inits_nibbles((PlanOpKind)init->kind) ? (numbers + 1) / 2 : numbers;
 }
 
@@ -31,7 +31,7 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
 static uint64_t run_of_cut(const Plan *plan, const PlanParameter *p, uint32_t rank, uint64_t from,
                            uint64_t n, uint64_t *ret_from) {
     uint64_t ranks = plan->axes[PLAN_AXIS_ALIKE], whole = (uint64_t)(p->dims[1] * p->dims[2]);
-    uint64_t part = whole / ranks, experts = plan_parameter_share(plan, p) / whole;
+    uint64_t part = whole / ranks, experts = plan_parameter_elements_of_rank(plan, p) / whole;
     uint64_t place = from / (experts * part), expert = from % (experts * part) / part;
     expert += plan_rank_on_axis(plan, rank, PLAN_AXIS_EXPERT) * experts;
     *ret_from = expert * whole + place * part + from % part;
@@ -42,19 +42,20 @@ uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
                         uint64_t n, uint64_t *ret_from) {
     const PlanParameter *p = &plan->parameters[parameter];
     uint64_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_TENSOR);
-    if (p->share == PLAN_SHARE_COLUMNS) {
+    if (p->split == PLAN_SPLIT_COLUMNS) {
         uint64_t cols = (uint64_t)p->dims[p->n_dims - 1];
         uint64_t own = cols / plan->axes[PLAN_AXIS_TENSOR];
         *ret_from = from / own * cols + place * own + from % own;
         return MIN(n, own - from % own);
     }
-    if (p->share == PLAN_SHARE_CUT_EXPERTS) {
+    if (p->split == PLAN_SPLIT_CUT_EXPERTS) {
         return run_of_cut(plan, p, rank, from, n, ret_from);
     }
-    if (p->share == PLAN_SHARE_EXPERTS) {
+    if (p->split == PLAN_SPLIT_EXPERTS) {
         place = plan_rank_on_axis(plan, rank, PLAN_AXIS_EXPERT);
     }
-    *ret_from = from + (p->share != PLAN_SHARE_ALL ? place * plan_parameter_share(plan, p) : 0);
+    *ret_from =
+        from + (p->split != PLAN_SPLIT_NONE ? place * plan_parameter_elements_of_rank(plan, p) : 0);
     return n;
 }
 
@@ -63,7 +64,7 @@ uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
 static bool saves(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
     bool all_hold_it = dims[INIT_NORMAL_RANK_STRIDE] == 0,
-         is_shared = plan->parameters[dims[INIT_NORMAL_PARAMETER]].share != PLAN_SHARE_ALL;
+         is_shared = plan->parameters[dims[INIT_NORMAL_PARAMETER]].split != PLAN_SPLIT_NONE;
     return all_hold_it && !is_shared
                ? rank % plan_ranks_of_stage(plan) == 0
                : plan_rank_on_axis(plan, rank, PLAN_AXIS_REPLICATE) == 0 &&

@@ -3,7 +3,7 @@
 /* What the ends count for beside the blocks, as torchtitan's generate_llm_fqn_per_model_part()
  * gives them out by default (torchtitan/distributed/pipeline_parallel.py): one each. */
 static uint64_t weight_of_ends(PlanPipelineSplit split) {
-    return split == PLAN_SPLIT_TORCHTITAN ? 1 : 0;
+    return split == PLAN_PIPELINE_SPLIT_TORCHTITAN ? 1 : 0;
 }
 
 uint64_t model_stage_layers(uint64_t layers, uint32_t stages, PlanPipelineSplit split,

@@ -40,11 +40,11 @@ const char *plan_axis_name(PlanAxis axis) {
     return names[axis];
 }
 
-const char *plan_share_name(PlanShare share) {
-    static const char *const names[PLAN_N_SHARES] = {"all", "rows", "columns", "experts",
+const char *plan_split_name(PlanSplit split) {
+    static const char *const names[PLAN_N_SPLITS] = {"all", "rows", "columns", "experts",
                                                      "cut_experts"};
-    g_assert(share < PLAN_N_SHARES);
-    return names[share];
+    g_assert(split < PLAN_N_SPLITS);
+    return names[split];
 }
 
 const char *plan_instr_name(PlanInstrKind kind) {

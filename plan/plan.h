@@ -136,15 +136,16 @@ typedef struct {
     uint32_t parent; /* PLAN_NONE for the root */
 } PlanModule;
 
-/* What a rank of the tensor axis, or of the expert axis, has of a parameter. */
+/* How a parameter is split among the ranks of the tensor axis or of the expert axis, before the
+ * shard axis shards what each of them has. Pieces are equal and lie in the order of the ranks. */
 typedef enum {
-    PLAN_SHARE_ALL,
-    PLAN_SHARE_ROWS, /* so many of them, in the order of the ranks; or of the columns */
-    PLAN_SHARE_COLUMNS,
-    PLAN_SHARE_EXPERTS,     /* of the expert axis's ranks each has so many of the first dimension */
-    PLAN_SHARE_CUT_EXPERTS, /* likewise, and those that have the same ones share their rows */
-    PLAN_N_SHARES
-} PlanShare;
+    PLAN_SPLIT_NONE,        /* each rank has all of it */
+    PLAN_SPLIT_ROWS,        /* tensor axis: its first dimension is split */
+    PLAN_SPLIT_COLUMNS,     /* tensor axis: its last dimension is split */
+    PLAN_SPLIT_EXPERTS,     /* expert axis: its first dimension, the experts, is split */
+    PLAN_SPLIT_CUT_EXPERTS, /* the same, and ranks with the same experts split each one's rows */
+    PLAN_N_SPLITS
+} PlanSplit;
 
 typedef struct {
     const char *name; /* qualified, like PyTorch's */
@@ -153,7 +154,7 @@ typedef struct {
     uint8_t n_dims;
     bool frozen;    /* it is not trained */
     bool four_bits; /* it is kept in 4 bits, and dtype is that of its copies for products */
-    uint8_t share;  /* PlanShare; dims and elements are of the whole parameter */
+    uint8_t split;  /* PlanSplit; dims and elements are of the whole parameter */
     int64_t dims[4];
     uint64_t elements;
 } PlanParameter;
@@ -237,7 +238,7 @@ static inline bool plan_section_repeats(const PlanRole *role, PlanSection sectio
 const char *plan_section_name(PlanSection section);
 const char *plan_phase_name(PlanPhase phase);
 const char *plan_axis_name(PlanAxis axis);
-const char *plan_share_name(PlanShare share);
+const char *plan_split_name(PlanSplit split);
 const char *plan_instr_name(PlanInstrKind kind);
 
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
@@ -284,15 +285,16 @@ static inline uint32_t plan_part_of_sequence(const Plan *plan, uint32_t rank, bo
     uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_CONTEXT);
     return second ? 2 * plan->axes[PLAN_AXIS_CONTEXT] - 1 - place : place;
 }
-/* The axis whose ranks share a parameter; none: each has all of it. */
-static inline PlanAxis plan_axis_of_share(PlanShare share) {
-    return share == PLAN_SHARE_ALL       ? PLAN_AXIS_NONE
-           : share >= PLAN_SHARE_EXPERTS ? PLAN_AXIS_EXPERT
+/* The axis among whose ranks a parameter is split. */
+static inline PlanAxis plan_axis_of_split(PlanSplit split) {
+    return split == PLAN_SPLIT_NONE      ? PLAN_AXIS_NONE
+           : split >= PLAN_SPLIT_EXPERTS ? PLAN_AXIS_EXPERT
                                          : PLAN_AXIS_TENSOR;
 }
-/* Elements of a parameter that one rank of those has. */
-static inline uint64_t plan_parameter_share(const Plan *plan, const PlanParameter *parameter) {
-    return parameter->elements / plan->axes[plan_axis_of_share((PlanShare)parameter->share)];
+/* Elements of a parameter that one rank of that axis has. */
+static inline uint64_t plan_parameter_elements_of_rank(const Plan *plan,
+                                                       const PlanParameter *parameter) {
+    return parameter->elements / plan->axes[plan_axis_of_split((PlanSplit)parameter->split)];
 }
 
 /* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */

@@ -252,7 +252,7 @@ static ModelLayer declare_head(const Decoder *d, const Network *n, bool is_tied)
     }
     ModelLayer head = {.bias = PLAN_NONE, .weight = n->embed.weight};
     head.module = plan_graph_module(graph, n->root, d->names->head, "Linear", false);
-    plan_graph_share(graph, head.module, head.weight);
+    plan_graph_tie(graph, head.module, head.weight);
     return head;
 }
 

@@ -156,7 +156,7 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
         head.module = PLAN_NONE;
     } else if (tied) {
         head.module = plan_graph_module(graph, root, "head", "Linear", false);
-        plan_graph_share(graph, head.module, head.weight);
+        plan_graph_tie(graph, head.module, head.weight);
     } else {
         head = model_linear(w, root, "head", gpt->vocab, w->width, false);
     }

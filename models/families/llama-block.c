@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-static void share_out_block(const ModelLlama *llama, const ModelLlamaBlock *block) {
+static void split_block(const ModelLlama *llama, const ModelLlamaBlock *block) {
     const ModelLayer *columns[] = {&block->o, &block->down};
     const ModelLayer *rows[] = {&block->q, &block->k, &block->v, &block->gate, &block->up};
     for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
-        model_llama_share_out(llama, columns[i], PLAN_SHARE_COLUMNS);
+        model_llama_split(llama, columns[i], PLAN_SPLIT_COLUMNS);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        model_llama_share_out(llama, rows[i], PLAN_SHARE_ROWS);
+        model_llama_split(llama, rows[i], PLAN_SPLIT_ROWS);
     }
 }
 
@@ -54,7 +54,7 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     }
     model_llama_declare_hidden_layer(llama, &block);
     if (w->graph->shared.tensor > 1 && !llama->experts.n) {
-        share_out_block(llama, &block);
+        split_block(llama, &block);
     }
     return block;
 }

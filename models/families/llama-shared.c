@@ -1,9 +1,9 @@
 /* models/families/llama-shared.c - what tensor parallelism makes of a Llama's layers. */
 #include "models/families/llama.h"
 
-void model_llama_share_out(const ModelLlama *llama, const ModelLayer *layer, PlanShare share) {
+void model_llama_split(const ModelLlama *llama, const ModelLayer *layer, PlanSplit split) {
     if (llama->walk.graph->shared.tensor > 1) {
-        plan_graph_share_out(llama->walk.graph, layer->weight, share);
+        plan_graph_split_parameter(llama->walk.graph, layer->weight, split);
     }
 }
 

@@ -95,11 +95,11 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
     return logits;
 }
 
-static void share_out_table(const ModelLlama *llama, const ModelLayer *embed) {
+static void split_table(const ModelLlama *llama, const ModelLayer *embed) {
     if (llama->walk.graph->shared.whole_ends) {
         plan_graph_sees_all(llama->walk.graph, embed->weight);
     } else {
-        model_llama_share_out(llama, embed, PLAN_SHARE_ROWS);
+        model_llama_split(llama, embed, PLAN_SPLIT_ROWS);
     }
 }
 
@@ -109,12 +109,12 @@ static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *netw
     ModelLayer head = {.bias = PLAN_NONE, .weight = embed->weight};
     if (network->tied) {
         head.module = plan_graph_module(w->graph, root, llama->names->head, "Linear", false);
-        plan_graph_share(w->graph, head.module, head.weight);
+        plan_graph_tie(w->graph, head.module, head.weight);
         return head;
     }
     head = model_linear(w, root, llama->names->head, llama->vocab, w->width, false);
     if (!w->graph->shared.whole_head) {
-        model_llama_share_out(llama, &head, PLAN_SHARE_ROWS);
+        model_llama_split(llama, &head, PLAN_SPLIT_ROWS);
     }
     return head;
 }
@@ -188,7 +188,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
         head = declare_head(llama, network, root, &embed);
     }
     if (is_first) {
-        share_out_table(llama, &embed);
+        split_table(llama, &embed);
     }
     declare_table(llama, network, positions_of(llama, network));
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
@@ -232,7 +232,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, root, "norm");
     ModelLayer head = declare_head(llama, network, root, &embed);
-    share_out_table(llama, &embed);
+    split_table(llama, &embed);
     declare_table(llama, network, positions_of(llama, network));
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);

@@ -86,7 +86,7 @@ unsigned model_llama_keep_given(uint32_t *arguments, unsigned n);
 /* ---- layers that ranks share ---------------------------------------------------------------- */
 
 /* Its weight is one rank's part. */
-void model_llama_share_out(const ModelLlama *llama, const ModelLayer *layer, PlanShare share);
+void model_llama_split(const ModelLlama *llama, const ModelLayer *layer, PlanSplit split);
 PlanGraphTokens model_llama_tokens_between(const ModelLlama *llama);
 /* Of all ranks that share, where there are several: the argument of the module being walked, which
  * its call holds, and lets go before x. */

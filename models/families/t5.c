@@ -225,7 +225,7 @@ static void declare(const T5 *t5, uint64_t layers, bool tied, Network *n) {
     if (tied) {
         n->head = (ModelLayer){.bias = PLAN_NONE, .weight = n->shared.weight};
         n->head.module = plan_graph_module(w->graph, n->root, "head", "Linear", false);
-        plan_graph_share(w->graph, n->head.module, n->head.weight);
+        plan_graph_tie(w->graph, n->head.module, n->head.weight);
     } else {
         n->head = model_linear(w, n->root, "head", t5->vocab, w->width, false);
     }

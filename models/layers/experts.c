@@ -42,9 +42,9 @@ static uint32_t declare_weights(const ModelWalk *w, const ModelExperts *experts,
     uint32_t weights =
         plan_graph_parameter(w->graph, module, name, 3, dims, PLAN_INIT_NORMAL, INIT_STD);
     if (w->graph->shared.expert > 1) {
-        plan_graph_share_out(w->graph, weights,
-                             w->graph->shared.cuts_experts ? PLAN_SHARE_CUT_EXPERTS
-                                                           : PLAN_SHARE_EXPERTS);
+        plan_graph_split_parameter(w->graph, weights,
+                                   w->graph->shared.cuts_experts ? PLAN_SPLIT_CUT_EXPERTS
+                                                                 : PLAN_SPLIT_EXPERTS);
     }
     return weights;
 }

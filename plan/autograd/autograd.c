@@ -116,7 +116,7 @@ static bool comes_late(const PlanRun *run) {
 }
 
 static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
-    return plan_graph_parameter_at(run->graph, parameter)->share >= PLAN_SHARE_EXPERTS;
+    return plan_graph_parameter_at(run->graph, parameter)->split >= PLAN_SPLIT_EXPERTS;
 }
 
 /* With expert parallelism forward begins with one node per expert weight; backward reaches them

@@ -395,7 +395,7 @@ void plan_run_forward(PlanRun *run) {
         plan_run_let_go(run, step);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0) {
             plan_loop_forward_returned(run);
-            if (run->place.stages) {
+            if (run->owner.stages) {
                 plan_stages_returned(run);
             }
         }

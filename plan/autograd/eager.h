@@ -89,8 +89,8 @@ typedef struct {
     PLAN_VECTOR(PlanTensor) held; /* the pass before's, then this one's */
     uint32_t n_taken;             /* of this pass */
     PLAN_VECTOR(uint32_t)
-    buffers[2]; /* of what is held, of even and of odd passes, in order of making ... */
-    unsigned turn;
+    buffers[2];      /* of what is held, of even and of odd passes, in order of making ... */
+    unsigned parity; /* of this pass */
     uint32_t n_made; /* ... so many of them in this pass */
 } PlanLoop;
 
@@ -103,7 +103,7 @@ typedef struct {
     const PlanParameter *parameters;   /* the plan's table, after which buffers are named */
     uint32_t first_parameter;          /* where this stage's begin in it */
     struct _PlanStages *stages;        /* of stages/; NULL: one stage has all layers */
-} PlanRunPlace;
+} PlanRunOwner;
 
 /* Of its step's forward and backward passes, the one that runs. */
 typedef struct {
@@ -170,7 +170,7 @@ struct _PlanRun {
     const PlanFlavour *flavour;
     PlanCalls *calls; /* the plan's */
     gpointer state;   /* the flavour's */
-    PlanRunPlace place;
+    PlanRunOwner owner;
     PlanRunPass pass;
     PlanRunLanes lanes;
 

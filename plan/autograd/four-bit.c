@@ -98,7 +98,7 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
     uint32_t numbers = new_temporary(run, p->numbers, (PlanDtype)p->copied_in, "w");
     plan_init_numbers(run, parameter, numbers);
     uint32_t packed =
-        new_state(run, p->elements, (PlanDtype)p->own_dtype, run->place.parameters[parameter].name);
+        new_state(run, p->elements, (PlanDtype)p->own_dtype, run->owner.parameters[parameter].name);
     state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")
                                    : new_state(run, n_blocks, PLAN_FP32, "absmax");
     begin_op(run, PLAN_OP_QUANTIZE_4BIT,

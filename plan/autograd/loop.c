@@ -8,11 +8,11 @@ bool plan_loop_makes(const PlanRun *run, const PlanGraphValue *value) {
 PlanTensor plan_loop_new_tensor(PlanRun *run, const PlanGraphValue *value, const char *name) {
     PlanLoop *loop = &run->loop;
     uint32_t made = loop->n_made++;
-    if (made < loop->buffers[loop->turn].len) {
-        return plan_run_new_in(run, loop->buffers[loop->turn].items[made]);
+    if (made < loop->buffers[loop->parity].len) {
+        return plan_run_new_in(run, loop->buffers[loop->parity].items[made]);
     }
     PlanTensor tensor = plan_run_new_tensor(run, value->elements, (PlanDtype)value->dtype, name);
-    plan_vector_push(&loop->buffers[loop->turn], plan_run_buffer_of(run, tensor));
+    plan_vector_push(&loop->buffers[loop->parity], plan_run_buffer_of(run, tensor));
     return tensor;
 }
 
@@ -53,5 +53,5 @@ void plan_loop_backward_is_through(PlanRun *run) {
         drop(run, loop->held.len);
     }
     loop->n_taken = loop->n_made = 0;
-    loop->turn = !loop->turn;
+    loop->parity = !loop->parity;
 }

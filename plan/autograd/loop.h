@@ -3,13 +3,15 @@
  * Python's `model(batch)["loss"]` lets go of all else at once, a variable of a function that runs
  * one pass when backward is through. A variable of a loop in no such function lets go of what it
  * had when it is given another: so two passes' results are alive while a forward runs. Their
- * buffers are two sets, by turns: what is alive behind a step is what the step after next leaves.
+ * buffers are two sets, used alternately: what is alive behind a step is what the step after next
+ * leaves.
  */
 #pragma once
 
 #include "plan/autograd/eager.h"
 
-/* What forward makes now is alive in the next pass too, and of this turn's buffers. */
+/* What forward makes now is alive in the next pass too, and lies in the buffers of this pass's
+ * parity. */
 bool plan_loop_makes(const PlanRun *run, const PlanGraphValue *value);
 PlanTensor plan_loop_new_tensor(PlanRun *run, const PlanGraphValue *value, const char *name);
 /* In forward, behind the graph's step: it may have made something that is returned. */

@@ -28,7 +28,7 @@ static void drop_copies(PlanRun *run, uint32_t first_step, uint32_t last_step) {
 /* A value that is still held where a recomputation stops. */
 typedef struct {
     uint32_t value, until; /* the step that would let go of it */
-    uint64_t turn;         /* among those that go with it */
+    uint64_t order;        /* among those that go with it */
 } Held;
 
 /* An exception takes what an expression has made so far from the top of the frame's stack, and then
@@ -36,18 +36,18 @@ typedef struct {
 static Held held_of(const PlanGraph *graph, uint32_t value, uint32_t step, uint32_t last_step) {
     const PlanGraphValue *v = plan_graph_value_at(graph, value);
     uint32_t until = g_array_index(graph->holds, uint32_t, value);
-    uint64_t turn = g_array_index(graph->ranks, uint64_t, value);
+    uint64_t order = g_array_index(graph->ranks, uint64_t, value);
     if (v->next && until == last_step) { /* a variable's still, as next would be */
         until = g_array_index(graph->holds, uint32_t, v->next);
-        turn = g_array_index(graph->ranks, uint64_t, v->next);
+        order = g_array_index(graph->ranks, uint64_t, v->next);
     } else if (v->behind_variable) {
         until = g_array_index(graph->holds, uint32_t, v->behind_variable);
-        turn = g_array_index(graph->ranks, uint64_t, v->behind_variable) + 1;
+        order = g_array_index(graph->ranks, uint64_t, v->behind_variable) + 1;
     } else if (until < graph->steps->len &&
                plan_graph_step_at(graph, until)->kind == PLAN_STEP_OP) {
-        turn = UINT64_MAX - step; /* in an expression */
+        order = UINT64_MAX - step; /* in an expression */
     }
-    return (Held){value, until, turn};
+    return (Held){value, until, order};
 }
 
 static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last_step) {
@@ -73,7 +73,7 @@ static gint by_turn(gconstpointer a, gconstpointer b) {
     if (x->until != y->until) {
         return x->until < y->until ? -1 : 1;
     }
-    return x->turn < y->turn ? -1 : x->turn > y->turn;
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static void drop_held(PlanRun *run, uint32_t first_step, uint32_t end_step, uint32_t last_step) {

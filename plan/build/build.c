@@ -85,19 +85,19 @@ static PlanRun *runs_of_rank(PlanRun *run, const PlanGraph *graph, Plan *plan,
     uint64_t n = run->strategy->pipeline_stages;
     PlanRun *runs = g_new0(PlanRun, n);
     runs[0] = *run;
-    runs[0].place.n_of_rank = (uint32_t)n;
+    runs[0].owner.n_of_rank = (uint32_t)n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first = runs->graph->pipeline.stage,
                  stage = first + i * (uint32_t)run->strategy->pipeline;
         if (i > 0) {
             plan_run_init(&runs[i], plan_graph_of_stage(graph, stage), run->strategy, plan->arena,
-                          run->place.rank);
-            runs[i].place.batch_of = runs;
+                          run->owner.rank);
+            runs[i].owner.batch_of = runs;
         }
-        runs[i].place.first_unit = begins[stage].unit - begins[first].unit;
-        runs[i].place.first_module = begins[stage].module - begins[first].module;
-        runs[i].place.first_parameter = begins[stage].parameter;
-        runs[i].place.parameters = plan->parameters + runs[i].place.first_parameter;
+        runs[i].owner.first_unit = begins[stage].unit - begins[first].unit;
+        runs[i].owner.first_module = begins[stage].module - begins[first].module;
+        runs[i].owner.first_parameter = begins[stage].parameter;
+        runs[i].owner.parameters = plan->parameters + runs[i].owner.first_parameter;
     }
     return runs;
 }

@@ -29,7 +29,7 @@ static uint32_t n_names(const char *const *names) {
 
 void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
                    PlanArena *arena, uint32_t rank) {
-    *run = (PlanRun){.graph = graph, .strategy = strategy, .place = {.rank = rank}};
+    *run = (PlanRun){.graph = graph, .strategy = strategy, .owner = {.rank = rank}};
     run->float8.input = PLAN_NO_FLOAT8_INPUT;
     run->async[0] = run->async[1] = PLAN_NO_ASYNC;
     run->float8.gradient_scale = PLAN_NO_TENSOR;
@@ -82,7 +82,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
 }
 
 void plan_run_clear(PlanRun *run) {
-    plan_stages_free(run->place.stages);
+    plan_stages_free(run->owner.stages);
     run->flavour->clear(run);
     plan_builder_clear(&run->builder);
     plan_clear_units(run);

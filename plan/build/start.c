@@ -86,7 +86,7 @@ static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data)
 
 /* A rank's stages have one. */
 static void take_batch(PlanRun *run) {
-    const PlanRun *other = run->place.batch_of;
+    const PlanRun *other = run->owner.batch_of;
     for (uint32_t i = 0; i < run->graph->inputs->len; i++) {
         uint32_t from = g_array_index(other->graph->inputs, uint32_t, i);
         PlanStorage same = other->storages.items[other->tape.storage_of_value[from]];
@@ -100,7 +100,7 @@ static void take_batch(PlanRun *run) {
 static void make_batch(PlanRun *run) {
     const GArray *inputs = run->graph->inputs;
     uint64_t times = run->graph->pipeline.n_stages > 1 ? run->strategy->accumulate : 1;
-    if (run->place.batch_of) {
+    if (run->owner.batch_of) {
         take_batch(run);
         return;
     }

@@ -47,7 +47,7 @@ static void name_parameters(Plan *plan, const PlanRun *run, const PlanStageBegin
                                .dtype =
                                    plan_graph_dtype_of(p, plan_strategy_model_dtype(run->strategy)),
                                .frozen = p->frozen,
-                               .share = (uint8_t)p->share,
+                               .split = (uint8_t)p->split,
                                .n_dims = p->n_dims,
                                .elements = p->elements};
         memcpy(out->dims, p->dims, sizeof out->dims);
@@ -57,10 +57,10 @@ static void name_parameters(Plan *plan, const PlanRun *run, const PlanStageBegin
             out->four_bits = true;
             memcpy(out->dims, p->matrix, sizeof p->matrix);
         }
-        if (p->share != PLAN_SHARE_ALL) {
-            uint32_t ranks = plan->axes[plan_axis_of_share(p->share)];
+        if (p->split != PLAN_SPLIT_NONE) {
+            uint32_t ranks = plan->axes[plan_axis_of_split(p->split)];
             out->elements *= ranks;
-            out->dims[p->share == PLAN_SHARE_COLUMNS ? p->n_dims - 1 : 0] *= ranks;
+            out->dims[p->split == PLAN_SPLIT_COLUMNS ? p->n_dims - 1 : 0] *= ranks;
         }
     }
 }

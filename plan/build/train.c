@@ -8,7 +8,7 @@ static void next_batch(PlanRun *run) {
     uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
     const PlanGraphValue *v = plan_graph_value_at(graph, first);
     int64_t passes = (int64_t)run->strategy->accumulate;
-    int64_t at_once = run->place.stages ? passes : 1; /* a schedule takes all of a step */
+    int64_t at_once = run->owner.stages ? passes : 1; /* a schedule takes all of a step */
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
@@ -88,7 +88,7 @@ static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Plan
         plan_stages_play_several(run, n_runs);
         return;
     }
-    if (run->place.stages) {
+    if (run->owner.stages) {
         run->pass.number = 0;
         next_batch(run);
         plan_stages_begin(run);
@@ -99,14 +99,14 @@ static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Plan
         plan_replay(run, first, passes);
         return;
     }
-    PlanMark begin = plan_replay_mark(run);
-    if (run->place.stages) {
+    PlanWritten begin = plan_replay_written(run);
+    if (run->owner.stages) {
         plan_stages_play(run);
     } else {
         play_passes(run);
     }
     if (is_first) {
-        *passes = (PlanPasses){begin, plan_replay_mark(run)};
+        *passes = (PlanPasses){begin, plan_replay_written(run)};
     }
 }
 
@@ -122,7 +122,7 @@ static void train_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Pla
 static void construct(PlanRun *run) {
     run->flavour->construct(run);
     if (run->graph->pipeline.n_stages > 1) {
-        run->place.stages = plan_stages_new(run);
+        run->owner.stages = plan_stages_new(run);
     }
 }
 

@@ -100,7 +100,7 @@ void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
             continue; /* it shows that */
         }
         const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
-        uint64_t part = plan_flat_part(&f->flat, run, p, run->place.rank % f->flat.ranks).elements;
+        uint64_t part = plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements;
         bool is_flat = f->shards && (parameter->n_dims > 1 || part < parameter->elements);
         if (part && (is_flat || f->casts)) {
             plan_run_unref(run, plan_run_new_empty(run, part, f->master, "empty_gradient"));
@@ -225,7 +225,7 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
     bool is_new = f->shows_low && !unit->shows && !plan_offload_has_params(run);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_new; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
-        uint64_t part = plan_flat_part(&f->flat, run, p, run->place.rank % f->flat.ranks).elements;
+        uint64_t part = plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements;
         if (part && !plan_run_is_frozen(run, p)) {
             uint32_t empty = plan_builder_buffer(&run->builder, part, f->master, PLAN_TEMPORARY_OP,
                                                  lane, "empty_gradient");
@@ -242,7 +242,7 @@ static bool has_views(const PlanRun *run, uint32_t u, bool frozen_too) {
     for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
         if ((frozen_too || !plan_run_is_frozen(run, p)) &&
-            plan_flat_part(&f->flat, run, p, run->place.rank % f->flat.ranks).elements) {
+            plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements) {
             return true;
         }
     }

@@ -244,7 +244,7 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
 static PlanOperand part_of(PlanRun *run, uint32_t p, uint32_t buffer) {
     const PlanFsdp1 *f = run->state;
     if (f->keeps_views) {
-        PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->place.rank % f->flat.ranks);
+        PlanFlatPart part = plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks);
         PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
         return (PlanOperand){.buffer = buffer,
                              .offset_bytes = part.offset * plan_dtype_bytes(dtype),

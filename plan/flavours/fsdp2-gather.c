@@ -307,7 +307,7 @@ static void make_whole(PlanRun *run, uint32_t p) {
     mine->whole = plan_builder_buffer(
         &run->builder, plan_fsdp2_chunk(f, p) * plan_fsdp2_unit_of(run, p)->ranks,
         mine->in_float8 ? PLAN_E4M3 : f->param, PLAN_PARAMETERS_UNSHARDED, PLAN_FSDP2_COMPUTE,
-        run->place.parameters[p].name);
+        run->owner.parameters[p].name);
     if (mine->has_storage) {
         plan_builder_alloc(&run->builder, mine->whole);
     } else {
@@ -452,7 +452,7 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
         uint64_t elements = plan_fsdp2_chunk(f, p) * unit->ranks / f->part_ranks;
         if (mine->part == PLAN_NONE) {
             mine->part = plan_builder_buffer(&run->builder, elements, f->param, PLAN_TEMPORARY_OP,
-                                             PLAN_FSDP2_COMPUTE, run->place.parameters[p].name);
+                                             PLAN_FSDP2_COMPUTE, run->owner.parameters[p].name);
         }
         plan_builder_alloc_empty(&run->builder, mine->part);
         plan_builder_begin_op(

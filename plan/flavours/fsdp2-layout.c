@@ -49,7 +49,7 @@ static void deal_out(PlanRun *run, const Group *group, PlanFsdp2Unit *unit, uint
     const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
     uint64_t rows = rows_in_all(group, parameter), row = parameter->elements / rows;
     uint64_t chunk_rows = (rows + group->ranks - 1) / group->ranks;
-    uint64_t before = MIN(rows, chunk_rows * (run->place.rank / group->stride % group->ranks));
+    uint64_t before = MIN(rows, chunk_rows * (run->owner.rank / group->stride % group->ranks));
     f->parameters[p] = (PlanFsdp2Parameter){.chunk_rows = chunk_rows,
                                             .row = row,
                                             .local = MIN(chunk_rows, rows - before) * row,
@@ -187,7 +187,7 @@ static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     PlanFsdp2Parameter *mine = &f->parameters[p];
     mine->shard = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
                                       PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                      run->place.parameters[p].name);
+                                      run->owner.parameters[p].name);
     plan_builder_alloc(&run->builder, mine->shard);
     if (mine->local < plan_fsdp2_chunk(f, p)) {
         zero(run, mine->shard, plan_fsdp2_chunk(f, p));
@@ -266,7 +266,7 @@ static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     plan_run_at_unit(run, run->unit_of_parameter[p]);
     mine->shard = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
                                       PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                      run->place.parameters[p].name);
+                                      run->owner.parameters[p].name);
     plan_builder_alloc_empty(&run->builder, mine->shard);
     zero(run, mine->shard, plan_fsdp2_chunk(f, p));
     if (mine->local) {

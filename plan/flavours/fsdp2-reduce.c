@@ -460,7 +460,7 @@ void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
         settle_shared(run, plan_fsdp2_parameter_of(run, u, i));
     }
     /* Stages keep units whole for the next microbatch. */
-    bool keeps = run->place.stages
+    bool keeps = run->owner.stages
                      ? !run->pass.reduces
                      : !run->pass.is_last && run->strategy->reshard_after_backward == PLAN_NO;
     if (!keeps) {

@@ -48,7 +48,7 @@ static bool has_parameters(const PlanRun *run, uint32_t unit) {
 static void begin_pass(PlanRun *run) {
     PlanFsdp2 *f = run->state;
     if (run->builder.section == PLAN_SECTION_FIRST && run->pass.number == 0 && !f->is_of_2_4 &&
-        !plan_offload_has_params(run) && !run->place.stages) {
+        !plan_offload_has_params(run) && !run->owner.stages) {
         plan_fsdp2_pad_again(run);
     }
     plan_run_at_unit(run, 0);

@@ -2,21 +2,21 @@
 
 #include <string.h>
 
-PlanMark plan_replay_mark(const PlanRun *run) {
+PlanWritten plan_replay_written(const PlanRun *run) {
     const PlanBuilder *b = &run->builder;
-    return (PlanMark){.instrs = b->sections[b->section].len,
-                      .buffers = b->buffers.len,
-                      .ops = b->ops.len,
-                      .operands = b->operands.len,
-                      .parts = b->parts.len,
-                      .dims = b->dims.len,
-                      .attrs = b->attrs.len,
-                      .events = b->n_events};
+    return (PlanWritten){.instrs = b->sections[b->section].len,
+                         .buffers = b->buffers.len,
+                         .ops = b->ops.len,
+                         .operands = b->operands.len,
+                         .parts = b->parts.len,
+                         .dims = b->dims.len,
+                         .attrs = b->attrs.len,
+                         .events = b->n_events};
 }
 
 typedef struct {
     const PlanRole *first;
-    PlanMark begin, end, here;
+    PlanWritten begin, end, here;
     uint32_t *older; /* what the first role's buffers from before the passes are in this one */
 } Replay;
 
@@ -134,7 +134,7 @@ static void copy_numbers(const Replay *r, PlanBuilder *builder) {
 
 /* So that nothing moves while it is copied. */
 static void make_room(const PlanRole *first, const PlanPasses *passes, PlanBuilder *b) {
-    const PlanMark *begin = &passes->begin, *end = &passes->end;
+    const PlanWritten *begin = &passes->begin, *end = &passes->end;
     plan_vector_more(&b->sections[b->section], end->instrs - begin->instrs);
     plan_vector_more(&b->buffers, end->buffers - begin->buffers);
     plan_vector_more(&b->ops, end->ops - begin->ops);
@@ -155,7 +155,7 @@ void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes) 
     Replay r = {.first = first ? first : &own,
                 .begin = passes->begin,
                 .end = passes->end,
-                .here = plan_replay_mark(run)};
+                .here = plan_replay_written(run)};
     g_assert(r.here.events == r.begin.events);
     g_autofree uint32_t *older = r.older = g_new(uint32_t, r.begin.buffers);
     for (uint32_t i = 0; i < r.begin.buffers; i++) {

@@ -9,16 +9,16 @@
 
 #include "plan/autograd/eager.h"
 
-/* How much had been written of everything. */
+/* How long each of the builder's arrays was at some moment. */
 typedef struct {
     uint32_t instrs, buffers, ops, operands, parts, dims, attrs, events;
-} PlanMark;
+} PlanWritten;
 
 /* Where those passes stand in section first. */
 typedef struct {
-    PlanMark begin, end;
+    PlanWritten begin, end;
 } PlanPasses;
 
-PlanMark plan_replay_mark(const PlanRun *run);
+PlanWritten plan_replay_written(const PlanRun *run);
 /* Writes the passes that `first` played; NULL: the run itself did, in an earlier section. */
 void plan_replay(PlanRun *run, const PlanRole *first, const PlanPasses *passes);

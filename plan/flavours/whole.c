@@ -24,7 +24,7 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
                          uint64_t rank_stride, uint64_t offset) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     uint64_t size = p->numbers ? plan_dtype_bytes((PlanDtype)p->own_dtype) : 1; /* counts bytes */
-    int64_t dims[] = {[INIT_NIBBLES_PARAMETER] = run->place.first_parameter + parameter,
+    int64_t dims[] = {[INIT_NIBBLES_PARAMETER] = run->owner.first_parameter + parameter,
                       [INIT_NIBBLES_N] = (int64_t)(elements_of(run, buffer) * size),
                       [INIT_NIBBLES_RANK_STRIDE] = (int64_t)(rank_stride * size),
                       [INIT_NIBBLES_OFFSET] = (int64_t)(offset * size),
@@ -35,7 +35,7 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
 
 void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    int64_t dims[] = {[INIT_NORMAL_PARAMETER] = run->place.first_parameter + parameter,
+    int64_t dims[] = {[INIT_NORMAL_PARAMETER] = run->owner.first_parameter + parameter,
                       [INIT_NORMAL_N] = (int64_t)elements_of(run, buffer),
                       [INIT_NORMAL_RANK_STRIDE] = 0,
                       [INIT_NORMAL_OFFSET] = 0};
@@ -53,7 +53,7 @@ static void make(PlanRun *run, uint32_t parameter, gpointer data) {
     whole->buffers[parameter] =
         plan_builder_buffer(&run->builder, p->elements,
                             plan_graph_dtype_of(p, plan_strategy_param_dtype(run->strategy)),
-                            PLAN_PARAMETERS_UNSHARDED, 0, run->place.parameters[parameter].name);
+                            PLAN_PARAMETERS_UNSHARDED, 0, run->owner.parameters[parameter].name);
     plan_builder_alloc(&run->builder, whole->buffers[parameter]);
     plan_init_parameter(run, parameter, whole->buffers[parameter], PLAN_AXIS_NONE, 0, 0);
 }

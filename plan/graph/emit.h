@@ -18,8 +18,8 @@ uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value); /* a value */
-/* Each rank of the tensor axis has so much of it; its dims are of that. */
-void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share);
+/* Says how the parameter is split among ranks; the dims it was declared with are one rank's. */
+void plan_graph_split_parameter(PlanGraph *graph, uint32_t value, PlanSplit split);
 /* Each rank of the tensor axis has all of it, and all tokens pass through it. */
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
 /* It is of this dtype, whatever the network is made in. */
@@ -28,8 +28,8 @@ void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype);
 void plan_graph_pack(PlanGraph *graph, uint32_t value);
 /* It is not trained, whatever the strategy says. */
 void plan_graph_freeze(PlanGraph *graph, uint32_t value);
-/* The module holds the parameter too: what freezes one freezes the other. */
-void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value);
+/* Another module holds the same parameter (tied weights): what freezes one freezes the other. */
+void plan_graph_tie(PlanGraph *graph, uint32_t module, uint32_t value);
 uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, uint64_t bound);
 /* The input of a pipeline stage: it arrives from the stage before, and its gradient is sent back
  * there. */

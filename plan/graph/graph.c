@@ -163,9 +163,9 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
                                                               parameter.frozen)});
 }
 
-void plan_graph_share_out(PlanGraph *graph, uint32_t value, PlanShare share) {
+void plan_graph_split_parameter(PlanGraph *graph, uint32_t value, PlanSplit split) {
     const PlanGraphValue *v = plan_graph_value_at(graph, value);
-    plan_graph_parameter_at(graph, v->parameter)->share = share;
+    plan_graph_parameter_at(graph, v->parameter)->split = split;
 }
 
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value) {
@@ -201,7 +201,7 @@ void plan_graph_freeze(PlanGraph *graph, uint32_t value) {
     v->requires_grad = false;
 }
 
-void plan_graph_share(PlanGraph *graph, uint32_t module, uint32_t value) {
+void plan_graph_tie(PlanGraph *graph, uint32_t module, uint32_t value) {
     PlanGraphValue *v = plan_graph_value_at(graph, value);
     PlanGraphParameter *p = plan_graph_parameter_at(graph, v->parameter);
     p->named_frozen |= freezes(graph, module);

@@ -43,7 +43,7 @@ typedef struct {
     uint64_t numbers;
     int64_t matrix[2];
     uint8_t copied_in;    /* the dtype of which it was made, and of its copies for products */
-    PlanShare share;      /* dims are what one rank of the tensor axis has of it */
+    PlanSplit split;      /* among ranks; dims are of one rank's piece */
     bool sees_all;        /* every rank of that axis makes the whole of its gradient */
     bool copies_gradient; /* autograd copies what comes, which is not laid out as it is, or is
                            * another's too */

@@ -30,14 +30,14 @@ void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty) {
     while (plan_run_is_frozen(run, first)) {
         first++; /* something is trained */
     }
-    for (uint32_t i = 0; i < run->place.n_of_rank; i++) {
+    for (uint32_t i = 0; i < run->owner.n_of_rank; i++) {
         n += run[i].graph->parameters->len;
     }
     uint32_t buffer = run->flavour->gradient(run, first).buffer;
     *c = (PlanClip){.run = run,
                     .dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype,
                     .clipped = g_new(PlanClipped, n)};
-    for (uint32_t i = 0; i < run->place.n_of_rank; i++) {
+    for (uint32_t i = 0; i < run->owner.n_of_rank; i++) {
         add_clipped(c, &run[i], also_empty);
     }
 }
@@ -97,7 +97,7 @@ static void let_go_of_all(const PlanClip *c, const PlanTensor *numbers) {
 static PlanTensor part_of_norm(const PlanClip *c, uint32_t i, PlanTensor norm) {
     const PlanGraph *graph = c->clipped[i].of->graph;
     const PlanGraphParameter *p = plan_graph_parameter_at(graph, c->clipped[i].parameter);
-    bool is_whole = p->share == PLAN_SHARE_ALL || gradient_of(c, i).elements > p->elements;
+    bool is_whole = p->split == PLAN_SPLIT_NONE || gradient_of(c, i).elements > p->elements;
     return graph->shared.tensor == 1 || c->knows_no_tensor || !is_whole
                ? plan_run_ref(c->run, norm)
                : launch_new(c->run, PLAN_OP_TIMES_NUMBER, norm,
@@ -300,7 +300,7 @@ static bool has_axis_more(const PlanClipped *clipped) {
     const PlanRun *of = clipped->of;
     uint32_t p = clipped->parameter;
     return of->units[of->unit_of_parameter[p]].of_experts ||
-           plan_axis_of_share(plan_graph_parameter_at(of->graph, p)->share) == PLAN_AXIS_TENSOR;
+           plan_axis_of_split(plan_graph_parameter_at(of->graph, p)->split) == PLAN_AXIS_TENSOR;
 }
 
 static PlanClip part_of_clip(const PlanClip *all, bool has_more) {

@@ -22,7 +22,7 @@ unsigned plan_n_groups(const PlanRun *run) {
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     return is_muons(run) ? !plan_muon_takes(run, parameter)
-                         : plan_n_groups(run) > 1 && p->share != PLAN_SHARE_ALL;
+                         : plan_n_groups(run) > 1 && p->split != PLAN_SPLIT_NONE;
 }
 
 PlanTensor *plan_settle_gradients(const PlanOver *over) {

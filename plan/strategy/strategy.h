@@ -151,8 +151,8 @@ typedef enum {
     PLAN_PIPELINE_LOOPED_BFS
 } PlanPipelineSchedule;
 typedef enum {
-    PLAN_SPLIT_TORCHTITAN,
-    PLAN_SPLIT_EVEN
+    PLAN_PIPELINE_SPLIT_TORCHTITAN,
+    PLAN_PIPELINE_SPLIT_EVEN
 } PlanPipelineSplit;
 typedef enum {
     PLAN_SILU_KERNEL,

@@ -65,16 +65,16 @@ static bool read_shape(PlanReader *r, PlanParameter *parameter) {
 }
 
 /* Which part of it a rank has; the sizes are of the whole. */
-static bool read_share(PlanReader *r, PlanParameter *p) {
-    for (PlanShare share = PLAN_SHARE_ALL + 1; share < PLAN_N_SHARES; share++) {
-        if (p->share == PLAN_SHARE_ALL && plan_reader_skip(r, plan_share_name(share))) {
-            p->share = (uint8_t)share;
+static bool read_split(PlanReader *r, PlanParameter *p) {
+    for (PlanSplit split = PLAN_SPLIT_NONE + 1; split < PLAN_N_SPLITS; split++) {
+        if (p->split == PLAN_SPLIT_NONE && plan_reader_skip(r, plan_split_name(split))) {
+            p->split = (uint8_t)split;
         }
     }
     const uint32_t *axes = r->plan->axes;
-    bool is_of_columns = p->share == PLAN_SHARE_COLUMNS;
-    PlanAxis axis = plan_axis_of_share((PlanShare)p->share);
-    if (p->share == PLAN_SHARE_CUT_EXPERTS &&
+    bool is_of_columns = p->split == PLAN_SPLIT_COLUMNS;
+    PlanAxis axis = plan_axis_of_split((PlanSplit)p->split);
+    if (p->split == PLAN_SPLIT_CUT_EXPERTS &&
         (p->n_dims != 3 || p->dims[1] % axes[PLAN_AXIS_ALIKE])) {
         return plan_reader_fail(r, "the alike axis does not divide the rows of these experts");
     }
@@ -99,7 +99,7 @@ static bool read_parameters(PlanReader *r) {
         }
         p.frozen = plan_reader_skip(r, "frozen");
         p.four_bits = plan_reader_skip(r, "four_bits");
-        if (!read_share(r, &p) || !plan_reader_end_of_line(r)) {
+        if (!read_split(r, &p) || !plan_reader_end_of_line(r)) {
             return false;
         }
         g_array_append_val(parameters, p);

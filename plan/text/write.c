@@ -91,8 +91,8 @@ static void append_tables(const Plan *plan, GString *text) {
         append_word(text, p->name);
         g_string_append(text, p->frozen ? " frozen" : "");
         g_string_append(text, p->four_bits ? " four_bits" : "");
-        if (p->share != PLAN_SHARE_ALL) {
-            append_word(text, plan_share_name((PlanShare)p->share));
+        if (p->split != PLAN_SPLIT_NONE) {
+            append_word(text, plan_split_name((PlanSplit)p->split));
         }
         g_string_append_c(text, '\n');
     }

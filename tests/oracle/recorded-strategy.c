@@ -321,8 +321,9 @@ static void set_pipeline(JsonObject *options, PlanStrategy *strategy) {
     if (is_recorded(options, "pipeline_stages")) {
         strategy->pipeline_stages = (uint64_t)recorded_int(options, "pipeline_stages");
     }
-    strategy->pipeline_split =
-        recorded_is(options, "pipeline_split", "even") ? PLAN_SPLIT_EVEN : PLAN_SPLIT_TORCHTITAN;
+    strategy->pipeline_split = recorded_is(options, "pipeline_split", "even")
+                                   ? PLAN_PIPELINE_SPLIT_EVEN
+                                   : PLAN_PIPELINE_SPLIT_TORCHTITAN;
 }
 
 /* Ranks that share layers, sequences or experts. */

@@ -88,8 +88,10 @@ static void test_tables(void) {
 static void test_split(void) {
     static const uint64_t titan[] = {8, 9, 8, 7}, even[] = {9, 9, 8, 8};
     for (uint32_t stage = 0; stage < 4; stage++) {
-        g_assert_cmpuint(model_stage_layers(32, 4, PLAN_SPLIT_TORCHTITAN, stage), ==, titan[stage]);
-        g_assert_cmpuint(model_stage_layers(34, 4, PLAN_SPLIT_EVEN, stage), ==, even[stage]);
+        g_assert_cmpuint(model_stage_layers(32, 4, PLAN_PIPELINE_SPLIT_TORCHTITAN, stage), ==,
+                         titan[stage]);
+        g_assert_cmpuint(model_stage_layers(34, 4, PLAN_PIPELINE_SPLIT_EVEN, stage), ==,
+                         even[stage]);
     }
     g_autoptr(GError) few = test_plan_error(NETWORK, "ranks=16 pipeline=8 accumulate=8");
     g_assert_nonnull(strstr(few->message, "6 blocks leave one of pipeline=8 stages none"));
@@ -285,9 +287,9 @@ static char *words_of(const GArray *turns) {
                                         "SEND_F",  "SEND_B",  "RECV_F",      "RECV_B"};
     g_autoptr(GString) text = g_string_new(NULL);
     for (uint32_t i = 0; i < turns->len; i++) {
-        const PlanTurn *turn = &g_array_index(turns, PlanTurn, i);
+        const PlanStageAction *turn = &g_array_index(turns, PlanStageAction, i);
         g_string_append_printf(text, " %u%s", turn->stage, words[turn->kind]);
-        if (turn->kind >= PLAN_TURN_FORWARD) {
+        if (turn->kind >= PLAN_STAGE_FORWARD) {
             g_string_append_printf(text, "%u", turn->chunk);
         }
     }

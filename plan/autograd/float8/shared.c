@@ -18,7 +18,7 @@
 bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + LAYER_WEIGHT);
     uint32_t p = plan_graph_value_at(graph, value)->parameter;
-    return plan_graph_parameter_at(graph, p)->share == PLAN_SHARE_ROWS;
+    return plan_graph_parameter_at(graph, p)->split == PLAN_SPLIT_ROWS;
 }
 
 bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op) {
@@ -105,7 +105,7 @@ void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     plan_run_give(run, op, 0, all);
     plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
     if (keeps(run) && in_parts) {
-        run->float8.input.kept = plan_async_turned(run);
+        run->float8.input.kept = plan_async_reordered(run);
     } else if (keeps(run)) {
         int64_t rows = d[PLAN_GRAPH_TOKENS_BATCH] * d[PLAN_GRAPH_TOKENS_ROWS] *
                        (int64_t)run->graph->shared.tensor;

@@ -91,8 +91,8 @@ static void part_operand(PlanRun *run, Part part) {
     plan_builder_operand(&run->builder, at);
 }
 
-static uint8_t lane_of_turn(PlanRun *run, uint64_t turn) {
-    return turn % 2 ? lane_beside(run) : LANE_COMPUTE;
+static uint8_t lane_of_nth(PlanRun *run, uint64_t nth) {
+    return nth % 2 ? lane_beside(run) : LANE_COMPUTE;
 }
 
 /* Of its scales the part, too, where each row has one. */
@@ -136,8 +136,8 @@ static uint32_t sequences_of(PlanRun *run, const PlanGraphOp *collective) {
 
 /* ---- a gather and products ------------------------------------------------------------------ */
 
-/* _pipelined_multi_all_gather_and_consume(): each rank offers its part; then by turns on two lanes
- * another's is taken and multiplied. */
+/* _pipelined_multi_all_gather_and_consume(): each rank offers its part; then alternately on two
+ * lanes another's is taken and multiplied. */
 static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all) {
     PlanBuilder *builder = &run->builder;
     PlanTensor own = a->own, all = a->all;
@@ -150,18 +150,18 @@ static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all
     plan_builder_launch(builder, LANE_COMPUTE);
     barrier(run, LANE_COMPUTE);
     plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
-    for (uint64_t turn = 0; turn < ranks; turn++) {
-        uint8_t lane = lane_of_turn(run, turn);
-        if (turn > 0) {
-            peers(run, PLAN_OP_PULL, own.elements, turn);
+    for (uint64_t nth = 0; nth < ranks; nth++) {
+        uint8_t lane = lane_of_nth(run, nth);
+        if (nth > 0) {
+            peers(run, PLAN_OP_PULL, own.elements, nth);
             plan_run_operand(run, own);
-            part_operand(run, (Part){all, turn, rows});
+            part_operand(run, (Part){all, nth, rows});
             plan_builder_launch(builder, lane);
         }
         for (unsigned i = 0; i < a->n_products; i++) {
             const PlanAsyncProduct *p = &a->products[i];
-            multiply(run, p, turn > 0 ? (Part){all, turn, rows} : (Part){own, 0, 0},
-                     (Part){p->made, turn, sequences}, lane);
+            multiply(run, p, nth > 0 ? (Part){all, nth, rows} : (Part){own, 0, 0},
+                     (Part){p->made, nth, sequences}, lane);
         }
     }
     if (gives_all) {
@@ -169,7 +169,7 @@ static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all
                               (int64_t[]){(int64_t)own.elements}, NULL);
         plan_run_operand(run, own);
         part_operand(run, (Part){all, 0, rows});
-        plan_builder_launch(builder, lane_of_turn(run, ranks));
+        plan_builder_launch(builder, lane_of_nth(run, ranks));
     }
     plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
     barrier(run, LANE_COMPUTE);
@@ -177,7 +177,7 @@ static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all
 
 /* What is gathered, for backward: a whole copy, in the order of sequences. In float8 it has that
  * order at once, as others read it, too, and is turned for the product that sums over its rows. */
-static void turn(PlanRun *run) {
+static void reorder_gathered(PlanRun *run) {
     const PlanAsync *a = state_of(run);
     const int64_t *d = plan_graph_dims_of(run->graph, a->gather);
     int64_t ranks = (int64_t)run->graph->shared.tensor;
@@ -212,7 +212,7 @@ PlanTensor plan_async_gathered(PlanRun *run) {
     return plan_run_ref(run, state_of(run)->all);
 }
 
-PlanTensor plan_async_turned(PlanRun *run) {
+PlanTensor plan_async_reordered(PlanRun *run) {
     PlanAsync *a = state_of(run);
     a->turned = plan_run_new_tensor(run, a->all.elements, plan_run_dtype_of(run, a->all), "turned");
     return plan_run_ref(run, a->turned);
@@ -228,7 +228,7 @@ static void end_gather(PlanRun *run, bool gives_all) {
     PlanAsync *a = state_of(run);
     gather_and_multiply(run, a, gives_all);
     if (a->turned.storage != PLAN_NONE) {
-        turn(run);
+        reorder_gathered(run);
     }
     for (unsigned i = 0; i < a->n_products; i++) {
         drop_product(run, &a->products[i]);
@@ -277,8 +277,8 @@ bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op) {
     return state_of(run)->layer && state_of(run)->layer + 1 == op;
 }
 
-/* _pipelined_produce_and_all2all(): what others will sum up is made first, by turns on two lanes,
- * and goes while the next is made; then this rank's own. One kernel adds up. */
+/* _pipelined_produce_and_all2all(): what others will sum up is made first, alternately on two
+ * lanes, and goes while the next is made; then this rank's own. One kernel adds up. */
 static void multiply_and_swap(PlanRun *run, const PlanAsync *a, PlanTensor partials) {
     PlanBuilder *builder = &run->builder;
     const PlanAsyncProduct *p = &a->products[0];
@@ -286,12 +286,12 @@ static void multiply_and_swap(PlanRun *run, const PlanAsync *a, PlanTensor parti
     uint32_t sequences = sequences_of(run, a->layer + 1);
     barrier(run, LANE_COMPUTE);
     plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
-    for (uint64_t turn = 1; turn < ranks; turn++) {
-        uint8_t lane = lane_of_turn(run, turn);
-        Part at = {partials, ranks - turn, 1};
-        multiply(run, p, (Part){a->own, turn, sequences}, at, lane);
+    for (uint64_t nth = 1; nth < ranks; nth++) {
+        uint8_t lane = lane_of_nth(run, nth);
+        Part at = {partials, ranks - nth, 1};
+        multiply(run, p, (Part){a->own, nth, sequences}, at, lane);
         barrier(run, lane);
-        peers(run, PLAN_OP_SWAP, elements_of(run, at), ranks - turn);
+        peers(run, PLAN_OP_SWAP, elements_of(run, at), ranks - nth);
         part_operand(run, at);
         plan_builder_launch(builder, lane);
         barrier(run, lane);
@@ -427,7 +427,7 @@ PlanTensor plan_async_gather_gradient(const PlanBackward *b) {
     uint64_t elements = (uint64_t)(product.m * product.k);
     product.made = plan_run_new_tensor(run, elements, graph->dtype, "dx");
     add_product(run, &product);
-    PlanTensor all = plan_async_turned(run);
+    PlanTensor all = plan_async_reordered(run);
     end_gather(run, true);
     state_of(run)->layer = layer;
     state_of(run)->dx = product.made;

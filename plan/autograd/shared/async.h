@@ -33,7 +33,7 @@ bool plan_async_scatters(PlanRun *run, const PlanGraphOp *op);
  * order of sequences, for backward. */
 void plan_async_begin_gather(PlanRun *run, const PlanGraphOp *gather, PlanTensor own);
 PlanTensor plan_async_gathered(PlanRun *run);
-PlanTensor plan_async_turned(PlanRun *run);
+PlanTensor plan_async_reordered(PlanRun *run);
 /* Defers a layer's product, if it reads a deferred gather or if its result is scattered next; in
  * the second case the product itself never exists, only the scattered sums. False: neither, and
  * nothing was done. */

@@ -1,4 +1,4 @@
-#include "plan/autograd/shared/ring-turns.h"
+#include "plan/autograd/shared/ring-hops.h"
 
 const char *const plan_ring_lanes[] = {"context", NULL};
 
@@ -35,7 +35,7 @@ static PlanTensor put(const PlanRing *r, const PlanRingShape *s, PlanTensor a, P
 }
 
 /* out - sigmoid(block_lse - lse) * (out - block) and lse - logsigmoid(lse - block_lse). */
-static void merge(const PlanRing *r, const PlanRingTurn *t, PlanTensor block, PlanTensor block_lse,
+static void merge(const PlanRing *r, const PlanRingHop *t, PlanTensor block, PlanTensor block_lse,
                   Merged *merged) {
     const PlanGraphRing *d = r->d;
     PlanRingShape of_out = {d->batch, d->heads * d->head_dim}, of_lse = {d->batch * d->heads, 1};
@@ -73,7 +73,7 @@ static void merge(const PlanRing *r, const PlanRingTurn *t, PlanTensor block, Pl
     plan_ring_drop(r, out);
 }
 
-/* PyTorch joins keys and values once a turn, though they have been gathered. */
+/* PyTorch joins keys and values once a hop, though they have been gathered. */
 static void join_in_vain(const PlanRing *r, PlanTensor k, PlanTensor v) {
     plan_ring_drop(r, plan_ring_joined(r, k, v, "joined"));
 }
@@ -86,16 +86,16 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor own = plan_ring_joined(r, k, v, "joined");
     PlanRingExchange all = plan_ring_gather(r, own);
     plan_ring_drop(r, own);
-    PlanRingTurn turn = plan_ring_turn_of(r, 0);
-    PlanRingAttended last = plan_ring_attend(r, &turn, q, k, v), first = last;
-    /* One turn's random state is kept for backward: the last's, since 2.14 the first's. */
+    PlanRingHop hop = plan_ring_hop(r, 0);
+    PlanRingAttended last = plan_ring_attend(r, &hop, q, k, v), first = last;
+    /* One hop's random state is kept for backward: the last's, since 2.14 the first's. */
     bool keeps_first = plan_strategy_is_after(run->strategy, PLAN_PYTORCH_CURRENT);
     Merged merged = {plan_ring_in_dtype(r, last.o, PLAN_FP32, "out"), plan_run_ref(run, last.lse)};
     for (uint64_t i = 1; i < r->ranks; i++) {
-        turn = plan_ring_turn_of(r, i);
+        hop = plan_ring_hop(r, i);
         plan_ring_await(r, &all);
-        PlanTensor keys = plan_ring_part_of(&all.taken, turn.rank, false, k.elements);
-        PlanTensor values = plan_ring_part_of(&all.taken, turn.rank, true, k.elements);
+        PlanTensor keys = plan_ring_part_of(&all.taken, hop.rank, false, k.elements);
+        PlanTensor values = plan_ring_part_of(&all.taken, hop.rank, true, k.elements);
         if (i + 1 < r->ranks) {
             join_in_vain(r, keys, values);
         }
@@ -104,14 +104,14 @@ void plan_ring_forward(PlanRun *run, const PlanGraphOp *op) {
             plan_ring_drop(r, v);
         }
         PlanRingAttended before = last;
-        last = plan_ring_attend(r, &turn, q, keys, values);
+        last = plan_ring_attend(r, &hop, q, keys, values);
         plan_ring_drop(r, before.o);
         plan_ring_drop(r, before.lse);
         if (i > 1 || !keeps_first) {
             plan_ring_drop_seed(r, &before);
         }
         PlanTensor block = plan_ring_in_dtype(r, last.o, PLAN_FP32, "block");
-        merge(r, &turn, block, last.lse, &merged);
+        merge(r, &hop, block, last.lse, &merged);
         plan_ring_drop(r, block);
     }
     plan_run_give(r->run, op, 0, plan_ring_in_dtype(r, merged.out, plan_ring_dtype_of(r, q), "o"));
@@ -150,7 +150,7 @@ static void add_rows(const PlanRing *r, const PlanRingShape *s, PlanTensor x, Pl
 
 /* Of keys or values, the first rows of each head: where those are not all, the sum is put together
  * anew of its halves. */
-static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingTurn *t, PlanTensor x,
+static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingHop *t, PlanTensor x,
                               PlanTensor sum) {
     PlanRingShape shape = {r->d->batch * r->d->kv_heads, r->d->head_dim};
     add_rows(r, &shape, x, sum, 0);
@@ -158,7 +158,7 @@ static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingTurn *t, PlanTens
                         : plan_run_ref(r->run, sum);
 }
 
-static void add_queries(const PlanRing *r, const PlanRingTurn *t, PlanTensor x, PlanTensor *sum) {
+static void add_queries(const PlanRing *r, const PlanRingHop *t, PlanTensor x, PlanTensor *sum) {
     PlanRingShape shape = {r->d->batch, r->d->heads * r->d->head_dim};
     add_rows(r, &shape, x, *sum, r->d->seq - t->q_rows);
     if (plan_ring_is_partial(t)) {
@@ -199,7 +199,7 @@ static void drop_sums(const PlanRing *r, const Sums *sums) {
 
 /* What came is awaited; the sums are its, and then this rank's gradients with it. `passed` is what
  * went on before. */
-static void add_to_what_came(const PlanRing *r, const PlanRingTurn *t, const PlanRingGradients *g,
+static void add_to_what_came(const PlanRing *r, const PlanRingHop *t, const PlanRingGradients *g,
                              PlanRingExchange *came, PlanTensor *passed, Sums *sums) {
     plan_ring_await(r, came);
     plan_ring_drop(r, *passed);
@@ -214,7 +214,7 @@ static void add_to_what_came(const PlanRing *r, const PlanRingTurn *t, const Pla
     plan_ring_drop(r, old);
 }
 
-/* Backward's state across turns: its inputs, the collectives in flight, and the sums so far. */
+/* Backward's state across hops: its inputs, the collectives in flight, and the sums so far. */
 typedef struct {
     PlanTensor q, k, v, o, lse, dy;
     PlanTensor
@@ -222,20 +222,20 @@ typedef struct {
     PlanRingExchange all;   /* keys and values */
     PlanRingExchange came;  /* gradients of keys and values */
     PlanTensor passed;      /* what went on for those that come next */
-    PlanTensor of_turn;     /* the sums that the last turn's attention was given */
+    PlanTensor of_hop;      /* the sums that the last hop's attention was given */
     PlanRingGradients last; /* what that made */
     PlanTensor dq;
     Sums sums;
 } Journey;
 
-static PlanRingGradients attend_as(const PlanRing *r, const PlanRingTurn *t, const Journey *j,
+static PlanRingGradients attend_as(const PlanRing *r, const PlanRingHop *t, const Journey *j,
                                    PlanTensor k, PlanTensor v) {
-    return plan_ring_attend_backward(r, t, (PlanTensor[]){j->dy, j->q, k, v, j->o, j->of_turn});
+    return plan_ring_attend_backward(r, t, (PlanTensor[]){j->dy, j->q, k, v, j->o, j->of_hop});
 }
 
 /* Its own tokens, beside which keys and values are gathered. */
-static void first_turn(const PlanRing *r, Journey *j, PlanTensor *ret_k, PlanTensor *ret_v) {
-    PlanRingTurn turn = plan_ring_turn_of(r, 0);
+static void first_hop(const PlanRing *r, Journey *j, PlanTensor *ret_k, PlanTensor *ret_v) {
+    PlanRingHop hop = plan_ring_hop(r, 0);
     j->dq = plan_ring_zeros(r, j->q.elements, "dq");
     j->sums =
         (Sums){plan_ring_zeros(r, j->k.elements, "dk"), plan_ring_zeros(r, j->k.elements, "dv")};
@@ -243,39 +243,39 @@ static void first_turn(const PlanRing *r, Journey *j, PlanTensor *ret_k, PlanTen
     *ret_v = plan_ring_head_by_head(r, j->v, "v");
     j->own = plan_ring_joined(r, *ret_k, *ret_v, "joined");
     j->all = plan_ring_gather(r, j->own);
-    j->of_turn = plan_run_ref(r->run, j->lse);
-    j->last = attend_as(r, &turn, j, *ret_k, *ret_v);
+    j->of_hop = plan_run_ref(r->run, j->lse);
+    j->last = attend_as(r, &hop, j, *ret_k, *ret_v);
     PlanRingShape all = {1, (int64_t)j->k.elements};
     add_rows(r, &all, j->last.k, j->sums.k, 0);
     add_rows(r, &all, j->last.v, j->sums.v, 0);
     j->passed = first_to_pass_on(r, &j->sums);
     j->came = plan_ring_pass_on(r, j->passed);
-    add_queries(r, &turn, j->last.q, &j->dq);
+    add_queries(r, &hop, j->last.q, &j->dq);
 }
 
 /* The tokens of the rank i before it. k and v: its own, which the first of these lets go. */
-static void further_turn(const PlanRing *r, Journey *j, uint64_t i, PlanTensor k, PlanTensor v) {
-    PlanRingTurn turn = plan_ring_turn_of(r, i);
+static void further_hop(const PlanRing *r, Journey *j, uint64_t i, PlanTensor k, PlanTensor v) {
+    PlanRingHop hop = plan_ring_hop(r, i);
     plan_ring_await(r, &j->all);
-    PlanTensor keys = plan_ring_part_of(&j->all.taken, turn.rank, false, j->k.elements);
-    PlanTensor values = plan_ring_part_of(&j->all.taken, turn.rank, true, j->k.elements);
+    PlanTensor keys = plan_ring_part_of(&j->all.taken, hop.rank, false, j->k.elements);
+    PlanTensor values = plan_ring_part_of(&j->all.taken, hop.rank, true, j->k.elements);
     if (i + 1 < r->ranks) {
         PlanTensor again = plan_ring_joined(r, keys, values, "joined");
         plan_ring_drop(r, j->own);
         j->own = again;
     }
-    PlanTensor of_turn = plan_ring_last_sums(r, &turn, j->lse);
+    PlanTensor of_hop = plan_ring_last_sums(r, &hop, j->lse);
     if (i == 1) {
         plan_ring_drop(r, k);
         plan_ring_drop(r, v);
     }
-    plan_ring_drop(r, j->of_turn);
-    j->of_turn = of_turn;
+    plan_ring_drop(r, j->of_hop);
+    j->of_hop = of_hop;
     PlanRingGradients before = j->last;
-    j->last = attend_as(r, &turn, j, keys, values);
+    j->last = attend_as(r, &hop, j, keys, values);
     plan_ring_drop_gradients(r, &before);
-    add_to_what_came(r, &turn, &j->last, &j->came, &j->passed, &j->sums);
-    add_queries(r, &turn, j->last.q, &j->dq);
+    add_to_what_came(r, &hop, &j->last, &j->came, &j->passed, &j->sums);
+    add_queries(r, &hop, j->last.q, &j->dq);
 }
 
 /* Both gradients, in fp32 and head by head, as k is. In PyTorch they stay head by head till a layer
@@ -307,7 +307,7 @@ static void come_home(const PlanRing *r, Journey *j, PlanTensor *ret_dx) {
     plan_ring_drop_gradients(r, &j->last);
     plan_ring_drop(r, j->came.taken);
     plan_ring_drop(r, j->all.taken);
-    plan_ring_drop(r, j->of_turn);
+    plan_ring_drop(r, j->of_hop);
     ret_dx[1] = plan_ring_half_of(home, false);
     ret_dx[2] = plan_run_ref(r->run, plan_ring_half_of(home, true));
 }
@@ -324,9 +324,9 @@ void plan_ring_backward(const PlanBackward *b) {
                        .o = values[3],
                        .lse = values[4],
                        .dy = b->dy[0]};
-    first_turn(&r, &journey, &k, &v);
+    first_hop(&r, &journey, &k, &v);
     for (uint64_t i = 1; i < r.ranks; i++) {
-        further_turn(&r, &journey, i, k, v);
+        further_hop(&r, &journey, i, k, v);
     }
     come_home(&r, &journey, b->dx);
 }

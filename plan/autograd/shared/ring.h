@@ -4,10 +4,10 @@
  * *-context-*).
  *
  * A sequence is cut into twice as many parts as ranks, and rank r of n has parts r and 2 n - 1 - r.
- * Each attends to its own tokens, causally, while the others' keys and values are gathered; then to
- * those of each other rank, one after the other: of a rank before it on the axis all its queries
- * see the first half of the keys, of one behind it the second half of its queries sees all. What
- * that gives is merged in fp32 by the logarithms of the sums. Backward does the same turns, and
+ * In hop 0 each attends to its own tokens, causally, while the others' keys and values are
+ * gathered; in hop i to those of the rank i before it: of a rank before it on the axis all its
+ * queries see the first half of the keys, of one behind it the second half of its queries sees all.
+ * What that gives is merged in fp32 by the logarithms of the sums. Backward does the same hops, and
  * passes the gradients of keys and values on, from rank to rank, until they are home.
  *
  * Ranks of one place on the axis do the same; others have other shapes (roles). Collectives have a
@@ -24,7 +24,7 @@ static inline uint64_t plan_ring_place_of(const PlanRun *run, uint64_t rank) {
     return rank / run->graph->shared.tensor % run->graph->shared.context;
 }
 static inline uint64_t plan_ring_place(const PlanRun *run) {
-    return plan_ring_place_of(run, run->place.rank);
+    return plan_ring_place_of(run, run->owner.rank);
 }
 
 /* Whether halves of a sequence are put together, which leaves attention's result and the gradient

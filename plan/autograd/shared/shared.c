@@ -22,7 +22,7 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
 
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    return p->share == PLAN_SHARE_ALL && !p->sees_all && plan_graph_cuts_tokens(run->graph);
+    return p->split == PLAN_SPLIT_NONE && !p->sees_all && plan_graph_cuts_tokens(run->graph);
 }
 
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
@@ -176,7 +176,7 @@ static void rows_backward(const PlanBackward *b) {
 /* A block that is computed again keeps nothing of what it gathers. */
 static PlanTensor gathered_by_parts(PlanRun *run, const PlanGraphOp *op) {
     plan_async_begin_gather(run, op, plan_run_given(run, op, 0));
-    return run->checkpoint == PLAN_NONE ? plan_async_turned(run) : plan_async_gathered(run);
+    return run->checkpoint == PLAN_NONE ? plan_async_reordered(run) : plan_async_gathered(run);
 }
 
 /* ---- forward and backward ------------------------------------------------------------------- */

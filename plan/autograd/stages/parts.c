@@ -103,7 +103,7 @@ static PlanTensor receiver(PlanRun *run, uint32_t value, PlanSubcategory sub, co
 }
 
 void plan_stage_make_receivers(PlanRun *run) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     for (uint32_t i = 0; i < s->n_chunks && plan_stage_takes(run); i++) {
         s->chunks[i].taken = receiver(run, run->graph->arrives, PLAN_ACTIVATIONS_SAVED, "received");
@@ -111,7 +111,7 @@ void plan_stage_make_receivers(PlanRun *run) {
 }
 
 void plan_stage_make_gradient_receivers(PlanRun *run) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     for (uint32_t i = 0; i < s->n_chunks && plan_stage_gives(run); i++) {
         s->chunks[i].gradient =
@@ -143,7 +143,7 @@ uint8_t plan_stage_issue(PlanRun *run, PlanOpKind kind, bool to_before, PlanTens
                          PlanTensor taken) {
     uint8_t lane = lane_of(run, kind == PLAN_OP_EXCHANGE, to_before);
     uint64_t elements = kind == PLAN_OP_RECEIVE ? taken.elements : given.elements;
-    plan_run_at(run, run->place.stages->phase, 0);
+    plan_run_at(run, run->owner.stages->phase, 0);
     plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP2_COMPUTE);
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_PIPELINE,
                           (int64_t[]){[STAGE_COLLECTIVE_ELEMENTS] = (int64_t)elements,
@@ -167,7 +167,7 @@ void plan_stage_send(PlanRun *run, PlanStageSentList *sent, bool to_before, Plan
 }
 
 void plan_stage_begin_forward(PlanRun *run) {
-    run->place.stages->phase = PLAN_PHASE_FORWARD;
+    run->owner.stages->phase = PLAN_PHASE_FORWARD;
     plan_run_at(run, PLAN_PHASE_FORWARD, 0);
     plan_run_hook(run, run->flavour->begin_pass);
 }
@@ -175,14 +175,14 @@ void plan_stage_begin_forward(PlanRun *run) {
 /* ---- chunks --------------------------------------------------------------------------------- */
 
 void plan_stages_returned(PlanRun *run) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     PlanTensor result = plan_run_value(run, run->graph->leaves);
     s->chunks[s->now].result = plan_run_ref(run, result);
     plan_stage_replace(run, &s->result, plan_run_ref(run, result));
 }
 
 void plan_stages_arrived(PlanRun *run, PlanTensor gradient) {
-    run->place.stages->arrived = gradient;
+    run->owner.stages->arrived = gradient;
 }
 
 /* What the stage was given ends in a node of its own, which hands its gradient out. */
@@ -204,7 +204,7 @@ static void begin_tape(PlanRun *run, const PlanStageChunk *chunk) {
 }
 
 void plan_stage_forward(PlanRun *run, uint32_t number) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
     s->now = number;
     exchange_tapes(run, chunk);
@@ -220,7 +220,7 @@ void plan_stage_forward(PlanRun *run, uint32_t number) {
 }
 
 void plan_stage_backward(PlanRun *run, uint32_t number) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
     s->now = number;
     s->phase = PLAN_PHASE_BACKWARD;

@@ -4,17 +4,17 @@ enum {
     WHOLE_AT_ONCE = 3 /* stages: max_active_stages of _add_unshard_reshard() */
 };
 
-static void push(GArray *turns, PlanTurnKind kind, uint32_t stage, uint32_t chunk) {
-    PlanTurn turn = {kind, stage, chunk};
-    g_array_append_val(turns, turn);
+static void push(GArray *actions, PlanStageActionKind kind, uint32_t stage, uint32_t chunk) {
+    PlanStageAction action = {kind, stage, chunk};
+    g_array_append_val(actions, action);
 }
 
-static const PlanTurn *turn_at(const GArray *turns, uint32_t i) {
-    return &g_array_index(turns, PlanTurn, i);
+static const PlanStageAction *action_at(const GArray *actions, uint32_t i) {
+    return &g_array_index(actions, PlanStageAction, i);
 }
 
-static bool computes(const PlanTurn *turn) {
-    return turn->kind == PLAN_TURN_FORWARD || turn->kind == PLAN_TURN_BACKWARD;
+static bool computes(const PlanStageAction *action) {
+    return action->kind == PLAN_STAGE_FORWARD || action->kind == PLAN_STAGE_BACKWARD;
 }
 
 uint64_t plan_schedule_rounds(uint64_t places, uint64_t chunks) {
@@ -31,38 +31,38 @@ static uint32_t nth_stage(const PlanSchedule *s, uint32_t n) {
 }
 
 static GArray *breadth_first_of(const PlanSchedule *s, uint32_t place) {
-    GArray *turns = g_array_new(FALSE, FALSE, sizeof(PlanTurn));
+    GArray *actions = g_array_new(FALSE, FALSE, sizeof(PlanStageAction));
     for (uint32_t nth = 0; nth < s->stages; nth++) {
         for (uint32_t chunk = 0; chunk < s->chunks; chunk++) {
-            push(turns, PLAN_TURN_FORWARD, nth * s->places + place, chunk);
+            push(actions, PLAN_STAGE_FORWARD, nth * s->places + place, chunk);
         }
     }
     for (uint32_t nth = s->stages; nth-- > 0;) {
         for (uint32_t chunk = s->chunks; chunk-- > 0;) {
-            push(turns, PLAN_TURN_BACKWARD, nth * s->places + place, chunk);
+            push(actions, PLAN_STAGE_BACKWARD, nth * s->places + place, chunk);
         }
     }
-    return turns;
+    return actions;
 }
 
-static GArray *by_turns_of(const PlanSchedule *s, uint32_t place) {
+static GArray *alternating_of(const PlanSchedule *s, uint32_t place) {
     uint32_t a_round = s->chunks / (uint32_t)plan_schedule_rounds(s->places, s->chunks);
     uint32_t all = s->stages * s->chunks;
     uint32_t ahead = MIN(all, (s->stages - 1) * a_round + 2 * (s->places - 1 - place));
-    GArray *turns = g_array_new(FALSE, FALSE, sizeof(PlanTurn));
+    GArray *actions = g_array_new(FALSE, FALSE, sizeof(PlanStageAction));
     g_autofree uint32_t *forwards = g_new0(uint32_t, s->stages);
     g_autofree uint32_t *backwards = g_new0(uint32_t, s->stages);
     for (uint32_t i = 0; i < all + ahead; i++) {
         if (i < all) {
             uint32_t nth = nth_stage(s, i);
-            push(turns, PLAN_TURN_FORWARD, nth * s->places + place, forwards[nth]++);
+            push(actions, PLAN_STAGE_FORWARD, nth * s->places + place, forwards[nth]++);
         }
         if (i >= ahead) {
             uint32_t nth = s->stages - 1 - nth_stage(s, i - ahead);
-            push(turns, PLAN_TURN_BACKWARD, nth * s->places + place, backwards[nth]++);
+            push(actions, PLAN_STAGE_BACKWARD, nth * s->places + place, backwards[nth]++);
         }
     }
-    return turns;
+    return actions;
 }
 
 /* ---- gathers and reductions ------------------------------------------------------------------ */
@@ -80,54 +80,54 @@ static bool is_among(const Few *few, uint32_t stage) {
     return false;
 }
 
-/* The next few different stages that turns from i on work on. */
-static Few next_stages(const GArray *turns, uint32_t i) {
+/* The next few different stages that actions from i on work on. */
+static Few next_stages(const GArray *actions, uint32_t i) {
     Few next = {.n = 0};
-    for (; i < turns->len && next.n < WHOLE_AT_ONCE; i++) {
-        if (!is_among(&next, turn_at(turns, i)->stage)) {
-            next.items[next.n++] = turn_at(turns, i)->stage;
+    for (; i < actions->len && next.n < WHOLE_AT_ONCE; i++) {
+        if (!is_among(&next, action_at(actions, i)->stage)) {
+            next.items[next.n++] = action_at(actions, i)->stage;
         }
     }
     return next;
 }
 
-static void let_go(Few *whole, const Few *next, GArray *turns) {
+static void let_go(Few *whole, const Few *next, GArray *actions) {
     Few kept = {.n = 0};
     for (uint32_t i = 0; i < whole->n; i++) {
         if (is_among(next, whole->items[i])) {
             kept.items[kept.n++] = whole->items[i];
         } else {
-            push(turns, PLAN_TURN_RESHARD, whole->items[i], 0);
+            push(actions, PLAN_STAGE_RESHARD, whole->items[i], 0);
         }
     }
     *whole = kept;
 }
 
-static void gather(Few *whole, const Few *next, GArray *turns) {
+static void gather(Few *whole, const Few *next, GArray *actions) {
     for (uint32_t i = 0; i < next->n; i++) {
         if (!is_among(whole, next->items[i])) {
             whole->items[whole->n++] = next->items[i];
-            push(turns, PLAN_TURN_GATHER, next->items[i], 0);
+            push(actions, PLAN_STAGE_GATHER, next->items[i], 0);
         }
     }
 }
 
 static GArray *with_gathers(const PlanSchedule *s, const GArray *compute) {
-    GArray *turns = g_array_new(FALSE, FALSE, sizeof(PlanTurn));
+    GArray *actions = g_array_new(FALSE, FALSE, sizeof(PlanStageAction));
     Few whole = {.n = 0}, none = {.n = 0};
     for (uint32_t i = 0; i < compute->len; i++) {
-        const PlanTurn *turn = turn_at(compute, i);
+        const PlanStageAction *action = action_at(compute, i);
         Few next = next_stages(compute, i);
-        let_go(&whole, &next, turns);
-        gather(&whole, &next, turns);
-        push(turns, turn->kind, turn->stage, turn->chunk);
+        let_go(&whole, &next, actions);
+        gather(&whole, &next, actions);
+        push(actions, action->kind, action->stage, action->chunk);
         uint32_t last = s->breadth_first ? 0 : s->chunks - 1;
-        if (turn->kind == PLAN_TURN_BACKWARD && turn->chunk == last) {
-            push(turns, PLAN_TURN_REDUCE, turn->stage, 0);
+        if (action->kind == PLAN_STAGE_BACKWARD && action->chunk == last) {
+            push(actions, PLAN_STAGE_REDUCE, action->stage, 0);
         }
     }
-    let_go(&whole, &none, turns);
-    return turns;
+    let_go(&whole, &none, actions);
+    return actions;
 }
 
 /* ---- transfers ------------------------------------------------------------------------------- */
@@ -148,24 +148,25 @@ static uint32_t slot(const Rounds *r, uint32_t stage, uint32_t chunk) {
     return stage * r->schedule->chunks + chunk;
 }
 
-static bool is_ready(const Rounds *r, const PlanTurn *turn) {
-    uint32_t at = slot(r, turn->stage, turn->chunk);
-    bool wants = turn->kind == PLAN_TURN_FORWARD && turn->stage > 0;
-    bool wants_back = turn->kind == PLAN_TURN_BACKWARD && turn->stage + 1 < n_stages(r);
+static bool is_ready(const Rounds *r, const PlanStageAction *action) {
+    uint32_t at = slot(r, action->stage, action->chunk);
+    bool wants = action->kind == PLAN_STAGE_FORWARD && action->stage > 0;
+    bool wants_back = action->kind == PLAN_STAGE_BACKWARD && action->stage + 1 < n_stages(r);
     return (!wants || r->taken[at]) && (!wants_back || r->taken_back[at]);
 }
 
 /* To a peer whose place is another, as those of neighbours are where there are two. */
-static void transfer(Rounds *r, uint32_t place, const PlanTurn *turn) {
-    bool forward = turn->kind == PLAN_TURN_FORWARD;
-    if (forward ? turn->stage + 1 == n_stages(r) : turn->stage == 0) {
+static void transfer(Rounds *r, uint32_t place, const PlanStageAction *action) {
+    bool forward = action->kind == PLAN_STAGE_FORWARD;
+    if (forward ? action->stage + 1 == n_stages(r) : action->stage == 0) {
         return;
     }
-    uint32_t peer = forward ? turn->stage + 1 : turn->stage - 1;
-    push(r->made[place], forward ? PLAN_TURN_SEND : PLAN_TURN_SEND_BACK, turn->stage, turn->chunk);
-    push(r->made[peer % r->schedule->places], forward ? PLAN_TURN_TAKE : PLAN_TURN_TAKE_BACK, peer,
-         turn->chunk);
-    (forward ? r->taken : r->taken_back)[slot(r, peer, turn->chunk)] = true;
+    uint32_t peer = forward ? action->stage + 1 : action->stage - 1;
+    push(r->made[place], forward ? PLAN_STAGE_SEND : PLAN_STAGE_SEND_BACK, action->stage,
+         action->chunk);
+    push(r->made[peer % r->schedule->places],
+         forward ? PLAN_STAGE_RECEIVE : PLAN_STAGE_RECEIVE_BACK, peer, action->chunk);
+    (forward ? r->taken : r->taken_back)[slot(r, peer, action->chunk)] = true;
 }
 
 /* Whether the place has come on. */
@@ -173,13 +174,13 @@ static bool play_one(Rounds *r, uint32_t place) {
     if (r->next[place] == r->given[place]->len) {
         return false;
     }
-    PlanTurn turn = *turn_at(r->given[place], r->next[place]);
-    if (!is_ready(r, &turn)) {
+    PlanStageAction action = *action_at(r->given[place], r->next[place]);
+    if (!is_ready(r, &action)) {
         return false;
     }
-    push(r->made[place], turn.kind, turn.stage, turn.chunk);
-    if (computes(&turn)) {
-        transfer(r, place, &turn);
+    push(r->made[place], action.kind, action.stage, action.chunk);
+    if (computes(&action)) {
+        transfer(r, place, &action);
     }
     r->next[place]++;
     return true;
@@ -204,9 +205,10 @@ GArray *plan_schedule_of_place(const PlanSchedule *s, uint32_t place) {
                 .taken = taken,
                 .taken_back = taken_back};
     for (uint32_t i = 0; i < s->places; i++) {
-        g_autoptr(GArray) compute = s->breadth_first ? breadth_first_of(s, i) : by_turns_of(s, i);
+        g_autoptr(GArray) compute =
+            s->breadth_first ? breadth_first_of(s, i) : alternating_of(s, i);
         r.given[i] = with_gathers(s, compute);
-        r.made[i] = g_array_new(FALSE, FALSE, sizeof(PlanTurn));
+        r.made[i] = g_array_new(FALSE, FALSE, sizeof(PlanStageAction));
     }
     play_all(&r);
     GArray *own = g_array_ref(r.made[place]);

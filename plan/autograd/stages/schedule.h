@@ -1,16 +1,17 @@
-/* plan/autograd/stages/schedule.h - who does what when, where a rank has several stages.
+/* plan/autograd/stages/schedule.h - what each place of the pipeline does, and when, where a rank
+ * has several stages.
  *
  * ScheduleInterleaved1F1B of torch.distributed.pipelining (PyTorch 2.13, schedules.py): a place of
  * the pipeline has every places-th stage. Microbatches go in rounds of about as many as there are
  * places, each round through all stages of a place before the next begins; a place begins with
  * (stages - 1) rounds of forwards and two more for each place behind it, then works forward and
- * backward by turns. ScheduleLoopedBFS (breadth_first) takes all microbatches through a stage
+ * backward alternately. ScheduleLoopedBFS (breadth_first) takes all microbatches through a stage
  * before the next, and all back, the last first. To either come, as _PipelineScheduleRuntime adds
  * them:
  *   gathers     the next three stages that will be worked on are whole; others are let go of
  *   reductions  behind the last backward of a stage
- *   transfers   what a turn makes is sent behind it, and the peer asks for it where the sender, as
- *               all places play in rounds, comes to that: so both have the same order
+ *   transfers   what an action makes is sent right behind it. The peer asks for it where the sender
+ *               comes to send it if all places play in rounds, so both have the same order
  *
  * Inside plan/ only. It knows of no tensors.
  */
@@ -21,21 +22,23 @@
 #include <stdint.h>
 
 typedef enum {
-    PLAN_TURN_GATHER, /* of a stage: all of its units */
-    PLAN_TURN_RESHARD,
-    PLAN_TURN_REDUCE,
-    PLAN_TURN_FORWARD, /* of a stage and a microbatch, these and those below */
-    PLAN_TURN_BACKWARD,
-    PLAN_TURN_SEND, /* the result, or the gradient of what was given */
-    PLAN_TURN_SEND_BACK,
-    PLAN_TURN_TAKE, /* receive the input, or the gradient of the result */
-    PLAN_TURN_TAKE_BACK
-} PlanTurnKind;
+    /* On all units of a stage: */
+    PLAN_STAGE_GATHER,
+    PLAN_STAGE_RESHARD,
+    PLAN_STAGE_REDUCE,
+    /* On one microbatch of a stage: */
+    PLAN_STAGE_FORWARD,
+    PLAN_STAGE_BACKWARD,
+    PLAN_STAGE_SEND,        /* its result, to the next stage */
+    PLAN_STAGE_SEND_BACK,   /* the gradient of its input, to the stage before */
+    PLAN_STAGE_RECEIVE,     /* its input */
+    PLAN_STAGE_RECEIVE_BACK /* the gradient of its result */
+} PlanStageActionKind;
 
 typedef struct {
-    PlanTurnKind kind;
+    PlanStageActionKind kind;
     uint32_t stage, chunk; /* of all stages of the pipeline */
-} PlanTurn;
+} PlanStageAction;
 
 typedef struct {
     uint32_t places, stages, chunks; /* stages: of each place */
@@ -44,5 +47,5 @@ typedef struct {
 
 /* How many rounds a step's microbatches make; they are as long where it divides them. */
 uint64_t plan_schedule_rounds(uint64_t places, uint64_t chunks);
-/* GArray of PlanTurn: the place's program. */
+/* GArray of PlanStageAction: the place's program. */
 GArray *plan_schedule_of_place(const PlanSchedule *schedule, uint32_t place);

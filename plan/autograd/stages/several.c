@@ -11,7 +11,7 @@
  *                waited for where it is needed; what is given is waited for at the end of the step,
  *                the last one first, and held as long
  *   reductions   behind the last backward of each stage, whatever the others still do
- *   holding      no variable outlives its turn: a result goes with its backward, or when what was
+ *   holding      no variable outlives its action: a result goes with its backward, or when what was
  *                sent does
  */
 #include "plan/autograd/stages/parts.h"
@@ -20,7 +20,7 @@
 
 typedef struct {
     PlanRun *runs;
-    uint32_t n, now; /* whose turn it is, who has the builder */
+    uint32_t n, now; /* whose action it is, who has the builder */
     PlanStageSentList sent;
 } Rank;
 
@@ -28,21 +28,21 @@ static uint32_t places_of(const Rank *rank) {
     return (uint32_t)rank->runs->strategy->pipeline;
 }
 
-static PlanRun *turn_to(Rank *rank, uint32_t i) {
+static PlanRun *switch_to(Rank *rank, uint32_t i) {
     PlanRun *from = &rank->runs[rank->now], *to = &rank->runs[i];
     plan_stages_hand_on(from, to);
-    to->place.stages->phase = from->place.stages->phase;
+    to->owner.stages->phase = from->owner.stages->phase;
     rank->now = i;
     return to;
 }
 
 static PlanRun *run_of_stage(Rank *rank, uint32_t stage) {
-    return turn_to(rank, stage / places_of(rank));
+    return switch_to(rank, stage / places_of(rank));
 }
 
 void plan_stages_hand_on(PlanRun *from, PlanRun *to) {
     if (from != to) {
-        uint32_t unit = to->place.first_unit, module = to->place.first_module;
+        uint32_t unit = to->owner.first_unit, module = to->owner.first_module;
         to->builder = from->builder;
         to->builder.first_unit = unit;
         to->builder.first_module = module;
@@ -53,35 +53,35 @@ void plan_stages_hand_on(PlanRun *from, PlanRun *to) {
 void plan_stages_begin_several(PlanRun *runs, uint32_t n) {
     Rank rank = {.runs = runs, .n = n};
     for (uint32_t i = 0; i < n; i++) {
-        runs[i].place.stages->phase = PLAN_PHASE_FORWARD;
+        runs[i].owner.stages->phase = PLAN_PHASE_FORWARD;
     }
     if (runs->builder.section != PLAN_SECTION_FIRST) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        plan_stage_make_receivers(turn_to(&rank, i));
+        plan_stage_make_receivers(switch_to(&rank, i));
     }
     for (uint32_t i = n; i-- > 0;) {
-        plan_stage_make_gradient_receivers(turn_to(&rank, i));
+        plan_stage_make_gradient_receivers(switch_to(&rank, i));
     }
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------------------------ */
 
 static void gather(PlanRun *run) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
-    plan_run_at(run, run->place.stages->phase, 0);
+    plan_run_at(run, run->owner.stages->phase, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
-        if (is_first && !run->place.stages->has_gathered) {
+        if (is_first && !run->owner.stages->has_gathered) {
             plan_fsdp2_pad_unit_again(run, u);
         }
         plan_fsdp2_unshard(run, u);
     }
-    run->place.stages->has_gathered = true;
+    run->owner.stages->has_gathered = true;
 }
 
 static void reshard(PlanRun *run) {
-    plan_run_at(run, run->place.stages->phase, 0);
+    plan_run_at(run, run->owner.stages->phase, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
         plan_run_at_unit(run, u);
         plan_fsdp2_reshard(run, u);
@@ -89,14 +89,14 @@ static void reshard(PlanRun *run) {
 }
 
 static void await_units(PlanRun *run) {
-    plan_run_at(run, run->place.stages->phase, 0);
+    plan_run_at(run, run->owner.stages->phase, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {
         plan_fsdp2_await(run, u);
     }
 }
 
 static void take(PlanRun *run, uint32_t i, bool back) {
-    PlanStageChunk *chunk = &run->place.stages->chunks[i];
+    PlanStageChunk *chunk = &run->owner.stages->chunks[i];
     uint8_t lane = plan_stage_issue(run, PLAN_OP_RECEIVE, !back, PLAN_NO_TENSOR,
                                     back ? chunk->gradient : chunk->taken);
     *(back ? &chunk->gradient_event : &chunk->taken_event) =
@@ -104,7 +104,7 @@ static void take(PlanRun *run, uint32_t i, bool back) {
 }
 
 static void forward(PlanRun *run, uint32_t i) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     await_units(run);
     if (plan_stage_takes(run)) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].taken_event);
@@ -115,7 +115,7 @@ static void forward(PlanRun *run, uint32_t i) {
 }
 
 static void backward(PlanRun *run, uint32_t i) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     await_units(run);
     if (plan_stage_gives(run)) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].gradient_event);
@@ -126,39 +126,39 @@ static void backward(PlanRun *run, uint32_t i) {
 }
 
 static void send_back(Rank *rank, PlanRun *run, uint32_t i) {
-    PlanTensor *made = &run->place.stages->chunks[i].made;
+    PlanTensor *made = &run->owner.stages->chunks[i].made;
     plan_stage_send(run, &rank->sent, true, *made);
     plan_stage_replace(run, made, PLAN_NO_TENSOR);
 }
 
-static void play(Rank *rank, const PlanTurn *turn) {
-    PlanRun *run = run_of_stage(rank, turn->stage);
-    switch (turn->kind) {
-    case PLAN_TURN_GATHER:
+static void play(Rank *rank, const PlanStageAction *action) {
+    PlanRun *run = run_of_stage(rank, action->stage);
+    switch (action->kind) {
+    case PLAN_STAGE_GATHER:
         gather(run);
         return;
-    case PLAN_TURN_RESHARD:
+    case PLAN_STAGE_RESHARD:
         reshard(run);
         return;
-    case PLAN_TURN_REDUCE:
+    case PLAN_STAGE_REDUCE:
         plan_stage_reduce(run);
         run->pass.reduces = false;
         return;
-    case PLAN_TURN_FORWARD:
-        forward(run, turn->chunk);
+    case PLAN_STAGE_FORWARD:
+        forward(run, action->chunk);
         return;
-    case PLAN_TURN_BACKWARD:
-        backward(run, turn->chunk);
+    case PLAN_STAGE_BACKWARD:
+        backward(run, action->chunk);
         return;
-    case PLAN_TURN_SEND:
-        plan_stage_send(run, &rank->sent, false, run->place.stages->chunks[turn->chunk].result);
+    case PLAN_STAGE_SEND:
+        plan_stage_send(run, &rank->sent, false, run->owner.stages->chunks[action->chunk].result);
         return;
-    case PLAN_TURN_SEND_BACK:
-        send_back(rank, run, turn->chunk);
+    case PLAN_STAGE_SEND_BACK:
+        send_back(rank, run, action->chunk);
         return;
-    case PLAN_TURN_TAKE:
-    case PLAN_TURN_TAKE_BACK:
-        take(run, turn->chunk, turn->kind == PLAN_TURN_TAKE_BACK);
+    case PLAN_STAGE_RECEIVE:
+    case PLAN_STAGE_RECEIVE_BACK:
+        take(run, action->chunk, action->kind == PLAN_STAGE_RECEIVE_BACK);
         return;
     }
 }
@@ -168,17 +168,17 @@ static void play(Rank *rank, const PlanTurn *turn) {
 static void wait_for_sent(Rank *rank) {
     for (uint32_t i = rank->sent.len; i-- > 0;) {
         PlanStageSent sent = rank->sent.items[i];
-        PlanRun *run = turn_to(rank, (uint32_t)(sent.run - rank->runs));
-        plan_run_at(run, run->place.stages->phase, 0);
+        PlanRun *run = switch_to(rank, (uint32_t)(sent.run - rank->runs));
+        plan_run_at(run, run->owner.stages->phase, 0);
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, sent.event);
         plan_run_unref(run, sent.tensor);
     }
 }
 
 static void let_go_of_losses(Rank *rank) {
-    PlanRun *run = turn_to(rank, rank->n - 1);
-    for (uint32_t i = run->place.stages->n_chunks; i-- > 0;) {
-        plan_stage_replace(run, &run->place.stages->chunks[i].loss, PLAN_NO_TENSOR);
+    PlanRun *run = switch_to(rank, rank->n - 1);
+    for (uint32_t i = run->owner.stages->n_chunks; i-- > 0;) {
+        plan_stage_replace(run, &run->owner.stages->chunks[i].loss, PLAN_NO_TENSOR);
     }
 }
 
@@ -187,15 +187,15 @@ void plan_stages_play_several(PlanRun *runs, uint32_t n) {
     const PlanStrategy *s = runs->strategy;
     PlanSchedule schedule = {(uint32_t)s->pipeline, n, (uint32_t)s->accumulate,
                              s->pipeline_schedule == PLAN_PIPELINE_LOOPED_BFS};
-    g_autoptr(GArray) turns = plan_schedule_of_place(&schedule, runs->graph->pipeline.stage);
+    g_autoptr(GArray) actions = plan_schedule_of_place(&schedule, runs->graph->pipeline.stage);
     for (uint32_t i = 0; i < n; i++) {
         runs[i].pass.reduces = false;
     }
-    for (uint32_t i = 0; i < turns->len; i++) {
-        play(&rank, &g_array_index(turns, PlanTurn, i));
+    for (uint32_t i = 0; i < actions->len; i++) {
+        play(&rank, &g_array_index(actions, PlanStageAction, i));
     }
     wait_for_sent(&rank);
     let_go_of_losses(&rank);
-    turn_to(&rank, 0);
+    switch_to(&rank, 0);
     plan_vector_clear(&rank.sent);
 }

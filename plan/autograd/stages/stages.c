@@ -12,19 +12,19 @@ static void issue_and_wait(PlanRun *run, PlanOpKind kind, bool to_before, PlanTe
 static void receive_input(PlanRun *run, uint32_t chunk) {
     if (plan_stage_takes(run)) {
         issue_and_wait(run, PLAN_OP_RECEIVE, true, PLAN_NO_TENSOR,
-                       run->place.stages->chunks[chunk].taken);
+                       run->owner.stages->chunks[chunk].taken);
     }
 }
 
 static void receive_gradient(PlanRun *run, uint32_t chunk) {
     if (plan_stage_gives(run)) {
         issue_and_wait(run, PLAN_OP_RECEIVE, false, PLAN_NO_TENSOR,
-                       run->place.stages->chunks[chunk].gradient);
+                       run->owner.stages->chunks[chunk].gradient);
     }
 }
 
 static void wait_for_sent(PlanRun *run) {
-    PlanStageSentList *sent = &run->place.stages->sent;
+    PlanStageSentList *sent = &run->owner.stages->sent;
     for (uint32_t i = 0; i < sent->len; i++) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, sent->items[i].event);
     }
@@ -32,7 +32,7 @@ static void wait_for_sent(PlanRun *run) {
 
 /* From the last to the first, as a list of Python's. */
 static void let_go_of_sent(PlanRun *run, uint32_t n) {
-    PlanStageSentList *sent = &run->place.stages->sent;
+    PlanStageSentList *sent = &run->owner.stages->sent;
     for (uint32_t i = n; i-- > 0;) {
         plan_run_unref(run, sent->items[i].tensor);
     }
@@ -45,7 +45,7 @@ static void let_go_of_sent(PlanRun *run, uint32_t n) {
 /* What differs between steps and roles, before the passes that do not. */
 void plan_stages_begin(PlanRun *run) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
-    run->place.stages->phase = PLAN_PHASE_FORWARD;
+    run->owner.stages->phase = PLAN_PHASE_FORWARD;
     if (is_first) {
         plan_stage_make_receivers(run);
         plan_stage_make_gradient_receivers(run);
@@ -59,7 +59,7 @@ void plan_stages_begin(PlanRun *run) {
 
 /* Its variable is given what the last backward made. */
 static void take_gradient(PlanRun *run) {
-    plan_stage_replace(run, &run->place.stages->gradient, run->place.stages->arrived);
+    plan_stage_replace(run, &run->owner.stages->gradient, run->owner.stages->arrived);
 }
 
 /* The first has begun. */
@@ -74,8 +74,8 @@ static void forward(PlanRun *run, uint32_t chunk) {
 
 /* Sends a tensor, and then waits for the earlier sends. */
 static void send_next(PlanRun *run, bool to_before, PlanTensor tensor) {
-    uint32_t n = run->place.stages->sent.len;
-    plan_stage_send(run, &run->place.stages->sent, to_before, tensor);
+    uint32_t n = run->owner.stages->sent.len;
+    plan_stage_send(run, &run->owner.stages->sent, to_before, tensor);
     let_go_of_sent(run, n);
 }
 
@@ -87,7 +87,7 @@ static void warm_up(PlanRun *run, uint32_t n) {
         forward(run, i);
         wait_for_sent(run);
         if (plan_stage_gives(run) && i + 1 < n) {
-            send_next(run, false, run->place.stages->result);
+            send_next(run, false, run->owner.stages->result);
         }
     }
 }
@@ -95,14 +95,14 @@ static void warm_up(PlanRun *run, uint32_t n) {
 /* The gradient goes back; what was waited for on the way is let go of. */
 static void send_gradient(PlanRun *run) {
     if (plan_stage_takes(run)) {
-        send_next(run, true, run->place.stages->gradient);
+        send_next(run, true, run->owner.stages->gradient);
     } else {
-        let_go_of_sent(run, run->place.stages->sent.len);
+        let_go_of_sent(run, run->owner.stages->sent.len);
     }
 }
 
 static void play_1f1b(PlanRun *run) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     uint32_t n = s->n_chunks,
              forwards = MIN(n, run->graph->pipeline.n_stages - run->graph->pipeline.stage);
     uint32_t backwards = 0;
@@ -133,14 +133,14 @@ static void play_1f1b(PlanRun *run) {
 }
 
 static void play_gpipe(PlanRun *run) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     for (uint32_t i = 0; i < s->n_chunks; i++) {
         if (i > 0) {
             receive_input(run, i);
         }
         forward(run, i);
         if (plan_stage_gives(run)) {
-            plan_stage_send(run, &run->place.stages->sent, false, s->result);
+            plan_stage_send(run, &run->owner.stages->sent, false, s->result);
         }
     }
     wait_for_sent(run);
@@ -149,7 +149,7 @@ static void play_gpipe(PlanRun *run) {
         plan_stage_backward(run, i);
         take_gradient(run);
         if (plan_stage_takes(run)) {
-            plan_stage_send(run, &run->place.stages->sent, true, s->gradient);
+            plan_stage_send(run, &run->owner.stages->sent, true, s->gradient);
         }
     }
     wait_for_sent(run);
@@ -158,7 +158,7 @@ static void play_gpipe(PlanRun *run) {
 /* ---- the end of a step ---------------------------------------------------------------------- */
 
 static void let_go_of_losses(PlanRun *run) {
-    PlanStages *s = run->place.stages;
+    PlanStages *s = run->owner.stages;
     for (uint32_t i = s->n_chunks; i-- > 0;) {
         plan_stage_replace(run, &s->chunks[i].loss, PLAN_NO_TENSOR);
     }
@@ -167,11 +167,11 @@ static void let_go_of_losses(PlanRun *run) {
 /* As the function returns, in the order of its variables: gpipe has one for all results that were
  * sent, and one for all gradients. */
 static void let_go_of_variables(PlanRun *run) {
-    PlanStages *s = run->place.stages;
-    bool by_turns = run->strategy->pipeline_schedule == PLAN_PIPELINE_1F1B;
-    let_go_of_sent(run, by_turns ? s->sent.len : plan_stage_gives(run) ? s->n_chunks : 0);
+    PlanStages *s = run->owner.stages;
+    bool alternates = run->strategy->pipeline_schedule == PLAN_PIPELINE_1F1B;
+    let_go_of_sent(run, alternates ? s->sent.len : plan_stage_gives(run) ? s->n_chunks : 0);
     plan_stage_replace(run, &s->result, PLAN_NO_TENSOR);
-    if (by_turns) {
+    if (alternates) {
         plan_stage_replace(run, &s->loss, PLAN_NO_TENSOR);
     }
     plan_stage_replace(run, &s->gradient, PLAN_NO_TENSOR);

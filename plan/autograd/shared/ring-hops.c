@@ -1,4 +1,4 @@
-#include "plan/autograd/shared/ring-turns.h"
+#include "plan/autograd/shared/ring-hops.h"
 
 enum {
     LANE_COMPUTE
@@ -96,24 +96,24 @@ void plan_ring_await(const PlanRing *r, PlanRingExchange *e) {
     }
 }
 
-/* ---- turns ---------------------------------------------------------------------------------- */
+/* ---- hops ---------------------------------------------------------------------------------- */
 
 /* Keys or values of one rank, in what was gathered of all: keys and then values, rank by rank. */
 PlanTensor plan_ring_part_of(const PlanTensor *gathered, uint64_t rank, bool values, uint64_t n) {
     return (PlanTensor){gathered->storage, gathered->offset + (2 * rank + values) * n, n};
 }
 
-PlanRingTurn plan_ring_turn_of(const PlanRing *r, uint64_t i) {
+PlanRingHop plan_ring_hop(const PlanRing *r, uint64_t i) {
     bool is_own = i == 0, sees_half = !is_own && i <= r->place;
     int64_t seq = r->d->seq;
-    return (PlanRingTurn){.is_own = is_own,
-                          .sees_half = sees_half,
-                          .q_rows = is_own || sees_half ? seq : seq / 2,
-                          .kv_rows = sees_half ? seq / 2 : seq,
-                          .rank = (r->place + r->ranks - i) % r->ranks};
+    return (PlanRingHop){.is_own = is_own,
+                         .sees_half = sees_half,
+                         .q_rows = is_own || sees_half ? seq : seq / 2,
+                         .kv_rows = sees_half ? seq / 2 : seq,
+                         .rank = (r->place + r->ranks - i) % r->ranks};
 }
 
-bool plan_ring_is_partial(const PlanRingTurn *t) {
+bool plan_ring_is_partial(const PlanRingHop *t) {
     return !t->is_own && !t->sees_half;
 }
 
@@ -123,7 +123,7 @@ bool plan_ring_is_partial(const PlanRingTurn *t) {
          [ATTENTION_PART_HEAD_DIM] = (r)->d->head_dim, [ATTENTION_PART_Q_ROWS] = (t)->q_rows,      \
          [ATTENTION_PART_KV_ROWS] = (t)->kv_rows, [ATTENTION_PART_CAUSAL] = (t)->is_own)
 
-PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, PlanTensor q,
+PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingHop *t, PlanTensor q,
                                   PlanTensor k, PlanTensor v) {
     PlanRun *run = r->run;
     const PlanGraphRing *d = r->d;
@@ -145,7 +145,7 @@ void plan_ring_drop_seed(const PlanRing *r, const PlanRingAttended *a) {
     plan_ring_drop(r, a->seed);
 }
 
-PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingTurn *t,
+PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingHop *t,
                                             const PlanTensor *given) {
     const PlanGraphRing *d = r->d;
     uint64_t a_row = (uint64_t)(d->batch * d->head_dim);
@@ -174,7 +174,7 @@ PlanTensor plan_ring_zeros(const PlanRing *r, uint64_t elements, const char *nam
 
 /* Those of the second half of the queries, which attention's kernel wants by themselves, one behind
  * the other: as those of a single row lie. */
-PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTensor lse) {
+PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingHop *t, PlanTensor lse) {
     if (!plan_ring_is_partial(t)) {
         return plan_run_ref(r->run, lse);
     }

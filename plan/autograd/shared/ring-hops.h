@@ -1,4 +1,4 @@
-/* plan/autograd/shared/ring-turns.h - the words in which a ring's attention is written: what a turn
+/* plan/autograd/shared/ring-hops.h - the words in which a ring's attention is written: what a hop
  * sees, its kernels, what is underway between ranks.
  *
  * For ring.c (PyTorch's ops) and ring-compiled.c (what a compiler makes of them) alone.
@@ -23,12 +23,12 @@ typedef struct {
     bool awaited;
 } PlanRingExchange;
 
-/* In turn i a rank attends to the tokens of the rank i before it on the axis, around its ends. */
+/* In hop i a rank attends to the tokens of the rank i before it on the axis, around its ends. */
 typedef struct {
     bool is_own, sees_half; /* all queries see the first half of the keys; else half of them all */
     int64_t q_rows, kv_rows;
     uint64_t rank;
-} PlanRingTurn;
+} PlanRingHop;
 
 typedef struct {
     PlanTensor o, lse, seed, offset;
@@ -55,14 +55,14 @@ PlanRingExchange plan_ring_gather(const PlanRing *r, PlanTensor x);
 PlanRingExchange plan_ring_pass_on(const PlanRing *r, PlanTensor x);
 void plan_ring_await(const PlanRing *r, PlanRingExchange *e);
 PlanTensor plan_ring_part_of(const PlanTensor *gathered, uint64_t rank, bool values, uint64_t n);
-PlanRingTurn plan_ring_turn_of(const PlanRing *r, uint64_t i);
-bool plan_ring_is_partial(const PlanRingTurn *t);
-PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingTurn *t, PlanTensor q,
+PlanRingHop plan_ring_hop(const PlanRing *r, uint64_t i);
+bool plan_ring_is_partial(const PlanRingHop *t);
+PlanRingAttended plan_ring_attend(const PlanRing *r, const PlanRingHop *t, PlanTensor q,
                                   PlanTensor k, PlanTensor v);
 void plan_ring_drop_seed(const PlanRing *r, const PlanRingAttended *a);
-PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingTurn *t,
+PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingHop *t,
                                             const PlanTensor *given);
 void plan_ring_drop_gradients(const PlanRing *r, const PlanRingGradients *g);
 PlanTensor plan_ring_zeros(const PlanRing *r, uint64_t elements, const char *name);
-PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingTurn *t, PlanTensor lse);
+PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingHop *t, PlanTensor lse);
 PlanTensor plan_ring_half_of(PlanTensor x, bool second);
