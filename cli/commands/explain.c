@@ -124,7 +124,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction};
-    cli_precision_note(plan, cluster);
+    cli_precision_note(source, plan, cluster);
     return explain_subject(&subject, name, options->json);
 }
 

@@ -54,7 +54,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         status = cli_complain(CLI_FAILED, "%s", error->message);
     }
-    CliPredictReport report = {plan, cluster, prediction, &sim_options};
+    CliPredictReport report = {source, plan, cluster, prediction, &sim_options};
     if (options->json) {
         cli_predict_print_json(&report);
     } else {

@@ -152,7 +152,7 @@ static bool append_what_is_sharded(GString *text, CliPlanSource *source, const c
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;
     }
-    g_autofree char *precision = plan != NULL ? cli_precision_text(plan, cluster) : NULL;
+    g_autofree char *precision = plan != NULL ? cli_precision_text(source, plan, cluster) : NULL;
     if (precision != NULL) {
         g_string_append_printf(text, "%s\n\n", precision);
     }

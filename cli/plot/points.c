@@ -159,17 +159,6 @@ static bool set_key(CliPlanSource *source, ModelCluster *cluster, const char *ke
     return cli_cluster_change(cluster, change, error);
 }
 
-/* Of one point, which stands for all that no knob gives a dtype. */
-static void note_precision(const CliPoints *points, const Plan *plan, const ModelCluster *cluster) {
-    static const char *const dtypes[] = {"param_dtype", "model_dtype", "autocast"};
-    for (guint i = 0; i < G_N_ELEMENTS(dtypes); i++) {
-        if (cli_knobs_find(points->knobs, dtypes[i]) != NULL) {
-            return;
-        }
-    }
-    cli_precision_note(plan, cluster);
-}
-
 static bool predict_one(CliPoints *points, CliPlanSource *source, const char *network,
                         const ModelCluster *cluster, char **given, char **values, GError **error) {
     g_autoptr(ModelCluster) machine = model_cluster_copy(cluster);
@@ -188,7 +177,7 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
     add_prediction(points, values, prediction, plan->tokens_per_rank);
     if (points->title == NULL) {
         points->title = title_of(points, plan, cluster, given);
-        note_precision(points, plan, cluster);
+        cli_precision_note(source, plan, cluster);
     }
     return true;
 }

@@ -9,19 +9,31 @@ static bool is_faster_in_16_bits(const ModelCluster *cluster) {
                model_cluster_peak_flops(cluster, PLAN_FP32);
 }
 
-char *cli_precision_text(const Plan *plan, const ModelCluster *cluster) {
+/* A plan has all keys, so only its source knows whether fp32 was asked for. */
+static bool is_told(const CliPlanSource *source) {
+    PlanStrategy given;
+    return cli_plan_source_strategy(source, &given, NULL) &&
+           (plan_strategy_is_given(&given, "param_dtype") ||
+            plan_strategy_is_given(&given, "model_dtype") ||
+            plan_strategy_is_given(&given, "autocast"));
+}
+
+char *cli_precision_text(const CliPlanSource *source, const Plan *plan,
+                         const ModelCluster *cluster) {
     PlanStrategy strategy;
     bool is_known = plan_strategy_of_text(&strategy, plan->strategy, NULL);
     if (!is_known || plan_strategy_param_dtype(&strategy) != PLAN_FP32 ||
-        strategy.autocast != PLAN_AUTOCAST_NONE || !is_faster_in_16_bits(cluster)) {
+        strategy.autocast != PLAN_AUTOCAST_NONE || !is_faster_in_16_bits(cluster) ||
+        is_told(source)) {
         return NULL;
     }
     return g_strdup_printf("in fp32, PyTorch's default; most training is in 16 bits: %s bf16",
                            strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
 }
 
-void cli_precision_note(const Plan *plan, const ModelCluster *cluster) {
-    g_autofree char *text = cli_precision_text(plan, cluster);
+void cli_precision_note(const CliPlanSource *source, const Plan *plan,
+                        const ModelCluster *cluster) {
+    g_autofree char *text = cli_precision_text(source, plan, cluster);
     if (text != NULL) {
         cli_complain(CLI_OK, "note: %s", text);
     }

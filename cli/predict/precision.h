@@ -8,11 +8,13 @@
  */
 #pragma once
 
+#include "cli/source/plan-source.h"
 #include "models/cluster.h"
 #include "plan/plan.h"
 
-/* A line without its end; NULL: the plan is in 16 bits, or those are no faster there. Transfer
- * full. */
-char *cli_precision_text(const Plan *plan, const ModelCluster *cluster);
+/* A line without its end, of the plan that the source gave; NULL: the source was told a dtype, or
+ * the plan is in 16 bits, or those are no faster there. Transfer full. */
+char *cli_precision_text(const CliPlanSource *source, const Plan *plan,
+                         const ModelCluster *cluster);
 /* The same on standard error, for commands whose output is a picture or a number. */
-void cli_precision_note(const Plan *plan, const ModelCluster *cluster);
+void cli_precision_note(const CliPlanSource *source, const Plan *plan, const ModelCluster *cluster);

@@ -13,6 +13,7 @@
 #include "sim/predict.h"
 
 typedef struct {
+    const CliPlanSource *source; /* which gave the plan */
     const Plan *plan;
     const ModelCluster *cluster;
     const SimPrediction *prediction;

@@ -329,7 +329,7 @@ void cli_predict_print_text(const CliPredictReport *report) {
     cli_say("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     cli_say("on %s: %s\n", report->cluster->name, report->cluster->title);
     print_ranks_left(report);
-    g_autofree char *precision = cli_precision_text(report->plan, report->cluster);
+    g_autofree char *precision = cli_precision_text(report->source, report->plan, report->cluster);
     if (precision) {
         cli_say("%s\n", precision);
     }

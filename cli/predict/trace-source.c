@@ -22,7 +22,7 @@ static Trace *predict(CliPlanSource *source, const char *name, const char *clust
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction = cli_predict_play(plan, cluster, trace, error);
     if (prediction != NULL) {
-        cli_precision_note(plan, cluster);
+        cli_precision_note(source, plan, cluster);
     }
     return prediction != NULL ? g_steal_pointer(&trace) : NULL;
 }

@@ -6,6 +6,7 @@
 #include "cli/options/setting.h"
 #include "cli/options/strategy-themes.h"
 #include "cli/source/data-dir.h"
+#include "cli/source/idle-keys.h"
 #include "cli/source/trace-file.h"
 #include "memory/options.h"
 #include "models/network.h"
@@ -20,6 +21,7 @@
 typedef struct {
     const char *key;
     char *value;
+    bool is_tried; /* by the command; else it was typed */
 } Setting;
 
 struct _CliPlanSource {
@@ -30,8 +32,8 @@ struct _CliPlanSource {
     CliPlanSource *original; /* which says it for a copy; NULL: this is none */
 };
 
-bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
-                         GError **error) {
+static bool set(CliPlanSource *source, const char *key, const char *value, bool is_tried,
+                GError **error) {
     PlanStrategy trial;
     plan_strategy_init(&trial);
     bool is_strategys = cli_setting_of_network(key) == NULL; /* else its family knows it, or not */
@@ -43,12 +45,18 @@ bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *val
         if (g_str_equal(setting->key, key)) {
             g_free(setting->value);
             setting->value = g_strdup(value);
+            setting->is_tried = is_tried;
             return true;
         }
     }
-    Setting setting = {g_intern_string(key), g_strdup(value)};
+    Setting setting = {g_intern_string(key), g_strdup(value), is_tried};
     g_array_append_val(source->settings, setting);
     return true;
+}
+
+bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value,
+                         GError **error) {
+    return set(source, key, value, true, error);
 }
 
 static gboolean take_network_key(const char *option, const char *value, gpointer data,
@@ -61,7 +69,7 @@ static gboolean take_network_key(const char *option, const char *value, gpointer
         return FALSE;
     }
     g_autofree char *key = g_strdup_printf("network.%.*s", (int)(equals - value), value);
-    return cli_plan_source_set(data, key, equals + 1, error);
+    return set(data, key, equals + 1, false, error);
 }
 
 /* "key=value" of each of the network's. */
@@ -126,7 +134,7 @@ static gboolean take_option(const char *option, const char *value, gpointer data
     const char *name = g_str_equal(option, "-n") ? "ranks" : option + 2;
     g_autofree char *key = g_strdelimit(g_strdup(name), "-", '_');
     g_autoptr(GError) cause = NULL;
-    if (!cli_plan_source_set(data, key, value, &cause)) {
+    if (!set(data, key, value, false, &cause)) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "option %s: %s", option,
                     cause->message);
         return false;
@@ -195,7 +203,7 @@ CliPlanSource *cli_plan_source_copy(CliPlanSource *source) {
     copy->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
     for (unsigned i = 0; i < source->settings->len; i++) {
         const Setting *setting = &g_array_index(source->settings, Setting, i);
-        Setting same = {setting->key, g_strdup(setting->value)};
+        Setting same = {setting->key, g_strdup(setting->value), setting->is_tried};
         g_array_append_val(copy->settings, same);
     }
     copy->original = source->original != NULL ? source->original : source;
@@ -313,12 +321,26 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
     return graph ? builds[form](graph, strategy, network->name, network->text, error) : NULL;
 }
 
-/* What a config.json does not settle; and where a network reads far more tokens than most train it
- * on, that this is what is planned. Once, however often the network is planned. */
+static void say_what_is_idle(const CliPlanSource *source, const PlanStrategy *strategy) {
+    g_autoptr(GPtrArray) tried = g_ptr_array_new();
+    for (unsigned i = 0; i < source->settings->len; i++) {
+        const Setting *setting = &g_array_index(source->settings, Setting, i);
+        if (setting->is_tried) {
+            g_ptr_array_add(tried, (gpointer)setting->key);
+        }
+    }
+    g_ptr_array_add(tried, NULL);
+    cli_idle_keys_note(strategy, (const char *const *)tried->pdata);
+}
+
+/* What a config.json does not settle, and which keys change nothing; and where a network reads far
+ * more tokens than most train it on, that this is what is planned. Once, however often the network
+ * is planned. */
 static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network,
                               const PlanStrategy *strategy, const char *path) {
     const uint64_t usual_sequence = 8192; /* tokens; Llama 3's was trained on so many */
     const char *what = network->from_config ? path : network->name;
+    CliPlanSource *asked = source;
     source = source->original != NULL ? source->original : source;
     if (source->has_said) { /* threads that plan ahead read it, and begin only then */
         return;
@@ -343,6 +365,7 @@ static void say_what_is_taken(CliPlanSource *source, const ModelNetwork *network
                      " tokens, the most it allows; --seq N plans shorter ones",
                      what, (guint64)network->seq);
     }
+    say_what_is_idle(asked, strategy);
     source->has_said = true;
 }
 

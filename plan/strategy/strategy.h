@@ -284,6 +284,12 @@ bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **
 /* Settles what "auto" means and refuses what PyTorch refuses, with the reason. */
 bool plan_strategy_settle(PlanStrategy *strategy, GError **error);
 
+/* Why a key changes nothing of the plan of this settled strategy, whatever its value: "is FSDP1's
+ * (flavour=fsdp1)". NULL: it may change it. ret_decided_by: the keys on which that depends, a blank
+ * between two. */
+const char *plan_strategy_why_idle(const PlanStrategy *settled, const char *key,
+                                   const char **ret_decided_by);
+
 /* ---- what follows from a settled strategy (follows.c) ---------------------------------------- */
 
 /* How many ranks share one copy of the model. */

@@ -50,6 +50,9 @@ def main():
         for name, words in PREDICTS.items():
             tap.case(name, check(run, words + GPUS, FP32))
             tap.case(name + ', given a dtype', check(run, words + GPUS + ['--param-dtype', 'bf16'], None))
+            for option in ('--param-dtype', '--model-dtype', '--autocast'):
+                fp32 = 'none' if option == '--autocast' else 'fp32'
+                tap.case('%s, told %s %s' % (name, option, fp32), check(run, words + GPUS + [option, fp32], None))
             tap.case(name + ', on CPU ranks', check(run, words + CORES, None))
         tap.case('a knob gives it', check(run, ['plot', '--knob', 'param_dtype=fp32,bf16', *GPUS], None))
         tap.case('choose', check_choose(run))

@@ -45,6 +45,10 @@ static const struct {
     {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"},    {"seq", "0 4"},
     {"tensor", "1 1 1 2"},         {"context", "1 1 2 3"},     {"bucket_mb", "0 0.001 0.01"},
     {"expert", "1 1 2 3 4"},       {"weight_decay", "-1 0.1"}, {"clip", "0 1"},
+    {"lora_rank", "0 0 0 2"},      {"lora_alpha", "4 16"},     {"momentum", "0.5 0.9"},
+    {"beta1", "0.8 0.9"},          {"beta2", "0.9 0.999"},     {"eps", "1e-8 1e-6"},
+    {"muon_lr", "1e-3 1e-2"},      {"muon_momentum", "0.9"},   {"muon_steps", "3 5"},
+    {"muon_weight_decay", "0"},
 };
 
 /* Of choices with an argument. */
@@ -106,6 +110,8 @@ static void draw(GRand *rand, PlanStrategy *strategy, GString *ret_words) {
     }
 }
 
+static unsigned count = 1500, seed = 1;
+
 typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
                     const char *text, GError **error);
 
@@ -140,7 +146,61 @@ static void check_for_one(const char *network, PlanStrategy *strategy, const Pla
     g_assert_true(g_string_equal(expected, got));
 }
 
-static unsigned count = 1500, seed = 1;
+/* All that a plan says but how its strategy is written. */
+static GString *text_of_instructions(const Plan *plan) {
+    Plan same = *plan;
+    same.strategy = same.title = "";
+    return plan_text(&same);
+}
+
+/* One with an idle key given another value. */
+static bool is_idle(const char *network, const PlanStrategy *drawn, const Plan *plan,
+                    const char *key, const char *value) {
+    PlanStrategy strategy = *drawn;
+    bool is_one = plan_strategy_set(&strategy, key, value, NULL);
+    g_assert_true(is_one);
+    g_autoptr(Plan) changed = plan_of(network, &strategy, plan_build);
+    if (!changed) { /* this value does not go with the others */
+        return true;
+    }
+    g_autoptr(GString) expected = text_of_instructions(plan);
+    g_autoptr(GString) got = text_of_instructions(changed);
+    return g_string_equal(expected, got);
+}
+
+/* Keys that are called idle beside what was drawn change nothing. Returns how many were tried. */
+static unsigned check_idle(GRand *rand, const char *network, const PlanStrategy *drawn,
+                           const Plan *plan, const char *words) {
+    PlanStrategy settled = *drawn;
+    g_assert_true(plan_strategy_settle(&settled, NULL));
+    unsigned n, tried = 0;
+    const PlanStrategyKey *keys = plan_strategy_keys(&n);
+    for (unsigned i = 0; i < n; i++) {
+        const char *decided_by;
+        bool idle = plan_strategy_why_idle(&settled, keys[i].key, &decided_by) != NULL;
+        g_autofree char *value = idle ? value_of(rand, &keys[i]) : NULL;
+        tried += value != NULL;
+        if (value && !is_idle(network, drawn, plan, keys[i].key, value)) {
+            g_test_message("%s\n%s\n%s=%s is no idle key", network, words, keys[i].key, value);
+            g_test_fail();
+        }
+    }
+    return tried;
+}
+
+static void idle(void) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    unsigned tried = 0;
+    while (tried < count / 5) {
+        const char *network = networks[g_rand_int_range(rand, 0, G_N_ELEMENTS(networks))];
+        PlanStrategy strategy;
+        g_autoptr(GString) words = g_string_new(NULL);
+        draw(rand, &strategy, words);
+        PlanStrategy drawn = strategy;
+        g_autoptr(Plan) plan = plan_of(network, &strategy, plan_build);
+        tried += plan ? check_idle(rand, network, &drawn, plan, words->str) : 0;
+    }
+}
 
 static void sound(void) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
@@ -201,6 +261,7 @@ int main(int argc, char **argv) {
     count = asked ? (unsigned)g_ascii_strtoull(asked, NULL, 10) : count;
     seed = argc > 1 ? (unsigned)g_ascii_strtoull(argv[1], NULL, 10) : seed;
     g_test_add_func("/plan/drawn/sound", sound);
+    g_test_add_func("/plan/drawn/idle", idle);
     g_test_add_func("/plan/drawn/checked when asked", checked_when_asked);
     return g_test_run();
 }

@@ -38,6 +38,10 @@ Plan *test_plan(const char *network_text, const char *words) {
     return plan;
 }
 
+Plan *test_plan_or_refusal(const char *network_text, const char *words) {
+    return make(network_text, words, NULL);
+}
+
 GError *test_plan_error(const char *network_text, const char *words) {
     GError *error = NULL;
     g_autoptr(Plan) plan = make(network_text, words, &error);

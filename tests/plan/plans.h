@@ -70,6 +70,8 @@
 
 /* words: "key=value key=value"; anything wrong is a failed test. */
 Plan *test_plan(const char *network_text, const char *words);
+/* The same; NULL: it is refused. */
+Plan *test_plan_or_refusal(const char *network_text, const char *words);
 /* The same, but the error it must end in. */
 GError *test_plan_error(const char *network_text, const char *words);
 
