@@ -220,13 +220,14 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
         *ret_value = NAN;
         return true;
     }
-    if (plan_parse_double(text, ret_value)) {
+    bool is_number = plan_parse_double(text, ret_value);
+    if (is_number && *ret_value >= 0) {
         return true;
     }
     g_autofree char *field = shown(text);
     return cli_csv_refuse(csv, row->line, error,
-                          "%s is '%s', which is no number; give one, or leave it empty", column,
-                          field);
+                          "%s is '%s', which is %s; give one, or leave it empty", column, field,
+                          is_number ? "less than nothing" : "no number");
 }
 
 double cli_csv_known(const CliCsv *csv, const CliCsvRow *row, const char *column) {

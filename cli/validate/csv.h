@@ -39,7 +39,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliCsv, cli_csv_free)
 bool cli_csv_has(const CliCsv *csv, const char *column);
 /* The field's text; "" where there is no such column. */
 const char *cli_csv_text(const CliCsv *csv, const CliCsvRow *row, const char *column);
-/* An empty field is NAN; other text than a number is an error. */
+/* An empty field is NAN; other text than a number, or one below 0, is an error. */
 bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column, double *ret_value,
                     GError **error);
 /* NAN where that is empty, or no number. */

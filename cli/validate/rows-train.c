@@ -30,9 +30,10 @@ static const char *const numbers[] = {
 
 /* Rows are read in plain digits later (train-row.h). */
 static bool is_number(const CliCsv *csv, const CliCsvRow *row, const char *column, GError **error) {
-    double ignored;
+    double value;
     g_autofree char *plain = cli_train_words_number(column, cli_csv_text(csv, row, column));
-    return plan_parse_double(plain, &ignored) || cli_csv_number(csv, row, column, &ignored, error);
+    return (plan_parse_double(plain, &value) && value >= 0) ||
+           cli_csv_number(csv, row, column, &value, error);
 }
 
 bool cli_train_check(const CliCsv *csv, GError **error) {

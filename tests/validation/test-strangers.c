@@ -176,6 +176,11 @@ static void what_is_missing(void) {
            "1e19," FSDP "x,,2,256,512,1" REST "4," FSDP "x,,2,256,512,1" REST,
            "gpus_per_node must be", "gpus_per_node must be", "gpus_per_node must be", NULL);
     refuse(RUNS "A100,eight,,PyTorch FSDP,,x,,2,256,512,1" REST, "t.csv:2: gpus is 'eight'");
+    refuse(RUNS "A100,-8,,PyTorch FSDP,,x,,2,256,512,1" REST,
+           "t.csv:2: gpus is '-8', which is less");
+    refuse("hardware,nodes,gpus,op,bytes,time_us,busbw_GBps\nA100,1,8,all_reduce,1e8,800,\n"
+           "A100,1,8,all_reduce,1e8,-800,\n",
+           "t.csv:3: time_us is '-800', which is less");
     refuse(RUNS FSDP "x,,2\n", "t.csv:2: 8 fields");
 }
 
