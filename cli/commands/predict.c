@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/command.h"
 #include "cli/predict/every-rank.h"
+#include "cli/predict/forced.h"
 #include "cli/predict/predict.h"
 #include "cli/say/output.h"
 #include "cli/source/cluster.h"
@@ -54,6 +55,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     } else if (trace && !trace_write_file(trace, options->trace, &error)) {
         status = cli_complain(CLI_FAILED, "%s", error->message);
     }
+    cli_forced_note(plan, cluster);
     CliPredictReport report = {source, plan, cluster, prediction, &sim_options};
     if (options->json) {
         cli_predict_print_json(&report);
