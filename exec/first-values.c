@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "exec/convert.h"
-#include "exec/places.h"
+#include "exec/slices.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/four-bit.h"
 #include "kernels/host/random.h"
@@ -33,13 +33,13 @@ static void first_values(const ExecTask *t, uint32_t parameter, uint64_t from, u
 
 void exec_first_values(const ExecTask *t, gpointer to, PlanDtype dtype) {
     const ExecContext *c = t->context;
-    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    g_autofree float *wide = g_new(float, MIN(place.count, NUMBERS_AT_ONCE));
-    for (uint64_t at = 0, from, n; at < place.count; at += n) {
-        n = exec_place_run(c->plan, place.parameter, c->comm->rank, place.from + at,
-                           MIN(place.count - at, NUMBERS_AT_ONCE), &from);
-        first_values(t, place.parameter, from, n, wide);
-        exec_convert((char *)to + (place.first + at) * plan_dtype_bytes(dtype), dtype, wide,
+    ExecSlice slice = exec_slice_of(c->plan, c->role, t->op, c->comm->rank);
+    g_autofree float *wide = g_new(float, MIN(slice.count, NUMBERS_AT_ONCE));
+    for (uint64_t at = 0, from, n; at < slice.count; at += n) {
+        n = exec_slice_run(c->plan, slice.parameter, c->comm->rank, slice.from + at,
+                           MIN(slice.count - at, NUMBERS_AT_ONCE), &from);
+        first_values(t, slice.parameter, from, n, wide);
+        exec_convert((char *)to + (slice.first + at) * plan_dtype_bytes(dtype), dtype, wide,
                      PLAN_FP32, n);
     }
 }
@@ -96,9 +96,9 @@ bool exec_first_values_on_host(const ExecTask *t, GError **error) {
                                       : dim(t, HOST_INIT_NORMAL_N);
     gpointer at = exec_slots_at(slots, slot, elements, error);
     if (at && is_of_nibbles) {
-        ExecPlace place =
-            exec_place_of(t->context->plan, t->context->role, t->op, t->context->comm->rank);
-        exec_first_nibbles(t, place.from, place.count, (char *)at + place.first);
+        ExecSlice slice =
+            exec_slice_of(t->context->plan, t->context->role, t->op, t->context->comm->rank);
+        exec_first_nibbles(t, slice.from, slice.count, (char *)at + slice.first);
     } else if (at) {
         exec_first_values(t, at, dtype);
     }

@@ -1,7 +1,7 @@
 /* exec/play-save.c - a rank's part of the weights, from wherever it lies into the file of all. */
 #include "exec/device.h"
-#include "exec/places.h"
 #include "exec/play.h"
+#include "exec/slices.h"
 
 enum {
     SAVE_BYTES = 1 << 24 /* fetched at a time */
@@ -12,7 +12,7 @@ static bool put(const ExecPlay *play, ExecWeightsFile *file, uint32_t parameter,
                 uint64_t n, const char *numbers, PlanDtype dtype, GError **error) {
     const ExecContext *c = &play->context;
     for (uint64_t at = 0, from, run; at < n; at += run) {
-        run = exec_place_run(c->plan, parameter, c->comm->rank, own + at, n - at, &from);
+        run = exec_slice_run(c->plan, parameter, c->comm->rank, own + at, n - at, &from);
         if (!exec_weights_put(file, parameter, from, run, numbers + at * plan_dtype_bytes(dtype),
                               dtype, error)) {
             return false;
@@ -22,27 +22,27 @@ static bool put(const ExecPlay *play, ExecWeightsFile *file, uint32_t parameter,
 }
 
 /* What waits on the host needs no fetching. */
-static bool save_slot(ExecPlay *play, const ExecPlace *place, ExecWeightsFile *file,
+static bool save_slot(ExecPlay *play, const ExecSlice *slice, ExecWeightsFile *file,
                       GError **error) {
     ExecSlots *slots = play->context.slots;
-    PlanDtype dtype = exec_slots_dtype(slots, place->slot);
-    const char *slot = exec_slots_at(slots, place->slot, place->first + place->count, error);
-    return slot && put(play, file, place->parameter, place->from, place->count,
-                       slot + place->first * plan_dtype_bytes(dtype), dtype, error);
+    PlanDtype dtype = exec_slots_dtype(slots, slice->slot);
+    const char *slot = exec_slots_at(slots, slice->slot, slice->first + slice->count, error);
+    return slot && put(play, file, slice->parameter, slice->from, slice->count,
+                       slot + slice->first * plan_dtype_bytes(dtype), dtype, error);
 }
 
-static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,
+static bool save_slice(ExecPlay *play, const ExecSlice *slice, gpointer block,
                        ExecWeightsFile *file, GError **error) {
-    if (place->slot != PLAN_NONE) {
-        return save_slot(play, place, file, error);
+    if (slice->slot != PLAN_NONE) {
+        return save_slot(play, slice, file, error);
     }
-    PlanDtype dtype = (PlanDtype)play->context.role->buffers[place->buffer].dtype;
+    PlanDtype dtype = (PlanDtype)play->context.role->buffers[slice->buffer].dtype;
     uint64_t size = plan_dtype_bytes(dtype), most = SAVE_BYTES / size;
-    const char *from = (char *)exec_play_pointer(play, place->buffer) + place->first * size;
-    for (uint64_t at = 0, n; at < place->count; at += n) {
-        n = MIN(most, place->count - at);
+    const char *from = (char *)exec_play_pointer(play, slice->buffer) + slice->first * size;
+    for (uint64_t at = 0, n; at < slice->count; at += n) {
+        n = MIN(most, slice->count - at);
         if (!play->device->fetch(play, block, from + at * size, n * size, error) ||
-            !put(play, file, place->parameter, place->from + at, n, block, dtype, error)) {
+            !put(play, file, slice->parameter, slice->from + at, n, block, dtype, error)) {
             return false;
         }
     }
@@ -51,19 +51,19 @@ static bool save_place(ExecPlay *play, const ExecPlace *place, gpointer block,
 
 bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, ExecWatchdog *watchdog, GError **error) {
     const ExecContext *c = &play->context;
-    g_autoptr(GArray) places = exec_places_to_save(c->plan, c->role, c->comm->rank);
+    g_autoptr(GArray) slices = exec_slices_to_save(c->plan, c->role, c->comm->rank);
     g_autofree gpointer block = g_malloc(SAVE_BYTES);
     guint next = 0;
     for (uint32_t p = 0; p < c->plan->n_parameters; p++) {
-        const ExecPlace *place = &g_array_index(places, ExecPlace, next);
-        bool mine = next < places->len && place->parameter == p;
-        if ((mine && !save_place(play, place, block, file, error)) ||
+        const ExecSlice *slice = &g_array_index(slices, ExecSlice, next);
+        bool mine = next < slices->len && slice->parameter == p;
+        if ((mine && !save_slice(play, slice, block, file, error)) ||
             !c->comm->barrier(c->comm->self, error)) {
             return false;
         }
         next += mine;
         exec_watchdog_beat(watchdog);
     }
-    g_assert(next == places->len);
+    g_assert(next == slices->len);
     return true;
 }

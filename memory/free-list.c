@@ -4,12 +4,12 @@
 
 /* Of equal keys the lower address: then the key may as well be one less. Without branches, and so
  * are the searches: which way they go nobody can foretell. */
-static bool is_before(const MemoryFreePlace *place, uint64_t key, uint64_t address) {
-    return place->key < key + (place->address < address);
+static bool is_before(const MemoryFreeOrder *order, uint64_t key, uint64_t address) {
+    return order->key < key + (order->address < address);
 }
 
 static bool entry_is_before(const MemoryFreeEntry *entry, uint64_t key, uint64_t address) {
-    return is_before(&entry->place, key, address);
+    return is_before(&entry->order, key, address);
 }
 
 void memory_free_list_clear(MemoryFreeList *list) {
@@ -25,7 +25,7 @@ void memory_free_list_clear(MemoryFreeList *list) {
 static void note_last(MemoryFreeList *list, uint32_t at) {
     if (list->n > 1) {
         const MemoryFreeChunk *chunk = list->chunks[at];
-        list->lasts[at] = chunk->entries[chunk->n - 1].place;
+        list->lasts[at] = chunk->entries[chunk->n - 1].order;
     }
 }
 
@@ -73,7 +73,7 @@ static MemoryFreeChunk *add_chunk(MemoryFreeList *list, uint32_t at) {
         if (list->n_made == list->room) {
             list->room = list->room ? 2 * list->room : 4;
             list->chunks = g_renew(MemoryFreeChunk *, list->chunks, list->room);
-            list->lasts = g_renew(MemoryFreePlace, list->lasts, list->room);
+            list->lasts = g_renew(MemoryFreeOrder, list->lasts, list->room);
         }
         list->chunks[list->n_made++] = g_new(MemoryFreeChunk, 1);
     }
@@ -160,8 +160,8 @@ void memory_free_list_move(MemoryFreeList *list, MemoryFreeCursor cursor, uint64
 void memory_free_list_remove(MemoryFreeList *list, uint64_t key, uint64_t address) {
     MemoryFreeCursor cursor = memory_free_list_find(list, key, address);
     g_assert(cursor.chunk < list->n);
-    MemoryFreePlace place = list->chunks[cursor.chunk]->entries[cursor.entry].place;
-    g_assert(place.key == key && place.address == address);
+    MemoryFreeOrder order = list->chunks[cursor.chunk]->entries[cursor.entry].order;
+    g_assert(order.key == key && order.address == address);
     memory_free_list_remove_at(list, cursor);
 }
 

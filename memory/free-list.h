@@ -3,11 +3,11 @@
  * The free blocks of one stream and pool by size; or unmapped ones, all of key 0, by address. No
  * two entries are equal. A list is an array of chunks, each a short sorted array: finding is two
  * binary searches, inserting moves at most one chunk's entries. Tens of blocks stand in one or
- * two cache-warm chunks; thousands cost no more than a few dozen entries moved. The last place of
- * each chunk stands beside the chunks, so that only the one that is meant is fetched.
- * bench/memory-allocator.c measures it.
+ * two cache-warm chunks; thousands cost no more than a few dozen entries moved. Where each chunk
+ * ends in the order is kept beside the chunks too, so that a search fetches only the chunk that it
+ * finds. bench/memory-allocator.c measures it.
  *
- * A cursor is a place in the list; it is good until the list changes.
+ * A cursor points to an entry of the list; it is good until the list changes.
  *
  * Owns: its chunks, which it keeps when they run empty. Borrows: the blocks. Threads: one.
  */
@@ -21,10 +21,10 @@
 
 typedef struct {
     uint64_t key, address;
-} MemoryFreePlace;
+} MemoryFreeOrder;
 
 typedef struct {
-    MemoryFreePlace place;
+    MemoryFreeOrder order;
     gpointer block;
 } MemoryFreeEntry;
 
@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     MemoryFreeChunk **chunks; /* n in use, in order, none empty; then spare ones up to n_made */
-    MemoryFreePlace *lasts;   /* of each in use its last entry's, where there are several */
+    MemoryFreeOrder *lasts;   /* of each chunk in use, its last entry's; if several are */
     uint32_t n, n_made, room;
 } MemoryFreeList;
 
@@ -49,14 +49,14 @@ void memory_free_list_clear(MemoryFreeList *list);
 void memory_free_list_insert(MemoryFreeList *list, uint64_t key, uint64_t address, gpointer block);
 void memory_free_list_remove(MemoryFreeList *list, uint64_t key, uint64_t address);
 void memory_free_list_remove_at(MemoryFreeList *list, MemoryFreeCursor cursor);
-/* The block there, which has become another size or has moved, goes where it now belongs. */
+/* Puts the block at the cursor where it belongs now that its key or address has changed. */
 void memory_free_list_move(MemoryFreeList *list, MemoryFreeCursor cursor, uint64_t key,
                            uint64_t address);
 
 /* The first entry not before (key, address). */
 MemoryFreeCursor memory_free_list_find(const MemoryFreeList *list, uint64_t key, uint64_t address);
 
-/* The block there; NULL behind the last one. */
+/* The block at the cursor; NULL behind the last one. */
 static inline gpointer memory_free_list_at(const MemoryFreeList *list, MemoryFreeCursor cursor) {
     return cursor.chunk < list->n ? list->chunks[cursor.chunk]->entries[cursor.entry].block : NULL;
 }

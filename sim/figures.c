@@ -5,8 +5,8 @@
 
 double sim_mean_step_ns(const SimPrediction *prediction) {
     double sum = 0;
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        sum += (double)prediction->shares_ns[share];
+    for (unsigned cause = 0; cause < SIM_N_CAUSES; cause++) {
+        sum += (double)prediction->cause_ns[cause];
     }
     return sum;
 }

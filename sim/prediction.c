@@ -35,26 +35,26 @@ SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster,
     return prediction;
 }
 
-SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share) {
+SimTime sim_prediction_cause_ns(const SimPrediction *prediction, unsigned cause) {
     SimTime ns = 0;
-    for (unsigned other = 0; prediction->shares_ns[share] > 0 && other < SIM_N_SHARES; other++) {
-        bool is_same = prediction->shares_ns[other] > 0 &&
-                       g_str_equal(prediction->share_names[other], prediction->share_names[share]);
-        if (is_same && other < share) {
+    for (unsigned other = 0; prediction->cause_ns[cause] > 0 && other < SIM_N_CAUSES; other++) {
+        bool is_same = prediction->cause_ns[other] > 0 &&
+                       g_str_equal(prediction->cause_names[other], prediction->cause_names[cause]);
+        if (is_same && other < cause) {
             return 0;
         }
-        ns += is_same ? prediction->shares_ns[other] : 0;
+        ns += is_same ? prediction->cause_ns[other] : 0;
     }
     return ns;
 }
 
-unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from) {
+unsigned sim_prediction_largest_cause(const SimPrediction *prediction, unsigned from) {
     unsigned largest = from;
     SimTime most = 0;
-    for (unsigned share = from; share < SIM_N_SHARES; share++) {
-        SimTime ns = sim_prediction_share_ns(prediction, share);
+    for (unsigned cause = from; cause < SIM_N_CAUSES; cause++) {
+        SimTime ns = sim_prediction_cause_ns(prediction, cause);
         if (ns > most) {
-            largest = share;
+            largest = cause;
             most = ns;
         }
     }

@@ -131,10 +131,10 @@ typedef struct {
     SimTime host_ns;                                     /* the host's busy time */
     SimTime host_blocked_ns;                             /* waiting for the device */
     SimTime *lane_busy_ns;                               /* n_lanes */
-    SimTime shares_ns[SIM_N_SHARES];                     /* sum to the step */
+    SimTime cause_ns[SIM_N_CAUSES]; /* of the compute lane; they sum to the step */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS];
-    const char *bound_by;                  /* the largest share, in words */
-    const char *share_names[SIM_N_SHARES]; /* NULL: nothing can be there */
+    const char *bound_by;                  /* the cause that takes most of the step, in words */
+    const char *cause_names[SIM_N_CAUSES]; /* NULL: nothing can be there */
     double flops; /* a rank's in a step: matrix products and attention, without recomputation */
     double mfu;   /* time those would take at peak, over the median step */
     uint32_t n_lanes, n_units;
@@ -156,9 +156,10 @@ void sim_prediction_set_memory(SimPrediction *prediction, const Plan *plan,
 /* An empty prediction of a play of `steps` steps. */
 SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
-/* The sum of all shares that have this one's name, as axes over the same links do: given for the
+/* The time of all causes that have this one's name, as axes over the same links do: given for the
  * first of them, 0 for the others. */
-SimTime sim_prediction_share_ns(const SimPrediction *prediction, unsigned share);
-/* The largest share, by that sum, from number `from` on; of equal ones the first. */
-unsigned sim_prediction_largest_share(const SimPrediction *prediction, unsigned from);
+SimTime sim_prediction_cause_ns(const SimPrediction *prediction, unsigned cause);
+/* Which cause takes the most time, by that sum, of those from `from` on; of equal ones the first.
+ * */
+unsigned sim_prediction_largest_cause(const SimPrediction *prediction, unsigned from);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)

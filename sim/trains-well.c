@@ -6,8 +6,8 @@ const double SIM_WORKS_WELL = 0.8;
 
 double sim_working_share(const SimPrediction *prediction) {
     double all = sim_mean_step_ns(prediction);
-    double works = (double)(prediction->shares_ns[SIM_SHARE_ARITHMETIC] +
-                            prediction->shares_ns[SIM_SHARE_MEMORY]);
+    double works = (double)(prediction->cause_ns[SIM_CAUSE_ARITHMETIC] +
+                            prediction->cause_ns[SIM_CAUSE_MEMORY]);
     return all > 0 ? works / all : 0;
 }
 
@@ -16,6 +16,6 @@ bool sim_trains_well(const SimPrediction *prediction) {
            sim_working_share(prediction) >= SIM_WORKS_WELL;
 }
 
-unsigned sim_worst_share(const SimPrediction *prediction) {
-    return sim_prediction_largest_share(prediction, SIM_SHARE_OVERHEAD);
+unsigned sim_worst_cause(const SimPrediction *prediction) {
+    return sim_prediction_largest_cause(prediction, SIM_CAUSE_OVERHEAD);
 }

@@ -7,11 +7,11 @@
 
 #include "sim/prediction.h"
 
-/* What is wanted of working share; a judgement of ours. */
+/* The least working share of a plan that trains well; a judgement of ours. */
 extern const double SIM_WORKS_WELL;
 
 /* Of a step, the part in which the compute lane does arithmetic or moves bytes at full speed. */
 double sim_working_share(const SimPrediction *prediction);
 bool sim_trains_well(const SimPrediction *prediction);
-/* The share that is lost most to one thing. */
-unsigned sim_worst_share(const SimPrediction *prediction);
+/* Which cause takes most of the time in which it does neither. */
+unsigned sim_worst_cause(const SimPrediction *prediction);

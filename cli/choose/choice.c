@@ -13,7 +13,7 @@ static void take_prediction(CliChoice *choice, const SimPrediction *prediction) 
     choice->mfu = prediction->mfu;
     choice->works = sim_working_share(prediction);
     choice->bound_by = prediction->bound_by;
-    choice->lost_to = prediction->share_names[sim_worst_share(prediction)];
+    choice->lost_to = prediction->cause_names[sim_worst_cause(prediction)];
     choice->fits = prediction->fits;
     choice->trains_well = sim_trains_well(prediction);
     choice->reserved_bytes = prediction->peak_reserved_bytes;

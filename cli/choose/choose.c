@@ -46,9 +46,9 @@ bool cli_chosen_has_fitting(const CliChosen *chosen) {
     return chosen->choices->len + chosen->n_late + chosen->n_dear > 0;
 }
 
-bool cli_place_is_empty(const CliChosen *chosen, const CliPlace *place) {
+bool cli_machine_is_empty(const CliChosen *chosen, const CliMachine *machine) {
     for (guint i = 0; i < chosen->choices->len; i++) {
-        if (g_array_index(chosen->choices, CliChoice, i).cluster == place->cluster) {
+        if (g_array_index(chosen->choices, CliChoice, i).cluster == machine->cluster) {
             return false;
         }
     }
@@ -60,7 +60,7 @@ void cli_chosen_free(CliChosen *chosen) {
         return;
     }
     g_array_unref(chosen->choices);
-    g_array_unref(chosen->places);
+    g_array_unref(chosen->machines);
     cli_choice_free(chosen->baseline);
     cli_choice_free(chosen->nearest);
     cli_choice_free(chosen->quickest);

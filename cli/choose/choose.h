@@ -85,12 +85,12 @@ typedef struct {
     uint64_t nearest_bytes; /* reserved by what lacks least where nothing fits */
     uint64_t allocator_bytes;
     CliLeast days, price; /* the latter of what is done in time */
-} CliPlace;
+} CliMachine;
 
 typedef struct {
     char **keys;         /* of the knobs, in their order */
     GArray *choices;     /* CliChoice that fit, in time and within the budget; the first the best */
-    GArray *places;      /* CliPlace, as the machines were given */
+    GArray *machines;    /* CliMachine, as the machines were given */
     CliChoice *baseline; /* NULL: none fits, or nothing does */
     CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
     GArray *ways;       /* CliWay: what makes that fit; NULL: something fits */
@@ -114,7 +114,7 @@ double cli_choice_price(const CliChoice *choice, double tokens); /* 0: unknown *
 bool cli_chosen_has_fitting(const CliChosen *chosen);
 
 /* A machine that none of the choices is on. */
-bool cli_place_is_empty(const CliChosen *chosen, const CliPlace *place);
+bool cli_machine_is_empty(const CliChosen *chosen, const CliMachine *machine);
 
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error);
 void cli_chosen_free(CliChosen *chosen); /* NULL is fine */
@@ -122,7 +122,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliChosen, cli_chosen_free)
 
 /* How choices are shown. */
 typedef struct {
-    guint top; /* rows of one machine and number of GPUs, at most; 0: one, or of one place five */
+    guint top; /* rows of one machine and number of GPUs, at most; 0: one, or five of one */
     double tokens, most_days, most_price; /* as asked */
     double spare_percent;                 /* of a GPU's memory, that was kept free */
     const char *network;

@@ -62,16 +62,16 @@ static void add_one(JsonBuilder *json, const char *key, const CliChoice *choice,
 
 static void add_empty_places(JsonBuilder *json, const CliChosen *chosen) {
     trace_json_begin_array(json, "clusters_without_choice");
-    for (guint i = 0; i < chosen->places->len; i++) {
-        const CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
-        if (cli_place_is_empty(chosen, place)) {
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        const CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
+        if (cli_machine_is_empty(chosen, machine)) {
             json_builder_begin_object(json);
-            trace_json_add_text(json, "cluster", place->cluster->name);
-            trace_json_add_bool(json, "fits", place->n_fit > 0);
-            add_known(json, "least_days", place->days.amount);
-            add_known(json, "least_price", place->price.amount);
-            if (place->has_nearest) {
-                trace_json_add_int(json, "nearest_reserved_bytes", place->nearest_bytes);
+            trace_json_add_text(json, "cluster", machine->cluster->name);
+            trace_json_add_bool(json, "fits", machine->n_fit > 0);
+            add_known(json, "least_days", machine->days.amount);
+            add_known(json, "least_price", machine->price.amount);
+            if (machine->has_nearest) {
+                trace_json_add_int(json, "nearest_reserved_bytes", machine->nearest_bytes);
             }
             json_builder_end_object(json);
         }

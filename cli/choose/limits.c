@@ -43,10 +43,10 @@ static void note_least(CliChosen *chosen, Measure measure, double tokens, gsize 
     for (guint i = 0; i < chosen->choices->len; i++) {
         const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
         double amount = measure(choice, tokens);
-        for (guint k = 0; k < chosen->places->len; k++) {
-            CliPlace *place = &g_array_index(chosen->places, CliPlace, k);
-            CliLeast *least = G_STRUCT_MEMBER_P(place, field);
-            if (place->cluster == choice->cluster &&
+        for (guint k = 0; k < chosen->machines->len; k++) {
+            CliMachine *machine = &g_array_index(chosen->machines, CliMachine, k);
+            CliLeast *least = G_STRUCT_MEMBER_P(machine, field);
+            if (machine->cluster == choice->cluster &&
                 (least->amount <= 0 || amount < least->amount)) {
                 *least = (CliLeast){amount, choice->ranks};
             }
@@ -55,13 +55,13 @@ static void note_least(CliChosen *chosen, Measure measure, double tokens, gsize 
 }
 
 void cli_chosen_keep_in_time(CliChosen *chosen, double tokens, double most_days) {
-    note_least(chosen, cli_choice_days, tokens, G_STRUCT_OFFSET(CliPlace, days));
+    note_least(chosen, cli_choice_days, tokens, G_STRUCT_OFFSET(CliMachine, days));
     chosen->quickest =
         keep_within(chosen->choices, cli_choice_days, tokens, most_days, &chosen->n_late);
 }
 
 void cli_chosen_keep_affordable(CliChosen *chosen, double tokens, double most_price) {
-    note_least(chosen, cli_choice_price, tokens, G_STRUCT_OFFSET(CliPlace, price));
+    note_least(chosen, cli_choice_price, tokens, G_STRUCT_OFFSET(CliMachine, price));
     chosen->cheapest =
         keep_within(chosen->choices, cli_choice_price, tokens, most_price, &chosen->n_dear);
 }

@@ -204,7 +204,7 @@ static uint64_t batches_of(const CliRange *range, char **values, uint64_t ranks)
     return ranks;
 }
 
-CliMisfit cli_range_place(const CliRange *range, const ModelCluster *cluster, char **values) {
+CliMisfit cli_range_setting(const CliRange *range, const ModelCluster *cluster, char **values) {
     GString *others = g_string_new(cluster->name);
     for (guint i = 0; i < range->knobs->len; i++) {
         const char *key = cli_range_knob(range, i)->key;
@@ -226,18 +226,19 @@ CliMisfit cli_range_place(const CliRange *range, const ModelCluster *cluster, ch
 /* ---- which are worth it ---- */
 
 /* Groups of eight ranks are all there are. */
-static bool is_full_again(const CliRange *range, const CliMisfit *place, char **values) {
+static bool is_full_again(const CliRange *range, const CliMisfit *setting, char **values) {
     uint64_t others =
         cli_range_number(range, values, "tensor") * cli_range_number(range, values, "pipeline");
     return !range->shardings_given && is_open(range, "replicate") &&
-           g_str_equal(place->sharding, "hybrid") && place->ranks <= HYBRID_RANKS * MAX(others, 1);
+           g_str_equal(setting->sharding, "hybrid") &&
+           setting->ranks <= HYBRID_RANKS * MAX(others, 1);
 }
 
 /* Stages reduce behind the last microbatch, are sharded, and keep what they have gathered. */
-static bool is_not_for_stages(const CliRange *range, const CliMisfit *place, char **values) {
+static bool is_not_for_stages(const CliRange *range, const CliMisfit *setting, char **values) {
     g_autofree char *sync = cli_range_value(range, values, "accumulate_sync");
     bool sharded_so =
-        g_str_equal(place->sharding, "full") || g_str_equal(place->sharding, "hybrid");
+        g_str_equal(setting->sharding, "full") || g_str_equal(setting->sharding, "hybrid");
     return cli_range_number(range, values, "pipeline") > 1 &&
            ((!range->shardings_given && !sharded_so) ||
             (range->takes_sync && g_str_equal(sync, "every")));
@@ -258,8 +259,8 @@ static bool is_no_schedule(const CliRange *range, char **values) {
                                          (has_several || !g_str_equal(schedule, "1f1b")));
 }
 
-bool cli_range_is_worth(const CliRange *range, const CliMisfit *place, char **values) {
-    return !is_full_again(range, place, values) && !is_not_for_stages(range, place, values) &&
+bool cli_range_is_worth(const CliRange *range, const CliMisfit *setting, char **values) {
+    return !is_full_again(range, setting, values) && !is_not_for_stages(range, setting, values) &&
            !is_no_schedule(range, values);
 }
 

@@ -35,9 +35,9 @@ char **cli_range_row(const CliRange *range, guint row, const ModelCluster **ret_
 /* Of a key that is a knob or not. */
 char *cli_range_value(const CliRange *range, char **values, const char *key);
 uint64_t cli_range_number(const CliRange *range, char **values, const char *key);
-CliMisfit cli_range_place(const CliRange *range, const ModelCluster *cluster, char **values);
+CliMisfit cli_range_setting(const CliRange *range, const ModelCluster *cluster, char **values);
 
 /* Whether the values ask for what no other row does, and what can be. */
-bool cli_range_is_worth(const CliRange *range, const CliMisfit *place, char **values);
+bool cli_range_is_worth(const CliRange *range, const CliMisfit *setting, char **values);
 /* For a search that found none so: why, where knobs are at fault; else NULL. */
 const char *cli_range_no_row(const CliRange *range);

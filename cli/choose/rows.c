@@ -13,7 +13,7 @@ static const double BILLION = 1e9, KWH_A_MWH = 1e3;
 static const double TIGHT = 0.05;
 
 enum {
-    MANY = 5 /* rows of one place */
+    MANY = 5 /* rows of one machine and number of GPUs */
 };
 
 static bool are_of_one_place(const CliChosen *chosen) {

@@ -51,15 +51,15 @@ typedef enum {
 } Tried;
 
 /* Passes that make a step of this batch one of the global batch; 0: none do. */
-static uint64_t passes(const Search *search, const CliMisfit *place) {
-    uint64_t a_pass = place->batches * place->micro_batch, all = search->asked->global_batch;
+static uint64_t passes(const Search *search, const CliMisfit *setting) {
+    uint64_t a_pass = setting->batches * setting->micro_batch, all = search->asked->global_batch;
     return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
 }
 
 /* With one pass, the last is every pass. */
-static bool is_same_reduced(const Search *search, const CliMisfit *place, char **values) {
+static bool is_same_reduced(const Search *search, const CliMisfit *setting, char **values) {
     g_autofree char *sync = cli_range_value(search->range, values, "accumulate_sync");
-    return search->range->takes_sync && passes(search, place) == 1 && g_str_equal(sync, "last");
+    return search->range->takes_sync && passes(search, setting) == 1 && g_str_equal(sync, "last");
 }
 
 static Tried refuse(Search *search, GError *refusal, GError **error) {
@@ -75,7 +75,7 @@ static Tried refuse(Search *search, GError *refusal, GError **error) {
     return TRY_REFUSED;
 }
 
-static bool set_all(Search *search, char **values, const CliMisfit *place, GError **error) {
+static bool set_all(Search *search, char **values, const CliMisfit *setting, GError **error) {
     CliPlanSource *source = search->source;
     for (guint i = 0; i < search->range->knobs->len; i++) {
         if (!cli_plan_source_set(source, cli_range_knob(search->range, i)->key, values[i], error)) {
@@ -84,15 +84,15 @@ static bool set_all(Search *search, char **values, const CliMisfit *place, GErro
     }
     if (search->asked->global_batch > 0) {
         g_autofree char *times =
-            g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)passes(search, place));
+            g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)passes(search, setting));
         if (!cli_plan_source_set(source, "accumulate", times, error)) {
             return false;
         }
     }
-    return set_precision(search, place->sharding, error);
+    return set_precision(search, setting->sharding, error);
 }
 
-static Tried note(Search *search, CliChoice choice, CliMisfit *place, CliChoice *ret) {
+static Tried note(Search *search, CliChoice choice, CliMisfit *setting, CliChoice *ret) {
     CliChosen *chosen = search->chosen;
     chosen->n_predicted++;
     *ret = choice;
@@ -101,10 +101,10 @@ static Tried note(Search *search, CliChoice choice, CliMisfit *place, CliChoice 
     }
     chosen->n_not_fitting++;
     if (search->known != NULL) {
-        cli_misfits_of_all_add(search->known, place);
+        cli_misfits_of_all_add(search->known, setting);
     }
-    g_array_append_val(search->misfits, *place);
-    *place = (CliMisfit){0};
+    g_array_append_val(search->misfits, *setting);
+    *setting = (CliMisfit){0};
     return TRY_FITS_NOT;
 }
 
@@ -149,43 +149,43 @@ static bool predict(Search *search, const ModelCluster *cluster, uint64_t micro_
  * misfit, which leaves it untouched. */
 static Tried try_one(Search *search, const ModelCluster *cluster, char **values, CliChoice *ret,
                      GError **error) {
-    CliMisfit place = cli_range_place(search->range, cluster, values);
+    CliMisfit setting = cli_range_setting(search->range, cluster, values);
     Tried tried = TRY_FITS_NOT;
     g_autoptr(GError) refusal = NULL;
     CliChoice choice;
     if (search->is_passed) {
         tried = TRY_FAILED;
-    } else if (cli_misfits_rule_out(search->misfits, &place)) {
+    } else if (cli_misfits_rule_out(search->misfits, &setting)) {
         search->chosen->n_left_out++;
-    } else if (search->asked->global_batch > 0 && passes(search, &place) == 0) {
-        tried = place.batches * place.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
-                                                                                : TRY_REFUSED;
-    } else if (is_same_reduced(search, &place, values)) {
+    } else if (search->asked->global_batch > 0 && passes(search, &setting) == 0) {
+        tried = setting.batches * setting.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
+                                                                                    : TRY_REFUSED;
+    } else if (is_same_reduced(search, &setting, values)) {
         tried = TRY_REFUSED;
-    } else if (!set_all(search, values, &place, error)) {
+    } else if (!set_all(search, values, &setting, error)) {
         tried = TRY_FAILED;
-    } else if (predict(search, cluster, place.micro_batch, &choice, &refusal)) {
+    } else if (predict(search, cluster, setting.micro_batch, &choice, &refusal)) {
         choice.settings = cli_choice_settings(search->chosen->keys, values);
-        tried = note(search, choice, &place, ret);
+        tried = note(search, choice, &setting, ret);
     } else {
         tried = refuse(search, g_steal_pointer(&refusal), error);
     }
-    cli_misfit_clear(&place);
+    cli_misfit_clear(&setting);
     return tried;
 }
 
 static void note_place(CliChosen *chosen, const CliChoice *choice) {
     uint64_t bytes = choice->reserved_bytes, most = choice->allocator_bytes;
-    for (guint i = 0; i < chosen->places->len; i++) {
-        CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
-        if (place->cluster != choice->cluster) {
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
+        if (machine->cluster != choice->cluster) {
             continue;
         }
-        place->n_fit += choice->fits;
-        if (!choice->fits && (!place->has_nearest || bytes < place->nearest_bytes)) {
-            place->has_nearest = true;
-            place->nearest_bytes = bytes;
-            place->allocator_bytes = most;
+        machine->n_fit += choice->fits;
+        if (!choice->fits && (!machine->has_nearest || bytes < machine->nearest_bytes)) {
+            machine->has_nearest = true;
+            machine->nearest_bytes = bytes;
+            machine->allocator_bytes = most;
         }
     }
 }
@@ -253,13 +253,13 @@ static bool try_listed(Search *search, const ModelCluster *cluster, char **value
 /* Small batches are the slow ones: a global batch is begun with few passes. Stages need more of
  * them, or stand still. */
 static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
-    CliMisfit place = cli_range_place(search->range, cluster, values);
+    CliMisfit setting = cli_range_setting(search->range, cluster, values);
     uint64_t size = 1, few = FEW_PASSES * cli_range_number(search->range, values, "pipeline");
-    for (place.micro_batch = 1; passes(search, &place) > few; place.micro_batch *= 2) {
-        size = place.micro_batch;
+    for (setting.micro_batch = 1; passes(search, &setting) > few; setting.micro_batch *= 2) {
+        size = setting.micro_batch;
     }
-    size = passes(search, &place) > 0 ? place.micro_batch : size;
-    cli_misfit_clear(&place);
+    size = passes(search, &setting) > 0 ? setting.micro_batch : size;
+    cli_misfit_clear(&setting);
     return size;
 }
 
@@ -319,13 +319,13 @@ static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t 
 
 /* Whether it is worth a prediction; what is not asked for is left out without a word. */
 static bool is_worth(Search *search, const ModelCluster *cluster, char **values) {
-    CliMisfit place = cli_range_place(search->range, cluster, values);
-    bool has_place = place.ranks <= model_cluster_ranks(cluster);
-    bool worth = has_place && cli_range_is_worth(search->range, &place, values);
-    if (!has_place) {
-        note_no_place(search, cluster, place.ranks);
+    CliMisfit setting = cli_range_setting(search->range, cluster, values);
+    bool has_room = setting.ranks <= model_cluster_ranks(cluster);
+    bool worth = has_room && cli_range_is_worth(search->range, &setting, values);
+    if (!has_room) {
+        note_no_place(search, cluster, setting.ranks);
     }
-    cli_misfit_clear(&place);
+    cli_misfit_clear(&setting);
     return worth;
 }
 
@@ -344,7 +344,7 @@ static CliChosen *chosen_new(void) {
     CliChosen *chosen = g_new0(CliChosen, 1);
     chosen->choices = g_array_new(FALSE, FALSE, sizeof(CliChoice));
     g_array_set_clear_func(chosen->choices, clear_choice);
-    chosen->places = g_array_new(FALSE, FALSE, sizeof(CliPlace));
+    chosen->machines = g_array_new(FALSE, FALSE, sizeof(CliMachine));
     return chosen;
 }
 
@@ -422,8 +422,8 @@ static void rank(CliChosen *chosen) {
 
 static void begin_places(CliChosen *chosen, const GPtrArray *clusters) {
     for (guint i = 0; i < clusters->len; i++) {
-        CliPlace place = {.cluster = clusters->pdata[i]};
-        g_array_append_val(chosen->places, place);
+        CliMachine machine = {.cluster = clusters->pdata[i]};
+        g_array_append_val(chosen->machines, machine);
     }
 }
 

@@ -19,8 +19,8 @@ static uint64_t nodes_in_time(const ModelCluster *cluster, uint64_t ranks, doubl
 /* What it was given as, by which it can be given again. */
 static const char *called(const ModelCluster *cluster, const CliChosen *chosen,
                           const CliChooseView *view) {
-    for (guint i = 0; i < chosen->places->len; i++) {
-        if (g_array_index(chosen->places, CliPlace, i).cluster == cluster) {
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        if (g_array_index(chosen->machines, CliMachine, i).cluster == cluster) {
             return view->called[i];
         }
     }
@@ -28,10 +28,10 @@ static const char *called(const ModelCluster *cluster, const CliChosen *chosen,
 }
 
 /* The end of a sentence. */
-static void append_ranks_in_time(GString *text, const CliPlace *place, const CliChosen *chosen,
+static void append_ranks_in_time(GString *text, const CliMachine *machine, const CliChosen *chosen,
                                  const CliChooseView *view) {
-    const ModelCluster *cluster = place->cluster;
-    uint64_t nodes = nodes_in_time(cluster, place->days.ranks, place->days.amount, view);
+    const ModelCluster *cluster = machine->cluster;
+    uint64_t nodes = nodes_in_time(cluster, machine->days.ranks, machine->days.amount, view);
     if (cli_cluster_can_grow(cluster)) {
         g_autofree char *larger = cli_cluster_name_with_nodes(called(cluster, chosen, view), nodes);
         g_string_append_printf(
@@ -41,42 +41,42 @@ static void append_ranks_in_time(GString *text, const CliPlace *place, const Cli
 }
 
 /* What fits there and is not listed: too late, or in time and too dear. */
-static void append_beyond(GString *text, const CliPlace *place, const CliChosen *chosen,
+static void append_beyond(GString *text, const CliMachine *machine, const CliChosen *chosen,
                           const CliChooseView *view) {
-    if (view->most_days > 0 && place->days.amount > view->most_days) {
+    if (view->most_days > 0 && machine->days.amount > view->most_days) {
         g_autofree char *most_days = cli_choose_days(view->most_days);
-        g_autofree char *days = cli_choose_amount(place->days.amount);
+        g_autofree char *days = cli_choose_amount(machine->days.amount);
         g_string_append_printf(text,
                                "nothing finishes in %s; the fastest takes %s days, on "
                                "%" G_GUINT64_FORMAT " GPUs",
-                               most_days, days, place->days.ranks);
-        append_ranks_in_time(text, place, chosen, view);
+                               most_days, days, machine->days.ranks);
+        append_ranks_in_time(text, machine, chosen, view);
     } else {
         g_autofree char *most = cli_choose_amount(view->most_price);
-        g_autofree char *price = cli_choose_amount(place->price.amount);
+        g_autofree char *price = cli_choose_amount(machine->price.amount);
         g_string_append_printf(text,
                                "nothing%s costs %s or less; the cheapest costs %s, on "
                                "%" G_GUINT64_FORMAT " GPUs",
                                view->most_days > 0 ? " that is done in time" : "", most, price,
-                               place->price.ranks);
+                               machine->price.ranks);
     }
     g_string_append_c(text, '\n');
 }
 
 /* A machine that was asked about and has no row says why. */
 static void append_empty_places(GString *text, const CliChosen *chosen, const CliChooseView *view) {
-    for (guint i = 0; i < chosen->places->len; i++) {
-        const CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
-        if (!cli_place_is_empty(chosen, place)) {
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        const CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
+        if (!cli_machine_is_empty(chosen, machine)) {
             continue;
         }
-        g_string_append_printf(text, "not listed: %s, where ", place->cluster->name);
-        if (place->n_fit > 0) {
-            append_beyond(text, place, chosen, view);
-        } else if (place->has_nearest) {
+        g_string_append_printf(text, "not listed: %s, where ", machine->cluster->name);
+        if (machine->n_fit > 0) {
+            append_beyond(text, machine, chosen, view);
+        } else if (machine->has_nearest) {
             g_string_append_printf(text, "nothing fits; the nearest needs %.2f GiB of %.2f GiB\n",
-                                   (double)place->nearest_bytes / CLI_CHOOSE_GIB,
-                                   (double)place->allocator_bytes / CLI_CHOOSE_GIB);
+                                   (double)machine->nearest_bytes / CLI_CHOOSE_GIB,
+                                   (double)machine->allocator_bytes / CLI_CHOOSE_GIB);
         } else {
             g_string_append(text, "no setting could be predicted\n");
         }
@@ -87,12 +87,13 @@ static void append_empty_places(GString *text, const CliChosen *chosen, const Cl
 static void append_missing_prices(GString *text, const CliChosen *chosen) {
     g_autoptr(GString) names = g_string_new(NULL);
     guint n_priced = 0;
-    for (guint i = 0; i < chosen->places->len; i++) {
-        const CliPlace *place = &g_array_index(chosen->places, CliPlace, i);
-        bool is_priced = place->cluster->device_price_per_hour > 0;
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        const CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
+        bool is_priced = machine->cluster->device_price_per_hour > 0;
         n_priced += is_priced;
-        if (!is_priced && !cli_place_is_empty(chosen, place)) {
-            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", place->cluster->name);
+        if (!is_priced && !cli_machine_is_empty(chosen, machine)) {
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
+                                   machine->cluster->name);
         }
     }
     if (n_priced > 0 && names->len > 0) {
@@ -242,8 +243,9 @@ static char *network_keys(const CliChoice *best, const CliChooseView *view) {
 static void append_next(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     const CliChoice *best = cli_choice_at(chosen, 0);
     bool any_price = false;
-    for (guint i = 0; i < chosen->places->len; i++) {
-        any_price |= g_array_index(chosen->places, CliPlace, i).cluster->device_price_per_hour > 0;
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        any_price |=
+            g_array_index(chosen->machines, CliMachine, i).cluster->device_price_per_hour > 0;
     }
     if (!any_price) {
         g_string_append(text, "no prices are known: give --price 2.50 (per GPU-hour), or "

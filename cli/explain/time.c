@@ -259,10 +259,10 @@ void explain_idle(GString *text, const CliSubject *subject) {
     }
     g_string_append_printf(text, "bound_by = %s: the largest of these shares, predicted on %s\n",
                            prediction->bound_by, subject->cluster->name);
-    for (guint i = 0; i < SIM_N_SHARES; i++) {
-        if (prediction->shares_ns[i] > 0) {
-            g_string_append_printf(text, "  %-46s %12.6f ms\n", prediction->share_names[i],
-                                   ms((double)prediction->shares_ns[i]));
+    for (guint i = 0; i < SIM_N_CAUSES; i++) {
+        if (prediction->cause_ns[i] > 0) {
+            g_string_append_printf(text, "  %-46s %12.6f ms\n", prediction->cause_names[i],
+                                   ms((double)prediction->cause_ns[i]));
         }
     }
 }

@@ -69,7 +69,7 @@ static void add_stages(JsonBuilder *json, const CliPredictReport *report) {
         trace_json_add_int(json, "times_of_rank", prediction->time_rank);
         trace_json_add_int(json, "times_of_stage",
                            plan_rank_on_axis(plan, prediction->time_rank, PLAN_AXIS_PIPELINE));
-        trace_json_add_real(json, "bubbles_ms", sim_ms(prediction->shares_ns[SIM_SHARE_RANKS]));
+        trace_json_add_real(json, "bubbles_ms", sim_ms(prediction->cause_ns[SIM_CAUSE_RANKS]));
         trace_json_add_real(json, "schedule_bubbles_ms",
                             sim_schedule_bubble_ns(report->plan, report->prediction) / 1e6);
         json_builder_end_object(json);

@@ -194,18 +194,18 @@ static void print_spending(const CliPredictReport *report) {
     }
 }
 
-static void print_shares(const CliPredictReport *report, SimTime mean) {
+static void print_causes(const CliPredictReport *report, SimTime mean) {
     const SimPrediction *prediction = report->prediction;
     printf("where the time of a step goes, on the compute lane (mean)\n");
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        SimTime ns = sim_prediction_share_ns(prediction, share);
+    for (unsigned cause = 0; cause < SIM_N_CAUSES; cause++) {
+        SimTime ns = sim_prediction_cause_ns(prediction, cause);
         if (ns) {
             bool in_bubbles =
-                share == SIM_SHARE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;
+                cause == SIM_CAUSE_RANKS && report->plan->axes[PLAN_AXIS_PIPELINE] > 1;
             const char *idle = in_bubbles                   ? "idle, in "
-                               : share >= SIM_SHARE_NETWORK ? "idle, waits for "
+                               : cause >= SIM_CAUSE_NETWORK ? "idle, waits for "
                                                             : "";
-            g_autofree char *name = g_strconcat(idle, prediction->share_names[share], NULL);
+            g_autofree char *name = g_strconcat(idle, prediction->cause_names[cause], NULL);
             print_time_row(name, ns, mean);
             if (in_bubbles) {
                 print_time_row("  of it the schedule's own, if stages were even",
@@ -261,7 +261,7 @@ static void print_time(const CliPredictReport *report) {
     cli_say("  bound by: %s%s\n", prediction->bound_by,
             gives_back ? ", which frees GPU memory and allocates it again (allocation retries)"
                        : "");
-    print_shares(report, mean);
+    print_causes(report, mean);
     print_lanes(report, mean);
     print_collectives(prediction);
 }
@@ -296,7 +296,7 @@ static void print_verdict(const SimPrediction *prediction) {
         cli_say("trains well: NO, the GPU works for %.1f %% of a step (%.0f %% wanted; "
                 "MFU %.1f %%)\n  most is lost to %s\n",
                 works, 100 * SIM_WORKS_WELL, 100 * prediction->mfu,
-                prediction->share_names[sim_worst_share(prediction)]);
+                prediction->cause_names[sim_worst_cause(prediction)]);
     }
     if (prediction->fits && !sim_trains_well(prediction)) {
         cli_say("  what would help: foreshard diagnose, with the same arguments\n");

@@ -41,40 +41,40 @@ static bool lies_in(const char *path, const char *folder) {
     return strncmp(real, real_folder, length) == 0 && real[length] == G_DIR_SEPARATOR;
 }
 
-void cli_data_places_init(CliDataPlaces *places, const char *program, const char *user) {
+void cli_data_roots_init(CliDataRoots *roots, const char *program, const char *user) {
     g_autofree char *self = NULL;
     if (program == NULL) {
         self = g_file_read_link("/proc/self/exe", NULL);
         program = self;
     }
     bool in_build = program != NULL && lies_in(program, FORESHARD_BUILD_ROOT);
-    *places = (CliDataPlaces){
+    *roots = (CliDataRoots){
         .user = user != NULL && *user != '\0' ? g_strdup(user) : NULL,
         .source = in_build ? g_strdup(FORESHARD_SOURCE_ROOT) : NULL,
         .installed = g_strdup(FORESHARD_DATADIR),
     };
 }
 
-void cli_data_places_clear(CliDataPlaces *places) {
-    if (places == NULL) {
+void cli_data_roots_clear(CliDataRoots *roots) {
+    if (roots == NULL) {
         return;
     }
-    g_clear_pointer(&places->user, g_free);
-    g_clear_pointer(&places->source, g_free);
-    g_clear_pointer(&places->installed, g_free);
+    g_clear_pointer(&roots->user, g_free);
+    g_clear_pointer(&roots->source, g_free);
+    g_clear_pointer(&roots->installed, g_free);
 }
 
 /* The folders of a kind, in the order in which they are searched. */
-static GPtrArray *folders_of(const CliDataPlaces *places, const Kind *kind) {
+static GPtrArray *folders_of(const CliDataRoots *roots, const Kind *kind) {
     GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
-    if (places->user != NULL) {
-        g_ptr_array_add(folders, g_build_filename(places->user, kind->folder, NULL));
+    if (roots->user != NULL) {
+        g_ptr_array_add(folders, g_build_filename(roots->user, kind->folder, NULL));
     }
-    if (places->source != NULL) {
-        g_ptr_array_add(folders, g_build_filename(places->source, kind->source_folder, NULL));
+    if (roots->source != NULL) {
+        g_ptr_array_add(folders, g_build_filename(roots->source, kind->source_folder, NULL));
     }
-    if (places->installed != NULL) {
-        g_ptr_array_add(folders, g_build_filename(places->installed, kind->folder, NULL));
+    if (roots->installed != NULL) {
+        g_ptr_array_add(folders, g_build_filename(roots->installed, kind->folder, NULL));
     }
     return folders;
 }
@@ -117,8 +117,8 @@ static char *without_purpose(const char *base) {
 }
 
 /* "meta-llama/Llama-3-70B" is no path, but a model's name where others keep it. */
-static char *hint_at(const CliDataPlaces *places, CliDataKind kind, const char *path) {
-    g_auto(GStrv) names = cli_data_names_in(places, kind);
+static char *hint_at(const CliDataRoots *roots, CliDataKind kind, const char *path) {
+    g_auto(GStrv) names = cli_data_names_in(roots, kind);
     g_autofree char *whole = g_path_get_basename(path);
     g_autofree char *base = without_purpose(whole);
     bool exists = g_file_test(path, G_FILE_TEST_EXISTS);
@@ -165,10 +165,10 @@ static char *others_than(CliDataKind kind, char **names) {
 }
 
 /* With the names that are near, or else with all. */
-static void set_no_name(const CliDataPlaces *places, CliDataKind kind, const char *name,
+static void set_no_name(const CliDataRoots *roots, CliDataKind kind, const char *name,
                         GError **error) {
-    g_autoptr(GPtrArray) folders = folders_of(places, &kinds[kind]);
-    g_auto(GStrv) names = cli_data_names_in(places, kind);
+    g_autoptr(GPtrArray) folders = folders_of(roots, &kinds[kind]);
+    g_auto(GStrv) names = cli_data_names_in(roots, kind);
     g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
     g_autoptr(GString) searched = g_string_new(NULL);
     for (guint i = 0; i < folders->len; i++) {
@@ -184,10 +184,10 @@ static void set_no_name(const CliDataPlaces *places, CliDataKind kind, const cha
 }
 
 /* Where a file of the current folder might have been meant, too. */
-static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const char *name,
+static void set_none_such(const CliDataRoots *roots, CliDataKind kind, const char *name,
                           GError **error) {
     if (is_said_as_file(name)) {
-        g_auto(GStrv) names = cli_data_names_in(places, kind);
+        g_auto(GStrv) names = cli_data_names_in(roots, kind);
         g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
         g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
                     "%s: there is no such file%s; `foreshard list` names what needs no file", name,
@@ -203,14 +203,14 @@ static void set_none_such(const CliDataPlaces *places, CliDataKind kind, const c
                     kinds[kind].what, name, here);
         return;
     }
-    set_no_name(places, kind, name, error);
+    set_no_name(roots, kind, name, error);
 }
 
 /* In the folders of its kind; NULL without an error: no folder has it. */
-static char *find_in_folders(const CliDataPlaces *places, const Kind *kind, const char *name) {
+static char *find_in_folders(const CliDataRoots *roots, const Kind *kind, const char *name) {
     bool has_ending = g_str_has_suffix(name, kind->ending);
     g_autofree char *file_name = g_strconcat(name, has_ending ? "" : kind->ending, NULL);
-    g_autoptr(GPtrArray) folders = folders_of(places, kind);
+    g_autoptr(GPtrArray) folders = folders_of(roots, kind);
     for (guint i = 0; i < folders->len; i++) {
         g_autofree char *path = g_build_filename(folders->pdata[i], file_name, NULL);
         if (is_file(path)) {
@@ -220,18 +220,18 @@ static char *find_in_folders(const CliDataPlaces *places, const Kind *kind, cons
     return NULL;
 }
 
-static bool check_user(const CliDataPlaces *places, const Kind *kind, GError **error) {
-    if (places->user != NULL && !g_file_test(places->user, G_FILE_TEST_IS_DIR)) {
-        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_PLACE,
+static bool check_user(const CliDataRoots *roots, const Kind *kind, GError **error) {
+    if (roots->user != NULL && !g_file_test(roots->user, G_FILE_TEST_IS_DIR)) {
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_FOLDER,
                     "FORESHARD_DATA is '%s', which is no folder; name one that holds %s/, or unset "
                     "it",
-                    places->user, kind->folder);
+                    roots->user, kind->folder);
         return false;
     }
     return true;
 }
 
-char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
+char *cli_data_find_in(const CliDataRoots *roots, CliDataKind kind, const char *name,
                        GError **error) {
     const Kind *row = &kinds[kind];
     if (strchr(name, G_DIR_SEPARATOR) != NULL) {
@@ -240,7 +240,7 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
         }
         char *inside = file_in(name, row);
         if (inside == NULL) {
-            g_autofree char *hint = hint_at(places, kind, name);
+            g_autofree char *hint = hint_at(roots, kind, name);
             g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s%s", name,
                         what_it_is(name, row), hint);
         }
@@ -249,10 +249,10 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
     if (g_str_has_suffix(name, row->ending) && is_file(name)) {
         return g_strdup(name);
     }
-    if (!check_user(places, row, error)) {
+    if (!check_user(roots, row, error)) {
         return NULL;
     }
-    char *path = find_in_folders(places, row, name);
+    char *path = find_in_folders(roots, row, name);
     if (path != NULL) {
         return path;
     }
@@ -261,19 +261,19 @@ char *cli_data_find_in(const CliDataPlaces *places, CliDataKind kind, const char
     }
     char *inside = file_in(name, row);
     if (inside == NULL) {
-        set_none_such(places, kind, name, error);
+        set_none_such(roots, kind, name, error);
     }
     return inside;
 }
 
-char *cli_data_find_named_in(const CliDataPlaces *places, CliDataKind kind, const char *name,
+char *cli_data_find_named_in(const CliDataRoots *roots, CliDataKind kind, const char *name,
                              GError **error) {
-    if (!check_user(places, &kinds[kind], error)) {
+    if (!check_user(roots, &kinds[kind], error)) {
         return NULL;
     }
-    char *path = find_in_folders(places, &kinds[kind], name);
+    char *path = find_in_folders(roots, &kinds[kind], name);
     if (path == NULL) {
-        set_no_name(places, kind, name, error);
+        set_no_name(roots, kind, name, error);
     }
     return path;
 }
@@ -282,10 +282,10 @@ static int compare_names(gconstpointer a, gconstpointer b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-char **cli_data_names_in(const CliDataPlaces *places, CliDataKind kind) {
+char **cli_data_names_in(const CliDataRoots *roots, CliDataKind kind) {
     const Kind *row = &kinds[kind];
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) folders = folders_of(places, row);
+    g_autoptr(GPtrArray) folders = folders_of(roots, row);
     for (guint i = 0; i < folders->len; i++) {
         g_autoptr(GDir) dir = g_dir_open(folders->pdata[i], 0, NULL);
         const char *entry;
@@ -309,19 +309,19 @@ char **cli_data_names_in(const CliDataPlaces *places, CliDataKind kind) {
 }
 
 char *cli_data_find(CliDataKind kind, const char *name, GError **error) {
-    g_auto(CliDataPlaces) places = {0};
-    cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
-    return cli_data_find_in(&places, kind, name, error);
+    g_auto(CliDataRoots) roots = {0};
+    cli_data_roots_init(&roots, NULL, g_getenv("FORESHARD_DATA"));
+    return cli_data_find_in(&roots, kind, name, error);
 }
 
 char *cli_data_find_named(CliDataKind kind, const char *name, GError **error) {
-    g_auto(CliDataPlaces) places = {0};
-    cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
-    return cli_data_find_named_in(&places, kind, name, error);
+    g_auto(CliDataRoots) roots = {0};
+    cli_data_roots_init(&roots, NULL, g_getenv("FORESHARD_DATA"));
+    return cli_data_find_named_in(&roots, kind, name, error);
 }
 
 char **cli_data_names(CliDataKind kind) {
-    g_auto(CliDataPlaces) places = {0};
-    cli_data_places_init(&places, NULL, g_getenv("FORESHARD_DATA"));
-    return cli_data_names_in(&places, kind);
+    g_auto(CliDataRoots) roots = {0};
+    cli_data_roots_init(&roots, NULL, g_getenv("FORESHARD_DATA"));
+    return cli_data_names_in(&roots, kind);
 }

@@ -26,15 +26,15 @@ static CliRunKind asked_for(const Plan *plan) {
                                                             : CLI_N_RUN_KINDS;
 }
 
-static bool is_bound_by(const SimPrediction *prediction, SimShare share) {
-    return g_strcmp0(prediction->bound_by, prediction->share_names[share]) == 0;
+static bool is_bound_by(const SimPrediction *prediction, SimCause cause) {
+    return g_strcmp0(prediction->bound_by, prediction->cause_names[cause]) == 0;
 }
 
 /* Launches are the host's; what a collective slows, or other ranks hold up, is of the links. */
 static CliRunKind bound_of(const SimPrediction *prediction) {
-    return is_bound_by(prediction, SIM_SHARE_ARITHMETIC) ? CLI_RUN_COMPUTES
-           : is_bound_by(prediction, SIM_SHARE_MEMORY)   ? CLI_RUN_MOVES
-           : is_bound_by(prediction, SIM_SHARE_HOST) || is_bound_by(prediction, SIM_SHARE_OVERHEAD)
+    return is_bound_by(prediction, SIM_CAUSE_ARITHMETIC) ? CLI_RUN_COMPUTES
+           : is_bound_by(prediction, SIM_CAUSE_MEMORY)   ? CLI_RUN_MOVES
+           : is_bound_by(prediction, SIM_CAUSE_HOST) || is_bound_by(prediction, SIM_CAUSE_OVERHEAD)
                ? CLI_RUN_HOST
                : CLI_RUN_LINKS;
 }

@@ -26,8 +26,8 @@ enum {
 typedef struct {
     ExecPlay play; /* first */
     ExecLanes *lanes;
-    ExecTurns turns[PLAN_N_AXES]; /* of collectives in which an axis takes part */
-    ExecTurns talks[N_TALKS];
+    ExecTickets tickets[PLAN_N_AXES]; /* of collectives in which an axis takes part */
+    ExecTickets talks[N_TALKS];
     ExecSegments segments;
     ExecMoment *events[PLAN_MAX_BEFORE + 1]; /* exec_play_event_table() says whose */
 } ExecHost;
@@ -47,8 +47,8 @@ typedef struct {
     uint32_t unit;
     unsigned place; /* lane or host, and what it is about meanwhile (exec/watch/black-box.h) */
     uint64_t doing;
-    TraceOpRow *row;  /* owned by the play; NULL: no rows are kept */
-    ExecTurns *turns; /* collectives */
+    TraceOpRow *row;      /* owned by the play; NULL: no rows are kept */
+    ExecTickets *tickets; /* collectives */
     uint64_t ticket;
     double loss_share;   /* of the step's loss; 0: this op makes none */
     gpointer pointers[]; /* the task's */
@@ -102,18 +102,18 @@ static bool run_work(gpointer data, GError **error) {
     ExecPlay *play = &work->host->play;
     ExecDoing *doing = play->context.comm->doing;
     exec_doing_begin(doing, work->place, work->doing);
-    if (work->turns && !exec_lanes_enter(work->host->lanes, work->turns, work->ticket)) {
+    if (work->tickets && !exec_lanes_enter(work->host->lanes, work->tickets, work->ticket)) {
         return true; /* another lane has failed, and says why */
     }
     int64_t start = exec_now_ns();
-    bool paced = work->turns && play->options.pace;
+    bool paced = work->tickets && play->options.pace;
     bool ok = paced ? run_paced(work, error) : exec_host_run(&work->task, error);
     if (work->row) {
         work->row->start_ns = start;
         work->row->end_ns = exec_now_ns();
     }
-    if (work->turns) {
-        exec_lanes_leave(work->host->lanes, work->turns);
+    if (work->tickets) {
+        exec_lanes_leave(work->host->lanes, work->tickets);
     }
     ok = ok && (work->loss_share == 0 || note_loss(work, error));
     if (!ok) {
@@ -124,11 +124,11 @@ static bool run_work(gpointer data, GError **error) {
     return ok;
 }
 
-/* The turns that an op of several ranks must keep. */
-static ExecTurns *turns_of(ExecHost *host, const PlanOp *op) {
+/* The tickets that an op of several ranks must keep. */
+static ExecTickets *tickets_of(ExecHost *host, const PlanOp *op) {
     const ExecContext *c = &host->play.context;
     if (!plan_op_is_of_stages((PlanOpKind)op->kind)) {
-        return &host->turns[op->axis];
+        return &host->tickets[op->axis];
     }
     uint32_t place = plan_rank_on_axis(c->plan, c->comm->rank, PLAN_AXIS_PIPELINE);
     bool behind = plan_is_behind(c->plan, place, plan_op_dims(c->role, op)[STAGE_COLLECTIVE_PEER]);
@@ -145,8 +145,8 @@ static Work *make_work(ExecHost *host, const PlanPosition *at, const PlanOp *op,
     work->task = exec_play_task(&host->play, at, op, work->pointers);
     work->loss_share = exec_play_loss_share(&host->play, at, op);
     if (plan_op_joins_ranks((PlanOpKind)op->kind)) {
-        work->turns = turns_of(host, op);
-        work->ticket = work->turns->next_ticket++;
+        work->tickets = tickets_of(host, op);
+        work->ticket = work->tickets->next_ticket++;
     }
     return work;
 }

@@ -27,15 +27,15 @@ typedef enum {
     FOR_WORK,   /* the lane's next item, once it can be done */
     FOR_ROOM,   /* fewer pieces of work ahead of the lane */
     FOR_MOMENT, /* to pass */
-    FOR_TURN    /* the ticket's */
+    FOR_TICKET  /* the ticket's */
 } WaitKind;
 
 typedef struct Wait Wait;
 struct Wait {
     WaitKind kind;
-    const Lane *lane;       /* FOR_WORK, FOR_ROOM */
-    ExecMoment moment;      /* FOR_MOMENT */
-    const ExecTurns *turns; /* FOR_TURN */
+    const Lane *lane;           /* FOR_WORK, FOR_ROOM */
+    ExecMoment moment;          /* FOR_MOMENT */
+    const ExecTickets *tickets; /* FOR_TICKET */
     uint64_t ticket;
     pthread_cond_t over;
     Wait *next;
@@ -72,8 +72,8 @@ static bool is_over(const ExecLanes *lanes, const Wait *wait) {
         return wait->lane->n_ahead < EXEC_LANE_DEPTH;
     case FOR_MOMENT:
         return passed(lanes, wait->moment);
-    case FOR_TURN:
-        return wait->turns->now_serving == wait->ticket;
+    case FOR_TICKET:
+        return wait->tickets->now_serving == wait->ticket;
     }
     g_assert_not_reached();
 }
@@ -232,17 +232,17 @@ bool exec_lanes_drain(ExecLanes *lanes) {
     return true;
 }
 
-bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket) {
+bool exec_lanes_enter(ExecLanes *lanes, ExecTickets *tickets, uint64_t ticket) {
     pthread_mutex_lock(&lanes->mutex);
-    wait_until_over(lanes, (Wait){.kind = FOR_TURN, .turns = turns, .ticket = ticket});
-    bool ok = turns->now_serving == ticket;
+    wait_until_over(lanes, (Wait){.kind = FOR_TICKET, .tickets = tickets, .ticket = ticket});
+    bool ok = tickets->now_serving == ticket;
     pthread_mutex_unlock(&lanes->mutex);
     return ok;
 }
 
-void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns) {
+void exec_lanes_leave(ExecLanes *lanes, ExecTickets *tickets) {
     pthread_mutex_lock(&lanes->mutex);
-    turns->now_serving++;
+    tickets->now_serving++;
     wake(lanes);
     pthread_mutex_unlock(&lanes->mutex);
 }

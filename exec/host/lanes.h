@@ -47,14 +47,15 @@ bool exec_lanes_passed(ExecLanes *lanes, ExecMoment moment);
 bool exec_lanes_host_wait(ExecLanes *lanes, ExecMoment moment);
 bool exec_lanes_drain(ExecLanes *lanes); /* waits for everything */
 
-/* For work that must run in the order in which the host gave it, on whatever lanes, as collectives
- * of one communicator must. The host takes a ticket for each (next_ticket++); the work calls
- * exec_lanes_enter() with it, which waits for its turn, and exec_lanes_leave(). */
+/* A ticket lock, for work that must run in the order in which the host gave it, whatever lanes it
+ * runs on, as the collectives of one communicator must. The host takes a ticket for each
+ * (next_ticket++). The work calls exec_lanes_enter() with it, which waits until that ticket is
+ * served, and then exec_lanes_leave(). */
 typedef struct {
     uint64_t next_ticket, now_serving;
-} ExecTurns;
-bool exec_lanes_enter(ExecLanes *lanes, ExecTurns *turns, uint64_t ticket); /* false: failed */
-void exec_lanes_leave(ExecLanes *lanes, ExecTurns *turns);
+} ExecTickets;
+bool exec_lanes_enter(ExecLanes *lanes, ExecTickets *tickets, uint64_t ticket); /* false: failed */
+void exec_lanes_leave(ExecLanes *lanes, ExecTickets *tickets);
 
 /* Called by work that is about to return false, so that others learn of the error at once. */
 void exec_lanes_fail(ExecLanes *lanes, const GError *error);

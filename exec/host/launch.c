@@ -19,7 +19,7 @@
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
 #include "exec/part-runs.h"
-#include "exec/places.h"
+#include "exec/slices.h"
 #include "exec/slot-plan.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
@@ -50,9 +50,9 @@ static bool from_host(const ExecTask *t, GError **error) {
 /* Whatever the elements that they lie in. */
 static void first_nibbles(const ExecTask *t) {
     const ExecContext *c = t->context;
-    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    exec_first_nibbles(t, place.from, place.count,
-                       (char *)t->pointers[INIT_NIBBLES_NIBBLES] + place.first);
+    ExecSlice slice = exec_slice_of(c->plan, c->role, t->op, c->comm->rank);
+    exec_first_nibbles(t, slice.from, slice.count,
+                       (char *)t->pointers[INIT_NIBBLES_NIBBLES] + slice.first);
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */

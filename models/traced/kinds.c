@@ -18,7 +18,7 @@ bool traced_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref)
         char letter;
         PlanTracedOf of;
         uint32_t n;
-        int places;
+        int sections;
     } known[] = {
         {'i', PLAN_TRACED_INPUT, kind->n_inputs, IN_KIND},
         {'o', PLAN_TRACED_OUTPUT, kind->n_outs, IN_KIND},
@@ -28,7 +28,7 @@ bool traced_ref(const TracedReader *r, const char *word, PlanTracedRef *ret_ref)
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         uint64_t index;
-        if (word[0] == known[i].letter && known[i].places & (int)r->place &&
+        if (word[0] == known[i].letter && known[i].sections & (int)r->section &&
             plan_parse_u64(word + 1, &index) && index < known[i].n) {
             *ret_ref = (PlanTracedRef){known[i].of, (uint32_t)index};
             return true;
@@ -104,7 +104,7 @@ bool traced_read_kind(TracedReader *r) {
     g_array_append_val(r->program->kinds, kind);
     g_array_set_size(r->freed, 0);
     g_array_set_size(r->dropped, 0);
-    r->place = IN_KIND;
+    r->section = IN_KIND;
     return kind.n_edges <= kind.n_inputs || traced_refuse(r, "it has more edges than inputs");
 }
 
@@ -217,7 +217,7 @@ bool traced_read_run(TracedReader *r) {
     }
     PlanTracedEvent event = {.kind = PLAN_TRACED_RUN, .index = r->program->kernels->len};
     g_array_append_val(r->program->kernels, kernel);
-    if (r->place == IN_BACKWARD) {
+    if (r->section == IN_BACKWARD) {
         add_event(r, event);
     } else {
         last_kind(r)->n_kernels++;
@@ -228,7 +228,7 @@ bool traced_read_run(TracedReader *r) {
 /* What the kernel before it computes. */
 bool traced_read_call(TracedReader *r) {
     const PlanTracedKind *kind = last_kind(r);
-    bool is_backward = r->place == IN_BACKWARD;
+    bool is_backward = r->section == IN_BACKWARD;
     bool is_behind_run =
         is_backward ? kind->n_events > 0 && plan_graph_at(r->program->events, PlanTracedEvent,
                                                           r->program->events->len - 1)
@@ -248,7 +248,7 @@ bool traced_read_call(TracedReader *r) {
 bool traced_read_backward(TracedReader *r) {
     PlanTracedKind *kind = last_kind(r);
     kind->has_backward = true;
-    r->place = IN_BACKWARD;
+    r->section = IN_BACKWARD;
     g_array_set_size(r->dropped, kind->n_saves);
     return traced_kind_is_whole(r);
 }
@@ -303,6 +303,6 @@ bool traced_read_give(TracedReader *r) {
         }
         g_array_append_val(r->program->refs, ref);
     }
-    r->place = IN_GIVEN;
+    r->section = IN_GIVEN;
     return true;
 }

@@ -7,7 +7,7 @@
 static const struct {
     const char *word;
     unsigned least, most; /* words; most 0: any */
-    int places;           /* bits of Place */
+    int sections;         /* bits of TracedSection */
     bool (*read)(TracedReader *r);
 } lines[] = {
     {"pytorch", 2, 2, IN_HEAD, traced_read_pytorch},
@@ -48,7 +48,7 @@ static bool read_line(TracedReader *r) {
         if (!g_str_equal(r->words[0], lines[i].word)) {
             continue;
         }
-        if (!(lines[i].places & (int)r->place)) {
+        if (!(lines[i].sections & (int)r->section)) {
             return traced_refuse(r, "'%s' does not stand here", r->words[0]);
         }
         if (r->n < lines[i].least || (lines[i].most && r->n > lines[i].most)) {
@@ -76,7 +76,7 @@ static bool read_lines(TracedReader *r, const char *text) {
             return false;
         }
     }
-    return r->place == IN_DONE || traced_refuse(r, "it ends before its last trace does");
+    return r->section == IN_DONE || traced_refuse(r, "it ends before its last trace does");
 }
 
 bool model_traced_is(const char *text, gsize length) {
@@ -107,7 +107,7 @@ ModelTraced *model_traced_read(const char *text, gsize length, const char *file_
     traced->tokens = 1;
     g_autofree char *own = g_strndup(text, length);
     TracedReader r = {.traced = traced,
-                      .place = IN_HEAD,
+                      .section = IN_HEAD,
                       .file_name = file_name,
                       .line = 1,
                       .values = g_array_new(FALSE, FALSE, sizeof(TracedValue)),

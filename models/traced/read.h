@@ -8,7 +8,7 @@
 
 #include "models/traced/traced.h"
 
-/* Where in the file a line may stand. */
+/* The sections of the file, in which different lines may stand. */
 typedef enum {
     IN_HEAD = 1,     /* modules, parameters, buffers */
     IN_TRACE = 2,    /* inputs, before any kind */
@@ -18,7 +18,7 @@ typedef enum {
     IN_FORWARD = 32,
     IN_END = 64, /* behind forward */
     IN_DONE = 128
-} TracedPlace;
+} TracedSection;
 
 /* What steps know of a value. */
 typedef struct {
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     ModelTraced *traced;
     PlanTraced *program; /* of the trace that is read */
-    TracedPlace place;
+    TracedSection section;
     const char *file_name;
     unsigned line;
     char **words;

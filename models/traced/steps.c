@@ -40,7 +40,7 @@ bool traced_read_trace(TracedReader *r) {
         const ModelTracedTensor *t = plan_graph_at(r->traced->tensors, ModelTracedTensor, i);
         add_value(r, PLAN_NONE, t->is_parameter && !t->frozen, false);
     }
-    r->place = IN_TRACE;
+    r->section = IN_TRACE;
     return true;
 }
 
@@ -80,7 +80,7 @@ bool traced_read_input(TracedReader *r) {
 bool traced_read_forward(TracedReader *r) {
     g_array_set_size(r->inside, 0);
     r->returns = false;
-    r->place = IN_FORWARD;
+    r->section = IN_FORWARD;
     return traced_kind_is_whole(r);
 }
 
@@ -189,7 +189,7 @@ bool traced_read_enter(TracedReader *r) {
 
 bool traced_read_return(TracedReader *r) {
     uint32_t module;
-    if (r->place == IN_BACKWARD) {
+    if (r->section == IN_BACKWARD) {
         return r->n == 1 || traced_refuse(r, "a node's function returns without a word");
     }
     if (r->n != 2 || !traced_index(r, r->words[1], r->traced->modules->len, "module", &module)) {
@@ -241,7 +241,7 @@ bool traced_read_end(TracedReader *r) {
     if (r->inside->len) {
         return traced_refuse(r, "a module is entered and not left");
     }
-    r->place = IN_END;
+    r->section = IN_END;
     return add_step(r, PLAN_TRACED_END, 0, 1);
 }
 
@@ -266,7 +266,7 @@ bool traced_read_loss(TracedReader *r) {
         return traced_refuse(r, "value %u is no loss, which hangs on parameters", loss);
     }
     r->program->loss = loss;
-    r->place = IN_DONE;
+    r->section = IN_DONE;
     GArray *bodies = r->traced->bodies;
     g_autofree char *fault =
         model_traced_fault(r->traced, plan_graph_at(bodies, ModelTracedBody, bodies->len - 1));

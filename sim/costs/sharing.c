@@ -93,7 +93,7 @@ static unsigned users_of(const SimUse *const *running, unsigned n, uint64_t link
     return users;
 }
 
-void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds) {
+void sim_sharing_speeds(const SimUse *const *running, unsigned n, double cores, double *speeds) {
     double core = cores > 0 ? core_speed(running, n, cores) : 1;
     double sms_left = 1, memory_left = 1;
     bool kernels_alone = true;

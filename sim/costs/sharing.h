@@ -38,4 +38,4 @@ void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPa
 double sim_collective_speed(const SimNetworkCost *cost, double share);
 /* Sets speeds[i] of running[i], 1 being that of running alone; where running[i] is NULL it is left
  * alone. cores: that the rank has; 0: one for each lane. */
-void sim_share(const SimUse *const *running, unsigned n, double cores, double *speeds);
+void sim_sharing_speeds(const SimUse *const *running, unsigned n, double cores, double *speeds);

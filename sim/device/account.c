@@ -5,10 +5,11 @@
 struct _SimAccount {
     uint32_t n_steps, n_lanes, compute_lane;
     SimStepBook *books; /* construction, then each step */
-    SimTime shares_ns[SIM_N_SHARES];
-    SimStepBook *ended;   /* the book that has the shares as they stood when an op ended ... */
-    uint64_t changed;     /* ... and a bit for each share that changed since */
-    SimTime settled_ns;   /* shares are complete up to here */
+    SimTime cause_ns[SIM_N_CAUSES];
+    SimStepBook
+        *ended;       /* the book that has the times by cause as they stood when an op ended ... */
+    uint64_t changed; /* ... and a bit for each cause whose time grew since */
+    SimTime settled_ns;   /* times by cause are complete up to here */
     uint32_t n_computing; /* running ops of the compute lane, and products beside it */
     SimTime compute_since_ns, compute_busy_ns;
     SimTime booked_busy_ns;          /* of compute_busy_ns, by kernels that have ended */
@@ -45,29 +46,29 @@ static SimStepBook *book_of(const SimAccount *account, int32_t step) {
     return &account->books[step + 1];
 }
 
-/* The share that idle time of the compute lane belongs to at this moment. */
-static SimShare idle_share(const SimAccount *account) {
+/* Why the compute lane is idle at this moment. */
+static SimCause idle_cause(const SimAccount *account) {
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
         if (account->n_running[axis]) {
-            return (SimShare)(SIM_SHARE_NETWORK + axis);
+            return (SimCause)(SIM_CAUSE_NETWORK + axis);
         }
     }
     if (account->n_waiting) {
-        return SIM_SHARE_RANKS;
+        return SIM_CAUSE_RANKS;
     }
-    return account->n_beside ? SIM_SHARE_BESIDE : SIM_SHARE_HOST;
+    return account->n_beside ? SIM_CAUSE_BESIDE : SIM_CAUSE_HOST;
 }
 
-static void add_share(SimAccount *account, SimShare share, SimTime ns) {
-    account->shares_ns[share] += ns;
-    account->changed |= UINT64_C(1) << share;
+static void add_cause(SimAccount *account, SimCause cause, SimTime ns) {
+    account->cause_ns[cause] += ns;
+    account->changed |= UINT64_C(1) << cause;
 }
 
 /* Books idle time up to now. Busy time is booked when an op ends, as the op knows what bounds
  * it. */
 static void settle(SimAccount *account, SimTime now) {
     if (!account->n_computing) {
-        add_share(account, idle_share(account), now - account->settled_ns);
+        add_cause(account, idle_cause(account), now - account->settled_ns);
     }
     account->settled_ns = now;
 }
@@ -105,16 +106,16 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at) 
  * slowed. Of two kernels beside each other the second gets what the first left. */
 static void book_kernel(SimAccount *account, const SimAccountOp *op, SimTime end) {
     const SimComputeCost *cost = op->cost;
-    SimShare bound = cost->flops_ns > cost->bytes_ns ? SIM_SHARE_ARITHMETIC : SIM_SHARE_MEMORY;
+    SimCause bound = cost->flops_ns > cost->bytes_ns ? SIM_CAUSE_ARITHMETIC : SIM_CAUSE_MEMORY;
     if (--account->n_computing == 0) {
         account->compute_busy_ns += end - account->compute_since_ns;
     }
     SimTime worked = compute_busy(account, end) - account->booked_busy_ns;
     SimTime alone = MIN(op->alone_ns, worked);
     SimTime overhead = MIN(sim_time_from_ns(cost->overhead_ns), alone);
-    add_share(account, SIM_SHARE_OVERHEAD, overhead);
-    add_share(account, bound, alone - overhead);
-    add_share(account, SIM_SHARE_SLOWED, worked - alone);
+    add_cause(account, SIM_CAUSE_OVERHEAD, overhead);
+    add_cause(account, bound, alone - overhead);
+    add_cause(account, SIM_CAUSE_SLOWED, worked - alone);
     account->booked_busy_ns += worked;
 }
 
@@ -126,14 +127,14 @@ static void book_collective(SimCollectiveSum *sum, const SimAccountOp *op, SimTi
     sum->exposed_ns += duration - hidden;
 }
 
-/* Ops of one step mostly end one after the other, and each changes few shares. */
+/* Ops of one step mostly end one after the other, and each adds to few causes. */
 static void end_step_at(SimStepBook *book, SimAccount *account, SimTime at) {
-    G_STATIC_ASSERT(SIM_N_SHARES < 64);
-    uint64_t all = (UINT64_C(1) << SIM_N_SHARES) - 1;
+    G_STATIC_ASSERT(SIM_N_CAUSES < 64);
+    uint64_t all = (UINT64_C(1) << SIM_N_CAUSES) - 1;
     book->end_ns = at;
     for (uint64_t left = book == account->ended ? account->changed : all; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        book->shares_ns[i] = account->shares_ns[i];
+        book->cause_ns[i] = account->cause_ns[i];
     }
     account->ended = book;
     account->changed = 0;
@@ -175,8 +176,8 @@ static void copy_later(const SimStepBook *book, uint32_t n_lanes, SimTime later_
     if (book->end_ns != SIM_NEVER) {
         ret->end_ns += later_ns;
     }
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        ret->shares_ns[i] += more_ns[i];
+    for (unsigned i = 0; i < SIM_N_CAUSES; i++) {
+        ret->cause_ns[i] += more_ns[i];
     }
 }
 
@@ -188,8 +189,8 @@ static void add_collective(SimCollectiveSum *sum, const SimCollectiveSum *all,
     sum->exposed_ns += (all->exposed_ns - before->exposed_ns) * times;
 }
 
-/* Adds `times` times what `all` has booked since the mark `before`. */
-static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccountMark *before,
+/* Adds `times` times what `all` has booked since the snapshot `before`. */
+static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccountSnapshot *before,
                       uint32_t times, uint32_t n_lanes) {
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         add_collective(&book->collectives[kind], &all->collectives[kind],
@@ -201,16 +202,16 @@ static void add_since(SimStepBook *book, const SimStepBook *all, const SimAccoun
     }
 }
 
-void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
+void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountSnapshot *before,
                         SimTime period_ns) {
     SimStepBook *book = book_of(account, step);
     const SimStepBook *all = book_of(account, step - 1);
-    SimTime more_ns[SIM_N_SHARES];
+    SimTime more_ns[SIM_N_CAUSES];
     add_since(book, all, before, 1, account->n_lanes);
     book->end_ns = all->end_ns == SIM_NEVER ? SIM_NEVER : all->end_ns + period_ns;
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        more_ns[i] = account->shares_ns[i] - before->shares_ns[i];
-        book->shares_ns[i] = all->shares_ns[i] + more_ns[i];
+    for (unsigned i = 0; i < SIM_N_CAUSES; i++) {
+        more_ns[i] = account->cause_ns[i] - before->cause_ns[i];
+        book->cause_ns[i] = all->cause_ns[i] + more_ns[i];
     }
     account->ended = NULL;
     for (; step + 1 < (int32_t)account->n_steps; step++) {
@@ -219,14 +220,15 @@ void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark 
     }
 }
 
-void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark) {
+void sim_account_snapshot(const SimAccount *account, int32_t step,
+                          SimAccountSnapshot *ret_snapshot) {
     const SimStepBook *book = book_of(account, step);
-    ret_mark->compute_busy_ns = account->compute_busy_ns;
-    ret_mark->lost_ns = book->lost_ns;
-    memcpy(ret_mark->shares_ns, account->shares_ns, sizeof ret_mark->shares_ns);
-    memcpy(ret_mark->collectives, book->collectives, sizeof ret_mark->collectives);
+    ret_snapshot->compute_busy_ns = account->compute_busy_ns;
+    ret_snapshot->lost_ns = book->lost_ns;
+    memcpy(ret_snapshot->cause_ns, account->cause_ns, sizeof ret_snapshot->cause_ns);
+    memcpy(ret_snapshot->collectives, book->collectives, sizeof ret_snapshot->collectives);
     for (uint32_t lane = 0; lane < account->n_lanes; lane++) {
-        ret_mark->lane_busy_ns[lane] = book->lane_busy_ns[lane];
+        ret_snapshot->lane_busy_ns[lane] = book->lane_busy_ns[lane];
     }
 }
 
@@ -246,13 +248,13 @@ void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWord
     }
 }
 
-SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
+SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountSnapshot *since,
                           uint32_t times, SimTime later_ns) {
     SimStepBook *book = book_of(account, step);
     SimTime busier_ns = (account->compute_busy_ns - since->compute_busy_ns) * times;
     add_since(book, book, since, times, account->n_lanes);
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        account->shares_ns[i] += (account->shares_ns[i] - since->shares_ns[i]) * times;
+    for (unsigned i = 0; i < SIM_N_CAUSES; i++) {
+        account->cause_ns[i] += (account->cause_ns[i] - since->cause_ns[i]) * times;
     }
     account->ended = NULL;
     account->compute_busy_ns += busier_ns;

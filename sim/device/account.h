@@ -1,13 +1,11 @@
 /* sim/device/account.h - where the time of a simulated rank goes.
  *
  * Told of each op as it starts and ends, it keeps two sets of books:
- *   shares  every nanosecond of the compute lane, in exactly one place: arithmetic, memory traffic,
- *           the gap before a kernel, what a kernel took longer than alone, idle while a collective
- *           runs (by axis), idle while one waits for other ranks, idle while another lane's kernel
- *           runs, idle while nothing runs at all, which is the host's doing
+ *   causes  every nanosecond of the compute lane, under exactly one cause (SimCause): what it works
+ *           at, or what it waits for
  *   steps   of each step's own ops: time by lane, and per collective kind total and exposed time;
  *           exposed is the part of a collective's time in which the compute lane runs nothing
- * A step ends with its last op on the compute lane; the shares stand as they did then.
+ * A step ends with its last op on the compute lane; the times by cause stand as they did then.
  *
  * Owns: its books. Threads: one.
  */
@@ -19,16 +17,18 @@
 #include "sim/time.h"
 
 typedef enum {
-    SIM_SHARE_ARITHMETIC,
-    SIM_SHARE_MEMORY,
-    SIM_SHARE_OVERHEAD,
-    SIM_SHARE_SLOWED,  /* what kernels take longer for what runs beside them */
-    SIM_SHARE_NETWORK, /* one for each axis, this one for PLAN_AXIS_NONE */
-    SIM_SHARE_RANKS = SIM_SHARE_NETWORK + PLAN_N_AXES, /* a collective waits for other ranks */
-    SIM_SHARE_BESIDE,
-    SIM_SHARE_HOST,
-    SIM_N_SHARES
-} SimShare;
+    /* It runs a kernel: */
+    SIM_CAUSE_ARITHMETIC, /* bound by arithmetic */
+    SIM_CAUSE_MEMORY,     /* bound by memory traffic */
+    SIM_CAUSE_OVERHEAD,   /* the gap before a kernel */
+    SIM_CAUSE_SLOWED,     /* the time by which what runs beside a kernel prolongs it */
+    /* It is idle: */
+    SIM_CAUSE_NETWORK, /* a collective runs. One for each axis, this one for PLAN_AXIS_NONE */
+    SIM_CAUSE_RANKS = SIM_CAUSE_NETWORK + PLAN_N_AXES, /* a collective waits for other ranks */
+    SIM_CAUSE_BESIDE,                                  /* another lane's kernel runs */
+    SIM_CAUSE_HOST,                                    /* nothing runs: the host is late */
+    SIM_N_CAUSES
+} SimCause;
 
 typedef struct {
     uint32_t count;
@@ -37,8 +37,8 @@ typedef struct {
 } SimCollectiveSum;
 
 typedef struct {
-    SimTime end_ns;                  /* of the last op on the compute lane; SIM_NEVER when none */
-    SimTime shares_ns[SIM_N_SHARES]; /* since the beginning, at end_ns */
+    SimTime end_ns;                 /* of the last op on the compute lane; SIM_NEVER when none */
+    SimTime cause_ns[SIM_N_CAUSES]; /* since the beginning, at end_ns */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS]; /* zero for kinds that are none */
     SimTime lost_ns; /* to other ranks: what collectives waited, as far as they were exposed */
     SimTime *lane_busy_ns; /* n_lanes */
@@ -72,26 +72,27 @@ void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at);
 
 /* The barrier before the first step: construction ends here. */
 void sim_account_zero(SimAccount *account, SimTime at);
-/* The books of a step at one moment, while it goes on. */
+/* What has been booked for a step up to a moment within it. */
 typedef struct {
     SimTime compute_busy_ns, lost_ns;
-    SimTime shares_ns[SIM_N_SHARES], lane_busy_ns[PLAN_MAX_LANES];
+    SimTime cause_ns[SIM_N_CAUSES], lane_busy_ns[PLAN_MAX_LANES];
     SimCollectiveSum collectives[PLAN_N_OP_KINDS];
-} SimAccountMark;
+} SimAccountSnapshot;
 
-void sim_account_mark(const SimAccount *account, int32_t step, SimAccountMark *ret_mark);
+void sim_account_snapshot(const SimAccount *account, int32_t step,
+                          SimAccountSnapshot *ret_snapshot);
 /* The compute lane's busy time, of ops that have ended. */
 SimTime sim_account_compute_busy(const SimAccount *account);
 /* Appends what runs, with times as so long after now. */
 void sim_account_append_state(const SimAccount *account, SimTime now, MemoryWords *state);
-/* Books what was recorded since the mark `times` more times, and shifts what runs by later_ns.
+/* Books what was recorded since the snapshot `times` more times, and shifts what runs by later_ns.
  * Returns the growth of compute_busy_ns. */
-SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountMark *since,
+SimTime sim_account_again(SimAccount *account, int32_t step, const SimAccountSnapshot *since,
                           uint32_t times, SimTime later_ns);
 
 /* Completes the books of this step, and writes those of all later ones, as copies of the step
  * before, period_ns later each. */
-void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountMark *before,
+void sim_account_repeat(SimAccount *account, int32_t step, const SimAccountSnapshot *before,
                         SimTime period_ns);
 
 /* step -1: construction. */

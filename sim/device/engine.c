@@ -25,7 +25,7 @@ struct _SimEngine {
     const SimWatcher *watcher;
     gpointer self;
     uint64_t runs;              /* lanes on which an op does, a bit each */
-    const SimCommand **running; /* by lane, for share() */
+    const SimCommand **running; /* by lane, for set_speeds() */
     double *speeds;
     bool changed; /* what runs, since speeds were last asked for */
 };
@@ -212,7 +212,7 @@ static void ask_speeds(SimEngine *engine) {
         engine->speeds[lane] = 1;
         n_running++;
     }
-    engine->watcher->share(engine->self, engine->running, n_running, engine->speeds);
+    engine->watcher->set_speeds(engine->self, engine->running, n_running, engine->speeds);
     for (uint64_t left = engine->runs; left; left &= left - 1) {
         uint32_t lane = (uint32_t)__builtin_ctzll(left);
         if (engine->running[lane]->duration_ns != SIM_NEVER) {
@@ -221,8 +221,8 @@ static void ask_speeds(SimEngine *engine) {
     }
 }
 
-static void share(SimEngine *engine) {
-    if (!engine->changed || !engine->watcher->share) {
+static void update_speeds(SimEngine *engine) {
+    if (!engine->changed || !engine->watcher->set_speeds) {
         return;
     }
     engine->changed = false;
@@ -273,7 +273,7 @@ static bool do_next(SimEngine *engine) {
     } else {
         finish_op(engine, slot);
     }
-    share(engine);
+    update_speeds(engine);
     return true;
 }
 
@@ -332,7 +332,7 @@ static SimCommand *place_for(SimEngine *engine, uint32_t lane, SimCommandKind ki
 static void given(SimEngine *engine, uint32_t lane) {
     if (engine->lanes[lane].state == SIM_LANE_IDLE) {
         advance_lane(engine, lane);
-        share(engine);
+        update_speeds(engine);
     }
 }
 

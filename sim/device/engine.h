@@ -33,9 +33,9 @@ typedef enum {
 
 /* op_starts and op_ends are called for each op; op_changes as sim_engine_changes_at() says.
  *
- * share is called whenever what runs has changed, to set the speeds of the n_running ops;
+ * set_speeds is called whenever what runs has changed, to set the speeds of the n_running ops;
  * running[lane] is NULL where none runs. Speeds are preset to 1, at which an op takes its own
- * duration. Unless asks_alone, share is not called for a single op. NULL: all run at speed 1.
+ * duration. Unless asks_alone, set_speeds is not called for a single op. NULL: all run at speed 1.
  *
  * hold is called before time passes to a moment (SIM_NEVER: nothing is due) at which lanes act or,
  * after them, the host. True: things may have changed meanwhile, look again. NULL: no op's end is
@@ -43,8 +43,8 @@ typedef enum {
 typedef struct {
     void (*op_starts)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
     void (*op_ends)(gpointer self, uint32_t lane, const SimCommand *op, SimTime start, SimTime end);
-    void (*share)(gpointer self, const SimCommand *const *running, uint32_t n_running,
-                  double *speeds);
+    void (*set_speeds)(gpointer self, const SimCommand *const *running, uint32_t n_running,
+                       double *speeds);
     bool (*hold)(gpointer self, SimTime at, SimActs who);
     void (*op_changes)(gpointer self, uint32_t lane, const SimCommand *op, SimTime at);
     bool asks_alone;
@@ -73,7 +73,7 @@ void sim_engine_launch(SimEngine *engine, uint32_t lane, SimTime duration, uint3
                        uint32_t tag);
 /* Sets the end of the op that runs on the lane, launched with SIM_NEVER; at: not before now. */
 void sim_engine_ends_at(SimEngine *engine, uint32_t lane, SimTime at);
-/* At that moment op_changes is called for the op that runs on the lane, and then share. */
+/* At that moment op_changes is called for the op that runs on the lane, and then set_speeds. */
 void sim_engine_changes_at(SimEngine *engine, uint32_t lane, SimTime at);
 /* Moves the clock and all that is under way by as much. */
 void sim_engine_shift(SimEngine *engine, SimTime by);

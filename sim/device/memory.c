@@ -16,14 +16,14 @@ struct _SimMemory {
     const SimTime *now_ns;
 };
 
-/* A place as one number, as the ledger wants it: 30 bits of step, 2 of section, 32 of index. */
+/* A position as one number, as the ledger wants it: 30 bits of step, 2 of section, 32 of index. */
 static uint64_t pack(const PlanPosition *at) {
     G_STATIC_ASSERT(PLAN_N_SECTIONS <= 4);
     return (uint64_t)(at->step + 1) << 34 | (uint64_t)at->section << 32 | at->index;
 }
 
-static SimMemoryPlace unpack(uint64_t packed) {
-    return (SimMemoryPlace){
+static SimMemoryPosition unpack(uint64_t packed) {
+    return (SimMemoryPosition){
         .step = (int32_t)(packed >> 34) - 1,
         .section = (PlanSection)(packed >> 32 & 3),
         .index = (uint32_t)packed,
@@ -134,7 +134,7 @@ void sim_memory_keep_answers(SimMemory *memory, MemoryAnswers *answers) {
     }
 }
 
-void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state) {
+void sim_memory_append_position(const SimMemory *memory, uint32_t buffer, MemoryWords *state) {
     const MemoryBlock *block = memory->blocks[buffer];
     if (block) {
         memory_words_add(state, memory_block_address(block));
@@ -185,7 +185,7 @@ const uint64_t *sim_memory_held(const SimMemory *memory) {
 SimMemoryPeak sim_memory_peak(SimMemory *memory) {
     const MemoryPeak *peak = memory_ledger_peak_allocated(memory->ledger);
     return (SimMemoryPeak){
-        .place = unpack(peak->moment.place),
+        .position = unpack(peak->moment.place),
         .host_ns = peak->moment.time_ns,
         .then = peak->totals,
         .by_sub = memory_ledger_peak_by_tag(memory->ledger),

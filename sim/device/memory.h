@@ -17,12 +17,12 @@
 #include "plan/player.h"
 #include "sim/time.h"
 
-/* Where in the program. */
+/* A position in the program. */
 typedef struct {
     int32_t step;
     PlanSection section;
     uint32_t index;
-} SimMemoryPlace;
+} SimMemoryPosition;
 
 typedef struct _SimMemory SimMemory;
 
@@ -61,7 +61,7 @@ const uint64_t *sim_memory_held(const SimMemory *memory);
 
 /* The peak of allocated bytes: when it came, and the bytes of each category then. */
 typedef struct {
-    SimMemoryPlace place;
+    SimMemoryPosition position;
     SimTime host_ns;
     MemoryTotals then;
     const uint64_t *by_sub;  /* PLAN_N_SUBCATEGORIES */
@@ -72,7 +72,7 @@ typedef struct {
  * but for those that are left out (by buffer; NULL: none). */
 bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, MemoryWords *state);
 /* Appends which block one buffer has. */
-void sim_memory_append_place(const SimMemory *memory, uint32_t buffer, MemoryWords *state);
+void sim_memory_append_position(const SimMemory *memory, uint32_t buffer, MemoryWords *state);
 /* Appends what waits for events (memory_caching_append_waits()). */
 void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, MemoryWords *state);
 /* Gives the block of buffer from[i] to buffer to[i]. The two may be the same buffers in another

@@ -52,8 +52,8 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
 }
 
 /* A collective that waits holds its multiprocessors and draws nothing from memory. */
-static void share(gpointer self, const SimCommand *const *running, uint32_t n_running,
-                  double *speeds) {
+static void set_speeds(gpointer self, const SimCommand *const *running, uint32_t n_running,
+                       double *speeds) {
     const SimDevice *device = self;
     double cores = device->cluster->device_cores;
     const SimUse *uses[PLAN_MAX_LANES] = {NULL};
@@ -72,7 +72,7 @@ static void share(gpointer self, const SimCommand *const *running, uint32_t n_ru
         }
     }
     double speeds_of_uses[PLAN_MAX_LANES];
-    sim_share(uses, n, cores, speeds_of_uses);
+    sim_sharing_speeds(uses, n, cores, speeds_of_uses);
     for (uint32_t i = 0; i < n; i++) {
         speeds[lanes[i]] = speeds_of_uses[i];
     }
@@ -89,7 +89,7 @@ SimWatcher sim_device_watcher(const SimDeviceSetup *setup) {
     return (SimWatcher){.op_starts = op_starts,
                         .op_ends = op_ends,
                         .op_changes = op_changes,
-                        .share = setup->no_sharing ? NULL : share,
+                        .set_speeds = setup->no_sharing ? NULL : set_speeds,
                         .hold = setup->peers ? hold : NULL,
                         .asks_alone = cores > 0 && cores < 1};
 }

@@ -5,19 +5,19 @@
 #include "plan/fold.h"
 
 /* As if all passes were written. */
-static uint32_t whole_index(const PlanRole *role, const SimMemoryPlace *place) {
+static uint32_t whole_index(const PlanRole *role, const SimMemoryPosition *position) {
     PlanFold fold;
-    bool is_behind = plan_fold_find(role, place->section, &fold) && place->index >= fold.end;
-    return place->index + (is_behind ? role->n_folded * (fold.end - fold.begin) : 0);
+    bool is_behind = plan_fold_find(role, position->section, &fold) && position->index >= fold.end;
+    return position->index + (is_behind ? role->n_folded * (fold.end - fold.begin) : 0);
 }
 
-static SimMoment moment(const PlanRole *role, const SimMemoryPlace *place, SimTime host_ns,
+static SimMoment moment(const PlanRole *role, const SimMemoryPosition *position, SimTime host_ns,
                         const MemoryTotals *now) {
-    const PlanInstr *instr = &role->sections[place->section][place->index];
+    const PlanInstr *instr = &role->sections[position->section][position->index];
     return (SimMoment){
-        .step = place->step,
-        .section = place->section,
-        .index = whole_index(role, place),
+        .step = position->step,
+        .section = position->section,
+        .index = whole_index(role, position),
         .phase = instr->phase,
         .unit = instr->unit,
         .host_ns = host_ns,
@@ -32,7 +32,7 @@ void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevi
     SimMemoryPeak peak = sim_memory_peak(memory);
     SimMemoryStats stats = sim_memory_stats(memory);
     prediction->peak.at =
-        moment(role, &peak.place, peak.host_ns - sim_device_zero(device), &peak.then);
+        moment(role, &peak.position, peak.host_ns - sim_device_zero(device), &peak.then);
     for (unsigned sub = 0; sub < PLAN_N_SUBCATEGORIES; sub++) {
         prediction->peak.by_sub[sub] = peak.by_sub[sub];
     }
@@ -50,10 +50,10 @@ void sim_verdict_oom(SimPrediction *prediction, const PlanRole *role, SimDevice 
     SimTime host_ns;
     uint32_t buffer;
     const PlanPosition *at = sim_device_failed_at(device, &host_ns, &buffer);
-    SimMemoryPlace place = {at->step, at->section, at->index};
+    SimMemoryPosition position = {at->step, at->section, at->index};
     const MemoryTotals *now = sim_memory_now(sim_device_memory(device));
     prediction->fits = false;
-    prediction->oom.at = moment(role, &place, host_ns - sim_device_zero(device), now);
+    prediction->oom.at = moment(role, &position, host_ns - sim_device_zero(device), now);
     prediction->oom.buffer = role->buffers[buffer].name;
     prediction->oom.bytes = role->buffers[buffer].bytes;
     prediction->oom.sub = role->buffers[buffer].sub;
@@ -106,39 +106,39 @@ static void divide_by_steps(SimPrediction *prediction) {
     for (uint32_t lane = 0; lane < prediction->n_lanes; lane++) {
         prediction->lane_busy_ns[lane] /= n;
     }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        prediction->shares_ns[share] /= n;
+    for (unsigned cause = 0; cause < SIM_N_CAUSES; cause++) {
+        prediction->cause_ns[cause] /= n;
     }
     prediction->host_ns /= n;
     prediction->host_blocked_ns /= n;
 }
 
 /* Shares at the end of the last step, less those before the first steady step. */
-static void read_shares(SimPrediction *prediction, const SimAccount *account) {
+static void read_causes(SimPrediction *prediction, const SimAccount *account) {
     int32_t last = (int32_t)prediction->n_steps - 1;
     int32_t before = last - (int32_t)prediction->n_steady;
     const SimStepBook *from = sim_account_step(account, before);
     const SimStepBook *to = sim_account_step(account, last);
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        prediction->shares_ns[share] = to->shares_ns[share] - from->shares_ns[share];
+    for (unsigned cause = 0; cause < SIM_N_CAUSES; cause++) {
+        prediction->cause_ns[cause] = to->cause_ns[cause] - from->cause_ns[cause];
     }
 }
 
-static void name_shares(SimPrediction *prediction, SimDevice *device) {
-    prediction->share_names[SIM_SHARE_ARITHMETIC] = "arithmetic";
-    prediction->share_names[SIM_SHARE_MEMORY] = "memory bandwidth";
-    prediction->share_names[SIM_SHARE_OVERHEAD] = "launch overhead";
-    prediction->share_names[SIM_SHARE_SLOWED] = "kernels slowed by collectives";
+static void name_causes(SimPrediction *prediction, SimDevice *device) {
+    prediction->cause_names[SIM_CAUSE_ARITHMETIC] = "arithmetic";
+    prediction->cause_names[SIM_CAUSE_MEMORY] = "memory bandwidth";
+    prediction->cause_names[SIM_CAUSE_OVERHEAD] = "launch overhead";
+    prediction->cause_names[SIM_CAUSE_SLOWED] = "kernels slowed by collectives";
     for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        prediction->share_names[SIM_SHARE_NETWORK + axis] =
+        prediction->cause_names[SIM_CAUSE_NETWORK + axis] =
             sim_device_slowest_link(device, (PlanAxis)axis);
     }
-    prediction->share_names[SIM_SHARE_NETWORK + PLAN_AXIS_PIPELINE] = "links between stages";
-    prediction->share_names[SIM_SHARE_RANKS] =
+    prediction->cause_names[SIM_CAUSE_NETWORK + PLAN_AXIS_PIPELINE] = "links between stages";
+    prediction->cause_names[SIM_CAUSE_RANKS] =
         sim_device_has_stages(device) ? "pipeline bubbles" : "other ranks";
-    prediction->share_names[SIM_SHARE_BESIDE] = "kernels of other lanes";
-    prediction->share_names[SIM_SHARE_HOST] = "host";
-    prediction->bound_by = prediction->share_names[sim_prediction_largest_share(prediction, 0)];
+    prediction->cause_names[SIM_CAUSE_BESIDE] = "kernels of other lanes";
+    prediction->cause_names[SIM_CAUSE_HOST] = "host";
+    prediction->bound_by = prediction->cause_names[sim_prediction_largest_cause(prediction, 0)];
 }
 
 void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
@@ -153,9 +153,9 @@ void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
         prediction->host_ns += sim_device_host_book(device, (int32_t)step)->busy_ns;
         prediction->host_blocked_ns += sim_device_host_book(device, (int32_t)step)->blocked_ns;
     }
-    read_shares(prediction, account);
+    read_causes(prediction, account);
     divide_by_steps(prediction);
-    name_shares(prediction, device);
+    name_causes(prediction, device);
     prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
 }
 

@@ -7,7 +7,7 @@
 /* Three places in a folder of their own, each empty. */
 typedef struct {
     char *root;
-    CliDataPlaces places;
+    CliDataRoots places;
     GPtrArray *made; /* to be removed, last made first */
 } Fixture;
 
@@ -55,7 +55,7 @@ static void tear_down(Fixture *fixture, gconstpointer data) {
         g_assert_cmpint(g_remove(fixture->made->pdata[i - 1]), ==, 0);
     }
     g_ptr_array_unref(fixture->made);
-    cli_data_places_clear(&fixture->places);
+    cli_data_roots_clear(&fixture->places);
     g_free(fixture->root);
 }
 
@@ -146,24 +146,24 @@ static void test_wrong_variable(Fixture *fixture, gconstpointer data) {
     fixture->places.user = g_steal_pointer(&gone);
     g_autoptr(GError) error = NULL;
     g_assert_null(cli_data_find_in(&fixture->places, CLI_DATA_NETWORKS, "a", &error));
-    g_assert_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_PLACE);
+    g_assert_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_FOLDER);
     g_assert_nonnull(strstr(error->message, "FORESHARD_DATA"));
 }
 
 /* This program lies in the build tree; the shell does not. */
 static void test_source_only_from_build(void) {
-    g_auto(CliDataPlaces) here = {0};
-    cli_data_places_init(&here, NULL, NULL);
+    g_auto(CliDataRoots) here = {0};
+    cli_data_roots_init(&here, NULL, NULL);
     g_assert_cmpstr(here.source, ==, FORESHARD_SOURCE_ROOT);
     g_assert_cmpstr(here.installed, ==, FORESHARD_DATADIR);
     g_assert_null(here.user);
 
-    g_auto(CliDataPlaces) installed = {0};
-    cli_data_places_init(&installed, "/bin/sh", "");
+    g_auto(CliDataRoots) installed = {0};
+    cli_data_roots_init(&installed, "/bin/sh", "");
     g_assert_null(installed.source);
     g_assert_null(installed.user);
-    g_auto(CliDataPlaces) set = {0};
-    cli_data_places_init(&set, "/bin/sh", "somewhere");
+    g_auto(CliDataRoots) set = {0};
+    cli_data_roots_init(&set, "/bin/sh", "somewhere");
     g_assert_cmpstr(set.user, ==, "somewhere");
 }
 

@@ -103,7 +103,7 @@ static void an_error_stops_all(void) {
 
 typedef struct {
     ExecLanes *lanes;
-    ExecTurns *turns;
+    ExecTickets *tickets;
     uint64_t ticket;
     Diary *diary;
     char letter;
@@ -204,10 +204,10 @@ static void memory_outlives_other_lanes(gconstpointer expandable) {
 static bool take_turn(gpointer data, GError **error) {
     Turn *turn = data;
     g_usleep(turn->sleep_us);
-    g_assert_true(exec_lanes_enter(turn->lanes, turn->turns, turn->ticket));
+    g_assert_true(exec_lanes_enter(turn->lanes, turn->tickets, turn->ticket));
     Entry entry = {turn->diary, turn->letter, 0, false};
     say(&entry, error);
-    exec_lanes_leave(turn->lanes, turn->turns);
+    exec_lanes_leave(turn->lanes, turn->tickets);
     return true;
 }
 
@@ -216,11 +216,11 @@ static void turns_are_the_hosts(void) {
     Diary diary;
     begin(&diary);
     ExecLanes *lanes = exec_lanes_new(2);
-    ExecTurns turns = {0};
+    ExecTickets tickets = {0};
     for (unsigned i = 0; i < 6; i++) {
         Turn *turn = g_new(Turn, 1);
-        *turn =
-            (Turn){lanes, &turns, turns.next_ticket++, &diary, (char)('a' + i), i % 2 ? 0 : 3000};
+        *turn = (Turn){lanes,  &tickets,        tickets.next_ticket++,
+                       &diary, (char)('a' + i), i % 2 ? 0 : 3000};
         exec_lanes_give(lanes, i % 2, take_turn, turn, g_free);
     }
     g_assert_true(exec_lanes_drain(lanes));
@@ -288,7 +288,7 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/exec/lanes/memory outlives a failure", NULL, memory_outlives_a_failure);
     g_test_add_data_func("/exec/lanes/memory outlives a failure, expandable", "yes",
                          memory_outlives_a_failure);
-    g_test_add_func("/exec/lanes/turns are the host's", turns_are_the_hosts);
+    g_test_add_func("/exec/lanes/tickets are the host's", turns_are_the_hosts);
     g_test_add_func("/exec/lanes/only those wake whose wait is over",
                     only_those_wake_whose_wait_is_over);
     g_test_add_func("/exec/lanes/sleeps are as short as asked for",

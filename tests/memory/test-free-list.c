@@ -44,10 +44,10 @@ static void test_find(void) {
 
 static gint compare(gconstpointer a, gconstpointer b) {
     const MemoryFreeEntry *x = a, *y = b;
-    if (x->place.key != y->place.key) {
-        return x->place.key < y->place.key ? -1 : 1;
+    if (x->order.key != y->order.key) {
+        return x->order.key < y->order.key ? -1 : 1;
     }
-    return x->place.address < y->place.address ? -1 : x->place.address > y->place.address;
+    return x->order.address < y->order.address ? -1 : x->order.address > y->order.address;
 }
 
 static void assert_same(const MemoryFreeList *list, const GArray *model) {
@@ -60,13 +60,13 @@ static void assert_same(const MemoryFreeList *list, const GArray *model) {
     g_assert_null(memory_free_list_at(list, cursor));
 }
 
-/* To any place, near or far. */
+/* To any key, near or far. */
 static void move_one(MemoryFreeList *list, GArray *model, GRand *random) {
     guint at = (guint)g_rand_int_range(random, 0, (gint)model->len);
     MemoryFreeEntry *entry = &g_array_index(model, MemoryFreeEntry, at);
-    MemoryFreeCursor cursor = memory_free_list_find(list, entry->place.key, entry->place.address);
-    entry->place.key = (uint64_t)g_rand_int_range(random, 0, 50);
-    memory_free_list_move(list, cursor, entry->place.key, entry->place.address);
+    MemoryFreeCursor cursor = memory_free_list_find(list, entry->order.key, entry->order.address);
+    entry->order.key = (uint64_t)g_rand_int_range(random, 0, 50);
+    memory_free_list_move(list, cursor, entry->order.key, entry->order.address);
     g_array_sort(model, compare);
 }
 
@@ -80,17 +80,17 @@ static void test_model(void) {
         if (model->len == 0 || g_rand_int_range(random, 0, 10) < (grows ? 9 : 1)) {
             MemoryFreeEntry entry = {{(uint64_t)g_rand_int_range(random, 0, 50), i},
                                      GUINT_TO_POINTER(i + 1)};
-            memory_free_list_insert(&list, entry.place.key, entry.place.address, entry.block);
+            memory_free_list_insert(&list, entry.order.key, entry.order.address, entry.block);
             g_array_append_val(model, entry);
             g_array_sort(model, compare);
         } else {
             guint at = (guint)g_rand_int_range(random, 0, (gint)model->len);
             const MemoryFreeEntry *entry = &g_array_index(model, MemoryFreeEntry, at);
             if (i % 2) {
-                memory_free_list_remove(&list, entry->place.key, entry->place.address);
+                memory_free_list_remove(&list, entry->order.key, entry->order.address);
             } else {
                 MemoryFreeCursor cursor =
-                    memory_free_list_find(&list, entry->place.key, entry->place.address);
+                    memory_free_list_find(&list, entry->order.key, entry->order.address);
                 g_assert_true(memory_free_list_at(&list, cursor) == entry->block);
                 memory_free_list_remove_at(&list, cursor);
             }

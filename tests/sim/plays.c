@@ -22,8 +22,8 @@ void plays_assert_equal(const SimPrediction *one, const SimPrediction *all) {
     for (uint32_t step = 0; step < one->n_steps; step++) {
         g_assert_cmpint(one->step_ns[step], ==, all->step_ns[step]);
     }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        g_assert_cmpint(one->shares_ns[share], ==, all->shares_ns[share]);
+    for (unsigned share = 0; share < SIM_N_CAUSES; share++) {
+        g_assert_cmpint(one->cause_ns[share], ==, all->cause_ns[share]);
     }
     for (unsigned kind = 0; kind < PLAN_N_OP_KINDS; kind++) {
         g_assert_cmpuint(one->collectives[kind].count, ==, all->collectives[kind].count);

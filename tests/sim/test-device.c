@@ -150,13 +150,13 @@ static void test_roofline(void) {
     ModelCluster cluster = toy_cluster;
     g_autoptr(SimPrediction) bytes = predict(body, buffers, &cluster, NULL);
     g_assert_cmpint(bytes->median_step_ns, ==, 560);
-    g_assert_cmpint(bytes->shares_ns[SIM_SHARE_MEMORY], ==, 560);
+    g_assert_cmpint(bytes->cause_ns[SIM_CAUSE_MEMORY], ==, 560);
     g_assert_cmpfloat(bytes->flops, ==, 400);
     g_assert_cmpfloat_with_epsilon(bytes->mfu, 400.0 / 560, 1e-12);
     cluster.device_matmul_efficiency = 0.5;
     g_autoptr(SimPrediction) arithmetic = predict(body, buffers, &cluster, NULL);
     g_assert_cmpint(arithmetic->median_step_ns, ==, 800);
-    g_assert_cmpint(arithmetic->shares_ns[SIM_SHARE_ARITHMETIC], ==, 800);
+    g_assert_cmpint(arithmetic->cause_ns[SIM_CAUSE_ARITHMETIC], ==, 800);
     /* Only a matrix product asks for the matrix units. */
     cluster.device_matmul_fp32_tflops = 0;
     g_autoptr(SimPrediction) lacking = predict(body, buffers, &cluster, NULL);
@@ -175,12 +175,12 @@ static void test_shares_sum_up(void) {
                            "record reduce e1\nwait compute e1\n" TOY_FILL TOY_REDUCE,
                 "", &cluster, NULL);
     SimTime sum = 0;
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        sum += prediction->shares_ns[i];
+    for (unsigned i = 0; i < SIM_N_CAUSES; i++) {
+        sum += prediction->cause_ns[i];
     }
     g_assert_cmpint(sum, ==, prediction->median_step_ns);
-    g_assert_cmpint(prediction->shares_ns[SIM_SHARE_OVERHEAD], ==, 14);
-    g_assert_cmpint(prediction->shares_ns[SIM_SHARE_NETWORK + PLAN_AXIS_SHARD], >, 0);
+    g_assert_cmpint(prediction->cause_ns[SIM_CAUSE_OVERHEAD], ==, 14);
+    g_assert_cmpint(prediction->cause_ns[SIM_CAUSE_NETWORK + PLAN_AXIS_SHARD], >, 0);
 }
 
 /* A block that another lane has marked goes back only when that lane has passed, and only the next

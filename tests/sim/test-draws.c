@@ -28,13 +28,13 @@ static void assert_shares_sum(const SimPrediction *prediction) {
     for (uint32_t i = 0; i < prediction->n_steady; i++) {
         steps += prediction->step_ns[prediction->n_steps - 1 - i];
     }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        g_assert_cmpint(prediction->shares_ns[share], >=, 0);
-        shares += prediction->shares_ns[share];
+    for (unsigned share = 0; share < SIM_N_CAUSES; share++) {
+        g_assert_cmpint(prediction->cause_ns[share], >=, 0);
+        shares += prediction->cause_ns[share];
     }
     SimTime mean = steps / prediction->n_steady;
     g_assert_cmpint(shares, <=, mean);
-    g_assert_cmpint(shares + SIM_N_SHARES, >=, mean);
+    g_assert_cmpint(shares + SIM_N_CAUSES, >=, mean);
     g_assert_cmpint(prediction->compute_ns, <=, mean);
 }
 

@@ -203,13 +203,13 @@ static void test_account(void) {
     g_assert_cmpfloat(book->collectives[PLAN_OP_ALL_GATHER].bytes, ==, 64);
     g_assert_cmpint(book->lane_busy_ns[0], ==, 30);
     g_assert_cmpint(book->lane_busy_ns[1], ==, 20);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_ARITHMETIC], ==, 27);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_OVERHEAD], ==, 3);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_NETWORK + PLAN_AXIS_SHARD], ==, 10);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_HOST], ==, 7);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_ARITHMETIC], ==, 27);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_OVERHEAD], ==, 3);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_NETWORK + PLAN_AXIS_SHARD], ==, 10);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_HOST], ==, 7);
     SimTime sum = 0;
-    for (unsigned i = 0; i < SIM_N_SHARES; i++) {
-        sum += book->shares_ns[i];
+    for (unsigned i = 0; i < SIM_N_CAUSES; i++) {
+        sum += book->cause_ns[i];
     }
     g_assert_cmpint(sum, ==, 47);
 }
@@ -232,11 +232,11 @@ static void test_account_of_waiting(void) {
     busy = sim_account_starts(account, 0, &compute, 25);
     sim_account_ends(account, 0, &compute, 25, 35, busy);
     const SimStepBook *book = sim_account_step(account, 0);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_RANKS], ==, 5);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_NETWORK + PLAN_AXIS_SHARD], ==, 10);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_ARITHMETIC], ==, 18);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_OVERHEAD], ==, 2);
-    g_assert_cmpint(book->shares_ns[SIM_SHARE_SLOWED], ==, 0);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_RANKS], ==, 5);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_NETWORK + PLAN_AXIS_SHARD], ==, 10);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_ARITHMETIC], ==, 18);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_OVERHEAD], ==, 2);
+    g_assert_cmpint(book->cause_ns[SIM_CAUSE_SLOWED], ==, 0);
     g_assert_cmpint(book->collectives[PLAN_OP_ALL_GATHER].total_ns, ==, 20);
     g_assert_cmpint(book->collectives[PLAN_OP_ALL_GATHER].exposed_ns, ==, 15);
     g_assert_cmpint(book->lost_ns, ==, 10); /* had all been there at 5, it would have ended at 15 */

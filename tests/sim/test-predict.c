@@ -138,11 +138,11 @@ static void check_laws(const Plan *plan) {
         }
         g_assert_cmpint(busy, <=, makespan);
     }
-    for (unsigned share = 0; share < SIM_N_SHARES; share++) {
-        shares += prediction->shares_ns[share];
+    for (unsigned share = 0; share < SIM_N_CAUSES; share++) {
+        shares += prediction->cause_ns[share];
     }
     SimTime steady = (prediction->step_ns[2] + prediction->step_ns[3]) / 2;
-    g_assert_cmpint(ABS(shares - steady), <=, SIM_N_SHARES); /* each is rounded down once */
+    g_assert_cmpint(ABS(shares - steady), <=, SIM_N_CAUSES); /* each is rounded down once */
     /* Memory returns to its floor. */
     uint64_t floors[4] = {0};
     for (guint i = 0; i < trace->memory->len; i++) {
@@ -574,18 +574,18 @@ static void test_names_of_built_and_read(void) {
 /* Two axes over the same links are one thing that a step waits for. */
 static void test_shares_of_one_name(void) {
     SimPrediction prediction = {0};
-    unsigned first = SIM_SHARE_NETWORK + PLAN_AXIS_SHARD,
-             other = SIM_SHARE_NETWORK + PLAN_AXIS_PART;
-    prediction.shares_ns[SIM_SHARE_ARITHMETIC] = 5;
-    prediction.share_names[SIM_SHARE_ARITHMETIC] = "arithmetic";
-    prediction.shares_ns[first] = 4;
-    prediction.share_names[first] = "a network";
-    prediction.shares_ns[other] = 3;
-    prediction.share_names[other] = "a network";
-    g_assert_cmpint(sim_prediction_share_ns(&prediction, SIM_SHARE_ARITHMETIC), ==, 5);
-    g_assert_cmpint(sim_prediction_share_ns(&prediction, MIN(first, other)), ==, 7);
-    g_assert_cmpint(sim_prediction_share_ns(&prediction, MAX(first, other)), ==, 0);
-    g_assert_cmpint(sim_prediction_share_ns(&prediction, SIM_SHARE_HOST), ==, 0);
+    unsigned first = SIM_CAUSE_NETWORK + PLAN_AXIS_SHARD,
+             other = SIM_CAUSE_NETWORK + PLAN_AXIS_PART;
+    prediction.cause_ns[SIM_CAUSE_ARITHMETIC] = 5;
+    prediction.cause_names[SIM_CAUSE_ARITHMETIC] = "arithmetic";
+    prediction.cause_ns[first] = 4;
+    prediction.cause_names[first] = "a network";
+    prediction.cause_ns[other] = 3;
+    prediction.cause_names[other] = "a network";
+    g_assert_cmpint(sim_prediction_cause_ns(&prediction, SIM_CAUSE_ARITHMETIC), ==, 5);
+    g_assert_cmpint(sim_prediction_cause_ns(&prediction, MIN(first, other)), ==, 7);
+    g_assert_cmpint(sim_prediction_cause_ns(&prediction, MAX(first, other)), ==, 0);
+    g_assert_cmpint(sim_prediction_cause_ns(&prediction, SIM_CAUSE_HOST), ==, 0);
 }
 
 int main(int argc, char **argv) {

@@ -66,7 +66,7 @@ static void same_times(const SimPrediction *a, const SimPrediction *b) {
     g_assert_cmpint(a->host_blocked_ns, ==, b->host_blocked_ns);
     g_assert_cmpmem(a->lane_busy_ns, a->n_lanes * sizeof *a->lane_busy_ns, b->lane_busy_ns,
                     b->n_lanes * sizeof *b->lane_busy_ns);
-    g_assert_cmpmem(a->shares_ns, sizeof a->shares_ns, b->shares_ns, sizeof b->shares_ns);
+    g_assert_cmpmem(a->cause_ns, sizeof a->cause_ns, b->cause_ns, sizeof b->cause_ns);
     g_assert_cmpstr(a->bound_by, ==, b->bound_by);
     g_assert_cmpfloat(a->mfu, ==, b->mfu);
     same_collectives(a, b);

@@ -19,7 +19,7 @@ static const SimUse far = {.collective = true,
 
 static void speeds_of(const SimUse *a, const SimUse *b, const SimUse *c, double *speeds) {
     const SimUse *running[] = {a, b, c};
-    sim_share(running, G_N_ELEMENTS(running), 0, speeds);
+    sim_sharing_speeds(running, G_N_ELEMENTS(running), 0, speeds);
 }
 
 static void speeds(void) {
@@ -82,7 +82,7 @@ static void share(gpointer self, const SimCommand *const *running, uint32_t n_ru
     for (unsigned i = 0; i < 2; i++) {
         use[i] = running[i] ? uses[running[i]->tag] : NULL;
     }
-    sim_share(use, 2, 0, ret_speeds);
+    sim_sharing_speeds(use, 2, 0, ret_speeds);
 }
 
 /* A kernel of 100 on lane 0 from 0; a collective of 100 on lane 1 from 40. Until 40 the kernel has
@@ -160,14 +160,14 @@ static void cores(void) {
     g_assert_cmpfloat(fabs(copies.cores - 0.5), <, 1e-12); /* 10 MB at 5 GB/s: 2 of 4 ms */
     const SimUse *running[] = {&arithmetic, &copies, NULL};
     double s[3];
-    sim_share(running, 3, 1, s);
+    sim_sharing_speeds(running, 3, 1, s);
     g_assert_cmpfloat(fabs(s[0] - 1 / 1.5), <, 1e-12);
     g_assert_cmpfloat(fabs(s[1] - 1 / 1.5), <, 1e-12);
-    sim_share(running, 3, 2, s); /* room for both */
+    sim_sharing_speeds(running, 3, 2, s); /* room for both */
     g_assert_cmpfloat(s[0], ==, 1);
     g_assert_cmpfloat(s[1], ==, 1);
     running[2] = &traffic; /* 2.5 cores of work on 2 */
-    sim_share(running, 3, 2, s);
+    sim_sharing_speeds(running, 3, 2, s);
     g_assert_cmpfloat(fabs(s[2] - 0.8), <, 1e-12);
 }
 

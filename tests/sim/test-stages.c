@@ -44,7 +44,7 @@ static void check_bubbles(const char *schedule) {
         assert_about((double)(eight->median_step_ns - four->median_step_ns), 4 * turn, 0.005);
         const SimPrediction *all[] = {four, eight, twenty};
         for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
-            double bubbles = (double)all[i]->shares_ns[SIM_SHARE_RANKS];
+            double bubbles = (double)all[i]->cause_ns[SIM_CAUSE_RANKS];
             assert_about(bubbles, (stages - 1) * turn, 0.03);
             double once = (double)(all[i]->compute_ns) - (i == 0 ? 4 : i == 1 ? 8 : 20) * turn;
             assert_about((double)all[i]->median_step_ns - once,
@@ -55,7 +55,7 @@ static void check_bubbles(const char *schedule) {
                              turn,
                          0.01);
         }
-        g_assert_cmpstr(four->share_names[SIM_SHARE_RANKS], ==, "pipeline bubbles");
+        g_assert_cmpstr(four->cause_names[SIM_CAUSE_RANKS], ==, "pipeline bubbles");
     }
 }
 
@@ -78,8 +78,8 @@ static void check_interleaved(unsigned places, unsigned stages) {
     g_test_message("%u places, %u stages each", places, stages);
     assert_about((double)(sixteen->median_step_ns - eight->median_step_ns), 8 * turn, 0.01);
     double own = (places - 1) * turn / stages;
-    assert_about((double)eight->shares_ns[SIM_SHARE_RANKS], own, 0.03);
-    assert_about((double)sixteen->shares_ns[SIM_SHARE_RANKS], own, 0.03);
+    assert_about((double)eight->cause_ns[SIM_CAUSE_RANKS], own, 0.03);
+    assert_about((double)sixteen->cause_ns[SIM_CAUSE_RANKS], own, 0.03);
     g_assert_cmpint(eight->median_step_ns, <, plain->median_step_ns);
     /* What was sent is held to the end of the step. */
     g_assert_cmpuint(eight->peak.by_sub[PLAN_ACTIVATIONS_SAVED], >,

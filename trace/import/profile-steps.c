@@ -21,18 +21,19 @@ static void add_bound(GArray *bounds, int64_t at_ns) {
     }
 }
 
-static const char *mark_name(const Profile *profile, const ProfileMark *mark) {
-    return profile->names->pdata[mark->name];
+static const char *annotation_name(const Profile *profile, const ProfileAnnotation *annotation) {
+    return profile->names->pdata[annotation->name];
 }
 
 static void from_profiler(const Profile *profile, GArray *bounds) {
-    const ProfileMark *last = NULL;
-    for (guint i = 0; i < profile->marks->len; i++) {
-        const ProfileMark *mark = &g_array_index(profile->marks, ProfileMark, i);
-        const char *name = mark_name(profile, mark);
+    const ProfileAnnotation *last = NULL;
+    for (guint i = 0; i < profile->annotations->len; i++) {
+        const ProfileAnnotation *annotation =
+            &g_array_index(profile->annotations, ProfileAnnotation, i);
+        const char *name = annotation_name(profile, annotation);
         if (steps_is_profiler(name, (guint)strlen(name))) {
-            add_bound(bounds, mark->start_ns);
-            last = mark;
+            add_bound(bounds, annotation->start_ns);
+            last = annotation;
         }
     }
     if (last != NULL) {
@@ -41,11 +42,12 @@ static void from_profiler(const Profile *profile, GArray *bounds) {
 }
 
 static void from_optimizer(const Profile *profile, GArray *bounds) {
-    for (guint i = 0; i < profile->marks->len; i++) {
-        const ProfileMark *mark = &g_array_index(profile->marks, ProfileMark, i);
-        const char *name = mark_name(profile, mark);
+    for (guint i = 0; i < profile->annotations->len; i++) {
+        const ProfileAnnotation *annotation =
+            &g_array_index(profile->annotations, ProfileAnnotation, i);
+        const char *name = annotation_name(profile, annotation);
         if (steps_is_optimizer(name, (guint)strlen(name))) {
-            add_bound(bounds, mark->end_ns);
+            add_bound(bounds, annotation->end_ns);
         }
     }
 }

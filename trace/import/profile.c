@@ -247,8 +247,8 @@ static bool add_event(Reader *reader, Category category, const Event *event, GEr
         ProfileCall call = {whole_of(event->correlation, -1), start_ns, end_ns, waits};
         g_array_append_val(reader->profile->calls, call);
     } else if (category == CATEGORY_MARK) {
-        ProfileMark mark = {name_index(reader, event->name), start_ns, end_ns};
-        g_array_append_val(reader->profile->marks, mark);
+        ProfileAnnotation annotation = {name_index(reader, event->name), start_ns, end_ns};
+        g_array_append_val(reader->profile->annotations, annotation);
     } else {
         add_kernel(reader, category, event, start_ns, end_ns);
     }
@@ -335,8 +335,8 @@ static int compare_calls(gconstpointer a, gconstpointer b) {
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-static int compare_marks(gconstpointer a, gconstpointer b) {
-    const ProfileMark *x = a, *y = b;
+static int compare_annotations(gconstpointer a, gconstpointer b) {
+    const ProfileAnnotation *x = a, *y = b;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
@@ -380,7 +380,7 @@ Profile *profile_read(const char *text, gsize length, int device, const char *fi
     profile->names = g_ptr_array_new_with_free_func(g_free);
     profile->kernels = g_array_new(FALSE, FALSE, sizeof(ProfileKernel));
     profile->calls = g_array_new(FALSE, FALSE, sizeof(ProfileCall));
-    profile->marks = g_array_new(FALSE, FALSE, sizeof(ProfileMark));
+    profile->annotations = g_array_new(FALSE, FALSE, sizeof(ProfileAnnotation));
     profile->rank = profile->world = -1;
     g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(Found));
@@ -398,7 +398,7 @@ Profile *profile_read(const char *text, gsize length, int device, const char *fi
     }
     profile->device = device >= 0 ? device : busiest(found);
     g_array_sort(profile->calls, compare_calls);
-    g_array_sort(profile->marks, compare_marks);
+    g_array_sort(profile->annotations, compare_annotations);
     keep_kernels(&reader, profile->device);
     return g_steal_pointer(&profile);
 }
@@ -408,7 +408,7 @@ void profile_free(Profile *profile) {
         g_ptr_array_unref(profile->names);
         g_array_unref(profile->kernels);
         g_array_unref(profile->calls);
-        g_array_unref(profile->marks);
+        g_array_unref(profile->annotations);
         g_free(profile);
     }
 }

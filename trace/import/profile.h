@@ -53,13 +53,13 @@ typedef struct {
 typedef struct {
     uint32_t name;
     int64_t start_ns, end_ns;
-} ProfileMark;
+} ProfileAnnotation;
 
 typedef struct {
     GPtrArray *names;    /* char * */
     GArray *kernels;     /* ProfileKernel, by launch */
     GArray *calls;       /* ProfileCall, by start */
-    GArray *marks;       /* ProfileMark, by start */
+    GArray *annotations; /* ProfileAnnotation, by start */
     guint n_events;      /* of the file */
     int64_t device;      /* whose kernels these are */
     int64_t rank, world; /* -1: not told */

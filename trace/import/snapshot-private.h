@@ -1,6 +1,6 @@
 /* trace/import/snapshot-private.h - how a snapshot is worked out, in two steps.
  *
- * snapshot-read.c takes events, marks and what there is at the end from what was unpickled,
+ * snapshot-read.c takes events, annotations and what there is at the end from what was unpickled,
  * snapshot-play.c works out from these what was there when the window begins, and plays the events.
  */
 #pragma once
@@ -32,7 +32,7 @@ void snapshot_put_segment(GTree *segments, uint64_t address, uint64_t bytes, boo
 
 bool snapshot_read_events(Snapshot *snapshot, const UnpickledValue *list, const char *file_name,
                           GError **error);
-void snapshot_read_marks(Snapshot *snapshot, const UnpickledValue *list);
+void snapshot_read_annotations(Snapshot *snapshot, const UnpickledValue *list);
 void snapshot_read_end(const Snapshot *snapshot, const UnpickledValue *list, SnapshotEnd *end);
 
 /* Events get their partners and sizes, the snapshot what there was at its begin. Uses up the end.

@@ -74,23 +74,25 @@ bool snapshot_read_events(Snapshot *snapshot, const UnpickledValue *list, const 
     return true;
 }
 
-static int compare_marks(gconstpointer a, gconstpointer b) {
-    const SnapshotMark *x = a, *y = b;
+static int compare_annotations(gconstpointer a, gconstpointer b) {
+    const SnapshotAnnotation *x = a, *y = b;
     return (x->time_us > y->time_us) - (x->time_us < y->time_us);
 }
 
-void snapshot_read_marks(Snapshot *snapshot, const UnpickledValue *list) {
+void snapshot_read_annotations(Snapshot *snapshot, const UnpickledValue *list) {
     for (guint i = 0; i < unpickled_n_items(list); i++) {
         const UnpickledValue *entry = unpickled_item(list, i);
         const UnpickledValue *name = unpickled_get_text(entry, "name");
-        SnapshotMark mark = {.ends = unpickled_is_text(unpickled_get(entry, "stage"), "END")};
-        if (name && unpickled_get_int(entry, "time_us", &mark.time_us)) {
-            mark.name = name->text;
-            mark.name_length = name->length;
-            g_array_append_val(snapshot->marks, mark);
+        SnapshotAnnotation annotation = {
+            .ends = unpickled_is_text(unpickled_get(entry, "stage"), "END")};
+        if (name && unpickled_get_int(entry, "time_us", &annotation.time_us)) {
+            annotation.name = name->text;
+            annotation.name_length = name->length;
+            g_array_append_val(snapshot->annotations, annotation);
         }
     }
-    g_array_sort(snapshot->marks, compare_marks); /* stable for what is sorted, as it comes */
+    g_array_sort(snapshot->annotations,
+                 compare_annotations); /* stable for what is sorted, as it comes */
 }
 
 /* ---- what lies where at the end ------------------------------------------------------------- */

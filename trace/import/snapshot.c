@@ -41,7 +41,7 @@ static Snapshot *snapshot_alloc(uint32_t device) {
     Snapshot *snapshot = g_new0(Snapshot, 1);
     snapshot->device = device;
     snapshot->events = g_array_new(FALSE, FALSE, sizeof(SnapshotEvent));
-    snapshot->marks = g_array_new(FALSE, FALSE, sizeof(SnapshotMark));
+    snapshot->annotations = g_array_new(FALSE, FALSE, sizeof(SnapshotAnnotation));
     snapshot->blocks = g_array_new(FALSE, FALSE, sizeof(SnapshotBlock));
     return snapshot;
 }
@@ -68,7 +68,7 @@ Snapshot *snapshot_new(const Unpickled *unpickled, int device, const char *file_
                     file_name, chosen);
         return NULL;
     }
-    snapshot_read_marks(snapshot, unpickled_get_list(root, "external_annotations"));
+    snapshot_read_annotations(snapshot, unpickled_get_list(root, "external_annotations"));
     g_autoptr(GTree) blocks = snapshot_places_new();
     g_autoptr(GTree) segments = snapshot_places_new();
     SnapshotEnd end = {blocks, segments};
@@ -84,7 +84,7 @@ Snapshot *snapshot_new(const Unpickled *unpickled, int device, const char *file_
 void snapshot_free(Snapshot *snapshot) {
     if (snapshot != NULL) {
         g_array_unref(snapshot->events);
-        g_array_unref(snapshot->marks);
+        g_array_unref(snapshot->annotations);
         g_array_unref(snapshot->blocks);
         g_free(snapshot);
     }

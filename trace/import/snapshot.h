@@ -55,12 +55,12 @@ typedef struct {
     guint name_length;
     bool ends; /* else it begins */
     int64_t time_us;
-} SnapshotMark;
+} SnapshotAnnotation;
 
 typedef struct {
     uint32_t device;
     GArray *events;                       /* SnapshotEvent */
-    GArray *marks;                        /* SnapshotMark, by time */
+    GArray *annotations;                  /* SnapshotAnnotation, by time */
     GArray *blocks;                       /* SnapshotBlock */
     uint64_t allocated, active, reserved; /* when the window begins */
     guint n_ooms, n_retries;

@@ -54,15 +54,16 @@ static void add_end(GArray *ends, guint event) {
 /* From one begin to the next; the last step ends where its own annotation does. */
 static void from_profiler(const Snapshot *snapshot, GArray *ends) {
     int64_t last_us = -1;
-    for (guint i = 0; i < snapshot->marks->len; i++) {
-        const SnapshotMark *mark = &g_array_index(snapshot->marks, SnapshotMark, i);
-        if (!steps_is_profiler(mark->name, mark->name_length)) {
+    for (guint i = 0; i < snapshot->annotations->len; i++) {
+        const SnapshotAnnotation *annotation =
+            &g_array_index(snapshot->annotations, SnapshotAnnotation, i);
+        if (!steps_is_profiler(annotation->name, annotation->name_length)) {
             continue;
         }
-        if (mark->ends) {
-            last_us = mark->time_us;
+        if (annotation->ends) {
+            last_us = annotation->time_us;
         } else {
-            add_end(ends, event_behind(snapshot, mark->time_us));
+            add_end(ends, event_behind(snapshot, annotation->time_us));
             last_us = -1;
         }
     }
@@ -73,10 +74,11 @@ static void from_profiler(const Snapshot *snapshot, GArray *ends) {
 
 /* What comes before the first end is no whole step: the network may be made in it. */
 static void from_optimizer(const Snapshot *snapshot, GArray *ends) {
-    for (guint i = 0; i < snapshot->marks->len; i++) {
-        const SnapshotMark *mark = &g_array_index(snapshot->marks, SnapshotMark, i);
-        if (mark->ends && steps_is_optimizer(mark->name, mark->name_length)) {
-            add_end(ends, event_behind(snapshot, mark->time_us));
+    for (guint i = 0; i < snapshot->annotations->len; i++) {
+        const SnapshotAnnotation *annotation =
+            &g_array_index(snapshot->annotations, SnapshotAnnotation, i);
+        if (annotation->ends && steps_is_optimizer(annotation->name, annotation->name_length)) {
+            add_end(ends, event_behind(snapshot, annotation->time_us));
         }
     }
 }

@@ -17,7 +17,7 @@
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
 #include "exec/part-runs.h"
-#include "exec/places.h"
+#include "exec/slices.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/random.h"
 
@@ -52,24 +52,24 @@ enum {
 static void get_weights(const ExecContext *c, uint32_t parameter, uint64_t from, uint64_t n,
                         float *to) {
     for (uint64_t at = 0, some, whole; at < n; at += some) {
-        some = exec_place_run(c->plan, parameter, c->comm->rank, from + at, n - at, &whole);
+        some = exec_slice_run(c->plan, parameter, c->comm->rank, from + at, n - at, &whole);
         exec_weights_get(c->weights, parameter, whole, some, to + at);
     }
 }
 
-static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
+static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecSlice *slice,
                  GError **error) {
     PlanDtype dtype = operand_dtype(t, INIT_NORMAL_Y);
     gsize size = plan_dtype_bytes(dtype);
-    char *to = (char *)t->pointers[INIT_NORMAL_Y] + place->first * size;
-    g_autofree float *wide = g_new(float, MIN(place->count, WEIGHTS_AT_ONCE));
-    for (uint64_t at = 0, n; at < place->count; at += n) {
-        n = MIN(place->count - at, WEIGHTS_AT_ONCE);
+    char *to = (char *)t->pointers[INIT_NORMAL_Y] + slice->first * size;
+    g_autofree float *wide = g_new(float, MIN(slice->count, WEIGHTS_AT_ONCE));
+    for (uint64_t at = 0, n; at < slice->count; at += n) {
+        n = MIN(slice->count - at, WEIGHTS_AT_ONCE);
         gpointer staged = exec_cuda_stage_get(lane->stage, n * size, error);
         if (!staged) {
             return false;
         }
-        get_weights(t->context, place->parameter, place->from + at, n, wide);
+        get_weights(t->context, slice->parameter, slice->from + at, n, wide);
         exec_convert(staged, dtype, wide, PLAN_FP32, n);
         if (!exec_cuda_stage_put(lane->stage, to + at * size, 0, n * size, lane->stream, error)) {
             return false;
@@ -80,15 +80,15 @@ static bool load(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *p
 
 /* Numbers of a parameter by their place in the whole, so a rank's share of its columns takes a
  * launch a row. */
-static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *place,
+static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecSlice *slice,
                  GError **error) {
     const ExecContext *c = t->context;
     KernelCudaType type = type_at(t, INIT_NORMAL_Y);
-    char *to = (char *)t->pointers[INIT_NORMAL_Y] + place->first * kernel_cuda_type_bytes(type);
-    for (uint64_t at = 0, n, from; at < place->count; at += n) {
-        n = exec_place_run(c->plan, place->parameter, c->comm->rank, place->from + at,
-                           place->count - at, &from);
-        KernelCudaRandom random = {c->seed, place->parameter, from};
+    char *to = (char *)t->pointers[INIT_NORMAL_Y] + slice->first * kernel_cuda_type_bytes(type);
+    for (uint64_t at = 0, n, from; at < slice->count; at += n) {
+        n = exec_slice_run(c->plan, slice->parameter, c->comm->rank, slice->from + at,
+                           slice->count - at, &from);
+        KernelCudaRandom random = {c->seed, slice->parameter, from};
         if (!exec_cuda_kernel_ok(
                 kernel_cuda_philox_normal(lane->kernels, to + at * kernel_cuda_type_bytes(type), n,
                                           random, 0, (float)attr(t, INIT_NORMAL_STD), type),
@@ -102,15 +102,15 @@ static bool draw(const ExecTask *t, const ExecCudaLane *lane, const ExecPlace *p
 /* Bytes of a parameter in 4 bits are the host's. */
 static bool init_nibbles(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     const ExecContext *c = t->context;
-    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
-    char *to = (char *)t->pointers[INIT_NIBBLES_NIBBLES] + place.first;
-    for (uint64_t at = 0, n; at < place.count; at += n) {
-        n = MIN(place.count - at, WEIGHTS_AT_ONCE);
+    ExecSlice slice = exec_slice_of(c->plan, c->role, t->op, c->comm->rank);
+    char *to = (char *)t->pointers[INIT_NIBBLES_NIBBLES] + slice.first;
+    for (uint64_t at = 0, n; at < slice.count; at += n) {
+        n = MIN(slice.count - at, WEIGHTS_AT_ONCE);
         gpointer staged = exec_cuda_stage_get(lane->stage, n, error);
         if (!staged) {
             return false;
         }
-        exec_first_nibbles(t, place.from + at, n, staged);
+        exec_first_nibbles(t, slice.from + at, n, staged);
         if (!exec_cuda_stage_put(lane->stage, to + at, 0, n, lane->stream, error)) {
             return false;
         }
@@ -121,17 +121,17 @@ static bool init_nibbles(const ExecTask *t, const ExecCudaLane *lane, GError **e
 /* Element i of a parameter is the same on whichever rank it lies. */
 static bool init(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     const ExecContext *c = t->context;
-    ExecPlace place = exec_place_of(c->plan, c->role, t->op, c->comm->rank);
+    ExecSlice slice = exec_slice_of(c->plan, c->role, t->op, c->comm->rank);
     if (c->weights) {
-        return load(t, lane, &place, error);
+        return load(t, lane, &slice, error);
     }
     if (t->op->kind == PLAN_OP_INIT_NORMAL) {
-        return draw(t, lane, &place, error);
+        return draw(t, lane, &slice, error);
     }
     KernelCudaType type = type_at(t, INIT_NORMAL_Y);
-    gpointer to = (char *)t->pointers[INIT_NORMAL_Y] + place.first * kernel_cuda_type_bytes(type);
+    gpointer to = (char *)t->pointers[INIT_NORMAL_Y] + slice.first * kernel_cuda_type_bytes(type);
     return exec_cuda_kernel_ok(
-        kernel_cuda_fill(lane->kernels, to, place.count, attr(t, INIT_FILL_VALUE), type), error);
+        kernel_cuda_fill(lane->kernels, to, slice.count, attr(t, INIT_FILL_VALUE), type), error);
 }
 
 /* ---- the host's memory ---------------------------------------------------------------------- */

@@ -8,7 +8,7 @@ enum {
 
 static void forget(SimPassRepeat *repeat) {
     for (unsigned i = 0; i < SIM_MOST_PERIOD; i++) {
-        repeat->marks[i].is_known = false;
+        repeat->snapshots[i].is_known = false;
     }
 }
 
@@ -19,9 +19,9 @@ void sim_pass_repeat_init(SimPassRepeat *repeat, const SimParts *parts) {
 void sim_pass_repeat_clear(SimPassRepeat *repeat) {
     sim_passes_clear(&repeat->passes);
     for (unsigned i = 0; i < SIM_MOST_PERIOD; i++) {
-        sim_mark_clear(&repeat->marks[i]);
+        sim_snapshot_clear(&repeat->snapshots[i]);
     }
-    sim_mark_clear(&repeat->here);
+    sim_snapshot_clear(&repeat->here);
     g_clear_pointer(&repeat->is_made, g_free);
 }
 
@@ -92,18 +92,18 @@ static void append_recorded(const SimPassRepeat *repeat, int32_t step, uint32_t 
 }
 
 /* What the pass made is told by where it made it, for its numbers are its own. */
-static void take_mark(SimPassRepeat *repeat, int32_t step, uint32_t pass) {
-    SimMark *mark = &repeat->here;
+static void take_snapshot(SimPassRepeat *repeat, int32_t step, uint32_t pass) {
+    SimSnapshot *snapshot = &repeat->here;
     GArray *made = find_made(repeat, pass);
-    sim_mark_take(mark, &repeat->parts, step, repeat->is_made);
+    sim_snapshot_take(snapshot, &repeat->parts, step, repeat->is_made);
     for (guint i = 0; i < made->len; i++) {
         uint32_t at = g_array_index(made, uint32_t, i);
-        memory_words_add(&mark->state, at);
-        sim_memory_append_place(repeat->parts.memory, instrs_of(repeat, pass)[at].arg,
-                                &mark->state);
+        memory_words_add(&snapshot->state, at);
+        sim_memory_append_position(repeat->parts.memory, instrs_of(repeat, pass)[at].arg,
+                                   &snapshot->state);
     }
     forget_made(repeat, pass, made);
-    append_recorded(repeat, step, pass, &mark->state);
+    append_recorded(repeat, step, pass, &snapshot->state);
 }
 
 /* ---- the leap ------------------------------------------------------------------------------- */
@@ -133,8 +133,8 @@ static void rename_events(SimPassRepeat *repeat, int32_t step, uint32_t pass, ui
     }
 }
 
-/* What has happened since the mark happens so many times again. */
-static void leap(SimPassRepeat *repeat, int32_t step, const SimMark *since, uint32_t times) {
+/* What has happened since the snapshot happens so many times again. */
+static void leap(SimPassRepeat *repeat, int32_t step, const SimSnapshot *since, uint32_t times) {
     const SimParts *parts = &repeat->parts;
     SimHostClock *host = parts->host;
     SimTime later_ns = (host->now_ns - since->now_ns) * times;
@@ -160,11 +160,12 @@ static uint32_t count_alike(const SimPasses *passes, uint32_t pass, unsigned per
     return n;
 }
 
-/* The oldest mark gives its room to the next one. */
-static void keep_mark(SimPassRepeat *repeat) {
-    SimMark oldest = repeat->marks[SIM_MOST_PERIOD - 1];
-    memmove(repeat->marks + 1, repeat->marks, (SIM_MOST_PERIOD - 1) * sizeof *repeat->marks);
-    repeat->marks[0] = repeat->here;
+/* The oldest snapshot gives its room to the next one. */
+static void keep_snapshot(SimPassRepeat *repeat) {
+    SimSnapshot oldest = repeat->snapshots[SIM_MOST_PERIOD - 1];
+    memmove(repeat->snapshots + 1, repeat->snapshots,
+            (SIM_MOST_PERIOD - 1) * sizeof *repeat->snapshots);
+    repeat->snapshots[0] = repeat->here;
     repeat->here = oldest;
 }
 
@@ -174,14 +175,14 @@ uint32_t sim_pass_repeat_begins(SimPassRepeat *repeat, int32_t step, uint32_t pa
         return 0;
     }
     repeat->tries++;
-    take_mark(repeat, step, pass - 1);
+    take_snapshot(repeat, step, pass - 1);
     for (unsigned period = 1; period <= SIM_MOST_PERIOD; period++) {
-        const SimMark *since = &repeat->marks[period - 1];
+        const SimSnapshot *since = &repeat->snapshots[period - 1];
         uint32_t written = count_alike(passes, pass, period);
         bool up_to_last = pass + written + 1 == passes->n;
         uint32_t all = written + (written > 0 && up_to_last ? repeat->n_folded : 0);
         uint32_t times = all / period, rest = all % period;
-        if (written > rest && sim_mark_equal(since, &repeat->here)) {
+        if (written > rest && sim_snapshot_equal(since, &repeat->here)) {
             uint32_t to = pass + written - rest;
             leap(repeat, step, since, times);
             rename_buffers(repeat, pass - 1, to - 1);
@@ -192,6 +193,6 @@ uint32_t sim_pass_repeat_begins(SimPassRepeat *repeat, int32_t step, uint32_t pa
             return passes->begins[to] - passes->begins[pass];
         }
     }
-    keep_mark(repeat);
+    keep_snapshot(repeat);
     return 0;
 }

@@ -15,8 +15,8 @@
  */
 #pragma once
 
-#include "sim/device/repeat/mark.h"
 #include "sim/device/repeat/passes.h"
+#include "sim/device/repeat/snapshot.h"
 
 enum {
     SIM_MOST_PERIOD = 2 /* passes that repeat together */
@@ -29,8 +29,8 @@ typedef struct {
     uint32_t tries; /* in this section */
     uint32_t
         n_folded; /* passes that the plan does not write out and that are yet to be leapt over */
-    SimMark marks[SIM_MOST_PERIOD]; /* where the last passes began, the newest first */
-    SimMark here;
+    SimSnapshot snapshots[SIM_MOST_PERIOD]; /* where the last passes began, the newest first */
+    SimSnapshot here;
     bool *is_made;          /* by buffer: the pass at hand allocates it; false between tries */
     uint32_t n_passed_over; /* passes leapt over, in all steps */
 } SimPassRepeat;

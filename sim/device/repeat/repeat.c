@@ -2,18 +2,18 @@
 
 void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books) {
     *repeat = (SimRepeat){.parts = *parts, .steps = steps, .books = books};
-    repeat->before = &repeat->marks[0];
-    repeat->here = &repeat->marks[1];
+    repeat->before = &repeat->snapshots[0];
+    repeat->here = &repeat->snapshots[1];
 }
 
-static void clear(SimStepMarks *marks) {
-    sim_mark_clear(&marks->begin);
-    sim_mark_clear(&marks->within);
+static void clear(SimStepSnapshots *snapshots) {
+    sim_snapshot_clear(&snapshots->begin);
+    sim_snapshot_clear(&snapshots->within);
 }
 
 void sim_repeat_clear(SimRepeat *repeat) {
-    clear(&repeat->marks[0]);
-    clear(&repeat->marks[1]);
+    clear(&repeat->snapshots[0]);
+    clear(&repeat->snapshots[1]);
 }
 
 uint32_t sim_repeat_moment(const PlanRole *role, PlanSection section, unsigned moment) {
@@ -48,8 +48,8 @@ static void append_events(const SimParts *parts, int32_t step, MemoryWords *stat
     }
 }
 
-/* What the step before did from the mark on is still to come of this one. */
-static void write_books(SimRepeat *repeat, const SimMark *before, const SimMark *here) {
+/* What the step before did from the snapshot on is still to come of this one. */
+static void write_books(SimRepeat *repeat, const SimSnapshot *before, const SimSnapshot *here) {
     SimHostBook *books = repeat->books + 1; /* construction is the first */
     uint32_t step = (uint32_t)here->step;
     books[step].busy_ns += books[step - 1].busy_ns - before->host.busy_ns;
@@ -62,24 +62,24 @@ static void write_books(SimRepeat *repeat, const SimMark *before, const SimMark 
 }
 
 static void begin_step(SimRepeat *repeat) {
-    SimStepMarks *old = repeat->before;
+    SimStepSnapshots *old = repeat->before;
     repeat->before = repeat->here;
     repeat->here = old;
     repeat->here->begin.is_known = repeat->here->within.is_known = false;
     repeat->rested = sim_engine_idle(repeat->parts.host->engine);
 }
 
-/* The driver has been left alone for a while, and the step has no mark of that time yet. */
+/* The driver has been left alone for a while, and the step has no snapshot of that time yet. */
 static bool is_quiet(const SimRepeat *repeat) {
     uint64_t n_acts = repeat->parts.driver->n_acts;
-    const SimMark *within = &repeat->here->within;
+    const SimSnapshot *within = &repeat->here->within;
     return n_acts == repeat->n_acts && !(within->is_known && within->n_acts == n_acts);
 }
 
-/* From mid-step on the last step's begin mark is never compared again, so its buffer is reused for
- * this step's middle mark. */
+/* From mid-step on the last step's begin snapshot is never compared again, so its buffer is reused
+ * for this step's middle snapshot. */
 static void make_room(SimRepeat *repeat) {
-    SimMark *begin = &repeat->before->begin, *within = &repeat->here->within;
+    SimSnapshot *begin = &repeat->before->begin, *within = &repeat->here->within;
     if (within->state.room == 0) {
         within->state = begin->state;
         begin->state = (MemoryWords){0};
@@ -92,8 +92,8 @@ bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment) {
         begin_step(repeat);
     }
     bool begins = moment == 0, is_there = begins || moment == repeat->before->within_at;
-    const SimMark *before = begins ? &repeat->before->begin : &repeat->before->within;
-    SimMark *here = begins ? &repeat->here->begin : &repeat->here->within;
+    const SimSnapshot *before = begins ? &repeat->before->begin : &repeat->before->within;
+    SimSnapshot *here = begins ? &repeat->here->begin : &repeat->here->within;
     bool compares = is_there && is_as_before(at) && before->is_known &&
                     before->step + 1 == at->step && before->n_acts == repeat->parts.driver->n_acts;
     bool notes = is_worth_noting(repeat, at) &&
@@ -105,9 +105,9 @@ bool sim_repeat_at(SimRepeat *repeat, const PlanPosition *at, unsigned moment) {
     if (!begins) {
         make_room(repeat);
     }
-    sim_mark_take(here, &repeat->parts, at->step, NULL);
+    sim_snapshot_take(here, &repeat->parts, at->step, NULL);
     append_events(&repeat->parts, at->step, &here->state);
-    if (compares && sim_mark_equal(before, here)) {
+    if (compares && sim_snapshot_equal(before, here)) {
         write_books(repeat, before, here);
         return true;
     }

@@ -2,7 +2,7 @@
  * need not be played.
  *
  * At two moments of a step the device's state is compared with that at the same instruction of the
- * step before (mark.h). If both are equal and both steps are the same program, the rest of this
+ * step before (snapshot.h). If both are equal and both steps are the same program, the rest of this
  * step goes as in the step before, and all later steps go as this one. The first moment is the
  * begin of the step. The second is a little behind the last segment that the step before asked for
  * or gave back, since from then on it did what later steps do; in a step without any it is a little
@@ -11,12 +11,12 @@
  * This works only where steps end with every lane at rest, as they do when a training loop waits
  * for the device. Otherwise the books of two steps overlap, and nothing is concluded.
  *
- * Owns: its marks. Borrows: the device's parts. Threads: one.
+ * Owns: its snapshots. Borrows: the device's parts. Threads: one.
  */
 #pragma once
 
 #include "plan/player.h"
-#include "sim/device/repeat/mark.h"
+#include "sim/device/repeat/snapshot.h"
 
 enum {
     SIM_N_MOMENTS = 32 /* of a step, at which one may ask */
@@ -24,18 +24,18 @@ enum {
 
 /* Of one step. */
 typedef struct {
-    SimMark begin, within;
+    SimSnapshot begin, within;
     unsigned within_at; /* the moment of the step at which `within` was taken */
-} SimStepMarks;
+} SimStepSnapshots;
 
 typedef struct {
     SimParts parts;
-    uint32_t steps;              /* in all */
-    SimHostBook *books;          /* of construction and of each step */
-    bool rested;                 /* all lanes were, when this step began */
-    SimStepMarks marks[2];       /* room for two steps, which take turns */
-    SimStepMarks *before, *here; /* the step before, and the one at hand */
-    uint64_t n_acts;             /* what the driver was asked for up to the moment before */
+    uint32_t steps;                  /* in all */
+    SimHostBook *books;              /* of construction and of each step */
+    bool rested;                     /* all lanes were, when this step began */
+    SimStepSnapshots snapshots[2];   /* room for two steps, which take turns */
+    SimStepSnapshots *before, *here; /* the step before, and the one at hand */
+    uint64_t n_acts;                 /* what the driver was asked for up to the moment before */
 } SimRepeat;
 
 void sim_repeat_init(SimRepeat *repeat, const SimParts *parts, uint32_t steps, SimHostBook *books);

@@ -1,4 +1,4 @@
-/* sim/device/repeat/mark.h - a device at one moment of its play: its state and its books.
+/* sim/device/repeat/snapshot.h - a device at one moment of its play: its state and its books.
  *
  * What a device does next follows from its state and its program. The state is written down with
  * times relative to the moment and recordings relative to the newest, so that equal states differ
@@ -35,12 +35,13 @@ typedef struct {
     int32_t step;
     SimTime now_ns;   /* the host's clock */
     SimHostBook host; /* of the step at hand */
-    SimAccountMark account;
+    SimAccountSnapshot account;
     uint64_t n_acts; /* what the driver was asked for until then */
-} SimMark;
+} SimSnapshot;
 
-/* Overwrites the mark. unnamed: buffers that are left out of the state, by buffer; NULL: none. The
- * caller may then append words of its own to the state. */
-void sim_mark_take(SimMark *mark, const SimParts *parts, int32_t step, const bool *unnamed);
-bool sim_mark_equal(const SimMark *a, const SimMark *b);
-void sim_mark_clear(SimMark *mark);
+/* Overwrites the snapshot. unnamed: buffers that are left out of the state, by buffer; NULL: none.
+ * The caller may then append words of its own to the state. */
+void sim_snapshot_take(SimSnapshot *snapshot, const SimParts *parts, int32_t step,
+                       const bool *unnamed);
+bool sim_snapshot_equal(const SimSnapshot *a, const SimSnapshot *b);
+void sim_snapshot_clear(SimSnapshot *snapshot);

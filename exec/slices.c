@@ -1,4 +1,4 @@
-#include "exec/places.h"
+#include "exec/slices.h"
 
 #include "plan/op/names.h"
 
@@ -8,7 +8,7 @@ static uint64_t total_of(const Plan *plan, const PlanOp *init, uint32_t paramete
     return plan_op_inits_nibbles((PlanOpKind)init->kind) ? (numbers + 1) / 2 : numbers;
 }
 
-ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
+ExecSlice exec_slice_of(const Plan *plan, const PlanRole *role, const PlanOp *init, uint32_t rank) {
     const int64_t *dims = plan_op_dims(role, init);
     uint32_t parameter = (uint32_t)dims[INIT_NORMAL_PARAMETER];
     uint64_t n = (uint64_t)dims[INIT_NORMAL_N], offset = (uint64_t)dims[INIT_NORMAL_OFFSET];
@@ -18,7 +18,7 @@ ExecPlace exec_place_of(const Plan *plan, const PlanRole *role, const PlanOp *in
     uint64_t first = offset > start ? MIN(n, offset - start) : 0;
     uint64_t from = start > offset ? start - offset : 0;
     bool on_host = plan_op_is_host_init((PlanOpKind)init->kind);
-    return (ExecPlace){.parameter = parameter,
+    return (ExecSlice){.parameter = parameter,
                        .buffer = on_host ? PLAN_NONE : plan_op_buffer(role, init, INIT_NORMAL_Y),
                        .slot = on_host ? (uint32_t)dims[HOST_INIT_NORMAL_SLOT] : PLAN_NONE,
                        .first = first,
@@ -38,7 +38,7 @@ static uint64_t run_of_cut(const Plan *plan, const PlanParameter *p, uint32_t ra
     return MIN(n, part - from % part);
 }
 
-uint64_t exec_place_run(const Plan *plan, uint32_t parameter, uint32_t rank, uint64_t from,
+uint64_t exec_slice_run(const Plan *plan, uint32_t parameter, uint32_t rank, uint64_t from,
                         uint64_t n, uint64_t *ret_from) {
     const PlanParameter *p = &plan->parameters[parameter];
     uint64_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_TENSOR);
@@ -101,9 +101,9 @@ static uint32_t sent_to(const PlanRole *role, uint32_t buffer) {
     return PLAN_NONE;
 }
 
-GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t rank) {
+GArray *exec_slices_to_save(const Plan *plan, const PlanRole *role, uint32_t rank) {
     g_autofree const PlanOp **last = g_new0(const PlanOp *, plan->n_parameters);
-    GArray *places = g_array_new(FALSE, FALSE, sizeof(ExecPlace));
+    GArray *slices = g_array_new(FALSE, FALSE, sizeof(ExecSlice));
     for (uint32_t i = 0; i < role->n_ops; i++) {
         if (plan_op_is_init((PlanOpKind)role->ops[i].kind)) {
             last[plan_op_dims(role, &role->ops[i])[INIT_NORMAL_PARAMETER]] = &role->ops[i];
@@ -111,15 +111,15 @@ GArray *exec_places_to_save(const Plan *plan, const PlanRole *role, uint32_t ran
     }
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
         if (last[p] && saves(plan, role, last[p], rank)) {
-            ExecPlace place = exec_place_of(plan, role, last[p], rank);
-            if (place.count && place.slot == PLAN_NONE) {
-                place.buffer = moved_to(role, place.buffer);
-                place.slot = sent_to(role, place.buffer);
+            ExecSlice slice = exec_slice_of(plan, role, last[p], rank);
+            if (slice.count && slice.slot == PLAN_NONE) {
+                slice.buffer = moved_to(role, slice.buffer);
+                slice.slot = sent_to(role, slice.buffer);
             }
-            if (place.count) { /* else the plan may hold no buffer for it after the first step */
-                g_array_append_val(places, place);
+            if (slice.count) { /* else the plan may hold no buffer for it after the first step */
+                g_array_append_val(slices, slice);
             }
         }
     }
-    return places;
+    return slices;
 }

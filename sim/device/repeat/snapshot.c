@@ -1,4 +1,4 @@
-#include "sim/device/repeat/mark.h"
+#include "sim/device/repeat/snapshot.h"
 
 enum {
     ROOM = 48 << 10 /* words, of a large network: what nobody touches costs less than copying */
@@ -15,30 +15,31 @@ static void append_op(gpointer self, uint32_t tag, bool runs, MemoryWords *state
     }
 }
 
-void sim_mark_take(SimMark *mark, const SimParts *parts, int32_t step, const bool *unnamed) {
+void sim_snapshot_take(SimSnapshot *snapshot, const SimParts *parts, int32_t step,
+                       const bool *unnamed) {
     const SimEngine *engine = parts->host->engine;
-    MemoryWords *state = &mark->state;
+    MemoryWords *state = &snapshot->state;
     SimTime now = sim_engine_now(engine);
     state->n = 0;
     memory_words_reserve(state, ROOM);
     memory_words_add(state, (uint64_t)(parts->host->now_ns - now));
     sim_engine_append_state(engine, state, append_op, (gpointer)parts);
     sim_account_append_state(parts->account, now, state);
-    mark->is_known = sim_memory_append_state(parts->memory, unnamed, state);
+    snapshot->is_known = sim_memory_append_state(parts->memory, unnamed, state);
     sim_memory_append_waits(parts->memory, sim_engine_count_recordings(engine), state);
-    mark->step = step;
-    mark->now_ns = parts->host->now_ns;
-    mark->host = *parts->host->book;
-    mark->n_acts = parts->driver->n_acts;
-    sim_account_mark(parts->account, step, &mark->account);
+    snapshot->step = step;
+    snapshot->now_ns = parts->host->now_ns;
+    snapshot->host = *parts->host->book;
+    snapshot->n_acts = parts->driver->n_acts;
+    sim_account_snapshot(parts->account, step, &snapshot->account);
 }
 
-bool sim_mark_equal(const SimMark *a, const SimMark *b) {
+bool sim_snapshot_equal(const SimSnapshot *a, const SimSnapshot *b) {
     return a->is_known && b->is_known && a->n_acts == b->n_acts &&
            memory_words_equal(&a->state, &b->state);
 }
 
-void sim_mark_clear(SimMark *mark) {
-    memory_words_clear(&mark->state);
-    mark->is_known = false;
+void sim_snapshot_clear(SimSnapshot *snapshot) {
+    memory_words_clear(&snapshot->state);
+    snapshot->is_known = false;
 }
