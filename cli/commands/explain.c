@@ -53,6 +53,17 @@ static int complain(const GError *error) {
     return cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }
 
+/* What there is stands in lines below. */
+static int complain_of_name(const char *message) {
+    gsize first = strcspn(message, "\n");
+    cli_complain(CLI_BAD_INPUT, "%.*s", (int)first, message);
+    if (message[first] != '\0') {
+        g_autofree char *names = g_strconcat(message + first + 1, "\n", NULL);
+        cli_prose_print_to(stderr, names);
+    }
+    return CLI_BAD_INPUT;
+}
+
 static int show(const GString *text) {
     cli_prose_print(text->str);
     return CLI_OK;
@@ -67,10 +78,25 @@ static int explain_subject(const CliSubject *subject, const char *name, bool as_
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) text = cli_explain(subject, name, &error);
     if (text == NULL) {
-        return complain(error);
+        return complain_of_name(error->message);
     }
     g_autofree char *json = as_json ? cli_explanation_json(subject, name, text) : NULL;
     return json != NULL ? show_json(json) : show(text);
+}
+
+/* A trace that was predicted is of one machine; one that was measured names none. */
+static bool is_played_on(const Trace *trace, const ModelCluster *cluster, const char *path,
+                         GError **error) {
+    const char *own = trace_get(trace, "cluster"), *digest = trace_get(trace, "cluster_digest");
+    if (own == NULL ||
+        (digest != NULL ? g_str_equal(digest, cluster->digest) : g_str_equal(own, cluster->name))) {
+        return true;
+    }
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
+                "%s was predicted on %s, and what is explained happened there, not on %s; leave "
+                "--cluster away, or give the plan or network in place of the trace",
+                path, own, cluster->name);
+    return false;
 }
 
 /* A trace: its plan is built again where its header allows that. */
@@ -82,6 +108,9 @@ static int explain_trace(const char *name, const char *path, const Options *opti
     }
     g_autoptr(CliWhatIf) what_if = cli_what_if_new(trace, options->cluster, &error);
     if (what_if == NULL && options->cluster != NULL) {
+        return complain(error);
+    }
+    if (options->cluster != NULL && !is_played_on(trace, what_if->cluster, path, &error)) {
         return complain(error);
     }
     g_autoptr(Plan) plan =

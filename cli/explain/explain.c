@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
-#include "plan/files/nearest.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
     explain_peak(text, subject, TRACE_ALLOCATED);
@@ -33,39 +32,37 @@ static void explain_collectives(GString *text, const CliSubject *subject) {
     g_string_append(text, any ? "" : "comm: this play has no collectives\n");
 }
 
-static const struct {
-    const char *key;
-    void (*explain)(GString *text, const CliSubject *subject);
-} keys[] = {
-    {"step_ms", explain_step},
-    {"step_ms_p95", explain_step},
-    {"tokens_per_s_per_gpu", explain_rate},
-    {"tflops_per_gpu", explain_rate},
-    {"mfu", explain_rate},
-    {"kwh_per_million_tokens", explain_spending},
-    {"price_per_million_tokens", explain_spending},
-    {"compute_ms", explain_busy},
-    {"host_ms", explain_host},
-    {"bound_by", explain_idle},
-    {"peak_allocated_bytes", explain_allocated},
-    {"peak_active_bytes", explain_active},
-    {"peak_reserved_bytes", explain_reserved},
-    {"peak_at_ms", explain_allocated},
-    {"peak_by_category", explain_all_held},
-    {"alloc_retries", explain_retries},
-    {"fits", explain_fits},
-    {"allocator_bytes", explain_fits},
-    {"outside_allocator_bytes", explain_fits},
-    {"workspace_bytes", explain_fits},
-    {"oom", explain_oom},
-    {"ways_to_fit", explain_ways_to_fit},
-    {"trains_well", explain_trains_well},
-    {"plan_digest", explain_identity},
-    {"cluster", explain_identity},
-    {"comm", explain_collectives},
-    {"every_rank", explain_ranks},
-    {"published_errors", explain_published},
+const ExplainKey explain_keys[] = {
+    {"step_ms", "time", explain_step},
+    {"step_ms_p95", "time", explain_step},
+    {"compute_ms", "time", explain_busy},
+    {"host_ms", "time", explain_host},
+    {"bound_by", "time", explain_idle},
+    {"comm", "time", explain_collectives},
+    {"tokens_per_s_per_gpu", "rate, price", explain_rate},
+    {"tflops_per_gpu", "rate, price", explain_rate},
+    {"mfu", "rate, price", explain_rate},
+    {"kwh_per_million_tokens", "rate, price", explain_spending},
+    {"price_per_million_tokens", "rate, price", explain_spending},
+    {"peak_allocated_bytes", "memory", explain_allocated},
+    {"peak_active_bytes", "memory", explain_active},
+    {"peak_reserved_bytes", "memory", explain_reserved},
+    {"peak_at_ms", "memory", explain_allocated},
+    {"peak_by_category", "memory", explain_all_held},
+    {"alloc_retries", "memory", explain_retries},
+    {"allocator_bytes", "memory", explain_fits},
+    {"outside_allocator_bytes", "memory", explain_fits},
+    {"workspace_bytes", "memory", explain_fits},
+    {"fits", "verdicts", explain_fits},
+    {"oom", "verdicts", explain_oom},
+    {"ways_to_fit", "verdicts", explain_ways_to_fit},
+    {"trains_well", "verdicts", explain_trains_well},
+    {"published_errors", "verdicts", explain_published},
+    {"plan_digest", "what was played", explain_identity},
+    {"cluster", "what was played", explain_identity},
+    {"every_rank", "what was played", explain_ranks},
 };
+const guint explain_n_keys = G_N_ELEMENTS(explain_keys);
 
 static uint32_t find_name(const GPtrArray *table, const char *name) {
     for (guint i = 0; i < table->len; i++) {
@@ -128,9 +125,9 @@ static bool explain_category(GString *text, const CliSubject *subject, const cha
 
 static bool explain_key(GString *text, const CliSubject *subject, const char *name) {
     g_autofree char *whole = whole_of(name);
-    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (g_str_equal(keys[i].key, whole)) {
-            keys[i].explain(text, subject);
+    for (guint i = 0; i < explain_n_keys; i++) {
+        if (g_str_equal(explain_keys[i].key, whole)) {
+            explain_keys[i].explain(text, subject);
             return true;
         }
     }
@@ -154,85 +151,16 @@ static bool explain_thing(GString *text, const CliSubject *subject, const char *
     return true;
 }
 
-static char *list_categories(const Trace *trace) {
-    GString *list = g_string_new(NULL);
-    for (guint i = 0; i < trace->categories->len; i++) {
-        g_string_append_printf(list, "%s%s", i > 0 ? ", " : "",
-                               (char *)trace->categories->pdata[i]);
-    }
-    return g_string_free(list, FALSE);
-}
-
-/* The first few; blocks are named alike. */
-static char *list_units(const Trace *trace) {
-    GString *list = g_string_new(NULL);
-    for (guint i = 0; i < trace->units->len && i < 4; i++) {
-        g_string_append_printf(list, "%s%s", i > 0 ? ", " : "", (char *)trace->units->pdata[i]);
-    }
-    g_string_append(list, trace->units->len > 4 ? " and so on" : "");
-    return g_string_free(list, FALSE);
-}
-
-/* The kinds that a recorded step has. */
-static char *list_kinds(const CliSubject *subject) {
-    GString *list = g_string_new(NULL);
-    for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
-        if (trace_summary_has_kind(subject->summary, kind)) {
-            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
-                                   trace_kind(subject->trace, kind)->name);
-        }
-    }
-    return g_string_free(list, FALSE);
-}
-
-/* What the name is near to; "" when it is near to nothing. */
-static char *near_to(const CliSubject *subject, const char *name) {
-    const Trace *trace = subject->trace;
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
-    g_autoptr(GStringChunk) wholes_of_categories = g_string_chunk_new(64);
-    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_ptr_array_add(names, (gpointer)keys[i].key);
-    }
-    for (guint i = 0; i < trace->units->len; i++) {
-        g_ptr_array_add(names, trace->units->pdata[i]);
-    }
-    for (guint i = 0; i < trace->categories->len; i++) { /* "activations" of "activations/saved" */
-        const char *category = trace->categories->pdata[i];
-        const char *whole = g_string_chunk_insert_len(wholes_of_categories, category,
-                                                      (gssize)strcspn(category, "/"));
-        if (!g_str_equal(whole, names->pdata[names->len - 1])) { /* its parts lie side by side */
-            g_ptr_array_add(names, (gpointer)whole);
-        }
-    }
-    for (guint i = 0; i < trace->kinds->len; i++) { /* a trace names all that there are */
-        if (trace_summary_has_kind(subject->summary, i)) {
-            g_ptr_array_add(names, (gpointer)trace_kind(trace, i)->name);
-        }
-    }
-    g_ptr_array_add(names, NULL);
-    return plan_did_you_mean(name, (const char *const *)names->pdata);
-}
-
 static void set_unknown(const CliSubject *subject, const char *name, GError **error) {
-    g_autofree char *near = near_to(subject, name);
-    if (*near != '\0') {
+    g_autofree char *meant = explain_meant_by(subject, name);
+    if (*meant != '\0') {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
-                    "%s is no number's key, category, unit or op%s", name, near);
+                    "%s is no number's key, category, unit or op%s", name, meant);
         return;
     }
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_string_append_printf(known, "%s, ", keys[i].key);
-    }
-    g_autofree char *categories = list_categories(subject->trace);
-    g_autofree char *units = list_units(subject->trace), *kinds = list_kinds(subject);
-    g_set_error(
-        error, TRACE_ERROR, TRACE_ERROR_VALUE,
-        "%s is no number's key, category, unit or op. Keys: %speak_by_category.CATEGORY and "
-        "comm.KIND. Categories: %s. Units: %s. Ops: an instruction's number, or a kind, of which "
-        "there "
-        "are here %s",
-        name, known->str, categories, units, kinds);
+    g_autofree char *known = explain_list_names(subject);
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                "%s is no number's key, category, unit or op; there are\n%s", name, known);
 }
 
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {

@@ -24,7 +24,8 @@ typedef struct {
     const SimPrediction *prediction;
 } CliSubject;
 
-/* NULL when the name is none of these; the message lists what there is. */
+/* NULL when the name is none of these; the message is a line that names what is near, or has what
+ * there is in lines below. */
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
 
 /* What cli_explain() gave, as one JSON object. Transfer full. */

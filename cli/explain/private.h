@@ -4,6 +4,20 @@
 
 #include "cli/explain/explain.h"
 
+/* A key of `foreshard predict --json`. */
+typedef struct {
+    const char *key, *about; /* keys about the same lie side by side in a list */
+    void (*explain)(GString *text, const CliSubject *subject);
+} ExplainKey;
+extern const ExplainKey explain_keys[];
+extern const guint explain_n_keys;
+
+/* "; did you mean mfu?" of a word that is no name here; "" when it is near to nothing. Transfer
+ * full. */
+char *explain_meant_by(const CliSubject *subject, const char *word);
+/* Every name, a line for what those in it are about. Transfer full. */
+char *explain_list_names(const CliSubject *subject);
+
 /* "in backward of unit blocks.0 (instruction 1072)". */
 char *explain_place(const CliSubject *subject, uint32_t instruction);
 

@@ -197,8 +197,10 @@ def check_what_stays_whole(run):
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
-                          (('explain', 'x', 'a.trace'), 'is no number\'s key, category, unit or op. Keys: step_ms, '),
-                          (('explain', 'memory', 'a.trace'), "unit or op. Keys: "),  # traced_memory is not in it
+                          (('explain', 'x', 'a.trace'), 'unit or op; there are\n  time             step_ms, '),
+                          (('explain', 'x', 'a.trace'), '\n  a collective     comm.all_reduce\n'),
+                          (('explain', 'memory', 'a.trace'), 'did you mean peak_reserved_bytes or '),
+                          (('explain', 'step_ms', 'a.trace', '--cluster', 'dgx-h100'), 'was predicted on this-machine'),
                           (('explain', 'step', 'a.trace'), 'did you mean step_ms or step_ms_p95?'),
                           (('explain', 'activation', 'a.trace'), 'did you mean activations?'),
                           (('explain', 'step_ms', 'no.trace'), 'no.trace'),
