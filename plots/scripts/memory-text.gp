@@ -15,7 +15,7 @@ RIGHT = 4
 TOP = 2
 BOTTOM = 4
 text_columns = columns + LEFT + RIGHT + 1
-text_rows = rows + TOP + BOTTOM + 1
+text_rows = rows + TOP + BOTTOM + 2
 load scripts."/text.gp"
 set lmargin LEFT
 set rmargin RIGHT
@@ -24,11 +24,7 @@ set bmargin BOTTOM
 slice = (last_ns - first_ns) / columns
 cell = most_bytes / rows
 set xrange [x(first_ns - slice / 2):x(last_ns - slice / 2)]
-set yrange [y(-cell / 2):y(most_bytes - 0.49 * cell)] # a little above the middle of the topmost cell
-if (fine) { # and a row more, in which the uppermost line lies
-    set terminal block size text_columns, text_rows + 1
-    set yrange [y(-cell / 2):y(most_bytes + 0.51 * cell)]
-}
+set yrange [y(-cell / 2):y(most_bytes + 0.51 * cell)] # the topmost cell, and a row for what lies on its upper edge
 set tics out nomirror
 set border 3
 unset key

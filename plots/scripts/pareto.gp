@@ -20,7 +20,7 @@ right = right > 0.4 ? right : 0.4
 set lmargin at screen left
 set rmargin at screen right
 set tmargin at screen 0.885
-set bmargin at screen 0.085
+set bmargin at screen 0.1
 set label 1001 sprintf("Memory against %s: %s", cost_name, plan_title) \
     at screen left, screen title_y font title_font noenhanced
 set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced

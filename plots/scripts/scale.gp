@@ -13,7 +13,7 @@ right = right_of_plot
 set lmargin at screen left
 set rmargin at screen right
 set tmargin at screen 0.885
-set bmargin at screen 0.085
+set bmargin at screen 0.1
 set label 1001 sprintf("TFLOP/s per GPU: %s", plan_title) at screen left, screen title_y font title_font noenhanced
 set label 1002 "of matrix products and attention, recomputation not counted; published runs likewise" \
     at graph 0, graph 1.02 font ",13"

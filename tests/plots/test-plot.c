@@ -288,6 +288,13 @@ static void text_pictures(Fixture *fixture, gconstpointer data) {
     if (!has_gnuplot()) {
         return;
     }
+    g_autofree char *round = NULL;
+    g_autoptr(GError) none = NULL;
+    g_assert_true(
+        plot_panels(PLOT_PICTURE_MEMORY, fixture->panels, 2, &fixture->options, &round, &none));
+    g_test_message("%s", round);
+    g_assert_nonnull(strstr(round, "8.00 KiB reserved\n"));
+    g_assert_nonnull(strstr(round, "\n      8 +-|==")); /* reserved, and a label, at the very top */
     /* 8205 bytes: of the topmost of 14 rows the middle is no whole byte, and rounds up. */
     for (guint i = 0; i < 2; i++) {
         for (guint k = 0; k < fixture->traces[i]->memory->len; k++) {
