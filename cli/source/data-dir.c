@@ -186,6 +186,11 @@ static void set_no_name(const CliDataRoots *roots, CliDataKind kind, const char 
 /* Where a file of the current folder might have been meant, too. */
 static void set_none_such(const CliDataRoots *roots, CliDataKind kind, const char *name,
                           GError **error) {
+    if (is_said_as_file(name) && g_file_test(name, G_FILE_TEST_EXISTS)) {
+        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH, "%s: %s", name,
+                    what_it_is(name, &kinds[kind]));
+        return;
+    }
     if (is_said_as_file(name)) {
         g_auto(GStrv) names = cli_data_names_in(roots, kind);
         g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);

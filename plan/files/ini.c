@@ -104,14 +104,20 @@ static bool read_line(Reader *r, char *line, unsigned number, GError **error) {
     return true;
 }
 
-/* What foreshard writes begins with its name: "foreshard-plan 1". */
-static bool is_another_kind(const PlanIni *ini, const char *text, GError **error) {
+/* What foreshard writes begins with its name, "foreshard-plan 1", and is not known by it behind a
+ * byte order mark. */
+static bool is_another_kind(const PlanIni *ini, const char *text, bool is_marked, GError **error) {
     if (!g_str_has_prefix(text, "foreshard-")) {
         return false;
     }
     g_autofree char *kind = g_strndup(text, strcspn(text, " \n"));
-    g_autofree char *message = g_strdup_printf(
-        "this is a %s, where an ini file is wanted: [section]s with lines 'key = value'", kind);
+    g_autofree char *message =
+        is_marked ? g_strdup_printf("a byte order mark (U+FEFF) stands before %s, which some "
+                                    "program put there; save it without one",
+                                    kind)
+                  : g_strdup_printf("this is a %s, where an ini file is wanted: [section]s with "
+                                    "lines 'key = value'",
+                                    kind);
     refuse_line(ini, 1, error, message);
     return true;
 }
@@ -130,11 +136,13 @@ PlanIni *plan_ini_read(const char *text, gsize length, const char *file_name, GE
         return NULL;
     }
     g_autofree char *copy = g_strndup(text, length);
-    if (is_another_kind(ini, copy, error)) {
+    static const char mark[] = "\xEF\xBB\xBF"; /* that editors on Windows put before UTF-8 */
+    bool is_marked = g_str_has_prefix(copy, mark);
+    const char *behind = copy + (is_marked ? strlen(mark) : 0);
+    if (is_another_kind(ini, behind, is_marked, error)) {
         return NULL;
     }
-    const char *mark = "\xEF\xBB\xBF"; /* that editors on Windows put before UTF-8 (U+FEFF) */
-    g_auto(GStrv) lines = g_strsplit(copy + (g_str_has_prefix(copy, mark) ? 3 : 0), "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(behind, "\n", -1);
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     Reader r = {ini, g_array_new(FALSE, FALSE, sizeof(PlanIniEntry)), seen, ""};
     bool ok = true;

@@ -1,6 +1,7 @@
 /* What foreshard refuses: bad input ends in status 2 and one line with place and remedy; nothing is
  * lost. Takes the path of foreshard as its argument.
  */
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "tests/cli/shell.h"
@@ -266,6 +267,25 @@ static void ends_of_lines(void) {
     expect("diagnose ends.trace", 2, "", "ends.trace:1: lines end in CR and LF");
 }
 
+static void byte_order_mark(void) {
+    expect("plan gpt-toy -n 2 -o unmarked.plan", 0, "", "");
+    g_autofree char *text = read_file("unmarked.plan");
+    g_autofree char *marked = g_strconcat("\xef\xbb\xbf", text, NULL);
+    write_file("marked.plan", marked);
+    expect("predict marked.plan --cluster a100-node", 2, "",
+           "marked.plan:1: a byte order mark (U+FEFF) stands before foreshard-plan");
+}
+
+static void folders(void) {
+    g_autofree char *folder = g_build_filename(shell.folder, "folder.ini", NULL);
+    g_assert_cmpint(g_mkdir(folder, 0700), ==, 0);
+    expect("predict folder.ini --cluster a100-node", 2, "",
+           "folder.ini: this folder holds no config.json; name one that does, or a file");
+    expect("predict gpt-toy --cluster folder.ini", 2, "",
+           "folder.ini: this is no regular file; name one");
+    g_rmdir(folder);
+}
+
 /* A run that no machine here has memory for is refused before it takes any; one within its limit is
  * not. */
 static void too_large_to_run(void) {
@@ -332,6 +352,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/every rank, refused", every_rank_refused);
     g_test_add_func("/cli/refusals/forced in vain", forced_in_vain);
     g_test_add_func("/cli/refusals/ends of lines", ends_of_lines);
+    g_test_add_func("/cli/refusals/byte order mark", byte_order_mark);
+    g_test_add_func("/cli/refusals/folders", folders);
     g_test_add_func("/cli/refusals/too large to run", too_large_to_run);
     return shell_finish(g_test_run());
 }
