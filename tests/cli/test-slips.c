@@ -181,7 +181,7 @@ static void slips(void) {
     expect("frobnicate", 2, "", "no command 'frobnicate'; `foreshard --help`");
     expect("explain peak_alocated_bytes gpt-toy", 2, "", "did you mean peak_allocated_bytes?");
     expect("explain layer.1 gpt-toy", 2, "", "did you mean layers.1?");
-    expect("explain nonsense gpt-toy", 2, "", "Keys: step_ms, ");
+    expect("explain nonsense gpt-toy", 2, "", "there are\n  time             step_ms, ");
     expect("compare no.trace no.trace", 2, "", "no.trace: cannot be read: No such file");
     expect("predict gpt-toy --frob", 2, "", "Unknown option --frob; --help lists those there are");
     expect("rehearse gpt-toy --rank 0 --cluster a100-node --device tpu", 2, "", "no device 'tpu'");
