@@ -13,8 +13,19 @@ enum {
     TILE = 64,
 };
 
-/* Numbers [row][column]; a row has 4 bytes more, so that a column's do not meet in one bank. */
-template <typename T> using Tile = T[TILE][TILE + 4 / sizeof(T)];
+/* Numbers [row][column]; a row has 4 bytes more, so that a column's do not meet in one bank. At 16
+ * bytes: of shared bytes a compiler promises no border, and some are written by words. */
+template <typename T> struct alignas(16) Tile {
+    typedef T Row[TILE + 4 / sizeof(T)];
+    Row row[TILE];
+
+    __device__ Row &operator[](unsigned i) {
+        return row[i];
+    }
+    __device__ const Row &operator[](unsigned i) const {
+        return row[i];
+    }
+};
 
 /* Tiles of a matrix [rows, cols], and blocks for them. */
 struct Tiles {

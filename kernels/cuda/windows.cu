@@ -227,9 +227,9 @@ template <typename I> struct BackwardWeight {
     }
 };
 
-/* A slice of a product's factors in shared memory, and where the numbers of the depth stand: of
- * this slice and the next. */
-template <typename I> struct Slice {
+/* A slice of a product's factors in shared memory, which is read 16 bytes at a time, and where the
+ * numbers of the depth stand: of this slice and the next. */
+template <typename I> struct alignas(16) Slice {
     float left[DEEP][TILE + PAD], right[DEEP][TILE + PAD];
     Stand<I> deep[2][DEEP];
 };

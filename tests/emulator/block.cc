@@ -85,9 +85,11 @@ const std::function<void()> *body;
 unsigned running, n_threads, n_at_barrier;
 uint64_t launches, block_runs;
 
-/* Shared memory: first what the launch asked for, then variables as they are first met, each on a
- * border of its own. As much as an H100 has, and of variables what any GPU has. */
+/* Shared memory: first what the launch asked for, then variables as they are first met, each behind
+ * a border of its own, at 16 bytes and no better. As much as an H100 has, and of variables what any
+ * GPU has. */
 constexpr size_t SHARED_MOST = 227 << 10, SHARED_VARIABLES_MOST = 48 << 10, SHARED_BORDER = 64;
+constexpr size_t SHARED_ALIGNMENT = 16;
 alignas(SHARED_BORDER) char shared_memory[2 * SHARED_MOST];
 size_t dynamic_bytes, shared_end, variable_bytes;
 std::vector<EmulatorSpan> shared_spans;
@@ -144,8 +146,9 @@ APART void wait_as(State state) {
 
 /* NaN, until it is written. */
 void *new_shared(size_t bytes) {
-    char *at = shared_memory + shared_end;
-    shared_end += (bytes + 2 * SHARED_BORDER - 1) / SHARED_BORDER * SHARED_BORDER;
+    char *at = shared_memory + shared_end + SHARED_ALIGNMENT;
+    size_t end = SHARED_ALIGNMENT + bytes;
+    shared_end += (end + 2 * SHARED_BORDER - 1) / SHARED_BORDER * SHARED_BORDER;
     if (dynamic_bytes + variable_bytes > SHARED_MOST || variable_bytes > SHARED_VARIABLES_MOST) {
         emulator_fault("%s: more shared memory than there is: %zu bytes of variables, and %zu",
                        emulator_now.kernel, variable_bytes, dynamic_bytes);
@@ -272,7 +275,7 @@ bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span) {
     }
     *ret_span = {EMULATOR_SHARED, 0, 0};
     for (const EmulatorSpan &span : shared_spans) {
-        if (at >= span.begin) {
+        if (at + SHARED_ALIGNMENT >= span.begin) { /* it begins so far behind a border */
             *ret_span = span;
         }
     }
@@ -280,7 +283,7 @@ bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span) {
 }
 
 void *emulator_shared_memory() {
-    return shared_memory;
+    return shared_memory + SHARED_ALIGNMENT;
 }
 
 void *emulator_shared_at(EmulatorSite *site, size_t bytes) {

@@ -72,6 +72,24 @@ static __global__ void warp_kernel(int *x) {
                      10000000 * __shfl_down_sync(0xffffffffu, lane, 1);
 }
 
+/* At 16 bytes, as the memory that a launch asks for, and no better: on a GPU that would be luck. */
+static __global__ void align_kernel(int *x) {
+    BLOCK_SHARED(char[3], few);
+    BLOCK_SHARED(float, one);
+    x[0] = (int)((uintptr_t)cu::shared_memory<char>() % 32);
+    x[1] = (int)((uintptr_t)few % 32);
+    x[2] = (int)((uintptr_t)&one % 32);
+}
+
+static void test_shared_places() {
+    int *x = new_ints(3);
+    run(nullptr, align_kernel, dim3(1), dim3(1), x);
+    for (int i = 0; i < 3; i++) {
+        g_assert_cmpint(read_int(nullptr, x + i), ==, 16);
+    }
+    cudaFree(x);
+}
+
 static void test_threads() {
     int *x = new_ints(N);
     for (uint64_t seed = 0; seed < 4; seed++) { /* both directions */
@@ -964,6 +982,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, nullptr);
     g_test_add_func("/emulator/threads/indices", test_indices);
     g_test_add_func("/emulator/threads/exchange", test_threads);
+    g_test_add_func("/emulator/threads/shared-places", test_shared_places);
     g_test_add_func("/emulator/threads/missing-barrier", test_missing_barrier);
     g_test_add_func("/emulator/threads/block-order", test_block_order);
     g_test_add_func("/emulator/threads/limits", test_limits);
