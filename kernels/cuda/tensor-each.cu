@@ -122,16 +122,28 @@ __device__ void put_piece(const Operand &y, size_t at, const float (&z)[PIECE]) 
 /* Those that take so many instructions that a piece's elements go one by one, by way of the
  * thread's own memory: side by side they would fill the cache of instructions, and take the
  * compiler long. */
-template <KernelEach WHAT>
-constexpr bool
-    IS_LONG = WHAT == KERNEL_EACH_DIVIDE_ROUNDED || WHAT == KERNEL_EACH_REMAINDER ||
-              (WHAT >= KERNEL_EACH_EXPM1 && WHAT <= KERNEL_EACH_LOG1P) ||
-              (WHAT >= KERNEL_EACH_SIN && WHAT <= KERNEL_EACH_ERF) || WHAT == KERNEL_EACH_POWER ||
-              (WHAT >= KERNEL_EACH_GELU && WHAT <= KERNEL_EACH_SOFTPLUS_BACKWARD);
+constexpr __host__ __device__ bool is_long(KernelEach what) {
+    return what == KERNEL_EACH_DIVIDE_ROUNDED || what == KERNEL_EACH_REMAINDER ||
+           (what >= KERNEL_EACH_EXPM1 && what <= KERNEL_EACH_LOG1P) ||
+           (what >= KERNEL_EACH_SIN && what <= KERNEL_EACH_ERF) || what == KERNEL_EACH_POWER ||
+           (what >= KERNEL_EACH_GELU && what <= KERNEL_EACH_SOFTPLUS_BACKWARD);
+}
 
-template <KernelEach WHAT, typename R, int V, typename F>
+/* What a kernel can compute. Of pieces there is one for the long ones and one for the others: a
+ * kernel takes as many registers as the longest of it, and with fewer more threads read at once. */
+enum Which {
+    ANY,
+    SHORT,
+    LONG
+};
+
+constexpr __host__ __device__ bool is_of(KernelEach what, Which which) {
+    return which == ANY || is_long(what) == (which == LONG);
+}
+
+template <bool ONE_BY_ONE, typename R, int V, typename F>
 __device__ void compute_each(R (&y)[V], const R (&x)[KERNEL_EACH_INPUTS][V], F f) {
-    if constexpr (V > 1 && IS_LONG<WHAT>) {
+    if constexpr (V > 1 && ONE_BY_ONE) {
         R from[KERNEL_EACH_INPUTS][V], made[V];
 #pragma unroll
         for (int v = 0; v < V; v++) {
@@ -153,16 +165,18 @@ __device__ void compute_each(R (&y)[V], const R (&x)[KERNEL_EACH_INPUTS][V], F f
     }
 }
 
-template <typename R, int V>
+template <Which WHICH, typename R, int V>
 __device__ void compute(R (&y)[V], const R (&x)[KERNEL_EACH_INPUTS][V], KernelEach what, R p, R q) {
     switch (what) {
 #define EACH(id, ...)                                                                              \
     case KERNEL_EACH_##id:                                                                         \
-        compute_each<KERNEL_EACH_##id>(y, x, [=](R a, R b, R c) {                                  \
-            GELU_FUNCTIONS;                                                                        \
-            (void)a, (void)b, (void)c, (void)p, (void)q;                                           \
-            return (R)(__VA_ARGS__);                                                               \
-        });                                                                                        \
+        if constexpr (is_of(KERNEL_EACH_##id, WHICH)) {                                            \
+            compute_each<is_long(KERNEL_EACH_##id)>(y, x, [=](R a, R b, R c) {                     \
+                GELU_FUNCTIONS;                                                                    \
+                (void)a, (void)b, (void)c, (void)p, (void)q;                                       \
+                return (R)(__VA_ARGS__);                                                           \
+            });                                                                                    \
+        }                                                                                          \
         return;
 #include "kernels/host/tensor-rows.def"
 #undef EACH
@@ -171,8 +185,8 @@ __device__ void compute(R (&y)[V], const R (&x)[KERNEL_EACH_INPUTS][V], KernelEa
     }
 }
 
-/* n pieces of V elements. */
-template <typename R, int V, typename I>
+/* n pieces of V elements, of up to INPUTS tensors or numbers. */
+template <typename R, int V, typename I, Which WHICH, unsigned INPUTS>
 __global__ void __launch_bounds__(THREADS) each_tensor_kernel(const __grid_constant__ Each e, I n) {
     FOR_WORK(I, i, n) {
         size_t at[KERNEL_EACH_INPUTS + 1] = {};
@@ -185,21 +199,21 @@ __global__ void __launch_bounds__(THREADS) each_tensor_kernel(const __grid_const
                 at[t] += (size_t)here * e.strides[t][d];
             }
         }
-        Piece<R, V> piece[KERNEL_EACH_INPUTS];
+        Piece<R, V> piece[INPUTS];
         R x[KERNEL_EACH_INPUTS][V] = {}, y[V] = {};
 #pragma unroll
-        for (unsigned t = 0; t < KERNEL_EACH_INPUTS; t++) {
+        for (unsigned t = 0; t < INPUTS; t++) {
             if (t < e.n_inputs) {
                 piece[t].get(e.of[t], at[t]);
             }
         }
 #pragma unroll
-        for (unsigned t = 0; t < KERNEL_EACH_INPUTS; t++) {
+        for (unsigned t = 0; t < INPUTS; t++) {
             if (t < e.n_inputs) {
                 piece[t].widen_to(x[t], e.of[t]);
             }
         }
-        compute(y, x, e.what, (R)e.p, (R)e.q);
+        compute<WHICH>(y, x, e.what, (R)e.p, (R)e.q);
         put_piece(e.of[KERNEL_EACH_INPUTS], at[KERNEL_EACH_INPUTS], y);
     }
 }
@@ -246,8 +260,17 @@ Each in_pieces_of(const Each &each) {
 template <typename R> KernelCudaFault launch_each(KernelCuda *lane, const Each &e, size_t n) {
     return with_index(n, [&](auto of) {
         using I = decltype(of);
-        return launch_for(lane, "tensor_each", n, each_tensor_kernel<R, 1, I>, e, n);
+        return launch_for(lane, "tensor_each", n,
+                          each_tensor_kernel<R, 1, I, ANY, KERNEL_EACH_INPUTS>, e, n);
     });
+}
+
+template <Which WHICH> KernelCudaFault launch_pieces(KernelCuda *lane, const Each &e, size_t n) {
+    return launch_for(lane, "tensor_each", n / PIECE,
+                      e.n_inputs <= 1
+                          ? each_tensor_kernel<float, PIECE, uint32_t, WHICH, 1>
+                          : each_tensor_kernel<float, PIECE, uint32_t, WHICH, KERNEL_EACH_INPUTS>,
+                      in_pieces_of(e), n / PIECE);
 }
 
 Each each_of(KernelEach what, const KernelWalk &walk, const KernelTensor *inputs,
@@ -287,8 +310,7 @@ KernelCudaFault kernel_cuda_tensor_each(KernelCuda *lane, KernelEach what, const
         return launch_each<double>(lane, e, n);
     }
     if (n / PIECE < (size_t)1 << 31 && goes_in_pieces(e)) {
-        return launch_for(lane, "tensor_each", n / PIECE,
-                          each_tensor_kernel<float, PIECE, uint32_t>, in_pieces_of(e), n / PIECE);
+        return is_long(what) ? launch_pieces<LONG>(lane, e, n) : launch_pieces<SHORT>(lane, e, n);
     }
     return launch_each<float>(lane, e, n);
 }
