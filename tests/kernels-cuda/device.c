@@ -26,6 +26,7 @@ typedef struct {
 KernelCuda *device_lane;
 static GArray *arrays;     /* Array */
 static guint32 fresh_seed; /* of this run; GLib tells it, and --seed gives it again */
+static bool is_uneven;     /* the case: only arrays that are picked begin past a border */
 static cudaStream_t stream;
 
 /* Of the test that runs: how many comparisons failed, and the largest error as a share of what was
@@ -140,19 +141,34 @@ static void end_case(void) {
     g_array_set_size(arrays, 0);
 }
 
+/* Whether the next array is one of those that begin past a border in an uneven case. */
+static bool is_picked(void) {
+    return fresh_seed >> arrays->len % 32 & 1;
+}
+
 void *device_new(const DeviceCase *c, size_t n) {
     size_t bytes = kernel_cuda_type_bytes(c->type);
-    return new_bytes(n * bytes, c->shift * bytes);
+    return new_bytes(n * bytes, is_uneven && !is_picked() ? 0 : c->shift * bytes);
 }
 
 void *device_new_bytes(size_t bytes) {
     return new_bytes(bytes, 0);
 }
 
+void *device_new_elements(size_t n, size_t bytes_each) {
+    return new_bytes(n * bytes_each, is_uneven && is_picked() ? bytes_each : 0);
+}
+
 /* What the lane's stream does next finds all of it there: the copy alone does not promise that. */
 static void put(void *array, const void *x, size_t bytes) {
     CUDA_OK(cudaMemcpy(array, x, bytes, cudaMemcpyHostToDevice));
     CUDA_OK(cudaDeviceSynchronize());
+}
+
+void *device_put_elements(const void *x, size_t n, size_t bytes_each) {
+    void *array = device_new_elements(n, bytes_each);
+    put(array, x, n * bytes_each);
+    return array;
 }
 
 void *device_put_bytes(const void *x, size_t bytes) {
@@ -303,18 +319,21 @@ void device_run(gconstpointer data) {
 
 void device_for_cases(void (*test)(const DeviceCase *c)) {
     static const double roundings[] = {0, 1.0 / 256, 1.0 / 2048};
+    static const unsigned shifts[] = {0, 1, 3, 1}; /* the last one uneven */
     for (int type = KERNEL_CUDA_F32; type <= KERNEL_CUDA_F16; type++) {
-        for (unsigned shift = 0; shift < 4; shift += shift ? 2 : 1) { /* 0, 1, 3 */
-            DeviceCase c = {(KernelCudaType)type, shift, roundings[type]};
+        for (unsigned i = 0; i < G_N_ELEMENTS(shifts); i++) {
+            DeviceCase c = {(KernelCudaType)type, shifts[i], roundings[type]};
 #ifdef KERNEL_RACED /* which takes ten times as long: one case for each way through the code */
-            if (type == KERNEL_CUDA_F16 || shift > (type == KERNEL_CUDA_BF16)) {
+            if (type == KERNEL_CUDA_F16 || i > (type == KERNEL_CUDA_BF16)) {
                 continue;
             }
 #endif
 #ifdef KERNEL_EMULATED
-            emulator_set_seed(shift);
+            emulator_set_seed(shifts[i]);
 #endif
+            is_uneven = i + 1 == G_N_ELEMENTS(shifts);
             test(&c);
+            is_uneven = false;
             end_case();
         }
     }

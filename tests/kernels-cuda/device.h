@@ -2,9 +2,10 @@
  * and comparisons with numbers of the host.
  *
  * A device array is filled with NaN, lies between guards, and may begin `shift` elements past a
- * border of 16 bytes. Numbers are handed over as floats, rounded to the array's type on the way
- * there; what comes back is widened. All arrays of a test are freed, and their guards looked at,
- * by device_end().
+ * border of 16 bytes: all of a case alike, or, in one case of each type, only those that this run's
+ * seed picks, so that no kernel may conclude from one array how another lies. Numbers are handed
+ * over as floats, rounded to the array's type on the way there; what comes back is widened. All
+ * arrays of a test are freed, and their guards looked at, when its case ends.
  *
  * The same programs run on a GPU, and on the emulated one (tests/emulator) with each of several
  * orders of its work. Without a GPU the first kind skips all of its tests.
@@ -41,9 +42,12 @@ void *device_new(const DeviceCase *c, size_t n); /* NaN */
 void *device_put(const DeviceCase *c, const float *x, size_t n);
 void *device_new_bytes(size_t bytes);
 void *device_put_bytes(const void *x, size_t bytes);
-#define device_new_floats(n)    ((float *)device_new_bytes((n) * sizeof(float)))
-#define device_put_floats(x, n) ((float *)device_put_bytes(x, (n) * sizeof(float)))
-#define device_put_i64(x, n)    ((gint64 *)device_put_bytes(x, (n) * sizeof(gint64)))
+/* n elements, of the picked arrays one element past the border. */
+void *device_new_elements(size_t n, size_t bytes_each);
+void *device_put_elements(const void *x, size_t n, size_t bytes_each);
+#define device_new_floats(n)    ((float *)device_new_elements(n, sizeof(float)))
+#define device_put_floats(x, n) ((float *)device_put_elements(x, n, sizeof(float)))
+#define device_put_i64(x, n)    ((gint64 *)device_put_elements(x, n, sizeof(gint64)))
 
 /* transfer full: g_free(). After what was launched so far. */
 float *device_get(const DeviceCase *c, const void *array, size_t n);

@@ -71,8 +71,8 @@ static void test_casts(const DeviceCase *c) {
         double largest = is_e5m2 ? 57344 : 448;
         g_autofree float *scales = scales_of(x, rows, cols, along, largest, &n_scales);
         float *found = device_new_floats(n_scales);
-        guint8 *as_is = device_new_bytes(n), *turned = device_new_bytes(n);
-        guint8 *alone = device_new_bytes(n);
+        guint8 *as_is = device_new_elements(n, 1), *turned = device_new_elements(n, 1);
+        guint8 *alone = device_new_elements(n, 1);
         KernelCudaFloat8 to = is_e5m2 ? KERNEL_CUDA_E5M2 : KERNEL_CUDA_E4M3;
         DEVICE_OK(kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, along, largest));
         device_close_floats("scale", found, scales, n_scales, 0, 0);
@@ -132,7 +132,7 @@ static void test_magnitudes(const DeviceCase *c) {
         }
         g_autofree void *stored = store_magnitudes(magnitudes, n_scales, type);
         KernelCudaFloat8Scale scale = {device_new_bytes(n_scales * bytes), type};
-        guint8 *as_is = device_new_bytes(n), *turned = device_new_bytes(n);
+        guint8 *as_is = device_new_elements(n, 1), *turned = device_new_elements(n, 1);
         DEVICE_OK(kernel_cuda_float8_scale(device_lane, scale, &source, along, 448));
         device_equal_bytes("magnitudes", scale.at, stored, n_scales * bytes);
         DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, turned, &source, scale, along,
@@ -280,7 +280,7 @@ static void check_made_as_they_are_cast(const DeviceCase *c, size_t rows, size_t
             make(made, x, by_norm ? NULL : up, weight, by_norm ? rstd : NULL, rows, cols);
             g_autofree float *scales = scales_of(made, rows, cols, along, 448, &n_scales);
             float *found = device_new_floats(n_scales);
-            guint8 *as_is = device_new_bytes(n);
+            guint8 *as_is = device_new_elements(n, 1);
             DEVICE_OK(kernel_cuda_float8_scale(device_lane, in_fp32(found), &source, along, 448));
             DEVICE_OK(kernel_cuda_float8_cast(device_lane, as_is, NULL, &source, in_fp32(found),
                                               along, KERNEL_CUDA_E4M3));

@@ -28,7 +28,7 @@ static void test_four_bits(const DeviceCase *c) {
         g_autofree float *w = numbers(c, n, s), *want = g_new(float, n);
         g_autofree float *want_absmax = g_new(float, n_blocks);
         g_autofree guint8 *want_packed = g_new(guint8, n_bytes);
-        guint8 *packed = device_new_bytes(n_bytes);
+        guint8 *packed = device_new_elements(n_bytes, 1);
         float *absmax = device_new_floats(n_blocks);
         void *back = device_new(c, n);
         kernel_quantize_4bit(want_packed, want_absmax, w, n, code);
@@ -54,7 +54,7 @@ static void test_bytes_that_begin_anywhere(const DeviceCase *c) {
         void *back = device_new(c, N);
         kernel_quantize_4bit(packed + from, absmax, w, N, KERNEL_FOUR_BIT_NF4);
         kernel_dequantize_4bit(want, packed + from, absmax, N, KERNEL_FOUR_BIT_NF4);
-        guint8 *there = device_put_bytes(packed, sizeof packed);
+        guint8 *there = device_put_elements(packed, sizeof packed, 1);
         DEVICE_OK(kernel_cuda_dequantize_4bit(device_lane, back, there + from,
                                               device_put_floats(absmax, parts_of(N, 64)), N,
                                               KERNEL_FOUR_BIT_NF4, c->type));
@@ -73,7 +73,7 @@ static void test_bytes(const DeviceCase *c) {
         g_autofree float *x = numbers(c, n, s), *want = g_new(float, n);
         g_autofree float *want_absmax = g_new(float, n_blocks);
         g_autofree guint8 *want_bytes = g_new(guint8, n);
-        guint8 *bytes = device_new_bytes(n);
+        guint8 *bytes = device_new_elements(n, 1);
         float *absmax = device_new_floats(n_blocks), *back = device_new_floats(n);
         kernel_quantize_bytes(want_bytes, want_absmax, x, map, n);
         kernel_dequantize_bytes(want, want_bytes, want_absmax, map, n);
