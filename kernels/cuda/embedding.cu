@@ -17,6 +17,8 @@ namespace {
 enum {
     ROW_LANES = 8,
     HEADS_AT_ONCE = 16,
+    BIAS_BLOCKS = 1056, /* of a bias's gradient: eight for each multiprocessor of an H100 */
+    BIAS_LEAST = 2048,  /* positions of a part */
 };
 
 /* ---- forward -------------------------------------------------------------------------------- */
@@ -59,10 +61,10 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-/* The first place whose key is not below this one. A warp looks at 32 places at once: three times
- * for 16384 positions, each of which waits for memory. */
-__device__ size_t first_place(const unsigned *key, size_t n, unsigned wanted) {
-    size_t low = 0, high = n;
+/* The first place, from `low` on, whose key is not below this one. A warp looks at 32 places at
+ * once: three times for 16384 positions, each of which waits for memory. */
+__device__ size_t first_place(const unsigned *key, size_t low, size_t n, unsigned wanted) {
+    size_t high = n;
     while (low < high) {
         size_t step = (high - low + LANES - 1) / LANES;
         size_t at = low + (threadIdx.x + 1) * step - 1;
@@ -74,13 +76,21 @@ __device__ size_t first_place(const unsigned *key, size_t n, unsigned wanted) {
     return low;
 }
 
+/* Where those end that begin at `first` and have this key: mostly within a warp's look. */
+__device__ size_t last_place(const unsigned *key, size_t first, size_t n, unsigned wanted) {
+    size_t at = first + threadIdx.x;
+    unsigned same = __ballot_sync(0xffffffffu, at < n && key[at] == wanted);
+    return same == 0xffffffffu ? first_place(key, first + LANES, n, wanted + 1)
+                               : first + __popc(same);
+}
+
 template <typename T, int V>
 __global__ void __launch_bounds__(LANES *ROW_LANES)
     add_rows_kernel(T *dweight, const T *first_numbers, const T *dout, KernelCudaSorted sorted,
                     size_t n, size_t width) {
     float *shared = shared_memory<float>(); /* [ROW_LANES, V, LANES] */
-    size_t row = blockIdx.x, first = first_place(sorted.key, n, (unsigned)row);
-    size_t end = first_place(sorted.key, n, (unsigned)row + 1);
+    size_t row = blockIdx.x, first = first_place(sorted.key, 0, n, (unsigned)row);
+    size_t end = last_place(sorted.key, first, n, (unsigned)row);
     for (size_t base = 0; base < width; base += LANES * V) {
         size_t column = base + threadIdx.x * V;
         float sum[V] = {};
@@ -141,14 +151,16 @@ KernelCudaFault add_by_index(KernelCuda *lane, const char *name, void *sums,
 
 /* ---- a bias's gradient ---------------------------------------------------------------------- */
 
-/* A block takes a row of the table and HEADS_AT_ONCE columns; a thread strides over positions. */
+/* A block takes a row of the table, HEADS_AT_ONCE columns and a part of the positions, over which a
+ * thread strides: parts[part, row, column]. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    bias_backward_kernel(T *dweight, const T *dout, const int64_t *index, size_t n, size_t width,
-                         size_t vocab, unsigned *flag, unsigned tag) {
+    bias_backward_kernel(float *parts, const T *dout, const int64_t *index, size_t n, size_t part,
+                         size_t width, size_t vocab, unsigned *flag, unsigned tag) {
     size_t row = blockIdx.x, first = (size_t)blockIdx.y * HEADS_AT_ONCE;
+    size_t begin = blockIdx.z * part, end = min(n, begin + part);
     float sum[HEADS_AT_ONCE] = {};
-    for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
+    for (size_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
         int64_t at = index[i];
         if (at == (int64_t)row) {
 #pragma unroll
@@ -164,7 +176,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int h = 0; h < HEADS_AT_ONCE; h++) {
         float total = row_sum(sum[h]);
         if (threadIdx.x == 0 && first + h < width) {
-            narrow(&dweight[row * width + first + h], total);
+            parts[(blockIdx.z * vocab + row) * width + first + h] = total;
         }
     }
 }
@@ -226,11 +238,17 @@ KernelCudaFault kernel_cuda_bias_backward(KernelCuda *lane, void *dweight, const
     if (!vocab || !width) {
         return NULL;
     }
-    return with_type(type, [&](auto t) {
+    void *parts;
+    size_t across = divide_up(width, HEADS_AT_ONCE),
+           wanted = divide_up(BIAS_BLOCKS, vocab * across);
+    size_t most = count / BIAS_LEAST, cut = most < 1 ? 1 : wanted < most ? wanted : most;
+    KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, cut * vocab * width * sizeof(float), &parts));
+    KERNEL_CUDA_TRY(with_type(type, [&](auto t) {
         using T = decltype(t);
         return launch(lane, "bias_backward", bias_backward_kernel<T>,
-                      dim3(block_each(vocab), (unsigned)divide_up(width, HEADS_AT_ONCE)),
-                      dim3(THREADS), 0, (T *)dweight, (const T *)dout, index, count, width, vocab,
-                      lane->flag, lane->tag);
-    });
+                      dim3(block_each(vocab), (unsigned)across, (unsigned)cut), dim3(THREADS), 0,
+                      (float *)parts, (const T *)dout, index, count, divide_up(count, cut), width,
+                      vocab, lane->flag, lane->tag);
+    }));
+    return kernel_cuda_add_parts(lane, dweight, (const float *)parts, cut, vocab * width, type);
 }

@@ -26,7 +26,7 @@ KernelCudaFault kernel_cuda_add_to_rows(KernelCuda *lane, void *y, const void *a
                                         KernelCudaType type);
 
 /* The gradient of a lookup whose dout lies [width, count]: dweight[row, h] is the sum of dout[h, i]
- * over the i with index[i] = row (T5's relative bias). Also added in the order of i. */
+ * over the i with index[i] = row (T5's relative bias). Also added in one order. */
 KernelCudaFault kernel_cuda_bias_backward(KernelCuda *lane, void *dweight, const void *dout,
                                           const int64_t *index, size_t count, size_t vocab,
                                           size_t width, KernelCudaType type);

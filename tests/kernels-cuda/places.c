@@ -45,6 +45,31 @@ static void test_embedding(const DeviceCase *c) {
     }
 }
 
+/* Rows of as many positions as a warp looks at, one more and one less; the last ends the array. */
+static void test_embedding_runs(const DeviceCase *c) {
+    static const size_t runs[] = {32, 33, 31, 0, 64, 1, 95, 96};
+    enum {
+        COUNT = 32 + 33 + 31 + 64 + 1 + 95 + 96,
+        VOCAB = G_N_ELEMENTS(runs),
+        WIDTH = 8
+    };
+    gint64 index[COUNT];
+    size_t n = 0;
+    for (size_t row = 0; row < VOCAB; row++) {
+        for (size_t i = 0; i < runs[row]; i++) {
+            index[n++ * 13 % COUNT] = (gint64)row; /* each place once: COUNT is 352 */
+        }
+    }
+    g_autofree float *dy = device_random(c, COUNT * WIDTH, -1, 1, 2);
+    g_autofree float *want = g_new(float, VOCAB *WIDTH);
+    void *dw = device_new(c, VOCAB * WIDTH);
+    g_assert_true(kernel_embedding_backward_f32(want, dy, index, COUNT, VOCAB, WIDTH));
+    DEVICE_OK(kernel_cuda_embedding_backward(device_lane, dw, device_put(c, dy, COUNT * WIDTH),
+                                             device_put_i64(index, COUNT), COUNT, VOCAB, WIDTH,
+                                             c->type));
+    device_close("dweight", c, dw, want, VOCAB * WIDTH, 1e-6, 1e-5);
+}
+
 /* More than one digit of the sort, and twice the same bits. */
 static void test_embedding_repeats(void) {
     enum {
@@ -93,7 +118,8 @@ static void test_bad_index(void) {
 }
 
 static void test_bias_backward(const DeviceCase *c) {
-    static const size_t shapes[][3] = {{10, 3, 2}, {900, 5, 20}};
+    static const size_t shapes[][3] = {
+        {10, 3, 2}, {900, 5, 20}, {6500, 2, 3}}; /* the last in parts */
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t n = shapes[s][0], limit = shapes[s][1], heads = shapes[s][2];
         g_autofree gint64 *index = new_indices(n, limit, 7);
@@ -686,6 +712,7 @@ static void test_far(void) {
 
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/embedding/both", test_embedding);
+    DEVICE_TEST("/kernels-cuda/embedding/runs", test_embedding_runs);
     DEVICE_TEST_ONCE("/kernels-cuda/embedding/repeats", test_embedding_repeats);
     DEVICE_TEST_ONCE("/kernels-cuda/embedding/bad-index", test_bad_index);
     DEVICE_TEST("/kernels-cuda/embedding/bias-backward", test_bias_backward);
