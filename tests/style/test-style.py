@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 
+from dims import check_dims
 from includes import check_includes
 from pages import check_links
 from rules import check_headers, check_lines, check_paths, check_readmes, check_words
@@ -47,6 +48,19 @@ PLANTED = [
         'plan/b.h': '\n',
         'stray.c': '\n',
     }, ['plan/a.c:1', 'plan/a.c:3', 'plan/a.c:4', 'stray.c:1']),
+    ('dims/several-ops', check_dims, {
+        'plan/op/ops.def': 'OP(A, "a", MEMORY, "x > y", "rows cols", "")\n'
+                           'OP(B, "b", MEMORY, "x > y", "rows width", "")\n',
+        'sim/a.c': 'static int rows(Op *op) {\n    return op->dims[A_ROWS];\n}\n'
+                   'static int cols(Op *op) {\n    return op->dims[A_COLS];\n}\n'
+                   'static int either(Op *op) {\n    return op->kind == PLAN_OP_A ? op->dims[A_COLS] : 0;\n}\n'
+                   'int f(Op *op) {\n    switch (op->kind) {\n    case PLAN_OP_A:\n    case PLAN_OP_B:\n'
+                   '        return rows(op) + cols(op) + either(op);\n    case PLAN_OP_C:\n'
+                   '        return op->dims[A_COLS];\n    }\n}\n',
+        'sim/b.c': 'int g(Op *op) {\n    switch (op->kind) {\n    case PLAN_OP_A:\n        return op->dims[A_COLS];\n'
+                   '    case PLAN_OP_B:\n        return op->dims[A_COLS];\n    default:\n'
+                   '        return op->dims[A_COLS];\n    }\n}\n',
+    }, ['sim/a.c:5', 'sim/b.c:6']),
     ('words/calls', check_words, {
         'sim/a.c': 'x = malloc(3);\n/* malloc(3) */ "free(x)";\ntable->free(x); t.free(x);\n'
                    'g_free(x);\n  free (x);\nsprintf(a, "");\nsnprintf(a, 1, "");\nrand();\n',
@@ -119,6 +133,7 @@ def main(root):
     tree = Tree(root)
     tap.case('/style/tree/is-found', [] if 'meson.build' in tree.paths else ['no meson.build'])
     tap.case('/style/includes/table', check_includes(tree))
+    tap.case('/style/dims/several-ops', check_dims(tree))
     tap.case('/style/words/banned', check_words(tree))
     tap.case('/style/paths/inside', check_paths(tree))
     tap.case('/style/lines/width', check_lines(tree))
