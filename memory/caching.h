@@ -87,7 +87,6 @@ memory_block_segment(const MemoryBlock *block); /* segments count from 0 as they
 /* A number for both, which no two blocks share that live together. */
 uint64_t memory_block_address(const MemoryBlock *block);
 uint64_t memory_block_bytes(const MemoryBlock *block); /* as the statistics count it */
-uint32_t memory_block_stream(const MemoryBlock *block);
 MemoryBlockState memory_block_state(const MemoryBlock *block);
 /* The block behind it in its range of memory; NULL at the end. */
 const MemoryBlock *memory_block_next(const MemoryBlock *block);

@@ -21,10 +21,6 @@ uint64_t memory_block_bytes(const MemoryBlock *block) {
     return block->bytes;
 }
 
-uint32_t memory_block_stream(const MemoryBlock *block) {
-    return block->stream;
-}
-
 MemoryBlockState memory_block_state(const MemoryBlock *block) {
     return block->state;
 }

@@ -15,12 +15,12 @@ const CliKnob *cli_range_knob(const CliRange *range, guint i) {
     return &g_array_index(range->knobs, CliKnob, i);
 }
 
-const CliKnob *cli_range_find(const CliRange *range, const char *key) {
-    return cli_knobs_find(range->knobs, key);
+static bool is_knob(const CliRange *range, const char *key) {
+    return cli_knobs_find(range->knobs, key) != NULL;
 }
 
 static bool is_open(const CliRange *range, const char *key) {
-    return cli_range_find(range, key) == NULL && !plan_strategy_is_given(&range->given, key);
+    return !is_knob(range, key) && !plan_strategy_is_given(&range->given, key);
 }
 
 static void add_knob(CliRange *range, const char *key, const char *values) {
@@ -135,7 +135,7 @@ static void settle_precision(CliRange *range) {
         open = open && is_open(range, keys[i]);
     }
     range->takes_bf16 = open;
-    if (cli_range_find(range, "param_dtype") || cli_range_find(range, "autocast")) {
+    if (is_knob(range, "param_dtype") || is_knob(range, "autocast")) {
         return;
     }
     g_autofree char *dtype = plan_strategy_value(&range->given, "param_dtype");
@@ -247,8 +247,7 @@ static bool is_not_for_stages(const CliRange *range, const CliMisfit *setting, c
 /* Of knobs of schedules and of stages a rank, what does not go together; without stages, all but
  * the defaults. */
 static bool is_no_schedule(const CliRange *range, char **values) {
-    if (cli_range_find(range, "pipeline_schedule") == NULL &&
-        cli_range_find(range, "pipeline_stages") == NULL) {
+    if (!is_knob(range, "pipeline_schedule") && !is_knob(range, "pipeline_stages")) {
         return false;
     }
     g_autofree char *schedule = cli_range_value(range, values, "pipeline_schedule");
@@ -265,8 +264,7 @@ bool cli_range_is_worth(const CliRange *range, const CliMisfit *setting, char **
 }
 
 const char *cli_range_no_row(const CliRange *range) {
-    bool has_schedules =
-        cli_range_find(range, "pipeline_schedule") || cli_range_find(range, "pipeline_stages");
+    bool has_schedules = is_knob(range, "pipeline_schedule") || is_knob(range, "pipeline_stages");
     return has_schedules ? "pipeline_schedule interleaved-1f1b and looped-bfs are of "
                            "pipeline_stages above 1, others of 1; "
                            "give a knob values that go together"

@@ -27,7 +27,6 @@ bool cli_range_init(CliRange *range, const CliChooseAsked *asked, GError **error
 void cli_range_clear(CliRange *range);
 
 const CliKnob *cli_range_knob(const CliRange *range, guint i);
-const CliKnob *cli_range_find(const CliRange *range, const char *key); /* NULL: it is none */
 char **cli_range_keys(const CliRange *range); /* of all knobs. Transfer full */
 
 /* The values of a row, and its machine. The last knob turns first. Transfer full. */

@@ -20,7 +20,8 @@ static void append_broken(GString *fit, const char *line, gsize columns) {
     cli_prose_break(fit, line, indent, indent < columns / 2 ? indent : 4, columns);
 }
 
-char *cli_help_fit(const char *help, gsize columns) {
+/* Lines no wider than so many columns, as far as words allow it. Transfer full. */
+static char *fit_columns(const char *help, gsize columns) {
     GString *fit = g_string_new(NULL);
     g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
@@ -47,7 +48,8 @@ static const char *heading_above(const char *line) {
     return g_str_has_prefix(line, "  --strategy=FILE") ? "from a file, and of the network" : NULL;
 }
 
-char *cli_help_with_headings(const char *help) {
+/* With a heading above the first option of each theme. Transfer full. */
+static char *with_headings(const char *help) {
     GString *text = g_string_new(NULL);
     g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
     bool in_themes = false;
@@ -63,8 +65,8 @@ char *cli_help_with_headings(const char *help) {
 }
 
 static void print_help(const char *help) {
-    g_autofree char *text = cli_help_with_headings(help);
-    g_autofree char *fit = cli_help_fit(text, cli_prose_columns(STDOUT_FILENO));
+    g_autofree char *text = with_headings(help);
+    g_autofree char *fit = fit_columns(text, cli_prose_columns(STDOUT_FILENO));
     fputs(fit, stdout);
 }
 

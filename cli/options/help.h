@@ -11,7 +11,3 @@
 
 /* From now on, for what GLib prints. */
 void cli_help_begin(void);
-/* With a heading above the first option of each theme. Transfer full. */
-char *cli_help_with_headings(const char *help);
-/* Lines no wider than so many columns, as far as words allow it. Transfer full. */
-char *cli_help_fit(const char *help, gsize columns);

@@ -112,7 +112,8 @@ static void append_row(GString *text, const GPtrArray *columns, JsonObject *obje
     g_string_append_c(text, '\n');
 }
 
-char *cli_rows_csv_text(JsonArray *rows) {
+/* Text that ends in a newline; "" of no rows. Transfer full. */
+static char *csv_text(JsonArray *rows) {
     g_autoptr(GPtrArray) columns = columns_of(rows);
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < columns->len; i++) {
@@ -130,6 +131,6 @@ char *cli_rows_csv_text(JsonArray *rows) {
 void cli_rows_print_csv(JsonBuilder *built, const char *rows) {
     g_autoptr(JsonNode) root = json_builder_get_root(built);
     g_autofree char *text =
-        cli_rows_csv_text(json_object_get_array_member(json_node_get_object(root), rows));
+        csv_text(json_object_get_array_member(json_node_get_object(root), rows));
     fputs(text, stdout);
 }

@@ -16,5 +16,3 @@
 
 /* built: an object that is complete; rows: the name of its array. Prints on standard output. */
 void cli_rows_print_csv(JsonBuilder *built, const char *rows);
-/* The same as text, ending in a newline; "" of no rows. Transfer full. */
-char *cli_rows_csv_text(JsonArray *rows);

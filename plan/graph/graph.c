@@ -91,14 +91,6 @@ bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *
     return g_regex_match(whole, m->name, 0, NULL) || g_regex_match(whole, m->class_name, 0, NULL);
 }
 
-bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
-    uint32_t m = module;
-    while (m != PLAN_NONE && !plan_graph_is_named(graph, m, whole)) {
-        m = plan_graph_module_at(graph, m)->parent;
-    }
-    return m != PLAN_NONE;
-}
-
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module) {
     uint32_t m = module;
     while (m != PLAN_NONE && !plan_graph_module_at(graph, m)->is_block) {
@@ -122,8 +114,14 @@ uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
     return module;
 }
 
+/* Whether the strategy freezes the module, or one that it is in. */
 static bool freezes(const PlanGraph *graph, uint32_t module) {
-    return graph->trained.frozen && plan_graph_is_in(graph, module, graph->trained.frozen);
+    const GRegex *frozen = graph->trained.frozen;
+    uint32_t m = module;
+    while (frozen && m != PLAN_NONE && !plan_graph_is_named(graph, m, frozen)) {
+        m = plan_graph_module_at(graph, m)->parent;
+    }
+    return frozen && m != PLAN_NONE;
 }
 
 static bool has_gradient(const PlanGraph *graph, uint32_t parameter, bool frozen) {

@@ -252,9 +252,8 @@ static inline const PlanGraph *plan_graph_of_stage(const PlanGraph *graph, uint3
 
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
 /* Whether the regex matches its whole name (layers.0.attn) or its class (GptAttention), which
- * PyTorch's policies go by; or those of a module that it is in. */
+ * PyTorch's policies go by. */
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole);
-bool plan_graph_is_in(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
 /* Whether a module's block is a compiler's program as a whole. */
 bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module);
