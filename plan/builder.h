@@ -1,7 +1,8 @@
 /* plan/builder.h - writes one role's program, instruction by instruction.
  *
- * Inside plan/ only. The schedules say what happens in which order; the builder keeps the arrays,
- * the context (phase, unit, module) that each instruction carries, and which buffers live.
+ * Inside plan/ only. Autograd, the flavours and the optimizer decide what happens in which order
+ * and call the builder for each instruction. It keeps the arrays that will be the role's, the
+ * phase, unit and module that the next instruction carries, and which buffers are allocated.
  *
  * Owns: nothing of what is written, which lies in the plan's arena from the start. Threads: one.
  */
@@ -13,7 +14,7 @@
 
 typedef struct {
     PLAN_VECTOR(PlanInstr) sections[PLAN_N_SECTIONS];
-    bool repeats[PLAN_N_SECTIONS]; /* the program of the section before, held once */
+    bool repeats[PLAN_N_SECTIONS]; /* its program is that of the section before, stored once */
     PLAN_VECTOR(PlanBuffer) buffers;
     PLAN_VECTOR(PlanOp) ops;
     PLAN_VECTOR(PlanRef) operands;
@@ -21,23 +22,23 @@ typedef struct {
     PLAN_VECTOR(int64_t) dims;
     PLAN_VECTOR(double) attrs;
     PLAN_VECTOR(uint32_t) loss_ops;
-    PLAN_VECTOR(bool) live; /* per buffer */
+    PLAN_VECTOR(bool) live; /* by buffer: it is allocated */
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
     unsigned works; /* bits: lanes on which the section launches something */
-    /* Of a role with several stages: where this one's begin behind those of its first one. */
+    /* A rank with several stages: how many units and modules its earlier stages have. */
     uint32_t first_unit, first_module;
     uint32_t n_events, max_events, reserved_events;
-    bool fills;                        /* deterministic PyTorch: what `empty` gives */
-    uint32_t n_copied, copied, copies; /* ops, as PlanRole has them */
+    bool fills; /* deterministic PyTorch: memory from torch.empty() is filled by a kernel */
+    uint32_t n_copied, copied, copies; /* ops, as in PlanRole */
 } PlanBuilder;
 
 void plan_builder_init(PlanBuilder *builder, PlanArena *arena);
 void plan_builder_clear(PlanBuilder *builder);
 
-/* Room at once for what most plans make of so many ops and parameters, or for about as much as
- * another role has: an array that outgrows its room is copied. */
+/* Reserves room, so that arrays need not be moved as they grow: for what n ops and parameters of a
+ * graph usually become, or for about as much as another role has. */
 void plan_builder_expect(PlanBuilder *builder, uint32_t n);
 void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role);
 
@@ -45,49 +46,50 @@ void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
 void plan_builder_end_section(PlanBuilder *builder);
 void plan_builder_repeat_section(PlanBuilder *builder); /* the next section is the same program */
 
-/* As buffers and instructions have it. */
+/* The number that buffers and instructions carry for a unit of this stage. */
 uint32_t plan_builder_unit(const PlanBuilder *builder, uint32_t unit);
 
 /* name must outlive the plan: interned, or in the plan's arena. */
 uint32_t plan_builder_buffer(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
                              PlanSubcategory sub, uint8_t lane, const char *name);
 void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);
-/* The same by PyTorch's `empty`, whose memory deterministic algorithms fill, on its lane. */
+/* The same for a buffer that PyTorch makes by torch.empty(). With deterministic algorithms a kernel
+ * on the buffer's lane then fills it. */
 void plan_builder_alloc_empty(PlanBuilder *builder, uint32_t buffer);
 void plan_builder_fill_empty(PlanBuilder *builder, PlanOperand part, uint8_t lane);
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer);
 void plan_builder_mark(PlanBuilder *builder, uint32_t buffer,
                        uint8_t lane); /* record_stream; of its own lane: nothing */
 uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane); /* a fresh event */
-/* The first n events keep their meaning in all sections: later steps may wait for them. */
+/* Makes n events with fixed numbers, the first ones, so that later steps can wait for them. */
 void plan_builder_reserve_events(PlanBuilder *builder, uint32_t n);
 void plan_builder_record_reserved(PlanBuilder *builder, uint8_t lane, uint32_t event);
 void plan_builder_wait(PlanBuilder *builder, uint8_t lane, uint32_t event);
 /* before: how many steps ago the event was recorded, at most PLAN_MAX_BEFORE. */
 void plan_builder_host_wait(PlanBuilder *builder, uint32_t event, uint8_t before);
-/* What PyTorch calls lane.wait_stream(other): all that other has been given so far. */
+/* PyTorch's lane.wait_stream(other): lane waits for all that has been launched on other so far. */
 void plan_builder_wait_lane(PlanBuilder *builder, uint8_t lane, uint8_t other);
-/* The host waits for all that the lane was given. */
+/* The host waits for all that has been launched on the lane so far. */
 void plan_builder_host_wait_lane(PlanBuilder *builder, uint8_t lane);
 
-/* Operands may be added after the op is begun and before the next is. */
+/* Begins an op; returns its number. Its operands are added by the functions below, in the order of
+ * ops.def, before the next op is begun. */
 uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis,
                                const int64_t *dims, const double *attrs);
 void plan_builder_operand(PlanBuilder *builder, PlanOperand operand);
 void plan_builder_part(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
                        uint64_t elements);
-void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* operand: all of it, or none */
-/* Many at once, each as it is held: room for at most n, and where those that were written there
- * end. */
+void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* PLAN_NONE: a missing operand */
+/* Many operands at once, as references: the caller makes each with plan_builder_ref(), writes them
+ * to the room it was given for at most n, and says where they end. */
 PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand);
 PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n);
 void plan_builder_written(PlanBuilder *builder, const PlanRef *end);
 void plan_builder_launch(PlanBuilder *builder, uint8_t lane); /* the op begun last */
-/* Op id, to which no operand is added any more. */
-void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane);
-void plan_builder_host_op(PlanBuilder *builder); /* it too, done by the host */
+void plan_builder_launch_op(PlanBuilder *builder, uint32_t id, uint8_t lane); /* an earlier one */
+void plan_builder_host_op(PlanBuilder *builder); /* the op begun last, done by the host */
 
-/* What a reference stands for: a part, or all of a buffer. Not PLAN_NONE. */
+/* The operand behind a reference, which must not be PLAN_NONE. */
 static inline PlanOperand plan_builder_operand_of(const PlanBuilder *builder, PlanRef ref) {
     return plan_ref_is_part(ref) ? builder->parts.items[ref - PLAN_PART]
                                  : plan_operand_whole(builder->buffers.items, ref);
@@ -97,5 +99,5 @@ static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer)
     return &builder->buffers.items[buffer];
 }
 
-/* The role's program is what has been written so far; if more is, ask again. */
+/* Points the role at what has been written so far. To be called again after writing more. */
 void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role);

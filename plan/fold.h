@@ -1,19 +1,19 @@
-/* plan/fold.h - a step of many passes, of which few are written.
+/* plan/fold.h - a step that accumulates gradients over many passes, of which few are written out.
  *
- * The first passes of a step differ, and its last one does; those between are one program, and a
- * step that accumulates may have thousands of them. plan_build_folded() writes some, and where the
- * last pass begins role->n_folded more would stand, each as the one before it. Whoever walks such a
- * program counts that one so many times more.
+ * The first passes of a step differ from each other, and the last one differs; all those between
+ * have the same program, and there may be thousands. plan_build_folded() writes only some of these.
+ * The last of them stands for role->n_folded more, which would come right behind it; whoever adds
+ * up such a program counts that pass 1 + n_folded times.
  */
 #pragma once
 
 #include "plan/plan.h"
 
-/* Instructions of a section. */
+/* The instructions [begin, end) of the pass that stands for those that are not written. The step's
+ * last pass begins at end. */
 typedef struct {
-    uint32_t begin, end; /* the pass that stands for those that are not written; the last one's
-                            begin is its end */
+    uint32_t begin, end;
 } PlanFold;
 
-/* false: all of the section is written. */
+/* False: all of the section is written. */
 bool plan_fold_find(const PlanRole *role, PlanSection section, PlanFold *ret_fold);

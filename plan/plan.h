@@ -57,12 +57,12 @@ typedef enum {
     PLAN_AXIS_NONE,
     PLAN_AXIS_REPLICATE,
     PLAN_AXIS_SHARD,
-    PLAN_AXIS_PART,     /* within shard: those that keep a unit between them after forward */
-    PLAN_AXIS_TENSOR,   /* those that share each layer, side by side */
-    PLAN_AXIS_CONTEXT,  /* within shard: those that share a sequence, side by side */
-    PLAN_AXIS_PIPELINE, /* stages, which have some layers each */
-    PLAN_AXIS_EXPERT,   /* within shard: those that share the experts, side by side */
-    PLAN_AXIS_ALIKE,    /* within shard: those that have the same experts, every so many-th */
+    PLAN_AXIS_PART,     /* cuts shard: reshard_after_forward=N, the N that then hold a unit */
+    PLAN_AXIS_TENSOR,   /* tensor parallel */
+    PLAN_AXIS_CONTEXT,  /* cuts shard: context parallel */
+    PLAN_AXIS_PIPELINE, /* pipeline stages */
+    PLAN_AXIS_EXPERT,   /* cuts shard: expert parallel */
+    PLAN_AXIS_ALIKE,    /* cuts shard: ranks that have the same experts as each other */
     PLAN_N_AXES
 } PlanAxis;
 
@@ -78,9 +78,8 @@ typedef enum {
     PLAN_N_INSTRS
 } PlanInstrKind;
 
-/* A step's events are remembered for this many steps after it. */
 enum {
-    PLAN_MAX_BEFORE = 2
+    PLAN_MAX_BEFORE = 2 /* how many steps later an event may still be waited for */
 };
 
 enum {
@@ -91,7 +90,7 @@ typedef struct {
     uint8_t kind; /* PlanInstrKind */
     uint8_t lane;
     uint8_t phase;   /* PlanPhase */
-    uint8_t before;  /* WAIT, HOST_WAIT: how many steps before this one the event was recorded */
+    uint8_t before;  /* WAIT, HOST_WAIT: how many steps ago the event was recorded */
     uint32_t unit;   /* PLAN_NONE when none */
     uint32_t module; /* PLAN_NONE when none */
     uint32_t arg;
@@ -102,21 +101,22 @@ typedef struct {
     uint8_t dtype;   /* PlanDtype */
     uint8_t sub;     /* PlanSubcategory */
     uint8_t lane;    /* whose pool serves it */
-    uint8_t carried; /* bit s is set: it lives at the end of section s */
-    uint32_t unit;   /* whom it serves; PLAN_NONE when nobody in particular */
+    uint8_t carried; /* bit s is set: it is still allocated at the end of section s */
+    uint32_t unit;   /* that it belongs to; PLAN_NONE: to no single one */
     const char *name;
 } PlanBuffer;
 
 typedef struct {
     uint32_t buffer; /* PLAN_NONE: an optional operand that is missing */
-    uint32_t rows;   /* leading dimension, where an op deals rows out to ranks, or takes a part that
-                      * is one rank's (plan_op_takes_parts()); else 0 */
+    uint32_t rows; /* its leading dimension, if the op divides rows among ranks or takes one rank's
+                      * part of a tensor (plan_op_takes_parts()); else 0 */
     uint64_t offset_bytes;
     uint64_t elements;
 } PlanOperand;
 
-/* How a role holds an operand: most are all of a buffer, and are its number; others are PLAN_PART
- * and their number among the role's parts. PLAN_NONE: missing. plan_operand() reads it. */
+/* An operand as a role stores it, in 4 bytes. Most operands are a whole buffer and are stored as
+ * its number; the others are stored as PLAN_PART plus an index into the role's parts. PLAN_NONE: a
+ * missing operand. plan_operand() reads all three. */
 typedef uint32_t PlanRef;
 #define PLAN_PART (UINT32_C(1) << 31)
 
@@ -125,9 +125,8 @@ typedef struct {
     uint8_t axis;  /* PlanAxis of a collective, or of the ranks among which a slice is chosen */
     uint8_t dtype; /* PlanDtype it computes in */
     uint32_t n_operands;
-    uint32_t operands; /* first in the role's operand array */
-    uint32_t dims;     /* first in the role's dims array; their number is in plan_op_info() */
-    uint32_t attrs;    /* first in the role's attrs array */
+    /* Where its own begin in the role's arrays. How many dims and attributes: plan_op_info(). */
+    uint32_t operands, dims, attrs;
 } PlanOp;
 
 typedef struct {
@@ -153,7 +152,7 @@ typedef struct {
     uint8_t dtype;
     uint8_t n_dims;
     bool frozen;    /* it is not trained */
-    bool four_bits; /* it is kept in 4 bits, and dtype is that of its copies for products */
+    bool four_bits; /* stored in 4 bits; dtype is that of the copies made for matrix products */
     uint8_t split;  /* PlanSplit; dims and elements are of the whole parameter */
     int64_t dims[4];
     uint64_t elements;
@@ -161,15 +160,15 @@ typedef struct {
 
 typedef struct {
     const char *name;        /* of its module; "root" for the root */
-    uint64_t elements;       /* of its parameters, without padding: a tensor rank's */
-    uint64_t shard_elements; /* of one rank, with padding */
+    uint64_t elements;       /* of its parameters on one tensor rank, without padding */
+    uint64_t shard_elements; /* of one rank's shard, with padding */
 } PlanUnit;
 
 typedef struct {
     uint32_t *ranks;
     uint32_t n_ranks;
-    uint64_t n_parameter_elements;        /* local ones, unpadded */
-    PlanInstr *sections[PLAN_N_SECTIONS]; /* a section may be the very program of the one before */
+    uint64_t n_parameter_elements;        /* of one rank's shards, without padding */
+    PlanInstr *sections[PLAN_N_SECTIONS]; /* may point to the program of the section before */
     uint32_t n_instrs[PLAN_N_SECTIONS];
     PlanBuffer *buffers;
     uint32_t n_buffers;
@@ -178,28 +177,29 @@ typedef struct {
     uint32_t n_ops;
     PlanRef *operands;
     uint32_t n_operands;
-    PlanOperand *parts; /* operands that are not all of a buffer */
+    PlanOperand *parts; /* operands that are not a whole buffer (PlanRef) */
     uint32_t n_parts;
     int64_t *dims;
     uint32_t n_dims;
     double *attrs;
     uint32_t n_attrs;
-    /* The ops whose first output is a loss, in order: one for each pass of each section that does
-     * not repeat another. A step's loss is the mean of its passes'. */
+    /* The ops whose first output is a loss: one for each pass of each section, in order, without
+     * sections that share their program with the one before. A step's loss is the mean over its
+     * passes. */
     uint32_t *loss_ops;
     uint32_t n_loss_ops;
-    uint32_t n_folded; /* passes of each step that are not written (plan/fold.h) */
-    /* So many ops, from `copies` on, were written as copies of those from `copied` on: they differ
-     * in which buffers they use, and in nothing that counts for their work. Of plans that were just
-     * built; 0: none are known. */
+    uint32_t n_folded; /* passes of each step that are not written out (plan/fold.h) */
+    /* Ops copies ... copies + n_copied - 1 repeat ops copied ... copied + n_copied - 1: they use
+     * other buffers, and are the same work. The simulator need not cost them again. Known of a plan
+     * that was just built, not of one that was read; 0: none. */
     uint32_t n_copied, copied, copies;
 } PlanRole;
 
 typedef struct _Plan Plan;
 struct _Plan {
-    const char *network;  /* its text, for tools that vary a knob; outside the digest */
-    const char *strategy; /* likewise */
-    const char *title;    /* one line: network, strategy, ranks */
+    /* The texts that it was built from, for tools that change a key. Not in the digest. */
+    const char *network, *strategy;
+    const char *title; /* one line: network, strategy, ranks */
     uint32_t world;
     uint32_t axes[PLAN_N_AXES]; /* pipeline x replicate x shard x tensor == world; [NONE] is 1 */
     uint64_t tokens_per_rank;   /* per step */
@@ -211,25 +211,25 @@ struct _Plan {
     uint32_t n_parameters;
     PlanUnit *units;
     uint32_t n_units;
-    const char **calls; /* of a traced network: calls.h */
+    const char **calls; /* of a traced network, what its ops compute: plan/op/calls.h */
     uint32_t n_calls;
     PlanRole *roles;
     uint32_t n_roles;
-    bool for_one; /* not all roles have programs, or the first not all of it (plan/build/build.h) */
-    bool is_read; /* from a text, which another version may have written */
-    PlanArena *arena; /* all of the above, texts too */
-    char *digest;     /* made when first asked for */
+    bool for_one;     /* not complete: made for one prediction (plan/build/build.h) */
+    bool is_read;     /* from a text, which another version of foreshard may have written */
+    PlanArena *arena; /* that all of the above lies in, texts too */
+    char *digest;     /* made when it is first asked for */
 };
 
 Plan *plan_new(void);       /* an empty one, to be filled */
 void plan_free(Plan *plan); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
 
-/* Where a steady step leaves other buffers alive than the second did, the two go on by turns:
- * second, steady, second, ... Elsewhere every later step is steady. */
+/* Every step after the second plays section steady, unless that leaves other buffers allocated than
+ * second does. Then the two alternate: second, steady, second, steady, ... */
 bool plan_steps_alternate(const PlanRole *role);
 
-/* The section is the program of the one before it, held once. */
+/* Whether the section's program is that of the section before it, stored once. */
 static inline bool plan_section_repeats(const PlanRole *role, PlanSection section) {
     return section > 0 && role->n_instrs[section] &&
            role->sections[section] == role->sections[section - 1];
@@ -243,34 +243,37 @@ const char *plan_instr_name(PlanInstrKind kind);
 
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
-/* An axis puts ranks into groups: every stride-th, axes[axis] of them, rank r at a place of its
- * group. Tensor is the innermost axis and shard the next, r = ((pipeline * axes[REPLICATE] +
- * replicate) * axes[SHARD] + shard) * axes[TENSOR] + tensor; part and context cut shard, and so do
- * expert and alike, shard = alike * axes[EXPERT] + expert; none is for each rank alone. Groups
- * count from 0. */
+/* An axis divides all ranks into groups of axes[axis] ranks, each `stride` after the one before.
+ * A rank's place is its index in its group. Tensor is the innermost axis:
+ *   rank = ((pipeline * axes[REPLICATE] + replicate) * axes[SHARD] + shard) * axes[TENSOR] + tensor
+ * Part, context, expert and alike cut the shard axis: shard = alike * axes[EXPERT] + expert. On
+ * axis none each rank is alone. */
 uint32_t plan_axis_stride(const Plan *plan, PlanAxis axis);
 uint32_t plan_rank_on_axis(const Plan *plan, uint32_t rank, PlanAxis axis);
 uint32_t plan_group_of_rank(const Plan *plan, uint32_t rank, PlanAxis axis);
-/* "rank 24"; of stages "rank 24, stage 3 of 4", "rank 24, stages 3, 7 of 8". Transfer full. */
+/* "rank 24", or in a pipeline "rank 24, stage 3 of 4" or "rank 24, stages 3, 7 of 8". Transfer
+ * full. */
 char *plan_rank_text(const Plan *plan, uint32_t rank);
-/* The same of a rank that has so many of the stages, every places-th from its place on. */
+/* The same of a rank at that place of a pipeline of `places` ranks, which has `each` stages: number
+ * place, place + places, ... */
 char *plan_rank_in_stages(uint32_t rank, uint64_t place, uint64_t places, uint64_t each);
-/* Ranks of which all are on the axis shard, and nothing else: for who only asks for places. */
+/* A plan without contents, whose ranks are all on the shard axis: to ask the functions above. */
 Plan plan_line(uint32_t world);
 
-/* Ranks of the tensor axis are given one batch, and so are those of the context axis, and of the
- * pipeline's: which of the batches, and how many there are. */
 static inline uint32_t plan_ranks_of_stage(const Plan *plan) {
-    return plan->world / MAX(1, plan->axes[PLAN_AXIS_PIPELINE]); /* 0: written by hand */
+    /* A plan that was written by hand may say 0. */
+    return plan->world / MAX(1, plan->axes[PLAN_AXIS_PIPELINE]);
 }
-/* How many stages each rank has: a unit called root each. */
+/* How many stages each rank has; the units of each include one called root. */
 uint32_t plan_stages_of_rank(const Plan *plan);
-/* Whether the peer is the next place of the pipeline's axis, round which ranks with several stages
- * send; of two places the second is. */
+/* Whether the peer comes after this place on the pipeline axis, which is a ring if ranks have
+ * several stages. Of two places, each comes after the other; here the second is the later. */
 static inline bool plan_is_behind(const Plan *plan, uint32_t place, int64_t peer) {
     uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
     return places == 2 ? peer > place : peer == (place + 1) % places;
 }
+/* Ranks that differ only in their tensor, context or pipeline place are given the same batch: its
+ * number, and how many batches there are. */
 static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
     return rank % plan_ranks_of_stage(plan) /
            (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
@@ -279,8 +282,8 @@ static inline uint32_t plan_n_batches(const Plan *plan) {
     return plan_ranks_of_stage(plan) /
            (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
 }
-/* A sequence is cut into twice as many parts as the context axis has ranks, of which each has two,
- * one from either end: their numbers. */
+/* Context parallel cuts a sequence into twice as many parts as it has ranks. To balance causal
+ * attention, a rank gets one counted from the front, and one counted from the back (second). */
 static inline uint32_t plan_part_of_sequence(const Plan *plan, uint32_t rank, bool second) {
     uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_CONTEXT);
     return second ? 2 * plan->axes[PLAN_AXIS_CONTEXT] - 1 - place : place;
@@ -297,7 +300,8 @@ static inline uint64_t plan_parameter_elements_of_rank(const Plan *plan,
     return parameter->elements / plan->axes[plan_axis_of_split((PlanSplit)parameter->split)];
 }
 
-/* The plan's name: "sha256:" and hex digits, over the canonical text of mesh and instructions. */
+/* "sha256:" and hex digits, over the canonical text of mesh, tables and instructions. Two traces
+ * are comparable only if it is the same. */
 const char *plan_digest(const Plan *plan);
 
 static inline const PlanRef *plan_op_operands(const PlanRole *role, const PlanOp *op) {
@@ -309,7 +313,7 @@ static inline PlanOperand plan_operand_whole(const PlanBuffer *buffers, uint32_t
     return (PlanOperand){.buffer = buffer,
                          .elements = plan_dtype_count((PlanDtype)b->dtype, b->bytes)};
 }
-/* Whether a buffer's number says it: all of one, or missing. */
+/* Whether the operand is a whole buffer, or missing, so that PlanRef needs no part for it. */
 static inline bool plan_operand_is_whole(const PlanBuffer *buffers, const PlanOperand *o) {
     return o->buffer == PLAN_NONE ||
            (!o->offset_bytes && !o->rows &&
@@ -324,7 +328,7 @@ static inline PlanOperand plan_operand(const PlanRole *role, PlanRef ref) {
     }
     return ref & PLAN_PART ? role->parts[ref - PLAN_PART] : plan_operand_whole(role->buffers, ref);
 }
-/* Which buffer it lies in, or PLAN_NONE. */
+/* The buffer that it is, or is a part of; PLAN_NONE: it is missing. */
 static inline uint32_t plan_operand_buffer(const PlanRole *role, PlanRef ref) {
     return plan_ref_is_part(ref) ? role->parts[ref - PLAN_PART].buffer : ref;
 }
@@ -338,7 +342,7 @@ static inline uint32_t plan_op_buffer(const PlanRole *role, const PlanOp *op, ui
 static inline const int64_t *plan_op_dims(const PlanRole *role, const PlanOp *op) {
     return role->dims + op->dims;
 }
-/* What an op of a traced network computes; NULL: it is not known. */
+/* What an op of a traced network computes (plan/op/calls.h); NULL: the trace did not say. */
 static inline const char *plan_op_call(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     unsigned last = plan_op_info((PlanOpKind)op->kind)->n_dims - 1;
     int64_t number = plan_op_dims(role, op)[last];

@@ -1,8 +1,8 @@
 /* plan/player.h - walks a role's program and asks a device for each instruction.
  *
- * The player is a cursor: a device may answer "not yet", and the same instruction is asked again
- * when the player is stepped next. So one thread can hold a player per simulated rank, while on a
- * real device a call simply blocks.
+ * The player is a cursor. A device may answer "not yet"; the player then stays where it is and asks
+ * for the same instruction again at the next call. So one thread can play many simulated ranks by
+ * turning from one player to another. On a real device a call blocks instead.
  *
  * Sections in order: construct (step -1), first (step 0), second (step 1), steady (steps 2 and on).
  *
@@ -30,7 +30,8 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* All hooks are there. self is what the player was made with. */
+    /* One function for each kind of instruction, and two for the ends of sections. None may be
+     * NULL. self is what the player was made with. */
     PlanAnswer (*section_begins)(gpointer self, const PlanPosition *at, GError **error);
     PlanAnswer (*section_ends)(gpointer self, const PlanPosition *at, GError **error);
     PlanAnswer (*alloc)(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error);
@@ -56,21 +57,24 @@ PlanPlayer *plan_player_new(const Plan *plan, uint32_t role, uint32_t steps,
 void plan_player_free(PlanPlayer *player);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanPlayer, plan_player_free)
 
-/* One instruction (or one section boundary). PLAN_DONE also when it was the last: see _at_end(). */
+/* Asks for one instruction, or crosses one section boundary. PLAN_DONE for the last one too: ask
+ * plan_player_at_end(). */
 PlanAnswer plan_player_step(PlanPlayer *player, GError **error);
 bool plan_player_at_end(const PlanPlayer *player);
-/* Steps to the end of the section at hand, or until a device answers other than PLAN_DONE. */
+/* Plays to the end of the current section, or until the device answers other than PLAN_DONE. */
 PlanAnswer plan_player_run_section(PlanPlayer *player, GError **error);
-/* Steps to that instruction of the section at hand, which is not asked for yet, likewise. */
+/* Plays up to that instruction of the current section, without it, or until the device answers
+ * other than PLAN_DONE. */
 PlanAnswer plan_player_run_to(PlanPlayer *player, uint32_t index, GError **error);
-/* So many instructions of the section at hand are passed over: the device stands as if it had been
- * asked for them. */
+/* Moves on by n instructions of the current section without asking for them. The device must have
+ * brought itself into the state that they would have left. */
 void plan_player_pass_over(PlanPlayer *player, uint32_t n);
-/* Steps until the end, or until a device answers other than PLAN_DONE. */
+/* Plays to the end of the plan, or until the device answers other than PLAN_DONE. */
 PlanAnswer plan_player_run(PlanPlayer *player, GError **error);
 const PlanPosition *plan_player_position(const PlanPlayer *player);
 
-/* A device that does nothing and counts: for tests of programs and of the player itself. */
+/* A device that only counts instructions and live bytes: for tests, and for what a plan needs
+ * whatever allocator serves it. */
 typedef struct {
     uint64_t calls[PLAN_N_INSTRS];
     uint64_t live_bytes, peak_bytes; /* exact bytes of live buffers */

@@ -1,7 +1,7 @@
 /* plan/vector.h - arrays that grow, typed and inline, where a plan is built.
  *
- * Half a million things are appended to the arrays of a large plan, and a GArray's append is a call
- * that copies an unknown size: a quarter of the time of building, once. Inside plan/ only.
+ * Building a large plan appends half a million times. With GArray, whose append is a call that
+ * copies a size known only at run time, this took a quarter of the whole. Inside plan/ only.
  *
  * Owns: its items, unless they lie in an arena.
  */
@@ -19,7 +19,7 @@
         PlanArena *arena; /* where the items lie; NULL: on the heap */                             \
     }
 
-/* Moves an array of which so many bytes are used to where there is room for more. */
+/* Moves an array, of which used_bytes are in use, to where it has room for `bytes`. */
 gpointer plan_vector_grow(PlanArena *arena, gpointer items, gsize used_bytes, gsize bytes);
 
 /* Room for n items at least. */
@@ -51,7 +51,7 @@ gpointer plan_vector_grow(PlanArena *arena, gpointer items, gsize used_bytes, gs
 
 #define plan_vector_last(v) (&(v)->items[(v)->len - 1])
 
-/* Of one on the heap. */
+/* Frees the items of a vector on the heap. */
 #define plan_vector_clear(v)                                                                       \
     do {                                                                                           \
         g_clear_pointer(&(v)->items, g_free);                                                      \

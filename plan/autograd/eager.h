@@ -1,11 +1,11 @@
-/* plan/autograd/eager.h - plays PyTorch's eager program on the graph, and writes down what
- * it asks for.
+/* plan/autograd/eager.h - runs a network as eager PyTorch would, without data, and writes down each
+ * instruction that PyTorch would give its device.
  *
- * Inside plan/ only. A plan is made by running the training loop once per section without any data:
+ * Inside plan/ only. A plan is made by running the training loop once per section. As in PyTorch,
  * tensors have reference counts, an op's outputs are allocated when it is called, what its backward
- * needs is saved with it, and autograd runs its nodes in PyTorch's order (latest first, gradients
- * of parameters at once). A buffer is freed where PyTorch would free it: when its last holder lets
- * go. The flavour (DDP, FSDP2, ...) hooks in where PyTorch's own hooks sit.
+ * needs is saved with it, and autograd runs nodes in its order (the latest first, gradients of
+ * parameters at once). A buffer is freed when its last holder lets go. The flavour (DDP, FSDP2,
+ * ...) is called where PyTorch's own hooks are.
  *
  * Files: tape.h what autograd remembers, ../flavours/flavour.h the hooks; eager.c tensors and
  * steps, forward.c ops; autograd.c the engine; differentiate/ one backward per op kind, saved.c
@@ -21,16 +21,17 @@
 #include "plan/op/calls.h"
 #include "plan/strategy/strategy.h"
 
-/* What is gathered, used and dropped together. Unit 0 is the root, which may own no parameter. */
+/* Parameters that are gathered, used and dropped together. Unit 0 is the root, which may own no
+ * parameter. */
 typedef struct {
-    uint32_t module;    /* that it begins with */
+    uint32_t module;    /* the first module of the unit */
     GArray *parameters; /* uint32_t, in PyTorch's order */
     uint64_t elements;
-    bool of_experts;     /* that ranks share */
-    bool stays_whole;    /* after forward, whatever the strategy says of units */
-    uint32_t n_aliases;  /* in the list when it was entered */
-    bool is_returned_to; /* by backward: a result of its forward wants a gradient */
-    uint32_t n_awaited;  /* of a flat one that is frozen: arguments without their gradients yet */
+    bool of_experts;     /* of experts that ranks share */
+    bool stays_whole;    /* it is not resharded after forward, whatever the strategy says */
+    uint32_t n_aliases;  /* how many `aliases` of the run there were when it was entered */
+    bool is_returned_to; /* backward comes to it: a result of its forward wants a gradient */
+    uint32_t n_awaited;  /* FSDP1, frozen: how many arguments still lack their gradients */
 } PlanRunUnit;
 
 enum {
@@ -41,11 +42,12 @@ enum {
     PLAN_N_STATES
 };
 
-/* What a linear layer in float8 has cast of its input (float8/), for others that take it too. */
+/* What a float8 linear layer has cast of its input (float8/), for other layers that read it. */
 typedef struct {
-    uint32_t value; /* PLAN_NONE: nothing */
-    bool turned;
-    PlanTensor cast, scale, kept, kept_scale; /* those kept for backward, where it is shared */
+    uint32_t value; /* the input; PLAN_NONE: there is none */
+    bool turned;    /* it was transposed */
+    PlanTensor cast, scale;
+    PlanTensor kept, kept_scale; /* for backward, if ranks share the layers */
 } PlanFloat8Input;
 #define PLAN_NO_FLOAT8_INPUT                                                                       \
     ((PlanFloat8Input){.value = PLAN_NONE,                                                         \
@@ -54,15 +56,15 @@ typedef struct {
                        .kept = PLAN_NO_TENSOR,                                                     \
                        .kept_scale = PLAN_NO_TENSOR})
 
-/* Buffers beside a weight in 4 bits: the largest magnitude of each of its blocks, and a table of
- * values that nobody reads. With double quantization these magnitudes are bytes, and the others are
- * there, too. */
+/* Buffers beside a weight in 4 bits, as bitsandbytes makes them: the largest magnitude of each
+ * block (absmax) and a table of values (code) that no kernel reads. With double quantization absmax
+ * are bytes, and the other three say what they stand for. */
 typedef struct {
     uint32_t absmax, code, offset, map, map_absmax;
 } PlanFourBit;
 
-/* Of asynchronous tensor parallel (shared/async.h): a product of all rows of a, [m, ...], and b, by
- * parts of these rows. Scales are of float8, and b8 is what holds b, if a tensor does. */
+/* Asynchronous tensor parallel (shared/async.h): a product of a [m, k] and b, computed part by part
+ * of a's rows. In float8 both have scales. b8 is the tensor that holds b, if one does. */
 typedef struct {
     PlanOpKind kind;
     int64_t m, n, k;
@@ -70,9 +72,10 @@ typedef struct {
     PlanTensor a_scale, b8, b_scale, made;
 } PlanAsyncProduct;
 
-/* What waits for the layers that read it, or for the scatter behind a layer. */
+/* A gather that waits to be merged with the products that read its result, or a product that waits
+ * to be merged with the scatter of its result. */
 typedef struct {
-    const PlanGraphOp *gather; /* or backward the scatter; NULL: nothing is gathered */
+    const PlanGraphOp *gather; /* in backward the scatter; NULL: none waits */
     const PlanGraphOp *layer;  /* whose result is scattered next; in backward, whose dx was made */
     PlanTensor own, all, turned, dx;
     PlanAsyncProduct products[3];
@@ -86,31 +89,35 @@ typedef struct {
 
 /* What the training loop holds of what forward returned (loop.h). */
 typedef struct {
-    PLAN_VECTOR(PlanTensor) held; /* the pass before's, then this one's */
-    uint32_t n_taken;             /* of this pass */
-    PLAN_VECTOR(uint32_t)
-    buffers[2];      /* of what is held, of even and of odd passes, in order of making ... */
-    unsigned parity; /* of this pass */
-    uint32_t n_made; /* ... so many of them in this pass */
+    PLAN_VECTOR(PlanTensor) held; /* of the pass before, then of this one */
+    uint32_t n_taken;             /* how many of this pass are among them */
+    /* The buffers of what is held, of even and of odd passes, in the order in which they are made;
+     * which of the two this pass has, and how many of them it has made. */
+    PLAN_VECTOR(uint32_t) buffers[2];
+    unsigned parity;
+    uint32_t n_made;
 } PlanLoop;
 
 /* Whose program it is. */
 typedef struct {
-    uint32_t rank;      /* of those that play this role, the first */
-    uint32_t n_of_rank; /* a rank with several stages has a run for each; in the first: how many */
-    const PlanRun *batch_of; /* the run that reads the batch, a rank's first; NULL: this one does */
-    uint32_t first_unit, first_module; /* where its own begin, behind those of batch_of */
-    const PlanParameter *parameters;   /* the plan's table, after which buffers are named */
-    uint32_t first_parameter;          /* where this stage's begin in it */
-    struct _PlanStages *stages;        /* of stages/; NULL: one stage has all layers */
+    uint32_t rank; /* the first of those that play this role */
+    /* A rank with several stages has a run for each. The first of them: how many there are. The
+     * others: batch_of is the first, which reads the batch, and the units and modules of the runs
+     * before this one come before its own. */
+    uint32_t n_of_rank;
+    const PlanRun *batch_of; /* NULL: this run is the first */
+    uint32_t first_unit, first_module;
+    const PlanParameter *parameters; /* in the plan's table, whose names buffers get */
+    uint32_t first_parameter;        /* its number in that table */
+    struct _PlanStages *stages;      /* NULL: there is one stage */
 } PlanRunOwner;
 
-/* Of its step's forward and backward passes, the one that runs. */
+/* The forward and backward pass that runs, of those of its step. */
 typedef struct {
     uint64_t number;
-    uint32_t n_folded; /* passes of a step that are not written (plan/fold.h) */
+    uint32_t n_folded; /* passes of the step that are not written out (plan/fold.h) */
     bool is_last;      /* of the step */
-    bool reduces;      /* it reduces gradients, and does not only add them up */
+    bool reduces;      /* it reduces gradients; others only accumulate them */
 } PlanRunPass;
 
 /* By module. */
@@ -124,25 +131,25 @@ typedef struct {
 
 typedef struct {
     const char *const *names;    /* the flavour's */
-    uint32_t n_of_flavour;       /* those of offload.c or stages/ have the numbers behind them */
-    uint8_t ring, async, expert; /* numbers, behind all those; where they are used */
+    uint32_t n_of_flavour;       /* lanes of offload.c or stages/ are numbered from here */
+    uint8_t ring, async, expert; /* and these after them, as far as they are used */
 } PlanRunLanes;
 
-/* Of modules being run, one in another. */
+/* The stack of modules whose forward is running. */
 typedef struct {
-    PLAN_VECTOR(uint32_t) buffers; /* made in them */
-    PLAN_VECTOR(uint32_t) begins;  /* where each module's begin */
+    PLAN_VECTOR(uint32_t) buffers; /* made in them, in order */
+    PLAN_VECTOR(uint32_t) begins;  /* by module of the stack: its first buffer among those */
 } PlanRunFrames;
 
 typedef struct {
     PlanFloat8Input input;
-    PlanTensor gradient_scale; /* of a gradient that was gathered so, for its layer */
+    PlanTensor gradient_scale; /* of a gradient that was gathered in float8, for its layer */
 } PlanRunFloat8;
 
 /* A compiled program's backward, while it runs. */
 typedef struct {
     PLAN_VECTOR(uint32_t) late;   /* parameters whose gradients it returns when it ends */
-    PLAN_VECTOR(PlanTensor) held; /* arguments that its caller holds meanwhile */
+    PLAN_VECTOR(PlanTensor) held; /* its arguments, while its caller holds them */
 } PlanRunProgram;
 
 /* Of scaler.h. */
@@ -151,7 +158,7 @@ typedef struct {
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
 } PlanRunScaler;
 
-/* Of shared/exchange.h: what others are given, until waited for, and when they have it. */
+/* Of shared/exchange.h: a tensor being sent, and the event that says it has been. */
 typedef struct {
     PlanTensor tensor;
     uint32_t event;
@@ -181,76 +188,76 @@ struct _PlanRun {
 
     PLAN_VECTOR(PlanStorage) storages;
     PlanTape tape;
-    uint32_t checkpoint; /* that forward is in; PLAN_NONE */
-    uint32_t n_products; /* matrix products without a bias, of the block that runs, so far */
-    bool *is_summed;     /* of a traced network's sums: it is of this pass, and has been made */
+    uint32_t checkpoint; /* the one whose block forward is in; PLAN_NONE */
+    uint32_t n_products; /* matrix products without a bias so far, of the block that runs */
+    bool *is_summed;     /* traced, by sum of gradients: this pass has made it */
     PLAN_VECTOR(PlanAlias) aliases;
     PlanRunFrames frames;
     PlanLoop loop;
 
     PlanRunFloat8 float8;
-    PlanAsync async[2]; /* of forward (recomputed forward, too), and of backward */
+    PlanAsync async[2]; /* of forward and its recomputation; of backward */
     PlanRunSent sent;
     PlanRunFourBit four_bit;
 
     PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */
     PlanTensor *gradients;           /* .grad of each whole parameter */
-    PlanTensor *incoming;            /* what a parameter's accumulation waits with */
+    PlanTensor *incoming;            /* by parameter: gradients that came and wait for others */
     PlanRunProgram program;
     PlanRunScaler scaler;
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
-/* Context of the instructions that follow. */
+/* Phase, module and unit that the following instructions carry. */
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module);
 void plan_run_at_unit(PlanRun *run, uint32_t unit);
 
-/* Gradients of the unit's parameters go, from now on, to the split of its flat tensor. */
+/* FSDP1: from now on gradients of the unit's parameters flow into its flat parameter. */
 void plan_run_split_flat(PlanRun *run, uint32_t unit);
 
-/* Tensors. A new one has one reference. */
+/* ---- tensors. A new one has one reference ---- */
 PlanTensor plan_run_new_tensor(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
-/* The same by PyTorch's `empty` (builder.h). */
+/* As torch.empty() does (plan_builder_alloc_empty()). */
 PlanTensor plan_run_new_empty(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name);
-PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* of a buffer that does not live */
+PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* in a buffer that is free now */
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
-/* Launches the op begun last, on the compute lane. If PyTorch fills new memory (fills.c), its
- * results are filled first. */
+/* Launches the op begun last on the compute lane. With deterministic algorithms PyTorch fills its
+ * new outputs first (fills.c). */
 void plan_run_launch(PlanRun *run);
-/* Launches an op that takes the first elements of one buffer to those of another: COPY or CAST. */
+/* Launches a COPY or CAST of the first elements of one buffer into another. */
 void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements);
 
-/* Inline, so that tensors need not be copied whole. */
+/* The tensor of a graph value. Inline, to save copying the struct. */
 static inline PlanTensor plan_run_value(PlanRun *run, uint32_t value) {
     const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
     return (PlanTensor){run->tape.storage_of_value[v->base], v->offset, v->elements};
 }
-/* Input i of an op that is lowered to several. */
+/* Input i of a graph op that becomes several launches. */
 static inline PlanTensor plan_run_given(PlanRun *run, const PlanGraphOp *op, unsigned i) {
     return plan_run_value(run, plan_graph_ref(run->graph, op->values + i));
 }
 static inline uint32_t plan_run_buffer_of(PlanRun *run, PlanTensor tensor) {
     return run->storages.items[tensor.storage].buffer;
 }
-/* Launches what an op of the graph is, and holds its views (forward.c). */
+/* Runs an op of the graph forward: launches its kernels, makes its views (forward.c). */
 void plan_run_op(PlanRun *run, uint32_t op_id);
-/* Sets output i of an op that is lowered to several; takes over the tensor's reference. */
+/* Sets output i of a graph op that becomes several launches; takes over the tensor's reference. */
 void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor made);
 
 static inline PlanDtype plan_run_dtype_of(PlanRun *run, PlanTensor tensor) {
     return (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->dtype;
 }
-static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) { /* there is one */
+static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
     uint32_t buffer = plan_run_buffer_of(run, tensor);
     uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
     uint64_t first = run->storages.items[tensor.storage].first + tensor.offset;
     return (PlanOperand){
         .buffer = buffer, .offset_bytes = first * size, .elements = tensor.elements};
 }
-/* Adds it to the op being built; it may be none. */
+/* Adds a tensor, or none, to the op being built. */
 static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
     PlanOperand at = {.buffer = PLAN_NONE};
     if (tensor.storage != PLAN_NONE) {
@@ -262,11 +269,11 @@ static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
 /* What a functional all-reduce over the tensor axis makes of x, in a new tensor
  * (shared/shared.c). */
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
-/* Ranks that share layers have its gradient each of their own tokens. */
+/* Whether each tensor rank makes the parameter's gradient of its own tokens only, so that the
+ * ranks' must be summed. */
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter);
-/* What this rank has of a parameter's gradient where ranks share layers: the sum of what each has
- * made of its own tokens, or of a whole table's the rows that are its own; PLAN_NO_TENSOR: the
- * gradient as it is. */
+/* A parameter's gradient settled between tensor ranks: the sum of what each made of its own tokens,
+ * or this rank's rows of a whole table's gradient. PLAN_NO_TENSOR: it needs no settling. */
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient);
 
 /* Checkpoints: checkpoint.c, ... */

@@ -22,7 +22,7 @@ typedef struct {
     const char *name, *class_name;
     uint32_t parent;
     bool is_block;   /* what wrap=block makes a unit */
-    bool is_program; /* a block that is one, where others are compiled in parts */
+    bool is_program; /* a block compiled as a whole, where others are compiled in parts */
 } PlanGraphModule;
 
 typedef struct {
@@ -33,20 +33,20 @@ typedef struct {
     uint64_t elements;
     PlanInit init;
     double init_value;
-    bool frozen;       /* it is not trained: no gradient, no state */
-    bool named_frozen; /* the strategy names a module that holds it */
+    bool frozen;       /* it is not trained: no gradient, no optimizer state */
+    bool named_frozen; /* because the strategy names a module that has it */
     bool of_adapter;
-    bool has_own_dtype; /* whatever the network is made in */
+    bool has_own_dtype; /* own_dtype, not the network's */
     uint8_t own_dtype;
-    /* In 4 bits: numbers that it stands for, [matrix[0], matrix[1]], while dims and elements are of
-     * the tensor in which they lie, of its own dtype; 0: it is as it stands. */
+    /* Stored in 4 bits: the matrix of `numbers` numbers that it stands for. dims, elements and
+     * own_dtype are then of the tensor that holds the bits. numbers 0: it is not. */
     uint64_t numbers;
     int64_t matrix[2];
-    uint8_t copied_in;    /* the dtype of which it was made, and of its copies for products */
+    uint8_t copied_in;    /* ... and the dtype of its copies for matrix products */
     PlanSplit split;      /* among ranks; dims are of one rank's piece */
     bool sees_all;        /* every rank of that axis makes the whole of its gradient */
-    bool copies_gradient; /* autograd copies what comes, which is not laid out as it is, or is
-                           * another's too */
+    bool copies_gradient; /* autograd copies the first gradient: its layout differs from the
+                           * parameter's, or its storage is also another's */
 } PlanGraphParameter;
 
 typedef struct {
@@ -57,30 +57,31 @@ typedef struct {
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
-    uint32_t shown;   /* a view of a key or value head for so many query heads; 0: no such view */
+    uint32_t shown; /* an expanded view: how many query heads each key or value head serves; or 0 */
     bool is_returned; /* of a base: the root's forward returns it (plan_graph_return_value) */
-    bool is_kept;     /* no buffer, though it lives like one: what a module made once and keeps */
+    bool is_kept;     /* a module made it once and keeps it, though it is no registered buffer */
     const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
-    uint64_t bound;   /* inputs: integers are below it; 0: real numbers */
-    uint32_t next;    /* value that its variable is assigned next, which frees this one; 0: none */
-    uint32_t behind_variable; /* another variable, behind which its own goes; 0: as it was made */
-    uint32_t
-        behind; /* buffers: made behind so many parameters; PLAN_NONE: behind all, and tables */
+    uint64_t bound;   /* inputs: integers below it; 0: real numbers */
+    uint32_t next;    /* the value that its variable is assigned next, which frees this one; or 0 */
+    /* A function's variables are freed in the order in which they were made. A value whose variable
+     * is freed right after that of another value instead: that value; or 0. */
+    uint32_t behind_variable;
+    uint32_t behind; /* buffers: made after so many parameters; PLAN_NONE: after all of them */
 } PlanGraphValue;
 
 typedef struct {
     uint32_t kind; /* PlanOpKind or PlanGraphKind */
     uint32_t module;
-    uint32_t values; /* first in value_refs: operands in the order of ops.def, views for a split */
+    uint32_t values; /* first in value_refs: inputs and outputs in the order of ops.def */
     uint32_t n_inputs, n_outputs;
     uint32_t dims, attrs; /* first in the arrays */
 } PlanGraphOp;
 
 typedef enum {
-    PLAN_STEP_ENTER, /* module begins; hooks run, then its forward */
+    PLAN_STEP_ENTER, /* a module is called: its pre-forward hooks run, and forward begins */
     PLAN_STEP_OP,
-    PLAN_STEP_RETURN, /* module's forward has returned: its locals are gone */
-    PLAN_STEP_LEAVE,  /* hooks have run: its arguments are freed */
+    PLAN_STEP_RETURN, /* its forward has returned: its local variables are freed */
+    PLAN_STEP_LEAVE,  /* its forward hooks have run: its arguments are freed */
 } PlanGraphStepKind;
 
 typedef struct {
@@ -90,17 +91,17 @@ typedef struct {
     uint32_t n_releases; /* and how many */
     uint32_t values;     /* ENTER: arguments, LEAVE: results, in value_refs */
     uint32_t n_values;
-    bool takes_over; /* ENTER: who calls does not hold the arguments until it returns */
+    bool takes_over; /* ENTER: the caller holds no reference to the arguments meanwhile */
 } PlanGraphStep;
 
 /* How long the training loop holds what the root's forward returned beside the loss. */
 typedef enum {
-    PLAN_RESULTS_DROPPED,  /* it takes the loss out and has let go of the rest */
-    PLAN_RESULTS_BACKWARD, /* by a variable of a function that returns when backward is through */
-    PLAN_RESULTS_NEXT_FORWARD /* by one that lives on: until the next forward gives it others */
+    PLAN_RESULTS_DROPPED,     /* not at all: it takes out the loss at once */
+    PLAN_RESULTS_BACKWARD,    /* until backward is over: in a variable of a function for one pass */
+    PLAN_RESULTS_NEXT_FORWARD /* until the next forward has returned: in a variable of a loop */
 } PlanResultsHeld;
 
-/* Something that the root's forward returns, from the step on that makes it. */
+/* A value that the root's forward returns, and the step that makes it. */
 typedef struct {
     uint32_t step;
     uint32_t value;
@@ -112,18 +113,18 @@ typedef struct {
     uint64_t elements;
 } PlanGraphResult;
 
-/* The cosines and sines of rotary embedding [seq, dim], values that are made once; or one table of
- * complex numbers, which is both. */
+/* Tables of rotary embedding [seq, dim], which are made once: cosines and sines, or one table of
+ * complex numbers, which both fields then name. */
 typedef struct {
     uint32_t cosines, sines;
     uint64_t seq, dim;
     double base;
 } PlanGraphRope;
 
-/* Where the walk is. */
+/* The state of the family's walk through its forward. */
 typedef struct {
-    bool fused; /* what is walked is made of the kernels of a tuned stack, or of a compiler's ... */
-    bool in_parts;        /* ... compiled in parts: modules of a block, each by itself */
+    bool fused;           /* the module at hand is made of fused kernels, or is compiled ... */
+    bool in_parts;        /* ... each module of a block by itself */
     bool autocasts;       /* it runs under torch.autocast */
     bool in_adapter;      /* what is declared is part of one */
     uint32_t last_float8; /* op; PLAN_NONE */
@@ -145,9 +146,9 @@ struct _PlanGraph {
     GArray *inputs;                                      /* uint32_t values */
     GArray *buffers;                                     /* likewise: made once, never used */
     GArray *releases;                                    /* uint32_t values */
-    GArray *holds;                                       /* last step that holds each value */
-    GArray *ranks; /* uint64_t: of values let go of in one step, the order */
-    GArray *made; /* uint32_t parameters in the order in which they are made; none: as they stand */
+    GArray *holds; /* uint32_t by value: the last step that holds it */
+    GArray *ranks; /* uint64_t by value: its order among those freed in the same step */
+    GArray *made;  /* uint32_t: parameters in the order of their making; empty: as numbered */
     GStringChunk *strings;
 
     /* What was asked of the walk, as its family took it. */
@@ -162,33 +163,33 @@ struct _PlanGraph {
     PlanPytorch pytorch;
     uint64_t samples;  /* sequences a pass */
     uint64_t tokens;   /* tokens a pass */
-    uint64_t document; /* tokens that attend to themselves alone; 0: a sequence's */
+    uint64_t document; /* tokens of a document, which attend to no other; 0: a whole sequence */
 
-    PlanGraphWalk now; /* until it is finished */
+    PlanGraphWalk now; /* while it is made */
 
-    /* What it came to. */
+    /* The result. */
     uint32_t loss;
-    uint32_t meets_weight;  /* a parameter of an op that is given a unit's output in another dtype;
-                            * PLAN_NONE: there is none */
-    uint32_t root_cast;     /* step that casts the last of what the root gives; PLAN_NONE */
+    uint32_t meets_weight;  /* a parameter of an op whose other input is a unit's output in another
+                             * dtype, which PyTorch refuses; PLAN_NONE: there is none */
+    uint32_t root_cast;     /* the step that casts the last output of the root; PLAN_NONE */
     uint32_t n_train_steps; /* those before backward; the others run after it */
     GArray *returned;       /* PlanGraphReturned, in order of steps */
-    PlanResultsHeld results_held; /* those */
-    bool loss_apart; /* a loss of one kernel is a program of its own, to which logits are given */
-    bool loss_in_place; /* its kernel writes the gradient over what it is given, whoever has that */
-    bool weight_first;  /* what is written out multiplies weights by rows, not rows by weights */
-    PlanGraphRope ropes[2]; /* most have one or none */
+    PlanResultsHeld results_held;
+    bool loss_apart;    /* the loss is a compiled program of its own, whose input are the logits */
+    bool loss_in_place; /* its kernel writes the gradient over the logits, whoever holds them */
+    bool weight_first;  /* products written in Python are weight x rows, not rows x weight */
+    PlanGraphRope ropes[2];
     unsigned n_ropes;
-    /* Or, where each pass makes its own, the buffer that positions are multiplied by [dim / 2]. */
+    /* If each pass makes its own tables: the buffer [dim / 2] that it multiplies positions by. */
     uint32_t rope_frequencies;
     uint64_t rope_dim;
     double rope_base;
-    /* Of a stage: what comes from the one before (PLAN_NONE: nothing) and what its root returns;
-     * and the stage behind, which this one owns. */
+    /* A pipeline stage: the value received from the stage before (PLAN_NONE: nothing), the value
+     * its root returns, and the graph of the next stage, which this one owns. */
     uint32_t arrives, leaves;
     PlanGraph *behind;
-    const PlanTraced *traced; /* that it is made of; NULL: a family emitted it */
-    uint32_t first_cast; /* of it: op from which on, until its root is entered, inputs are cast */
+    const PlanTraced *traced; /* the trace it is made of; NULL: a family emitted it */
+    uint32_t first_cast;      /* traced: from this op until the root is entered, inputs are cast */
 };
 
 void plan_graph_free(PlanGraph *graph);
@@ -236,7 +237,8 @@ static inline const PlanGraphRing *plan_graph_ring_of(const PlanGraph *graph,
 static inline bool plan_graph_is_compiled(const PlanGraph *graph) {
     return graph->kernels.style == PLAN_KERNELS_COMPILED;
 }
-/* Whether a rank has its part of each sequence between the layers. */
+/* Whether, between layers that tensor ranks share, each has only its part of every sequence
+ * (sequence parallel). */
 static inline bool plan_graph_cuts_tokens(const PlanGraph *graph) {
     return graph->shared.tensor > 1 && !graph->shared.whole_tokens;
 }
@@ -257,11 +259,11 @@ bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
 /* Whether a module's block is a compiler's program as a whole. */
 bool plan_graph_is_in_program(const PlanGraph *graph, uint32_t module);
-/* The block that a module is of; of none: the root. */
+/* The block that a module is or lies in; the root if there is none. */
 uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module);
 /* Whether autocast holds the copy of x until its region ends. */
 bool plan_graph_is_kept_copy(const PlanGraph *graph, uint32_t x, uint32_t copy);
-/* Results of one pass are alive in the next. */
+/* Whether what a pass's forward returned is still held in the next pass. */
 bool plan_graph_results_outlive_pass(const PlanGraph *graph);
-/* What products and attention compute in. */
+/* The dtype in which matrix products and attention compute. */
 PlanDtype plan_graph_product_dtype(const PlanGraph *graph);

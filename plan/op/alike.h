@@ -1,8 +1,9 @@
 /* plan/op/alike.h - ops that are the same but for whose buffers they use.
  *
- * Blocks are alike, and so are roles: most ops have the kind, the dims and the sizes of operands of
- * the op that follows what the op before was like, or of one of the last few of their kind. What is
- * true of that one's sizes, and what it costs, holds for them too.
+ * The blocks of a network repeat, and so do roles: most ops have the same kind, dims and operand
+ * sizes as an earlier one, which need not be checked or costed again. To find it, two guesses
+ * suffice: if the op before was like op n, this one is like op n + 1; else it is like one of the
+ * last few of its kind.
  *
  * Borrows: the roles that it is asked about. Threads: one. Cost: a few comparisons an op.
  */
@@ -15,20 +16,20 @@ typedef struct {
     const PlanOp *op; /* NULL: none */
 } PlanAlikeOp;
 
-/* The last different ones of each kind; a block has a handful. Zeros: none yet. */
+/* The last few different ops of each kind; a block has a handful. Zeros: none yet. */
 typedef struct {
     struct {
         PlanAlikeOp ops[8];
         unsigned next;
     } of[PLAN_N_OP_KINDS];
-    PlanAlikeOp guess;     /* what the next op asked about may well be like */
+    PlanAlikeOp guess;     /* the op that the next one asked about is probably like */
     PlanAlikeOp begins;    /* the first op of the role asked about */
-    bool of_any_parameter; /* first values are alike whichever parameter they are of */
+    bool of_any_parameter; /* ops that initialize are alike even if their parameters differ */
 } PlanAlike;
 
-/* The op asked about earlier that is like it; NULL when none is known. A role's ops are asked about
- * in order, each of them, and one role after the other; copies (PlanRole) may be left out. */
+/* An op asked about earlier that is like this one; NULL: none is known. Ask about all ops of a role
+ * in order (those that PlanRole calls copies may be left out), and of one role after the other. */
 const PlanOp *plan_alike_find(PlanAlike *alike, const PlanRole *role, const PlanOp *op);
 
-/* To be found from now on, in the place of the oldest of its kind. */
+/* Remembers an op that plan_alike_find() knew none for; the oldest of its kind is forgotten. */
 void plan_alike_note(PlanAlike *alike, const PlanRole *role, const PlanOp *op);

@@ -6,5 +6,5 @@
 
 #include "plan/op/op.h"
 
-/* d: its dims, none of which is 0 that must not be. */
+/* d: its dims, checked before: none is 0 unless its row allows that. */
 bool plan_dims_contradict(PlanOpKind kind, const uint64_t *d);

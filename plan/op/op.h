@@ -58,22 +58,26 @@ typedef enum {
     PLAN_SLOT_WRITE = 2,
     PLAN_SLOT_OPTIONAL = 4,
     PLAN_SLOT_LIST = 8,
-    PLAN_SLOT_INTEGER = 16, /* 64 bits each; named as op.c lists (index, target, seed, ...) */
-    PLAN_SLOT_MASK = 32,    /* named ...mask, or bytes: a byte each */
-    PLAN_SLOT_INT32 = 64,   /* named ends, narrow or tally */
-    PLAN_SLOT_FLOAT8 = 128, /* named ...8 */
-    PLAN_SLOT_PARTS = 256, /* named gathered, read and written: this rank's part may be written into
-                             * memory of which nothing has been written before */
-    PLAN_SLOT_PACKED = 512, /* named nibbles: so many bytes, in a tensor of whatever dtype */
+    /* The type of its elements, which follows from its name (op.c); real numbers otherwise. */
+    PLAN_SLOT_INTEGER = 16, /* index, target, seed, ...: 64-bit integers */
+    PLAN_SLOT_MASK = 32,    /* ...mask, bytes: a byte each */
+    PLAN_SLOT_INT32 = 64,   /* ends, narrow, tally: 32-bit integers */
+    PLAN_SLOT_FLOAT8 = 128, /* ...8: 8-bit real numbers */
+    PLAN_SLOT_PARTS =
+        256, /* gathered, if read and written: only this rank's part is written, and the
+                             * rest may never have been */
+    PLAN_SLOT_PACKED = 512, /* nibbles: counted in bytes, whatever the tensor's dtype */
 } PlanSlotFlags;
 
 typedef struct {
     const char *name;
     PlanSlotFlags flags;
-    PlanExtent extent; /* of one that is no list, of which every element is touched */
+    PlanExtent
+        extent; /* elements the kernel touches; not of a list, whose elements it touches all */
 } PlanSlot;
 
-/* A row of the table, parsed when it is first asked for: a plan has forty kinds of so many. */
+/* A row of ops.def or collectives.def. Parsed when it is first asked for, because a plan uses about
+ * forty of the several hundred kinds. */
 typedef struct {
     const char *name;
     gint is_ready;
@@ -86,9 +90,9 @@ typedef struct {
     uint16_t dims_may_be_zero; /* bits */
     unsigned n_attrs;
     const char *attrs[PLAN_MAX_ATTRS];
-    unsigned ring_steps; /* collectives: the STEPS of collectives.def, */
-    bool adds;           /* and its ADDS */
-    bool is_of_host;     /* what the host does by itself (host_op), not a kernel (launch) */
+    unsigned ring_steps; /* collectives: STEPS in collectives.def */
+    bool adds;           /* collectives: ADDS there */
+    bool is_of_host;     /* a plan has it in host_op instructions, not in launches */
 } PlanOpInfo;
 
 extern PlanOpInfo plan_op_infos[PLAN_N_OP_KINDS];
@@ -107,24 +111,23 @@ static inline bool plan_op_is_collective(PlanOpKind kind) {
     return plan_op_info(kind)->op_class == PLAN_CLASS_COLLECTIVE;
 }
 
-/* How many times the whole tensor a rank of so many sends. */
+/* What each of so many ranks sends in a ring, in units of the whole tensor. */
 static inline double plan_op_sent(PlanOpKind kind, double ranks) {
     unsigned steps = plan_op_info(kind)->ring_steps;
     return steps ? steps * (ranks - 1) / ranks : 1;
 }
 
-/* A collective, or what the hosts do together. */
+/* Whether several ranks take part: a collective, or a reduction between hosts. */
 static inline bool plan_op_joins_ranks(PlanOpKind kind) {
     return plan_op_is_collective(kind) || kind == PLAN_OP_HOST_ALL_REDUCE;
 }
 
-/* In whatever order it adds up. */
+/* With or without a deterministic order of addition. */
 static inline bool plan_op_is_attention_backward(PlanOpKind kind) {
     return kind == PLAN_OP_ATTENTION_BACKWARD || kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED;
 }
 
-/* Gives a parameter its first values, in the host's memory; or there or on the device, with dims
- * that begin alike. */
+/* Gives a parameter its first values in the host's memory. */
 static inline bool plan_op_is_host_init(PlanOpKind kind) {
     return kind == PLAN_OP_HOST_INIT_NORMAL || kind == PLAN_OP_HOST_INIT_FILL ||
            kind == PLAN_OP_HOST_INIT_NIBBLES;
@@ -138,7 +141,7 @@ static inline bool plan_op_is_traced(PlanOpKind kind) {
     return kind >= PLAN_OP_TRACED_MEMORY && kind <= PLAN_OP_TRACED_INPUT;
 }
 
-/* Of its dims the last is its call. */
+/* Whether its last dim is the number of a call (plan/op/calls.h). */
 static inline bool plan_op_has_call(PlanOpKind kind) {
     return plan_op_is_traced(kind) && kind != PLAN_OP_TRACED_INPUT;
 }
@@ -155,20 +158,22 @@ static inline bool plan_op_is_latent(PlanOpKind kind) {
     return kind >= PLAN_OP_LATENT_ATTENTION && kind <= PLAN_OP_UNSET_COLUMNS;
 }
 
-/* Of two stages that are neighbours. */
+/* A transfer between neighbouring stages. */
 static inline bool plan_op_is_of_stages(PlanOpKind kind) {
     return kind >= PLAN_OP_SEND && kind <= PLAN_OP_EXCHANGE;
 }
 
-/* Of symmetric memory. */
+/* Works through symmetric memory, which peers read and write directly. */
 static inline bool plan_op_is_of_peers(PlanOpKind kind) {
     return kind >= PLAN_OP_BARRIER && kind <= PLAN_OP_SWAP;
 }
 
-/* Of its operands those that have rows are parts, one for each rank of its axis, of a tensor that
- * begins its buffer. Part i, as offsets number them, is of the rank i places ahead on the axis, and
- * lies where that rank's lies in each of so many rows (sequences; 1: all parts lie one behind the
- * other). So each rank comes to its own part first, and all have one order of the whole. */
+/* Operands of these ops that have `rows` are one rank's part of a tensor that begins their buffer.
+ * The tensor has that many rows (sequences; 1: it is not divided by sequence), each divided among
+ * the axis's ranks in order. The plan, one for all ranks, numbers parts from the playing rank's
+ * own: the part at offset i * elements is that of the rank i places further on the axis, and a
+ * device works out where it lies. So each rank starts with its own part, and all agree on where
+ * parts are. */
 static inline bool plan_op_takes_parts(PlanOpKind kind) {
     return kind == PLAN_OP_LINEAR || kind == PLAN_OP_LINEAR_DX || kind == PLAN_OP_FLOAT8_LINEAR ||
            kind == PLAN_OP_FLOAT8_LINEAR_DX || kind == PLAN_OP_COPY || kind == PLAN_OP_PULL ||
@@ -181,18 +186,20 @@ static inline bool plan_op_is_float8_product(PlanOpKind kind) {
            kind == PLAN_OP_FLOAT8_LINEAR_DW;
 }
 
+/* Gives a parameter its first values, on the device or in the host's memory. All of these ops begin
+ * with the dims of INIT_NORMAL, which code uses for each of them. */
 static inline bool plan_op_is_init(PlanOpKind kind) {
     return kind == PLAN_OP_INIT_NORMAL || kind == PLAN_OP_INIT_FILL ||
            kind == PLAN_OP_INIT_NIBBLES || plan_op_is_host_init(kind);
 }
 
-/* And what it counts are bytes of numbers in 4 bits. */
+/* ... of a parameter in 4 bits, counted in bytes. */
 static inline bool plan_op_inits_nibbles(PlanOpKind kind) {
     return kind == PLAN_OP_INIT_NIBBLES || kind == PLAN_OP_HOST_INIT_NIBBLES;
 }
 
-/* The slot that operand number i of an op with n operands belongs to. Operands lie slot by slot, a
- * list's elements together; a missing optional operand is present with buffer PLAN_NONE. */
+/* The slot that operand i of an op with n operands belongs to. Operands come in the order of slots,
+ * and a list's elements one after the other; a missing optional operand has buffer PLAN_NONE. */
 unsigned plan_op_slot_of(const PlanOpInfo *info, unsigned n_operands, unsigned i);
 
 /* Elements of each of its lists; 0 when it has none. */

@@ -16,14 +16,14 @@ typedef struct {
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
 bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
 bool plan_op_has_mask(const PlanRole *role, const PlanOp *op); /* ... that is a window's mask */
-double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* of it the arithmetic alone */
-/* Of that, what the model asks for: not the scores that attention's backward makes again, one of
- * its five products, no pair of a query and a key that a window hides, and nothing of what Muon
- * multiplies. */
+double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* the arithmetic alone */
+/* The part of it that the model itself asks for, as MFU counts it: without the scores that
+ * attention's backward computes again (one of its five products), without pairs of a query and a
+ * key that a window hides, and without Muon's products. */
 double plan_op_model_flops(const PlanRole *role, const PlanOp *op);
 /* The same with all pairs of attention, hidden or not: 12 L H Q T a token of L blocks, as published
  * MFU counts (Chowdhery et al. 2022, PaLM, appendix B). */
 double plan_op_model_flops_of_all_pairs(const PlanRole *role, const PlanOp *op);
-/* Of a rank's symmetric memory, which is not the allocator's: as large as what it is used for at
- * most. */
+/* Bytes of a rank's symmetric memory, which lies outside the allocator: as much as the largest op
+ * needs. */
 uint64_t plan_workspace_bytes(const PlanRole *role);
