@@ -35,7 +35,7 @@ _foreshard() {
     elif [[ $before == --* ]]; then
         words=$(_foreshard_choices "$program" "$command" "$before")
     elif [[ $command == explain && $COMP_CWORD == 2 ]]; then # it names its keys to whoever asks for none of them
-        words=$("$program" explain '?' gpt-toy 2>&1 | tr -d '\n' | sed -E 's/.*Keys: (.*), peak_by_category\..*/\1/; s/,//g')
+        words="shardings $("$program" explain '?' gpt-toy 2>&1 | sed -n -E '/^  time /,/^  what is held /{ /^  what is held /!s/^.{19}//p }' | tr -d ,)"
     elif [[ $command == list ]]; then
         words="networks clusters $("$program" list networks --names; "$program" list clusters --names)"
     elif [[ $command =~ ^(plan|units|predict|choose|run|rehearse|plot|diagnose|explain)$ ]]; then

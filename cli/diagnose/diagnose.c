@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/options/setting.h"
 #include "cli/predict/predict.h"
 #include "cli/what-if/simple.h"
 #include "sim/figures.h"
@@ -92,9 +93,21 @@ static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPredicti
     g_assert_not_reached();
 }
 
+/* Keys alone that make no other plan: "limit_all_gathers=0" of FSDP2. */
+static bool is_idle(const CliDiagnosis *diagnosis, const char *changes) {
+    g_auto(GStrv) pairs = cli_settings_split(changes);
+    const char *decided_by;
+    bool idle = true;
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        idle &= plan_strategy_why_idle(&diagnosis->what_if->strategy, pair[0], &decided_by) != NULL;
+    }
+    return idle;
+}
+
 static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
     note_progress(diagnosis);
-    if (!cli_what_if_changes(diagnosis->what_if, remedy.changes)) {
+    if (!cli_what_if_changes(diagnosis->what_if, remedy.changes) ||
+        is_idle(diagnosis, remedy.changes)) {
         return;
     }
     g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, remedy.changes, NULL, NULL);

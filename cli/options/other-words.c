@@ -16,7 +16,9 @@ static const struct {
     {"bf16 fp16 half dtype precision mixed-precision torch-dtype",
      "--param-dtype (bf16 or fp16; with DDP --autocast)"},
     {"fp8", "--float8"},
-    {"fsdp zero zero-stage deepspeed ddp data-parallel strategy-name",
+    {"fsdp1 fsdp2 fsdp-version", "--flavour (fsdp1 or fsdp2)"},
+    {"hsdp mesh device-mesh dp-replicate", "--sharding hybrid, with --replicate groups"},
+    {"fsdp zero zero1 zero2 zero3 zero-stage deepspeed ddp data-parallel strategy-name",
      "--sharding (full is ZeRO 3, grad-op 2, optimizer-only 1, none DDP)"},
     {"gradient-checkpointing activation-checkpointing ac checkpoint recompute "
      "activation-checkpoint "
@@ -44,7 +46,7 @@ static const struct {
     {"optim", "--optimizer, and --optimizer-kernel"},
     {"lora-r lora use-lora peft", "--lora-rank"},
     {"qlora load-in-4bit bnb-4bit-quant-type quant-type", "--lora-base nf4, with --lora-rank"},
-    {"attn-implementation attn-impl attention-impl flash-attn flash-attention use-flash-attn",
+    {"attn attn-implementation attn-impl attention-impl flash-attn flash-attention use-flash-attn",
      "--attention-kernel flash, or cudnn"},
     {"bnb-4bit-use-double-quant double-quant", "--lora-base-double yes"},
     {"bnb-4bit-quant-storage quant-storage", "--lora-base-storage"},

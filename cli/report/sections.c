@@ -183,6 +183,30 @@ static UnitFigures *find_unit_figures(const Trace *trace, uint32_t rank) {
     return units;
 }
 
+/* What a row says of a unit. */
+static char *unit_cells(UnitFigures *figures[], guint n_panels, guint unit) {
+    GString *cells = g_string_new(NULL);
+    g_string_append_printf(cells, "<td>%.3f</td>", figures[0][unit].gathered_bytes / MIB);
+    for (guint i = 0; i < n_panels; i++) {
+        g_string_append_printf(cells, "<td>%.3f</td><td>%.3f</td>",
+                               figures[i][unit].compute_ns / 1e6,
+                               figures[i][unit].collective_ns / 1e6);
+    }
+    return g_string_free(cells, FALSE);
+}
+
+/* The first unit behind it of which the row would say something else: blocks are often alike. */
+static guint end_of_alike(UnitFigures *figures[], guint n_panels, guint first, guint n_units) {
+    g_autofree char *cells = unit_cells(figures, n_panels, first);
+    for (guint unit = first + 1; unit < n_units; unit++) {
+        g_autofree char *others = unit_cells(figures, n_panels, unit);
+        if (!g_str_equal(cells, others)) {
+            return unit;
+        }
+    }
+    return n_units;
+}
+
 void report_append_units(GString *page, const ReportPart *part) {
     const Trace *trace = part->panels[0].trace;
     UnitFigures *figures[PLOT_MAX_PANELS] = {NULL, NULL};
@@ -195,16 +219,16 @@ void report_append_units(GString *page, const ReportPart *part) {
                                trace_get(part->panels[i].trace, "side"));
     }
     g_string_append(page, "</tr>\n");
-    for (guint unit = 0; unit < trace->units->len; unit++) {
+    for (guint first = 0, end; first < trace->units->len; first = end) {
+        g_autofree char *cells = unit_cells(figures, part->n_panels, first);
+        end = end_of_alike(figures, part->n_panels, first, trace->units->len);
         g_string_append(page, "<tr><td>");
-        report_append_text(page, trace->units->pdata[unit]);
-        g_string_append_printf(page, "</td><td>%.3f</td>", figures[0][unit].gathered_bytes / MIB);
-        for (guint i = 0; i < part->n_panels; i++) {
-            g_string_append_printf(page, "<td>%.3f</td><td>%.3f</td>",
-                                   figures[i][unit].compute_ns / 1e6,
-                                   figures[i][unit].collective_ns / 1e6);
+        report_append_text(page, trace->units->pdata[first]);
+        if (end > first + 1) {
+            g_string_append(page, " to ");
+            report_append_text(page, trace->units->pdata[end - 1]);
         }
-        g_string_append(page, "</tr>\n");
+        g_string_append_printf(page, "</td>%s</tr>\n", cells);
     }
     g_string_append(page, "</table>\n");
     for (guint i = 0; i < part->n_panels; i++) {
@@ -214,17 +238,35 @@ void report_append_units(GString *page, const ReportPart *part) {
 
 /* ---- settings and what is needed to repeat ---- */
 
-static void append_pairs(GString *page, const char *settings) {
+/* A trace has all keys; most have the value that they have where nothing is said. Those of another
+ * version of this program may be unknown, and then none is left out. */
+static char **settings_told(const char *settings) {
     g_auto(GStrv) pairs = cli_settings_split(settings);
+    GPtrArray *told = g_ptr_array_new();
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    bool is_known = true;
     for (char **pair = pairs; *pair != NULL; pair += 2) {
-        report_append_row(page, pair[0], pair[1], NULL);
+        is_known &= plan_strategy_set(&strategy, pair[0], pair[1], NULL);
     }
+    for (char **pair = pairs; *pair != NULL; pair += 2) {
+        if (!is_known || !plan_strategy_is_default(&strategy, pair[0])) {
+            g_ptr_array_add(told, g_strdup(pair[0]));
+            g_ptr_array_add(told, g_strdup(pair[1]));
+        }
+    }
+    g_ptr_array_add(told, NULL);
+    return (char **)g_ptr_array_free(told, FALSE);
 }
 
 void report_append_settings(GString *page, const ReportPart *part) {
     const Trace *trace = part->panels[0].trace;
-    open_table(page, "settings", part, true, "Settings of the plan");
-    append_pairs(page, trace_get(trace, "strategy"));
+    g_auto(GStrv) told = settings_told(trace_get(trace, "strategy"));
+    open_table(page, "settings", part, true,
+               "Settings of the plan that are not PyTorch's defaults");
+    for (char **pair = told; *pair != NULL; pair += 2) {
+        report_append_row(page, pair[0], pair[1], NULL);
+    }
     g_string_append(page, "</table>\n");
     open_table(page, "facts", part, true, "Facts of the runs: versions, seeds, machines");
     for (guint i = 0; i < part->n_panels; i++) {
@@ -239,8 +281,7 @@ void report_append_settings(GString *page, const ReportPart *part) {
     g_string_append(page, "</table>\n");
 }
 
-static void append_ini(GString *page, const char *section, const char *settings) {
-    g_auto(GStrv) pairs = cli_settings_split(settings);
+static void append_ini(GString *page, const char *section, char **pairs) {
     g_string_append_printf(page, "[%s]\n", section);
     for (char **pair = pairs; *pair != NULL; pair += 2) {
         g_autofree char *line = g_strdup_printf("%s = %s\n", pair[0], pair[1]);
@@ -343,11 +384,13 @@ void report_append_repeat(GString *page, const ReportPart *part) {
         g_string_append(page, "<p>Save as ");
         report_append_text(page, file);
         g_string_append(page, ":</p>\n<pre tabindex=\"0\">");
-        append_ini(page, "network", network);
+        g_auto(GStrv) keys = cli_settings_split(network);
+        append_ini(page, "network", keys);
         g_string_append(page, "</pre>\n");
     }
     g_string_append(page, "<p>Save as strategy.ini:</p>\n<pre tabindex=\"0\">");
-    append_ini(page, "strategy", strategy);
+    g_auto(GStrv) told = settings_told(strategy);
+    append_ini(page, "strategy", told);
     g_string_append(page, "</pre>\n<pre tabindex=\"0\">foreshard plan ");
     append_word(page, file);
     g_string_append(page, " --strategy strategy.ini -o run.plan\n"

@@ -2,14 +2,6 @@
 
 #include "cli/options/command.h"
 
-static bool is_default(const PlanStrategy *strategy, const char *key) {
-    PlanStrategy untouched;
-    plan_strategy_init(&untouched);
-    g_autofree char *usual = plan_strategy_value(&untouched, key);
-    g_autofree char *value = plan_strategy_value(strategy, key);
-    return g_str_equal(value, usual);
-}
-
 static bool has_any(const char *words, const char *const *list) {
     g_auto(GStrv) all = g_strsplit(words, " ", -1);
     bool any = false;
@@ -24,7 +16,7 @@ void cli_idle_keys_note(const PlanStrategy *settled, const char *const *tried) {
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
     for (unsigned i = 0; i < n; i++) {
         const char *key = keys[i].key, *decided_by = NULL;
-        bool asks = g_strv_contains(tried, key) || !is_default(settled, key);
+        bool asks = g_strv_contains(tried, key) || !plan_strategy_is_default(settled, key);
         const char *why =
             settled->given[i] && asks ? plan_strategy_why_idle(settled, key, &decided_by) : NULL;
         if (why != NULL && !has_any(decided_by, tried)) {

@@ -134,6 +134,8 @@ static const struct {
     {"post", "backward-post"},
     {"params", "cpu host yes true on"},
     {"whole", "model network"},
+    {"block", "layer transformer-block decoder-layer"},
+    {"adamw", "adamw-torch adamw-torch-fused adamw-hf adamw-8bit"},
     {"yes", "true on 1"},
     {"no", "false off 0"},
 };
@@ -150,6 +152,17 @@ static bool is_named(char **names, const char *value) {
     return false;
 }
 
+/* A class, or a module's path, where a regular expression over those is one of the choices. */
+static char *as_module(char **names, const char *value) {
+    bool is_one = g_ascii_isupper(*value) || strchr(value, '.');
+    for (char **name = names; *name && is_one && !strchr(value, '='); name++) {
+        if (g_str_equal(*name, "module=REGEX")) {
+            return g_strdup_printf("; did you mean module=%s?", value);
+        }
+    }
+    return NULL;
+}
+
 /* Of several of ours the first that is a name here. */
 static char *meant_by(char **names, const char *value) {
     g_autofree char *lower = g_strdelimit(g_ascii_strdown(value, -1), "_", '-');
@@ -162,8 +175,10 @@ static char *meant_by(char **names, const char *value) {
             return g_strdup_printf("; did you mean %s?", values[i].ours);
         }
     }
-    return is_named(names, value) ? g_strdup("")
-                                  : plan_did_you_mean(value, (const char *const *)names);
+    char *module = as_module(names, value);
+    return module                   ? module
+           : is_named(names, value) ? g_strdup("")
+                                    : plan_did_you_mean(value, (const char *const *)names);
 }
 
 /* What the capital letters among the names stand for. */

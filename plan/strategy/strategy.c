@@ -70,6 +70,17 @@ bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
     return plan_strategy_find_key(key, &row) && strategy->given[row];
 }
 
+bool plan_strategy_is_default(const PlanStrategy *strategy, const char *key) {
+    PlanStrategy untouched;
+    plan_strategy_init(&untouched);
+    g_autofree char *version = plan_strategy_value(strategy, "pytorch");
+    bool is_known = g_str_equal(key, "pytorch") || set_pytorch(&untouched, version, NULL);
+    g_assert(is_known);
+    g_autofree char *usual = plan_strategy_value(&untouched, key);
+    g_autofree char *value = plan_strategy_value(strategy, key);
+    return g_str_equal(value, usual);
+}
+
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
                         const char *file_name, GError **error) {
     g_autoptr(PlanIni) ini = plan_ini_read(text, length, file_name, error);

@@ -274,6 +274,8 @@ void plan_strategy_init(PlanStrategy *strategy); /* PyTorch's defaults */
  * ("pytorch") sets defaults of other keys, never one that was given, whichever comes first. */
 bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error);
 bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key);
+/* Whether a key has the value that its PyTorch version has where nothing is said. */
+bool plan_strategy_is_default(const PlanStrategy *strategy, const char *key);
 /* Reads [strategy] of a file over what is set already. */
 bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
                         const char *file_name, GError **error);

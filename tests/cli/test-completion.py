@@ -25,6 +25,7 @@ CASES = {
     'a knob': (['choose', 'gpt2', '--knob', 'mic'], ['micro_batch='], ['micro_batch', 'micro-batch=']),
     'a knob, in short': (['plot', 'gpt2', '-k', ''], ['wrap=', 'ranks='], ['strategy=', 'network_key=']),
     'a number to explain': (['explain', 'peak_'], ['peak_allocated_bytes', 'peak_reserved_bytes'], ['step_ms', 'gpt2']),
+    'every number': (['explain', ''], ['step_ms', 'comm', 'every_rank', 'shardings'], ['time', 'what', 'root']),
     'what it is of': (['explain', 'mfu', 'gpt2'], ['gpt2', 'gpt2-xl'], ['mfu']),
     'a device': (['run', 'gpt-toy', '--device', ''], ['host', 'cuda'], []),
     'a list': (['list', 'n'], ['networks'], ['clusters']),

@@ -25,6 +25,15 @@ static void what_is_left_to_turn(void) {
     g_assert_nonnull(strstr(without.out, "   kernels=compiled "));
 }
 
+/* The rate limiter is FSDP1's: beside FSDP2 it is not among what was tried to no effect. */
+static void idle_keys_are_not_tried(void) {
+    g_auto(Result) later = run("diagnose gpt-toy -n 8 --cluster a100-node");
+    g_assert_nonnull(strstr(later.out, "   no effect: "));
+    g_assert_null(strstr(later.out, "limit_all_gathers"));
+    g_auto(Result) first = run("diagnose gpt-toy -n 8 --cluster a100-node --flavour fsdp1");
+    g_assert_nonnull(strstr(first.out, "limit_all_gathers=0"));
+}
+
 /* Whether to share experts; what it is held against shares none. */
 static void whether_to_share_experts(void) {
     const char *words = "diagnose mixtral-8x7b -n 32 --seq 4096 --param-dtype bf16 "
@@ -259,6 +268,7 @@ static void diagnoses_of_too_much(void) {
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/diagnoses/what is left to turn", what_is_left_to_turn);
+    g_test_add_func("/cli/diagnoses/idle keys are not tried", idle_keys_are_not_tried);
     g_test_add_func("/cli/diagnoses/whether to share experts", whether_to_share_experts);
     g_test_add_func("/cli/diagnoses/diagnoses", diagnoses);
     g_test_add_func("/cli/diagnoses/more diagnoses", more_diagnoses);

@@ -112,6 +112,23 @@ def check_peaks(text, path):
     return said
 
 
+def check_shortness(program, folder):
+    """Blocks that are alike have one row, and settings that nobody gave none; both say what a trace has."""
+    for words in ('predict gpt2-large -n 2 --param-dtype bf16 --cluster a100-node --trace l.trace',
+                  'report l.trace -o l.html'):
+        subprocess.run([program, *words.split()], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    with open(os.path.join(folder, 'l.html'), encoding='utf-8') as file:
+        ids = Page(file.read()).ids
+    units = re.findall(r'^(?:layers\.\d+|root)(?: to layers\.\d+)?$', ids['plan-1-units'], re.M)
+    counted = sum(1 if ' to ' not in unit else
+                  1 + int(unit.rsplit('.', 1)[1]) - int(re.search(r'\d+', unit).group(0)) for unit in units)
+    said = [] if counted == 37 and len(units) < 20 else ['rows of units: %s' % units]
+    settings = ids['plan-1-settings'].split()
+    if 'param_dtype' not in settings or 'lora_alpha' in settings or 'checkpointing' in settings:
+        said.append('settings: %s' % settings)
+    return said
+
+
 def check_in_browser(browser, path):
     """The page as a browser holds it, after loading; what it says to its console is a fault."""
     result = subprocess.run([browser, '--headless', '--no-sandbox', '--disable-gpu',
@@ -214,6 +231,8 @@ def main():
             tap.case('in a browser', check_in_browser(browser, os.path.join(folder, 'two.html')))
         else:
             tap.skip('in a browser', 'neither chromium nor google-chrome is installed')
+        with tempfile.TemporaryDirectory() as other:
+            tap.case('short', check_shortness(program, other))
         status, err = report('.', '-o', 'all.html')
         tap.case('a folder, two plans', [err] if status else check_page(read('all.html'), 2))
         report('.', '-o', 'again.html')
