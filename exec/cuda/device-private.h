@@ -22,6 +22,7 @@ typedef struct {
     KernelCuda *kernels[PLAN_MAX_LANES];
     ExecCudaSegments segments;
     ExecCudaStage *stage;
+    ExecCudaTraced *traced;
     ExecCudaTimes *times;
     ExecCudaComm comm;
     gpointer *pointers;                       /* of the operands of the op being issued */

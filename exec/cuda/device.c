@@ -6,6 +6,7 @@
 #include "exec/cuda/device-private.h"
 #include "exec/cuda/measure/costs.h"
 #include "exec/cuda/measure/facts.h"
+#include "exec/cuda/ops/traced.h"
 #include "exec/cuda/own-gpu.h"
 #include "exec/results.h"
 #include "kernels/cuda/attention.h"
@@ -66,6 +67,7 @@ static bool make_tables(ExecCuda *cuda, GError **error) {
     const PlanRole *role = cuda->play.context.role;
     cuda->play.context.slots = exec_slots_new(role, &exec_cuda_slot_memory);
     cuda->stage = exec_cuda_stage_new();
+    cuda->traced = exec_cuda_traced_new();
     cuda->times = exec_cuda_times_new(!cuda->play.options.no_op_times);
     for (unsigned i = 0; i <= PLAN_MAX_BEFORE; i++) {
         cuda->events[i] = g_new0(cudaEvent_t, role->n_events);
@@ -156,6 +158,7 @@ static void close_cuda(ExecPlay *play) {
     exec_cuda_comm_close(&cuda->comm);
     exec_cuda_times_free(cuda->times);
     exec_cuda_stage_free(cuda->stage);
+    exec_cuda_traced_free(cuda->traced);
     exec_slots_free(play->context.slots);
     close_events(cuda);
     exec_cuda_flights_clear(&cuda->flights);

@@ -13,7 +13,8 @@ static bool issue(ExecCuda *cuda, const PlanPosition *at, const ExecTask *task, 
                   GError **error) {
     ExecPlay *play = &cuda->play;
     cudaStream_t stream = cuda->streams[lane];
-    ExecCudaLane at_lane = {cuda->kernels[lane], stream, cuda->stage, &cuda->comm, {0}};
+    ExecCudaLane at_lane = {cuda->kernels[lane], stream,       cuda->stage,
+                            &cuda->comm,         cuda->traced, {0}};
     TraceOpRow *row = exec_play_op_row(play, at, lane);
     double share = exec_play_loss_share(play, at, task->op);
     uint32_t op = (uint32_t)(task->op - play->context.role->ops);
@@ -45,7 +46,8 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
 static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
     ExecCuda *cuda = self;
     ExecTask task = exec_play_task(&cuda->play, at, op, cuda->pointers);
-    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage, &cuda->comm, {0}};
+    ExecCudaLane lane = {cuda->kernels[0], cuda->streams[0], cuda->stage,
+                         &cuda->comm,      cuda->traced,     {0}};
     return exec_cuda_launch(&task, &lane, error) ? PLAN_DONE
                                                  : exec_cuda_failed_in_op(cuda, at, op, error);
 }

@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include <initializer_list>
+#include <list>
+#include <mutex>
 #include <vector>
 
 /* All that a decision rests on; compared byte by byte, so it is zeroed first. */
@@ -36,8 +38,16 @@ struct KernelCudaProduct {
     bool is_possible; /* cuBLASLt has something for it */
 };
 
-struct KernelCudaBlas {
+/* The lanes of a device share one: it takes the device's memory, and its end waits for the device
+ * (cuBLAS's documentation of cublasLtCreate, which says to make few). Threads may share it, too. */
+struct KernelCudaHandle {
+    int device;
+    unsigned lanes;
     cublasLtHandle_t handle;
+};
+
+struct KernelCudaBlas {
+    KernelCudaHandle *shared;
     std::vector<KernelCudaProduct *> products;
 };
 
@@ -188,8 +198,9 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
     cublasLtMatmulHeuristicResult_t result = {};
     int found = 0;
     KERNEL_CUDA_TRY(prefer(preference, p->shape));
-    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        lane->blas->handle, p->desc, p->b, p->a, p->y, p->y, preference, 1, &result, &found);
+    cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(lane->blas->shared->handle, p->desc, p->b, p->a, p->y, p->y,
+                                       preference, 1, &result, &found);
     p->is_possible =
         status == CUBLAS_STATUS_SUCCESS && found && result.state == CUBLAS_STATUS_SUCCESS;
     p->algo = result.algo;
@@ -285,8 +296,8 @@ KernelCudaFault cu::multiply(KernelCuda *lane, void *y, size_t y_stride, size_t 
     KERNEL_CUDA_TRY(set_pointers(p, end));
     KERNEL_CUDA_TRY(take_workspace(lane));
     cublasStatus_t status = cublasLtMatmul(
-        lane->blas->handle, p->desc, &end.alpha, b.data, p->b, a.data, p->a, &end.beta, y, p->y, y,
-        p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+        lane->blas->shared->handle, p->desc, &end.alpha, b.data, p->b, a.data, p->a, &end.beta, y,
+        p->y, y, p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
     if (ret_possible && cannot(status)) { /* it tells only now; a device that broke tells again */
         *ret_possible = p->is_possible = false;
         return NULL;
@@ -294,9 +305,40 @@ KernelCudaFault cu::multiply(KernelCuda *lane, void *y, size_t y_stride, size_t 
     return check_blas("cublasLtMatmul", status);
 }
 
+/* ---- the handle ----------------------------------------------------------------------------- */
+
+static std::mutex handles_mutex;
+static std::list<KernelCudaHandle> handles; /* of each device that a lane is on */
+
+static KernelCudaFault take_handle(int device, KernelCudaHandle **ret_shared) {
+    std::lock_guard<std::mutex> guard(handles_mutex);
+    for (KernelCudaHandle &known : handles) {
+        if (known.device == device) {
+            known.lanes++;
+            *ret_shared = &known;
+            return NULL;
+        }
+    }
+    KernelCudaHandle made = {device, 1, NULL};
+    TRY_BLAS(cublasLtCreate, &made.handle);
+    handles.push_back(made);
+    *ret_shared = &handles.back();
+    return NULL;
+}
+
+static void give_back_handle(KernelCudaHandle *shared) {
+    std::lock_guard<std::mutex> guard(handles_mutex);
+    if (--shared->lanes == 0) {
+        cublasLtDestroy(shared->handle);
+        handles.remove_if([=](const KernelCudaHandle &known) { return &known == shared; });
+    }
+}
+
 KernelCudaFault kernel_cuda_blas_new(KernelCuda *lane) {
+    int device;
+    KERNEL_CUDA_TRY(kernel_cuda_check("cudaGetDevice", cudaGetDevice(&device)));
     lane->blas = new KernelCudaBlas();
-    return check_blas("cublasLtCreate", cublasLtCreate(&lane->blas->handle));
+    return take_handle(device, &lane->blas->shared);
 }
 
 void kernel_cuda_blas_free(KernelCuda *lane) {
@@ -306,8 +348,8 @@ void kernel_cuda_blas_free(KernelCuda *lane) {
     for (KernelCudaProduct *p : lane->blas->products) {
         product_free(p);
     }
-    if (lane->blas->handle) {
-        cublasLtDestroy(lane->blas->handle);
+    if (lane->blas->shared) {
+        give_back_handle(lane->blas->shared);
     }
     delete lane->blas;
 }

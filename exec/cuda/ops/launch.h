@@ -9,11 +9,14 @@
 #include "exec/task.h"
 #include "kernels/cuda/runtime.h"
 
+typedef struct _ExecCudaTraced ExecCudaTraced; /* traced.h */
+
 typedef struct {
     KernelCuda *kernels; /* of the op's lane */
     cudaStream_t stream;
     ExecCudaStage *stage;
     const ExecCudaComm *comm;
+    ExecCudaTraced *traced;
     ExecPaced paced; /* a rehearsed collective */
 } ExecCudaLane;
 

@@ -76,6 +76,50 @@ bool exec_cuda_traced_knows(const ExecContext *context, const PlanOp *op, GError
     return traced_is_known(context, op, why_of, error);
 }
 
+/* ---- calls that were read ------------------------------------------------------------------- */
+
+typedef struct {
+    TracedCall call;
+    const TracedRule *rule; /* NULL: nothing is computed, "-" */
+} ReadCall;
+
+struct _ExecCudaTraced {
+    GHashTable *calls; /* ReadCall, by the plan's text */
+};
+
+static void read_call_free(gpointer data) {
+    ReadCall *read = data;
+    traced_call_clear(&read->call);
+    g_free(read);
+}
+
+ExecCudaTraced *exec_cuda_traced_new(void) {
+    ExecCudaTraced *traced = g_new(ExecCudaTraced, 1);
+    traced->calls = g_hash_table_new_full(NULL, NULL, NULL, read_call_free);
+    return traced;
+}
+
+void exec_cuda_traced_free(ExecCudaTraced *traced) {
+    if (traced) {
+        g_hash_table_unref(traced->calls);
+        g_free(traced);
+    }
+}
+
+/* A fault was found before, when it was asked whether the call is known. */
+static ReadCall *read_once(ExecCudaTraced *traced, const char *text) {
+    ReadCall *read = g_hash_table_lookup(traced->calls, text);
+    if (!read) {
+        char *fault = NULL;
+        read = g_new0(ReadCall, 1);
+        traced_call_read(&read->call, text, &fault);
+        g_assert(!fault);
+        read->rule = g_str_equal(read->call.name, "-") ? NULL : traced_rule_of(read->call.name);
+        g_hash_table_insert(traced->calls, (gpointer)text, read);
+    }
+    return read;
+}
+
 /* ---- memory of a call ----------------------------------------------------------------------- */
 
 KernelDtype gpu_dtype_of(const KernelTensor *t) {
@@ -179,25 +223,22 @@ static void point(const ExecTask *t, TracedArg *args, unsigned n) {
     }
 }
 
-static KernelCudaFault run_call(const ExecTask *t, KernelCuda *kernels, TracedCall *call) {
+static KernelCudaFault run_call(const ExecTask *t, KernelCuda *kernels, ReadCall *read) {
+    TracedCall *call = &read->call;
     TracedGpu run = {.call = call, .kernels = kernels};
-    const TracedRule *rule = traced_rule_of(call->name);
     point(t, call->args, call->n_args);
     point(t, call->made, call->n_made);
     point(t, (TracedArg *)(gpointer)call->items->data, call->items->len);
-    runner_of(rule)(&run, rule);
+    runner_of(read->rule)(&run, read->rule);
     for (unsigned i = 0; i < run.n_results; i++) {
         gpu_copy(&run, &run.to[i], &run.from[i]);
     }
     return run.fault;
 }
 
-static KernelCudaFault run(const ExecTask *t, KernelCuda *kernels) {
-    g_auto(TracedCall) call;
-    g_autofree char *fault = NULL;
-    traced_call_read(&call, plan_op_call(t->context->plan, t->context->role, t->op), &fault);
-    g_assert(!fault);
-    return g_str_equal(call.name, "-") ? NULL : run_call(t, kernels, &call);
+static KernelCudaFault run(const ExecTask *t, const ExecCudaLane *lane, const char *text) {
+    ReadCall *read = read_once(lane->traced, text);
+    return read->rule ? run_call(t, lane->kernels, read) : NULL;
 }
 
 /* ---- what the host has ---------------------------------------------------------------------- */
@@ -219,7 +260,7 @@ bool exec_cuda_fill_input(const ExecTask *t, const ExecCudaLane *lane, GError **
 bool exec_cuda_traced_launch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     const char *text = plan_op_call(t->context->plan, t->context->role, t->op);
     if (!g_str_has_prefix(text, "buffer ")) {
-        return exec_cuda_kernel_ok(run(t, lane->kernels), error);
+        return exec_cuda_kernel_ok(run(t, lane, text), error);
     }
     g_autofree char *name = traced_buffer_of(text);
     gsize bytes =

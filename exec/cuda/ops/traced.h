@@ -10,6 +10,11 @@
 
 #include "exec/cuda/ops/launch.h"
 
+/* The calls of a plan, each read from its text when an op first has it: to read one takes the host
+ * longer than to launch it. Blocks that are alike share theirs. Threads: the host's. */
+ExecCudaTraced *exec_cuda_traced_new(void);
+void exec_cuda_traced_free(ExecCudaTraced *traced); /* NULL is fine */
+
 bool exec_cuda_traced_knows(const ExecContext *context, const PlanOp *op, GError **error);
 bool exec_cuda_traced_launch(const ExecTask *task, const ExecCudaLane *lane, GError **error);
 
