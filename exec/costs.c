@@ -9,11 +9,25 @@ enum {
     ROUNDS = 400
 };
 
+/* What follows may fail or hang, and the time of who asks may end: what is known is out by then. */
+void exec_costs_add(const ExecCosts *costs, const char *format, ...) {
+    va_list arguments;
+    gsize before = costs->lines->len;
+    va_start(arguments, format);
+    g_string_append_vprintf(costs->lines, format, arguments);
+    va_end(arguments);
+    g_string_append_c(costs->lines, '\n');
+    if (costs->say) {
+        fputs(costs->lines->str + before, costs->say);
+        fflush(costs->say);
+    }
+}
+
 bool exec_costs_report(const ExecCosts *costs, const char *name, double us, GError **error) {
     if (!costs->comm->mean(costs->comm->self, &us, 1, error)) {
         return false;
     }
-    g_string_append_printf(costs->lines, "%s %.4g\n", name, us);
+    exec_costs_add(costs, "%s %.4g", name, us);
     exec_watchdog_beat(costs->watchdog);
     return true;
 }

@@ -147,18 +147,12 @@ static int print_costs(ExecRun *run) {
     g_autofree char *rank = exec_run_rank_text(run);
     run->about = "the costs of calls, copies and collectives are measured";
     Plan line = plan_line(run->comm.world);
-    ExecCosts costs = {&run->comm, run->options->comm, lines,
+    ExecCosts costs = {&run->comm, run->options->comm, lines, run->comm.rank ? NULL : stdout,
                        exec_watchdog_new((unsigned)run->options->watchdog, run->device->opening_s,
                                          rank, exec_run_explain, run)};
     bool ok = run->comm.join(run->comm.self, &line, &error) && run->device->costs(&costs, &error);
     exec_watchdog_free(costs.watchdog);
-    if (!ok) {
-        return exec_run_complain(run, error);
-    }
-    if (run->comm.rank == 0) {
-        fputs(lines->str, stdout);
-    }
-    return 0;
+    return ok ? 0 : exec_run_complain(run, error);
 }
 
 static const ExecDevice *find_device(const char *name, GError **error) {

@@ -45,16 +45,22 @@ unsigned cli_calibrate_plays(const char *device);
 /* Plays one of them on n ranks at once. Says there what it does. Whether it was measured. */
 bool cli_calibrate_play(const char *device, unsigned which, unsigned n, const char *folder,
                         FILE *say, CliSamples *samples, GArray *failures);
-/* What foreshard-exec --costs says on n ranks; G_OPTION_ERROR_BAD_VALUE: it refuses the device.
- * Transfer full. */
-char *cli_calibrate_costs(const char *device, unsigned n, GError **error);
+/* Called when what foreshard-exec --costs has said is enough for a file of this GPU, of which more
+ * comes. */
+typedef void CliCostsSoFar(gpointer data);
+
+/* What foreshard-exec --costs says on n ranks, line by line into `lines`. False with error where it
+ * failed, with what it said before; G_OPTION_ERROR_BAD_VALUE: it refuses the device. */
+bool cli_calibrate_costs(const char *device, unsigned n, const char *folder, GString *lines,
+                         CliCostsSoFar *so_far, gpointer data, GError **error);
 
 /* The numbers that were measured; those that a failed play was to measure are not a number, and all
  * else of the cluster stays 0. costs: lines of exec/costs.h; NULL: they failed. */
 ModelCluster *cli_calibrate_fit(const CliSamples *samples, const char *costs, unsigned n,
                                 GError **error);
-/* The same of a GPU. on_the_way: of what there is so far, less exactly in a quarter of the time.
- * ret_name: what it is called; transfer full. */
+/* The same of a GPU; attention may be missing from its costs, and is not a number then. on_the_way:
+ * of what there is so far, less exactly in a quarter of the time. ret_name: what it is called;
+ * transfer full. */
 ModelCluster *cli_calibrate_fit_gpu(const CliSamples *samples, const char *costs, unsigned n,
                                     bool on_the_way, char **ret_name, GError **error);
 /* What both share: the executor's own costs, and the rates of ops that move bytes. */

@@ -124,8 +124,7 @@ static bool take_lines(Gpu *gpu, const char *costs, GError **error) {
             return false;
         }
     }
-    if (!gpu->name || !gpu->copy_gb_per_s || !gpu->timed_us || !gpu->products->len ||
-        !gpu->attentions->len) {
+    if (!gpu->name || !gpu->copy_gb_per_s || !gpu->timed_us || !gpu->products->len) {
         g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
                             "foreshard-exec --costs did not say everything of a GPU; is it of this "
                             "build?");
@@ -220,6 +219,11 @@ static void fit_products(Gpu *gpu) {
 
 static void fit_attention(Gpu *gpu) {
     ModelCluster *c = gpu->cluster;
+    if (!gpu->attentions->len) {
+        c->device_attention_efficiency = c->device_attention_backward_efficiency = NAN;
+        c->attention_start_us = c->attention_tail_share = NAN;
+        return;
+    }
     ClimbKnob knobs[] = {
         {"attention_efficiency", &c->device_attention_efficiency, 0.5, 0.05, 0.01, 1},
         {"attention_backward_efficiency", &c->device_attention_backward_efficiency, 0.5, 0.05, 0.01,
@@ -273,7 +277,7 @@ static void fit(Gpu *gpu, const CliSamples *samples) {
     ModelCluster *c = gpu->cluster;
     c->device_sms = (uint64_t)gpu->sms;
     c->device_memory_bytes = (uint64_t)gpu->memory_bytes;
-    c->device_outside_allocator_bytes = (uint64_t)gpu->outside_bytes;
+    c->device_outside_allocator_bytes = (uint64_t)gpu->outside_bytes; /* 0: not measured */
     c->device_memory_gb_per_s = gpu->copy_gb_per_s;
     c->device_memory_efficiency = share_of_copy(samples, gpu->copy_gb_per_s);
     c->device_host_link_gb_per_s = fmin(gpu->in_gb_per_s, gpu->out_gb_per_s);

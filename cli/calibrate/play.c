@@ -138,24 +138,49 @@ static bool is_refused(GSubprocess *ranks, const char *said, GError **error) {
     return true;
 }
 
-char *cli_calibrate_costs(const char *device, unsigned n, GError **error) {
+/* Attention is timed last of what a GPU cannot do without, and cuDNN plans it for a second each. */
+static bool read_lines(GSubprocess *ranks, GString *lines, CliCostsSoFar *so_far, gpointer data,
+                       GError **error) {
+    g_autoptr(GDataInputStream) said = g_data_input_stream_new(g_subprocess_get_stdout_pipe(ranks));
+    GError *why = NULL;
+    for (char *line; (line = g_data_input_stream_read_line(said, NULL, NULL, &why));) {
+        bool is_first = g_str_has_prefix(line, "attention ") && !strstr(lines->str, "\nattention ");
+        if (is_first) {
+            so_far(data);
+        }
+        g_string_append_printf(lines, "%s\n", line);
+        g_free(line);
+    }
+    if (why) {
+        g_propagate_error(error, why);
+    }
+    return !why;
+}
+
+bool cli_calibrate_costs(const char *device, unsigned n, const char *folder, GString *lines,
+                         CliCostsSoFar *so_far, gpointer data, GError **error) {
     g_autoptr(GPtrArray) argv = cli_ranks_command(n, device, error);
     if (!argv) {
-        return NULL;
+        return false;
     }
     cli_ranks_add(argv, "--costs");
     g_ptr_array_add(argv, NULL);
-    g_autoptr(GSubprocessLauncher) launcher =
-        cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_autofree char *path = g_build_filename(folder, "costs.said", NULL), *said = NULL;
+    g_autoptr(GSubprocessLauncher) launcher = cli_ranks_launcher(G_SUBPROCESS_FLAGS_STDOUT_PIPE);
+    g_subprocess_launcher_set_stderr_file_path(launcher, path);
     g_autoptr(GSubprocess) ranks =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
-    g_autofree char *lines = NULL, *said = NULL;
-    if (!ranks || !g_subprocess_communicate_utf8(ranks, NULL, NULL, &lines, &said, error) ||
-        is_refused(ranks, said, error)) {
-        return NULL;
+    if (!ranks || !read_lines(ranks, lines, so_far, data, error)) {
+        return false;
     }
-    fputs(said, stderr);
-    return g_subprocess_wait_check(ranks, NULL, error) ? g_steal_pointer(&lines) : NULL;
+    bool ok = g_subprocess_wait_check(ranks, NULL, error);
+    if (g_file_get_contents(path, &said, NULL, NULL) && is_refused(ranks, said, NULL)) {
+        g_clear_error(error);
+        is_refused(ranks, said, error);
+        return false;
+    }
+    fputs(said ? said : "", stderr);
+    return ok;
 }
 
 /* ---- from traces to samples ----------------------------------------------------------------- */

@@ -69,13 +69,27 @@ static void write_device(GString *text, const CliMeasured *all) {
     BOTH("row_backward_us", attention_row_backward_us);
 }
 
+/* Of a GPU whose calibration did not come so far. */
+static void number_or(GString *text, const char *key, double measured, double assumed) {
+    g_string_append(text, isnan(measured) ? "# assumed: it was not measured\n" : "");
+    number(text, key, isnan(measured) ? assumed : measured);
+}
+
+/* As models/clusters/a100-node.ini has it. */
+#define ASSUMED_OUTSIDE_BYTES 1342177280
+
+static void write_outside(GString *text, uint64_t bytes) {
+    g_string_append(text, bytes ? "# in use with a context and one lane's library handles, before "
+                                  "any segment\n"
+                                : "# assumed: it was not measured\n");
+    whole(text, "outside_allocator_bytes", bytes ? bytes : ASSUMED_OUTSIDE_BYTES);
+}
+
 /* The numbers stand below what they were fitted to. */
 static void write_gpu(GString *text, const ModelCluster *c, const char *name) {
     g_string_append_printf(text, "[device]\nkind = gpu\nmodel = %s\n", name);
     whole(text, "memory_bytes", c->device_memory_bytes);
-    g_string_append(text, "# in use with a context and one lane's library handles, before any "
-                          "segment\n");
-    whole(text, "outside_allocator_bytes", c->device_outside_allocator_bytes);
+    write_outside(text, c->device_outside_allocator_bytes);
     g_string_append(
         text, "# the fastest product of each dtype, raised to what its tiles reach; no tf32\n");
     number(text, "matmul_fp32_tflops", c->device_matmul_fp32_tflops);
@@ -84,8 +98,8 @@ static void write_gpu(GString *text, const ModelCluster *c, const char *name) {
     g_string_append(text, "# [matmul], [attention] and these: fitted to bf16 products and "
                           "attention\n");
     number(text, "matmul_efficiency", c->device_matmul_efficiency);
-    number(text, "attention_efficiency", c->device_attention_efficiency);
-    number(text, "attention_backward_efficiency", c->device_attention_backward_efficiency);
+    number_or(text, "attention_efficiency", c->device_attention_efficiency, 0.5);
+    number_or(text, "attention_backward_efficiency", c->device_attention_backward_efficiency, 0.5);
     whole(text, "sms", c->device_sms);
     g_string_append(text, "# a copy within the GPU, read and written; all ops of [kernels] beside "
                           "it\n");
@@ -103,8 +117,8 @@ static void write_gpu(GString *text, const ModelCluster *c, const char *name) {
     number(text, "split_us", c->matmul_split_us);
     number(text, "feed_gb_per_s", c->matmul_feed_gb_per_s);
     g_string_append(text, "\n[attention]\n");
-    number(text, "start_us", c->attention_start_us);
-    number(text, "tail_share", c->attention_tail_share);
+    number_or(text, "start_us", c->attention_start_us, 10);
+    number_or(text, "tail_share", c->attention_tail_share, 0.4);
 }
 
 static void write_kernels(GString *text, const ModelCluster *c) {

@@ -34,7 +34,8 @@ typedef struct {
     FILE *say;
     unsigned n;
     bool gpu;
-    char *costs; /* NULL: they failed */
+    GString *lines;    /* that were said of costs */
+    const char *costs; /* the same; NULL: they failed */
     CliSamples samples;
     GArray *failures;
 } Measuring;
@@ -82,48 +83,80 @@ static char *unfinished_path(const char *output) {
 
 /* A GPU may be lent for minutes: what there is so far is left beside the file that is to be. The
  * file itself tells whether it can be written. */
-static void keep_so_far(const Measuring *m, unsigned measured, unsigned all) {
+static void keep_so_far(const Measuring *m, const char *words) {
     g_autofree char *path = unfinished_path(m->options->output);
-    g_autofree char *words = g_strdup_printf("ops were timed in %u of %u networks", measured, all);
     g_autoptr(GString) text = fit_gpu(m, words, NULL);
     if (text) {
         write_cluster(text, path, NULL);
     }
 }
 
-/* Or will be one; /dev/null has no file beside it. */
+/* An output that is a file, or will be one; /dev/null has none beside it. */
 static bool is_file(const char *path) {
     return !cli_output_is_standard(path) &&
            (g_file_test(path, G_FILE_TEST_IS_REGULAR) || !g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+static bool keeps(const Measuring *m) {
+    return m->gpu && is_file(m->options->output);
+}
+
+static void keep_what_was_played(const Measuring *m, unsigned measured, unsigned all) {
+    if (keeps(m) && m->costs) {
+        g_autofree char *words =
+            g_strdup_printf("ops were timed in %u of %u networks", measured, all);
+        keep_so_far(m, words);
+    }
 }
 
 /* How many networks were measured; those behind one that fails are played too. */
 static unsigned play_all(Measuring *m) {
     const char *device = m->options->device;
     unsigned measured = 0, all = cli_calibrate_plays(device);
-    bool keeps = m->gpu && is_file(m->options->output);
+    keep_what_was_played(m, 0, all);
     for (unsigned i = 0; i < all; i++) {
         /* Ops are timed on one GPU; CPU ranks slow one another, and work at once. */
         bool ok = cli_calibrate_play(device, i, m->gpu ? 1 : m->n, m->folder, m->say, &m->samples,
                                      m->failures);
         measured += ok;
-        if (keeps && ok && i + 1 < all) {
-            keep_so_far(m, measured, all);
+        if (ok && i + 1 < all) {
+            keep_what_was_played(m, measured, all);
         }
     }
     return measured;
 }
 
-/* The text of the cluster file. */
-static GString *measure(Measuring *m, GError **error) {
+static void keep_products(gpointer data) {
+    Measuring *m = data;
+    if (keeps(m)) {
+        m->costs = m->lines->str;
+        keep_so_far(m, "attention was to be timed");
+        m->costs = NULL;
+    }
+}
+
+/* Of a GPU what was said before it failed may be enough. */
+static bool measure_costs(Measuring *m, GError **error) {
     GError *why = NULL;
-    m->costs = cli_calibrate_costs(m->options->device, m->n, &why);
+    bool whole =
+        cli_calibrate_costs(m->options->device, m->n, m->folder, m->lines, keep_products, m, &why);
     if (is_refused(why)) {
         g_propagate_error(error, why);
-        return NULL;
+        return false;
     }
-    if (!m->costs) {
+    if (!whole) {
         cli_failures_add(m->failures, "costs", why, m->say);
+    }
+    m->costs = m->lines->str;
+    g_autoptr(GString) enough = whole || !m->gpu ? NULL : fit_gpu(m, "", NULL);
+    m->costs = whole || enough ? m->lines->str : NULL;
+    return true;
+}
+
+/* The text of the cluster file. */
+static GString *measure(Measuring *m, GError **error) {
+    if (!measure_costs(m, error)) {
+        return NULL;
     }
     unsigned measured = m->costs || !m->gpu ? play_all(m) : 0;
     if (measured || (m->costs && !m->gpu)) {
@@ -143,13 +176,14 @@ static GString *measure_in(const char *folder, const Options *options, GError **
                    .say = cli_output_beside(options->output),
                    .n = (unsigned)options->ranks,
                    .gpu = cli_ranks_is_cuda(options->device),
+                   .lines = g_string_new(NULL),
                    .failures = cli_failures_new()};
     cli_samples_init(&m.samples);
     m.samples.dtype = m.gpu ? PLAN_N_DTYPES : PLAN_FP32;
     GString *text = measure(&m, error);
     cli_samples_clear(&m.samples);
     g_array_unref(m.failures);
-    g_free(m.costs);
+    g_string_free(m.lines, TRUE);
     return text;
 }
 

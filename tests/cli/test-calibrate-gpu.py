@@ -33,17 +33,28 @@ fact to_gpu_gb_per_s 52
 fact to_host_gb_per_s 48
 '''
 NETWORKS = 6
-# At the network of that number, counted from 1, `foreshard calibrate` is ended as a machine that is taken away ends it.
+# At the network of that number, counted from 1, `foreshard calibrate` is ended as a machine that is taken away ends it. 'costs'
+# and 'fails': behind the first time of attention it is, or the costs fail.
 STAND_IN = r'''#!%s
 import os, signal, subprocess, sys
 folder, program = %r, %r
 words = sys.argv[1:]
+when = os.environ['CUT_AT']
 if '--costs' in words:
-    print(open(folder + '/costs').read(), end='')
+    for line in open(folder + '/costs'):
+        print(line, end='', flush=True)
+        if line.startswith('attention ') and when == 'fails':
+            sys.exit('cuDNN has had enough')
+        if line.startswith('attention ') and when == 'costs':
+            import time
+            while not os.path.exists('gpu.ini.unfinished'):
+                time.sleep(0.01)
+            os.kill(os.getppid(), signal.SIGKILL)
+            sys.exit(1)
     sys.exit()
 with open(folder + '/played', 'a') as file:
     file.write('x')
-if os.path.getsize(folder + '/played') == int(os.environ['CUT_AT']):
+if str(os.path.getsize(folder + '/played')) == when:
     os.kill(os.getppid(), signal.SIGKILL)
     sys.exit(1)
 plan = next(word for word in words if word.endswith('.plan'))
@@ -106,6 +117,25 @@ def cut_off(folder):
     return wrong + (predicts(folder, 'gpu.ini.unfinished') if left else [])
 
 
+def cut_off_in_costs(folder):
+    """Products are there by then, and attention is not."""
+    done, left = calibrate(folder, 'costs'), read(folder, 'gpu.ini.unfinished')
+    wrong = [] if done.returncode == -9 else ['status %d: %s' % (done.returncode, done.stderr)]
+    if '# Unfinished: attention was to be timed.\n' not in left or '# assumed: it was not measured\nattention_eff' not in left:
+        wrong.append('it does not say what is missing: %r' % left[:300])
+    return wrong + (predicts(folder, 'gpu.ini.unfinished') if left else [])
+
+
+def costs_fail(folder):
+    """What was said before is enough, and the file tells why there is no more."""
+    done, text = calibrate(folder, 'fails'), read(folder, 'gpu.ini')
+    wrong = [] if done.returncode == 0 and 'cuDNN has had enough' in done.stderr else [
+        'status %d: %s' % (done.returncode, done.stderr)]
+    wrong += [] if '# Failed: costs: ' in text else ['it does not say so: %r' % text[:300]]
+    wrong += [] if rates(text) else ['no op was timed']
+    return wrong + predicts(folder, 'gpu.ini')
+
+
 def finished(folder):
     had, done = rates(read(folder, 'gpu.ini.unfinished')), calibrate(folder, 0)
     text = read(folder, 'gpu.ini')
@@ -127,6 +157,10 @@ def main():
         with open(os.path.join(folder, 'costs'), 'w', encoding='utf-8') as file:
             file.write(costs())
         tap.case('what was measured is kept when it is cut off', cut_off(folder))
+        os.unlink(os.path.join(folder, 'gpu.ini.unfinished'))
+        tap.case('products are kept when it is cut off before attention', cut_off_in_costs(folder))
+        tap.case('costs that fail leave what was said before', costs_fail(folder))
+        calibrate(folder, 3)
         tap.case('nothing of that is left when it is finished', finished(folder))
     return tap.finish()
 

@@ -335,6 +335,33 @@ static void a_gpu_comes_back(void) {
     cli_samples_clear(&samples);
 }
 
+/* One whose time ended before attention, and before what is outside of the allocator. */
+static void a_gpu_cut_short(void) {
+    ModelCluster known = known_gpu();
+    CliSamples none;
+    cli_samples_init(&none);
+    g_autoptr(GString) said = costs_of(&known, 900e12);
+    g_string_truncate(said, (gsize)(strstr(said->str, "attention ") - said->str));
+    static const char outside[] = "fact outside_bytes 500000000\n";
+    g_string_erase(said, strstr(said->str, outside) - said->str, sizeof outside - 1);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *name = NULL;
+    g_autoptr(ModelCluster) fitted =
+        cli_calibrate_fit_gpu(&none, said->str, 1, true, &name, &error);
+    g_assert_no_error(error);
+    g_autoptr(GArray) failures = cli_failures_new();
+    g_autoptr(GString) text = cli_calibrate_text_gpu(
+        &(CliMeasured){fitted, NULL, failures, 1, "2026-11-29", "attention was to be timed"}, name);
+    g_autoptr(ModelCluster) c = model_cluster_read(text->str, text->len, "x.ini", &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(text->str, "\n# Unfinished: attention was to be timed.\n"));
+    g_assert_nonnull(strstr(text->str, "\n# assumed: it was not measured\nattention_efficiency"));
+    g_assert_nonnull(
+        strstr(text->str, "\n# assumed: it was not measured\noutside_allocator_bytes"));
+    g_assert_cmpfloat(c->device_matmul_bf16_tflops, >, 100);
+    cli_samples_clear(&none);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/calibrate/known numbers come back", known_numbers_come_back);
@@ -342,5 +369,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/calibrate/parts that fail", parts_that_fail);
     g_test_add_func("/cli/calibrate/broken lines", broken_lines);
     g_test_add_func("/cli/calibrate/a GPU comes back", a_gpu_comes_back);
+    g_test_add_func("/cli/calibrate/a GPU cut short", a_gpu_cut_short);
     return g_test_run();
 }

@@ -16,8 +16,8 @@ bool exec_cuda_outside_costs(const ExecCudaBench *bench, GError **error) {
         return false;
     }
     used = exec_cuda_used_bytes() / bench->sharers;
-    g_string_append_printf(bench->costs->lines, "fact outside_bytes %" G_GUINT64_FORMAT "\n",
-                           used > bench->room_bytes ? used - bench->room_bytes : 0);
+    exec_costs_add(bench->costs, "fact outside_bytes %" G_GUINT64_FORMAT,
+                   used > bench->room_bytes ? used - bench->room_bytes : 0);
     return comm->barrier(comm->self, error);
 }
 
@@ -100,7 +100,7 @@ bool exec_cuda_collective_costs(const ExecCudaBench *bench, GError **error) {
         }
     }
     if (ok) {
-        g_string_append_printf(bench->costs->lines, "comm %s\n", between.name);
+        exec_costs_add(bench->costs, "comm %s", between.name);
     }
     ok = ok && exec_cuda_outside_costs(bench, error);
     exec_cuda_comm_close(&between);

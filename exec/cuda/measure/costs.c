@@ -136,11 +136,11 @@ static bool facts(const ExecCudaBench *bench, GError **error) {
                       error)) {
         return false;
     }
-    g_string_append_printf(bench->costs->lines,
-                           "gpu %s\nfact sms %d\nfact compute_capability %d\n"
-                           "fact memory_bytes %zu\n",
-                           properties.name, properties.multiProcessorCount,
-                           properties.major * 10 + properties.minor, properties.totalGlobalMem);
+    exec_costs_add(bench->costs, "gpu %s", properties.name);
+    exec_costs_add(bench->costs, "fact sms %d", properties.multiProcessorCount);
+    exec_costs_add(bench->costs, "fact compute_capability %d",
+                   properties.major * 10 + properties.minor);
+    exec_costs_add(bench->costs, "fact memory_bytes %zu", properties.totalGlobalMem);
     return true;
 }
 
