@@ -39,17 +39,28 @@ def flops_of_step(shape, parameters, tokens):
     return 6 * in_products * tokens + attention
 
 
+def mark(device):
+    """This moment of the stream, or of the clock."""
+    if device != 'cuda':
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
 def step_times(step, device, warm, counted):
+    """From the end of one step to that of the next, which the host has issued by then, as it does in training: ours are
+    timed so, too. The first, before which the device rests, does not count."""
     for _ in range(warm):
         step()
-    times = []
-    for _ in range(counted):
-        synchronize(device)
-        began = time.perf_counter()
+    synchronize(device)
+    marks = []
+    for _ in range(counted + 1):
         step()
-        synchronize(device)
-        times.append((time.perf_counter() - began) * 1e6)
-    return summary(times)
+        marks.append(mark(device))
+    synchronize(device)
+    return summary([1e3 * a.elapsed_time(b) if device == 'cuda' else 1e6 * (b - a)
+                    for a, b in zip(marks, marks[1:])])
 
 
 def train(name, fields, seq, batch, how, device):
