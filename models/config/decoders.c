@@ -22,8 +22,11 @@ static bool append_rope_number(const ModelConfig *c, const char *key, const char
                      : model_config_append_number(c, own);
 }
 
-static void append_bias(const ModelConfig *c, const char *name) {
-    model_config_append(c, "bias", model_config_flag(c, name, true) ? "yes" : "no", name);
+/* Without it the layers of transformers' class have no biases, but its norms do; a network's
+ * bias = no is of both. */
+static bool has_bias(const ModelConfig *c, const char *name) {
+    return model_config_flag(c, name, true) ||
+           model_config_not_known(c, "%s = false is not known: biases of norms alone", name);
 }
 
 bool model_config_rest_of_neox(const ModelConfig *c) {
@@ -53,9 +56,8 @@ bool model_config_rest_of_phi(const ModelConfig *c) {
 }
 
 bool model_config_rest_of_starcoder2(const ModelConfig *c) {
-    append_bias(c, "use_bias");
-    return model_config_gelu(c, "hidden_act", "gelu_pytorch_tanh") && model_config_rope(c) &&
-           model_config_seq(c);
+    return has_bias(c, "use_bias") && model_config_gelu(c, "hidden_act", "gelu_pytorch_tanh") &&
+           model_config_rope(c) && model_config_seq(c);
 }
 
 /* OPT-350M alone has its norms behind, and embeddings narrower than its blocks. */
@@ -74,9 +76,10 @@ bool model_config_rest_of_opt(const ModelConfig *c) {
             c, "an OPT whose norms have no weights, or without its last one, is not known");
     }
     const char *act = model_config_text(c, "activation_function", "relu");
-    append_bias(c, "enable_bias");
-    return g_str_equal(act, "relu") ||
-           model_config_not_known(c, "activation_function '%s' is not known; relu is", act);
+    if (!g_str_equal(act, "relu")) {
+        return model_config_not_known(c, "activation_function '%s' is not known; relu is", act);
+    }
+    return has_bias(c, "enable_bias");
 }
 
 bool model_config_rest_of_t5(const ModelConfig *c) {
@@ -146,6 +149,9 @@ bool model_config_rest_of_mpt(const ModelConfig *c) {
     if (!alibi && !model_config_flag(c, "learned_pos_emb", true)) {
         return model_config_refuse(c, "an MPT without positions is not known; set "
                                       "learned_pos_emb or attn_config.alibi to true");
+    }
+    if (!model_config_flag(c, "tie_word_embeddings", true)) {
+        return model_config_not_known(c, "an MPT without tie_word_embeddings is not known");
     }
     const char *norm = model_config_text(c, "norm_type", "low_precision_layernorm");
     if (!g_str_has_suffix(norm, "layernorm")) {

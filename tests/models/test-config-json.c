@@ -556,6 +556,11 @@ static void bad_configs(void) {
          "\"attn_config\": {\"alibi\": false}}",
          "an MPT without positions is not known"},
         {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
+         "\"vocab_size\": 50368, \"max_seq_len\": 2048, \"tie_word_embeddings\": false}",
+         "an MPT without tie_word_embeddings is not known"},
+        {OPT(2, 64, 4, 160, ", \"enable_bias\": false"), "enable_bias = false is not known"},
+        {SMALL("starcoder2", "\"use_bias\": false"), "use_bias = false is not known"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 768, \"n_heads\": 12, \"n_layers\": 12,"
          "\"vocab_size\": 50368, \"max_seq_len\": 2048,"
          "\"attn_config\": {\"clip_qkv\": 6}}",
          "attn_config.clip_qkv of an MPT is not known"},
