@@ -4,7 +4,8 @@
  *
  * Arguments: foreshard, foreshard-exec, and foreshard-exec built against the emulator
  * (tests/emulator), where streams are played as late as they may be and out of step with one
- * another. Where the last two are one program, a real GPU is meant, or all is skipped.
+ * another. Where these two are one program, a real GPU is meant, or all is skipped. A number behind
+ * them: of the cases alone every so many-th, for an emulator that takes long.
  * FORESHARD_TEST_COMM names what binds ranks (--comm), where NCCL would not have several on a GPU.
  * FORESHARD_TEST_HAS_GPU in the environment: there is a GPU, which need not be asked, as that takes
  * seconds of each program.
@@ -22,6 +23,7 @@
 
 static const char *foreshard, *on_host, *on_gpu;
 static bool real; /* the GPU */
+static unsigned watchdog_s = 60;
 static char *folder;
 
 enum {
@@ -84,8 +86,9 @@ static const char *comm_of(const char *device) {
 
 static char *line_of(const char *words, const char *device, const char *trace) {
     return g_strdup_printf("%s/x.plan --local-ranks %u --device %s --comm %s --steps %d "
-                           "--watchdog 60 --trace %s/%s",
-                           folder, ranks_of(words), device, comm_of(device), STEPS, folder, trace);
+                           "--watchdog %u --trace %s/%s",
+                           folder, ranks_of(words), device, comm_of(device), STEPS, watchdog_s,
+                           folder, trace);
 }
 
 static Trace *trace_of(const char *name) {
@@ -762,9 +765,34 @@ static void a_machine_without_gpus_says_so(void) {
     }
 }
 
+static void add_cases(unsigned each) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i += each) {
+        g_autofree char *name = g_strconcat("/exec/gpu/plays alike: ", cases[i].words, NULL);
+        g_test_add_data_func(name, &cases[i], plays_alike);
+    }
+}
+
+static void add_all(void) {
+    /* First what stands for most: minutes with a GPU may end before the list does. */
+    g_test_add_func("/exec/gpu/losses of 20 steps", losses_of_20_steps);
+    g_test_add_func("/exec/gpu/failures say why", failures_say_why);
+    g_test_add_func("/exec/gpu/a hung collective ends all", a_hung_collective_ends_all);
+    add_cases(1);
+    g_test_add_func("/exec/gpu/every op is played", every_op_is_played);
+    g_test_add_func("/exec/gpu/losses repeat", losses_repeat);
+    g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
+    g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
+    g_test_add_func("/exec/gpu/the driver counts alike", the_driver_counts_alike);
+    g_test_add_func("/exec/gpu/a GPU is measured", a_gpu_is_measured);
+    g_test_add_func("/exec/gpu/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
+    g_test_add_func("/exec/gpu/foreshard run plays it", foreshard_run_plays_it);
+    g_test_add_func("/exec/gpu/a fault of the device is named", a_fault_of_the_device_is_named);
+    g_test_add_func("/exec/gpu/no GPU is said", a_machine_without_gpus_says_so);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
-    g_assert(argc == 4);
+    g_assert(argc == 4 || argc == 5);
     g_setenv("FORESHARD_EMULATOR_LEAKS", "1", TRUE);
     foreshard = argv[1];
     on_host = argv[2];
@@ -779,24 +807,12 @@ int main(int argc, char **argv) {
         test_run_remove_folder(folder);
         return 0;
     }
-    /* First what stands for most: minutes with a GPU may end before the list does. */
-    g_test_add_func("/exec/gpu/losses of 20 steps", losses_of_20_steps);
-    g_test_add_func("/exec/gpu/failures say why", failures_say_why);
-    g_test_add_func("/exec/gpu/a hung collective ends all", a_hung_collective_ends_all);
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *name = g_strconcat("/exec/gpu/plays alike: ", cases[i].words, NULL);
-        g_test_add_data_func(name, &cases[i], plays_alike);
+    if (argc == 5) {
+        watchdog_s = 300;
+        add_cases((unsigned)g_ascii_strtoull(argv[4], NULL, 10));
+    } else {
+        add_all();
     }
-    g_test_add_func("/exec/gpu/every op is played", every_op_is_played);
-    g_test_add_func("/exec/gpu/losses repeat", losses_repeat);
-    g_test_add_func("/exec/gpu/weights are saved and loaded", weights_are_saved_and_loaded);
-    g_test_add_func("/exec/gpu/header says what ran", header_says_what_ran);
-    g_test_add_func("/exec/gpu/the driver counts alike", the_driver_counts_alike);
-    g_test_add_func("/exec/gpu/a GPU is measured", a_gpu_is_measured);
-    g_test_add_func("/exec/gpu/one rank of many is rehearsed", one_rank_of_many_is_rehearsed);
-    g_test_add_func("/exec/gpu/foreshard run plays it", foreshard_run_plays_it);
-    g_test_add_func("/exec/gpu/a fault of the device is named", a_fault_of_the_device_is_named);
-    g_test_add_func("/exec/gpu/no GPU is said", a_machine_without_gpus_says_so);
     int status = g_test_run();
     g_hash_table_unref(ops_played);
     test_run_remove_folder(folder);
