@@ -223,8 +223,8 @@ int cmd_explain(int argc, char **argv) {
     g_auto(Options) options = {.rank = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
-         "the machine (default: the one that the trace names; " DEFAULT_CLUSTER
-         " for plans and networks)",
+         "the machine of a plan or network (default " DEFAULT_CLUSTER
+         "), or of a trace that names none, since it was measured",
          "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
          "the rank of a trace (default: the lowest recorded)", "R"},

@@ -38,8 +38,24 @@ static int compare_names(gconstpointer a, gconstpointer b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* What is nothing here is taken for a network, which other commands predict by themselves. */
+static bool is_there(const char *word, GError **error) {
+    bool is_path = strchr(word, '/') != NULL || strchr(word, '.') != NULL;
+    if (is_path || g_file_test(word, G_FILE_TEST_EXISTS)) {
+        return true;
+    }
+    g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                "%s is no trace and no folder of traces; of a network make one: foreshard predict "
+                "%s --cluster a100-node --trace %s.trace",
+                word, word, word);
+    return false;
+}
+
 /* A folder stands for its files that end in .trace, by name. */
 static bool add_paths(GPtrArray *paths, const char *word, GError **error) {
+    if (!is_there(word, error)) {
+        return false;
+    }
     if (!g_file_test(word, G_FILE_TEST_IS_DIR)) {
         g_ptr_array_add(paths, g_strdup(word));
         return true;
@@ -75,6 +91,17 @@ static void free_trace(gpointer trace) {
 static bool cluster_is_known(const char *name, GError **error) {
     g_autoptr(ModelCluster) cluster = name != NULL ? cli_cluster_read(name, error) : NULL;
     return name == NULL || cluster != NULL;
+}
+
+/* The endings of pictures are slips: what is written is HTML. */
+static bool is_a_page(const char *output) {
+    static const char *const pictures[] = {".pdf", ".png", ".svg", ".jpg"};
+    for (guint i = 0; output != NULL && i < G_N_ELEMENTS(pictures); i++) {
+        if (g_str_has_suffix(output, pictures[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int report(int n_words, char **words, const char *cluster, const char *output, bool json) {
@@ -128,6 +155,12 @@ int cmd_report(int argc, char **argv) {
     }
     if (output == NULL && !json) {
         return cli_complain(CLI_BAD_INPUT, "give %s; --help says more", command.give);
+    }
+    if (!is_a_page(output)) {
+        return cli_complain(CLI_BAD_INPUT,
+                            "%s: a report is a page, whose name ends in .html; a browser prints it "
+                            "as PDF, and foreshard plot draws single pictures",
+                            output);
     }
     return report(argc - 1, argv + 1, cluster, output != NULL ? output : "-", json);
 }

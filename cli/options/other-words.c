@@ -67,6 +67,7 @@ static const struct {
     {"every-rank jitter spread slow degrade trace-ranks nccl-algo nccl-proto no-sharing",
      "foreshard predict has it"},
     {"data token-bytes load save pace watchdog verbose", "foreshard run has it"},
+    {"n ranks", "foreshard predict has it, and writes with --trace what others read"},
     {"tree", "foreshard units has it"},
     {"chrome memory-viz", "foreshard export has it"},
     {"cluster", "foreshard predict has it (and run --pace C makes collectives as slow as C's)"},

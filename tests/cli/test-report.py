@@ -249,6 +249,10 @@ def main():
         with tempfile.TemporaryDirectory() as other:
             tap.case('measured again', check_measured_again(program, other))
         refused = [('a.trace',), ('a.trace', 'a.trace', '-o', 'x.html'), ('no.trace', '-o', 'x.html')]
+        slips = {('gpt2', '-o', 'x.html'): 'foreshard predict gpt2 --cluster', ('a.trace', '-o', 'x.pdf'): 'ends in .html',
+                 ('gpt2', '-n', '8', '-o', 'x.html'): 'foreshard predict has it, and writes'}
+        tap.case('slips', ['%s: %s' % (words, report(*words)) for words, said in slips.items()
+                           if report(*words)[0] != 2 or said not in ' '.join(report(*words)[1].split())])
         tap.case('refusals', ['%s is not refused' % (words,) for words in refused
                               if report(*words)[0] != 2 or os.path.exists(folder + '/x.html')])
         status, err = report('a.trace', '-o', 'no/such.html')
