@@ -163,7 +163,8 @@ static void append_none(GString *text, const CliChosen *chosen) {
         g_autofree char *all = g_strjoinv(" ", nearest->settings);
         g_autofree char *options = cli_settings_as_options(all);
         g_string_append_printf(text, "; nearest on %s: %s,\nwhich would need %.2f GiB of %.2f GiB",
-                               nearest->cluster->name, options,
+                               nearest->cluster->name,
+                               *options != '\0' ? options : "what was asked for",
                                (double)nearest->reserved_bytes / CLI_CHOOSE_GIB,
                                (double)nearest->allocator_bytes / CLI_CHOOSE_GIB);
     }

@@ -60,7 +60,7 @@ static const CliCommand command = {
 
 typedef struct {
     char **clusters, **prices, **knobs;
-    char *output, *tokens_text, *budget_text;
+    char *output, *tokens_text, *budget_text, *batch_text;
     gint64 global_batch;
     double tokens, days; /* days: INFINITY: not given */
     double budget;       /* 0: not given */
@@ -322,7 +322,9 @@ static const char *wrong_with(const Options *options) {
            : options->cores < 0 ? "--cores takes a number from 1, or 0 for as many as there are"
            : options->top < 1 && options->top != NO_TOP ? "--top takes a number from 1"
            : options->global_batch < 1 && options->global_batch != NO_BATCH
-               ? "--global-batch takes a number of sequences, from 1"
+               ? "--global-batch takes a whole number of sequences, from 1; a batch of N tokens "
+                 "has N "
+                 "/ seq of them"
            : options->tokens_text != NULL && options->tokens <= 0
                ? "--tokens takes a number up to 1e18, as in 2e12, 2T or 300B"
            : !(options->days > 0) ? "--days takes a number of days, above 0"
@@ -363,7 +365,16 @@ static double read_amount(const char *text) {
     return good ? factor * number : 0;
 }
 
+/* 0: it is none. */
+static gint64 read_batch(const char *text) {
+    guint64 batch;
+    return text == NULL                                                        ? NO_BATCH
+           : g_ascii_string_to_unsigned(text, 10, 1, G_MAXINT64, &batch, NULL) ? (gint64)batch
+                                                                               : 0;
+}
+
 static void clear_options(Options *options) {
+    g_free(options->batch_text);
     g_free(options->tokens_text);
     g_free(options->budget_text);
     g_strfreev(options->clusters);
@@ -374,7 +385,7 @@ static void clear_options(Options *options) {
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
 int cmd_choose(int argc, char **argv) {
-    g_auto(Options) options = {.top = NO_TOP, .global_batch = NO_BATCH, .days = INFINITY};
+    g_auto(Options) options = {.top = NO_TOP, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
          "a machine: " CLI_CLUSTER_NAMED "; may be repeated", "C"},
@@ -382,7 +393,7 @@ int cmd_choose(int argc, char **argv) {
          "a strategy key (or network.KEY) and values to try; may be repeated (default: sharding, "
          "checkpointing and micro_batch)",
          "KEY=V,V"},
-        {"global-batch", 0, 0, G_OPTION_ARG_INT64, &options.global_batch,
+        {"global-batch", 0, 0, G_OPTION_ARG_STRING, &options.batch_text,
          "sequences in a step of all ranks, reached by accumulation", "N"},
         {"tokens", 0, 0, G_OPTION_ARG_STRING, &options.tokens_text,
          "tokens of the whole training, as in 2e12 or 2T; adds days, and makes energy and price "
@@ -426,6 +437,7 @@ int cmd_choose(int argc, char **argv) {
     if (options.clusters == NULL && !cli_plan_source_finds(argv[1], &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    options.global_batch = read_batch(options.batch_text);
     options.tokens = options.tokens_text != NULL ? read_amount(options.tokens_text) : 0;
     options.budget = options.budget_text != NULL ? read_amount(options.budget_text) : 0;
     const char *wrong = wrong_with(&options);

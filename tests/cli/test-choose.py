@@ -288,6 +288,11 @@ def check_nothing_fits(run):
     status, out, _ = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
     chosen = run.json('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node')
     said = [] if not status and 'nothing fits; nearest on a100-node: --sharding full' in out else [out]
+    words = ['llama3-405b', '-n', '2', '--cluster', 'a100-node', '--sharding', 'full', '--checkpointing', 'none',
+             '--micro-batch', '1']
+    status, out, _ = run('choose', *words)
+    if status or 'nearest on a100-node: what was asked for,' not in out:
+        said.append(out)
     status, _, err = run('choose', 'gpt-175b', '-n', '8', '--cluster', 'a100-node', '-o', 'none.ini')
     if status or 'nothing fits, so none.ini was not written' not in err or os.path.exists(
             os.path.join(run.folder, 'none.ini')):

@@ -36,6 +36,7 @@ static void options_that_do_not_go_together(void) {
     expect("choose gpt-toy --cluster a100-node --top 0", 2, "", "--top takes a number from 1");
     expect("choose gpt-toy --cluster a100-node --global-batch 0", 2, "", "--global-batch takes");
     expect("choose gpt-toy --cluster a100-node --global-batch -1", 2, "", "--global-batch takes");
+    expect("choose gpt-toy --cluster a100-node --global-batch 4M", 2, "", "N tokens has N / seq");
     expect("plot x.trace --picture lanes --knob wrap=block,whole", 2, "", "--knob is nothing to");
     expect("plot x.csv --picture validation --cluster dgx-h100", 2, "", "--cluster is nothing to");
     expect("plot no-such.csv --picture validation", 2, "",
