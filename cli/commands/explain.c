@@ -28,9 +28,11 @@ static const CliCommand command = {
         "Shows how a number that foreshard prints comes about, by formula and rows: a key of\n"
         "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, oom, ...), a category "
         "of memory,\n"
-        "a unit, a kind of op, or the number of an instruction. Of memory it lists the tensors "
-        "that hold\n"
-        "it. And `" SHARDINGS "` of a NETWORK compares all sharding strategies.",
+        "a unit, a kind of op, or an instruction, by its number in a trace or, as predict counts "
+        "them, in\n"
+        "a section of the plan (second:3323). Of memory it lists the tensors that hold it. "
+        "And\n"
+        "`" SHARDINGS "` of a NETWORK compares all sharding strategies.",
     .examples =
         "Examples:\n"
         "  foreshard explain peak_allocated_bytes measured.trace\n"
@@ -38,6 +40,7 @@ static const CliCommand command = {
         "  foreshard explain activations gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
         "  foreshard explain comm.all_gather.exposed_ms gpt-toy -n 8 --cluster a100-node\n"
         "  foreshard explain layers.0 measured.trace\n"
+        "  foreshard explain first:1377 wall.trace\n"
         "  foreshard explain shardings gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
         "\n"
         "Exit status: 0 explained; 2 there is no such number, or the input cannot be read.",

@@ -134,17 +134,40 @@ static bool explain_key(GString *text, const CliSubject *subject, const char *na
     return explain_comm(text, subject, name) || explain_category(text, subject, name);
 }
 
+/* "17924" of a trace, or "second:3323" as foreshard predict counts them, in each section anew. */
+static bool read_instruction(const CliSubject *subject, const char *name, uint32_t *ret) {
+    const GArray *all = trace_instructions(subject->trace, subject->summary->role);
+    const char *colon = strchr(name, ':');
+    guint64 number;
+    if (!g_ascii_string_to_unsigned(colon != NULL ? colon + 1 : name, 10, 0, UINT32_MAX, &number,
+                                    NULL)) {
+        return false;
+    }
+    if (colon == NULL) {
+        *ret = (uint32_t)number;
+        return number < all->len;
+    }
+    g_autofree char *section = g_strndup(name, (gsize)(colon - name));
+    for (guint i = 0; i < all->len; i++) {
+        const TraceInstruction *row = &g_array_index(all, TraceInstruction, i);
+        if (row->index == number && g_str_equal(trace_section_name(row->section), section)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool explain_thing(GString *text, const CliSubject *subject, const char *name) {
     const Trace *trace = subject->trace;
     uint32_t unit = find_name(trace->units, name), kind = find_kind(trace, name);
-    guint64 number;
+    uint32_t number;
     if (unit != TRACE_NONE) {
         explain_unit(text, subject, unit);
     } else if (kind != TRACE_NONE) {
         explain_kind(text, subject, kind);
-    } else if (g_ascii_string_to_unsigned(name, 10, 0, UINT32_MAX, &number, NULL) &&
-               number < trace_instructions(trace, subject->summary->role)->len) {
-        explain_instruction(text, subject, (uint32_t)number);
+    } else if (read_instruction(subject, name, &number)) {
+        explain_instruction(text, subject, number);
     } else {
         return false;
     }

@@ -2,7 +2,8 @@
  * comes from.
  *
  * Names are the keys of `foreshard predict --json` ("step_ms", "comm.all_gather.total_ms",
- * "peak_by_category.activations"), units, kinds of ops, and numbers of instructions.
+ * "peak_by_category.activations"), units, kinds of ops, and numbers of instructions,
+ * of the trace ("17924") or of a section of its plan ("second:3323").
  *
  * Owns: the subject borrows all that it points to.
  */

@@ -130,7 +130,7 @@ static void list_collectives(GString *list, const CliSubject *subject) {
 /* The kinds that a recorded step has. */
 static void list_kinds(GString *list, const CliSubject *subject) {
     begin_line(list, "an op");
-    g_string_append(list, "an instruction's number, or a kind:");
+    g_string_append(list, "an instruction's number, also in a section (second:7), or a kind:");
     bool any = false;
     for (guint kind = 0; kind < subject->trace->kinds->len; kind++) {
         if (trace_summary_has_kind(subject->summary, kind)) {

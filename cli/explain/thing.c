@@ -196,8 +196,8 @@ void explain_instruction(GString *text, const CliSubject *subject, uint32_t numb
     const Trace *trace = subject->trace;
     const TraceInstruction *row = instruction_at(subject, number);
     g_autofree char *place = explain_place(subject, number);
-    g_string_append_printf(text, "%s %s, %s section\n", trace_what_name(row->what), place,
-                           trace_section_name(row->section));
+    g_string_append_printf(text, "%s %s, %s:%u of the plan\n", trace_what_name(row->what), place,
+                           trace_section_name(row->section), row->index);
     if (row->category != TRACE_NONE) {
         g_string_append_printf(text, "buffer %u: %s, %" G_GUINT64_FORMAT " bytes asked for\n",
                                row->buffer, (const char *)trace->categories->pdata[row->category],

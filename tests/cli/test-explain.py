@@ -150,6 +150,12 @@ def check_things(run):
     cost = re.search(r'latency ([0-9.]+) ms \+ transfer ([0-9.]+) ms = ([0-9.]+) ms', out)
     if not cost or not near(float(cost.group(1)) + float(cost.group(2)), float(cost.group(3))):
         said.append('a collective\'s cost is not latency and transfer: ' + out)
+    _, figures, _ = run('predict', *PLANS['fsdp2'])  # counts instructions in each section, a trace all of them
+    section, number = re.search(r'\(section\s+(\w+),\s+instruction (\d+)\)', figures).groups()
+    _, peak, _ = run('explain', 'peak_allocated_bytes', *PLANS['fsdp2'])
+    at = re.search(r'\(instruction (\d+)\)', peak).group(1)
+    if run('explain', section + ':' + number, *PLANS['fsdp2']) != run('explain', at, *PLANS['fsdp2']):
+        said.append('%s:%s is not %s' % (section, number, at))
     return said
 
 
