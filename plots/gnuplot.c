@@ -29,7 +29,8 @@ void plot_set_text(GString *settings, const char *key, const char *value) {
     g_string_append(settings, "\"\n");
 }
 
-/* "shape" is the height, as a share of the width. */
+/* "shape" is the height, as a share of the width; "dot" what sizes of points are multiplied by: of
+ * the same size they are twice as wide in SVG. */
 #define SVG                                                                                        \
     "svg size 1600,1600*shape dynamic font \"DejaVu Sans,16\" "                                    \
     "enhanced background \"white\""
@@ -174,8 +175,9 @@ bool plot_run(const PlotRun *run, const GString *settings, char **ret_text, GErr
     g_autoptr(GString) whole = g_string_new("set encoding utf8\nshape = 9.0 / 16\n");
     g_string_append_len(whole, settings->str, (gssize)settings->len);
     if (run->output != NULL) {
-        g_string_append_printf(whole, "set terminal %s\nset output \"picture\"\n",
-                               terminal_of(run->output));
+        const char *terminal = terminal_of(run->output);
+        g_string_append_printf(whole, "set terminal %s\nset output \"picture\"\ndot = %s\n",
+                               terminal, g_str_has_prefix(terminal, "svg") ? "0.5" : "1");
     } else {
         bool block = run->characters == PLOT_BLOCKS && has_terminal(gnuplot, "block");
         plot_set_text(whole, "text_terminal", block ? "block" : "dumb");

@@ -26,7 +26,7 @@ set ylabel sprintf("step time (%s)", time_unit)
 unset key
 set label sprintf("Step-time jitter: %s", plan_title) at screen 0.075, screen title_y font title_font noenhanced
 do for [p = 1:n_panels] {
-    set label "" at screen 0.082, screen 0.925 - 0.045 * (p - 1) point pt mark[p] ps 1.4 lc rgb dark(p)
+    set label "" at screen 0.082, screen 0.925 - 0.045 * (p - 1) point pt mark[p] ps 1.4 * dot lc rgb dark(p)
     set label sprintf("%s: median %.3f %s, 95 %% within %.3f %s, range %.3f to %.3f %s (%d steady steps, filled)", \
                       panel[p], y(median[p]), time_unit, y(p95[p]), time_unit, y(least[p]), y(most[p]), time_unit, n_steady[p]) \
         at screen 0.097, screen 0.925 - 0.045 * (p - 1) font ",13" noenhanced
@@ -34,7 +34,7 @@ do for [p = 1:n_panels] {
 plot for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:(y($2)) \
          with lines lc rgb dark(p) lw 1 dt dash[p], \
      for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:($3 == 1 ? y($2) : 1 / 0) \
-         with points pt mark[p] ps 1.3 lc rgb dark(p), \
+         with points pt mark[p] ps 1.3 * dot lc rgb dark(p), \
      for [p = 1:n_panels] sprintf("jitter-%d.tsv", p) skip 1 using 1:($3 == 0 ? y($2) : 1 / 0) \
-         with points pt hollow[p] ps 1.3 lc rgb dark(p), \
+         with points pt hollow[p] ps 1.3 * dot lc rgb dark(p), \
      for [p = 1:n_panels] y(median[p]) with lines lc rgb dark(p) lw 0.8 dt (2, 4)

@@ -70,7 +70,7 @@ do for [i = 1:3] {
     row = row + 1
 }
 set label "peak allocated" at screen key_x + 0.036, screen key_y(row)
-set label "" at screen key_x + 0.014, screen key_y(row) point pt 7 ps 1.3 lc rgb "black"
+set label "" at screen key_x + 0.014, screen key_y(row) point pt 7 ps 1.3 * dot lc rgb "black"
 if (limit_shown) {
     row = row + 1
     set style arrow 4 nohead lc rgb "black" lw 2.5 dt 1
@@ -119,7 +119,7 @@ do for [p = 1:n_panels] {
          rows skip 1 using (x($1)):(y(column(ACTIVE))) with steps lc rgb "#D55E00" lw 1 \
              dt (6, 3), \
          rows skip 1 using (x($1)):(y(column(ALLOCATED))) with steps lc rgb "black" lw 0.9 dt 1, \
-         peak skip 1 using (x($1)):(y($2)) with points pt 7 ps 1.3 lc rgb "black", \
+         peak skip 1 using (x($1)):(y($2)) with points pt 7 ps 1.3 * dot lc rgb "black", \
          peak skip 1 using (x($1)):(y($2)):(is_early($1) ? strcol(3) : "") \
              with labels boxed left offset 1, 0.9 font ",12" noenhanced, \
          peak skip 1 using (x($1)):(y($2)):(is_early($1) ? "" : strcol(3)) \

@@ -51,11 +51,11 @@ cost(c) = column(c) / cost_per_unit
 plot "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
          with steps lc rgb "#D55E00" lw 3, \
      "line-1.tsv" skip 1 using (cost(10)):(column(9) == 1 ? column(7) / bytes_per_unit : 1 / 0) \
-         with points pt filled(1) ps 1.5 lc rgb dark(1), \
+         with points pt filled(1) ps 1.5 * dot lc rgb dark(1), \
      "line-1.tsv" skip 1 using (cost(10)):(column(9) == 0 ? column(7) / bytes_per_unit : 1 / 0) \
-         with points pt hollow(1) ps 1.5 lc rgb dark(1), \
+         with points pt hollow(1) ps 1.5 * dot lc rgb dark(1), \
      "marks-1.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit) \
-         with points pt MEASURED ps 2 lw 2 lc rgb "black", \
+         with points pt MEASURED ps 2 * dot lw 2 lc rgb "black", \
      "front.tsv" skip 1 using (cost(10)):(column(7) / bytes_per_unit):(number[int($0) + 1] ? sprintf("%d", number[int($0) + 1]) : "") \
          with labels right offset -0.9, -0.7 font ",12", \
      limit_shown ? limit_bytes / bytes_per_unit : 1 / 0 with lines lc rgb "black" lw 1.2 dt (2, 3)

@@ -11,7 +11,7 @@ do for [k = 1:n_series] {
             set arrow from screen key_x, screen key_y(row) to screen key_x + 0.03, screen key_y(row) \
                 nohead lc rgb dark(k) lw 2 dt dash(k)
         }
-        set label "" at screen key_x + 0.015, screen key_y(row) point pt filled(k) ps 1.4 lc rgb dark(k)
+        set label "" at screen key_x + 0.015, screen key_y(row) point pt filled(k) ps 1.4 * dot lc rgb dark(k)
         set label (strlen(series[k]) > 0 ? series[k] : "predicted") at screen key_x + 0.038, \
             screen key_y(row) noenhanced font ",12"
         row = row + 1
@@ -19,12 +19,12 @@ do for [k = 1:n_series] {
 }
 row = row + 0.4
 if (n_marks > 0) {
-    set label "" at screen key_x + 0.015, screen key_y(row) point pt MEASURED ps 1.8 lw 2 lc rgb "black"
+    set label "" at screen key_x + 0.015, screen key_y(row) point pt MEASURED ps 1.8 * dot lw 2 lc rgb "black"
     set label marks_name at screen key_x + 0.038, screen key_y(row) font ",12"
     row = row + 1
 }
 if (n_unfit > 0) {
-    set label "" at screen key_x + 0.015, screen key_y(row) point pt hollow(1) ps 1.4 lc rgb "black"
+    set label "" at screen key_x + 0.015, screen key_y(row) point pt hollow(1) ps 1.4 * dot lc rgb "black"
     set label "does not fit" at screen key_x + 0.038, screen key_y(row) font ",12"
     row = row + 1
 }

@@ -28,8 +28,8 @@ set xlabel x_name noenhanced
 plot for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 using 1:(column(8) / 1e12) \
          with lines lc rgb dark(k) lw 2 dt dash(k), \
      for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-         using 1:(column(9) == 1 ? column(8) / 1e12 : 1 / 0) with points pt filled(k) ps 1.5 lc rgb dark(k), \
+         using 1:(column(9) == 1 ? column(8) / 1e12 : 1 / 0) with points pt filled(k) ps 1.5 * dot lc rgb dark(k), \
      for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-         using 1:(column(9) == 0 ? column(8) / 1e12 : 1 / 0) with points pt hollow(k) ps 1.5 lc rgb dark(k), \
+         using 1:(column(9) == 0 ? column(8) / 1e12 : 1 / 0) with points pt hollow(k) ps 1.5 * dot lc rgb dark(k), \
      for [k = 1:n_series] sprintf("marks-%d.tsv", k) skip 1 using 1:(column(8) / 1e12) \
-         with points pt MEASURED ps 2 lw 2.5 lc rgb dark(k)
+         with points pt MEASURED ps 2 * dot lw 2.5 lc rgb dark(k)

@@ -43,13 +43,13 @@ do for [panel = 1:2] {
                  with yerrorbars pt 0 lc rgb dark(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
                  using 1:(column(9) == 1 ? column(3) / ns_per_unit : 1 / 0) \
-                 with points pt filled(k) ps 1.5 lc rgb dark(k), \
+                 with points pt filled(k) ps 1.5 * dot lc rgb dark(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
                  using 1:(column(9) == 0 ? column(3) / ns_per_unit : 1 / 0) \
-                 with points pt hollow(k) ps 1.5 lc rgb dark(k), \
+                 with points pt hollow(k) ps 1.5 * dot lc rgb dark(k), \
              for [k = 1:n_series] sprintf("marks-%d.tsv", k) skip 1 \
                  using 1:(column(3) / ns_per_unit):(column(4) / ns_per_unit):(column(5) / ns_per_unit) \
-                 with yerrorbars pt MEASURED ps 2 lw 2 lc rgb "black"
+                 with yerrorbars pt MEASURED ps 2 * dot lw 2 lc rgb "black"
     } else {
         set label 1002 sprintf("peak memory: reserved (%s), allocated (dots)", joined ? "line" : "squares") at graph 0, graph 1.05 font ",13"
         set ylabel sprintf("peak (%s)", size_unit)
@@ -59,14 +59,14 @@ do for [panel = 1:2] {
                  using 1:(column(7) / bytes_per_unit) with @joined_by lc rgb dark(k) lw 2 dt dash(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
                  using 1:(column(9) == 1 ? column(7) / bytes_per_unit : 1 / 0) \
-                 with points pt filled(k) ps 1.5 lc rgb dark(k), \
+                 with points pt filled(k) ps 1.5 * dot lc rgb dark(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
                  using 1:(column(9) == 0 ? column(7) / bytes_per_unit : 1 / 0) \
-                 with points pt hollow(k) ps 1.5 lc rgb dark(k), \
+                 with points pt hollow(k) ps 1.5 * dot lc rgb dark(k), \
              for [k = 1:n_series] sprintf("line-%d.tsv", k) skip 1 \
-                 using 1:(column(6) / bytes_per_unit) with points pt 7 ps 0.8 lc rgb dark(k), \
+                 using 1:(column(6) / bytes_per_unit) with points pt 7 ps 0.8 * dot lc rgb dark(k), \
              for [k = 1:n_series] sprintf("marks-%d.tsv", k) skip 1 \
-                 using 1:(column(7) / bytes_per_unit) with points pt MEASURED ps 2 lw 2 lc rgb "black", \
+                 using 1:(column(7) / bytes_per_unit) with points pt MEASURED ps 2 * dot lw 2 lc rgb "black", \
              limit_shown ? limit_bytes / bytes_per_unit : 1 / 0 with lines lc rgb "black" lw 1.2 dt (2, 3)
     }
     unset object
