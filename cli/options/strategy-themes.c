@@ -19,7 +19,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
      "pipeline_split expert"},
     {"when collectives begin",
      "backward_prefetch forward_prefetch limit_all_gathers bucket_view bucket_mb"},
-    {"kernels", "kernels compile silu_backward rms_norm attention_kernel deterministic"},
+    {"kernels",
+     "kernels compile shape_padding silu_backward rms_norm attention_kernel deterministic"},
     {"the optimizer", "optimizer optimizer_kernel optimizer_count state_dtype zero_grad clip lr "
                       "beta1 beta2 eps momentum weight_decay"},
     {"the optimizer Muon",

@@ -437,7 +437,7 @@ SimKernels sim_kernels_chosen(SimStrategy *strategy, const PlanRole *role,
     const PlanStrategy *known = has_two || is_odd ? sim_strategy(strategy) : NULL;
     if (known) {
         kernels.attention = has_two ? attention_kernel(known) : kernels.attention;
-        kernels.pads = is_odd && compiles_head(known);
+        kernels.pads = is_odd && compiles_head(known) && known->shape_padding == PLAN_YES;
     }
     return kernels;
 }

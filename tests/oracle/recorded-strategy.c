@@ -258,6 +258,7 @@ static void set_kernels(JsonObject *options, PlanStrategy *strategy) {
     if (recorded_yes(options, "compile_network")) {
         strategy->kernels = PLAN_KERNELS_COMPILED;
         strategy->compile = PLAN_COMPILE_NETWORK;
+        strategy->shape_padding = PLAN_NO; /* a recorder's programs are a CPU's */
     }
     if (recorded_yes(options, "deterministic")) {
         strategy->deterministic = PLAN_DETERMINISTIC_YES;

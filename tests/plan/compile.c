@@ -153,6 +153,40 @@ static void embedding(void) {
     g_assert_cmpuint(bytes[1], ==, 12 * 16 * 4);
 }
 
+/* The logits' gradient overwrites them, unless they are rows of a padded product's longer ones. */
+static void longer_rows(void) {
+    static const struct {
+        unsigned words;
+        const char *keys;
+        bool over;
+    } cases[] = {{12, "", true},
+                 {13, "", false},
+                 {13, " shape_padding=no", true},
+                 {13, " model_dtype=fp32", true}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *network = g_strdup_printf("[network]\nfamily=llama\nlayers=2\nwidth=16\n"
+                                                   "heads=2\nffn=24\nseq=8\nvocab=%u\n",
+                                                   cases[i].words);
+        g_autofree char *all =
+            g_strconcat("ranks=1 sharding=none kernels=compiled model_dtype=bf16 "
+                        "compile=network",
+                        cases[i].keys, NULL);
+        g_autoptr(Plan) plan = test_plan(network, all);
+        const PlanRole *role = &plan->roles[0];
+        unsigned found = 0;
+        for (uint32_t j = 0; j < role->n_instrs[PLAN_SECTION_STEADY]; j++) {
+            const PlanOp *op = op_at(role, &role->sections[PLAN_SECTION_STEADY][j]);
+            if (op && op->kind == PLAN_OP_COMPILED_LOSS_BACKWARD) {
+                bool over = plan_op_buffer(role, op, COMPILED_LOSS_BACKWARD_DLOGITS) ==
+                            plan_op_buffer(role, op, COMPILED_LOSS_BACKWARD_LOGITS);
+                g_assert_cmpint(over, ==, cases[i].over);
+                found++;
+            }
+        }
+        g_assert_cmpuint(found, >, 0);
+    }
+}
+
 /* Logits that leave a program in fp32, whose gradient it would make in 16 bits. */
 static void what_is_refused(void) {
     const char *words = "ranks=1 sharding=none kernels=compiled compile=network";
@@ -167,6 +201,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/compile/around blocks", around_blocks);
     g_test_add_func("/plan/compile/gate's gradient over up", over_up);
     g_test_add_func("/plan/compile/the embedding's gradient", embedding);
+    g_test_add_func("/plan/compile/logits of longer rows", longer_rows);
     g_test_add_func("/plan/compile/what is refused", what_is_refused);
     return g_test_run();
 }

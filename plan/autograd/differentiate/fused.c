@@ -281,11 +281,20 @@ void plan_cross_entropy_backward(const PlanBackward *b) {
     launch(b);
 }
 
-/* The gradient overwrites the logits, with two exceptions: a program may not overwrite its input;
- * and logits that it returned beside the loss outlive backward. In the second case autograd also
- * calls backward with a gradient of those logits, zeros, which the kernel adds
- * (torch/_functorch/_aot_autograd/runtime_wrappers.py; PyTorch 2.13). The program frees what
- * forward saved before its caller frees that gradient. */
+/* A GPU's program makes logits of an odd number of words in 16 bits by a padded product
+ * (torch/_inductor/fx_passes/pad_mm.py of PyTorch 2.13): what it calls logits are rows of a tensor
+ * whose rows are longer, of another size than their gradient. */
+static bool are_rows_of_longer(const PlanBackward *b) {
+    bool is_odd = dim(b, COMPILED_LOSS_COLS) % 2 == 1;
+    return is_odd && !b->run->graph->loss_apart && b->run->strategy->shape_padding == PLAN_YES &&
+           plan_dtype_bytes((PlanDtype)input(b, COMPILED_LOSS_LOGITS)->dtype) == 2;
+}
+
+/* The gradient overwrites the logits, with three exceptions: a program may not overwrite its input;
+ * logits that are rows of longer ones have another size; and logits that it returned beside the
+ * loss outlive backward. In the last case autograd also calls backward with a gradient of those
+ * logits, zeros, which the kernel adds (torch/_functorch/_aot_autograd/runtime_wrappers.py; PyTorch
+ * 2.13). The program frees what forward saved before its caller frees that gradient. */
 void plan_compiled_loss_backward(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
     bool apart = graph->loss_apart, outlives = outlives_backward(graph);
@@ -294,7 +303,8 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
         zeros = zeros_like(b, plan_run_value(b->run, value_at(b, COMPILED_LOSS_LOGITS)));
         plan_run_call_program(b->run, zeros);
     }
-    b->dx[COMPILED_LOSS_LOGITS] = gradient_of_logits(b, !apart && !outlives);
+    b->dx[COMPILED_LOSS_LOGITS] =
+        gradient_of_logits(b, !apart && !outlives && !are_rows_of_longer(b));
     begin(b, PLAN_OP_COMPILED_LOSS_BACKWARD, dims(b), NULL);
     operand(b, b->dy[2]); /* of the loss */
     value_operand(b, COMPILED_LOSS_TARGET);
