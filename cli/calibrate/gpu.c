@@ -124,12 +124,6 @@ static bool take_lines(Gpu *gpu, const char *costs, GError **error) {
             return false;
         }
     }
-    if (!gpu->name || !gpu->copy_gb_per_s || !gpu->timed_us || !gpu->products->len) {
-        g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                            "foreshard-exec --costs did not say everything of a GPU; is it of this "
-                            "build?");
-        return false;
-    }
     return true;
 }
 
@@ -145,6 +139,18 @@ static double peak_in(const Gpu *gpu, PlanDtype dtype) {
         }
     }
     return best;
+}
+
+/* Products come after all that a file cannot do without, those of fp32 last. */
+static bool has_enough(const Gpu *gpu, GError **error) {
+    if (!gpu->name || !gpu->copy_gb_per_s || !gpu->timed_us || !(peak_in(gpu, PLAN_BF16) > 0) ||
+        !(peak_in(gpu, PLAN_FP32) > 0)) {
+        g_set_error_literal(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                            "foreshard-exec --costs did not say everything of a GPU; is it of this "
+                            "build?");
+        return false;
+    }
+    return true;
 }
 
 static double misfit_of_products(gpointer data) {
@@ -295,7 +301,8 @@ ModelCluster *cli_calibrate_fit_gpu(const CliSamples *samples, const char *costs
                .attentions = g_array_new(FALSE, FALSE, sizeof(Attention)),
                .climbs = on_the_way ? CLIMBS_ON_THE_WAY : CLIMBS,
                .cluster = cluster};
-    bool ok = take_lines(&gpu, costs, error) && cli_calibrate_take_costs(costs, n, cluster, error);
+    bool ok = take_lines(&gpu, costs, error) && has_enough(&gpu, error) &&
+              cli_calibrate_take_costs(costs, n, cluster, error);
     if (ok) {
         cluster->device_kind = MODEL_DEVICE_GPU;
         cluster->matmul_sustained = 1;
