@@ -169,9 +169,10 @@ KernelCudaFault kernel_cuda_float8_product(KernelCuda *lane, void *y, KernelCuda
     Stored stored[] = {IN_E4M3, IN_E5M2};
     Sizes sizes = {m, n, k, 1, type, stored[a.type], stored[b.type], quick};
     End scaled = {PLAIN, NULL, NULL, a.scale, b.scale};
-    return !m || !n || !k ? NULL
-                          : multiply(lane, y, n, 0, {a.numbers, k, 0, false},
-                                     {b.numbers, k, 0, true}, sizes, scaled, NULL);
+    return !m || !n ? NULL
+           : !k     ? kernel_cuda_fill(lane, y, m * n, 0, type)
+                : multiply(lane, y, n, 0, {a.numbers, k, 0, false}, {b.numbers, k, 0, true}, sizes,
+                           scaled, NULL);
 }
 
 KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void *x, const void *w,
@@ -281,10 +282,15 @@ KernelCudaFault kernel_cuda_product(KernelCuda *lane, void *y, const void *a, bo
                                     const void *b, bool b_turned, size_t m, size_t n, size_t k,
                                     double alpha, double beta, KernelCudaType type) {
     End end = {PLAIN, NULL, NULL, NULL, NULL, (float)alpha, (float)beta};
-    return !m || !n || !k
-               ? NULL
-               : multiply(lane, y, n, 0, {a, a_turned ? m : k, 0, a_turned},
-                          {b, b_turned ? k : n, 0, b_turned}, {m, n, k, 1, type}, end, NULL);
+    if (!m || !n) {
+        return NULL;
+    }
+    if (!k) {
+        return beta == 0 ? kernel_cuda_fill(lane, y, m * n, 0, type)
+                         : kernel_cuda_scale(lane, y, type, y, type, m * n, beta);
+    }
+    return multiply(lane, y, n, 0, {a, a_turned ? m : k, 0, a_turned},
+                    {b, b_turned ? k : n, 0, b_turned}, {m, n, k, 1, type}, end, NULL);
 }
 
 /* Batch and heads are one batch where the next sequence begins as the next head would. */

@@ -220,6 +220,28 @@ static void test_products(const DeviceCase *c) {
     }
 }
 
+/* Products of nothing that is summed: 0, or what the output holds times beta. */
+static void test_products_of_nothing(const DeviceCase *c) {
+    enum {
+        M = 3,
+        N = 4
+    };
+    KernelCudaFloat8Factor none = {NULL, NULL, KERNEL_CUDA_E4M3};
+    KernelCuda *l = device_lane;
+    g_autofree float *x = device_random(c, M * N, -1, 1, 8);
+    float zeros[M * N] = {0}, doubled[M * N];
+    void *y = device_new(c, M * N), *sum = device_put(c, x, M * N), *cast = device_new(c, M * N);
+    for (unsigned i = 0; i < M * N; i++) {
+        doubled[i] = 2 * x[i];
+    }
+    DEVICE_OK(kernel_cuda_product(l, y, NULL, false, NULL, true, M, N, 0, 1, 0, c->type));
+    device_equal("no sums", c, y, zeros, M * N);
+    DEVICE_OK(kernel_cuda_product(l, sum, NULL, true, NULL, false, M, N, 0, 1, 2, c->type));
+    device_equal("what was there, twice", c, sum, doubled, M * N);
+    DEVICE_OK(kernel_cuda_float8_product(l, cast, none, none, M, N, 0, false, c->type));
+    device_equal("no sums of float8", c, cast, zeros, M * N);
+}
+
 /* Over nothing: 0, or what the bias makes of it. */
 static void test_sums(const DeviceCase *c) {
     enum {
@@ -271,6 +293,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/empty/losses", test_losses);
     DEVICE_TEST("/kernels-cuda/empty/heads", test_heads);
     DEVICE_TEST("/kernels-cuda/empty/products", test_products);
+    DEVICE_TEST("/kernels-cuda/empty/products-of-nothing", test_products_of_nothing);
     DEVICE_TEST("/kernels-cuda/empty/sums", test_sums);
 }
 
