@@ -978,6 +978,24 @@ static void test_cudnn_versions() {
     }
 }
 
+/* The lanes of a device multiply by one handle, which lives as long as any of them. */
+static void test_one_handle() {
+    EmulatorLive before = emulator_live();
+    KernelCuda *lanes[2];
+    cudaStream_t streams[2];
+    for (int i = 0; i < 2; i++) {
+        cudaStreamCreate(&streams[i]);
+        g_assert_null(kernel_cuda_new(&lanes[i], streams[i], KERNEL_CUDA_EXACT));
+    }
+    g_assert_cmpuint(emulator_live().blas, ==, before.blas + 1);
+    for (int i = 0; i < 2; i++) {
+        g_assert_cmpuint(emulator_live().blas, ==, before.blas + 1);
+        kernel_cuda_free(lanes[i]);
+        cudaStreamDestroy(streams[i]);
+    }
+    g_assert_cmpuint(emulator_live().blas, ==, before.blas);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, nullptr);
     g_test_add_func("/emulator/threads/indices", test_indices);
@@ -1000,6 +1018,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/halves/all", test_halves);
     g_test_add_func("/emulator/functions/inexact", test_inexact);
     g_test_add_func("/emulator/products/epilogues", test_epilogues);
+    g_test_add_func("/emulator/products/one-handle", test_one_handle);
     g_test_add_func("/emulator/cudnn/versions", test_cudnn_versions);
     for (const auto &fault : faults) {
         g_autofree char *path = g_strdup_printf("/emulator/faults/%s", fault.name);
