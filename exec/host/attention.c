@@ -4,28 +4,31 @@
 #include <string.h>
 
 #include "exec/task.h"
-#include "kernels/host/attention.h"
-#include "plan/op/work.h"
+#include "plan/op/attention.h"
 
 typedef struct {
     KernelAttentionShape shape;
     size_t q_stride, k_stride, v_stride, lse_stride;
 } Attention;
 
+KernelAttentionShape exec_host_attention_shape(const ExecTask *t) {
+    PlanAttention a = plan_attention_of(t->context->role, t->op);
+    return (KernelAttentionShape){.batch = a.batch,
+                                  .heads = a.heads,
+                                  .kv_heads = a.kv_heads,
+                                  .seq_q = a.q_rows,
+                                  .seq_kv = a.kv_rows,
+                                  .head_dim = a.head_dim,
+                                  .v_dim = a.v_dim,
+                                  .scale = (float)a.scale,
+                                  .causal = a.causal,
+                                  .window = a.window,
+                                  .masked = a.masked,
+                                  .alibi = (float)a.alibi};
+}
+
 static Attention attention_of(const ExecTask *t) {
-    bool masked = plan_op_has_mask(t->context->role, t->op); /* which hides what comes later, too */
-    int64_t causal = masked ? 0 : dims(t)[ATTENTION_CAUSAL];
-    return (Attention){.shape = {.batch = dim(t, ATTENTION_BATCH),
-                                 .heads = dim(t, ATTENTION_HEADS),
-                                 .kv_heads = dim(t, ATTENTION_KV_HEADS),
-                                 .seq_q = dim(t, ATTENTION_SEQ),
-                                 .seq_kv = dim(t, ATTENTION_SEQ),
-                                 .head_dim = dim(t, ATTENTION_HEAD_DIM),
-                                 .scale = (float)attr(t, ATTENTION_SCALE),
-                                 .causal = causal != 0,
-                                 .window = causal > 1 ? (size_t)causal : 0,
-                                 .masked = masked,
-                                 .alibi = (float)attr(t, ATTENTION_ALIBI)},
+    return (Attention){.shape = exec_host_attention_shape(t),
                        .q_stride = dim(t, ATTENTION_Q_STRIDE),
                        .k_stride = dim(t, ATTENTION_K_STRIDE),
                        .v_stride = dim(t, ATTENTION_V_STRIDE),

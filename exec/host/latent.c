@@ -6,7 +6,6 @@
 
 #include "exec/error.h"
 #include "exec/task.h"
-#include "kernels/host/attention.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/experts.h"
@@ -14,18 +13,6 @@
 #include "kernels/host/rope.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
-
-static KernelAttentionShape shape_of(const ExecTask *t) {
-    return (KernelAttentionShape){.batch = dim(t, LATENT_ATTENTION_BATCH),
-                                  .heads = dim(t, LATENT_ATTENTION_HEADS),
-                                  .kv_heads = dim(t, LATENT_ATTENTION_KV_HEADS),
-                                  .seq_q = dim(t, LATENT_ATTENTION_SEQ),
-                                  .seq_kv = dim(t, LATENT_ATTENTION_SEQ),
-                                  .head_dim = dim(t, LATENT_ATTENTION_HEAD_DIM),
-                                  .v_dim = dim(t, LATENT_ATTENTION_V_DIM),
-                                  .scale = (float)attr(t, LATENT_ATTENTION_SCALE),
-                                  .causal = dims(t)[LATENT_ATTENTION_CAUSAL] != 0};
-}
 
 static KernelConstView keys_of(const ExecTask *t, PlanSlotNumber i) {
     size_t row = dim(t, LATENT_ATTENTION_HEADS) * dim(t, LATENT_ATTENTION_HEAD_DIM);
@@ -46,7 +33,7 @@ static KernelView gradient_of(const ExecTask *t, PlanSlotNumber i, size_t head_d
 }
 
 static void attend(const ExecTask *t) {
-    KernelAttentionShape shape = shape_of(t);
+    KernelAttentionShape shape = exec_host_attention_shape(t);
     kernel_attention_forward_f32(f32(t, LATENT_ATTENTION_O), f32(t, LATENT_ATTENTION_LSE),
                                  dim(t, LATENT_ATTENTION_LSE_STRIDE),
                                  keys_of(t, LATENT_ATTENTION_Q), keys_of(t, LATENT_ATTENTION_K),
@@ -58,7 +45,7 @@ static void attend(const ExecTask *t) {
 }
 
 static void attend_backward(const ExecTask *t) {
-    KernelAttentionShape shape = shape_of(t);
+    KernelAttentionShape shape = exec_host_attention_shape(t);
     kernel_attention_backward_f32(
         gradient_of(t, LATENT_ATTENTION_BACKWARD_DQ, dim(t, LATENT_ATTENTION_BACKWARD_HEAD_DIM)),
         gradient_of(t, LATENT_ATTENTION_BACKWARD_DK, dim(t, LATENT_ATTENTION_BACKWARD_HEAD_DIM)),

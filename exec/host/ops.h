@@ -6,6 +6,10 @@
 
 #include "exec/host/launch.h"
 #include "exec/op-groups.h"
+#include "kernels/host/attention.h"
+
+/* The shape of an attention op, whichever kind it is. */
+KernelAttentionShape exec_host_attention_shape(const ExecTask *task);
 
 /* The groups of exec/op-groups.h, */
 void exec_host_attention(const ExecTask *task);

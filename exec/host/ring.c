@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "exec/task.h"
-#include "kernels/host/attention.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/rope.h"
 
@@ -22,14 +21,8 @@ typedef struct {
 } Part;
 
 static Part part_of(const ExecTask *t) {
-    KernelAttentionShape shape = {.batch = 1,
-                                  .heads = dim(t, ATTENTION_PART_HEADS),
-                                  .kv_heads = dim(t, ATTENTION_PART_KV_HEADS),
-                                  .seq_q = dim(t, ATTENTION_PART_Q_ROWS),
-                                  .seq_kv = dim(t, ATTENTION_PART_KV_ROWS),
-                                  .head_dim = dim(t, ATTENTION_PART_HEAD_DIM),
-                                  .scale = (float)attr(t, ATTENTION_PART_SCALE),
-                                  .causal = dims(t)[ATTENTION_PART_CAUSAL] != 0};
+    KernelAttentionShape shape = exec_host_attention_shape(t);
+    shape.batch = 1;
     size_t seq = dim(t, ATTENTION_PART_SEQ), q_row = shape.heads * shape.head_dim;
     size_t kv_row = shape.kv_heads * shape.head_dim;
     return (Part){.shape = shape,

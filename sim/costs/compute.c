@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/op/attention.h"
 #include "plan/op/names.h"
 #include "plan/op/work.h"
 #include "sim/costs/chunked-loss.h"
@@ -97,58 +98,16 @@ static bool is_slow_latent(const ModelCluster *cluster, const PlanOp *op, const 
     return plan_op_is_latent(op->kind) && op->dtype != PLAN_FP32 && !has_cudnn;
 }
 
-/* The head length that stands for both products: the mean of q's and v's. */
-static SimAttention latent_attention_of(const PlanOp *op, const int64_t *dims) {
-    int64_t lengths = dims[LATENT_ATTENTION_HEAD_DIM] + dims[LATENT_ATTENTION_V_DIM];
-    return (SimAttention){.batch = (double)dims[LATENT_ATTENTION_BATCH],
-                          .heads = (double)dims[LATENT_ATTENTION_HEADS],
-                          .seq = (double)dims[LATENT_ATTENTION_SEQ],
-                          .head_dim = (double)lengths / 2,
-                          .causal = dims[LATENT_ATTENTION_CAUSAL] != 0,
-                          .backward = op->kind == PLAN_OP_LATENT_ATTENTION_BACKWARD};
-}
-
-/* A kernel's blocks are of queries, backward of keys. */
-static SimAttention attention_part_of(const PlanOp *op, const int64_t *dims) {
-    bool backward = op->kind == PLAN_OP_ATTENTION_PART_BACKWARD;
-    int64_t rows = dims[backward ? ATTENTION_PART_KV_ROWS : ATTENTION_PART_Q_ROWS];
-    return (SimAttention){.batch = (double)dims[ATTENTION_PART_BATCH],
-                          .heads = (double)dims[ATTENTION_PART_HEADS],
-                          .seq = (double)rows,
-                          .head_dim = (double)dims[ATTENTION_PART_HEAD_DIM],
-                          .causal = dims[ATTENTION_PART_CAUSAL] != 0,
-                          .backward = backward};
-}
-
-static SimAttention traced_attention_of(const int64_t *dims) {
-    bool backward = dims[TRACED_ATTENTION_BACKWARD] != 0;
-    int64_t rows = dims[backward ? TRACED_ATTENTION_KV_SEQ : TRACED_ATTENTION_SEQ];
-    return (SimAttention){.batch = (double)dims[TRACED_ATTENTION_BATCH],
-                          .heads = (double)dims[TRACED_ATTENTION_HEADS],
-                          .seq = (double)rows,
-                          .head_dim = (double)dims[TRACED_ATTENTION_HEAD_DIM],
-                          .causal = dims[TRACED_ATTENTION_CAUSAL] != 0,
-                          .backward = backward};
-}
-
+/* A kernel's blocks are of queries, backward of keys. Of heads of two lengths the mean stands for
+ * both products. */
 static SimAttention attention_of(const PlanRole *role, const PlanOp *op) {
-    const int64_t *dims = plan_op_dims(role, op);
-    if (plan_op_is_of_ring(op->kind)) {
-        return attention_part_of(op, dims);
-    }
-    if (op->kind == PLAN_OP_TRACED_ATTENTION) {
-        return traced_attention_of(dims);
-    }
-    if (plan_op_is_latent(op->kind)) {
-        return latent_attention_of(op, dims);
-    }
-    bool is_masked = plan_op_has_mask(role, op);
-    return (SimAttention){.batch = (double)dims[ATTENTION_BATCH],
-                          .heads = (double)dims[ATTENTION_HEADS],
-                          .seq = (double)dims[ATTENTION_SEQ],
-                          .head_dim = (double)dims[ATTENTION_HEAD_DIM],
-                          .causal = dims[ATTENTION_CAUSAL] != 0 && !is_masked,
-                          .backward = op->kind != PLAN_OP_ATTENTION};
+    PlanAttention a = plan_attention_of(role, op);
+    return (SimAttention){.batch = (double)a.batch,
+                          .heads = (double)a.heads,
+                          .seq = (double)(a.backward ? a.kv_rows : a.q_rows),
+                          .head_dim = (double)(a.head_dim + a.v_dim) / 2,
+                          .causal = a.causal,
+                          .backward = a.backward};
 }
 
 /* The flash kernel takes 16 bits and no bias; what the memory-efficient kernel loses where it must

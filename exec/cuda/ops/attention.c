@@ -1,27 +1,30 @@
 /* exec/cuda/ops/attention.c - attention, of all heads by one kernel. */
-#include "kernels/cuda/attention.h"
+#include "plan/op/attention.h"
 #include "exec/cuda/ops/operands.h"
-#include "plan/op/work.h"
+
+KernelCudaAttention exec_cuda_attention_shape(const ExecTask *t, PlanSlotNumber q) {
+    PlanAttention a = plan_attention_of(t->context->role, t->op);
+    return (KernelCudaAttention){.batch = a.batch,
+                                 .heads = a.heads,
+                                 .kv_heads = a.kv_heads,
+                                 .seq = a.q_rows,
+                                 .head_dim = a.head_dim,
+                                 .scale = (float)a.scale,
+                                 .causal = a.causal,
+                                 .window = a.window,
+                                 .masked = a.masked,
+                                 .alibi = (float)a.alibi,
+                                 .type = type_at(t, q)};
+}
 
 static KernelCudaAttention attention_of(const ExecTask *t, PlanSlotNumber q) {
-    bool masked = plan_op_has_mask(t->context->role, t->op); /* which hides what comes later, too */
-    int64_t causal = masked ? 0 : dims(t)[ATTENTION_CAUSAL];
-    return (KernelCudaAttention){.batch = dim(t, ATTENTION_BATCH),
-                                 .heads = dim(t, ATTENTION_HEADS),
-                                 .kv_heads = dim(t, ATTENTION_KV_HEADS),
-                                 .seq = dim(t, ATTENTION_SEQ),
-                                 .head_dim = dim(t, ATTENTION_HEAD_DIM),
-                                 .q_stride = dim(t, ATTENTION_Q_STRIDE),
-                                 .k_stride = dim(t, ATTENTION_K_STRIDE),
-                                 .v_stride = dim(t, ATTENTION_V_STRIDE),
-                                 .lse_stride = dim(t, ATTENTION_LSE_STRIDE),
-                                 .scale = (float)attr(t, ATTENTION_SCALE),
-                                 .causal = causal != 0,
-                                 .window = causal > 1 ? (size_t)causal : 0,
-                                 .masked = masked,
-                                 .alibi = (float)attr(t, ATTENTION_ALIBI),
-                                 .ordered = t->op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED,
-                                 .type = type_at(t, q)};
+    KernelCudaAttention shape = exec_cuda_attention_shape(t, q);
+    shape.q_stride = dim(t, ATTENTION_Q_STRIDE);
+    shape.k_stride = dim(t, ATTENTION_K_STRIDE);
+    shape.v_stride = dim(t, ATTENTION_V_STRIDE);
+    shape.lse_stride = dim(t, ATTENTION_LSE_STRIDE);
+    shape.ordered = t->op->kind == PLAN_OP_ATTENTION_BACKWARD_ORDERED;
+    return shape;
 }
 
 static KernelCudaFault attention(const ExecTask *t, KernelCuda *k) {

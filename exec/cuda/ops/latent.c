@@ -2,7 +2,6 @@
  * has them. Attention with values of another length is this program's own kernels'. */
 #include "kernels/cuda/latent.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/attention.h"
 #include "kernels/cuda/columns.h"
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/norm.h"
@@ -14,21 +13,13 @@ static gpointer from(const ExecTask *t, PlanSlotNumber i, size_t elements) {
 }
 
 static KernelCudaAttention attention_of(const ExecTask *t, PlanSlotNumber q) {
-    size_t heads = dim(t, LATENT_ATTENTION_HEADS), head_dim = dim(t, LATENT_ATTENTION_HEAD_DIM);
-    return (KernelCudaAttention){.batch = dim(t, LATENT_ATTENTION_BATCH),
-                                 .heads = heads,
-                                 .kv_heads = dim(t, LATENT_ATTENTION_KV_HEADS),
-                                 .seq = dim(t, LATENT_ATTENTION_SEQ),
-                                 .head_dim = head_dim,
-                                 .q_stride = heads * head_dim,
-                                 .k_stride = heads * head_dim,
-                                 .v_stride = heads * dim(t, LATENT_ATTENTION_V_ROW),
-                                 .lse_stride = dim(t, LATENT_ATTENTION_LSE_STRIDE),
-                                 .scale = (float)attr(t, LATENT_ATTENTION_SCALE),
-                                 .causal = dims(t)[LATENT_ATTENTION_CAUSAL] != 0,
-                                 .type = type_at(t, q),
-                                 .v_dim = dim(t, LATENT_ATTENTION_V_DIM),
-                                 .v_head = dim(t, LATENT_ATTENTION_V_ROW)};
+    KernelCudaAttention shape = exec_cuda_attention_shape(t, q);
+    shape.q_stride = shape.k_stride = shape.heads * shape.head_dim;
+    shape.v_dim = dim(t, LATENT_ATTENTION_V_DIM);
+    shape.v_head = dim(t, LATENT_ATTENTION_V_ROW);
+    shape.v_stride = shape.heads * shape.v_head;
+    shape.lse_stride = dim(t, LATENT_ATTENTION_LSE_STRIDE);
+    return shape;
 }
 
 static KernelCudaFault attention(const ExecTask *t, KernelCuda *k) {

@@ -3,6 +3,7 @@
 
 #include "exec/cuda/ops/launch.h"
 #include "exec/op-groups.h"
+#include "kernels/cuda/attention.h"
 
 static inline KernelCudaType type_at(const ExecTask *t, PlanSlotNumber i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */
@@ -15,6 +16,10 @@ static inline KernelCudaType type_of_first(const ExecTask *t) {
 
 /* The largest magnitude of each tensor of a list, to the list behind it. */
 KernelCudaFault exec_cuda_largest_of_each(const ExecTask *task, KernelCuda *kernels);
+
+/* The shape of an attention op of a sequence, whichever kind it is. How its operands lie, and what
+ * else is its kind's own, is for the caller to add. q: the slot of the queries. */
+KernelCudaAttention exec_cuda_attention_shape(const ExecTask *task, PlanSlotNumber q);
 
 /* A part of exec_cuda_launch(): an op that is a kernel. */
 KernelCudaFault exec_cuda_compute(const ExecTask *task, KernelCuda *kernels);

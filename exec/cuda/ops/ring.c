@@ -1,29 +1,20 @@
 /* exec/cuda/ops/ring.c - ops of sequences that ranks share, as exec/host/ring.c has them. */
 #include "kernels/cuda/ring.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/attention.h"
 #include "kernels/cuda/rope.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
 /* Keys lie head by head; queries are the last rows of each sequence's. */
 static KernelCudaAttention part_of(const ExecTask *t, PlanSlotNumber q) {
-    size_t heads = dim(t, ATTENTION_PART_HEADS), head_dim = dim(t, ATTENTION_PART_HEAD_DIM);
-    return (KernelCudaAttention){.batch = dim(t, ATTENTION_PART_BATCH),
-                                 .heads = heads,
-                                 .kv_heads = dim(t, ATTENTION_PART_KV_HEADS),
-                                 .seq = dim(t, ATTENTION_PART_Q_ROWS),
-                                 .head_dim = head_dim,
-                                 .q_stride = heads * head_dim,
-                                 .k_stride = head_dim,
-                                 .v_stride = head_dim,
-                                 .lse_stride = dim(t, ATTENTION_PART_Q_ROWS),
-                                 .scale = (float)attr(t, ATTENTION_PART_SCALE),
-                                 .causal = dims(t)[ATTENTION_PART_CAUSAL] != 0,
-                                 .type = type_at(t, q),
-                                 .keys = dim(t, ATTENTION_PART_KV_ROWS),
-                                 .rows = dim(t, ATTENTION_PART_SEQ),
-                                 .by_head = true};
+    KernelCudaAttention part = exec_cuda_attention_shape(t, q);
+    part.q_stride = part.heads * part.head_dim;
+    part.k_stride = part.v_stride = part.head_dim;
+    part.lse_stride = part.seq;
+    part.keys = dim(t, ATTENTION_PART_KV_ROWS);
+    part.rows = dim(t, ATTENTION_PART_SEQ);
+    part.by_head = true;
+    return part;
 }
 
 /* Of q, o or o's gradient, where those rows begin in the first sequence. */
