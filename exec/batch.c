@@ -40,7 +40,7 @@ bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) 
     bool shares = plan->axes[PLAN_AXIS_CONTEXT] > 1;
     uint64_t samples = dim(t, BATCH_SAMPLES), n = dim(t, BATCH_SAMPLE_ELEMENTS);
     uint64_t first =
-        (t->turn * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
+        (t->pass * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
         samples;
     for (uint64_t i = 0; i < samples; i++) {
         int64_t *x_tokens = (int64_t *)x + i * n, *y_tokens = (int64_t *)y + i * n;

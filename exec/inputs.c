@@ -87,7 +87,7 @@ bool exec_inputs_fill(const ExecTask *t, GError **error) {
     uint64_t samples = dim(t, BATCH_SAMPLES), n = dim(t, BATCH_SAMPLE_ELEMENTS),
              bytes = n * plan_dtype_bytes(dtype);
     uint64_t first =
-        (t->turn * plan_n_batches(c->plan) + plan_batch_of_rank(c->plan, c->comm->rank)) * samples;
+        (t->pass * plan_n_batches(c->plan) + plan_batch_of_rank(c->plan, c->comm->rank)) * samples;
     ExecTensor tensor;
     if (c->data && !find(c, t->op, &tensor, error)) {
         return false;

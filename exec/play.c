@@ -241,7 +241,7 @@ ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op
                         gpointer *pointers) {
     if (op->kind == PLAN_OP_BATCH) {
         const int64_t *dims = plan_op_dims(at->role, op);
-        play->turn =
+        play->pass =
             (uint64_t)MAX(at->step, 0) * (uint64_t)dims[BATCH_PASSES] + (uint64_t)dims[BATCH_PASS];
     }
     for (uint32_t i = 0; i < op->n_operands; i++) {
@@ -252,7 +252,7 @@ ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op
                                 exec_operand_offset(play->context.plan, play->context.comm->rank,
                                                     op, &operand);
     }
-    return (ExecTask){&play->context, op, at->step, play->turn, pointers, play->stepping};
+    return (ExecTask){&play->context, op, at->step, play->pass, pointers, play->stepping};
 }
 
 TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t lane) {

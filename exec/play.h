@@ -27,7 +27,7 @@ typedef struct _ExecDevice ExecDevice;
 
 typedef struct {
     uint64_t seed;
-    uint64_t memory_limit_bytes; /* the modeled device's memory, or EXEC_PLAY_NO_LIMIT */
+    uint64_t memory_limit_bytes; /* of the device that is played, or EXEC_PLAY_NO_LIMIT */
     bool keep_rows;              /* for a trace */
     bool no_op_times;            /* on a GPU: ops are not timed, steps are */
     const char *comm;            /* between GPUs: auto (also NULL), nccl or local */
@@ -42,10 +42,10 @@ typedef struct {
     ExecOptions options;
     uint32_t role_id, steps;
     ExecStepping stepping;
-    uint64_t turn; /* number of the current pass, counted from 0 over all steps */
+    uint64_t pass; /* the current one, counted from 0 over all steps */
     /* Memory: */
     MemoryCaching *caching;
-    MemoryAnswers *answers; /* that the allocator was given; NULL where no rows are kept */
+    MemoryAnswers *answers; /* to the allocator, kept for `replay`; NULL if no rows are kept */
     MemoryLedger *ledger;
     MemoryBlock **blocks; /* of each buffer */
     char *out_of_memory;  /* why the play stopped; NULL unless it ran out of memory */
@@ -53,7 +53,7 @@ typedef struct {
     /* What a trace gets: */
     GPtrArray *op_rows;  /* TraceOpRow, as issued */
     GArray *memory_rows; /* TraceMemoryRow */
-    /* What a step comes to: */
+    /* Each step's result: */
     int64_t start_ns;     /* the barrier before the first step */
     int64_t *step_end_ns; /* of lane 0; 0 until then */
     double *losses;       /* of each step, this rank's; NaN where the plan names none */
@@ -64,14 +64,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecPlay, exec_play_free)
 
 /* ---- for devices ---------------------------------------------------------------------------- */
 
-/* Of zeros, for a plan that exec_play_fits(). The ranks join. */
+/* play: zeros. The plan must have passed exec_play_fits(). Ranks wait for each other here. */
 bool exec_play_init(ExecPlay *play, const ExecDevice *device, const Plan *plan,
                     const ExecComm *comm, uint32_t steps, const ExecOptions *options,
                     GError **error);
 /* The plan's allocator over the device's segments. */
 bool exec_play_take_memory(ExecPlay *play, const MemorySource *source, gpointer self,
                            GError **error);
-void exec_play_clear(ExecPlay *play); /* half-made is fine */
+void exec_play_clear(ExecPlay *play); /* also after an init or take_memory that failed */
 
 PlanAnswer exec_play_alloc(gpointer play, const PlanPosition *at, uint32_t buffer, GError **error);
 PlanAnswer exec_play_release(gpointer play, const PlanPosition *at, uint32_t buffer,
@@ -79,21 +79,23 @@ PlanAnswer exec_play_release(gpointer play, const PlanPosition *at, uint32_t buf
 PlanAnswer exec_play_mark(gpointer play, const PlanPosition *at, uint32_t buffer, uint32_t lane,
                           GError **error);
 
-/* A device keeps the events of PLAN_MAX_BEFORE + 1 steps, in as many tables that are used in turn.
- * The number of the table of the step `steps_before` this one. */
+/* A device keeps the events of the last PLAN_MAX_BEFORE + 1 steps, in as many tables, each used
+ * again by a later step. The number of the table that the step `steps_before` steps ago has used.
+ * */
 static inline unsigned exec_play_event_table(const PlanPosition *at, uint32_t steps_before) {
     unsigned tables = PLAN_MAX_BEFORE + 1;
     return ((unsigned)(at->step + 1) + tables - steps_before) % tables;
 }
 
-/* The op as it is issued now. Resolves its operands into pointers[], which has room for all. */
+/* Makes the task of an op that is issued now, and writes where each of its operands lies to
+ * pointers[], which has room for all. */
 ExecTask exec_play_task(ExecPlay *play, const PlanPosition *at, const PlanOp *op,
                         gpointer *pointers);
 /* NULL where no rows are kept. */
 TraceOpRow *exec_play_op_row(ExecPlay *play, const PlanPosition *at, uint32_t lane);
-/* The weight of the op's loss in the loss of its step; 0: the op makes none. */
+/* The weight that the loss made by this op has in the loss of its step; 0: it makes none. */
 double exec_play_loss_share(const ExecPlay *play, const PlanPosition *at, const PlanOp *op);
-/* False with error when it is no number. */
+/* False with error if the loss is not a number. */
 bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share, GError **error);
 void exec_play_note_step_end(ExecPlay *play, int32_t step, int64_t now_ns);
 /* Prefixes the error with step, op and unit. */
@@ -116,5 +118,6 @@ double exec_play_step_ms(const ExecPlay *play, uint32_t step);
 /* Writes this rank's part of the current weights; drain before. Ranks go from parameter to
  * parameter together, and each beats its watchdog at every one. */
 bool exec_play_save(ExecPlay *play, ExecWeightsFile *file, ExecWatchdog *watchdog, GError **error);
-/* This rank's rows, into a trace that trace_describe_plan() has filled. After the last drain. */
+/* Adds this rank's rows to a trace whose tables trace_describe_plan() has filled. After the last
+ * drain. */
 void exec_play_add_rows(const ExecPlay *play, Trace *trace);

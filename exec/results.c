@@ -86,8 +86,8 @@ static bool merge(Trace *trace, const char *text, uint32_t rank, GError **error)
     return other && trace_merge(trace, other, error);
 }
 
-/* Rank by rank. Those whose turn is over stay until the last one's is: each wait is for one rank,
- * however many there are. */
+/* Rank by rank. Those that have sent theirs stay until the last one's is: each wait is for one
+ * rank, however many there are. */
 static bool merge_others(const ExecComm *comm, Trace *trace, const char *mine,
                          ExecWatchdog *watchdog, GError **error) {
     for (uint32_t from = 1; from < comm->world; from++) {

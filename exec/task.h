@@ -15,8 +15,8 @@
 #include "plan/op/names.h"
 #include "plan/plan.h"
 
-/* For a scaled loss: whether the optimizer skips this step, and how many it has skipped so far,
- * including this one. */
+/* With a scaled loss: whether the optimizer skips this step, because a gradient was not finite, and
+ * how many steps it has skipped so far, this one included. */
 typedef struct {
     bool skips;
     int32_t n_skipped;
@@ -27,17 +27,17 @@ typedef struct {
     const PlanRole *role;
     const ExecComm *comm;
     uint64_t seed;
-    const ExecWeights *weights; /* that parameters begin with; NULL: random ones */
+    const ExecWeights *weights; /* first values of parameters; NULL: random ones */
     const ExecData *data;       /* NULL: synthetic */
     ExecSlots *slots;           /* the host's memory */
-    ExecStepping *stepping;     /* the host's alone */
+    ExecStepping *stepping;     /* for the host's thread only; lanes read the copy in their task */
 } ExecContext;
 
 typedef struct {
     const ExecContext *context;
     const PlanOp *op;
     int32_t step;          /* -1 in construction */
-    uint64_t turn;         /* of all passes since training began */
+    uint64_t pass;         /* that it belongs to, counted from 0 over all steps */
     gpointer *pointers;    /* one per operand; NULL where it is missing */
     ExecStepping stepping; /* when it was issued */
 } ExecTask;
@@ -46,7 +46,7 @@ static inline const int64_t *dims(const ExecTask *t) {
     return plan_op_dims(t->context->role, t->op);
 }
 
-/* What stands at a place is said by the constants of plan/op/names.h: dim(t, LINEAR_K). */
+/* Dims, attributes and operands by the constants of plan/op/names.h: dim(t, LINEAR_K). */
 static inline size_t dim(const ExecTask *t, PlanDim i) {
     return (size_t)dims(t)[i];
 }
@@ -79,22 +79,22 @@ static inline uint32_t axis_rank(const ExecTask *t) {
     return plan_rank_on_axis(t->context->plan, t->context->comm->rank, (PlanAxis)t->op->axis);
 }
 
-/* Of what all ranks of its axis share in equal parts, as many each as its second dim says: where
- * this rank's begins, and how many there are. */
-static inline int64_t first_of_rank(const ExecTask *t) {
-    return (int64_t)axis_rank(t) * dims(t)[1];
+/* Rows or columns of which each rank of the op's axis has as many as dim `each` says: the first one
+ * of this rank, and how many all ranks have together. */
+static inline int64_t first_of_rank(const ExecTask *t, PlanDim each) {
+    return (int64_t)axis_rank(t) * dims(t)[each];
 }
 
-static inline int64_t all_of_ranks(const ExecTask *t) {
-    return dims(t)[1] * (int64_t)t->context->plan->axes[t->op->axis];
+static inline int64_t all_of_ranks(const ExecTask *t, PlanDim each) {
+    return dims(t)[each] * (int64_t)t->context->plan->axes[t->op->axis];
 }
 
-/* By which an Adam step divides what it keeps: steps that were skipped do not count. */
+/* Adam's 1 - beta^n for its n-th step. Steps that were skipped do not count. */
 static inline double bias_correction(const ExecTask *t, double beta) {
     return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);
 }
 
-/* What an op of stages asks of the communicator. */
+/* The transfer between pipeline stages that the op asks of the communicator. */
 static inline ExecTalk talk_of(const ExecTask *t) {
     bool gives = t->op->kind != PLAN_OP_RECEIVE, takes = t->op->kind != PLAN_OP_SEND;
     const Plan *plan = t->context->plan;

@@ -12,7 +12,7 @@ static void dropout(const ExecTask *t) {
     uint64_t n = dim(t, DROPOUT_N), place = dim(t, DROPOUT_STREAM);
     kernel_dropout_forward_f32(f32(t, DROPOUT_Y), bytes(t, DROPOUT_MASK), f32(t, DROPOUT_X), n,
                                (float)attr(t, DROPOUT_P), t->context->seed,
-                               UINT64_C(1) << 32 | place, (t->turn * comm->world + comm->rank) * n);
+                               UINT64_C(1) << 32 | place, (t->pass * comm->world + comm->rank) * n);
 }
 
 void exec_host_activation(const ExecTask *t) {

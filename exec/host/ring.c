@@ -173,7 +173,7 @@ static void join(const ExecTask *t) {
 
 /* ---- a compiler's --------------------------------------------------------------------------- */
 
-/* y is out where the other turn has none of a token's queries. */
+/* y is out where the other hop has none of a token's queries. */
 static void merge_turn(const ExecTask *t) {
     size_t rows = dim(t, MERGE_TURN_ROWS), heads = dim(t, MERGE_TURN_HEADS),
            width = dim(t, MERGE_TURN_DIM), n = dim(t, MERGE_TURN_BLOCK_ROWS);

@@ -108,11 +108,11 @@ static void spread_counted(const ExecTask *t) {
 
 /* Of all ranks' columns, of which this rank has as many as each other. */
 static bool pick_targets(const ExecTask *t) {
-    return kernel_pick_targets_f32(f32(t, PICK_TARGETS_PICKED), bytes(t, PICK_TARGETS_MASK),
-                                   f32(t, PICK_TARGETS_X), i64(t, PICK_TARGETS_TARGET),
-                                   f32(t, PICK_TARGETS_LOGITS), f32(t, PICK_TARGETS_MOST),
-                                   f32(t, PICK_TARGETS_SUM), dim(t, PICK_TARGETS_ROWS),
-                                   dim(t, PICK_TARGETS_COLS), first_of_rank(t), all_of_ranks(t));
+    return kernel_pick_targets_f32(
+        f32(t, PICK_TARGETS_PICKED), bytes(t, PICK_TARGETS_MASK), f32(t, PICK_TARGETS_X),
+        i64(t, PICK_TARGETS_TARGET), f32(t, PICK_TARGETS_LOGITS), f32(t, PICK_TARGETS_MOST),
+        f32(t, PICK_TARGETS_SUM), dim(t, PICK_TARGETS_ROWS), dim(t, PICK_TARGETS_COLS),
+        first_of_rank(t, PICK_TARGETS_COLS), all_of_ranks(t, PICK_TARGETS_COLS));
 }
 
 bool exec_host_shared_loss(const ExecTask *t) {

@@ -9,7 +9,7 @@
 /* ---- indices of which another rank may have the row ----------------------------------------- */
 
 static void outside_mask(const ExecTask *t) {
-    int64_t first = first_of_rank(t), end = first + dims(t)[OUTSIDE_MASK_PART];
+    int64_t first = first_of_rank(t, OUTSIDE_MASK_PART), end = first + dims(t)[OUTSIDE_MASK_PART];
     for (size_t i = 0; i < dim(t, OUTSIDE_MASK_N); i++) {
         bytes(t, OUTSIDE_MASK_BELOW_MASK)[i] = i64(t, OUTSIDE_MASK_INDEX)[i] < first;
         bytes(t, OUTSIDE_MASK_ABOVE_MASK)[i] = i64(t, OUTSIDE_MASK_INDEX)[i] >= end;
@@ -19,7 +19,7 @@ static void outside_mask(const ExecTask *t) {
 }
 
 static void local_index(const ExecTask *t) {
-    int64_t first = first_of_rank(t), *copy = t->pointers[LOCAL_INDEX_POSITION],
+    int64_t first = first_of_rank(t, LOCAL_INDEX_PART), *copy = t->pointers[LOCAL_INDEX_POSITION],
             *local = t->pointers[LOCAL_INDEX_LOCAL_INDEX];
     for (size_t i = 0; i < dim(t, LOCAL_INDEX_N); i++) {
         copy[i] = i64(t, LOCAL_INDEX_INDEX)[i];

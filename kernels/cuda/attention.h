@@ -15,7 +15,7 @@
  * sequence, is added to the scores; its gradient is [batch, heads, seq, keys] (NULL: not wanted).
  * As a mask it is [batch, seq, seq], the same for every head, and has no gradient; or it is scored,
  * [batch, heads, seq, keys], and lies as it likes. -inf hides a key; where it hides all keys of a
- * query, o is 0 and the logsumexp -inf, and nothing flows back. A turn of a ring of ranks attends
+ * query, o is 0 and the logsumexp -inf, and nothing flows back. A hop of a ring of ranks attends
  * from `seq` rows of each sequence, where q, o and d_o point, to `keys` of another's; o, lse and dq
  * then have seq rows, dk and dv keys, whatever lies between those of what is read. This room's
  * backward is the same bits in every run; cuDNN's adds dq in any order (its repeatable way holds a

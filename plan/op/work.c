@@ -206,7 +206,7 @@ static double pairs_for_one_counted(const PlanRole *role, const PlanOp *op) {
     case PLAN_OP_TRACED_ATTENTION:
         return plan_op_dims(role, op)[TRACED_ATTENTION_CAUSAL] ? 2 : 1;
     case PLAN_OP_ATTENTION_PART:
-    case PLAN_OP_ATTENTION_PART_BACKWARD: /* the turns of a ring together have half of them */
+    case PLAN_OP_ATTENTION_PART_BACKWARD: /* the hops of a ring together have half of them */
         return 2;
     default:
         return pairs_for_one_seen(role, op);

@@ -136,7 +136,7 @@ static KernelCudaFault copy_out(const ExecTask *t, KernelCuda *k) {
 }
 
 /* Numbers that are so many bytes change places as wholes. */
-static KernelCudaFault turn(const ExecTask *t, KernelCuda *k) {
+static KernelCudaFault exchange_sides(const ExecTask *t, KernelCuda *k) {
     size_t rows = dim(t, FLOAT8_TURN_ROWS), cols = dim(t, FLOAT8_TURN_COLS),
            inner = dim(t, FLOAT8_TURN_INNER);
     if (inner == 1) {
@@ -174,7 +174,8 @@ static Product product_of(const ExecTask *t) {
 }
 
 /* A weight that a block left as it lay, [k, n]: a product of dx sums over what are its rows. */
-static KernelCudaFault turned(const ExecTask *t, KernelCuda *k, const Product *p, gpointer *ret_b) {
+static KernelCudaFault transposed(const ExecTask *t, KernelCuda *k, const Product *p,
+                                  gpointer *ret_b) {
     KernelCudaFault fault = kernel_cuda_callers_scratch(k, p->n * p->k, ret_b);
     return fault ? fault
                  : kernel_cuda_exchange_sides(k, *ret_b, bytes(t, FLOAT8_LINEAR_DX_W8), p->k, p->n,
@@ -187,7 +188,7 @@ static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
     bool lies_as_it_is =
         t->op->kind == PLAN_OP_FLOAT8_LINEAR_DX && !dim(t, FLOAT8_LINEAR_DX_TURNED);
     gpointer factor = t->pointers[FLOAT8_LINEAR_W8];
-    KernelCudaFault fault = lies_as_it_is ? turned(t, k, &p, &factor) : NULL;
+    KernelCudaFault fault = lies_as_it_is ? transposed(t, k, &p, &factor) : NULL;
     if (fault) {
         return fault;
     }
@@ -232,7 +233,7 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_FLOAT8_COPY_OUT:
         return copy_out(t, k);
     case PLAN_OP_FLOAT8_TURN:
-        return turn(t, k);
+        return exchange_sides(t, k);
     case PLAN_OP_FLOAT8_LINEAR:
     case PLAN_OP_FLOAT8_LINEAR_DX:
     case PLAN_OP_FLOAT8_LINEAR_DW:

@@ -70,7 +70,8 @@ KernelCudaFault exec_cuda_shared_compiled_loss(const ExecTask *t, KernelCuda *k)
             k, p[PICK_TARGETS_PICKED], p[PICK_TARGETS_MASK], p[PICK_TARGETS_X],
             p[PICK_TARGETS_TARGET], p[PICK_TARGETS_LOGITS], p[PICK_TARGETS_MOST],
             p[PICK_TARGETS_SUM], dim(t, PICK_TARGETS_ROWS), dim(t, PICK_TARGETS_COLS),
-            first_of_rank(t), all_of_ranks(t), type_at(t, PICK_TARGETS_LOGITS));
+            first_of_rank(t, PICK_TARGETS_COLS), all_of_ranks(t, PICK_TARGETS_COLS),
+            type_at(t, PICK_TARGETS_LOGITS));
     case PLAN_OP_MEAN_PICKED:
         return kernel_cuda_mean_picked(k, p[MEAN_PICKED_Y], p[MEAN_PICKED_TOTAL],
                                        p[MEAN_PICKED_TARGET], p[MEAN_PICKED_PICKED],

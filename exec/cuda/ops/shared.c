@@ -12,12 +12,12 @@ KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_OUTSIDE_MASK:
         return kernel_cuda_outside_mask(k, p[OUTSIDE_MASK_BELOW_MASK], p[OUTSIDE_MASK_ABOVE_MASK],
                                         p[OUTSIDE_MASK_MASK], p[OUTSIDE_MASK_INDEX],
-                                        dim(t, OUTSIDE_MASK_N), first_of_rank(t),
+                                        dim(t, OUTSIDE_MASK_N), first_of_rank(t, OUTSIDE_MASK_PART),
                                         dims(t)[OUTSIDE_MASK_PART]);
     case PLAN_OP_LOCAL_INDEX:
         return kernel_cuda_local_index(k, p[LOCAL_INDEX_POSITION], p[LOCAL_INDEX_LOCAL_INDEX],
                                        p[LOCAL_INDEX_INDEX], p[LOCAL_INDEX_MASK],
-                                       dim(t, LOCAL_INDEX_N), first_of_rank(t));
+                                       dim(t, LOCAL_INDEX_N), first_of_rank(t, LOCAL_INDEX_PART));
     case PLAN_OP_ZERO_MASKED:
         return kernel_cuda_zero_masked(k, p[ZERO_MASKED_X], p[ZERO_MASKED_MASK],
                                        dim(t, ZERO_MASKED_ROWS), dim(t, ZERO_MASKED_WIDTH),
