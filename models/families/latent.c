@@ -71,15 +71,15 @@ typedef struct {
 /* Of so many heads a token; where each lies, and where its gradient does. */
 static uint32_t run_turn(const ModelLlama *llama, uint32_t x, uint64_t heads, Place at, Place dy) {
     const ModelWalk *w = &llama->walk;
-    PlanGraphLatentTurn turn = {.tokens = (int64_t)w->rows,
-                                .heads = (int64_t)heads,
-                                .dim = (int64_t)llama->latent.rope,
-                                .seq = (int64_t)w->seq,
-                                .row = (int64_t)at.row,
-                                .from = (int64_t)at.from,
-                                .dy_row = (int64_t)dy.row,
-                                .dy_from = (int64_t)dy.from};
-    return plan_graph_latent_turn(w->graph, x, llama->rotary.cosines, &turn);
+    PlanGraphLatentRotation turn = {.tokens = (int64_t)w->rows,
+                                    .heads = (int64_t)heads,
+                                    .dim = (int64_t)llama->latent.rope,
+                                    .seq = (int64_t)w->seq,
+                                    .row = (int64_t)at.row,
+                                    .from = (int64_t)at.from,
+                                    .dy_row = (int64_t)dy.row,
+                                    .dy_from = (int64_t)dy.from};
+    return plan_graph_latent_rotate(w->graph, x, llama->rotary.cosines, &turn);
 }
 
 /* Joins each head's unrotated numbers (in rows `row` wide) with its rotated ones, of which `each`

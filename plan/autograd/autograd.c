@@ -92,7 +92,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     if (run->gradients[parameter].storage != PLAN_NONE) {
         run->incoming[parameter] = PLAN_NO_TENSOR;
         add_in_place(run, run->gradients[parameter], gradient);
-        plan_run_hook_at(run, run->flavour->gradient_ready, parameter);
+        plan_run_hook_of(run, run->flavour->gradient_ready, parameter);
         plan_run_unref(run, gradient);
         return;
     }
@@ -104,7 +104,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     buffer->unit = plan_builder_unit(&run->builder, run->unit_of_parameter[parameter]);
     run->incoming[parameter] = PLAN_NO_TENSOR;
     run->gradients[parameter] = plan_run_ref(run, gradient);
-    plan_run_hook_at(run, run->flavour->gradient_ready, parameter);
+    plan_run_hook_of(run, run->flavour->gradient_ready, parameter);
     plan_run_unref(run, gradient);
 }
 
@@ -283,7 +283,7 @@ static void run_flat_node(PlanRun *run, const PlanNode *node) {
     for (uint32_t i = 0; i < node->n_slots; i++) {
         plan_run_unref(run, given[i]);
     }
-    plan_run_hook_at(run, run->flavour->post_backward, node->unit);
+    plan_run_hook_of(run, run->flavour->post_backward, node->unit);
 }
 
 /* A list of Python's goes from its end. */
@@ -301,12 +301,12 @@ static void run_hook(PlanRun *run, uint32_t id, const PlanTensor *given) {
     PlanHook *hook = &run->tape.hooks.items[id];
     uint32_t unit = hook->unit;
     if (!hook->of_argument) {
-        plan_run_hook_at(run, run->flavour->pre_backward, unit);
+        plan_run_hook_of(run, run->flavour->pre_backward, unit);
         return;
     }
     hook->held = plan_run_ref(run, given[hook->slot]);
     if (--run->units[unit].n_awaited == 0) {
-        plan_run_hook_at(run, run->flavour->arguments_ready, unit);
+        plan_run_hook_of(run, run->flavour->arguments_ready, unit);
         let_go_of_arguments(run, unit);
     }
 }
@@ -335,7 +335,7 @@ static void differentiate_node(PlanRun *run, uint32_t id, const PlanNode *node,
         for (uint32_t i = 0; i < node->n_slots; i++) {
             ret_made[i] = plan_run_ref(run, given[i]);
         }
-        plan_run_hook_at(run, run->flavour->post_backward, node->unit);
+        plan_run_hook_of(run, run->flavour->post_backward, node->unit);
         return;
     }
     for (uint32_t i = 0; i < node->n_edges; i++) {

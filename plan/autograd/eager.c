@@ -311,10 +311,10 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     plan_run_at(run, run->builder.phase, step->index);
     plan_run_begin_frame(run);
     if (unit != PLAN_NONE && run->builder.phase == PLAN_PHASE_RECOMPUTE) {
-        plan_run_hook_at(run, run->flavour->pre_forward, unit); /* autograd remembers the first */
+        plan_run_hook_of(run, run->flavour->pre_forward, unit); /* autograd remembers the first */
     } else if (unit != PLAN_NONE) {
         run->units[unit].n_aliases = run->aliases.len;
-        plan_run_hook_at(run, run->flavour->pre_forward, unit);
+        plan_run_hook_of(run, run->flavour->pre_forward, unit);
         if (!run->flavour->flatten) {
             enter_unit(run, step, unit);
         } else if (plan_unit_is_frozen(run, unit)) {
@@ -352,7 +352,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
         if (run->builder.phase != PLAN_PHASE_RECOMPUTE) {
             leave_unit(run, step, unit, run->units[unit].n_aliases);
         }
-        plan_run_hook_at(run, run->flavour->post_forward, unit);
+        plan_run_hook_of(run, run->flavour->post_forward, unit);
     }
 }
 

@@ -132,7 +132,7 @@ static void run_view(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     case PLAN_GRAPH_EXCHANGE_ORDER:
         plan_exchange_forward(run, op);
         return;
-    case PLAN_GRAPH_LATENT_TURN:
+    case PLAN_GRAPH_LATENT_ROTATE:
     case PLAN_GRAPH_LATENT_KEPT:
         plan_latent_forward(run, op);
         return;

@@ -4,15 +4,15 @@
 
 /* ---- columns that are rotated --------------------------------------------------------------- */
 
-static const PlanGraphLatentTurn *turn_of(const PlanRun *run, const PlanGraphOp *op) {
-    return (const PlanGraphLatentTurn *)&g_array_index(run->graph->dims, int64_t, op->dims);
+static const PlanGraphLatentRotation *turn_of(const PlanRun *run, const PlanGraphOp *op) {
+    return (const PlanGraphLatentRotation *)&g_array_index(run->graph->dims, int64_t, op->dims);
 }
 
-static uint64_t turned_elements(const PlanGraphLatentTurn *d) {
+static uint64_t turned_elements(const PlanGraphLatentRotation *d) {
     return (uint64_t)(d->tokens * d->heads * d->dim);
 }
 
-static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatentTurn *d,
+static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatentRotation *d,
                                int64_t row, int64_t from, const char *name) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, name);
     LAUNCH(run, PLAN_OP_COPY_COLUMNS,
@@ -24,7 +24,7 @@ static PlanTensor copy_columns(PlanRun *run, PlanTensor x, const PlanGraphLatent
 
 /* x lies by itself. */
 static PlanTensor turned(PlanRun *run, PlanTensor x, PlanTensor turns,
-                         const PlanGraphLatentTurn *d) {
+                         const PlanGraphLatentRotation *d) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, "turned");
     LAUNCH(run, PLAN_OP_TURN,
            DIMS([TURN_TOKENS] = d->tokens, [TURN_HEADS] = d->heads, [TURN_DIM] = d->dim,
@@ -41,7 +41,7 @@ static PlanTensor rounded(PlanRun *run, PlanTensor x, PlanDtype dtype) {
 
 /* In fp32 the numbers are seen where they lie. */
 static PlanTensor turned_in_place(PlanRun *run, PlanTensor x, PlanTensor turns,
-                                  const PlanGraphLatentTurn *d) {
+                                  const PlanGraphLatentRotation *d) {
     PlanTensor y = plan_run_new_tensor(run, turned_elements(d), PLAN_FP32, "turned");
     LAUNCH(run, PLAN_OP_TURN_COLUMNS,
            DIMS([TURN_COLUMNS_TOKENS] = d->tokens, [TURN_COLUMNS_HEADS] = d->heads,
@@ -52,7 +52,7 @@ static PlanTensor turned_in_place(PlanRun *run, PlanTensor x, PlanTensor turns,
 }
 
 static void turn_forward(PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraphLatentTurn *d = turn_of(run, op);
+    const PlanGraphLatentRotation *d = turn_of(run, op);
     PlanTensor x = plan_run_given(run, op, 0), turns = plan_run_given(run, op, 1);
     PlanDtype dtype = plan_run_dtype_of(run, x);
     if (dtype == PLAN_FP32) {
@@ -68,7 +68,7 @@ static void turn_forward(PlanRun *run, const PlanGraphOp *op) {
 
 static void turn_backward(const PlanBackward *b) {
     PlanRun *run = b->run;
-    const PlanGraphLatentTurn *d = turn_of(run, b->op);
+    const PlanGraphLatentRotation *d = turn_of(run, b->op);
     PlanDtype dtype = (PlanDtype)input(b, 0)->dtype;
     PlanTensor turns = plan_run_given(run, b->op, 1);
     bool lies = dtype == PLAN_FP32 && d->dy_row == d->dim;
@@ -177,7 +177,7 @@ static void kept_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_latent_forward(PlanRun *run, const PlanGraphOp *op) {
-    if ((PlanGraphKind)op->kind == PLAN_GRAPH_LATENT_TURN) {
+    if ((PlanGraphKind)op->kind == PLAN_GRAPH_LATENT_ROTATE) {
         turn_forward(run, op);
     } else {
         kept_forward(run, op);
@@ -185,7 +185,7 @@ void plan_latent_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_latent_view_backward(const PlanBackward *b) {
-    if ((PlanGraphKind)b->op->kind == PLAN_GRAPH_LATENT_TURN) {
+    if ((PlanGraphKind)b->op->kind == PLAN_GRAPH_LATENT_ROTATE) {
         turn_backward(b);
     } else {
         split_backward(b);

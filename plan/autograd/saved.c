@@ -107,7 +107,7 @@ static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_SHARED_LOSS] = {3, {1, 4, 3}},
     [PLAN_GRAPH_SHARED_COMPILED_LOSS] = {3, {3, 5, 4}},
     [PLAN_GRAPH_RING_ATTENTION] = {7, {1, 0, 2, 4, 3, 6, 5}},
-    [PLAN_GRAPH_LATENT_TURN] = {1, {1}},
+    [PLAN_GRAPH_LATENT_ROTATE] = {1, {1}},
 };
 
 /* Of a weight the scale and, in a block that is computed again, the cast; x where it is not made

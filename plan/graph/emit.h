@@ -1,8 +1,8 @@
-/* plan/graph/emit.h - the words in which a family tells its network.
+/* plan/graph/emit.h - the functions by which a family makes the graph of its network.
  *
- * In two passes: first it declares modules and their parameters (in the order in which PyTorch
- * registers them), then it walks the forward program: enter a module, ops, leave it. The walk is
- * Python's: it also says how long a local variable holds a value.
+ * First it declares modules and their parameters, in the order in which PyTorch registers them.
+ * Then it walks forward as Python runs it: enters a module, calls ops, leaves it, and says for how
+ * long a local variable holds a value.
  */
 #pragma once
 
@@ -22,11 +22,11 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
 void plan_graph_split_parameter(PlanGraph *graph, uint32_t value, PlanSplit split);
 /* Each rank of the tensor axis has all of it, and all tokens pass through it. */
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
-/* It is of this dtype, whatever the network is made in. */
+/* The parameter has this dtype, not the network's. */
 void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype);
-/* A matrix that lies in 4 bits in a tensor of the dtype that the graph says. */
+/* The parameter, a matrix, is stored in 4 bits, in a tensor of dtype graph->trained.stored. */
 void plan_graph_pack(PlanGraph *graph, uint32_t value);
-/* It is not trained, whatever the strategy says. */
+/* The parameter is not trained, whatever the strategy says. */
 void plan_graph_freeze(PlanGraph *graph, uint32_t value);
 /* Another module holds the same parameter (tied weights): what freezes one freezes the other. */
 void plan_graph_tie(PlanGraph *graph, uint32_t module, uint32_t value);
@@ -34,41 +34,41 @@ uint32_t plan_graph_input(PlanGraph *graph, PlanDtype dtype, uint64_t elements, 
 /* The input of a pipeline stage: it arrives from the stage before, and its gradient is sent back
  * there. */
 uint32_t plan_graph_arriving(PlanGraph *graph, uint64_t elements);
-/* A registered buffer that is only there; none of its numbers matter to the plan. Or the same, made
- * where it is declared, between the parameters. */
+/* A registered buffer that takes memory and that no op reads. It is made after all parameters, or
+ * between them, where it is declared. */
 void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
 uint32_t plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements);
-/* The next of the graph's ropes. */
+/* Adds tables of rotary embedding to the graph's ropes. */
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
-/* The same, of complex numbers. */
+/* The same as one table of complex numbers. */
 void plan_graph_turns(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
-/* Its rope_frequencies, between the parameters. */
+/* The graph's rope_frequencies, a buffer made between the parameters. */
 void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
 
 /* ---- walking: modules, and functions that are none ------------------------------------------- */
 
 void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *arguments, unsigned n);
-/* The same, but that the arguments go with their last reader, not when the module has returned. */
+/* The same if the caller keeps no reference to the arguments: each is freed after its last reader,
+ * not when the module has returned. */
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
                            unsigned n);
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
-/* A plain function: what is walked until it returns counts as the module's, whose hooks do not run.
- */
+/* A plain function: what is walked until it returns counts as that module's, but no hooks run. */
 void plan_graph_call(PlanGraph *graph, uint32_t module);
 void plan_graph_return(PlanGraph *graph);
 /* What is walked from here on runs after backward and has no gradients: metrics. It counts as the
  * module's, whose hooks do not run. */
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module);
-/* The region of autocast ends, if there is one: its copies of parameters are let go, in the module
- * that is called last. */
+/* Ends the region of autocast, if there is one: the copies of parameters that it cached are freed.
+ * module: the one that is left last. */
 void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module);
-/* The walk of a traced network, whose modules, parameters, buffers and inputs are declared. It is
- * not owned. */
+/* Walks a traced network, whose modules, parameters, buffers and inputs have been declared. traced
+ * is borrowed. */
 void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced);
 /* Ends the walk: notes the loss, and works out at which step each value is freed. */
 void plan_graph_finish(PlanGraph *graph, uint32_t loss);
 
-/* What is meant by a value, where units cast what they are given and give (boundaries.h). */
+/* The value itself, or its cast, if a unit has cast it on its way in or out (boundaries.h). */
 uint32_t plan_graph_stand_in(const PlanGraph *graph, uint32_t value);
 
 /* ---- ops of one kernel ----------------------------------------------------------------------- */
@@ -77,16 +77,16 @@ uint32_t plan_graph_stand_in(const PlanGraph *graph, uint32_t value);
  * in its order; an input may be PLAN_NONE where it is optional. */
 uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs, PlanDtype dtype,
                        uint64_t elements, const int64_t *dims, const double *attrs);
-/* The same of as many results as ops.def names; one of no elements, where it is optional, is there
- * only by name. Returns the first; the others follow it. */
+/* The same with as many results as ops.def names; an optional one may have 0 elements, and then no
+ * buffer. Returns the first; the others have the numbers after it. */
 uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
                               const PlanGraphResult *results, const int64_t *dims,
                               const double *attrs);
-/* An op of one result, which is written where value `into` lies. */
+/* An op in place: its one result is written over value `into`. */
 uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
                             const uint32_t *inputs, const int64_t *dims);
-/* x in a dtype: a copy, or x itself where it is in that already. Of a parameter lowered under
- * autocast there is one copy. */
+/* x in a dtype: a copy, or x itself if it has that dtype. Autocast caches its copy of a parameter,
+ * which is then returned again. */
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);
 /* Zero where the mask says so, in place. */
 void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_t rows,
@@ -94,7 +94,7 @@ void plan_graph_zero_masked(PlanGraph *graph, uint32_t mask, uint32_t x, uint64_
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* x [rows, sum of cols], as views of so many columns each in ret_views. */
+/* Splits x [rows, sum of cols] into n views, of cols[i] columns each. */
 void plan_graph_split(PlanGraph *graph, uint32_t x, uint64_t rows, const uint64_t *cols, unsigned n,
                       uint32_t *ret_views);
 /* The same of what linear_parts made; their gradients are joined in rows all the same. */
@@ -130,11 +130,12 @@ uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraph
  * and scattered by itself. */
 uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
                                  const PlanGraphTokens *tokens);
-/* own: this rank's tokens, taken from x, which has those of all ranks. taken: marks (once) the x of
- * which that will be asked, so that its gradient is one of all ranks' tokens. */
+/* own: this rank's tokens of x, which has those of all ranks. taken must be called once before, on
+ * that x: it makes x's gradient one of all ranks' tokens. */
 uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
-/* Where each rank has all tokens: x for a layer that ranks share, and what such a layer gives. */
+/* Without sequence parallel, where each rank has all tokens: x as a layer that ranks share reads
+ * it, and the sum of what the ranks' parts of such a layer give. */
 uint32_t plan_graph_shared_read(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_sum(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 /* x [rows, cols] of each rank side by side. */
@@ -174,8 +175,8 @@ uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t e
                                    uint32_t *ret_order);
 void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatentSplit *split,
                              uint32_t *ret_views);
-uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
-                                const PlanGraphLatentTurn *turn);
+uint32_t plan_graph_latent_rotate(PlanGraph *graph, uint32_t x, uint32_t turns,
+                                  const PlanGraphLatentRotation *turn);
 /* x, held by a node of autograd until what is given back goes. */
 uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x);
 
@@ -189,13 +190,15 @@ void plan_graph_hold_argument(PlanGraph *graph, uint32_t value);
 void plan_graph_return_value(PlanGraph *graph, uint32_t value);
 /* A local variable of a function that is no module holds the value until now. */
 void plan_graph_keep(PlanGraph *graph, uint32_t value);
-/* Its variable has been given what the last op made; cut short, it still has value. */
+/* The variable that holds `value` is assigned `next`, which the last op made. A recomputation that
+ * stops before that op frees `value` as that variable's. */
 void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next);
-/* Cut short, value goes as the other would, and after it: both are a function's variables. */
+/* If a recomputation stops while both are alive, value is freed right after `other`: both are
+ * variables of one function. */
 void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other);
-/* When both are let go of at once, value goes after the other. */
+/* If both are freed in the same step, value is freed after `other`. */
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other);
-/* Of a call's arguments, given and as they were cast for it: those casts go after what it made
- * last, the first first. */
+/* A call's arguments as they were given, and as they were cast for it: the casts are freed after
+ * last_made, in order. */
 void plan_graph_let_go_of_casts(PlanGraph *graph, const uint32_t *given, const uint32_t *used,
                                 unsigned n, uint32_t last_made);

@@ -58,9 +58,9 @@ typedef enum {
                                  * order in which each one's lie side by side */
 
     /* Latent attention (autograd/latent.c); but for the turn without a kernel forward. */
-    PLAN_GRAPH_LATENT_SPLIT, /* of rows the first columns, and those behind them; rows of both */
-    PLAN_GRAPH_LATENT_TURN,  /* columns of rows, turned as complex numbers in fp32; turned back */
-    PLAN_GRAPH_LATENT_KEPT,  /* what a node keeps that backward never comes to, while that lives */
+    PLAN_GRAPH_LATENT_SPLIT,  /* of rows the first columns, and those behind them; rows of both */
+    PLAN_GRAPH_LATENT_ROTATE, /* columns of rows, turned as complex numbers in fp32; turned back */
+    PLAN_GRAPH_LATENT_KEPT,   /* what a node keeps that backward never comes to, while that lives */
 
     PLAN_GRAPH_TRACED, /* as recorded (traced.h); its dim is the number of what it does */
     PLAN_N_GRAPH_KINDS
@@ -157,4 +157,4 @@ typedef struct {
  * by a table of turns [seq, dim]. Their gradient lies in rows of dy_row numbers from dy_from on. */
 typedef struct {
     int64_t tokens, heads, dim, seq, row, from, dy_row, dy_from;
-} PlanGraphLatentTurn;
+} PlanGraphLatentRotation;

@@ -12,8 +12,8 @@ void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatent
                       (const int64_t *)split, sizeof *split / sizeof(int64_t));
 }
 
-uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
-                                const PlanGraphLatentTurn *turn) {
+uint32_t plan_graph_latent_rotate(PlanGraph *graph, uint32_t x, uint32_t turns,
+                                  const PlanGraphLatentRotation *turn) {
     PlanGraphValue given = *plan_graph_value_at(graph, x);
     PlanGraphValue made = {.parameter = PLAN_NONE,
                            .base = PLAN_NONE,
@@ -21,7 +21,7 @@ uint32_t plan_graph_latent_turn(PlanGraph *graph, uint32_t x, uint32_t turns,
                            .dtype = given.dtype,
                            .requires_grad = given.requires_grad};
     uint32_t values[] = {x, turns, plan_graph_add_value(graph, made)};
-    plan_graph_add_op(graph, plan_graph_new_op(PLAN_GRAPH_LATENT_TURN, 2, 1), values,
+    plan_graph_add_op(graph, plan_graph_new_op(PLAN_GRAPH_LATENT_ROTATE, 2, 1), values,
                       (const int64_t *)turn, sizeof *turn / sizeof(int64_t));
     return values[2];
 }

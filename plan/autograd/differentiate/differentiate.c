@@ -389,7 +389,7 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_RING_ATTENTION] = ring,
     [PLAN_GRAPH_RING_ROWS] = pass_on,
     [PLAN_GRAPH_EXCHANGE_SEND] = plan_exchange_backward,
-    [PLAN_GRAPH_LATENT_TURN] = plan_latent_view_backward,
+    [PLAN_GRAPH_LATENT_ROTATE] = plan_latent_view_backward,
     [PLAN_GRAPH_LATENT_SPLIT] = plan_latent_view_backward,
     [PLAN_GRAPH_TRACED] = plan_traced_backward,
 };
