@@ -45,8 +45,8 @@ unsigned cli_calibrate_plays(const char *device);
 /* Plays one of them on n ranks at once. Says there what it does. Whether it was measured. */
 bool cli_calibrate_play(const char *device, unsigned which, unsigned n, const char *folder,
                         FILE *say, CliSamples *samples, GArray *failures);
-/* Called when what foreshard-exec --costs has said is enough for a file of this GPU, of which more
- * comes. */
+/* Called now and then when what foreshard-exec --costs has said is enough for a file of this GPU,
+ * and more is to come. */
 typedef void CliCostsSoFar(gpointer data);
 
 /* What foreshard-exec --costs says on n ranks, line by line into `lines`. False with error where it

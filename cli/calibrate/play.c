@@ -138,14 +138,18 @@ static bool is_refused(GSubprocess *ranks, const char *said, GError **error) {
     return true;
 }
 
+enum {
+    ATTENTIONS = 6 /* lines between two times that what there is so far is told of */
+};
+
 /* Attention is timed last of what a GPU cannot do without, and cuDNN plans it for a second each. */
 static bool read_lines(GSubprocess *ranks, GString *lines, CliCostsSoFar *so_far, gpointer data,
                        GError **error) {
     g_autoptr(GDataInputStream) said = g_data_input_stream_new(g_subprocess_get_stdout_pipe(ranks));
     GError *why = NULL;
+    unsigned attentions = 0;
     for (char *line; (line = g_data_input_stream_read_line(said, NULL, NULL, &why));) {
-        bool is_first = g_str_has_prefix(line, "attention ") && !strstr(lines->str, "\nattention ");
-        if (is_first) {
+        if (g_str_has_prefix(line, "attention ") && attentions++ % ATTENTIONS == 0) {
             so_far(data);
         }
         g_string_append_printf(lines, "%s\n", line);

@@ -126,11 +126,11 @@ static unsigned play_all(Measuring *m) {
     return measured;
 }
 
-static void keep_products(gpointer data) {
+static void keep_costs(gpointer data) {
     Measuring *m = data;
     if (keeps(m)) {
         m->costs = m->lines->str;
-        keep_so_far(m, "attention was to be timed");
+        keep_so_far(m, "attention was still being timed");
         m->costs = NULL;
     }
 }
@@ -139,7 +139,7 @@ static void keep_products(gpointer data) {
 static bool measure_costs(Measuring *m, GError **error) {
     GError *why = NULL;
     bool whole =
-        cli_calibrate_costs(m->options->device, m->n, m->folder, m->lines, keep_products, m, &why);
+        cli_calibrate_costs(m->options->device, m->n, m->folder, m->lines, keep_costs, m, &why);
     if (is_refused(why)) {
         g_propagate_error(error, why);
         return false;

@@ -121,7 +121,7 @@ def cut_off_in_costs(folder):
     """Products are there by then, and attention is not."""
     done, left = calibrate(folder, 'costs'), read(folder, 'gpu.ini.unfinished')
     wrong = [] if done.returncode == -9 else ['status %d: %s' % (done.returncode, done.stderr)]
-    if '# Unfinished: attention was to be timed.\n' not in left or '# assumed: it was not measured\nattention_eff' not in left:
+    if '# Unfinished: attention was still being timed.\n' not in left or '# assumed: it was not measured\nattention_eff' not in left:
         wrong.append('it does not say what is missing: %r' % left[:300])
     return wrong + (predicts(folder, 'gpu.ini.unfinished') if left else [])
 
