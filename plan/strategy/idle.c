@@ -32,6 +32,10 @@ static bool is_eager(const PlanStrategy *s) {
     return s->kernels == PLAN_KERNELS_EAGER;
 }
 
+static bool is_compiled_as_one(const PlanStrategy *s) {
+    return s->compile != PLAN_COMPILE_BLOCK;
+}
+
 static bool has_passes(const PlanStrategy *s) {
     return s->accumulate > 1;
 }
@@ -77,6 +81,8 @@ static const struct {
     {"checkpoint_place checkpoint_early_stop", "checkpointing", is_checkpointed,
      "is of what is recomputed (checkpointing)"},
     {"silu_backward", "kernels", is_eager, "is of eager kernels (kernels=eager)"},
+    {"shape_padding", "kernels compile", is_compiled_as_one,
+     "is of a network compiled as a whole (compile=network)"},
     {"accumulate_sync reshard_after_backward", "accumulate", has_passes,
      "is of several passes a step (accumulate)"},
     {"pipeline_split", "pipeline", has_stages, "is of stages (pipeline)"},
