@@ -77,6 +77,7 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
     graph->autocast = pass->autocast;
     graph->now.autocasts = pass->autocast.is_on;
     graph->units = pass->units;
+    graph->copies_results = pass->copies_results;
     graph->float8 = pass->float8;
     graph->shared = pass->shared;
     graph->shared.tensor = MAX(pass->shared.tensor, 1);
@@ -309,6 +310,7 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .dtype = plan_strategy_param_dtype(strategy),
                       .kernels = kernels_of(strategy),
                       .autocast = autocast_of(strategy),
+                      .copies_results = plan_strategy_copies_results(strategy),
                       .float8 = (PlanFloat8)strategy->float8,
                       .shared = shared_of(network, strategy),
                       .pipeline = pipeline_of(strategy),

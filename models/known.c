@@ -161,7 +161,10 @@ static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy
                       : s->pipeline > 1 || s->context > 1 ? "of whole networks and sequences; set "
                                                             "pipeline = 1 and context = 1"
                       : network->kv_lora_rank ? "without latent attention; leave kv_lora_rank at 0"
-                      : !is_theirs            ? NULL
+                      : !is_theirs && plan_strategy_copies_results(s)
+                          ? "of transformers' modules where DDP copies what a network returns; set "
+                            "find_unused = no and static_graph = no"
+                      : !is_theirs ? NULL
                       : s->tensor > 1
                           ? "of transformers' modules that no ranks share; set tensor = 1"
                       : s->checkpointing.choice != PLAN_CHECKPOINTING_NONE

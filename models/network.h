@@ -182,6 +182,7 @@ typedef struct {
     PlanGraphKernels kernels; /* in_parts follows from the network */
     PlanGraphAutocast autocast;
     PlanGraphUnits units;
+    bool copies_results; /* of the root */
     PlanFloat8 float8;
     PlanGraphShared shared; /* of a network that knows how */
     PlanGraphPipeline pipeline;

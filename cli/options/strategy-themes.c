@@ -17,8 +17,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
      "tensor tensor_plan sequence_parallel async_tensor context pipeline pipeline_schedule "
      "pipeline_stages "
      "pipeline_split expert"},
-    {"when collectives begin",
-     "backward_prefetch forward_prefetch limit_all_gathers bucket_view bucket_mb"},
+    {"when collectives begin", "backward_prefetch forward_prefetch limit_all_gathers bucket_view "
+                               "find_unused static_graph bucket_mb"},
     {"kernels",
      "kernels compile shape_padding silu_backward rms_norm attention_kernel deterministic"},
     {"the optimizer", "optimizer optimizer_kernel optimizer_count state_dtype zero_grad clip lr "

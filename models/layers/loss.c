@@ -168,8 +168,10 @@ void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targ
         plan_graph_call(graph, root);
     }
     uint32_t loss = run_cross_entropy(w, logits, targets, vocab);
-    if (in_model) {
-        plan_graph_leave(graph, (uint32_t[]){loss, logits}, is_held ? 2 : 1);
+    if (in_model && is_held) {
+        plan_graph_leave(graph, (uint32_t[]){logits, loss}, 2);
+    } else if (in_model) {
+        plan_graph_leave(graph, &loss, 1);
     } else {
         plan_graph_return(graph);
     }

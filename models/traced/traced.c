@@ -122,6 +122,9 @@ static const char *unknown_of(const PlanStrategy *s) {
                ? "an older PyTorch; set pytorch = current"
            : s->deterministic != PLAN_DETERMINISTIC_NO
                ? "deterministic algorithms, because it was traced without; set deterministic = no"
+           : plan_strategy_copies_results(s)
+               ? "what its root returns, which DDP then copies; set find_unused = no and "
+                 "static_graph = no"
            : s->offload == PLAN_OFFLOAD_ACTIVATIONS ? "offload = activations; set another"
                                                     : NULL;
 }

@@ -375,6 +375,13 @@ void plan_run_step(PlanRun *run, uint32_t id) {
     }
 }
 
+/* The root's forward. */
+static bool has_returned(const PlanGraph *graph, uint32_t step_id) {
+    const PlanGraphStep *step = plan_graph_step_at(graph, step_id);
+    return graph->copies_results ? step_id == graph->results_copied
+                                 : step->kind == PLAN_STEP_LEAVE && step->index == 0;
+}
+
 void plan_run_forward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     run->builder.phase = PLAN_PHASE_FORWARD;
@@ -393,7 +400,7 @@ void plan_run_forward(PlanRun *run) {
             plan_run_hook(run, run->flavour->root_cast);
         }
         plan_run_let_go(run, step);
-        if (step->kind == PLAN_STEP_LEAVE && step->index == 0) {
+        if (has_returned(graph, i)) {
             plan_loop_forward_returned(run);
             if (run->owner.stages) {
                 plan_stages_returned(run);

@@ -115,9 +115,10 @@ typedef struct {
 /* The forward and backward pass that runs, of those of its step. */
 typedef struct {
     uint64_t number;
-    uint32_t n_folded; /* passes of the step that are not written out (plan/fold.h) */
-    bool is_last;      /* of the step */
-    bool reduces;      /* it reduces gradients; others only accumulate them */
+    uint32_t n_folded;   /* passes of the step that are not written out (plan/fold.h) */
+    bool is_last;        /* of the step */
+    bool reduces;        /* it reduces gradients; others only accumulate them */
+    bool copies_results; /* of the root, if its graph says so, too */
 } PlanRunPass;
 
 /* By module. */

@@ -65,7 +65,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     }
     plan_run_launch(run);
     for (unsigned i = 0; i < op->n_outputs && plan_graph_is_last_stage(graph); i++) {
-        if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss) {
+        if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss_made) {
             plan_vector_push(&run->builder.loss_ops, id);
         }
     }
@@ -80,6 +80,22 @@ static void hold_outputs(PlanRun *run, const PlanGraphOp *op) {
 static void run_ring(PlanRun *run, const PlanGraphOp *op) {
     bool compiled = plan_graph_is_compiled(run->graph);
     (compiled ? plan_ring_compiled_forward : plan_ring_forward)(run, op);
+}
+
+/* A copy dies with its last holder, another name for the same with that of both. */
+static void run_result(PlanRun *run, const PlanGraphOp *op) {
+    if (run->pass.copies_results) {
+        PlanGraphOp copy = *op;
+        copy.kind = PLAN_OP_COPY;
+        run_kernel(run, &copy);
+        uint32_t made = plan_graph_ref(run->graph, op->values + 1); /* inside of DDP's forward */
+        uint32_t buffer = plan_run_buffer_of(run, plan_run_value(run, made));
+        plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
+        return;
+    }
+    PlanTensor x = plan_run_value(run, plan_graph_ref(run->graph, op->values));
+    run->tape.storage_of_value[plan_graph_ref(run->graph, op->values + 1)] =
+        plan_run_ref(run, x).storage;
 }
 
 /* What no kernel of one name computes. */
@@ -99,6 +115,9 @@ static void run_view(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     case PLAN_GRAPH_SHARED_READ:
     case PLAN_GRAPH_LATENT_SPLIT:
         hold_outputs(run, op);
+        return;
+    case PLAN_GRAPH_RESULT:
+        run_result(run, op);
         return;
     case PLAN_GRAPH_SHARED_GATHER:
     case PLAN_GRAPH_SHARED_SCATTER:

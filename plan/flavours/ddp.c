@@ -8,14 +8,16 @@
  * buckets are reduced in order; at the end of backward each is waited for and copied back. With
  * bucket_view gradients become views of their buckets instead, which saves a copy of them. A pass
  * that does not reduce leaves gradients alone.
+ *
+ * With find_unused buckets are those of parameters in the order of registration, the last one
+ * first, and stay. A list of what was used, 4 bytes a parameter, is all-reduced behind the last
+ * bucket. With static_graph the first pass reduces that list and its one bucket when backward has
+ * ended, and buckets are made anew before the third pass; with one pass a step before the second,
+ * because the third step would else be another than those behind it.
  */
+#include "plan/flavours/ddp.h"
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
-
-enum {
-    LANE_COMPUTE,
-    LANE_REDUCE
-};
 
 typedef struct {
     GArray *parameters; /* uint32_t */
@@ -34,7 +36,8 @@ typedef struct {
     GArray *ready_order; /* uint32_t: parameters as their gradients came in the first backward */
     uint32_t next;       /* bucket to be reduced next */
     unsigned passes;
-    bool synced; /* the pass before reduced, or there was none */
+    uint32_t used, used_reduced; /* the list, PLAN_NONE: there is none, and its reduction's event */
+    bool synced;                 /* the pass before reduced, or there was none */
 } Ddp;
 
 static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
@@ -64,7 +67,7 @@ static void move_in(PlanRun *run, const Ddp *ddp, const GArray *parameters) {
                                   (int64_t[]){(int64_t)place.elements}, NULL);
             plan_run_operand(run, run->gradients[p]);
             plan_run_operand(run, place);
-            plan_builder_launch(&run->builder, LANE_COMPUTE);
+            plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
             become_view(run, p, place);
         }
     }
@@ -83,8 +86,9 @@ static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
         ddp->offset_of[p] = bucket.elements;
         bucket.elements += parameter_at(run, p)->elements;
     }
-    bucket.buffer = plan_builder_buffer(&run->builder, bucket.elements, dtype_of(run),
-                                        PLAN_COMMUNICATION_REPLICATE, LANE_COMPUTE, "bucket");
+    bucket.buffer =
+        plan_builder_buffer(&run->builder, bucket.elements, dtype_of(run),
+                            PLAN_COMMUNICATION_REPLICATE, PLAN_DDP_LANE_COMPUTE, "bucket");
     bucket.tensor = plan_run_new_in(run, bucket.buffer);
     plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)bucket.elements}, (double[]){0});
@@ -100,6 +104,76 @@ static GArray *new_list(void) {
     return g_array_new(FALSE, FALSE, sizeof(uint32_t));
 }
 
+static GPtrArray *new_lists(void) {
+    return g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+}
+
+static GPtrArray *in_one_bucket(GArray *parameters) {
+    GPtrArray *buckets = new_lists();
+    g_ptr_array_add(buckets, g_array_ref(parameters));
+    return buckets;
+}
+
+/* In that order: a bucket is full when it has reached its limit. */
+static GPtrArray *in_buckets(const PlanRun *run, const GArray *parameters) {
+    double cap_mib = run->strategy->bucket_mb;
+    uint64_t cap = (uint64_t)((cap_mib > 0 ? cap_mib : 25) * 1048576);
+    /* 2.0 and before began with 1 MiB whatever the cap. */
+    uint64_t limit =
+        cap_mib > 0 && plan_strategy_is_after(run->strategy, PLAN_PYTORCH_2_0) ? cap : 1048576;
+    GPtrArray *buckets = new_lists();
+    uint64_t bytes = limit;
+    for (guint i = 0; i < parameters->len; i++) {
+        uint32_t p = g_array_index(parameters, uint32_t, i);
+        if (bytes >= limit) {
+            limit = buckets->len > 0 ? cap : limit;
+            g_ptr_array_add(buckets, new_list());
+            bytes = 0;
+        }
+        g_array_append_val((GArray *)buckets->pdata[buckets->len - 1], p);
+        bytes += parameter_at(run, p)->elements * plan_dtype_bytes(dtype_of(run));
+    }
+    return buckets;
+}
+
+/* Returns the event behind it. */
+static uint32_t all_reduce(PlanRun *run, uint32_t buffer, int64_t elements) {
+    plan_builder_wait_lane(&run->builder, PLAN_DDP_LANE_REDUCE, PLAN_DDP_LANE_COMPUTE);
+    plan_builder_begin_op(
+        &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
+        (int64_t[]){
+            [ALL_REDUCE_ELEMENTS] = elements, [ALL_REDUCE_RANKS] = (int64_t)run->strategy->ranks},
+        (double[]){0});
+    plan_builder_whole(&run->builder, buffer);
+    plan_builder_launch(&run->builder, PLAN_DDP_LANE_REDUCE);
+    return plan_builder_record(&run->builder, PLAN_DDP_LANE_REDUCE);
+}
+
+/* PyTorch's are integers, of as many bytes. */
+static void make_list_of_used(PlanRun *run, Ddp *ddp, uint64_t n_trained) {
+    ddp->used = plan_builder_buffer(&run->builder, n_trained, PLAN_FP32,
+                                    PLAN_COMMUNICATION_REPLICATE, PLAN_DDP_LANE_COMPUTE, "used");
+    plan_builder_alloc(&run->builder, ddp->used);
+}
+
+static void reduce_list_of_used(PlanRun *run, Ddp *ddp) {
+    int64_t n = (int64_t)(plan_builder_at(&run->builder, ddp->used)->bytes / sizeof(float));
+    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, &n, (double[]){1});
+    plan_builder_whole(&run->builder, ddp->used);
+    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
+    ddp->used_reduced = all_reduce(run, ddp->used, n);
+}
+
+static GArray *trained(const PlanRun *run) {
+    GArray *all = new_list();
+    for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
+        if (!plan_run_is_frozen(run, i)) {
+            g_array_append_val(all, i);
+        }
+    }
+    return all;
+}
+
 static void construct(PlanRun *run) {
     Ddp *ddp = run->state = g_new0(Ddp, 1);
     uint32_t n = run->graph->parameters->len;
@@ -110,13 +184,16 @@ static void construct(PlanRun *run) {
     ddp->synced = true;
     plan_whole_construct(run, &ddp->whole);
     plan_run_at(run, PLAN_PHASE_SETUP, 0);
-    GArray *all = new_list();
-    for (uint32_t i = 0; i < n; i++) {
-        if (!plan_run_is_frozen(run, i)) {
-            g_array_append_val(all, i);
-        }
+    g_autoptr(GArray) all = trained(run);
+    g_autoptr(GPtrArray) buckets =
+        run->strategy->find_unused == PLAN_YES ? in_buckets(run, all) : in_one_bucket(all);
+    for (guint i = buckets->len; i-- > 0;) {
+        add_bucket(run, ddp, g_array_ref(buckets->pdata[i]));
     }
-    add_bucket(run, ddp, all);
+    ddp->used = PLAN_NONE;
+    if (plan_strategy_copies_results(run->strategy)) {
+        make_list_of_used(run, ddp, all->len);
+    }
 }
 
 static void drop_buckets(PlanRun *run, Ddp *ddp, bool free_buffers) {
@@ -134,169 +211,24 @@ static void drop_buckets(PlanRun *run, Ddp *ddp, bool free_buffers) {
 }
 
 static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
-    double cap_mib = run->strategy->bucket_mb;
-    uint64_t cap = (uint64_t)((cap_mib > 0 ? cap_mib : 25) * 1048576);
-    /* 2.0 and before began with 1 MiB whatever the cap. */
-    uint64_t limit =
-        cap_mib > 0 && plan_strategy_is_after(run->strategy, PLAN_PYTORCH_2_0) ? cap : 1048576;
     drop_buckets(run, ddp, true);
-    GArray *open = new_list();
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < ddp->ready_order->len; i++) {
-        uint32_t p = g_array_index(ddp->ready_order, uint32_t, i);
-        g_array_append_val(open, p);
-        bytes += parameter_at(run, p)->elements * plan_dtype_bytes(dtype_of(run));
-        if (bytes >= limit) {
-            add_bucket(run, ddp, open);
-            open = new_list();
-            bytes = 0;
-            limit = cap;
-        }
-    }
-    if (open->len) {
-        add_bucket(run, ddp, open);
-    } else {
-        g_array_unref(open);
-    }
-}
-
-/* Returns where the next one begins. */
-static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32_t buffer) {
-    PlanTensor to = plan_run_value(run, buffer);
-    flat.offset += offset;
-    flat.elements = to.elements;
-    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)to.elements}, NULL);
-    plan_run_operand(run, flat);
-    plan_run_operand(run, to);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
-    return offset + to.elements;
-}
-
-/* Of a network with rotary embedding: its tables, then what blocks count in and tables are made
- * of. Of a traced one: those that are registered. */
-static GArray *buffers_of(const PlanGraph *graph) {
-    GArray *buffers = new_list();
-    for (unsigned i = 0; i < graph->n_ropes; i++) {
-        g_array_append_val(buffers, graph->ropes[i].cosines);
-        if (graph->ropes[i].sines != graph->ropes[i].cosines) {
-            g_array_append_val(buffers, graph->ropes[i].sines);
-        }
-    }
-    for (uint32_t i = 0; i < graph->buffers->len; i++) {
-        uint32_t buffer = g_array_index(graph->buffers, uint32_t, i);
-        if (!plan_graph_value_at(graph, buffer)->is_kept) {
-            g_array_append_val(buffers, buffer);
-        }
-    }
-    return buffers;
-}
-
-static bool is_broadcast(const PlanGraph *graph) {
-    return graph->traced || graph->n_ropes || graph->rope_frequencies != PLAN_NONE;
-}
-
-static PlanDtype dtype_of_buffer(const PlanRun *run, uint32_t buffer) {
-    return (PlanDtype)plan_graph_value_at(run->graph, buffer)->dtype;
-}
-
-/* One by itself is flat as it is. */
-static PlanTensor flattened(PlanRun *run, const GArray *buffers) {
-    int64_t n = 0;
-    uint32_t first = g_array_index(buffers, uint32_t, 0);
-    if (buffers->len == 1) {
-        return plan_run_ref(run, plan_run_value(run, first));
-    }
-    for (uint32_t i = 0; i < buffers->len; i++) {
-        n += (int64_t)plan_run_value(run, g_array_index(buffers, uint32_t, i)).elements;
-    }
-    PlanTensor flat = plan_run_new_tensor(run, (uint64_t)n, dtype_of_buffer(run, first), "buffers");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE, &n, NULL);
-    for (uint32_t i = 0; i < buffers->len; i++) {
-        plan_run_operand(run, plan_run_value(run, g_array_index(buffers, uint32_t, i)));
-    }
-    plan_run_operand(run, flat);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
-    return flat;
-}
-
-static PlanTensor begin_broadcast(PlanRun *run, const GArray *buffers) {
-    PlanTensor flat = flattened(run, buffers);
-    int64_t n = (int64_t)flat.elements;
-    plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
-        (int64_t[]){[BROADCAST_ELEMENTS] = n, [BROADCAST_RANKS] = (int64_t)run->strategy->ranks},
-        (double[]){0});
-    plan_run_operand(run, flat);
-    plan_builder_launch(&run->builder, LANE_REDUCE);
-    return flat;
-}
-
-static void end_broadcast(PlanRun *run, const GArray *buffers, PlanTensor flat) {
-    uint64_t offset = 0;
-    plan_builder_wait_lane(&run->builder, LANE_COMPUTE, LANE_REDUCE);
-    for (uint32_t i = 0; i < buffers->len && buffers->len > 1; i++) {
-        offset = copy_back(run, flat, offset, g_array_index(buffers, uint32_t, i));
-    }
-    plan_run_unref(run, flat);
-}
-
-static bool is_complex(const PlanRun *run, uint32_t buffer) {
-    const PlanGraphRope *rope = &run->graph->ropes[0];
-    return run->graph->n_ropes && rope->cosines == rope->sines && rope->cosines == buffer;
-}
-
-/* A family's are in fp32, but for a table of complex numbers. */
-static bool are_alike(const PlanRun *run, uint32_t a, uint32_t b) {
-    return run->graph->traced ? dtype_of_buffer(run, a) == dtype_of_buffer(run, b)
-                              : is_complex(run, a) == is_complex(run, b);
-}
-
-/* Those of one dtype go together. */
-static GPtrArray *grouped(const PlanRun *run, const GArray *buffers) {
-    GPtrArray *groups = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    for (uint32_t i = 0; i < buffers->len; i++) {
-        uint32_t buffer = g_array_index(buffers, uint32_t, i);
-        uint32_t g = 0;
-        while (g < groups->len &&
-               !are_alike(run, g_array_index((GArray *)groups->pdata[g], uint32_t, 0), buffer)) {
-            g++;
-        }
-        if (g == groups->len) {
-            g_ptr_array_add(groups, new_list());
-        }
-        g_array_append_val((GArray *)groups->pdata[g], buffer);
-    }
-    return groups;
-}
-
-/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. Two
- * groups are under way at most (broadcast_coalesced in c10d/comm.cpp). */
-static void broadcast_buffers(PlanRun *run, const GArray *buffers) {
-    enum {
-        UNDER_WAY = 2
-    };
-    g_autoptr(GPtrArray) groups = grouped(run, buffers);
-    g_autofree PlanTensor *flat = g_new(PlanTensor, groups->len);
-    for (uint32_t g = 0; g < groups->len + UNDER_WAY; g++) {
-        if (g >= UNDER_WAY) {
-            end_broadcast(run, groups->pdata[g - UNDER_WAY], flat[g - UNDER_WAY]);
-        }
-        if (g < groups->len) {
-            flat[g] = begin_broadcast(run, groups->pdata[g]);
-        }
+    g_autoptr(GPtrArray) buckets = in_buckets(run, ddp->ready_order);
+    for (guint i = 0; i < buckets->len; i++) {
+        add_bucket(run, ddp, g_array_ref(buckets->pdata[i]));
     }
 }
 
 static void begin_pass(PlanRun *run) {
     Ddp *ddp = run->state;
-    if (ddp->passes++ == 1) {
+    bool is_static = run->strategy->static_graph == PLAN_YES;
+    unsigned before_rebuilding = is_static && run->strategy->accumulate > 1 ? 2 : 1;
+    if (ddp->passes++ == before_rebuilding && run->strategy->find_unused == PLAN_NO) {
         rebuild_buckets(run, ddp);
     }
-    g_autoptr(GArray) buffers = buffers_of(run->graph);
-    if (buffers->len && is_broadcast(run->graph) && ddp->synced) {
-        broadcast_buffers(run, buffers);
+    run->pass.copies_results =
+        is_static ? ddp->passes == 1 : plan_strategy_copies_results(run->strategy);
+    if (ddp->synced) {
+        plan_ddp_broadcast_buffers(run);
     }
     ddp->synced = run->pass.reduces;
     ddp->next = 0;
@@ -306,14 +238,7 @@ static void begin_pass(PlanRun *run) {
 }
 
 static void reduce(PlanRun *run, Bucket *bucket) {
-    plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)bucket->elements,
-                                      [ALL_REDUCE_RANKS] = (int64_t)run->strategy->ranks},
-                          (double[]){0});
-    plan_builder_whole(&run->builder, bucket->buffer);
-    plan_builder_launch(&run->builder, LANE_REDUCE);
-    bucket->reduced = plan_builder_record(&run->builder, LANE_REDUCE);
+    bucket->reduced = all_reduce(run, bucket->buffer, (int64_t)bucket->elements);
 }
 
 static void divide(PlanRun *run, PlanTensor place) {
@@ -321,7 +246,7 @@ static void divide(PlanRun *run, PlanTensor place) {
                           (int64_t[]){(int64_t)place.elements},
                           (double[]){1.0 / (double)run->strategy->ranks});
     plan_run_operand(run, place);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
 }
 
 static void copy_in(PlanRun *run, PlanTensor gradient, PlanTensor place) {
@@ -330,18 +255,11 @@ static void copy_in(PlanRun *run, PlanTensor gradient, PlanTensor place) {
                           (double[]){1.0 / (double)run->strategy->ranks});
     plan_run_operand(run, gradient);
     plan_run_operand(run, place);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
 }
 
-static void gradient_ready(PlanRun *run, uint32_t parameter) {
-    Ddp *ddp = run->state;
-    if (ddp->passes == 1) {
-        g_array_append_val(ddp->ready_order, parameter);
-    }
-    if (!run->pass.reduces) {
-        return;
-    }
-    Bucket *bucket = &g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]);
+/* Its gradient is in its bucket. */
+static void put_in_bucket(PlanRun *run, Ddp *ddp, uint32_t parameter) {
     PlanTensor gradient = run->gradients[parameter], place = place_of(run, ddp, parameter);
     bool is_view = gradient.storage == place.storage;
     if (is_view) {
@@ -352,32 +270,75 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
     if (run->strategy->bucket_view == PLAN_YES && !is_view) {
         become_view(run, parameter, place);
     }
-    bucket->n_ready++;
+    g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]).n_ready++;
+}
+
+static void reduce_full_buckets(PlanRun *run, Ddp *ddp) {
     while (ddp->next < ddp->buckets->len) {
         Bucket *next = &g_array_index(ddp->buckets, Bucket, ddp->next);
         if (next->n_ready < next->parameters->len) {
-            break;
+            return;
         }
         reduce(run, next);
         ddp->next++;
     }
+    if (run->strategy->find_unused == PLAN_YES) {
+        reduce_list_of_used(run, ddp);
+    }
+}
+
+static bool is_delayed(const PlanRun *run, const Ddp *ddp) {
+    return run->strategy->static_graph == PLAN_YES && ddp->passes == 1;
+}
+
+static void gradient_ready(PlanRun *run, uint32_t parameter) {
+    Ddp *ddp = run->state;
+    if (ddp->passes == 1) {
+        g_array_append_val(ddp->ready_order, parameter);
+    }
+    if (run->pass.reduces && !is_delayed(run, ddp)) {
+        put_in_bucket(run, ddp, parameter);
+        reduce_full_buckets(run, ddp);
+    }
+}
+
+/* Of a static graph's first pass, in the order of registration. */
+static void reduce_at_last(PlanRun *run, Ddp *ddp) {
+    reduce_list_of_used(run, ddp);
+    g_autoptr(GArray) all = trained(run);
+    for (guint i = 0; i < all->len; i++) {
+        put_in_bucket(run, ddp, g_array_index(all, uint32_t, i));
+    }
+    reduce_full_buckets(run, ddp);
+}
+
+static void copy_out(PlanRun *run, const Bucket *bucket) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_OUT, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)bucket->elements}, NULL);
+    plan_builder_whole(&run->builder, bucket->buffer);
+    for (uint32_t j = 0; j < bucket->parameters->len; j++) {
+        plan_run_operand(run, run->gradients[g_array_index(bucket->parameters, uint32_t, j)]);
+    }
+    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
 }
 
 static void end_backward(PlanRun *run) {
     Ddp *ddp = run->state;
-    for (uint32_t i = 0; i < ddp->buckets->len && run->pass.reduces; i++) {
+    if (!run->pass.reduces) {
+        return;
+    }
+    if (is_delayed(run, ddp)) {
+        reduce_at_last(run, ddp);
+    }
+    for (uint32_t i = 0; i < ddp->buckets->len; i++) {
         Bucket *bucket = &g_array_index(ddp->buckets, Bucket, i);
-        plan_builder_wait(&run->builder, LANE_COMPUTE, bucket->reduced);
-        if (run->strategy->bucket_view == PLAN_YES) {
-            continue;
+        plan_builder_wait(&run->builder, PLAN_DDP_LANE_COMPUTE, bucket->reduced);
+        if (run->strategy->bucket_view == PLAN_NO) {
+            copy_out(run, bucket);
         }
-        plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_OUT, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)bucket->elements}, NULL);
-        plan_builder_whole(&run->builder, bucket->buffer);
-        for (uint32_t j = 0; j < bucket->parameters->len; j++) {
-            plan_run_operand(run, run->gradients[g_array_index(bucket->parameters, uint32_t, j)]);
-        }
-        plan_builder_launch(&run->builder, LANE_COMPUTE);
+    }
+    if (run->pass.copies_results) { /* it was reduced */
+        plan_builder_wait(&run->builder, PLAN_DDP_LANE_COMPUTE, ddp->used_reduced);
     }
 }
 

@@ -23,7 +23,7 @@ uint32_t plan_graph_stand_in(const PlanGraph *graph, uint32_t value) {
     return other == PLAN_NONE ? value : other;
 }
 
-static void stand_for(PlanGraph *graph, uint32_t name, uint32_t value) {
+void plan_boundary_stand_for(PlanGraph *graph, uint32_t name, uint32_t value) {
     uint32_t none = PLAN_NONE;
     while (graph->now.stand_ins->len <= name) {
         g_array_append_val(graph->now.stand_ins, none);
@@ -57,7 +57,7 @@ void plan_boundary_enter(PlanGraph *graph, uint32_t module, const uint32_t *argu
             plan_graph_op_at(graph, graph->ops->len - 1)->module = module;
             StandIn given = {PLAN_NONE, arguments[i], value};
             g_array_append_val(graph->now.given, given);
-            stand_for(graph, arguments[i], ret_given[i]);
+            plan_boundary_stand_for(graph, arguments[i], ret_given[i]);
         }
     }
     for (guint i = first; i < graph->now.given->len; i++) {
@@ -77,7 +77,7 @@ static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
         uint32_t inside = plan_graph_stand_in(graph, one.name);
         goes_after(graph, inside, last_result);
         plan_graph_hold_until(graph, one.before, graph->steps->len - 1);
-        stand_for(graph, one.name, one.before);
+        plan_boundary_stand_for(graph, one.name, one.before);
         goes_after(graph, one.before, inside);
         g_array_set_size(given, given->len - 1);
     }
@@ -94,7 +94,7 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
     for (unsigned i = 0; i < n; i++) {
         uint32_t value = plan_graph_stand_in(graph, results[i]);
         if (is_cast_to(graph, value, graph->units.outputs)) {
-            stand_for(graph, results[i], cast(graph, value, graph->units.outputs));
+            plan_boundary_stand_for(graph, results[i], cast(graph, value, graph->units.outputs));
             graph->root_cast = module == 0 ? graph->steps->len - 1 : graph->root_cast;
         }
     }

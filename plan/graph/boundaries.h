@@ -18,6 +18,8 @@ void plan_boundary_enter(PlanGraph *graph, uint32_t module, const uint32_t *argu
 /* The module that was entered at a step has been left with results. */
 void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, const uint32_t *results,
                          unsigned n);
+/* From now on the name means another value. */
+void plan_boundary_stand_for(PlanGraph *graph, uint32_t name, uint32_t value);
 /* What an op makes of such inputs, where it would make `given` if nothing had been cast: between
  * units it takes what comes. */
 PlanDtype plan_boundary_result(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,

@@ -26,7 +26,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
     graph->meets_weight = graph->root_cast = PLAN_NONE;
-    graph->loss = graph->rope_frequencies = graph->now.last_float8 = PLAN_NONE;
+    graph->loss = graph->loss_made = graph->rope_frequencies = graph->now.last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
     graph->pipeline.n_stages = 1;
     graph->strings = g_string_chunk_new(4096);

@@ -20,6 +20,9 @@ typedef enum {
     PLAN_GRAPH_SHOWN,    /* a head, seen once for each of several; the sum of their gradients */
     PLAN_GRAPH_DETACHED, /* the same elements, for ops that backward passes by; nothing */
 
+    PLAN_GRAPH_RESULT, /* what the root gives: a copy, or in passes without one the same; dy as it
+                        * comes */
+
     /* Layers that ranks share (autograd/shared/shared.c); first those without a kernel forward. */
     PLAN_GRAPH_SHARED_AGAIN, /* what was gathered already, by itself; by itself, as a gather */
     PLAN_GRAPH_SHARED_TAKEN, /* tokens of which each rank will take its own; all ranks' gradients */

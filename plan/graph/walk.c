@@ -1,6 +1,7 @@
 /* plan/graph/walk.c - the walk of a forward program: which module runs, and which step lets go of
  * which value. */
 #include "plan/graph/boundaries.h"
+#include "plan/graph/results.h"
 
 uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
     uint32_t first = graph->value_refs->len;
@@ -96,6 +97,9 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
         plan_graph_hold_until(graph, given[i], return_step + 1);
     }
     plan_boundary_leave(graph, module, enter, results, n);
+    if (graph->copies_results && module == 0) {
+        plan_results_copy(graph, results, n);
+    }
 }
 
 void plan_graph_keep(PlanGraph *graph, uint32_t value) {
@@ -204,7 +208,9 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
         graph->n_train_steps = graph->steps->len;
     }
     g_assert(graph->now.frames->len == 0);
-    graph->loss = loss = plan_graph_stand_in(graph, loss);
+    uint32_t given = plan_graph_stand_in(graph, loss);
+    graph->loss_made = graph->copies_results ? loss : given;
+    graph->loss = loss = given;
     *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
     sort_releases(graph);
 }

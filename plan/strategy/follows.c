@@ -121,6 +121,10 @@ PlanDtype plan_strategy_state_dtype(const PlanStrategy *strategy, PlanDtype owne
                                                      : (PlanDtype)(strategy->state_dtype - 1);
 }
 
+bool plan_strategy_copies_results(const PlanStrategy *strategy) {
+    return strategy->find_unused == PLAN_YES || strategy->static_graph == PLAN_YES;
+}
+
 PlanDtype plan_strategy_output_dtype(const PlanStrategy *strategy) {
     return strategy->output_dtype == PLAN_OUTPUT_NONE ? plan_strategy_param_dtype(strategy)
                                                       : (PlanDtype)(strategy->output_dtype - 1);

@@ -180,6 +180,30 @@ static const char *keys_of_flavours(const PlanStrategy *s) {
                : NULL;
 }
 
+static const char *graph_of_ddp(const PlanStrategy *s) {
+    if (!plan_strategy_copies_results(s)) {
+        return NULL;
+    }
+    if (s->flavour != PLAN_FLAVOUR_DDP) {
+        return "find_unused and static_graph are DDP's; set flavour=ddp, or both to no";
+    }
+    if (s->find_unused == PLAN_YES && s->static_graph == PLAN_YES) {
+        return "static_graph finds what is unused by itself; set find_unused=no";
+    }
+    if (s->compile != PLAN_COMPILE_BLOCK) {
+        return "find_unused and static_graph are planned without compile=network; set "
+               "compile=block, or both to no";
+    }
+    if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
+        return "find_unused and static_graph are planned for PyTorch 2.11 and later; set "
+               "pytorch=current, or both to no";
+    }
+    return s->static_graph == PLAN_YES && s->accumulate > 1 && s->accumulate_sync == PLAN_SYNC_LAST
+               ? "PyTorch fails at static_graph in a pass that does not reduce; set "
+                 "accumulate_sync=every, or static_graph=no"
+               : NULL;
+}
+
 static const char *params_on_host(const PlanStrategy *s) {
     return s->offload == PLAN_OFFLOAD_PARAMS && !plan_strategy_is_fsdp(s)
                ? "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or offload=optimizer"
@@ -255,6 +279,7 @@ static const struct {
     {plan_rule_autocast, NULL, NULL},
     {plan_rule_loss_scale, NULL, NULL},
     {keys_of_flavours, NULL, NULL},
+    {graph_of_ddp, NULL, NULL},
     {plan_rule_optimizer, NULL, NULL},
     {plan_rule_muon, "optimizer=muon", "optimizer=adamw"},
     {plan_rule_zero1, NULL, NULL},

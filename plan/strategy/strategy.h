@@ -316,6 +316,8 @@ bool plan_strategy_is_after(const PlanStrategy *strategy, PlanPytorch version);
 /* What the network is made in, computed in, and gradients reduced in. */
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_param_dtype(const PlanStrategy *strategy);
+/* Whether DDP copies what the network returns, at least in its first pass. */
+bool plan_strategy_copies_results(const PlanStrategy *strategy);
 PlanDtype plan_strategy_output_dtype(const PlanStrategy *strategy);
 PlanDtype plan_strategy_reduce_dtype(const PlanStrategy *strategy);
 /* Of the optimizer's moments of what it owns in that dtype. */

@@ -61,9 +61,18 @@ typedef struct {
     bool is_compiled;   /* recording_is_compiled() */
     bool is_in_parts;   /* recording_is_compiled_in_parts() */
     bool is_whole;      /* recording_is_compiled_whole() */
+    bool is_static;     /* recording_has_third_kind() */
 } Check;
 
+/* A plan has no section for such a third step, and makes of the second what it leaves. */
+static bool is_passed_by(const Check *c) {
+    return c->is_static && (c->step == 1 || c->step == 2);
+}
+
 static void G_GNUC_PRINTF(2, 3) differ(Check *c, const char *format, ...) {
+    if (is_passed_by(c)) {
+        return;
+    }
     if (c->n_differences++ < 20) {
         va_list args;
         va_start(args, format);
@@ -444,6 +453,7 @@ static int check_file(const char *path) {
     c.is_compiled = recording_is_compiled(recording);
     c.is_in_parts = recording_is_compiled_in_parts(recording);
     c.is_whole = recording_is_compiled_whole(recording);
+    c.is_static = recording_has_third_kind(recording);
     c.planned = oracle_planned_new(plan, c.role);
     uint64_t parameters = 0;
     for (uint32_t i = 0; i < plan->n_parameters; i++) {

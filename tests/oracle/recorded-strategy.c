@@ -100,6 +100,8 @@ static void set_ddp(JsonObject *options, PlanStrategy *strategy) {
     strategy->sharding = PLAN_SHARDING_NONE;
     strategy->flavour = PLAN_FLAVOUR_DDP;
     strategy->bucket_view = recorded_flag(options, "ddp_bucket_view") ? PLAN_YES : PLAN_NO;
+    strategy->find_unused = recorded_yes(options, "ddp_find_unused") ? PLAN_YES : PLAN_NO;
+    strategy->static_graph = recorded_yes(options, "ddp_static_graph") ? PLAN_YES : PLAN_NO;
     if (!json_object_get_null_member(options, "ddp_bucket_mb")) {
         double mib = json_object_get_double_member(options, "ddp_bucket_mb");
         strategy->bucket_mb = mib > 0 ? mib : ONE_BYTE_MIB; /* a bucket for each gradient */

@@ -126,6 +126,11 @@ bool recording_is_compiled_whole(const Recording *recording) {
     return recorded_yes(options, "compile_network");
 }
 
+bool recording_has_third_kind(const Recording *recording) {
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    return recorded_yes(options, "ddp_static_graph") && recorded_int(options, "accumulate") == 1;
+}
+
 /* ---- header to plan -------------------------------------------------------------------------- */
 
 bool recording_refuse(const Recording *recording, GError **error, const char *what) {

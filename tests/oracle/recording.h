@@ -38,6 +38,10 @@ bool recording_is_compiled(const Recording *recording);
 bool recording_is_compiled_in_parts(const Recording *recording);
 bool recording_is_compiled_whole(const Recording *recording);
 
+/* Whether the third step is another than the second and those behind it: DDP of a static graph
+ * makes its buckets anew there (plan/flavours/ddp.c). */
+bool recording_has_third_kind(const Recording *recording);
+
 /* Whose program the plan is of, which a header does not say. The recorders' loops never wait for
  * the device; recorder/to_allocator.py synchronizes where a step ends. Both begin with the shards
  * alone; before that recorder/ has a network that was whole, as --construction says.

@@ -387,6 +387,7 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_FLOAT8_LINEAR] = plan_float8_backward,
     [PLAN_GRAPH_FOUR_BIT_LINEAR] = plan_four_bit_backward,
     [PLAN_GRAPH_RING_ATTENTION] = ring,
+    [PLAN_GRAPH_RESULT] = pass_on,
     [PLAN_GRAPH_RING_ROWS] = pass_on,
     [PLAN_GRAPH_EXCHANGE_SEND] = plan_exchange_backward,
     [PLAN_GRAPH_LATENT_ROTATE] = plan_latent_view_backward,

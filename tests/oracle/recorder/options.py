@@ -145,6 +145,8 @@ def add_training_options(p):
     par.add_argument("--keep-low-precision-grads", action="store_true", help="fsdp1")
     par.add_argument("--ddp-bucket-mb", type=float, help="default: PyTorch's own (25)")
     par.add_argument("--ddp-bucket-view", action="store_true", help="gradient_as_bucket_view")
+    par.add_argument("--ddp-find-unused", action="store_true", default=None, help="find_unused_parameters")
+    par.add_argument("--ddp-static-graph", action="store_true", default=None, help="static_graph")
     step = p.add_argument_group("training step")
     step.add_argument("--steps", type=int, default=2, help="the first makes the optimizer state")
     step.add_argument("--accumulate", type=int, default=1, help="passes per step")

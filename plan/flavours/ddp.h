@@ -1,0 +1,12 @@
+/* plan/flavours/ddp.h - what DDP's files have between them. Inside plan/flavours/ only. */
+#pragma once
+
+#include "plan/autograd/eager.h"
+
+enum {
+    PLAN_DDP_LANE_COMPUTE,
+    PLAN_DDP_LANE_REDUCE
+};
+
+/* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
+void plan_ddp_broadcast_buffers(PlanRun *run);
