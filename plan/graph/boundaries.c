@@ -37,9 +37,21 @@ static void goes_after(PlanGraph *graph, uint32_t value, uint32_t other) {
         *plan_graph_at(graph->ranks, uint64_t, other) + 1;
 }
 
+/* A table of complex numbers is no floating-point tensor to PyTorch, which leaves it alone. */
+static bool is_complex(const PlanGraph *graph, uint32_t value) {
+    uint32_t base = plan_graph_value_at(graph, value)->base;
+    for (unsigned i = 0; i < graph->n_ropes; i++) {
+        const PlanGraphRope *rope = &graph->ropes[i];
+        if (rope->cosines == rope->sines && rope->cosines == base) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_cast_to(const PlanGraph *graph, uint32_t value, PlanDtype dtype) {
     return value != PLAN_NONE && is_floating(dtype_of(graph, value)) &&
-           dtype_of(graph, value) != dtype;
+           dtype_of(graph, value) != dtype && !is_complex(graph, value);
 }
 
 static uint32_t cast(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
