@@ -93,6 +93,7 @@ class Watch(TorchDispatchMode):
         self.n_stores = 0
         self.phase = "setup"
         self.paused = False
+        self.packing = False  # a tensor that a node keeps
         self.casts_blocks = False  # some are given what mixed precision casts
         self.known = None    # nodes that backward came to in the pass before, counted from its first; None: there was none
         self.begin_pass()
@@ -138,6 +139,8 @@ class Watch(TorchDispatchMode):
         _, store = self.stores.pop(address)
         if store.what == "made":
             if self.phase == "forward":
+                if not self.packing:  # else a node made for a call is due, which that call tells of
+                    self.settle()
                 self.stream.append(("let", store))
             else:
                 self.late.append(store)
@@ -193,7 +196,8 @@ class Watch(TorchDispatchMode):
     # ---- forward -----------------------------------------------------------------------------------
 
     def settle(self):
-        """Nodes that were made by no call of their own: autograd.Function's."""
+        """Nodes that were made by no call of their own: autograd.Function's. Also before Python lets go of something, which
+        may be what such a function was given."""
         now = torch._C._autograd._get_sequence_nr()
         while self.next_sequence < now:
             self.stream.append(("op", Op("node", self.next_sequence)))
@@ -251,6 +255,13 @@ class Watch(TorchDispatchMode):
 
     def pack(self, tensor):
         """Nothing in its place, but for nodes that backward does not come to: what those keep lives as long as they."""
+        self.packing = True
+        try:
+            return self._packed(tensor)
+        finally:
+            self.packing = False
+
+    def _packed(self, tensor):
         sequence = self._saving_node()
         store = self.store_of(tensor)
         if store is None:  # of the host

@@ -22,7 +22,7 @@ STRATEGIES = ('-n 1 --sharding none', '-n 2', '-n 2 --sharding none', '-n 2 --fl
 AT_ONCE = tuple(words for words in STRATEGIES if 'fsdp1' not in words)  # of parameters above 1 MiB (exec/README.md)
 PROGRAMS = {'gpt_toy': STRATEGIES, 'llama_toy': STRATEGIES, 't5_toy': STRATEGIES, 'vit': STRATEGIES, 'dit': STRATEGIES,
             'scan': STRATEGIES, 'gated': STRATEGIES, 'routed': STRATEGIES, 'masked': STRATEGIES, 'autoencoder': STRATEGIES,
-            'wide': AT_ONCE, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
+            'own_functions': STRATEGIES, 'wide': AT_ONCE, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
 
 # PyTorch's side, in a process of its own: FOLDER PROGRAM writes weights, samples and losses.
 TRAINS = '''
