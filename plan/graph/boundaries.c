@@ -95,6 +95,12 @@ static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
     }
 }
 
+/* Beside a loss, which is a number, backward comes to nothing that the root gives. */
+static uint32_t differentiated(PlanGraph *graph, uint32_t value, bool is_beside_loss) {
+    bool is_loss = plan_graph_value_at(graph, value)->elements == 1;
+    return is_beside_loss && !is_loss ? plan_graph_detached(graph, value) : value;
+}
+
 /* What was given, and what the module gave, goes when all is cast: first the results, in order. */
 void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, const uint32_t *results,
                          unsigned n) {
@@ -106,13 +112,18 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
     for (unsigned i = 0; i < n; i++) {
         uint32_t value = plan_graph_stand_in(graph, results[i]);
         if (is_cast_to(graph, value, graph->units.outputs)) {
-            plan_boundary_stand_for(graph, results[i], cast(graph, value, graph->units.outputs));
+            plan_boundary_stand_for(graph, results[i],
+                                    cast(graph, differentiated(graph, value, module == 0 && n > 1),
+                                         graph->units.outputs));
             graph->root_cast = module == 0 ? graph->steps->len - 1 : graph->root_cast;
         }
     }
     uint32_t step = graph->steps->len - 1;
+    bool ends_with_loss =
+        module == 0 && n > 1 && plan_graph_value_at(graph, results[n - 1])->elements == 1;
     for (unsigned i = 0; i < n; i++) {
-        uint32_t value = plan_graph_ref(graph, plan_graph_step_at(graph, leave)->values + i);
+        unsigned at = ends_with_loss ? n - 1 - i : i; /* a tuple, which goes from its end */
+        uint32_t value = plan_graph_ref(graph, plan_graph_step_at(graph, leave)->values + at);
         plan_graph_hold_until(graph, value, step);
         if (last != PLAN_NONE && step != leave) {
             goes_after(graph, value, last);
