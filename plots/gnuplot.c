@@ -118,6 +118,20 @@ static bool is_whole(const char *picture, gsize length, const char *output) {
     return length >= n && memcmp(picture + length - n, end, n) == 0;
 }
 
+/* Cairo dates a PDF, so that no two were the same bytes. The date may be missing; blanks in its place
+ * leave every offset of the file as it is. */
+static void drop_date(char *pdf, gsize length) {
+    static const char begins[] = "/CreationDate (";
+    const gsize n = sizeof begins - 1;
+    for (gsize at = 0; at + n < length; at++) {
+        if (memcmp(pdf + at, begins, n) == 0) {
+            char *end = memchr(pdf + at, ')', length - at);
+            memset(pdf + at, ' ', end != NULL ? (gsize)(end + 1 - (pdf + at)) : 0);
+            return;
+        }
+    }
+}
+
 /* Copied beside its place and renamed into it. */
 static bool put_picture(const char *folder, const char *output, GError **error) {
     g_autofree char *drawn = g_build_filename(folder, "picture", NULL);
@@ -133,6 +147,9 @@ static bool put_picture(const char *folder, const char *output, GError **error) 
                     "gnuplot's picture is cut short; is the disk full that holds temporary files "
                     "(TMPDIR names their folder)?");
         return false;
+    }
+    if (g_str_has_suffix(output, ".pdf")) {
+        drop_date(picture, length);
     }
     if (!g_str_has_suffix(output, ".html")) {
         return trace_write_bytes(output, picture, length, error);
