@@ -385,10 +385,14 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
 
 /* What the root's forward returned, the loss before all else. */
 static PlanEdge producer_of_result(const PlanRun *run) {
-    for (guint i = run->graph->steps->len; i-- > 0;) {
-        const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
+    const PlanGraph *graph = run->graph;
+    for (guint i = graph->steps->len; i-- > 0;) {
+        const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0 && step->n_values) {
-            return run->tape.producer_of_value[plan_graph_ref(run->graph, step->values)];
+            uint32_t last = plan_graph_ref(graph, step->values + step->n_values - 1);
+            bool is_loss = last == graph->loss_made;
+            return run->tape
+                .producer_of_value[is_loss ? last : plan_graph_ref(graph, step->values)];
         }
     }
     return (PlanEdge){PLAN_NONE, PLAN_NONE};
