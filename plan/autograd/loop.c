@@ -1,7 +1,9 @@
 #include "plan/autograd/loop.h"
 
 bool plan_loop_makes(const PlanRun *run, const PlanGraphValue *value) {
-    return value->is_returned && run->builder.phase == PLAN_PHASE_FORWARD &&
+    bool copies = run->pass.copies_results || !run->graph->copies_results;
+    bool is_returned = copies ? value->is_returned : value->is_copied;
+    return is_returned && run->builder.phase == PLAN_PHASE_FORWARD &&
            plan_graph_results_outlive_pass(run->graph);
 }
 

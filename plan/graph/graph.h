@@ -59,6 +59,7 @@ typedef struct {
     bool is_input;
     uint32_t shown; /* an expanded view: how many query heads each key or value head serves; or 0 */
     bool is_returned; /* of a base: the root's forward returns it (plan_graph_return_value) */
+    bool is_copied;   /* of a base: what is returned is a copy of it, in passes that copy results */
     bool is_kept;     /* a module made it once and keeps it, though it is no registered buffer */
     const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
     uint64_t bound;   /* inputs: integers below it; 0: real numbers */

@@ -148,13 +148,17 @@ void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
     push_frame(graph, module);
 }
 
+static PlanGraphValue *base_of(const PlanGraph *graph, uint32_t value) {
+    return plan_graph_value_at(graph, plan_graph_value_at(graph, value)->base);
+}
+
 void plan_graph_return_value(PlanGraph *graph, uint32_t value) {
-    value = plan_graph_stand_in(graph, value);
-    PlanGraphReturned returned = {graph->steps->len - 1, value};
+    uint32_t given = plan_graph_stand_in(graph, value);
+    PlanGraphReturned returned = {graph->steps->len - 1, given};
     g_array_append_val(graph->returned, returned);
-    plan_graph_hold_until(graph, value, returned.step);
-    uint32_t base = plan_graph_value_at(graph, value)->base;
-    plan_graph_value_at(graph, base)->is_returned = true;
+    plan_graph_hold_until(graph, given, returned.step);
+    base_of(graph, given)->is_returned = true;
+    base_of(graph, value)->is_copied = graph->copies_results;
 }
 
 bool plan_graph_results_outlive_pass(const PlanGraph *graph) {
