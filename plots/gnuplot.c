@@ -118,8 +118,8 @@ static bool is_whole(const char *picture, gsize length, const char *output) {
     return length >= n && memcmp(picture + length - n, end, n) == 0;
 }
 
-/* Cairo dates a PDF, so that no two were the same bytes. The date may be missing; blanks in its place
- * leave every offset of the file as it is. */
+/* Cairo dates a PDF, so that no two were the same bytes. The date may be missing; blanks in its
+ * place leave every offset of the file as it is. */
 static void drop_date(char *pdf, gsize length) {
     static const char begins[] = "/CreationDate (";
     const gsize n = sizeof begins - 1;
