@@ -15,7 +15,7 @@ static PlanTensor make_input(PlanRun *run, uint32_t value, const char *name) {
 }
 
 static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
-    bool is_complex = rope->cosines == rope->sines;
+    bool is_complex = plan_graph_rope_is_complex(rope);
     PlanTensor first = make_input(run, rope->cosines, is_complex ? "turns" : "cos");
     PlanTensor second = is_complex ? PLAN_NO_TENSOR : make_input(run, rope->sines, "sin");
     plan_builder_begin_op(

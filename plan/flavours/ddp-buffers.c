@@ -1,10 +1,6 @@
 /* plan/flavours/ddp-buffers.c - registered buffers, which DDP broadcasts before a pass. */
 #include "plan/flavours/ddp.h"
 
-static GArray *new_list(void) {
-    return g_array_new(FALSE, FALSE, sizeof(uint32_t));
-}
-
 /* Returns where the next one begins. */
 static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32_t buffer) {
     PlanTensor to = plan_run_value(run, buffer);
@@ -21,10 +17,10 @@ static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32
 /* Of a network with rotary embedding: its tables, then what blocks count in and tables are made
  * of. Of a traced one: those that are registered. */
 static GArray *buffers_of(const PlanGraph *graph) {
-    GArray *buffers = new_list();
+    GArray *buffers = plan_ddp_new_list();
     for (unsigned i = 0; i < graph->n_ropes; i++) {
         g_array_append_val(buffers, graph->ropes[i].cosines);
-        if (graph->ropes[i].sines != graph->ropes[i].cosines) {
+        if (!plan_graph_rope_is_complex(&graph->ropes[i])) {
             g_array_append_val(buffers, graph->ropes[i].sines);
         }
     }
@@ -87,15 +83,11 @@ static void end_broadcast(PlanRun *run, const GArray *buffers, PlanTensor flat) 
     plan_run_unref(run, flat);
 }
 
-static bool is_complex(const PlanRun *run, uint32_t buffer) {
-    const PlanGraphRope *rope = &run->graph->ropes[0];
-    return run->graph->n_ropes && rope->cosines == rope->sines && rope->cosines == buffer;
-}
-
 /* A family's are in fp32, but for a table of complex numbers. */
 static bool are_alike(const PlanRun *run, uint32_t a, uint32_t b) {
-    return run->graph->traced ? dtype_of_buffer(run, a) == dtype_of_buffer(run, b)
-                              : is_complex(run, a) == is_complex(run, b);
+    return run->graph->traced
+               ? dtype_of_buffer(run, a) == dtype_of_buffer(run, b)
+               : plan_graph_is_complex(run->graph, a) == plan_graph_is_complex(run->graph, b);
 }
 
 /* Those of one dtype go together. */
@@ -109,7 +101,7 @@ static GPtrArray *grouped(const PlanRun *run, const GArray *buffers) {
             g++;
         }
         if (g == groups->len) {
-            g_ptr_array_add(groups, new_list());
+            g_ptr_array_add(groups, plan_ddp_new_list());
         }
         g_array_append_val((GArray *)groups->pdata[g], buffer);
     }

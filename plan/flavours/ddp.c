@@ -100,10 +100,6 @@ static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
     }
 }
 
-static GArray *new_list(void) {
-    return g_array_new(FALSE, FALSE, sizeof(uint32_t));
-}
-
 static GPtrArray *new_lists(void) {
     return g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 }
@@ -127,7 +123,7 @@ static GPtrArray *in_buckets(const PlanRun *run, const GArray *parameters) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
         if (bytes >= limit) {
             limit = buckets->len > 0 ? cap : limit;
-            g_ptr_array_add(buckets, new_list());
+            g_ptr_array_add(buckets, plan_ddp_new_list());
             bytes = 0;
         }
         g_array_append_val((GArray *)buckets->pdata[buckets->len - 1], p);
@@ -165,7 +161,7 @@ static void reduce_list_of_used(PlanRun *run, Ddp *ddp) {
 }
 
 static GArray *trained(const PlanRun *run) {
-    GArray *all = new_list();
+    GArray *all = plan_ddp_new_list();
     for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
         if (!plan_run_is_frozen(run, i)) {
             g_array_append_val(all, i);
@@ -180,7 +176,7 @@ static void construct(PlanRun *run) {
     ddp->bucket_of = g_new0(uint32_t, n);
     ddp->offset_of = g_new0(uint64_t, n);
     ddp->buckets = g_array_new(FALSE, FALSE, sizeof(Bucket));
-    ddp->ready_order = new_list();
+    ddp->ready_order = plan_ddp_new_list();
     ddp->synced = true;
     plan_whole_construct(run, &ddp->whole);
     plan_run_at(run, PLAN_PHASE_SETUP, 0);

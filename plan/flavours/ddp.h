@@ -8,5 +8,9 @@ enum {
     PLAN_DDP_LANE_REDUCE
 };
 
+/* Of uint32_t. */
+static inline GArray *plan_ddp_new_list(void) {
+    return g_array_new(FALSE, FALSE, sizeof(uint32_t));
+}
 /* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
 void plan_ddp_broadcast_buffers(PlanRun *run);

@@ -38,20 +38,9 @@ static void goes_after(PlanGraph *graph, uint32_t value, uint32_t other) {
 }
 
 /* A table of complex numbers is no floating-point tensor to PyTorch, which leaves it alone. */
-static bool is_complex(const PlanGraph *graph, uint32_t value) {
-    uint32_t base = plan_graph_value_at(graph, value)->base;
-    for (unsigned i = 0; i < graph->n_ropes; i++) {
-        const PlanGraphRope *rope = &graph->ropes[i];
-        if (rope->cosines == rope->sines && rope->cosines == base) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_cast_to(const PlanGraph *graph, uint32_t value, PlanDtype dtype) {
     return value != PLAN_NONE && is_floating(dtype_of(graph, value)) &&
-           dtype_of(graph, value) != dtype && !is_complex(graph, value);
+           dtype_of(graph, value) != dtype && !plan_graph_is_complex(graph, value);
 }
 
 static uint32_t cast(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
@@ -95,10 +84,9 @@ static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
     }
 }
 
-/* Beside a loss, which is a number, backward comes to nothing that the root gives. */
-static uint32_t differentiated(PlanGraph *graph, uint32_t value, bool is_beside_loss) {
+uint32_t plan_boundary_differentiated(PlanGraph *graph, uint32_t value, unsigned n) {
     bool is_loss = plan_graph_value_at(graph, value)->elements == 1;
-    return is_beside_loss && !is_loss ? plan_graph_detached(graph, value) : value;
+    return n > 1 && !is_loss ? plan_graph_detached(graph, value) : value;
 }
 
 /* What was given, and what the module gave, goes when all is cast: first the results, in order. */
@@ -112,9 +100,8 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
     for (unsigned i = 0; i < n; i++) {
         uint32_t value = plan_graph_stand_in(graph, results[i]);
         if (is_cast_to(graph, value, graph->units.outputs)) {
-            plan_boundary_stand_for(graph, results[i],
-                                    cast(graph, differentiated(graph, value, module == 0 && n > 1),
-                                         graph->units.outputs));
+            uint32_t x = module == 0 ? plan_boundary_differentiated(graph, value, n) : value;
+            plan_boundary_stand_for(graph, results[i], cast(graph, x, graph->units.outputs));
             graph->root_cast = module == 0 ? graph->steps->len - 1 : graph->root_cast;
         }
     }

@@ -86,6 +86,16 @@ bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value) {
     return value != PLAN_NONE && plan_graph_value_at(graph, value)->requires_grad;
 }
 
+bool plan_graph_is_complex(const PlanGraph *graph, uint32_t value) {
+    uint32_t base = plan_graph_value_at(graph, value)->base;
+    bool is_complex = false;
+    for (unsigned i = 0; i < graph->n_ropes; i++) {
+        const PlanGraphRope *rope = &graph->ropes[i];
+        is_complex |= plan_graph_rope_is_complex(rope) && rope->cosines == base;
+    }
+    return is_complex;
+}
+
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
     const PlanGraphModule *m = plan_graph_module_at(graph, module);
     return g_regex_match(whole, m->name, 0, NULL) || g_regex_match(whole, m->class_name, 0, NULL);

@@ -257,6 +257,11 @@ static inline const PlanGraph *plan_graph_of_stage(const PlanGraph *graph, uint3
 }
 
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value);
+static inline bool plan_graph_rope_is_complex(const PlanGraphRope *rope) {
+    return rope->cosines == rope->sines;
+}
+/* Whether it is, or lies in, a table of complex numbers. */
+bool plan_graph_is_complex(const PlanGraph *graph, uint32_t value);
 /* Whether the regex matches its whole name (layers.0.attn) or its class (GptAttention), which
  * PyTorch's policies go by. */
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole);

@@ -15,17 +15,11 @@ static uint32_t copy_of(PlanGraph *graph, uint32_t x) {
     return values[1];
 }
 
-/* Beside a loss, which is a number, backward comes to nothing. */
-static bool is_differentiated(const PlanGraph *graph, uint32_t x, unsigned n) {
-    return n == 1 || plan_graph_value_at(graph, x)->elements == 1;
-}
-
 void plan_results_copy(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t *copies = g_newa(uint32_t, n + 1);
     for (unsigned i = 0; i < n; i++) {
         uint32_t x = plan_graph_stand_in(graph, results[i]);
-        copies[i] =
-            copy_of(graph, is_differentiated(graph, x, n) ? x : plan_graph_detached(graph, x));
+        copies[i] = copy_of(graph, plan_boundary_differentiated(graph, x, n));
     }
     graph->results_copied = graph->steps->len - 1;
     for (unsigned i = 1; i < n; i++) { /* as a list of Python's goes */
