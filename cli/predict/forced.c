@@ -10,27 +10,18 @@ static bool has_algorithm(PlanOpKind kind) {
     return plan_op_info(kind)->ring_steps > 0 && kind != PLAN_OP_ALL_TO_ALL;
 }
 
-static bool is_forced_algo(const ModelCluster *cluster, SimNcclAlgo *ret_algo) {
-    return cluster->nccl_algo && sim_nccl_algo_parse(cluster->nccl_algo, ret_algo);
-}
-
-static bool is_forced_proto(const ModelCluster *cluster, SimNcclProto *ret_proto) {
-    return cluster->nccl_proto && sim_nccl_proto_parse(cluster->nccl_proto, ret_proto);
-}
-
 static bool obeys(const Plan *plan, const ModelCluster *cluster, const PlanRole *role,
                   const PlanOp *op) {
     SimNetworkPath path = sim_op_path(cluster, plan, role, op);
     if (path.ranks < 2 || !path.nccl) {
         return true;
     }
-    SimNcclAlgo algo;
-    SimNcclProto proto;
+    SimNcclAlgo algo = sim_network_forced_algo(cluster);
+    SimNcclProto proto = sim_network_forced_proto(cluster);
     SimNcclChoice choice =
         sim_network_choice(cluster, &path, op->kind, plan_op_work(role, op).bytes);
-    bool other_algo = is_forced_algo(cluster, &algo) && algo != choice.algo;
-    bool other_proto = is_forced_proto(cluster, &proto) && proto != choice.proto;
-    return !other_algo && !other_proto;
+    return (algo == SIM_NCCL_N_ALGOS || algo == choice.algo) &&
+           (proto == SIM_NCCL_N_PROTOS || proto == choice.proto);
 }
 
 /* What a combination needs does not depend on how many bytes there are, so one op of a kind and
@@ -48,9 +39,9 @@ static void find_disobedient(const Plan *plan, const ModelCluster *cluster, cons
 }
 
 void cli_forced_note(const Plan *plan, const ModelCluster *cluster) {
-    SimNcclAlgo algo;
-    SimNcclProto proto;
-    bool by_algo = is_forced_algo(cluster, &algo), by_proto = is_forced_proto(cluster, &proto);
+    SimNcclAlgo algo = sim_network_forced_algo(cluster);
+    SimNcclProto proto = sim_network_forced_proto(cluster);
+    bool by_algo = algo != SIM_NCCL_N_ALGOS, by_proto = proto != SIM_NCCL_N_PROTOS;
     bool found[PLAN_N_OP_KINDS] = {false};
     for (uint32_t i = 0; (by_algo || by_proto) && i < plan->n_roles; i++) {
         find_disobedient(plan, cluster, &plan->roles[i], found);

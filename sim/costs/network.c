@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-static SimNcclAlgo forced_algo(const ModelCluster *cluster) {
+SimNcclAlgo sim_network_forced_algo(const ModelCluster *cluster) {
     SimNcclAlgo algo = SIM_NCCL_N_ALGOS;
     return cluster->nccl_algo && sim_nccl_algo_parse(cluster->nccl_algo, &algo) ? algo
                                                                                 : SIM_NCCL_N_ALGOS;
 }
 
-static SimNcclProto forced_proto(const ModelCluster *cluster) {
+SimNcclProto sim_network_forced_proto(const ModelCluster *cluster) {
     SimNcclProto proto = SIM_NCCL_N_PROTOS;
     return cluster->nccl_proto && sim_nccl_proto_parse(cluster->nccl_proto, &proto)
                ? proto
@@ -44,7 +44,8 @@ SimNetworkCost sim_network_measured(const ModelCluster *cluster, const SimNcclGr
 
 SimNcclChoice sim_network_choice(const ModelCluster *cluster, const SimNetworkPath *path,
                                  PlanOpKind kind, double bytes) {
-    return sim_nccl_choose(&path->group, kind, bytes, forced_algo(cluster), forced_proto(cluster));
+    return sim_nccl_choose(&path->group, kind, bytes, sim_network_forced_algo(cluster),
+                           sim_network_forced_proto(cluster));
 }
 
 static SimNetworkCost nccl_cost(const ModelCluster *cluster, const SimNetworkPath *path,

@@ -26,6 +26,9 @@ typedef struct {
 SimNetworkCost sim_network_cost(const ModelCluster *cluster, const SimNetworkPath *path,
                                 PlanOpKind kind, double bytes);
 
+/* What the cluster forces NCCL to; SIM_NCCL_N_ALGOS, SIM_NCCL_N_PROTOS: nothing. */
+SimNcclAlgo sim_network_forced_algo(const ModelCluster *cluster);
+SimNcclProto sim_network_forced_proto(const ModelCluster *cluster);
 /* NCCL's choice on this path (path->nccl must be set), with what the cluster forces. */
 SimNcclChoice sim_network_choice(const ModelCluster *cluster, const SimNetworkPath *path,
                                  PlanOpKind kind, double bytes);
