@@ -177,14 +177,17 @@ bool cli_calibrate_costs(const char *device, unsigned n, const char *folder, GSt
     if (!ranks || !read_lines(ranks, lines, so_far, data, error)) {
         return false;
     }
-    bool ok = g_subprocess_wait_check(ranks, NULL, error);
-    if (g_file_get_contents(path, &said, NULL, NULL) && is_refused(ranks, said, NULL)) {
-        g_clear_error(error);
-        is_refused(ranks, said, error);
+    g_autoptr(GError) failure = NULL;
+    g_subprocess_wait_check(ranks, NULL, &failure);
+    if (g_file_get_contents(path, &said, NULL, NULL) && is_refused(ranks, said, error)) {
         return false;
     }
     fputs(said ? said : "", stderr);
-    return ok;
+    if (failure) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    return true;
 }
 
 /* ---- from traces to samples ----------------------------------------------------------------- */

@@ -16,9 +16,9 @@ void cli_idle_keys_note(const PlanStrategy *settled, const char *const *tried) {
     const PlanStrategyKey *keys = plan_strategy_keys(&n);
     for (unsigned i = 0; i < n; i++) {
         const char *key = keys[i].key, *decided_by = NULL;
-        bool asks = g_strv_contains(tried, key) || !plan_strategy_is_default(settled, key);
-        const char *why =
-            settled->given[i] && asks ? plan_strategy_why_idle(settled, key, &decided_by) : NULL;
+        bool asks = settled->given[i] &&
+                    (g_strv_contains(tried, key) || !plan_strategy_is_default(settled, key));
+        const char *why = asks ? plan_strategy_why_idle(settled, key, &decided_by) : NULL;
         if (why != NULL && !has_any(decided_by, tried)) {
             cli_complain(CLI_OK, "note: %s changes nothing here: it %s", key, why);
         }
