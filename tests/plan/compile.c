@@ -82,6 +82,9 @@ static void given(void) {
         g_assert_false(is_held(cases[i].network, freeing, kind, cases[i].operand));
         g_assert_true(is_held(cases[i].network, holding, kind, cases[i].operand));
     }
+    /* Not what it made of them, wherever the loss stands among what it returned. */
+    g_assert_false(
+        is_held(HOLDING, holding, PLAN_OP_COMPILED_LOSS_BACKWARD, COMPILED_LOSS_BACKWARD_DLOGITS));
 }
 
 /* Of two blocks, five norms of ops, each of which multiplies by its weight in forward and backward:
