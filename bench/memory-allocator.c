@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "bench/plans.h"
-#include "memory/caching.h"
+#include "memory/snapshot.h"
 #include "memory/virtual.h"
 
 #define ROUNDS 7

@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "memory/caching.h"
 #include "memory/free-list.h"
+#include "memory/snapshot.h"
 
 typedef struct _MemorySegment MemorySegment;
 

@@ -258,28 +258,6 @@ const MemoryStats *memory_caching_stats(const MemoryCaching *caching) {
     return &caching->stats;
 }
 
-static void reset_peak(MemoryStat *stat) {
-    stat->peak = stat->current;
-}
-
-void memory_caching_reset_peaks(MemoryCaching *caching) {
-    for (uint32_t pool = 0; pool < MEMORY_N_POOLS; pool++) {
-        MemoryPoolStats *stats = &caching->stats.pools[pool];
-        reset_peak(&stats->requested_bytes);
-        reset_peak(&stats->allocated_bytes);
-        reset_peak(&stats->active_bytes);
-        reset_peak(&stats->reserved_bytes);
-        reset_peak(&stats->inactive_split_bytes);
-        reset_peak(&stats->segments);
-    }
-}
-
 void memory_caching_keep_answers(MemoryCaching *caching, MemoryAnswers *answers) {
     caching->answers = answers;
-}
-
-void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
-                          gpointer self) {
-    caching->done = done;
-    caching->done_self = self;
 }

@@ -31,13 +31,6 @@ typedef struct _MemoryCaching MemoryCaching;
 /* Valid from alloc() until drop(); when that leaves the block waiting, until it is done. */
 typedef struct _MemoryBlock MemoryBlock;
 
-typedef enum {
-    MEMORY_BLOCK_USED,
-    MEMORY_BLOCK_WAITING, /* dropped; its events have not been seen to pass */
-    MEMORY_BLOCK_FREE,
-    MEMORY_BLOCK_UNMAPPED, /* addresses without memory, in an expandable segment */
-} MemoryBlockState;
-
 /* options NULL: defaults. Fails when the options want expandable segments and the source has
  * none. */
 MemoryCaching *memory_caching_new(const MemoryOptions *options, const MemorySource *source,
@@ -57,7 +50,6 @@ void memory_caching_mark(MemoryCaching *caching, MemoryBlock *block, uint32_t st
 void memory_caching_empty(MemoryCaching *caching);
 
 const MemoryStats *memory_caching_stats(const MemoryCaching *caching);
-void memory_caching_reset_peaks(MemoryCaching *caching);
 
 static inline uint64_t memory_caching_allocated(const MemoryCaching *caching) {
     return memory_caching_stats(caching)->pools[MEMORY_POOL_ALL].allocated_bytes.current;
@@ -71,37 +63,15 @@ static inline uint64_t memory_caching_reserved(const MemoryCaching *caching) {
     return memory_caching_stats(caching)->pools[MEMORY_POOL_ALL].reserved_bytes.current;
 }
 
-/* Told of each block that had waited, as it becomes free and just before it is merged. NULL:
- * nobody. */
-void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
-                          gpointer self);
-
 /* From now on every answer of the source to event_query() is added to answers (borrowed). */
 void memory_caching_keep_answers(MemoryCaching *caching, MemoryAnswers *answers);
 
 /* A block lies at the source's handle plus the offset. */
 gpointer memory_block_handle(const MemoryBlock *block);
 uint64_t memory_block_offset(const MemoryBlock *block);
-uint32_t
-memory_block_segment(const MemoryBlock *block); /* segments count from 0 as they are taken */
 /* A number for both, which no two blocks share that live together. */
 uint64_t memory_block_address(const MemoryBlock *block);
 uint64_t memory_block_bytes(const MemoryBlock *block); /* as the statistics count it */
-MemoryBlockState memory_block_state(const MemoryBlock *block);
-/* The block behind it in its range of memory; NULL at the end. */
-const MemoryBlock *memory_block_next(const MemoryBlock *block);
-
-/* What is held from the source: one range a segment, or one for each contiguously mapped part of an
- * expandable one. Valid until the next call that changes anything. */
-typedef struct {
-    uint32_t segment, stream;
-    uint64_t offset, bytes;
-    MemoryPool pool;
-    const MemoryBlock *first;
-} MemoryRange;
-
-/* By segment, then offset. Transfer full: an array of MemoryRange. */
-GArray *memory_caching_ranges(const MemoryCaching *caching);
 
 /* Appends what waits, in order, with its events as so many before the newest one. */
 void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,

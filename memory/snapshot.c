@@ -1,4 +1,6 @@
-/* Looking at blocks, one or all. */
+/* memory/snapshot.c - looking at blocks, one or all, and writing all of them down. */
+#include "memory/snapshot.h"
+
 #include "memory/caching-private.h"
 
 gpointer memory_block_handle(const MemoryBlock *block) {
@@ -52,6 +54,28 @@ GArray *memory_caching_ranges(const MemoryCaching *caching) {
         }
     }
     return ranges;
+}
+
+void memory_caching_watch(MemoryCaching *caching, void (*done)(gpointer self, MemoryBlock *block),
+                          gpointer self) {
+    caching->done = done;
+    caching->done_self = self;
+}
+
+static void reset_peak(MemoryStat *stat) {
+    stat->peak = stat->current;
+}
+
+void memory_caching_reset_peaks(MemoryCaching *caching) {
+    for (uint32_t pool = 0; pool < MEMORY_N_POOLS; pool++) {
+        MemoryPoolStats *stats = &caching->stats.pools[pool];
+        reset_peak(&stats->requested_bytes);
+        reset_peak(&stats->allocated_bytes);
+        reset_peak(&stats->active_bytes);
+        reset_peak(&stats->reserved_bytes);
+        reset_peak(&stats->inactive_split_bytes);
+        reset_peak(&stats->segments);
+    }
 }
 
 enum {

@@ -9,44 +9,6 @@ enum {
     CREST_SLICES = 400 /* what is closer than four pixels would be a smear */
 };
 
-static GString *table_of(const GArray *rows, const GPtrArray *categories) {
-    GString *table = g_string_new("time_ns");
-    for (guint i = 0; i < categories->len; i++) {
-        g_string_append_printf(table, "\t%s", (char *)categories->pdata[i]);
-    }
-    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
-        g_string_append_printf(table, "\t%s", trace_statistic_name(i));
-    }
-    g_string_append_c(table, '\n');
-    for (guint i = 0; i < rows->len; i++) {
-        const TraceMoment *moment = &g_array_index(rows, TraceMoment, i);
-        g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)moment->at_ns);
-        for (guint k = 0; k < categories->len + TRACE_N_STATISTICS; k++) {
-            g_string_append_printf(table, "\t%" G_GUINT64_FORMAT, (guint64)moment->values[k]);
-        }
-        g_string_append_c(table, '\n');
-    }
-    return table;
-}
-
-static TraceMoments *moments_of(const PlotPanel *panel, int32_t first_step, int32_t last_step) {
-    return trace_moments_new(panel->trace, panel->rank, first_step, last_step);
-}
-
-GString *plot_memory_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                           guint n_slices) {
-    g_autoptr(TraceMoments) moments = moments_of(panel, first_step, last_step);
-    g_autoptr(GArray) kept = plot_thin(moments, n_slices);
-    return table_of(kept, moments->categories);
-}
-
-GString *plot_memory_crest_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                                 guint n_slices) {
-    g_autoptr(TraceMoments) moments = moments_of(panel, first_step, last_step);
-    g_autoptr(GArray) crests = plot_crests(moments, n_slices);
-    return table_of(crests, moments->categories);
-}
-
 static void append_corner(GString *table, int64_t at_ns, uint64_t bytes) {
     g_string_append_printf(table, "%" G_GINT64_FORMAT "\t%" G_GUINT64_FORMAT "\n", (gint64)at_ns,
                            (guint64)bytes);
@@ -97,7 +59,7 @@ static bool write_areas(const TraceMoments *moments, guint number, const char *f
     g_autoptr(GArray) crests = plot_crests(moments, CREST_SLICES);
     guint n_layers = moments->categories->len;
     g_autofree char *name = g_strdup_printf("crests-%u.tsv", number);
-    g_autoptr(GString) table = table_of(crests, moments->categories);
+    g_autoptr(GString) table = plot_moments_table(crests, moments->categories);
     return plot_write(folder, name, table, error) &&
            write_outlines(kept, n_layers, "outline", number, folder, error) &&
            write_outlines(crests, n_layers, "crest", number, folder, error);
@@ -209,7 +171,8 @@ bool plot_write_memory(PlotSheet *sheet, GError **error) {
     const PlotOptions *options = sheet->options;
     TraceMoments *moments[PLOT_MAX_PANELS] = {NULL};
     for (guint i = 0; i < sheet->n_panels; i++) {
-        moments[i] = moments_of(&sheet->panels[i], options->first_step, options->last_step);
+        moments[i] = trace_moments_new(sheet->panels[i].trace, sheet->panels[i].rank,
+                                       options->first_step, options->last_step);
         widen(&sheet->extent, moments[i]);
     }
     append_limit(sheet);

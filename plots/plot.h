@@ -56,16 +56,6 @@ bool plot_panels(PlotPicture picture, const PlotPanel *panels, guint n_panels,
 /* The tables, for the scripts and for whoever wants to draw otherwise. Columns are separated by
  * tabs, the first line names them. Times are ns and sizes are bytes, as in the trace. */
 
-/* time, allocated bytes of each category (its part before "/", in the table's order), allocated,
- * active, reserved; a row a change, thinned to about n_slices slices, 0: all rows. */
-GString *plot_memory_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                           guint n_slices);
-/* The same columns where more happens than can be seen: of a slice with more than four moments one
- * row, the categories when it holds the most, and each statistic's most; then, unless the next
- * slice goes on so, what stays. */
-GString *plot_memory_crest_table(const PlotPanel *panel, int32_t first_step, int32_t last_step,
-                                 guint n_slices);
-
 /* The colours of the lanes picture: phases for what is no collective, then kinds of collectives. */
 typedef struct {
     const char *name;

@@ -106,3 +106,23 @@ GArray *plot_crests(const TraceMoments *moments, guint n_slices) {
     }
     return g_array_append_vals(crests, trace_moment(moments, n - 1), 1);
 }
+
+GString *plot_moments_table(const GArray *moments, const GPtrArray *categories) {
+    GString *table = g_string_new("time_ns");
+    for (guint i = 0; i < categories->len; i++) {
+        g_string_append_printf(table, "\t%s", (char *)categories->pdata[i]);
+    }
+    for (guint i = 0; i < TRACE_N_STATISTICS; i++) {
+        g_string_append_printf(table, "\t%s", trace_statistic_name(i));
+    }
+    g_string_append_c(table, '\n');
+    for (guint i = 0; i < moments->len; i++) {
+        const TraceMoment *moment = &g_array_index(moments, TraceMoment, i);
+        g_string_append_printf(table, "%" G_GINT64_FORMAT, (gint64)moment->at_ns);
+        for (guint k = 0; k < categories->len + TRACE_N_STATISTICS; k++) {
+            g_string_append_printf(table, "\t%" G_GUINT64_FORMAT, (guint64)moment->values[k]);
+        }
+        g_string_append_c(table, '\n');
+    }
+    return table;
+}

@@ -14,3 +14,8 @@ GArray *plot_thin(const TraceMoments *moments, guint n_slices);
  * (the categories when it holds the most, and each statistic's most), and behind it what stays,
  * unless the next slice goes on so. A new array of TraceMoment. */
 GArray *plot_crests(const TraceMoments *moments, guint n_slices);
+
+/* Moments as a table: time (ns), allocated bytes of each category (its part before "/", in the
+ * order of the trace's table), allocated, active and reserved; a row a moment. Columns are
+ * separated by tabs, and the first line names them. */
+GString *plot_moments_table(const GArray *moments, const GPtrArray *categories);

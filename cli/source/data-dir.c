@@ -271,18 +271,6 @@ char *cli_data_find_in(const CliDataRoots *roots, CliDataKind kind, const char *
     return inside;
 }
 
-char *cli_data_find_named_in(const CliDataRoots *roots, CliDataKind kind, const char *name,
-                             GError **error) {
-    if (!check_user(roots, &kinds[kind], error)) {
-        return NULL;
-    }
-    char *path = find_in_folders(roots, &kinds[kind], name);
-    if (path == NULL) {
-        set_no_name(roots, kind, name, error);
-    }
-    return path;
-}
-
 static int compare_names(gconstpointer a, gconstpointer b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -322,7 +310,14 @@ char *cli_data_find(CliDataKind kind, const char *name, GError **error) {
 char *cli_data_find_named(CliDataKind kind, const char *name, GError **error) {
     g_auto(CliDataRoots) roots = {0};
     cli_data_roots_init(&roots, NULL, g_getenv("FORESHARD_DATA"));
-    return cli_data_find_named_in(&roots, kind, name, error);
+    if (!check_user(&roots, &kinds[kind], error)) {
+        return NULL;
+    }
+    char *path = find_in_folders(&roots, &kinds[kind], name);
+    if (path == NULL) {
+        set_no_name(&roots, kind, name, error);
+    }
+    return path;
 }
 
 char **cli_data_names(CliDataKind kind) {

@@ -45,15 +45,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CliDataRoots, cli_data_roots_clear)
 char *cli_data_find_in(const CliDataRoots *roots, CliDataKind kind, const char *name,
                        GError **error);
 
-/* By its name alone, whatever lies in the current folder: for a name that stands in a file. */
-char *cli_data_find_named_in(const CliDataRoots *roots, CliDataKind kind, const char *name,
-                             GError **error);
-
 /* All names that can be found, without their ending, sorted, each once. Transfer full:
  * g_strfreev(). */
 char **cli_data_names_in(const CliDataRoots *roots, CliDataKind kind);
 
 /* The same for this process and its environment. */
 char *cli_data_find(CliDataKind kind, const char *name, GError **error);
+/* By its name alone, whatever lies in the current folder: for a name that stands in a file. */
 char *cli_data_find_named(CliDataKind kind, const char *name, GError **error);
 char **cli_data_names(CliDataKind kind);

@@ -150,10 +150,6 @@ static inline bool plan_op_is_of_float8(PlanOpKind kind) {
     return kind >= PLAN_OP_FLOAT8_SCALE && kind <= PLAN_OP_FLOAT8_LINEAR_DW;
 }
 
-static inline bool plan_op_is_of_ring(PlanOpKind kind) {
-    return kind == PLAN_OP_PASS_ON || (kind >= PLAN_OP_ATTENTION_PART && kind <= PLAN_OP_JOIN);
-}
-
 static inline bool plan_op_is_latent(PlanOpKind kind) {
     return kind >= PLAN_OP_LATENT_ATTENTION && kind <= PLAN_OP_UNSET_COLUMNS;
 }

@@ -99,7 +99,3 @@ void sim_fiber_resume(SimFiber *fiber) {
 void sim_fiber_yield(SimFiber *fiber) {
     go_on(&fiber->inside, &fiber->outside);
 }
-
-bool sim_fiber_ended(const SimFiber *fiber) {
-    return fiber->ended;
-}

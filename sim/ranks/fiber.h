@@ -22,4 +22,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimFiber, sim_fiber_free)
 /* Runs it until it yields or ends. Not from inside a fiber. */
 void sim_fiber_resume(SimFiber *fiber);
 void sim_fiber_yield(SimFiber *fiber); /* from inside it */
-bool sim_fiber_ended(const SimFiber *fiber);

@@ -1,6 +1,6 @@
 #include "tests/memory/script.h"
 
-#include "memory/caching.h"
+#include "memory/snapshot.h"
 #include "tests/memory/pretend-device.h"
 
 #define U64 "%" G_GUINT64_FORMAT

@@ -1,7 +1,7 @@
 /* memory/virtual, and the allocator's laws over a source that fails whenever it likes. */
 #include "memory/virtual.h"
 
-#include "memory/caching.h"
+#include "memory/snapshot.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plots/plot.h"
+#include "plots/thin.h"
 #include "tests/trace/toy-trace.h"
 #include "trace/summary.h"
 
@@ -27,11 +28,20 @@ static int64_t at(GArray *numbers, guint columns, guint row, guint column) {
     return g_array_index(numbers, int64_t, row * columns + column);
 }
 
+/* All moments of the panel's steps, or what plot_thin() or plot_crests() leaves of them. */
+static GString *table_of(const PlotPanel *panel, int32_t first_step, int32_t last_step,
+                         GArray *(*thinned)(const TraceMoments *, guint), guint n_slices) {
+    g_autoptr(TraceMoments) moments =
+        trace_moments_new(panel->trace, panel->rank, first_step, last_step);
+    g_autoptr(GArray) rows = thinned(moments, n_slices);
+    return plot_moments_table(rows, moments->categories);
+}
+
 static void memory_table(void) {
     ToyOptions options = TOY_DEFAULT;
     g_autoptr(Trace) trace = toy_trace(&options);
     PlotPanel panel = {trace, 0};
-    g_autoptr(GString) table = plot_memory_table(&panel, 1, 2, 0);
+    g_autoptr(GString) table = table_of(&panel, 1, 2, plot_thin, 0);
     g_assert_true(g_str_has_prefix(table->str, "time_ns\tparameters\tactivations\tgradients\t"
                                                "communication\tallocated\tactive\treserved\n"));
     guint columns = 0;
@@ -69,8 +79,8 @@ static void thinning(void) {
     TraceMemoryRow *spike = &g_array_index(trace->memory, TraceMemoryRow, 7003);
     spike->active += 100000;
     PlotPanel panel = {trace, 0};
-    g_autoptr(GString) all = plot_memory_table(&panel, 0, 1999, 0);
-    g_autoptr(GString) thin = plot_memory_table(&panel, 0, 1999, 100);
+    g_autoptr(GString) all = table_of(&panel, 0, 1999, plot_thin, 0);
+    g_autoptr(GString) thin = table_of(&panel, 0, 1999, plot_thin, 100);
     guint columns = 0;
     g_autoptr(GArray) many = parse(all, &columns);
     g_autoptr(GArray) few = parse(thin, &columns);
@@ -117,8 +127,8 @@ static void crests(void) {
     }
     g_array_index(trace->memory, TraceMemoryRow, 7003).active += 100000;
     PlotPanel panel = {trace, 0};
-    g_autoptr(GString) all = plot_memory_table(&panel, 0, STEPS - 1, 0);
-    g_autoptr(GString) crest = plot_memory_crest_table(&panel, 0, STEPS - 1, SLICES);
+    g_autoptr(GString) all = table_of(&panel, 0, STEPS - 1, plot_thin, 0);
+    g_autoptr(GString) crest = table_of(&panel, 0, STEPS - 1, plot_crests, SLICES);
     guint columns = 0;
     g_autoptr(GArray) many = parse(all, &columns);
     g_autoptr(GArray) few = parse(crest, &columns);
@@ -463,7 +473,7 @@ static void gnuplot_reads_the_table(Fixture *fixture, gconstpointer data) {
     if (!has_gnuplot()) {
         return;
     }
-    g_autoptr(GString) table = plot_memory_table(&fixture->panels[1], 0, 3, 0);
+    g_autoptr(GString) table = table_of(&fixture->panels[1], 0, 3, plot_thin, 0);
     g_autofree char *path = g_build_filename(fixture->folder, "rows.tsv", NULL);
     g_assert_true(g_file_set_contents(path, table->str, (gssize)table->len, NULL));
     g_autofree char *script =
