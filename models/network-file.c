@@ -80,16 +80,29 @@ static ModelNetwork *read_ini(const char *ini, gsize length, const char *path,
     return model_network_read(changed, strlen(changed), path, error);
 }
 
-/* Files of a network that say too little, or all but its shape; NULL: another. */
+/* Files beside a network that say too little of it, or all but its shape; NULL: another. */
 static const char *what_is_wanted(const char *path) {
-    static const char *const weights[] = {".safetensors", ".bin", ".pt", ".pth", ".gguf"};
-    if (g_str_has_suffix(path, ".py")) {
-        return "this is a program; trace its network by models/pytorch/trace.py "
-               "(docs/own-network.md), and name the file that it writes";
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(weights); i++) {
-        if (g_str_has_suffix(path, weights[i])) {
-            return "these are weights; name the config.json beside them";
+    static const char weights[] = "these are weights; name the config.json beside them";
+    static const char settings[] =
+        "these are a trainer's settings; name the network (its config.json), and give them as "
+        "options: docs/hugging-face.md and docs/own-run.md translate them";
+    static const struct {
+        const char *ending, *wanted;
+    } files[] = {
+        {".py", "this is a program; trace its network by models/pytorch/trace.py "
+                "(docs/own-network.md), and name the file that it writes"},
+        {".safetensors", weights},
+        {".bin", weights},
+        {".pt", weights},
+        {".pth", weights},
+        {".gguf", weights},
+        {".yaml", settings},
+        {".yml", settings},
+        {".toml", settings},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        if (g_str_has_suffix(path, files[i].ending)) {
+            return files[i].wanted;
         }
     }
     return NULL;

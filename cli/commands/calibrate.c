@@ -252,7 +252,7 @@ int cmd_calibrate(int argc, char **argv) {
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, entries, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
     int status = check(&options);

@@ -90,6 +90,26 @@ static bool is_meant(const char *name, const char *called, const ModelCluster *c
            (strlen(name) == without_nodes && strncmp(name, cluster->name, without_nodes) == 0);
 }
 
+/* The last of two prices would win, and nobody be told. */
+static bool check_prices(char *const *prices, GError **error) {
+    for (guint i = 0; prices[i] != NULL; i++) {
+        const char *equals = strrchr(prices[i], '=');
+        gsize name = equals != NULL ? (gsize)(equals - prices[i]) + 1 : 0;
+        for (guint j = 0; j < i; j++) {
+            bool is_same_machine = equals != NULL ? strncmp(prices[i], prices[j], name) == 0
+                                                  : strchr(prices[j], '=') == NULL;
+            if (is_same_machine && !g_str_equal(prices[i], prices[j])) {
+                g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                            "--price is given twice for the same machines, as %s and as %s; give "
+                            "one, or name the machine of each: --price dgx-h100=2.50",
+                            prices[j], prices[i]);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* "2.50" of all, or "dgx-h100=2.50". */
 static bool take_price(const char *text, char **names, const GPtrArray *clusters, GError **error) {
     const char *equals = strrchr(text, '=');
@@ -116,6 +136,19 @@ static bool take_price(const char *text, char **names, const GPtrArray *clusters
                     name);
     }
     return any;
+}
+
+/* Those of all machines first, whatever their order, so that a machine's own price holds. */
+static bool take_prices(const Options *options, const GPtrArray *clusters, GError **error) {
+    for (int own = 0; own <= 1; own++) {
+        for (char **price = options->prices; *price != NULL; price++) {
+            bool is_own = strchr(*price, '=') != NULL;
+            if (is_own == own && !take_price(*price, options->clusters, clusters, error)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 /* A budget asks for the price of each machine. */
@@ -156,12 +189,9 @@ static GPtrArray *read_clusters(const Options *options, GError **error) {
         keep_free(cluster, options->spare);
         g_ptr_array_add(clusters, cluster);
     }
-    for (guint i = 0; options->prices != NULL && options->prices[i] != NULL; i++) {
-        if (!take_price(options->prices[i], options->clusters, clusters, error)) {
-            return NULL;
-        }
-    }
-    return check_budget(options, clusters, error) ? g_steal_pointer(&clusters) : NULL;
+    bool are_sound = options->prices == NULL || (check_prices(options->prices, error) &&
+                                                 take_prices(options, clusters, error));
+    return are_sound && check_budget(options, clusters, error) ? g_steal_pointer(&clusters) : NULL;
 }
 
 /* ---- knobs ---- */
@@ -430,7 +460,7 @@ int cmd_choose(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, entries, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;

@@ -122,7 +122,7 @@ int cmd_compare(int argc, char **argv) {
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
-    if (!cli_command_read(&command, context, &argc, &argv) ||
+    if (!cli_command_read(&command, entries, context, &argc, &argv) ||
         !cli_number_is_sound("--rank", &rank) || !cli_number_is_sound("--device", &device)) {
         return CLI_BAD_INPUT;
     }

@@ -103,11 +103,21 @@ static Trace *load_run(PlotPicture picture, const char *path, Trace *other, GErr
     return measured_trace(path, other, error);
 }
 
+/* A file of PyTorch's. JSON beside a cluster or a strategy is a network's config.json, for a
+ * profile's memory cannot be drawn. */
+static bool is_run(const char *file, const Options *options, const CliPlanSource *source) {
+    ImportKind kind = import_kind_of_file(file);
+    bool is_network = kind == IMPORT_PROFILE &&
+                      (options->points.cluster != NULL || cli_plan_source_is_set(source));
+    return kind != IMPORT_OTHER && !is_network;
+}
+
 /* What has been played is not played again on another machine. */
-static bool any_is_predicted(int n_files, char **files) {
+static bool any_is_predicted(int n_files, char **files, const Options *options,
+                             const CliPlanSource *source) {
     bool any = false;
     for (int i = 0; i < n_files; i++) {
-        any = any || (import_kind_of_file(files[i]) == IMPORT_OTHER && !trace_is_file(files[i]));
+        any = any || (!is_run(files[i], options, source) && !trace_is_file(files[i]));
     }
     return any;
 }
@@ -122,7 +132,7 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
     if (!cli_trace_check_settings(source, n_files, files, &refusal)) {
         return cli_complain(CLI_BAD_INPUT, "%s", refusal->message);
     }
-    if (options->points.cluster != NULL && !any_is_predicted(n_files, files)) {
+    if (options->points.cluster != NULL && !any_is_predicted(n_files, files, options, source)) {
         return cli_complain(CLI_BAD_INPUT,
                             "--cluster is for a plan or a network, and %s has been played; leave "
                             "--cluster away",
@@ -133,9 +143,9 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
     int status = CLI_OK;
     for (int i = 0; i < n_files && status == CLI_OK; i++) {
         g_autoptr(GError) error = NULL;
-        traces[i] = import_kind_of_file(files[i]) == IMPORT_OTHER
-                        ? cli_trace_load(source, files[i], options->points.cluster, &error)
-                        : load_run(picture, files[i], i > 0 ? traces[0] : NULL, &error);
+        traces[i] = is_run(files[i], options, source)
+                        ? load_run(picture, files[i], i > 0 ? traces[0] : NULL, &error)
+                        : cli_trace_load(source, files[i], options->points.cluster, &error);
         if (traces[i] == NULL) {
             status = cli_complain(CLI_BAD_INPUT, "%s", error->message);
             break;
@@ -277,7 +287,7 @@ int cmd_plot(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    return cli_command_read(&command, context, &argc, &argv) &&
+    return cli_command_read(&command, entries, context, &argc, &argv) &&
                    cli_number_is_sound("--rank", &options.rank)
                ? plot(argc - 1, argv + 1, &options, source)
                : CLI_BAD_INPUT;

@@ -177,7 +177,7 @@ int cmd_rehearse(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, entries, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;

@@ -48,7 +48,7 @@ int cmd_validate(int argc, char **argv) {
         {0},
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
-    if (!cli_command_read(&command, context, &argc, &argv)) {
+    if (!cli_command_read(&command, entries, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
     if (as_csv && (as_json || brief)) {

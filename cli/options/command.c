@@ -99,10 +99,57 @@ static bool words_are_full(char **argv) {
     return true;
 }
 
-bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv) {
+/* The value that *word gives to the entry ("--name V", "--name=V", "-n V", "-nV"), or NULL. */
+static const char *value_given(const GOptionEntry *entry, char *const *word) {
+    const char *text = *word, *end;
+    if (g_str_has_prefix(text, "--")) {
+        bool is_this = g_str_has_prefix(text + 2, entry->long_name);
+        end = text + 2 + (is_this ? strlen(entry->long_name) : 0);
+        return !is_this ? NULL : *end == '=' ? end + 1 : *end == '\0' ? word[1] : NULL;
+    }
+    if (entry->short_name == 0 || text[0] != '-' || text[1] != entry->short_name) {
+        return NULL;
+    }
+    return text[2] != '\0' ? text + 2 : word[1];
+}
+
+static bool takes_one_value(const GOptionEntry *entry) {
+    return entry->arg == G_OPTION_ARG_STRING || entry->arg == G_OPTION_ARG_FILENAME ||
+           entry->arg == G_OPTION_ARG_INT || entry->arg == G_OPTION_ARG_INT64 ||
+           entry->arg == G_OPTION_ARG_DOUBLE;
+}
+
+/* GLib would take the last of two values, and say nothing. */
+static bool values_agree(const GOptionEntry *entry, char **argv) {
+    const char *first = NULL;
+    for (char **word = argv + 1; *word != NULL && !g_str_equal(*word, "--"); word++) {
+        const char *value = value_given(entry, word);
+        if (first != NULL && value != NULL && !g_str_equal(first, value)) {
+            bool is_cluster = g_str_equal(entry->long_name, "cluster");
+            cli_complain(CLI_BAD_INPUT, "--%s is given twice, as '%s' and as '%s'; give one%s",
+                         entry->long_name, first, value,
+                         is_cluster ? ", or compare them: foreshard choose takes several" : "");
+            return false;
+        }
+        first = value != NULL ? value : first;
+    }
+    return true;
+}
+
+static bool all_values_agree(const GOptionEntry *entries, char **argv) {
+    for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++) {
+        if (takes_one_value(entry) && !values_agree(entry, argv)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool cli_command_read(const CliCommand *command, const GOptionEntry *entries,
+                      GOptionContext *context, int *argc, char ***argv) {
     g_autoptr(GError) error = NULL;
     cli_help_begin();
-    if (!words_are_full(*argv)) {
+    if (!words_are_full(*argv) || !all_values_agree(entries, *argv)) {
         return false;
     }
     if (!g_option_context_parse(context, argc, argv, &error)) {

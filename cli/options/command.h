@@ -27,8 +27,9 @@ typedef struct {
 GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntry *entries);
 
 /* Takes options out of argv, which keeps the words; complains of what is wrong. An unknown one is
- * answered with those that are near. */
-bool cli_command_read(const CliCommand *command, GOptionContext *context, int *argc, char ***argv);
+ * answered with those that are near, one of the entries that is given two values with both. */
+bool cli_command_read(const CliCommand *command, const GOptionEntry *entries,
+                      GOptionContext *context, int *argc, char ***argv);
 
 /* What a rank or a device is before its option is read. */
 enum {

@@ -193,10 +193,13 @@ static void set_none_such(const CliDataRoots *roots, CliDataKind kind, const cha
     }
     if (is_said_as_file(name)) {
         g_auto(GStrv) names = cli_data_names_in(roots, kind);
-        g_autofree char *near = plan_did_you_mean(name, (const char *const *)names);
-        g_set_error(error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
-                    "%s: there is no such file%s; `foreshard list` names what needs no file", name,
-                    near);
+        bool is_program = g_str_has_suffix(name, ".py"); /* no name of ours is near to one */
+        g_autofree char *near =
+            is_program ? g_strdup("") : plan_did_you_mean(name, (const char *const *)names);
+        g_set_error(
+            error, CLI_DATA_ERROR, CLI_DATA_ERROR_NONE_SUCH,
+            "%s: there is no such file%s; `foreshard list` names what needs no file%s", name, near,
+            is_program ? ", and docs/own-network.md says how a program's network is traced" : "");
         return;
     }
     g_autofree char *traced = g_strconcat(name, ".network", NULL);

@@ -32,6 +32,14 @@ struct _CliPlanSource {
     CliPlanSource *original; /* which says it for a copy; NULL: this is none */
 };
 
+/* Typed twice. A knob's values are tried by the command itself, one after the other. */
+static void refuse_second(const char *key, const char *first, const char *second, GError **error) {
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "%s is given twice, as %s and as %s; give one (choose, plot and diagnose try "
+                "both: --knob %s=%s,%s)",
+                key, first, second, key, first, second);
+}
+
 static bool set(CliPlanSource *source, const char *key, const char *value, bool is_tried,
                 GError **error) {
     PlanStrategy trial;
@@ -43,6 +51,10 @@ static bool set(CliPlanSource *source, const char *key, const char *value, bool 
     for (unsigned i = 0; i < source->settings->len; i++) {
         Setting *setting = &g_array_index(source->settings, Setting, i);
         if (g_str_equal(setting->key, key)) {
+            if (!is_tried && !g_str_equal(setting->value, value)) {
+                refuse_second(key, setting->value, value, error);
+                return false;
+            }
             g_free(setting->value);
             setting->value = g_strdup(value);
             setting->is_tried = is_tried;

@@ -21,7 +21,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliPlanSource, cli_plan_source_free)
 CliPlanSource *cli_plan_source_copy(CliPlanSource *source);
 /* What was given so far, file and options, not settled. */
 bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *ret, GError **error);
-/* Sets a strategy key, as an option given last would; or, as "network.KEY", the network's KEY. */
+/* Sets a strategy key, over what was typed; or, as "network.KEY", the network's KEY. */
 bool cli_plan_source_set(CliPlanSource *source, const char *key, const char *value, GError **error);
 /* Whether an option set this key of the strategy. */
 bool cli_plan_source_is_given(const CliPlanSource *source, const char *key);

@@ -106,10 +106,31 @@ bool plan_strategy_of_text(PlanStrategy *ret, const char *text, GError **error) 
     return plan_strategy_read(ret, text, strlen(text), "strategy", error);
 }
 
+/* Where others write their settings. Whoever names such a file here hopes that it is read. */
+static bool is_other_programs(const char *path) {
+    static const char *const endings[] = {".yaml", ".yml", ".toml", ".json", ".py"};
+    bool is = false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(endings); i++) {
+        is = is || g_str_has_suffix(path, endings[i]);
+    }
+    return is;
+}
+
 bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
-    if (!text || !plan_strategy_read(strategy, text, length, path, error)) {
+    if (!text) {
+        return false;
+    }
+    if (is_other_programs(path)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_FILE,
+                    "%s: a strategy is an ini file, as foreshard choose -o writes one; "
+                    "docs/hugging-face.md translates Trainer's and accelerate's settings, "
+                    "docs/own-run.md torchtitan's and a script's",
+                    path);
+        return false;
+    }
+    if (!plan_strategy_read(strategy, text, length, path, error)) {
         return false;
     }
     bool has_section = strstr(text, "[strategy]"); /* none: it was emptied, or is another file */

@@ -230,29 +230,29 @@ static void every_rank_refused(void) {
     expect("predict gpt-toy -n 400000 --cluster wide.ini", 0, "fits: yes", "");
 }
 
-/* A plan and a trace that some program gave other ends of lines. */
 /* What NCCL cannot do as it is forced to is said on standard error; with all else it is empty. */
 static void forced_in_vain(void) {
     static const struct {
         const char *options, *note;
     } cases[] = {
-        {"--nccl-algo ring --nccl-proto simple", ""},
-        {"--nccl-algo tree --sharding none", ""},
-        {"--nccl-algo tree -n 1", ""},
-        {"--nccl-algo Tree",
+        {"-n 2 --nccl-algo ring --nccl-proto simple", ""},
+        {"-n 2 --nccl-algo tree --sharding none", ""},
+        {"-n 1 --nccl-algo tree", ""},
+        {"-n 2 --nccl-algo Tree",
          "foreshard predict: note: NCCL has no tree for all_gather, reduce_scatter among"},
-        {"--nccl-algo nvls --nccl-proto ll --sharding none --json",
+        {"-n 2 --nccl-algo nvls --nccl-proto ll --sharding none --json",
          "foreshard predict: note: NCCL has no nvls with ll for all_reduce among"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *words =
-            g_strdup_printf("predict gpt-toy -n 2 --cluster a100-node %s", cases[i].options);
+            g_strdup_printf("predict gpt-toy --cluster a100-node %s", cases[i].options);
         g_auto(Result) result = run(words);
         g_assert_cmpint(result.status, ==, 0);
         g_assert_true(*cases[i].note ? g_str_has_prefix(result.err, cases[i].note) : !*result.err);
     }
 }
 
+/* A plan and a trace that some program gave other ends of lines. */
 static void ends_of_lines(void) {
     static const char *const files[] = {"ends.plan", "ends.trace"};
     expect("plan gpt-toy -n 2 -o ends.plan", 0, "", "");

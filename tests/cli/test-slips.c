@@ -1,6 +1,8 @@
 /* Command lines that are nearly right, are of another program or do not go together: each is
  * refused with what was meant. Takes the path of foreshard as its argument.
  */
+#include <string.h>
+
 #include "tests/cli/shell.h"
 
 static void numbers_below_zero(void) {
@@ -51,6 +53,43 @@ static void options_that_do_not_go_together(void) {
     expect("replay gpt-toy predicted.trace", 2, "", "predicted.trace is a predicted trace; give");
 }
 
+/* GLib takes the last of two values; nobody who gave two means that one of them is nothing. */
+static void options_given_twice(void) {
+    expect("predict gpt-toy --cluster a100-node -c dgx-h100", 2, "",
+           "--cluster is given twice, as 'a100-node' and as 'dgx-h100'; give one, or compare them");
+    expect("plan gpt-toy -o a.plan --output=b.plan", 2, "", "--output is given twice, as 'a.plan'");
+    expect("compare a b --rank 0 -r1", 2, "", "--rank is given twice, as '0' and as '1'; give one");
+    expect("plan gpt-toy -n 2 --micro-batch 1 -n 4", 2, "", "ranks is given twice, as 2 and as 4");
+    expect("plan gpt-toy -n 2 -n 2 --network-key seq=16 --network-key seq=8", 2, "",
+           "network.seq is given twice, as 16 and as 8; give one (choose, plot and diagnose try");
+    expect("plan gpt-toy -n 2 -n 2 -o twice.plan -o twice.plan", 0, "", "");
+    static const char choose[] = "choose gpt-toy --cluster a100-node --knob ranks=8 --price ";
+    g_autofree char *two = g_strconcat(choose, "2 --price 3", NULL);
+    expect(two, 2, "", "--price is given twice for the same machines, as 2 and as 3; give one");
+    g_autofree char *two_named =
+        g_strconcat(choose, "a100-node=2 --price a100-node=3 --price 1", NULL);
+    expect(two_named, 2, "", "the same machines, as a100-node=2 and as a100-node=3");
+}
+
+/* A price that names its machine holds, wherever it stands among those of all. */
+static void prices_of_all_and_of_one(void) {
+    static const char choose[] = "choose gpt-toy --cluster a100-node --cluster dgx-h100:1 --knob "
+                                 "ranks=8 --knob micro_batch=1 --csv --price ";
+    static const char *const prices[] = {"1 --price a100-node=4", "a100-node=4 --price 1", "1"};
+    char *rows[G_N_ELEMENTS(prices)];
+    for (unsigned i = 0; i < G_N_ELEMENTS(prices); i++) {
+        g_autofree char *words = g_strconcat(choose, prices[i], NULL);
+        g_auto(Result) result = run(words);
+        g_assert_cmpint(result.status, ==, 0);
+        rows[i] = g_steal_pointer(&result.out);
+    }
+    g_assert_cmpstr(rows[0], ==, rows[1]);
+    g_assert_cmpstr(rows[0], !=, rows[2]);
+    for (unsigned i = 0; i < G_N_ELEMENTS(prices); i++) {
+        g_free(rows[i]);
+    }
+}
+
 /* Keys that are nearly right, in files and behind names. */
 static void slips_in_keys(void) {
     write_file("slip.ini", "[strategy]\nmicrobatch = 3\n");
@@ -80,10 +119,36 @@ static void slips_in_keys(void) {
     expect("predict gpt-toy --cluster h200-node:2", 2, "",
            "with these GPUs: h200-kempner, h200-p5e)");
     expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file");
+}
+
+static void files_of_other_programs(void) {
     write_file("mine.py", "import torch\n");
     write_file("mine.safetensors", "weights");
+    write_file("accelerate.yaml", "distributed_type: FSDP\n");
+    write_file("titan.toml", "[training]\nseq_len = 8192\n");
     expect("predict mine.py --cluster dgx-h100", 2, "", "trace its network by models/pytorch/");
+    g_auto(Result) gone = run("predict model.py --cluster dgx-h100");
+    g_assert_nonnull(strstr(gone.err, "no such file; `foreshard list` names what needs no file, "
+                                      "and docs/own-network.md says how a program's network"));
     expect("plan mine.safetensors", 2, "", "these are weights; name the config.json");
+    expect("plan accelerate.yaml", 2, "", "a trainer's settings; name the network (its config");
+    expect("plan titan.toml", 2, "", "docs/hugging-face.md and docs/own-run.md translate them");
+    expect("plan gpt-toy --strategy accelerate.yaml", 2, "", "docs/hugging-face.md translates");
+    expect("plan gpt-toy --strategy titan.toml", 2, "", "docs/own-run.md torchtitan's and a");
+    expect("plan gpt-toy --strategy mine.py", 2, "", "a strategy is an ini file, as foreshard");
+}
+
+/* A config.json is JSON, as a profile of PyTorch's is. */
+static void drawing_a_config(void) {
+    write_file("drawn.json",
+               "{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 128, "
+               "\"num_attention_heads\": 4, \"num_hidden_layers\": 2, \"vocab_size\": 256, "
+               "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-5}\n");
+    write_file("profile.json", "{\"schemaVersion\": 1, \"traceEvents\": []}\n");
+    expect("plot drawn.json -n 2 --cluster a100-node", 0, "Memory over time: drawn.json", "");
+    expect("plot drawn.json -n 2", 2, "", "a plan or network and the cluster to predict it on");
+    expect("plot profile.json", 2, "", "a profile, which says no block's life");
+    expect("plot profile.json --cluster a100-node", 2, "", "the field 'model_type' is missing");
 }
 
 /* Values by the names that PyTorch and DeepSpeed have for them; options of other commands. */
@@ -202,6 +267,10 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/slips/numbers below zero", numbers_below_zero);
     g_test_add_func("/cli/slips/empty words", empty_words);
     g_test_add_func("/cli/slips/options that do not go together", options_that_do_not_go_together);
+    g_test_add_func("/cli/slips/options given twice", options_given_twice);
+    g_test_add_func("/cli/slips/prices of all and of one", prices_of_all_and_of_one);
+    g_test_add_func("/cli/slips/files of other programs", files_of_other_programs);
+    g_test_add_func("/cli/slips/drawing a config", drawing_a_config);
     g_test_add_func("/cli/slips/slips", slips);
     g_test_add_func("/cli/slips/slips in keys", slips_in_keys);
     g_test_add_func("/cli/slips/other words", other_words);
