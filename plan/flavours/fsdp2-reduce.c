@@ -490,9 +490,13 @@ static void let_go_of_unused(PlanRun *run, uint32_t u) {
     unit->pending = false;
 }
 
+/* A root without parameters has nothing to finish. */
 static void finish_unit(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
+    if (!run->units[u].parameters->len) {
+        return;
+    }
     uint32_t *ready = ready_event(f, unit);
     if (*ready != PLAN_NONE) {
         plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, *ready);

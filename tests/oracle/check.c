@@ -57,11 +57,13 @@ typedef struct {
     uint64_t live[2][PLAN_N_SUBCATEGORIES]; /* exact, rounded */
     OracleRecorded *recorded;
     OraclePlanned *planned;
-    uint64_t forgotten; /* recording_forgotten_bytes() */
-    bool is_compiled;   /* recording_is_compiled() */
-    bool is_in_parts;   /* recording_is_compiled_in_parts() */
-    bool is_whole;      /* recording_is_compiled_whole() */
-    bool is_static;     /* recording_has_third_kind() */
+    uint64_t forgotten;   /* recording_forgotten_bytes() */
+    bool is_compiled;     /* recording_is_compiled() */
+    bool is_in_parts;     /* recording_is_compiled_in_parts() */
+    bool is_whole;        /* recording_is_compiled_whole() */
+    bool is_static;       /* recording_has_third_kind() */
+    bool has_own_lanes;   /* all of its lanes are FSDP's */
+    bool is_group_of_one; /* FSDP1's hybrid groups of one rank (docs/pytorch/differences.md) */
 } Check;
 
 /* A plan has no section for such a third step, and makes of the second what it leaves. */
@@ -341,6 +343,11 @@ static void compare_event_by_event(Check *c, const GArray *theirs, const GArray 
                    b->before);
             return; /* what follows is shifted */
         }
+        g_autofree char *difference =
+            oracle_event_difference(a, b, c->step >= 0 && c->has_own_lanes, !c->is_group_of_one);
+        if (difference) {
+            differ(c, "event %u: %s", i, difference);
+        }
     }
     if (theirs->len != ours->len) {
         differ(c, "PyTorch has %u events, the plan %u", theirs->len, ours->len);
@@ -454,6 +461,8 @@ static int check_file(const char *path) {
     c.is_in_parts = recording_is_compiled_in_parts(recording);
     c.is_whole = recording_is_compiled_whole(recording);
     c.is_static = recording_has_third_kind(recording);
+    c.has_own_lanes = recording_has_own_lanes(recording, plan);
+    c.is_group_of_one = recording_has_groups_of_one(recording);
     c.planned = oracle_planned_new(plan, c.role);
     uint64_t parameters = 0;
     for (uint32_t i = 0; i < plan->n_parameters; i++) {

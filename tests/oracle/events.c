@@ -5,6 +5,7 @@
 
 #include "plan/op/names.h"
 #include "plan/op/work.h"
+#include "tests/oracle/recording-private.h"
 
 bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr) {
     return (instr->kind == PLAN_LAUNCH || instr->kind == PLAN_HOST_OP) &&
@@ -29,7 +30,27 @@ uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op) {
 struct _OracleRecorded {
     GHashTable *stream_of; /* block: its stream's name */
     GHashTable *moments;   /* event: step << 24 | how many events of the step came before it */
+    OracleOrder order;
 };
+
+static unsigned lane_of(const char *stream) {
+    static const char *const streams[][3] = {{"default"},
+                                             {"pre_unshard", "all_gather_copy_in"},
+                                             {"unshard", "all_gather"},
+                                             {"post_backward", "reduce_scatter"},
+                                             {"all_reduce"}};
+    unsigned lane = 0;
+    while (lane < G_N_ELEMENTS(streams) && !g_strv_contains(streams[lane], stream)) {
+        lane++;
+    }
+    return lane;
+}
+
+static const char *mantissa_of(const char *dtype) {
+    return g_str_equal(dtype, "bfloat16") || g_str_equal(dtype, "bf16")  ? "bf16"
+           : g_str_equal(dtype, "float16") || g_str_equal(dtype, "fp16") ? "fp16"
+                                                                         : "another dtype";
+}
 
 static gpointer number_at(JsonObject *line, const char *key) {
     return GINT_TO_POINTER((gint)json_object_get_int_member(line, key));
@@ -37,7 +58,9 @@ static gpointer number_at(JsonObject *line, const char *key) {
 
 OracleRecorded *oracle_recorded_new(const Recording *recording) {
     OracleRecorded *recorded = g_new(OracleRecorded, 1);
-    *recorded = (OracleRecorded){g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL)};
+    *recorded =
+        (OracleRecorded){g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL), {{{{0}}}}};
+    oracle_order_init(&recorded->order);
     for (unsigned step = 0; step < recording->events->len; step++) {
         const GPtrArray *lines = recording->events->pdata[step];
         for (unsigned i = 0; i < lines->len; i++) {
@@ -55,6 +78,7 @@ OracleRecorded *oracle_recorded_new(const Recording *recording) {
 void oracle_recorded_free(OracleRecorded *recorded) {
     g_hash_table_unref(recorded->stream_of);
     g_hash_table_unref(recorded->moments);
+    oracle_order_clear(&recorded->order);
     g_free(recorded);
 }
 
@@ -100,6 +124,57 @@ static GPtrArray *as_on_a_device(GPtrArray *lines) {
     return kept;
 }
 
+/* What is no event of its own, but orders them. */
+static void take_order(OracleOrder *order, JsonObject *line) {
+    const char *kind = json_object_get_string_member(line, "kind");
+    if (!json_object_has_member(line, "stream")) {
+        return;
+    }
+    unsigned lane = lane_of(json_object_get_string_member(line, "stream"));
+    if (g_str_equal(kind, "event_record")) {
+        oracle_order_record(order, lane, json_object_get_int_member(line, "event"));
+    } else if (g_str_equal(kind, "wait_event")) {
+        oracle_order_wait(order, lane, json_object_get_int_member(line, "event"));
+    } else if (g_str_equal(kind, "wait_stream")) {
+        oracle_order_wait_lane(order, lane,
+                               lane_of(json_object_get_string_member(line, "waits_for")));
+    }
+}
+
+static OracleEvent recorded_wait(OracleRecorded *recorded, JsonObject *line, unsigned step,
+                                 unsigned n_events) {
+    if (json_object_has_member(line, "event")) {
+        gint64 event = json_object_get_int_member(line, "event");
+        guint at =
+            GPOINTER_TO_UINT(g_hash_table_lookup(recorded->moments, number_at(line, "event")));
+        oracle_order_host_wait(&recorded->order, event);
+        return (OracleEvent){.what = 'h', .which = at & 0xffffff, .before = step - (at >> 24)};
+    }
+    oracle_order_host_wait_lane(&recorded->order, 0);
+    return (OracleEvent){.what = 'h', .which = n_events}; /* for all until now */
+}
+
+static OracleEvent recorded_collective(OracleRecorded *recorded, JsonObject *line) {
+    unsigned lane = lane_of(json_object_get_string_member(line, "stream"));
+    return (OracleEvent){.what = 'c',
+                         .bytes = (uint64_t)json_object_get_int_member(line, "output_bytes"),
+                         .lane = lane,
+                         .after = oracle_order_work(&recorded->order, lane),
+                         .ranks = (unsigned)json_object_get_int_member(line, "group_size"),
+                         .mantissa =
+                             json_object_get_null_member(line, "dtype")
+                                 ? NULL
+                                 : mantissa_of(json_object_get_string_member(line, "dtype"))};
+}
+
+static OracleEvent recorded_allocation(OracleRecorded *recorded, JsonObject *line) {
+    unsigned lane = lane_of(json_object_get_string_member(line, "stream"));
+    return (OracleEvent){.what = 'a',
+                         .bytes = (uint64_t)json_object_get_int_member(line, "bytes"),
+                         .lane = lane,
+                         .after = oracle_order_work(&recorded->order, lane)};
+}
+
 static GArray *events_of(OracleRecorded *recorded, GPtrArray *raw, unsigned step) {
     g_autoptr(GPtrArray) lines = as_on_a_device(raw);
     GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
@@ -109,27 +184,24 @@ static GArray *events_of(OracleRecorded *recorded, GPtrArray *raw, unsigned step
         JsonObject *line = lines->pdata[i];
         const char *kind = json_object_get_string_member(line, "kind");
         OracleEvent e = {0};
+        take_order(&recorded->order, line);
         if (g_str_equal(kind, "alloc")) {
-            e = (OracleEvent){.what = 'a',
-                              .bytes = (uint64_t)json_object_get_int_member(line, "bytes")};
+            e = recorded_allocation(recorded, line);
             g_hash_table_insert(blocks, number_at(line, "block"), GUINT_TO_POINTER(++n_allocs));
         } else if (g_str_equal(kind, "free") ||
                    (g_str_equal(kind, "record_stream") && is_mark(recorded, line))) {
             gpointer which = g_hash_table_lookup(blocks, number_at(line, "block"));
             e = (OracleEvent){.what = *kind == 'f' ? 'f' : 'm',
-                              .which = which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE};
+                              .which = which ? GPOINTER_TO_UINT(which) - 1 : PLAN_NONE,
+                              .lane = *kind == 'f' ? 0 : lane_of(recorded_text(line, "stream"))};
         } else if (g_str_equal(kind, "collective")) {
-            e = (OracleEvent){.what = 'c',
-                              .bytes = (uint64_t)json_object_get_int_member(line, "output_bytes")};
+            e = recorded_collective(recorded, line);
         } else if (g_str_equal(kind, "event_record")) {
             g_hash_table_insert(recorded->moments, number_at(line, "event"),
                                 GUINT_TO_POINTER(step << 24 | events->len));
-        } else if (g_str_equal(kind, "event_synchronize")) {
-            guint at =
-                GPOINTER_TO_UINT(g_hash_table_lookup(recorded->moments, number_at(line, "event")));
-            e = (OracleEvent){.what = 'h', .which = at & 0xffffff, .before = step - (at >> 24)};
-        } else if (g_str_equal(kind, "stream_synchronize") || g_str_equal(kind, "host_reads")) {
-            e = (OracleEvent){.what = 'h', .which = events->len}; /* for all until now */
+        } else if (g_str_equal(kind, "event_synchronize") ||
+                   g_str_equal(kind, "stream_synchronize") || g_str_equal(kind, "host_reads")) {
+            e = recorded_wait(recorded, line, step, events->len);
         }
         if (e.what) {
             g_array_append_val(events, e);
@@ -178,7 +250,10 @@ GArray *oracle_recorded_construction(OracleRecorded *recorded, const Recording *
             g_ptr_array_add(kept, line);
         }
     }
-    return events_of(recorded, kept, 0);
+    GArray *events = events_of(recorded, kept, 0);
+    oracle_order_clear(&recorded->order); /* counted from the first step on */
+    oracle_order_init(&recorded->order);
+    return events;
 }
 
 /* ---- of a plan ------------------------------------------------------------------------------ */
@@ -187,6 +262,8 @@ struct _OraclePlanned {
     uint32_t c10d; /* the lane of c10d; PLAN_NONE */
     uint32_t n_events;
     uint32_t *moments[PLAN_MAX_BEFORE + 1]; /* of each event, in this step and those before */
+    OracleOrder order;
+    gint64 step;
 };
 
 OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role) {
@@ -196,6 +273,8 @@ OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role) {
         planned->c10d = g_str_equal(plan->lanes[i], "c10d") ? i : planned->c10d;
     }
     planned->n_events = role->n_events;
+    planned->step = 0;
+    oracle_order_init(&planned->order);
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
         planned->moments[before] = g_new0(uint32_t, role->n_events);
     }
@@ -206,6 +285,7 @@ void oracle_planned_free(OraclePlanned *planned) {
     for (unsigned before = 0; before <= PLAN_MAX_BEFORE; before++) {
         g_free(planned->moments[before]);
     }
+    oracle_order_clear(&planned->order);
     g_free(planned);
 }
 
@@ -215,6 +295,7 @@ static void begin_step(OraclePlanned *planned) {
         planned->moments[before] = planned->moments[before - 1];
     }
     planned->moments[0] = oldest;
+    planned->step++;
 }
 
 /* The host waits to know whether to step, which a recorder of scaled losses notes. */
@@ -232,6 +313,36 @@ static bool is_in_copy(const PlanRole *role, PlanSection section, uint32_t i) {
            role->ops[wait[-2].arg].kind == PLAN_OP_TO_HOST;
 }
 
+static gint64 number_of_event(const OraclePlanned *planned, const PlanInstr *instr) {
+    return (planned->step - instr->before) * planned->n_events + instr->arg;
+}
+
+/* What is no event of its own, but orders them. */
+static void plan_order(OraclePlanned *planned, const PlanInstr *instr) {
+    gint64 event = number_of_event(planned, instr);
+    if (instr->kind == PLAN_RECORD) {
+        oracle_order_record(&planned->order, instr->lane, event);
+    } else if (instr->kind == PLAN_WAIT) {
+        oracle_order_wait(&planned->order, instr->lane, event);
+    }
+}
+
+static OracleEvent planned_collective(OraclePlanned *planned, const PlanRole *role,
+                                      const PlanInstr *instr) {
+    const PlanOp *op = &role->ops[instr->arg];
+    const int64_t *dims = plan_op_dims(role, op);
+    bool is_of_hosts = op->kind == PLAN_OP_HOST_ALL_REDUCE;
+    PlanDtype dtype = is_of_hosts ? plan_dtype_of_mantissa(dims[HOST_ALL_REDUCE_MANTISSA_BITS])
+                                  : (PlanDtype)op->dtype;
+    return (OracleEvent){
+        .what = 'c',
+        .bytes = oracle_output_bytes(role, op),
+        .lane = instr->lane,
+        .after = oracle_order_work(&planned->order, instr->lane),
+        .ranks = (unsigned)dims[is_of_hosts ? (int)HOST_ALL_REDUCE_RANKS : (int)COLLECTIVE_RANKS],
+        .mantissa = mantissa_of(plan_dtype_name(dtype))};
+}
+
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section) {
     GArray *events = g_array_new(FALSE, FALSE, sizeof(OracleEvent));
     g_autofree uint32_t *alloc_of = g_new(uint32_t, role->n_buffers);
@@ -244,18 +355,23 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
         if (instr->kind == PLAN_MARK && instr->lane == planned->c10d) {
             continue; /* C++ does that, in no recording */
         }
+        plan_order(planned, instr);
         if (instr->kind == PLAN_ALLOC) {
-            e = (OracleEvent){.what = 'a', .bytes = role->buffers[instr->arg].bytes};
+            e = (OracleEvent){.what = 'a',
+                              .bytes = role->buffers[instr->arg].bytes,
+                              .lane = instr->lane,
+                              .after = oracle_order_work(&planned->order, instr->lane)};
             alloc_of[instr->arg] = n_allocs++;
         } else if (instr->kind == PLAN_FREE || instr->kind == PLAN_MARK) {
             e = (OracleEvent){.what = instr->kind == PLAN_FREE ? 'f' : 'm',
-                              .which = alloc_of[instr->arg]};
+                              .which = alloc_of[instr->arg],
+                              .lane = instr->kind == PLAN_MARK ? instr->lane : 0};
         } else if (oracle_is_collective(role, instr)) {
-            e = (OracleEvent){.what = 'c',
-                              .bytes = oracle_output_bytes(role, &role->ops[instr->arg])};
+            e = planned_collective(planned, role, instr);
         } else if (instr->kind == PLAN_RECORD) {
             planned->moments[0][instr->arg] = events->len;
         } else if (instr->kind == PLAN_HOST_WAIT && !is_in_copy(role, section, i)) {
+            oracle_order_host_wait(&planned->order, number_of_event(planned, instr));
             e = (OracleEvent){.what = 'h',
                               .which = planned->moments[instr->before][instr->arg],
                               .before = instr->before};

@@ -1,13 +1,14 @@
 /* tests/oracle/events.h - a step's events, of a recording and of a plan, in one form.
  *
  * What can be compared one by one: allocations, frees, marks (record_stream) and collectives in
- * host order, and where the host waits. Steps are asked for in order, for a wait may be for what
- * was recorded in a step before.
+ * host order, where the host waits, and what each lane's work comes after. Steps are asked for in
+ * order, for a wait may be for what was recorded in a step before.
  *
  * Owns: what it remembers of the steps before. Borrows: recording and role. Threads: one.
  */
 #pragma once
 
+#include "tests/oracle/order.h"
 #include "tests/oracle/recording.h"
 
 typedef struct {
@@ -17,6 +18,11 @@ typedef struct {
      * many of its step's events had been issued when that was recorded which is waited for. */
     uint32_t which;
     unsigned before; /* a wait: how many steps ago that was recorded */
+    /* Of an allocation, a mark and a collective; as FSDP numbers its lanes, compute is 0. */
+    unsigned lane;
+    OracleBefore after; /* an allocation, a collective: the work of each lane that it comes after */
+    unsigned ranks;     /* of a collective */
+    const char *mantissa; /* of a collective: bf16, fp16 or another; NULL: none */
 } OracleEvent;
 
 typedef struct _OracleRecorded OracleRecorded;
@@ -36,6 +42,12 @@ void oracle_planned_free(OraclePlanned *planned);
 GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, PlanSection section);
 GArray *oracle_planned_alive(const PlanRole *role);
 GArray *oracle_planned_construction(const PlanRole *role);
+
+/* Of two events of one kind: what differs in where they are, in what of each lane's work they come
+ * after (both only if asked to), in how many ranks take part (if asked to) and in what dtype. NULL:
+ * nothing. Transfer full. */
+char *oracle_event_difference(const OracleEvent *theirs, const OracleEvent *ours, bool of_lanes,
+                              bool of_ranks);
 
 /* A launch of a collective, or what the hosts do together. */
 bool oracle_is_collective(const PlanRole *role, const PlanInstr *instr);

@@ -131,6 +131,19 @@ bool recording_has_third_kind(const Recording *recording) {
     return recorded_yes(options, "ddp_static_graph") && recorded_int(options, "accumulate") == 1;
 }
 
+bool recording_has_own_lanes(const Recording *recording, const Plan *plan) {
+    enum {
+        OF_FSDP = 5
+    };
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    return !recorded_is(options, "mode", "ddp") && plan->n_lanes <= OF_FSDP;
+}
+
+bool recording_has_groups_of_one(const Recording *recording) {
+    JsonObject *options = json_object_get_object_member(recording->header, "options");
+    return recorded_is(options, "mode", "fsdp1") && recorded_int(options, "shard_size") == 1;
+}
+
 /* ---- header to plan -------------------------------------------------------------------------- */
 
 bool recording_refuse(const Recording *recording, GError **error, const char *what) {

@@ -42,6 +42,12 @@ bool recording_is_compiled_whole(const Recording *recording);
  * makes its buckets anew there (plan/flavours/ddp.c). */
 bool recording_has_third_kind(const Recording *recording);
 
+/* Whether all of the plan's lanes are compute and FSDP's, so that both number them alike: c10d, a
+ * pipeline and others that work beside FSDP in C++ have lanes in plans alone. */
+bool recording_has_own_lanes(const Recording *recording, const Plan *plan);
+/* Whether FSDP1 shards in groups of one rank, and keeps copies between them. */
+bool recording_has_groups_of_one(const Recording *recording);
+
 /* Whose program the plan is of, which a header does not say. The recorders' loops never wait for
  * the device; recorder/to_allocator.py synchronizes where a step ends. Both begin with the shards
  * alone; before that recorder/ has a network that was whole, as --construction says.
