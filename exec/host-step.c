@@ -116,7 +116,12 @@ static bool add_over_ranks(const ExecTask *t, float *at, size_t n, GError **erro
     PlanDtype dtype = plan_dtype_of_mantissa(dims(t)[HOST_ALL_REDUCE_MANTISSA_BITS]);
     g_autofree char *sent = g_malloc(n * plan_dtype_bytes(dtype));
     exec_convert(sent, dtype, at, PLAN_FP32, n);
-    bool done = comm->all_reduce(comm->self, (PlanAxis)t->op->axis, sent, n, dtype, false, error);
+    ExecCollective call = {.axis = (PlanAxis)t->op->axis,
+                           .dtype = dtype,
+                           .reduction = PLAN_REDUCTION_SUM,
+                           .elements = n,
+                           .taken = sent};
+    bool done = comm->all_reduce(comm->self, &call, error);
     exec_convert(at, PLAN_FP32, sent, dtype, n);
     return done;
 }

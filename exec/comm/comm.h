@@ -12,6 +12,17 @@
 
 #include "exec/watch/black-box.h"
 
+/* A collective over the ranks of an axis. All of them call it with the same of everything but the
+ * two pointers, which may be equal. */
+typedef struct {
+    PlanAxis axis;
+    PlanDtype dtype;
+    PlanReduction reduction; /* of those that reduce; others leave it alone */
+    uint64_t elements;       /* of the whole tensor: all ranks' slices of it together */
+    gconstpointer given;     /* NULL: what this rank gives lies where the result will lie */
+    gpointer taken;
+} ExecCollective;
+
 /* A transfer between neighbours in the pipeline: `given` is sent there, `taken` is received from
  * there, each of so many elements; one may be NULL. An exchange has both, and the other rank then
  * exchanges too; a transfer one way has one, and the other rank the opposite one. */
@@ -35,18 +46,13 @@ typedef struct {
 
     /* Collectives may be asked for once the ranks have joined a plan of their number. */
     bool (*join)(gpointer self, const Plan *plan, GError **error);
-    /* elements: of the whole tensor. A gather without a shard (NULL) finds the rank's own slice in
-     * place already. average: divide the sum by the ranks of the axis. All of these block, without
-     * spinning. */
-    bool (*all_gather)(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
-                       uint64_t elements, PlanDtype dtype, GError **error);
-    bool (*reduce_scatter)(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
-                           uint64_t elements, PlanDtype dtype, bool average, GError **error);
-    bool (*all_reduce)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                       PlanDtype dtype, bool average, GError **error);
-    /* From the axis's first rank. */
-    bool (*broadcast)(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                      PlanDtype dtype, GError **error);
+    /* All of these block, without spinning. They add up, or take the mean; a maximum is
+     * exec_comm_all_reduce()'s. An all-reduce and a broadcast are in place: given is NULL. A
+     * broadcast comes from the axis's first rank. */
+    bool (*all_gather)(gpointer self, const ExecCollective *call, GError **error);
+    bool (*reduce_scatter)(gpointer self, const ExecCollective *call, GError **error);
+    bool (*all_reduce)(gpointer self, const ExecCollective *call, GError **error);
+    bool (*broadcast)(gpointer self, const ExecCollective *call, GError **error);
     /* Waits until all ranks of the axis have come. *ns is when this one came, by its clock, and
      * becomes the latest of all: on one machine, where clocks are the same, that is more exact than
      * the moment at which this call returns. */
@@ -76,30 +82,27 @@ extern const ExecComm exec_comm_alone; /* rank 0 of 1 */
 /* The number of a rank's group on the axis; 0 for PLAN_AXIS_NONE, where all ranks are one group. */
 uint32_t exec_comm_color(const Plan *plan, PlanAxis axis, uint32_t rank);
 
-/* An all-reduce by any reduction among the `ranks` of the axis. A maximum is taken of what all
- * ranks gather. */
-bool exec_comm_all_reduce(const ExecComm *comm, PlanAxis axis, gpointer buffer, uint64_t elements,
-                          uint64_t ranks, PlanDtype dtype, PlanReduction reduction, GError **error);
+/* An all-reduce by any reduction. A maximum is taken of what all ranks gather. */
+bool exec_comm_all_reduce(const ExecComm *comm, const Plan *plan, const ExecCollective *call,
+                          GError **error);
 
 /* Like meet(), for the two ranks of a transfer, of which only peer, behind and swaps matter. */
 bool exec_comm_meet_to_talk(const ExecComm *comm, ExecTalk talk, int64_t *ns, GError **error);
 
 /* Each rank receives what the rank so many places ahead of it on the axis gives, in a ring; what is
  * given may lie where it is taken. Done by a gather. */
-bool exec_comm_take_ahead(const ExecComm *comm, const Plan *plan, PlanAxis axis,
-                          gconstpointer given, gpointer taken, uint32_t ahead, uint64_t elements,
-                          PlanDtype dtype, GError **error);
+bool exec_comm_take_ahead(const ExecComm *comm, const Plan *plan, const ExecCollective *call,
+                          uint32_t ahead, GError **error);
 /* Likewise from the rank before it. */
-bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, PlanAxis axis, gconstpointer given,
-                       gpointer taken, uint64_t elements, PlanDtype dtype, GError **error);
+bool exec_comm_pass_on(const ExecComm *comm, const Plan *plan, const ExecCollective *call,
+                       GError **error);
 
 /* Each rank receives its part of what every rank of the axis gives, in rank order; parts are equal.
  * Done by a gather. */
-bool exec_comm_all_to_all(const ExecComm *comm, const Plan *plan, PlanAxis axis,
-                          gconstpointer given, gpointer taken, uint64_t elements, PlanDtype dtype,
+bool exec_comm_all_to_all(const ExecComm *comm, const Plan *plan, const ExecCollective *call,
                           GError **error);
 
-/* A reduce-scatter of packed / divisor, divided in fp32 and rounded to dtype before the sum. */
-bool exec_comm_reduce_scatter_divided(const ExecComm *comm, PlanAxis axis, gconstpointer packed,
-                                      gpointer shard, uint64_t elements, PlanDtype dtype,
+/* A reduce-scatter that sums what is given / divisor, divided in fp32 and rounded to dtype before
+ * the sum. */
+bool exec_comm_reduce_scatter_divided(const ExecComm *comm, const ExecCollective *call,
                                       double divisor, GError **error);

@@ -126,29 +126,30 @@ static bool barrier(gpointer self, GError **error) {
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
-/* to = the sum over members of n numbers of dtype that begin at_bytes into each one's block. */
-static void sum_blocks(const Fork *fork, PlanAxis axis, gsize at_bytes, gsize n, PlanDtype dtype,
-                       bool average, gpointer to) {
-    const Group *group = &fork->groups[axis];
+/* to = the sum, or mean, over members of n numbers that begin at_bytes into each one's block. */
+static void sum_blocks(const Fork *fork, const ExecCollective *call, gsize at_bytes, gsize n,
+                       gpointer to) {
+    const Group *group = &fork->groups[call->axis];
     for (uint32_t m = 0; m < group->n_members; m++) {
-        const char *from = block_of(fork, axis, group->members[m]) + at_bytes;
-        exec_convert(m ? group->wide : group->sum, PLAN_FP32, from, dtype, n);
+        const char *from = block_of(fork, call->axis, group->members[m]) + at_bytes;
+        exec_convert(m ? group->wide : group->sum, PLAN_FP32, from, call->dtype, n);
         if (m) {
             kernel_add_inplace_f32(group->sum, group->wide, n);
         }
     }
-    if (average) {
+    if (call->reduction == PLAN_REDUCTION_MEAN) {
         kernel_scale_f32(group->sum, group->sum, 1.0f / (float)group->n_members, n);
     }
-    exec_convert(to, dtype, group->sum, PLAN_FP32, n);
+    exec_convert(to, call->dtype, group->sum, PLAN_FP32, n);
 }
 
-static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
-                       uint64_t elements, PlanDtype dtype, GError **error) {
+static bool all_gather(gpointer self, const ExecCollective *call, GError **error) {
     const Fork *fork = self;
+    PlanAxis axis = call->axis;
     const Group *group = &fork->groups[axis];
-    gsize slice = elements / group->n_members * plan_dtype_bytes(dtype);
-    const char *mine = shard ? shard : (char *)gathered + group->mine * slice;
+    gsize slice = call->elements / group->n_members * plan_dtype_bytes(call->dtype);
+    char *gathered = call->taken;
+    const char *mine = call->given ? call->given : gathered + group->mine * slice;
     for (gsize at = 0, n; at < slice; at += n) {
         n = MIN(slice - at, BLOCK);
         memcpy(block_of(fork, axis, fork->rank), mine + at, n);
@@ -156,7 +157,7 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
             return false;
         }
         for (uint32_t m = 0; m < group->n_members; m++) {
-            memcpy((char *)gathered + m * slice + at, block_of(fork, axis, group->members[m]), n);
+            memcpy(gathered + m * slice + at, block_of(fork, axis, group->members[m]), n);
         }
         if (!all_come(fork, axis, error)) {
             return false;
@@ -165,23 +166,22 @@ static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpoint
     return true;
 }
 
-static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
-                           uint64_t elements, PlanDtype dtype, bool average, GError **error) {
+static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **error) {
     const Fork *fork = self;
+    PlanAxis axis = call->axis;
     const Group *group = &fork->groups[axis];
-    gsize size = plan_dtype_bytes(dtype), slice = elements / group->n_members;
+    gsize size = plan_dtype_bytes(call->dtype), slice = call->elements / group->n_members;
     gsize most = BLOCK / group->n_members / size; /* elements for each member */
     for (gsize at = 0, n; at < slice; at += n) {
         n = MIN(slice - at, most);
         for (uint32_t m = 0; m < group->n_members; m++) {
             memcpy(block_of(fork, axis, fork->rank) + m * n * size,
-                   (const char *)packed + (m * slice + at) * size, n * size);
+                   (const char *)call->given + (m * slice + at) * size, n * size);
         }
         if (!all_come(fork, axis, error)) {
             return false;
         }
-        sum_blocks(fork, axis, group->mine * n * size, n, dtype, average,
-                   (char *)shard + at * size);
+        sum_blocks(fork, call, group->mine * n * size, n, (char *)call->taken + at * size);
         if (!all_come(fork, axis, error)) {
             return false;
         }
@@ -189,18 +189,18 @@ static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, g
     return true;
 }
 
-static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                       PlanDtype dtype, bool average, GError **error) {
+static bool all_reduce(gpointer self, const ExecCollective *call, GError **error) {
     const Fork *fork = self;
-    gsize size = plan_dtype_bytes(dtype);
-    for (gsize at = 0, n; at < elements; at += n) {
-        char *part = (char *)buffer + at * size;
-        n = MIN(elements - at, BLOCK / size);
+    PlanAxis axis = call->axis;
+    gsize size = plan_dtype_bytes(call->dtype);
+    for (gsize at = 0, n; at < call->elements; at += n) {
+        char *part = (char *)call->taken + at * size;
+        n = MIN(call->elements - at, BLOCK / size);
         memcpy(block_of(fork, axis, fork->rank), part, n * size);
         if (!all_come(fork, axis, error)) {
             return false;
         }
-        sum_blocks(fork, axis, 0, n, dtype, average, part);
+        sum_blocks(fork, call, 0, n, part);
         if (!all_come(fork, axis, error)) {
             return false;
         }
@@ -231,9 +231,9 @@ static bool spread(Fork *fork, PlanAxis axis, uint32_t from, gpointer bytes, gsi
     return true;
 }
 
-static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                      PlanDtype dtype, GError **error) {
-    return spread(self, axis, 0, buffer, elements * plan_dtype_bytes(dtype), error);
+static bool broadcast(gpointer self, const ExecCollective *call, GError **error) {
+    return spread(self, call->axis, 0, call->taken, call->elements * plan_dtype_bytes(call->dtype),
+                  error);
 }
 
 /* The number of the box in which a rank puts what is for the one behind, or for the one before. */

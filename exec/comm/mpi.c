@@ -28,24 +28,25 @@ enum {
     MAX_COUNT = 1 << 30
 };
 
-static bool fits(uint64_t elements, PlanDtype dtype, GError **error) {
-    if (elements > MAX_COUNT) {
+static bool fits(const ExecCollective *call, GError **error) {
+    if (call->elements > MAX_COUNT) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "a collective of %" G_GUINT64_FORMAT " elements of %s is beyond the host "
                     "device (%d elements); use smaller units",
-                    elements, plan_dtype_name(dtype), MAX_COUNT);
+                    call->elements, plan_dtype_name(call->dtype), MAX_COUNT);
         return false;
     }
     return true;
 }
 
-static bool fits_and_adds(uint64_t elements, PlanDtype dtype, GError **error) {
+static bool fits_and_adds(const ExecCollective *call, GError **error) {
+    PlanDtype dtype = call->dtype;
     bool is_number = dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
     if (!is_number) {
         g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT,
                     "CPU ranks add up fp32, bf16 or fp16, and not %s", plan_dtype_name(dtype));
     }
-    return is_number && fits(elements, dtype, error);
+    return is_number && fits(call, error);
 }
 
 /* ---- numbers as they are stored ------------------------------------------------------------- */
@@ -98,57 +99,56 @@ static int axis_size(const ExecMpi *mpi, PlanAxis axis) {
     return size;
 }
 
-static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
-                       uint64_t elements, PlanDtype dtype, GError **error) {
+static bool all_gather(gpointer self, const ExecCollective *call, GError **error) {
     const ExecMpi *mpi = self;
-    int count = (int)(elements / (uint64_t)axis_size(mpi, axis));
-    MPI_Datatype type = type_of(dtype);
+    int count = (int)(call->elements / (uint64_t)axis_size(mpi, call->axis));
+    MPI_Datatype type = type_of(call->dtype);
     MPI_Request request;
-    return fits(elements, dtype, error) &&
-           exec_mpi_check(MPI_Iallgather(shard ? shard : MPI_IN_PLACE, count, type, gathered, count,
-                                         type, mpi->axis[axis], &request),
+    return fits(call, error) &&
+           exec_mpi_check(MPI_Iallgather(call->given ? call->given : MPI_IN_PLACE, count, type,
+                                         call->taken, count, type, mpi->axis[call->axis], &request),
                           "MPI_Iallgather", error) &&
            exec_mpi_finish(&request, 1, "MPI_Iallgather", error);
 }
 
-static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
-                           uint64_t elements, PlanDtype dtype, bool average, GError **error) {
+/* Of n numbers of a sum that is there, so many ranks' mean, if it is asked for. */
+static void divide_mean(const ExecCollective *call, uint64_t n, int ranks) {
+    if (call->reduction == PLAN_REDUCTION_MEAN) {
+        exec_scale(call->taken, call->dtype, 1.0f / (float)ranks, n);
+    }
+}
+
+static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **error) {
     ExecMpi *mpi = self;
-    int ranks = axis_size(mpi, axis);
-    uint64_t count = elements / (uint64_t)ranks;
-    ExecRing ring = ring_of(mpi, axis, dtype);
-    if (!fits_and_adds(elements, dtype, error) ||
-        !exec_ring_reduce_scatter(&ring, packed, shard, count, error)) {
+    int ranks = axis_size(mpi, call->axis);
+    uint64_t count = call->elements / (uint64_t)ranks;
+    ExecRing ring = ring_of(mpi, call->axis, call->dtype);
+    if (!fits_and_adds(call, error) ||
+        !exec_ring_reduce_scatter(&ring, call->given, call->taken, count, error)) {
         return false;
     }
-    if (average) {
-        exec_scale(shard, dtype, 1.0f / (float)ranks, count);
-    }
+    divide_mean(call, count, ranks);
     return true;
 }
 
-static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                       PlanDtype dtype, bool average, GError **error) {
+static bool all_reduce(gpointer self, const ExecCollective *call, GError **error) {
     ExecMpi *mpi = self;
-    ExecRing ring = ring_of(mpi, axis, dtype);
-    if (!fits_and_adds(elements, dtype, error) ||
-        !exec_ring_all_reduce(&ring, buffer, elements, error)) {
+    ExecRing ring = ring_of(mpi, call->axis, call->dtype);
+    if (!fits_and_adds(call, error) ||
+        !exec_ring_all_reduce(&ring, call->taken, call->elements, error)) {
         return false;
     }
-    if (average) {
-        exec_scale(buffer, dtype, 1.0f / (float)axis_size(mpi, axis), elements);
-    }
+    divide_mean(call, call->elements, axis_size(mpi, call->axis));
     return true;
 }
 
-static bool broadcast(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                      PlanDtype dtype, GError **error) {
+static bool broadcast(gpointer self, const ExecCollective *call, GError **error) {
     const ExecMpi *mpi = self;
     MPI_Request request;
-    return fits(elements, dtype, error) &&
-           exec_mpi_check(
-               MPI_Ibcast(buffer, (int)elements, type_of(dtype), 0, mpi->axis[axis], &request),
-               "MPI_Ibcast", error) &&
+    return fits(call, error) &&
+           exec_mpi_check(MPI_Ibcast(call->taken, (int)call->elements, type_of(call->dtype), 0,
+                                     mpi->axis[call->axis], &request),
+                          "MPI_Ibcast", error) &&
            exec_mpi_finish(&request, 1, "MPI_Ibcast", error);
 }
 

@@ -76,33 +76,31 @@ static void take(const Rehearsal *rehearsal, char *to, uint64_t from, uint64_t f
 
 /* ---- stand-ins ------------------------------------------------------------------------------ */
 
-static bool all_gather(gpointer self, PlanAxis axis, gconstpointer shard, gpointer gathered,
-                       uint64_t elements, PlanDtype dtype, GError **error) {
+static bool all_gather(gpointer self, const ExecCollective *call, GError **error) {
     Rehearsal *rehearsal = self;
-    uint64_t count = elements / ranks_of(rehearsal, axis), size = plan_dtype_bytes(dtype);
-    uint64_t first = plan_rank_on_axis(rehearsal->plan, rehearsal->rank, axis) * count;
-    uint64_t from = exec_rehearse_from(axis, rehearsal->calls[axis]++), last = first + count;
-    char *out = gathered;
-    take(rehearsal, out, from, 0, first, dtype);
-    take(rehearsal, out + last * size, from, last, elements - last, dtype);
-    if (shard) {
-        memcpy(out + first * size, shard, count * size);
+    uint64_t count = call->elements / ranks_of(rehearsal, call->axis);
+    uint64_t first = plan_rank_on_axis(rehearsal->plan, rehearsal->rank, call->axis) * count;
+    uint64_t from = exec_rehearse_from(call->axis, rehearsal->calls[call->axis]++);
+    uint64_t last = first + count, size = plan_dtype_bytes(call->dtype);
+    char *out = call->taken;
+    take(rehearsal, out, from, 0, first, call->dtype);
+    take(rehearsal, out + last * size, from, last, call->elements - last, call->dtype);
+    if (call->given) {
+        memcpy(out + first * size, call->given, count * size);
     }
     return true;
 }
 
-static bool reduce_scatter(gpointer self, PlanAxis axis, gconstpointer packed, gpointer shard,
-                           uint64_t elements, PlanDtype dtype, bool average, GError **error) {
+static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **error) {
     Rehearsal *rehearsal = self;
-    take(rehearsal, shard, exec_rehearse_from(axis, rehearsal->calls[axis]++), 0,
-         elements / ranks_of(rehearsal, axis), dtype);
+    take(rehearsal, call->taken, exec_rehearse_from(call->axis, rehearsal->calls[call->axis]++), 0,
+         call->elements / ranks_of(rehearsal, call->axis), call->dtype);
     return true;
 }
 
-static bool all_reduce(gpointer self, PlanAxis axis, gpointer buffer, uint64_t elements,
-                       PlanDtype dtype, bool average, GError **error) {
-    if (!average) {
-        exec_scale(buffer, dtype, (float)ranks_of(self, axis), elements);
+static bool all_reduce(gpointer self, const ExecCollective *call, GError **error) {
+    if (call->reduction == PLAN_REDUCTION_SUM) {
+        exec_scale(call->taken, call->dtype, (float)ranks_of(self, call->axis), call->elements);
     }
     return true;
 }

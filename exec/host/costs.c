@@ -91,14 +91,21 @@ static const struct {
 
 static bool call(const ExecComm *comm, PlanOpKind kind, float *whole, float *part, uint64_t n,
                  GError **error) {
+    ExecCollective call = {.axis = PLAN_AXIS_SHARD,
+                           .dtype = PLAN_FP32,
+                           .reduction = PLAN_REDUCTION_MEAN,
+                           .elements = n,
+                           .taken = whole};
     if (kind == PLAN_OP_ALL_GATHER) {
-        return comm->all_gather(comm->self, PLAN_AXIS_SHARD, part, whole, n, PLAN_FP32, error);
+        call.given = part;
+        return comm->all_gather(comm->self, &call, error);
     }
     if (kind == PLAN_OP_REDUCE_SCATTER) {
-        return comm->reduce_scatter(comm->self, PLAN_AXIS_SHARD, whole, part, n, PLAN_FP32, true,
-                                    error);
+        call.given = whole;
+        call.taken = part;
+        return comm->reduce_scatter(comm->self, &call, error);
     }
-    return comm->all_reduce(comm->self, PLAN_AXIS_SHARD, whole, n, PLAN_FP32, true, error);
+    return comm->all_reduce(comm->self, &call, error);
 }
 
 /* Each starts when all ranks are there; a rank counts from its own leave of the barrier. */

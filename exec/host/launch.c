@@ -57,63 +57,74 @@ static void first_nibbles(const ExecTask *t) {
 
 /* ---- the switch ----------------------------------------------------------------------------- */
 
+/* What all collectives say alike. */
+static ExecCollective collective_of(const ExecTask *t, gconstpointer given, gpointer taken) {
+    return (ExecCollective){.axis = (PlanAxis)t->op->axis,
+                            .dtype = (PlanDtype)t->op->dtype,
+                            .elements = dim(t, COLLECTIVE_ELEMENTS),
+                            .given = given,
+                            .taken = taken};
+}
+
+static bool reduce_scatter(const ExecTask *t, GError **error) {
+    const ExecComm *comm = t->context->comm;
+    ExecCollective call =
+        collective_of(t, t->pointers[REDUCE_SCATTER_PACKED], t->pointers[REDUCE_SCATTER_SHARD]);
+    double reduction = attr(t, COLLECTIVE_AVERAGE);
+    if (reduction < 0) { /* a divisor, with its sign turned */
+        return exec_comm_reduce_scatter_divided(comm, &call, -reduction, error);
+    }
+    call.reduction = (PlanReduction)reduction;
+    return comm->reduce_scatter(comm->self, &call, error);
+}
+
+static bool all_reduce(const ExecTask *t, GError **error) {
+    ExecCollective call = collective_of(t, NULL, t->pointers[ALL_REDUCE_BUCKET]);
+    call.reduction = (PlanReduction)attr(t, COLLECTIVE_AVERAGE);
+    return exec_comm_all_reduce(t->context->comm, t->context->plan, &call, error);
+}
+
 static bool collective(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
-    PlanAxis axis = (PlanAxis)t->op->axis;
-    PlanDtype dtype = (PlanDtype)t->op->dtype;
-    PlanReduction reduction = attr(t, COLLECTIVE_AVERAGE) < 0
-                                  ? PLAN_REDUCTION_SUM
-                                  : (PlanReduction)attr(t, COLLECTIVE_AVERAGE);
-    if (t->op->kind == PLAN_OP_ALL_GATHER) {
-        return comm->all_gather(comm->self, axis, t->pointers[ALL_GATHER_SHARD],
-                                t->pointers[ALL_GATHER_GATHERED], dim(t, COLLECTIVE_ELEMENTS),
-                                dtype, error);
+    const Plan *plan = t->context->plan;
+    ExecCollective call;
+    switch ((PlanOpKind)t->op->kind) {
+    case PLAN_OP_ALL_GATHER:
+        call = collective_of(t, t->pointers[ALL_GATHER_SHARD], t->pointers[ALL_GATHER_GATHERED]);
+        return comm->all_gather(comm->self, &call, error);
+    case PLAN_OP_REDUCE_SCATTER:
+        return reduce_scatter(t, error);
+    case PLAN_OP_ALL_REDUCE:
+        return all_reduce(t, error);
+    case PLAN_OP_PASS_ON:
+        call = collective_of(t, t->pointers[PASS_ON_GIVEN], t->pointers[PASS_ON_TAKEN]);
+        return exec_comm_pass_on(comm, plan, &call, error);
+    case PLAN_OP_ALL_TO_ALL:
+        call = collective_of(t, t->pointers[ALL_TO_ALL_GIVEN], t->pointers[ALL_TO_ALL_TAKEN]);
+        return exec_comm_all_to_all(comm, plan, &call, error);
+    case PLAN_OP_BROADCAST:
+        call = collective_of(t, NULL, t->pointers[BROADCAST_BUFFER]);
+        return comm->broadcast(comm->self, &call, error);
+    default:
+        g_assert_not_reached();
     }
-    if (t->op->kind == PLAN_OP_REDUCE_SCATTER && attr(t, COLLECTIVE_AVERAGE) < 0) {
-        return exec_comm_reduce_scatter_divided(
-            comm, axis, t->pointers[REDUCE_SCATTER_PACKED], t->pointers[REDUCE_SCATTER_SHARD],
-            dim(t, COLLECTIVE_ELEMENTS), dtype, -attr(t, COLLECTIVE_AVERAGE), error);
-    }
-    if (t->op->kind == PLAN_OP_REDUCE_SCATTER) {
-        return comm->reduce_scatter(comm->self, axis, t->pointers[REDUCE_SCATTER_PACKED],
-                                    t->pointers[REDUCE_SCATTER_SHARD], dim(t, COLLECTIVE_ELEMENTS),
-                                    dtype, reduction == PLAN_REDUCTION_MEAN, error);
-    }
-    if (t->op->kind == PLAN_OP_ALL_REDUCE) {
-        return exec_comm_all_reduce(comm, axis, t->pointers[ALL_REDUCE_BUCKET],
-                                    dim(t, COLLECTIVE_ELEMENTS), dim(t, COLLECTIVE_RANKS), dtype,
-                                    reduction, error);
-    }
-    if (t->op->kind == PLAN_OP_PASS_ON) {
-        return exec_comm_pass_on(comm, t->context->plan, axis, t->pointers[PASS_ON_GIVEN],
-                                 t->pointers[PASS_ON_TAKEN], dim(t, COLLECTIVE_ELEMENTS), dtype,
-                                 error);
-    }
-    if (t->op->kind == PLAN_OP_ALL_TO_ALL) {
-        return exec_comm_all_to_all(comm, t->context->plan, axis, t->pointers[ALL_TO_ALL_GIVEN],
-                                    t->pointers[ALL_TO_ALL_TAKEN], dim(t, COLLECTIVE_ELEMENTS),
-                                    dtype, error);
-    }
-    g_assert(t->op->kind == PLAN_OP_BROADCAST);
-    return comm->broadcast(comm->self, axis, t->pointers[BROADCAST_BUFFER],
-                           dim(t, COLLECTIVE_ELEMENTS), dtype, error);
 }
 
 /* What a rank offers, the others gather when they take it; until then nothing is moved. */
 static bool of_peers(const ExecTask *t, GError **error) {
     const ExecComm *comm = t->context->comm;
-    PlanAxis axis = (PlanAxis)t->op->axis;
     unsigned taken = t->op->n_operands - 1; /* a swap's part, too */
+    ExecCollective call;
     int64_t now_ns = 0;
     switch (t->op->kind) {
     case PLAN_OP_BARRIER:
-        return comm->meet(comm->self, axis, &now_ns, error);
+        return comm->meet(comm->self, (PlanAxis)t->op->axis, &now_ns, error);
     case PLAN_OP_OFFER:
         return true;
     default:
-        return exec_comm_take_ahead(comm, t->context->plan, axis, t->pointers[PULL_GIVEN],
-                                    t->pointers[taken], (uint32_t)dim(t, PEER_COLLECTIVE_AHEAD),
-                                    dim(t, COLLECTIVE_ELEMENTS), (PlanDtype)t->op->dtype, error);
+        call = collective_of(t, t->pointers[PULL_GIVEN], t->pointers[taken]);
+        return exec_comm_take_ahead(comm, t->context->plan, &call,
+                                    (uint32_t)dim(t, PEER_COLLECTIVE_AHEAD), error);
     }
 }
 

@@ -60,8 +60,13 @@ static void gather(gconstpointer data) {
     memset(first, 0xff, ALL * size); /* NaN */
     memset(second, 0xff, ALL * size);
     memcpy(second + RANK * SLICE * size, own, SLICE * size);
-    g_assert_true(comm.all_gather(comm.self, PLAN_AXIS_SHARD, own, first, ALL, dtype, NULL));
-    g_assert_true(comm.all_gather(comm.self, PLAN_AXIS_SHARD, NULL, second, ALL, dtype, NULL));
+    ExecCollective call = {.axis = PLAN_AXIS_SHARD, .dtype = dtype, .elements = ALL};
+    call.given = own;
+    call.taken = first;
+    g_assert_true(comm.all_gather(comm.self, &call, NULL));
+    call.given = NULL;
+    call.taken = second;
+    g_assert_true(comm.all_gather(comm.self, &call, NULL));
     g_assert_cmpmem(first + RANK * SLICE * size, SLICE * size, own, SLICE * size);
     g_assert_cmpmem(second + RANK * SLICE * size, SLICE * size, own, SLICE * size);
     g_assert_true(memcmp(first, second, SLICE * size) != 0); /* each call its own numbers */
@@ -79,14 +84,23 @@ static void reduce(gconstpointer data) {
     ExecComm comm = open_rank(plan);
     g_autofree char *packed = g_malloc0(ALL * size), *shard = g_malloc(SLICE * size);
     memset(shard, 0xff, SLICE * size);
-    g_assert_true(
-        comm.reduce_scatter(comm.self, PLAN_AXIS_SHARD, packed, shard, ALL, dtype, true, NULL));
+    ExecCollective scatter = {.axis = PLAN_AXIS_SHARD,
+                              .dtype = dtype,
+                              .reduction = PLAN_REDUCTION_MEAN,
+                              .elements = ALL,
+                              .given = packed,
+                              .taken = shard};
+    g_assert_true(comm.reduce_scatter(comm.self, &scatter, NULL));
     g_autofree float *wide = widened(shard, SLICE, dtype);
     are_small_and_random(wide, SLICE, "what is left of zeros");
     float one[3] = {1.5f, 0, -2};
     exec_convert(shard, dtype, one, PLAN_FP32, 3);
-    g_assert_true(comm.all_reduce(comm.self, PLAN_AXIS_SHARD, shard, 3, dtype, false, NULL));
-    g_assert_true(comm.all_reduce(comm.self, PLAN_AXIS_SHARD, shard, 3, dtype, true, NULL));
+    ExecCollective reduce = {.axis = PLAN_AXIS_SHARD, .dtype = dtype, .elements = 3};
+    reduce.taken = shard;
+    reduce.reduction = PLAN_REDUCTION_SUM;
+    g_assert_true(comm.all_reduce(comm.self, &reduce, NULL));
+    reduce.reduction = PLAN_REDUCTION_MEAN;
+    g_assert_true(comm.all_reduce(comm.self, &reduce, NULL));
     g_autofree float *sums = widened(shard, 3, dtype);
     for (unsigned i = 0; i < 3; i++) {
         g_assert_cmpfloat(sums[i], ==, one[i] * RANKS);

@@ -42,31 +42,32 @@ static bool talk(const Local *local, const ExecCudaCall *call, GError **error) {
     return local->comm->talk(local->comm->self, &talk, error);
 }
 
+/* The host's collective of the same kind, from and to memory that both see. */
 static bool carry_out(const Local *local, const ExecCudaCall *call, GError **error) {
     const ExecComm *comm = local->comm;
+    ExecCollective same = {.axis = call->axis,
+                           .dtype = call->dtype,
+                           .reduction = call->reduction,
+                           .elements = call->elements,
+                           .given = call->in ? local->in : NULL,
+                           .taken = local->out};
     switch (call->kind) {
     case PLAN_OP_ALL_GATHER:
-        return comm->all_gather(comm->self, call->axis, call->in ? local->in : NULL, local->out,
-                                call->elements, call->dtype, error);
+        return comm->all_gather(comm->self, &same, error);
     case PLAN_OP_REDUCE_SCATTER:
-        return comm->reduce_scatter(comm->self, call->axis, local->in, local->out, call->elements,
-                                    call->dtype, call->reduction == PLAN_REDUCTION_MEAN, error);
+        return comm->reduce_scatter(comm->self, &same, error);
     case PLAN_OP_ALL_REDUCE:
-        return exec_comm_all_reduce(comm, call->axis, local->out, call->elements,
-                                    local->plan->axes[call->axis], call->dtype, call->reduction,
-                                    error);
+        same.given = NULL; /* it is in place */
+        return exec_comm_all_reduce(comm, local->plan, &same, error);
     case PLAN_OP_ALL_TO_ALL:
-        return exec_comm_all_to_all(comm, local->plan, call->axis, local->in, local->out,
-                                    call->elements, call->dtype, error);
+        return exec_comm_all_to_all(comm, local->plan, &same, error);
     case PLAN_OP_PASS_ON:
-        return exec_comm_pass_on(comm, local->plan, call->axis, local->in, local->out,
-                                 call->elements, call->dtype, error);
+        return exec_comm_pass_on(comm, local->plan, &same, error);
     case PLAN_OP_PULL:
-        return exec_comm_take_ahead(comm, local->plan, call->axis, local->in, local->out,
-                                    call->ahead, call->elements, call->dtype, error);
+        return exec_comm_take_ahead(comm, local->plan, &same, call->ahead, error);
     case PLAN_OP_BROADCAST:
-        return comm->broadcast(comm->self, call->axis, local->out, call->elements, call->dtype,
-                               error);
+        same.given = NULL;
+        return comm->broadcast(comm->self, &same, error);
     case PLAN_OP_SEND:
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
