@@ -1,9 +1,12 @@
 /* plan/autograd/backward.h - the words in which backward functions are written.
  *
- * Inside autograd/ only, for differentiate/: differentiate.c (PyTorch's ops, and who differentiates
- * which), linear.c, attention.c, heads.c (ops that know heads), norm.c (those of a norm written
- * out), experts.c (routing and grouped products), fused.c (those of fused kernels); and for what
- * shared/, float8/ and others do backward.
+ * Inside autograd/ only. A backward function is given the gradients of its op's results (dy) and
+ * makes those of its inputs (dx): it allocates them, and begins an op, names the op's operands in
+ * order and launches it, once for each kernel. PLAN_NO_TENSOR in dx: that input has no gradient.
+ *
+ * differentiate.c has the table of which function belongs to which op kind, and the functions of
+ * PyTorch's own ops; the files beside it have the others, by theme. Ops of shared layers, float8
+ * and the like have theirs in shared/, float8/ and so on, in the same words.
  */
 #pragma once
 
@@ -12,14 +15,17 @@
 
 typedef struct {
     PlanRun *run;
-    uint32_t node;
-    const PlanGraphOp *op;
-    const PlanTensor *dy;
-    PlanTensor *dx;
+    uint32_t node;         /* of the tape */
+    const PlanGraphOp *op; /* the op of forward */
+    const PlanTensor *dy;  /* one for each result of op; PLAN_NO_TENSOR: nobody used it */
+    PlanTensor *dx;        /* one for each input of op, to be filled in */
 } PlanBackward;
 
-/* Dims, values and attributes of a kernel's op by their constants in plan/op/names.h: its values
- * are its operands; dx has a gradient for each. Those of others: plan/graph/kinds.h. */
+/* ---- the op of forward ----------------------------------------------------------------------- */
+
+/* The values of an op that is one kernel are its operands, inputs before results, and its dims and
+ * attributes are that kernel's: i is a constant of plan/op/names.h. The dims of other kinds are in
+ * plan/graph/kinds.h. */
 static inline uint32_t value_at(const PlanBackward *b, unsigned i) {
     return plan_graph_ref(b->run->graph, b->op->values + i);
 }
@@ -46,22 +52,42 @@ static inline const double *attrs(const PlanBackward *b) {
     return plan_graph_attrs_of(b->run->graph, b->op);
 }
 
-/* A gradient with the shape of input i. */
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* A new gradient with the shape of input i. */
 static inline PlanTensor like_input(const PlanBackward *b, unsigned i, const char *name) {
     const PlanGraphValue *v = input(b, i);
     return plan_run_new_tensor(b->run, v->elements, (PlanDtype)v->dtype, name);
 }
 
-/* The same where that input wants one. */
+/* The same if that input wants a gradient; else no tensor. */
 static inline PlanTensor like_wanted(const PlanBackward *b, unsigned i, const char *name) {
     return wanted(b, i) ? like_input(b, i, name) : PLAN_NO_TENSOR;
 }
 
-/* The same in the dtype of the op's result, where that is the widest of its inputs'. */
+/* The same in the dtype of the op's result, which is the widest of its inputs'. */
 static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i, const char *name) {
     const PlanGraphValue *y = input(b, b->op->n_inputs);
     return plan_run_new_tensor(b->run, input(b, i)->elements, (PlanDtype)y->dtype, name);
 }
+
+/* Frees the gradient of input i, which the kernel makes in any case, if nobody wants it. */
+static inline void drop_unwanted(const PlanBackward *b, unsigned i) {
+    if (!wanted(b, i)) {
+        plan_run_unref(b->run, b->dx[i]);
+        b->dx[i] = PLAN_NO_TENSOR;
+    }
+}
+
+/* Frees the gradient of result i now, while the node still runs: in PyTorch this node is several,
+ * and the one that read it is through. */
+static inline void let_go_of_gradient(const PlanBackward *b, unsigned i) {
+    PlanTensor *slot = &b->run->tape.slots.items[b->run->tape.nodes.items[b->node].slots + i];
+    plan_run_unref(b->run, *slot);
+    *slot = PLAN_NO_TENSOR;
+}
+
+/* ---- launching ------------------------------------------------------------------------------- */
 
 static inline void begin(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
                          const double *op_attrs) {
@@ -72,22 +98,7 @@ static inline void operand(const PlanBackward *b, PlanTensor tensor) {
     plan_run_operand(b->run, tensor);
 }
 
-/* Frees a gradient that the kernel always makes, if it is not wanted. */
-static inline void drop_unwanted(const PlanBackward *b, unsigned i) {
-    if (!wanted(b, i)) {
-        plan_run_unref(b->run, b->dx[i]);
-        b->dx[i] = PLAN_NO_TENSOR;
-    }
-}
-
-/* Before the node is through: in PyTorch it is several. */
-static inline void let_go_of_gradient(const PlanBackward *b, unsigned i) {
-    PlanTensor *slot = &b->run->tape.slots.items[b->run->tape.nodes.items[b->node].slots + i];
-    plan_run_unref(b->run, *slot);
-    *slot = PLAN_NO_TENSOR;
-}
-
-/* Value i of the op, be it a parameter, an input or an output. */
+/* Value i of the op of forward, be it a parameter, an input or a result. */
 static inline void value_operand(const PlanBackward *b, unsigned i) {
     const PlanGraphValue *v = input(b, i);
     if (v && v->parameter != PLAN_NONE) {
@@ -102,24 +113,18 @@ static inline void launch(const PlanBackward *b) {
     plan_run_launch(b->run);
 }
 
-/* The engine hands each input a gradient in that input's own dtype: casts what was made for i. */
+/* Casts what was made for input i to that input's own dtype, in which the engine hands it on. */
 void plan_give_own_dtype(const PlanBackward *b, unsigned i);
 
-/* differentiate/fused.c */
-void plan_rope_backward(const PlanBackward *b);
-void plan_swiglu_backward(const PlanBackward *b);
-void plan_add_norm_backward(const PlanBackward *b);
-void plan_linear_gelu_backward(const PlanBackward *b);
-void plan_linear_dw_db_backward(const PlanBackward *b);
-/* Where the op's input is what another product's GELU made, for it alone: the gradient of what went
- * into that GELU, and of that product's bias. False: it is not, and nothing was done. */
-bool plan_linear_dx_through_gelu(const PlanBackward *b);
-/* Where q, k and v are the parts of one array's rows: their gradients in one. False likewise. */
-bool plan_attention_backward_qkv(const PlanBackward *b);
-void plan_cross_entropy_backward(const PlanBackward *b);
-void plan_compiled_loss_backward(const PlanBackward *b);
-void plan_chunked_loss_backward(const PlanBackward *b);
-/* differentiate/heads.c */
+/* ---- backward functions of differentiate/ ---------------------------------------------------- */
+
+/* linear.c. db: the bias's gradient, if it has been made already. */
+void plan_linear_backward(const PlanBackward *b, PlanTensor db);
+
+/* attention.c */
+void plan_attention_backward(const PlanBackward *b);
+
+/* heads.c: ops that know heads, and rotations and views of parts of heads. */
 void plan_negate_half_backward(const PlanBackward *b);
 void plan_join_halves_backward(const PlanBackward *b);
 void plan_half_backward(const PlanBackward *b);
@@ -135,9 +140,16 @@ void plan_heads_view_backward(const PlanBackward *b);
 void plan_heads_matmul_backward(const PlanBackward *b);
 void plan_masked_fill_backward(const PlanBackward *b);
 void plan_bias_add_backward(const PlanBackward *b);
-/* Input i was given to each of several sequences: the sum of theirs, for one as it comes. */
+/* Input i, of n elements, was used by `times` sequences: its gradient is the sum of theirs, and
+ * that of one sequence as it comes. */
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n);
-/* differentiate/experts.c */
+
+/* norm.c: a norm that is written out in ops. */
+void plan_mul_broadcast_backward(const PlanBackward *b);
+void plan_sum_columns_backward(const PlanBackward *b);
+void plan_power_backward(const PlanBackward *b);
+
+/* experts.c: routing and grouped products. */
 void plan_pick_columns_backward(const PlanBackward *b);
 void plan_top_k_backward(const PlanBackward *b);
 void plan_sum_each_backward(const PlanBackward *b);
@@ -147,12 +159,20 @@ void plan_grouped_linear_backward(const PlanBackward *b);
 void plan_rows_of_backward(const PlanBackward *b);
 void plan_place_rows_backward(const PlanBackward *b);
 void plan_add_to_rows_backward(const PlanBackward *b);
-/* differentiate/norm.c */
-void plan_mul_broadcast_backward(const PlanBackward *b);
-void plan_sum_columns_backward(const PlanBackward *b);
-void plan_power_backward(const PlanBackward *b);
-/* differentiate/linear.c: of the product alone. db: the bias's gradient, where it is made
- * already. */
-void plan_linear_backward(const PlanBackward *b, PlanTensor db);
-/* differentiate/attention.c */
-void plan_attention_backward(const PlanBackward *b);
+
+/* fused.c: what a tuned stack runs as one kernel. */
+void plan_rope_backward(const PlanBackward *b);
+void plan_swiglu_backward(const PlanBackward *b);
+void plan_add_norm_backward(const PlanBackward *b);
+void plan_linear_gelu_backward(const PlanBackward *b);
+void plan_linear_dw_db_backward(const PlanBackward *b);
+/* If the op's input is a GELU that another product ends with, and nobody else reads it: makes the
+ * gradients of what went into the GELU, and of that product's bias. False: it is not such an input,
+ * and nothing was done. */
+bool plan_linear_dx_through_gelu(const PlanBackward *b);
+/* If q, k and v are parts of the rows of one array: makes their gradients as one array. False: they
+ * are not, and nothing was done. */
+bool plan_attention_backward_qkv(const PlanBackward *b);
+void plan_cross_entropy_backward(const PlanBackward *b);
+void plan_compiled_loss_backward(const PlanBackward *b);
+void plan_chunked_loss_backward(const PlanBackward *b);

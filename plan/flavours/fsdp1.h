@@ -1,5 +1,12 @@
-/* plan/flavours/fsdp1.h - what the files of FSDP1 share: fsdp1-layout.c, -gather.c, -reduce.c and
- * fsdp1.c, where the order of a step stands. Inside plan/ only.
+/* plan/flavours/fsdp1.h - the state of FSDP1, and what its files call of each other.
+ *
+ * Inside plan/ only. fsdp1.c has the order of a step; fsdp1-layout.c names the buffers and makes
+ * the shards; fsdp1-gather.c goes from a shard to its flat parameter and back; fsdp1-reduce.c goes
+ * from gradients to the shard's gradient.
+ *
+ * A unit has one flat parameter. Where FSDP1 shards, each rank owns an equal part of it, the shard,
+ * and gathers the whole before it computes. Where it does not shard (NO_SHARD, or one rank), the
+ * shard is the whole, and its cast takes the place of what would be gathered.
  */
 #pragma once
 
@@ -7,63 +14,83 @@
 #include "plan/flavours/flat.h"
 #include "plan/flavours/limiter.h"
 
+/* Lanes, as PyTorch's streams are called. */
 enum {
     PLAN_FSDP1_COMPUTE,
-    PLAN_FSDP1_PRE_UNSHARD,
-    PLAN_FSDP1_UNSHARD,
+    PLAN_FSDP1_PRE_UNSHARD, /* casts shards, or fetches them from the host */
+    PLAN_FSDP1_UNSHARD,     /* gathers */
     PLAN_FSDP1_REDUCE,
-    PLAN_FSDP1_ALL_REDUCE,
-    PLAN_FSDP1_C10D /* up to PyTorch 2.0 only */
+    PLAN_FSDP1_ALL_REDUCE, /* between replicas */
+    PLAN_FSDP1_C10D        /* PyTorch 2.0 and before: the process group's own */
 };
 
-/* Buffers of a unit; each is the same in every section. PLAN_NONE: there is none. */
+/* The buffers of a unit, which are the same in every section. PLAN_NONE: the unit has no such
+ * buffer. */
 typedef struct {
-    uint32_t local;         /* the shard that the optimizer owns; offloaded: while it is made */
-    uint32_t fetched[2];    /* offloaded: it on the device, and the next while the first is there */
-    uint32_t fetched_again; /* unsharded and not cast: the same for backward */
-    uint32_t cast;          /* of it, in the dtype of compute */
-    uint32_t full;          /* what compute uses */
-    uint32_t flat_grad;     /* the gradient of full */
-    uint32_t next_flat_grad; /* of a later pass, added to it */
-    uint32_t cast_grad;      /* flat_grad cast, where it is padded too */
-    uint32_t ready;          /* flat_grad cast and padded, to be reduced */
-    uint32_t reduced;        /* what the reduction makes, where the optimizer reads another dtype */
-    uint32_t grad, next_grad; /* what the optimizer reads; the second where the first lives on */
-    uint32_t low_grad;        /* grad in the dtype of compute again, and read in its place */
-    uint32_t raised;          /* that in the dtype of the shard once more, to be added to */
+    /* The parameter. */
+    uint32_t local; /* the shard that the optimizer steps; offloaded, it dies with construction */
+    uint32_t fetched[2];    /* offloaded: the shard on the device, and the next one, which is
+                             * allocated before the first is freed */
+    uint32_t fetched_again; /* offloaded, neither sharded nor cast: fetched for backward */
+    uint32_t cast;          /* the shard in the dtype of compute */
+    uint32_t full;          /* what kernels read: the gathered flat parameter */
+
+    /* The gradient of the whole flat parameter. */
+    uint32_t flat_grad;      /* this pass's, or the sum of passes that did not reduce */
+    uint32_t next_flat_grad; /* a later pass's, until it is added to that sum */
+    uint32_t cast_grad;      /* flat_grad in the dtype of the reduction, if it is padded as well */
+    uint32_t ready;          /* flat_grad cast and padded: what the reduction reads */
+
+    /* The gradient of the shard. */
+    uint32_t reduced;   /* what the reduction writes, if the optimizer reads another dtype */
+    uint32_t grad;      /* what the optimizer reads ... */
+    uint32_t next_grad; /* ... and a later one, until it is added to grad, which lives on */
+    uint32_t low_grad;  /* keep_low_precision_grads: grad in the dtype of compute, read instead */
+    uint32_t raised;    /* low_grad in the dtype of the shard, so that more can be added to it */
 } PlanFsdp1Buffers;
 
+/* A unit while the program is written. */
 typedef struct {
     PlanFsdp1Buffers b;
-    PlanTensor flat_grad; /* the gradient that has not been reduced, of this and earlier passes */
-    PlanTensor new_flat_grad; /* this pass's, where there were earlier ones */
-    uint32_t grad;            /* buffer of the reduced gradient; PLAN_NONE */
-    uint32_t fetched;         /* of b.fetched the one that lives; PLAN_NONE */
+
+    /* What of its buffers lives. */
+    PlanTensor flat_grad;     /* the gradient that has not been reduced yet, of all passes so far */
+    PlanTensor new_flat_grad; /* this pass's, if it is added to earlier ones */
+    uint32_t grad;            /* the buffer that holds the reduced gradient; PLAN_NONE: none does */
+    uint32_t fetched;         /* which of b.fetched lives; PLAN_NONE: neither does */
     bool is_fetched_again;    /* b.fetched_again lives */
-    bool shows;               /* parameters have gradients, whatever is in them */
-    bool holds_low;           /* they are views of b.low_grad, which has been raised */
-    bool gathered, prefetched, awaits_backward;
-    bool is_in_backward; /* between its pre-backward and post-backward */
+    bool holds_low;           /* b.low_grad lives on beside b.raised: gradients are views of it */
+
+    /* Where it is in its pass. */
+    bool gathered, prefetched;
+    bool awaits_backward; /* its forward has run, backward will come to it, and has not yet */
+    bool is_in_backward;  /* its pre-backward has come, and its post-backward has not */
+    bool shows;           /* its parameters have a .grad, whatever is in it */
 } PlanFsdp1Unit;
 
 typedef struct {
+    /* What the strategy and the ranks decide; constant after construction. */
     PlanFlat flat;
-    PlanLimiter limiter;
-    bool shards, casts, keeps_views; /* views: use_orig_params */
-    bool keeps_low;                  /* keep_low_precision_grads, where that changes something */
-    bool shows_low;                  /* use_orig_params, and gradients may be so kept */
-    bool is_of_2_0, is_of_1_13;      /* of 2.0 or before: fsdp1.c says what differs */
-    bool pads_always;                /* gradients also by nothing, which copies them, as 1.13 did */
-    uint64_t replicas;               /* groups that hold a copy of the model */
-    PlanDtype master, param, reduce;
+    bool shards;                     /* a shard is less than the whole */
+    bool casts;                      /* compute has another dtype than the shards */
+    bool keeps_views;                /* use_orig_params: parameters are views of the shard */
+    bool keeps_low;                  /* keep_low_precision_grads, where it changes anything */
+    bool shows_low;                  /* keep_low_precision_grads with use_orig_params */
+    bool is_of_2_0, is_of_1_13;      /* PyTorch is 2.0 or before; 1.13: fsdp1.c says what differs */
+    bool pads_always;                /* 1.13: a gradient that fits is copied all the same */
+    uint64_t replicas;               /* how many groups hold a copy of the model each */
+    PlanDtype master, param, reduce; /* dtypes of shards, of compute, of the reduction */
     PlanDivisor divisor;
-    PlanDivisor replicas_divisor; /* 2.0: and between replicas by themselves */
+    PlanDivisor replicas_divisor; /* 2.0 and before, which divides between replicas by itself */
+    uint32_t *shown; /* without use_orig_params, by parameter: the unit that the optimizer sees in
+                      * its place; PLAN_NONE: it sees nothing there */
+
+    /* Where the program is. */
     PlanFsdp1Unit *units;
-    uint32_t
-        *shown; /* flat: by parameter, the unit that the optimizer sees in its place; PLAN_NONE */
-    GArray *pre_forward_order, *post_forward_order; /* uint32_t */
-    bool order_known;
-    PlanTensor zero; /* the norm of no gradients, made by the first clipping; later than 2.4 */
+    PlanLimiter limiter;
+    GArray *pre_forward_order, *post_forward_order; /* units, uint32_t */
+    bool order_known;                               /* a forward has noted pre_forward_order */
+    PlanTensor zero; /* later than 2.4: the norm of no gradients, which the first clipping makes */
 } PlanFsdp1;
 
 static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
@@ -74,45 +101,58 @@ static inline bool plan_fsdp1_has_parameters(const PlanRun *run, uint32_t unit) 
     return run->units[unit].parameters->len > 0;
 }
 
-/* Where replicas reduce, and what follows. */
+/* The lane on which replicas reduce, and on which what follows that runs. */
 static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
     return f->replicas > 1 && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
 }
 
-/* With use_orig_params: whether some parameter of the unit is a view of what this rank has. */
-bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit);
-uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
-bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
-void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer);
+/* ---- layout: who has what (fsdp1-layout.c) --------------------------------------------------- */
 
-/* Layout: who has what. */
+/* Hooks of the flavour (flavour.h). */
 void plan_fsdp1_shapes_of_ranks(const PlanRun *run, char **ret_shapes);
 void plan_fsdp1_shards_of_units(const PlanRun *run, uint64_t *ret_elements);
 void plan_fsdp1_construct(PlanRun *run);
-void plan_fsdp1_initialize(PlanRun *run); /* in the first forward */
 void plan_fsdp1_clear(PlanRun *run);
+/* What the first forward does before all else (lazy initialization): each unit's storages are made
+ * and dropped once. */
+void plan_fsdp1_initialize(PlanRun *run);
 
-/* Launches the collective of the shard group that has been begun; lane goes on when it has ended.
- * c10d of PyTorch 2.0 ran it on a lane of its own, and marked for it what it reads and writes
- * (since 2.2 it does not, pytorch #111431): what is freed then waits for every collective issued so
- * far. */
-void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes);
+uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
+bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
+void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer); /* with zeros */
 
-/* Gathering. */
-/* Units are resharded after forward (the root never is), and by backwards that do not reduce. */
+/* ---- gathering (fsdp1-gather.c) -------------------------------------------------------------- */
+
+/* Whether units are dropped after forward (the root never is), and after a backward that does not
+ * reduce. */
 bool plan_fsdp1_reshards(const PlanStrategy *strategy);
 void plan_fsdp1_unshard(PlanRun *run, uint32_t unit);
-void plan_fsdp1_prefetch(PlanRun *run, uint32_t unit); /* unshard, unless it is prefetched */
-/* is_free: the gathered parameter is dropped. */
+void plan_fsdp1_prefetch(PlanRun *run, uint32_t unit); /* unshards it, unless that is done */
+/* is_free: the gathered parameter is freed; false: it stays for backward. */
 void plan_fsdp1_reshard(PlanRun *run, uint32_t unit, bool is_free);
+/* Launches the collective that was begun last, of the shard group; `lane` goes on when it has
+ * ended. Up to PyTorch 2.0, c10d ran it on a lane of its own and marked for that what it reads and
+ * writes, so that freed memory waits for every collective issued so far (since 2.2 it does not,
+ * pytorch #111431). */
+void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes);
 
-/* Reducing. */
+/* ---- reducing (fsdp1-reduce.c) --------------------------------------------------------------- */
+
+/* With use_orig_params: whether any parameter of the unit is a view of this rank's shard. */
+bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit);
+
+/* Joins the gradients of a unit's parameters to the flat parameter's (flavour.h). */
 void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients);
 void plan_fsdp1_reduce(PlanRun *run, uint32_t unit);
-void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t unit); /* as the parameters' gradients */
-void plan_fsdp1_lower(PlanRun *run, uint32_t unit);          /* its gradient to compute's dtype */
-void plan_fsdp1_raise(PlanRun *run, uint32_t unit);          /* and back, if it was lowered */
-void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);  /* of a gradient that has been added */
-void plan_fsdp1_drop_gradient(PlanRun *run, uint32_t unit);  /* if there is one */
+/* In a pass that does not reduce: what it made becomes the parameters' .grad. */
+void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t unit);
+/* Frees this pass's gradient, which has been added to that of earlier ones. */
+void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t unit);
+/* keep_low_precision_grads: casts the unit's gradient to the dtype of compute, and back if it is
+ * so. */
+void plan_fsdp1_lower(PlanRun *run, uint32_t unit);
+void plan_fsdp1_raise(PlanRun *run, uint32_t unit);
+void plan_fsdp1_drop_gradient(PlanRun *run, uint32_t unit); /* if it has one */
 void plan_fsdp1_drop_gradients(PlanRun *run);
+/* Drops the gradients of units of which this rank's parameters show none. */
 void plan_fsdp1_drop_unseen_gradients(PlanRun *run);
