@@ -135,6 +135,10 @@ static void add_scores(JsonBuilder *json, unsigned rows, unsigned skipped, CliSc
     trace_json_add_int(json, "skipped", skipped);
     for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
         const CliScore *score = part(scores, i);
+        if (cli_score_count(score) == 0) {
+            trace_json_add_text(json, parts[i].key, NULL);
+            continue;
+        }
         trace_json_begin_object(json, parts[i].key);
         trace_json_add_int(json, "rows", cli_score_count(score));
         trace_json_add_real(json, "median", cli_score_quantile(score, 0.5));

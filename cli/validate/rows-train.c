@@ -218,5 +218,6 @@ void cli_train_row_clear(CliTrainRow *row) {
     g_free(row->gpu);
     g_free(row->cluster);
     g_free(row->time_from);
+    g_free(row->contradicted);
     g_free(row->network_link);
 }

@@ -21,6 +21,7 @@ typedef struct {
     bool fits;
     uint64_t retries;
     double measured_ms, predicted_ms; /* a step; NAN: not measured */
+    char *contradicted;               /* train-time.h; NULL: the row's figures agree */
     double measured_gib, predicted_gib;
     double at_peak_ms; /* a step's products and attention, recomputed ones too, at the GPU's peak */
     const char *bound_by;

@@ -64,15 +64,15 @@ static double of_all_pairs(const CliTrainCase *c) {
     return work_done(c, SIM_WORK_ASKED_OF_ALL_PAIRS).flops / work_done(c, SIM_WORK_ASKED).flops;
 }
 
-static double measured_ms(const CliTrainCase *c, const SimPrediction *prediction) {
+/* A step's work, as the source counts it. */
+static CliTrainWork work_of_step(const CliTrainCase *c, const SimPrediction *prediction) {
     bool of_all = has_convention(c, "palm");
     SimWorkKind done = of_all ? SIM_WORK_DONE_OF_ALL_PAIRS : SIM_WORK_DONE;
-    CliTrainWork work = {.tokens = (double)c->plan->tokens_per_rank,
-                         .model_flops = prediction->flops * (of_all ? of_all_pairs(c) : 1),
-                         .all_flops = work_done(c, done).flops,
-                         .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
-                         .tflops_are_all = cli_train_tflops_are_all(c)};
-    return cli_train_time_ms(c->csv, &c->row, &work);
+    return (CliTrainWork){.tokens = (double)c->plan->tokens_per_rank,
+                          .model_flops = prediction->flops * (of_all ? of_all_pairs(c) : 1),
+                          .all_flops = work_done(c, done).flops,
+                          .peak_flops = model_cluster_peak_flops(c->cluster, PLAN_BF16),
+                          .tflops_are_all = cli_train_tflops_are_all(c)};
 }
 
 /* As PyTorch counts, whose products hold workspaces too. */
@@ -138,7 +138,9 @@ bool cli_train_case_play(CliTrainCase *c, CliTrainRow *row) {
     g_autofree char *gpu_kind = cli_run_gpu(c->cluster);
     row->gpu_kind = g_intern_string(gpu_kind);
     row->kind = cli_run_kind(c->plan, prediction);
-    row->measured_ms = measured_ms(c, prediction);
+    CliTrainWork work = work_of_step(c, prediction);
+    row->measured_ms = cli_train_time_ms(c->csv, &c->row, &work);
+    row->contradicted = cli_train_time_contradicted(c->csv, &c->row, &work);
     row->predicted_ms = (double)prediction->median_step_ns / 1e6;
     row->at_peak_ms = work_done(c, SIM_WORK_DONE).least_seconds * 1e3;
     double peak = cli_csv_known(c->csv, &c->row, "peak_mem_gib");

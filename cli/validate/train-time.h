@@ -15,5 +15,9 @@ typedef struct {
 } CliTrainWork;
 
 double cli_train_time_ms(const CliCsv *csv, const CliCsvRow *row, const CliTrainWork *work);
+/* Where another column of times or rates makes another step of it than the one that is taken: what
+ * each makes, in words. NULL: none does, apart from rounding. Transfer full. */
+char *cli_train_time_contradicted(const CliCsv *csv, const CliCsvRow *row,
+                                  const CliTrainWork *work);
 /* Which column that is, in words; "none". */
 const char *cli_train_time_from(const CliCsv *csv, const CliCsvRow *row, bool tflops_are_all);

@@ -161,6 +161,9 @@ static char *note_of(const CliTrainRow *row) {
     if (row->retries) {
         g_string_append_printf(note, ", %" G_GUINT64_FORMAT " retries", row->retries);
     }
+    if (row->contradicted) {
+        g_string_append_printf(note, ", %s", row->contradicted);
+    }
     return g_string_free(g_steal_pointer(&note), FALSE);
 }
 

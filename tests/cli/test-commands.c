@@ -126,6 +126,35 @@ static const char rows[] =
     "A100-80GB,8,8,Megatron-LM,tiny,2,256,2,2,512,swiglu,1000,128,2,1,FULL_SHARD,1,1,none,none,no,"
     "ok,10000,,\n";
 
+/* A row's columns may tell its time differently: the first is taken, and the reader is told. A kind
+ * of which there is no row has no error, not one of 0. */
+static void figures_that_differ(void) {
+    g_auto(GStrv) columns = g_strsplit(rows, "peak_mem_gib,peak_mem_kind", 2);
+    g_autofree char *with_step = g_strjoinv("samples_per_s,step_ms", columns);
+    g_auto(GStrv) both = g_strsplit(with_step, ",10000,1,max reserved", 2);
+    static const struct {
+        const char *figures,
+            *said; /* 256 tokens of 8 ranks, at 10000 a second: 25.6 ms, 625 samples */
+    } cases[] = {
+        {",10000,625,25.6", NULL},
+        {",10000,630,25", NULL},
+        {",10000,,1",
+         "tokens_per_s_per_gpu makes a step of 25.6 ms and is taken, step_ms one of 1.0"},
+        {",10000,62.5,", "is taken, samples_per_s one of 256.0"},
+        {",3,0.2,", NULL}, /* 85 s by the first; 80 s by the second, which is anything from 0.15 */
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strjoinv(cases[i].figures, both);
+        write_file("differ.csv", text);
+        g_auto(Result) result = run("validate --json differ.csv");
+        g_assert_cmpint(result.status, ==, 0);
+        g_assert_nonnull(strstr(result.out, "\"memory\" : null"));
+        g_assert_null(strstr(result.out, "\"rows\" : 0"));
+        g_assert_true((strstr(result.out, " makes a step of ") != NULL) == (cases[i].said != NULL));
+        g_assert_true(cases[i].said == NULL || strstr(result.out, cases[i].said) != NULL);
+    }
+}
+
 /* Rows of nobody's known tables. */
 static void validate(void) {
     write_file("rows.csv", rows);
@@ -147,6 +176,7 @@ static void validate(void) {
     write_file("other.csv", "x,y\n1,2\n");
     expect("validate other.csv", 2, "", "other.csv:1: these columns are of no table");
     expect("validate nowhere.csv", 2, "", "nowhere.csv");
+    figures_that_differ();
     expect("validate rows.csv nowhere.csv", 2, "skipped: no rule knows this framework",
            "nowhere.csv");
     expect("validate --cores -1 rows.csv", 2, "", "--cores is -1");
