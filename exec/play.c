@@ -307,9 +307,12 @@ bool exec_play_note_loss(ExecPlay *play, int32_t step, double loss, double share
     if (isfinite(loss) || play->context.comm->rehearsed) {
         return true;
     }
-    g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS,
-                "the loss is %s; lower the learning rate (--lr)",
-                isnan(loss) ? "not a number" : "infinite");
+    /* The first step's is of weights that nothing has moved yet. */
+    g_set_error(error, EXEC_ERROR, EXEC_ERROR_NUMBERS, "the loss is %s%s",
+                isnan(loss) ? "not a number" : "infinite",
+                step > 0 ? "; lower the learning rate (--lr)"
+                         : " before anything was learned; look at the weights (--load) and the "
+                           "data, and whether fp16 holds such numbers (bf16 and fp32 do)");
     return false;
 }
 

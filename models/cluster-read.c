@@ -107,6 +107,15 @@ static bool check_memory(const ModelCluster *cluster, const PlanIni *ini, const 
 
 static bool check_nccl(const ModelCluster *cluster, const PlanIni *ini, const PlanIniEntry *entry,
                        GError **error) {
+    const uint64_t oldest = 70; /* Volta: NCCL's tables and rates of ours begin there */
+    uint64_t capability = cluster->device_compute_capability;
+    if (capability > 0 && capability < oldest) {
+        const PlanIniEntry *own = plan_ini_find(ini, "device", "compute_capability");
+        return plan_ini_refuse(ini, own ? own : entry, error,
+                               "compute_capability %" G_GUINT64_FORMAT " is of GPUs before Volta, "
+                               "which are not known; PyTorch's 7.0 is written 70, 9.0 is 90",
+                               (guint64)capability);
+    }
     bool has_rings =
         cluster->intra_node_nccl_channels > 0 && cluster->intra_node_nccl_channel_gb_per_s > 0;
     if (cluster->device_compute_capability > 0 && !has_rings) {

@@ -65,6 +65,13 @@ static char *with_changes(const char *text, const char *const *changes) {
     return g_string_free(more, FALSE);
 }
 
+/* A file's name may hold anything; a title with it is shown on terminals. */
+static void keep_name_harmless(ModelNetwork *network) {
+    for (char *c = network ? network->name : NULL; c && *c; c++) {
+        *c = g_ascii_iscntrl(*c) ? '?' : *c;
+    }
+}
+
 static ModelNetwork *read_ini(const char *ini, gsize length, const char *path,
                               const char *const *changes, GError **error) {
     if (!changes || !*changes) {
@@ -149,6 +156,7 @@ ModelNetwork *model_network_read_file_with(const char *path, const char *const *
     }
     ModelNetwork *network = is_json(text, path) ? read_config(text, length, path, changes, error)
                                                 : read_ini(text, length, path, changes, error);
+    keep_name_harmless(network);
     if (!changes || !*changes) {
         return network;
     }

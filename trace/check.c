@@ -1,4 +1,5 @@
 /* trace/check.c - what every trace fulfils: the writer demands it and the reader guarantees it. */
+#include "plan/files/file.h"
 #include "plan/refuse.h"
 #include "trace/check-private.h"
 
@@ -28,6 +29,13 @@ bool trace_check_header(const Trace *trace, GError **error) {
         const char *value = trace_get(trace, whole[i]);
         if (value != NULL && !g_ascii_string_to_unsigned(value, 10, 0, G_MAXUINT64, NULL, NULL)) {
             return fault(error, "the header's %s is \"%s\"; it is a whole number", whole[i], value);
+        }
+    }
+    static const char *const shown[] = {"title", "device", "cluster"};
+    for (guint i = 0; i < G_N_ELEMENTS(shown); i++) {
+        const char *value = trace_get(trace, shown[i]);
+        if (value != NULL && plan_has_control(value)) {
+            return fault(error, "the header's %s has a control character", shown[i]);
         }
     }
     for (guint i = 0; i < trace->values->len; i++) {

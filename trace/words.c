@@ -129,7 +129,7 @@ bool trace_words_take_name(TraceWords *words, GString *ret_name) {
                 return trace_words_complain(words, TRACE_ERROR_SYNTAX,
                                             "a \\ begins no known character");
             }
-        } else if (c == '"' || c == '\r' || c == '\0') {
+        } else if (c == '"' || (g_ascii_iscntrl(c) && c != '\t')) {
             return trace_words_complain(words, TRACE_ERROR_SYNTAX,
                                         "a name holds a forbidden character");
         }

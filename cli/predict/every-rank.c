@@ -28,7 +28,11 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
     CliEveryRank *every = g_new0(CliEveryRank, 1);
     const GOptionEntry entries[] = {
         {"every-rank", 0, 0, G_OPTION_ARG_NONE, &every->asked,
-         "play each rank by itself, instead of one for all", NULL},
+         "play each rank by itself, instead of one for all. That one is slowed as the slowest of "
+         "all is "
+         "expected to be (the cluster's gpu_percent); each by itself has its own pace, so the step "
+         "differs a little",
+         NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "seed of the jitter (default 0)", "S"},
         {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_KERNEL],
          "standard deviation of kernel durations, in percent of the mean (default: the cluster's)",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "models/config/families.h"
+#include "models/config/long-integers.h"
 #include "plan/files/json-depth.h"
 
 typedef struct {
@@ -287,7 +288,9 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
                             PLAN_JSON_DEEPEST);
         return NULL;
     }
-    if (!json_parser_load_from_data(parser, json, (gssize)length, &cause)) {
+    gsize read_length;
+    g_autofree char *read = model_config_long_integers_as_reals(json, length, &read_length);
+    if (!json_parser_load_from_data(parser, read, (gssize)read_length, &cause)) {
         const char *what = strstr(cause->message, "<data>:");
         if (!g_utf8_validate_len(json, length, NULL)) {
             model_config_refuse(&c, "not JSON: not text in UTF-8; save it as such");

@@ -252,6 +252,17 @@ bool model_config_rest_of_olmoe(const ModelConfig *c) {
     if (model_config_field(c, "clip_qkv")) {
         return model_config_not_known(c, "clip_qkv is not known");
     }
+    double width, heads, head_dim;
+    if (!model_config_number(c, "hidden_size", 0, &width) ||
+        !model_config_number(c, "num_attention_heads", 1, &heads) ||
+        !model_config_number(c, "head_dim", width / heads, &head_dim)) {
+        return false;
+    }
+    if (heads * head_dim != width) {
+        return model_config_not_known(
+            c, "head_dim is not hidden_size / num_attention_heads, which transformers' own OLMoE "
+               "cannot run: its norm of the queries is as wide as a token");
+    }
     append_route_norm(c, false);
     return has_plain_router(c) && model_config_rest_of_llama(c);
 }

@@ -143,6 +143,13 @@ static bool is_replaced(const char *path, const GStatBuf *there) {
     return S_ISREG(there->st_mode) && !g_str_has_prefix(path, "/dev/");
 }
 
+bool plan_has_control(const char *text) {
+    while (*text != '\0' && (!g_ascii_iscntrl(*text) || *text == '\t')) {
+        text++;
+    }
+    return *text != '\0';
+}
+
 int plan_file_may_write(const char *path) {
     GStatBuf there;
     bool exists = g_stat(path, &there) == 0;

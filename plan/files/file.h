@@ -19,6 +19,8 @@ char *plan_file_text(const char *path, gsize *ret_length, GError **error);
 /* Its first bytes, and how many: fewer than room where there are fewer; 0 where it cannot be read.
  * It can be read all the same then. */
 gsize plan_file_start(const char *path, char *ret_start, gsize room);
+/* Whether text that is shown holds what a terminal would obey; a tab is no such thing. */
+bool plan_has_control(const char *text);
 /* Whether it can be read and begins with the word. */
 bool plan_file_begins(const char *path, const char *word);
 /* Removes what writers of it left aside that were killed. */

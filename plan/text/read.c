@@ -51,6 +51,10 @@ static bool read_head(PlanReader *r) {
     if (!plan_reader_end_of_line(r) || !plan_reader_expect(r, "title")) {
         return false;
     }
+    if (plan_has_control(r->cursor)) {
+        return plan_reader_fail(r, "the title has a control character, which a terminal would "
+                                   "obey; take it away");
+    }
     plan->title = plan_reader_keep(r, r->cursor);
     plan_reader_next_line(r);
     return plan_reader_expect(r, "tokens_per_rank") &&

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/files/file.h"
 #include "plan/files/ini.h"
 
 void plan_reader_init(PlanReader *r) {
@@ -175,6 +176,9 @@ bool plan_reader_name(PlanReader *r, const char **ret) {
     char *w = plan_reader_word(r);
     if (!w) {
         return plan_reader_fail(r, "a name is missing");
+    }
+    if (plan_has_control(w)) {
+        return plan_reader_fail(r, "a name has a control character; take it away");
     }
     *ret = plan_reader_keep(r, w);
     return true;

@@ -179,6 +179,35 @@ static void bad_plans(void) {
     }
 }
 
+/* A title, a name and a file's name are shown as they are: none may move a terminal's cursor. */
+static void control_characters(void) {
+    expect("plan gpt-toy -n 2 -o quiet.plan", 0, "", "");
+    expect("predict quiet.plan --cluster a100-node --trace quiet.trace", 0, "", "");
+    static const char *const files[] = {"quiet.plan", "quiet.trace"};
+    static const struct {
+        const char *from, *to;
+    } made[] = {{"title gpt-toy", "title \x1b[2Jgpt-toy"}, {"layers.0", "layers\x07.0"}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(made); k++) {
+            g_autofree char *text = read_file(files[i]);
+            g_auto(GStrv) parts = g_strsplit(text, made[k].from, -1);
+            g_autofree char *loud = g_strjoinv(made[k].to, parts);
+            write_file("loud", loud);
+            g_auto(Result) result = run(i == 0 ? "units loud" : "explain step_ms loud");
+            g_assert_cmpint(result.status, ==, 2);
+            g_assert_nonnull(strstr(result.err, "loud:"));
+            g_assert_null(strpbrk(result.out, "\x1b\x07"));
+            g_assert_null(strpbrk(result.err, "\x1b\x07"));
+        }
+    }
+    g_autofree char *json =
+        g_strdup("{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 128, "
+                 "\"num_attention_heads\": 4, \"num_hidden_layers\": 2, \"vocab_size\": 256, "
+                 "\"max_position_embeddings\": 32, \"rms_norm_eps\": 1e-5}\n");
+    write_file("\x1b[2J.json", json);
+    expect("units ./\x1b[2J.json", 0, "?[2J.json", "");
+}
+
 static void every_rank_refused(void) {
     static const struct {
         const char *options, *words;
@@ -349,6 +378,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/bad strategies", bad_strategies);
     g_test_add_func("/cli/refusals/bad clusters", bad_clusters);
     g_test_add_func("/cli/refusals/bad plans", bad_plans);
+    g_test_add_func("/cli/refusals/control characters", control_characters);
     g_test_add_func("/cli/refusals/every rank, refused", every_rank_refused);
     g_test_add_func("/cli/refusals/forced in vain", forced_in_vain);
     g_test_add_func("/cli/refusals/ends of lines", ends_of_lines);

@@ -373,6 +373,25 @@ static const struct {
     {"gpt-toy -n 2 --steps 0", 2, "--steps takes a number from 1"},
 };
 
+/* The learning rate is not to blame for what nothing has learned. */
+static void weights_that_are_no_numbers(void) {
+    Scene scene = set_scene();
+    g_autofree char *weights = g_strconcat(scene.trace, ".weights", NULL);
+    g_autofree char *save = g_strdup_printf("run mlp-toy -n 1 --steps 1 --save %s", weights);
+    g_autofree char *load =
+        g_strdup_printf("run mlp-toy -n 1 --load %s --trace %s", weights, scene.trace);
+    g_autofree char *bytes = NULL;
+    gsize length;
+    ends(&scene, test_run_start(save), 0, "");
+    g_assert_true(g_file_get_contents(weights, &bytes, &length, NULL));
+    memset(bytes + length - sizeof(float), 0xff, sizeof(float));
+    g_assert_true(g_file_set_contents(weights, bytes, (gssize)length, NULL));
+    ends(&scene, test_run_start(load), 1,
+         "step 0, |the loss is not a number before anything was learned; look at the weights");
+    g_assert_cmpint(g_unlink(weights), ==, 0);
+    leave_scene(&scene);
+}
+
 static void failures_say_why(void) {
     Scene scene = set_scene();
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -509,6 +528,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/failures/an MPI of one thread at a time is refused",
                     an_mpi_of_one_thread_at_a_time_is_refused);
     g_test_add_func("/exec/failures/each says why", failures_say_why);
+    g_test_add_func("/exec/failures/weights that are no numbers", weights_that_are_no_numbers);
     g_test_add_func("/exec/failures/out of memory leaves the curve up to the wall",
                     out_of_memory_leaves_the_curve_up_to_the_wall);
     g_test_add_func("/exec/failures/a full disk is a failure", a_full_disk_is_a_failure);

@@ -114,6 +114,10 @@ static void test_refusals(void) {
     assert_refused("launch_us = 9", "launch_us = 9\nlaunch_us = 6", "launch_us = 6", "twice");
     assert_refused("[topology]", "[kernels]\ngelu = 1\n[topology]", "gelu = 1", "no op 'gelu'");
     assert_refused("[topology]", "[kernels]\nsilu = 0\n[topology]", "silu = 0", "give GB/s");
+    assert_refused("compute_capability = 80", "compute_capability = 8", "compute_capability = 8",
+                   "compute_capability 8 is of GPUs before Volta, which are not known; PyTorch's");
+    assert_refused("compute_capability = 80", "compute_capability = 69", "compute_capability = 69",
+                   "before Volta");
     assert_refused("nccl_channels = 12", "nccl_channels = 0", "nccl_channels = 0", "more than 0");
     assert_refused("nccl_channel_gb_per_s = 20", "nccl_channel_gb_per_s = 0",
                    "nccl_channel_gb_per_s = 0", "more than 0");

@@ -547,6 +547,12 @@ static void bad_configs(void) {
          "\"kv_lora_rank\": 16, \"qk_nope_head_dim\": 16, \"qk_rope_head_dim\": 8,"
          "\"v_head_dim\": 16, \"topk_method\": \"greedy\"}",
          "n_shared_experts times moe_intermediate_size is too large"},
+        {SMALL("olmoe", "\"num_experts\": 4, \"num_experts_per_tok\": 2, \"head_dim\": 8"),
+         "head_dim is not hidden_size / num_attention_heads, which transformers' own OLMoE"},
+        {SMALL("llama", "\"num_key_value_heads\": 1000000000000000019884624838656"),
+         "kv_heads must be a whole number from 1 to 16384, not '1e+30'"},
+        {SMALL("llama", "\"num_key_value_heads\": 18446744073709551615"),
+         "not '1.8446744073709552e+19'"},
         {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
