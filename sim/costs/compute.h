@@ -1,8 +1,9 @@
-/* sim/costs/compute.h - how long a kernel takes, or the kernels of one op.
+/* sim/costs/compute.h - how long the kernel of an op takes, or its kernels if it has several.
  *
- * Products and attention by tiles and waves (efficiency.h); everything else by the bytes it moves
- * at the reachable share of memory bandwidth. Before it comes the gap between two kernels of a
- * lane. The work is counted by plan/op/work.h; the cluster names the speeds.
+ * Products and attention take what efficiency.h says, by tiles and waves; everything else takes the
+ * bytes that it moves, at the share of memory bandwidth that is reachable. The gap between two
+ * kernels of a lane comes before either. plan/op/work.h counts the work, and the cluster's file has
+ * the speeds.
  */
 #pragma once
 
@@ -12,31 +13,34 @@
 #include "sim/time.h"
 
 typedef struct {
-    double overhead_ns; /* before the kernel's own time */
-    double flops_ns;    /* arithmetic, in tiles and waves; 0 where there is nearly none */
-    double bytes_ns;    /* memory traffic alone */
-    unsigned kernels;   /* that the host launches for it, one after the other */
+    double overhead_ns; /* the gap before the kernel */
+    double flops_ns;    /* what its arithmetic takes; 0 if it has nearly none */
+    double bytes_ns;    /* what its memory traffic takes */
+    unsigned kernels;   /* how many the host launches for the op, one after the other */
 } SimComputeCost;
 
-/* Which kernels a program takes, as far as that is not the op's and the device's alone. */
+/* Which kernels a program uses, where its op and its device leave a choice. */
 typedef struct {
-    PlanAttentionKernel attention; /* that serves it wherever it can */
-    bool pads;                     /* rows that cannot be loaded 16 bytes at a time (odd-rows.h) */
+    PlanAttentionKernel attention; /* the one that serves attention wherever it can */
+    bool pads;                     /* rows that cannot be loaded 16 bytes at a time are padded
+                                    * (odd-rows.h) */
 } SimKernels;
 
-/* False when the device cannot compute in the op's dtype; *ret_cost is then left alone. */
+/* What an op costs alone. False if the device cannot compute in the op's dtype; *ret_cost is then
+ * left alone. */
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                       SimKernels kernels, SimComputeCost *ret_cost);
 
-/* Attention's kernel is the one that a plan's strategy names, where a cluster has two rates; packed
- * documents have FlashAttention-2's. */
+/* The kernels of a role: attention's is the one that the strategy names, if the cluster has a rate
+ * for it, and FlashAttention-2's for packed documents. */
 SimKernels sim_kernels_chosen(SimStrategy *strategy, const PlanRole *role,
                               const ModelCluster *cluster);
 
-/* The dtype an op computes in: what it writes, or float8 for products of float8 factors. */
+/* The dtype in which an op computes: that of what it writes, or float8 for a product of factors in
+ * float8. */
 PlanDtype sim_compute_dtype(const PlanOp *op);
 
-/* For attention the queries of all heads together; else 0. */
+/* The queries of all heads together, if the op is attention; else 0. */
 double sim_attention_rows_of(const PlanRole *role, const PlanOp *op);
 
 static inline SimTime sim_compute_time(const SimComputeCost *cost) {

@@ -19,42 +19,47 @@
 
 #include "models/cluster.h"
 
+/* A product of matrices [m, k] and [k, n], `batch` times. */
 typedef struct {
-    double batch, m, n, k; /* [m, k] times [k, n], batch times */
-    double element_bytes, output_bytes;
-    double peak_flops; /* operations a second */
-    double efficiency; /* share of peak_flops, measured for this dtype; 0: the cluster's */
-    bool by_group;     /* one kernel for all of the batch, in tiles of one shape */
-    bool ragged;       /* m is a mean: matrices of the batch differ in rows */
+    double batch, m, n, k;
+    double element_bytes; /* of a number of either factor */
+    double output_bytes;  /* of a number of the result */
+    double peak_flops;    /* operations a second of the device in this dtype */
+    double efficiency;    /* the share of peak_flops that was measured for this dtype; 0: the
+                           * cluster's usual one */
+    bool by_group;        /* one kernel works on the whole batch, in tiles of one shape */
+    bool ragged;          /* matrices of the batch differ in rows, and m is their mean */
 } SimProduct;
 
+/* How long it takes on this cluster's device. */
 double sim_product_ns(const ModelCluster *cluster, const SimProduct *product);
 
 typedef struct {
-    double batch, heads, seq;
+    double batch, heads, seq, head_dim;
     bool causal, backward;
-    double flops, bytes; /* in all */
-    double peak_flops;
-    double share; /* of peak_flops that its kernel reaches; 0: the cluster's usual kernel's */
-    bool ordered; /* backward by the flash kernel, dq added up in one order */
-    bool fills;   /* and what it adds up in is filled before it is set to zero */
-    double head_dim;
+    double flops, bytes; /* of all of it together */
+    double peak_flops;   /* operations a second of the device in this dtype */
+    double share;        /* the share of peak_flops that its kernel reaches; 0: that of the
+                          * cluster's usual kernel */
+    bool ordered;        /* a backward by the flash kernel that adds up dq in one order */
+    bool fills;          /* ordered: what it adds up in was filled before it is set to zero */
 } SimAttention;
 
-/* Shape of 16-bit attention with as many queries as keys; of it flops and bytes are worked out as
- * plan/op/work.h counts them. The caller sets peak_flops of the result. */
+/* The shape of 16-bit attention with as many queries as keys. */
 typedef struct {
     double batch, heads, kv_heads, seq, head_dim;
     bool causal, backward;
 } SimAttentionShape;
 
+/* Attention of that shape, with its flops and bytes as plan/op/work.h counts them. The caller sets
+ * peak_flops. */
 SimAttention sim_attention_of(const SimAttentionShape *shape);
-double sim_attention_rows(const SimAttention *attention); /* queries of all heads */
+double sim_attention_rows(const SimAttention *attention); /* the queries of all heads */
 double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention);
-/* An ordered backward on a GPU: its blocks, and adding up their sums. full_rate_ns is what its
- * arithmetic takes if all multiprocessors are busy. */
+/* An ordered backward on a GPU: its blocks, and adding up their sums. full_rate_ns: what its
+ * arithmetic would take with all multiprocessors busy. */
 double sim_attention_ordered_ns(const ModelCluster *cluster, const SimAttention *attention,
                                 double full_rate_ns);
 
-/* What a kernel that only moves bytes takes. */
+/* How long a kernel takes that only moves bytes. */
 double sim_traffic_ns(const ModelCluster *cluster, double bytes);

@@ -14,14 +14,17 @@
 #include "sim/costs/strategy.h"
 #include "sim/time.h"
 
+/* The costs of a role's instructions. Numbers in us are the cluster's, of the same names in [host]
+ * if nothing else is said. */
 typedef struct {
     const PlanRole *role;
-    SimTime ns[PLAN_N_INSTRS];      /* LAUNCH: of a kernel without lists */
-    bool is_plain[PLAN_N_OP_KINDS]; /* its launch costs what any kernel's does, and its Python */
+    SimTime ns[PLAN_N_INSTRS];      /* by kind of instruction; LAUNCH: a kernel without lists */
+    bool is_plain[PLAN_N_OP_KINDS]; /* launching such an op costs ns[LAUNCH], and its Python */
     double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
-    double moved_us;    /* of a DTensor that an operator wants otherwise, beside its collective */
-    double *unit_us;    /* by unit: of its gather or reduction, on top */
-    SimTime *python_ns; /* by op: on top of its launch; NULL: nothing */
+    double moved_us;    /* of a DTensor that an operator wants laid out otherwise, beside the
+                         * collective that does it */
+    double *unit_us;    /* by unit: what its gather or reduction costs on top */
+    SimTime *python_ns; /* by op: what Python costs on top of its launch; NULL: nothing */
 } SimIssueCosts;
 
 SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
@@ -29,11 +32,12 @@ SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
 void sim_issue_costs_free(SimIssueCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimIssueCosts, sim_issue_costs_free)
 
-/* Of what is not plain; Python beside it. */
+/* What it costs to launch an op that is not plain, without its Python. */
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr);
-/* What it costs to issue the other kernels of an op of many (sim/costs/compute.h), behind the
- * first. */
+/* What it costs to issue the other kernels of an op that has many (compute.h), after the first. */
 SimTime sim_issue_further_cost(const SimIssueCosts *costs, PlanOpKind kind, unsigned kernels);
+
+/* What it costs to issue an instruction. */
 static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     if (instr->kind != PLAN_LAUNCH) {
         return costs->ns[instr->kind];
@@ -44,7 +48,7 @@ static inline SimTime sim_issue_cost(const SimIssueCosts *costs, const PlanInstr
                 : sim_issue_launch_cost(costs, instr));
 }
 
-/* Host time of one pass through all of a role's sections; 0 if `steps` steps of them cannot come
- * near SIM_LONGEST anyway. */
+/* What it costs to issue all of a role's sections once; 0 if `steps` steps cannot come near
+ * SIM_LONGEST anyway. */
 double sim_issue_sum_ns(const Plan *plan, const PlanRole *role, const ModelCluster *cluster,
                         uint32_t steps);

@@ -14,10 +14,10 @@
 #include "plan/plan.h"
 
 typedef struct {
-    unsigned kernels; /* 0: it is no such op, or has nothing to do */
-    double ns;        /* all of them, and the gaps between them */
+    unsigned kernels; /* 0: the op is not over lists, or its lists are empty */
+    double ns;        /* what they all take, with the gaps between them */
 } SimListCost;
 
-/* bytes: that its kernels move. */
+/* bytes: what all kernels of the op move. */
 SimListCost sim_list_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                           double bytes);

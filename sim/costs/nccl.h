@@ -37,23 +37,29 @@ typedef enum {
     SIM_NCCL_N_GENERATIONS
 } SimNcclGeneration;
 
-/* What NCCL's search has found: rings within a node or, over several, between them. */
+/* A group of ranks, as NCCL sees it once its search has found rings: within a node or, if the group
+ * is on several nodes, between them. */
 typedef struct {
     SimNcclGeneration generation;
     uint32_t ranks, nodes;
-    uint32_t ranks_a_node, least_a_node;   /* where most of them are, where fewest */
-    double channels, channel_gb_per_s;     /* rings and trees */
-    double near_gb_per_s;                  /* what all of them carry within a node */
-    bool pcie;                             /* which joins the GPUs of a node, not NVLink */
-    bool before_2_23;                      /* NCCL's version */
-    double nvls_heads, nvls_head_gb_per_s; /* heads 0: there is no NVLS */
-    bool barred[SIM_NCCL_N_PROTOS];        /* not used here unless forced: the links may reorder */
+    uint32_t ranks_a_node;          /* on the node that has most of them */
+    uint32_t least_a_node;          /* on the node that has fewest */
+    double channels;                /* rings, or trees, at once */
+    double channel_gb_per_s;        /* of each */
+    double near_gb_per_s;           /* of all of them together, within a node */
+    bool pcie;                      /* PCIe joins the GPUs of a node, and not NVLink */
+    bool before_2_23;               /* NCCL's version */
+    double nvls_heads;              /* 0: there is no NVLS */
+    double nvls_head_gb_per_s;      /* of each */
+    bool barred[SIM_NCCL_N_PROTOS]; /* protocols that are used only if forced, because the links may
+                                     * deliver out of order */
 } SimNcclGroup;
 
-/* NCCL's expectation: latency_us + bytes / (1000 gb_per_s). gb_per_s 0: it does not allow it. */
+/* What NCCL expects a collective to take: latency_us + bytes / (1000 gb_per_s). */
 typedef struct {
-    double latency_us, gb_per_s;
-    double sooner_us; /* by which its steps take less than it expects of them */
+    double latency_us;
+    double gb_per_s;  /* 0: NCCL does not allow this combination */
+    double sooner_us; /* how much less its steps take than NCCL expects */
 } SimNcclTerms;
 
 typedef struct {

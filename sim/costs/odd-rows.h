@@ -13,9 +13,9 @@
 #include "plan/op/op.h"
 #include "sim/costs/efficiency.h"
 
-/* A linear layer's product, forward or backward (kind); dtype: what its factors are in. pads:
- * Inductor made its program, which copies factors to rows that can be loaded where that is quicker.
- * Other kinds' products are taken for aligned. */
+/* How long the product of a linear layer takes, forward or backward (kind). Products of other kinds
+ * count as aligned. dtype: of its factors. pads: Inductor made the program, which copies factors to
+ * rows that can be loaded where that is quicker. */
 double sim_linear_ns(const ModelCluster *cluster, const SimProduct *product, PlanOpKind kind,
                      PlanDtype dtype, bool pads);
 

@@ -1,7 +1,7 @@
-/* sim/costs/ops.h - what each op of a role costs on a GPU of a cluster, and what to issue it costs
- * the host, worked out once.
+/* sim/costs/ops.h - what each op of a role costs on a device of a cluster, and what it costs the
+ * host to issue it, worked out once.
  *
- * A kernel's duration and what bounds it; a collective's over the path that its axis takes. Ranks
+ * A kernel has a duration, and what bounds it; a collective has that of the path of its axis. Ranks
  * that play one role on one kind of node, and whose groups lie alike, share a table.
  *
  * Owns: its rows. Borrows: plan and cluster. Threads: const once made, so any number.
@@ -16,19 +16,19 @@
 #include "sim/time.h"
 
 typedef struct {
-    SimUse use;
+    SimUse use;          /* what it takes of its device, and how it slows beside others */
     SimTime duration_ns; /* alone */
-    double bytes;        /* a collective's tensor */
+    double bytes;        /* a collective's whole tensor */
 } SimOpCost;
 
-/* Whether the op exchanges with the stage behind its own, and not with the one before. */
+/* Whether the op is a transfer with the stage behind its own. */
 static inline bool sim_is_behind(const Plan *plan, const PlanRole *role, const PlanOp *op) {
     return plan_op_is_of_stages((PlanOpKind)op->kind) &&
            plan_is_behind(plan, plan_rank_on_axis(plan, role->ranks[0], PLAN_AXIS_PIPELINE),
                           plan_op_dims(role, op)[STAGE_COLLECTIVE_PEER]);
 }
 
-/* The path of a collective where one rank stands for all of its stage. */
+/* The path of a collective, if one rank stands for all of its stage. */
 SimNetworkPath sim_op_path(const ModelCluster *cluster, const Plan *plan, const PlanRole *role,
                            const PlanOp *op);
 
@@ -37,7 +37,7 @@ typedef struct {
     const ModelCluster *cluster;
     SimKernels kernels;
     SimNetworkPath paths[SIM_N_PATHS];
-    uint32_t *row_of_op; /* by op of the role, its row; ops that are alike share one */
+    uint32_t *row_of_op; /* by op of the role: its row; ops that are alike share one */
     SimOpCost *rows;
     SimIssueCosts *issue;
 } SimOpCosts;
@@ -46,12 +46,12 @@ static inline const SimOpCost *sim_op_cost(const SimOpCosts *costs, uint32_t op)
     return &costs->rows[costs->row_of_op[op]];
 }
 
-/* paths: SIM_N_PATHS of them. NULL and *ret_unsupported set to a dtype's name when the device
- * cannot compute in it. */
+/* paths: SIM_N_PATHS of them. NULL if the device cannot compute in a dtype of the role, whose name
+ * is then in *ret_unsupported. */
 SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster *cluster,
                              const SimNetworkPath *paths, const char **ret_unsupported);
-/* False with error if so many steps would take longer than SIM_LONGEST, which is most likely a
- * wrong unit in the cluster's file. */
+/* False with error if so many steps would take longer than SIM_LONGEST: most likely a number in the
+ * cluster's file has another unit than it should. */
 bool sim_op_costs_check(const SimOpCosts *costs, const Plan *plan, uint32_t steps, GError **error);
 void sim_op_costs_free(SimOpCosts *costs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimOpCosts, sim_op_costs_free)

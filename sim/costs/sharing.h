@@ -18,24 +18,25 @@
 #include "sim/costs/compute.h"
 #include "sim/costs/network.h"
 
+/* What an op takes of its device while it runs. */
 typedef struct {
     bool collective;
-    SimComputeCost compute; /* a kernel's */
-    /* A collective's, as all that follows. */
+    SimComputeCost compute; /* of a kernel; the rest is of a collective */
     SimNetworkCost network;
-    uint64_t links;      /* bits of the links that it goes over (network-path.h) */
-    double sm_share;     /* of the multiprocessors */
-    double memory_share; /* of the memory bandwidth */
-    double cores;        /* how busy a core is with it */
+    uint64_t links;      /* the bits of what it goes over (network-path.h) */
+    double sm_share;     /* the share of the multiprocessors that it occupies */
+    double memory_share; /* the share of the memory bandwidth that it draws */
+    double cores;        /* CPU ranks: how much of a core it keeps busy */
 } SimUse;
 
-/* How many channels (blocks of threads) NCCL uses on this path; 0 on CPUs. */
+/* How many channels, which are blocks of threads, NCCL uses on this path; 0 on CPUs. */
 unsigned sim_collective_channels(const SimNetworkPath *path);
-/* Fills in what a collective of so many bytes takes of the GPU; use->network is set already. */
+/* Fills in what a collective of so many bytes takes of its device. use->network must be set. */
 void sim_use_shares(SimUse *use, const ModelCluster *cluster, const SimNetworkPath *path,
                     PlanOpKind kind, double bytes);
-/* The speed, 1 being that of running alone, of a collective that gets this share of its links. */
+/* How fast a collective is that gets this share of its links, where 1 is its speed alone. */
 double sim_collective_speed(const SimNetworkCost *cost, double share);
-/* Sets speeds[i] of running[i], 1 being that of running alone; where running[i] is NULL it is left
- * alone. cores: that the rank has; 0: one for each lane. */
+/* Sets speeds[i], how fast running[i] is beside the others, where 1 is its speed alone. If
+ * running[i] is NULL, speeds[i] is left alone. cores: how many the rank has; 0: one for each
+ * lane. */
 void sim_sharing_speeds(const SimUse *const *running, unsigned n, double cores, double *speeds);

@@ -78,7 +78,8 @@ static void roofline(void) {
     product.k = 1;
     product.peak_flops = 1e15;
     g_assert_cmpfloat_with_epsilon(sim_product_ns(&cluster, &product), 40800 / 5.0, 1e-3);
-    SimAttention attention = {1, 2, 128, false, false, 1e6, 10, 1e9};
+    SimAttention attention = {
+        .batch = 1, .heads = 2, .seq = 128, .flops = 1e6, .bytes = 10, .peak_flops = 1e9};
     g_assert_cmpfloat_with_epsilon(sim_attention_ns(&cluster, &attention), 4e6, 1e-3);
     cluster.attention_row_us = 0.1;
     g_assert_cmpfloat_with_epsilon(sim_attention_ns(&cluster, &attention), 4e6 + 25600, 1e-3);
@@ -91,7 +92,14 @@ static void roofline(void) {
 /* The same work on few heads leaves multiprocessors idle. */
 static void few_blocks(void) {
     g_autoptr(ModelCluster) cluster = cluster_called("a100-node");
-    SimAttention many = {1, 128, 4096, true, false, 1e12, 1e6, 312e12}, few = many;
+    SimAttention many = {.batch = 1,
+                         .heads = 128,
+                         .seq = 4096,
+                         .causal = true,
+                         .flops = 1e12,
+                         .bytes = 1e6,
+                         .peak_flops = 312e12};
+    SimAttention few = many;
     few.heads = 4;
     g_assert_cmpfloat(sim_attention_ns(cluster, &few), >, 1.2 * sim_attention_ns(cluster, &many));
 }
