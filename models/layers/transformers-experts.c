@@ -102,7 +102,8 @@ static Routed run_router(const Walk *walk, uint32_t x) {
     PlanGraphResult results[] = {{PLAN_FP32, (uint64_t)walk->pairs},
                                  {PLAN_INT64, (uint64_t)walk->pairs}};
     plan_graph_enter(graph, walk->layer->router, &x, 1);
-    uint32_t raw = model_run_linear(w, &walk->layer->score, x, walk->experts->n, w->width);
+    uint32_t flat = plan_graph_reshaped(graph, x); /* of rows already; it is asked for again */
+    uint32_t raw = model_run_linear(w, &walk->layer->score, flat, walk->experts->n, w->width);
     uint32_t wide = model_run_widen(w, raw);
     uint32_t scores = run(walk, PLAN_OP_SOFTMAX, &wide, PLAN_FP32, walk->rows * walk->n, dims);
     plan_graph_hold(graph, scores);

@@ -109,6 +109,7 @@ static void run_view(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
     case PLAN_GRAPH_HEADS:
     case PLAN_GRAPH_REPEATED:
     case PLAN_GRAPH_SHOWN:
+    case PLAN_GRAPH_RESHAPED:
     case PLAN_GRAPH_DETACHED:
     case PLAN_GRAPH_SHARED_AGAIN:
     case PLAN_GRAPH_SHARED_TAKEN:

@@ -116,6 +116,8 @@ uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
 uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);
 uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
                           uint64_t times, uint64_t head_dim);
+/* x by another node: to it comes the gradient of what reads this, and only then to x. */
+uint32_t plan_graph_reshaped(PlanGraph *graph, uint32_t x);
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
 
 /* ---- layers that ranks share ----------------------------------------------------------------- */

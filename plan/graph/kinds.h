@@ -22,6 +22,7 @@ typedef enum {
     PLAN_GRAPH_HEADS,    /* x as a matrix for each head; back: as PlanGraphHeads says */
     PLAN_GRAPH_REPEATED, /* x for each of several sequences; back: the sum of their dy */
     PLAN_GRAPH_SHOWN,    /* one head for each of several; back: the sum of their dy */
+    PLAN_GRAPH_RESHAPED, /* x itself by another node (Tensor.reshape); back: dy */
     PLAN_GRAPH_DETACHED, /* x without a gradient (Tensor.detach); back: nothing */
 
     /* What the root returns: x itself, or a copy where its wrapper makes one (DDP); back: dy. */

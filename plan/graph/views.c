@@ -98,6 +98,11 @@ uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
     return view;
 }
 
+uint32_t plan_graph_reshaped(PlanGraph *graph, uint32_t x) {
+    uint64_t elements = plan_graph_value_at(graph, x)->elements;
+    return add_view_op(graph, PLAN_GRAPH_RESHAPED, x, 0, elements, NULL, 0);
+}
+
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x) {
     uint64_t elements = plan_graph_value_at(graph, x)->elements;
     uint32_t view = add_view_op(graph, PLAN_GRAPH_DETACHED, x, 0, elements, NULL, 0);

@@ -371,6 +371,7 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_HEADS] = plan_heads_view_backward,
     [PLAN_GRAPH_REPEATED] = repeated,
     [PLAN_GRAPH_SHOWN] = plan_sum_heads_backward,
+    [PLAN_GRAPH_RESHAPED] = pass_on,
     [PLAN_GRAPH_SHARED_AGAIN] = plan_shared_backward,
     [PLAN_GRAPH_SHARED_TAKEN] = plan_shared_backward,
     [PLAN_GRAPH_SHARED_READ] = plan_shared_backward,
