@@ -1,11 +1,9 @@
 /* Training runs as strangers write them: what a cell says follows from others, or from the words in
  * it. */
-#include <math.h>
 #include <string.h>
 
 #include "cli/validate/train-link.h"
 #include "cli/validate/train-row.h"
-
 #include "tests/validation/strangers.h"
 
 /* ---- what follows from other fields --------------------------------------------------------- */
