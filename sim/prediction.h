@@ -62,6 +62,7 @@ typedef struct {
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
+#define SIM_STEPS_SETTLED 20 /* enough for an allocator that gives memory back in each */
 #define SIM_MOST_STEPS    10000
 #define SIM_MOST_RANKS    32768 /* of every-rank play: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) each */
 

@@ -16,7 +16,7 @@
 #include "cli/source/plan-source.h"
 #include "exec/shared-options.h"
 #include "models/cluster.h"
-#include "sim/predict.h"
+#include "sim/settled.h"
 #include "trace/text.h"
 
 typedef struct {
@@ -38,7 +38,9 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
     g_autoptr(Trace) trace = options->trace ? trace_new() : NULL;
-    SimOptions sim_options = {.steps = (uint32_t)options->steps, .no_sharing = options->no_sharing};
+    SimOptions sim_options = {.steps = options->steps == CLI_NOT_GIVEN ? SIM_STEPS_IT_TAKES
+                                                                       : (uint32_t)options->steps,
+                              .no_sharing = options->no_sharing};
     if (!cli_cluster_force_nccl(cluster, options->nccl_algo, options->nccl_proto, &error) ||
         !cli_every_rank_settle(every, plan, cluster, &sim_options, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
@@ -49,6 +51,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     if (!prediction) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    sim_options.steps = MAX(1, prediction->n_steps);
     int status = CLI_OK; /* a trace that finds no room does not take the prediction with it */
     if (trace && prediction->unsupported_dtype) {
         cli_complain(CLI_OK, "nothing was played, so %s was not written", options->trace);
@@ -76,7 +79,8 @@ static const char *wrong_with(const Options *options) {
     if (!options->cluster) {
         return CLI_CLUSTER_LACKS;
     }
-    return options->steps < 1 || options->steps > SIM_MOST_STEPS
+    bool is_given = options->steps != CLI_NOT_GIVEN;
+    return is_given && (options->steps < 1 || options->steps > SIM_MOST_STEPS)
                ? "--steps takes a number from 1 to 10000"
                : NULL;
 }
@@ -110,12 +114,15 @@ static const CliCommand command = {
 };
 
 int cmd_predict(int argc, char **argv) {
-    g_auto(Options) options = {.steps = SIM_DEFAULT_STEPS};
+    g_auto(Options) options = {.steps = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "the machine: " CLI_CLUSTER_NAMED, "C"},
         {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps,
-         "steps to play; the first two are not counted (default 4)", "K"},
+         "steps to play; the first two are not counted (default 4, or 20 where the allocator's "
+         "retries "
+         "only begin in those)",
+         "K"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace,
          "write every op and allocation to this file", "FILE"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},

@@ -163,7 +163,8 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
         return;
     }
     bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > HOST_BOUND * all_ns;
-    const char *why = host_bound && idle->n_returns > 0 ? ", by allocation retries (5) too" : "";
+    bool retries = host_bound && idle->n_returns > 0;
+    const char *why = retries ? ", by allocation retries (see 5) too" : "";
     g_string_append_printf(text,
                            "4. %shost-bound%s: the compute lane is busy for %.1f %% of a step\n",
                            host_bound ? "" : "not ", why, 100 * (double)idle->busy_ns / all_ns);

@@ -1,5 +1,6 @@
 /* cli/predict/play.c - a plan played as most commands want it. */
 #include "cli/predict/predict.h"
+#include "sim/settled.h"
 
 const char *cli_predict_other_dtype(const SimPrediction *prediction) {
     PlanDtype dtype;
@@ -22,20 +23,21 @@ static SimPrediction *if_computed(SimPrediction *prediction, GError **error) {
 
 SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
                                 GError **error) {
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
-    return if_computed(sim_predict(plan, cluster, &options, trace, error), error);
+    SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
+    return if_computed(sim_predict_settled(plan, cluster, &options, trace, error), error);
 }
 
 SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *name, Plan **plan,
                                             const ModelCluster *cluster, const SimOptions *options,
                                             Trace *trace, GError **error) {
     GError *refusal = NULL;
-    SimPrediction *prediction = sim_predict(*plan, cluster, options, trace, &refusal);
+    SimPrediction *prediction = sim_predict_settled(*plan, cluster, options, trace, &refusal);
     if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
         g_clear_error(&refusal);
         plan_free(*plan);
         *plan = cli_plan_source_load(source, name, CLI_PLAN_FOR_ONE, &refusal);
-        prediction = *plan != NULL ? sim_predict(*plan, cluster, options, trace, &refusal) : NULL;
+        prediction =
+            *plan != NULL ? sim_predict_settled(*plan, cluster, options, trace, &refusal) : NULL;
     }
     if (refusal != NULL) {
         g_propagate_error(error, refusal);
@@ -45,7 +47,7 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
 
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error) {
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS};
+    SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
     g_autoptr(Plan) plan = cli_plan_source_load(source, name, CLI_PLAN_FOLDED, error);
     if (plan == NULL) {
         return NULL;

@@ -23,7 +23,7 @@ typedef struct {
 /* Of a prediction of an unsupported dtype: what to choose instead. */
 const char *cli_predict_other_dtype(const SimPrediction *prediction);
 
-/* Plays SIM_DEFAULT_STEPS steps, as all do who are asked nothing else. A dtype that the cluster
+/* Plays SIM_STEPS_IT_TAKES, as all do who are asked nothing else. A dtype that the cluster
  * lacks is an error, for then nothing is predicted. trace: NULL, or a fresh one, to be filled. */
 SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
                                 GError **error);

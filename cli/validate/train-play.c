@@ -10,10 +10,6 @@
 #include "sim/predict.h"
 #include "sim/work.h"
 
-enum {
-    STEPS_TO_SETTLE = 20
-};
-
 /* ---- the plan ------------------------------------------------------------------------------- */
 
 typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
@@ -102,7 +98,7 @@ static SimPrediction *predict_plan(const CliTrainCase *c, GError **error) {
     SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
     if (prediction && prediction->alloc_retries && prediction->fits) {
         sim_prediction_free(prediction);
-        options.steps = STEPS_TO_SETTLE;
+        options.steps = SIM_STEPS_SETTLED;
         prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
     }
     return prediction;

@@ -7,7 +7,7 @@
 #include "cli/source/cluster.h"
 #include "cli/source/plan-source.h"
 #include "cli/what-if/ahead.h"
-#include "sim/predict.h"
+#include "sim/settled.h"
 
 static bool take_strategy(CliWhatIf *what_if, const Trace *trace, GError **error) {
     g_auto(GStrv) pairs = cli_settings_split(trace_get(trace, "strategy"));
@@ -235,7 +235,9 @@ static SimPrediction *play(CliPlanForm form, const ModelNetwork *network,
                            const PlanStrategy *strategy, const ModelCluster *cluster,
                            const SimOptions *options, GError **error) {
     g_autoptr(Plan) plan = cli_plan_build(network, strategy, form, error);
-    return plan != NULL ? sim_predict(plan, cluster, options, NULL, error) : NULL;
+    SimOptions as_needed = *options;
+    as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
+    return plan != NULL ? sim_predict_settled(plan, cluster, &as_needed, NULL, error) : NULL;
 }
 
 static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,

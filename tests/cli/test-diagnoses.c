@@ -157,7 +157,7 @@ static void more_diagnoses(void) {
          "most one unit ahead"},
         {"gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --checkpointing full "
          "--limit-all-gathers 0 --param-dtype bf16",
-         "4. host-bound, by allocation retries (5) too: the compute lane is busy"},
+         "4. host-bound, by allocation retries (see 5) too: the compute lane is busy"},
         {"gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
          "bf16",
          "  19 allocation retries"},

@@ -1,0 +1,16 @@
+/* sim/settled.h - as many steps as it takes until they are like those to come.
+ *
+ * Four do for nearly every plan. Where memory fills up, the allocator's retries may only begin in
+ * the last of them; the median of the two steady ones is then that of no step at all.
+ */
+#pragma once
+
+#include "sim/predict.h"
+
+/* As SimOptions.steps: SIM_DEFAULT_STEPS, or SIM_STEPS_SETTLED where those are not alike. */
+#define SIM_STEPS_IT_TAKES 0
+
+/* As sim_predict(), which a number of steps is left to; every-rank play is not repeated. trace:
+ * NULL, or a fresh one. */
+SimPrediction *sim_predict_settled(const Plan *plan, const ModelCluster *cluster,
+                                   const SimOptions *options, Trace *trace, GError **error);
