@@ -259,12 +259,30 @@ GArray *oracle_recorded_construction(OracleRecorded *recorded, const Recording *
 /* ---- of a plan ------------------------------------------------------------------------------ */
 
 struct _OraclePlanned {
-    uint32_t c10d; /* the lane of c10d; PLAN_NONE */
+    uint32_t c10d;   /* the lane of c10d; PLAN_NONE */
+    unsigned n_fsdp; /* lanes of FSDP, which come first */
     uint32_t n_events;
     uint32_t *moments[PLAN_MAX_BEFORE + 1]; /* of each event, in this step and those before */
     OracleOrder order;
     gint64 step;
 };
+
+/* What c10d does in C++ beside FSDP has lanes behind FSDP's: in a recording it is on compute, which
+ * asks for it. */
+static unsigned count_fsdps_lanes(const Plan *plan) {
+    static const char *const names[] = {"compute",     "copy_in",    "gather",
+                                        "pre_unshard", "unshard",    "reduce",
+                                        "replicate",   "all_reduce", NULL};
+    unsigned n = 0;
+    while (n < plan->n_lanes && g_strv_contains(names, plan->lanes[n])) {
+        n++;
+    }
+    return n;
+}
+
+static unsigned recorded_lane(const OraclePlanned *planned, const PlanInstr *instr) {
+    return instr->lane < planned->n_fsdp ? instr->lane : 0;
+}
 
 OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role) {
     OraclePlanned *planned = g_new(OraclePlanned, 1);
@@ -272,6 +290,7 @@ OraclePlanned *oracle_planned_new(const Plan *plan, const PlanRole *role) {
     for (uint32_t i = 0; i < plan->n_lanes; i++) {
         planned->c10d = g_str_equal(plan->lanes[i], "c10d") ? i : planned->c10d;
     }
+    planned->n_fsdp = count_fsdps_lanes(plan);
     planned->n_events = role->n_events;
     planned->step = 0;
     oracle_order_init(&planned->order);
@@ -319,11 +338,12 @@ static gint64 number_of_event(const OraclePlanned *planned, const PlanInstr *ins
 
 /* What is no event of its own, but orders them. */
 static void plan_order(OraclePlanned *planned, const PlanInstr *instr) {
+    unsigned lane = recorded_lane(planned, instr);
     gint64 event = number_of_event(planned, instr);
     if (instr->kind == PLAN_RECORD) {
-        oracle_order_record(&planned->order, instr->lane, event);
+        oracle_order_record(&planned->order, lane, event);
     } else if (instr->kind == PLAN_WAIT) {
-        oracle_order_wait(&planned->order, instr->lane, event);
+        oracle_order_wait(&planned->order, lane, event);
     }
 }
 
@@ -331,14 +351,15 @@ static OracleEvent planned_collective(OraclePlanned *planned, const PlanRole *ro
                                       const PlanInstr *instr) {
     const PlanOp *op = &role->ops[instr->arg];
     const int64_t *dims = plan_op_dims(role, op);
+    unsigned lane = recorded_lane(planned, instr);
     bool is_of_hosts = op->kind == PLAN_OP_HOST_ALL_REDUCE;
     PlanDtype dtype = is_of_hosts ? plan_dtype_of_mantissa(dims[HOST_ALL_REDUCE_MANTISSA_BITS])
                                   : (PlanDtype)op->dtype;
     return (OracleEvent){
         .what = 'c',
         .bytes = oracle_output_bytes(role, op),
-        .lane = instr->lane,
-        .after = oracle_order_work(&planned->order, instr->lane),
+        .lane = lane,
+        .after = oracle_order_work(&planned->order, lane),
         .ranks = (unsigned)dims[is_of_hosts ? (int)HOST_ALL_REDUCE_RANKS : (int)COLLECTIVE_RANKS],
         .mantissa = mantissa_of(plan_dtype_name(dtype))};
 }
@@ -355,17 +376,18 @@ GArray *oracle_planned_events(OraclePlanned *planned, const PlanRole *role, Plan
         if (instr->kind == PLAN_MARK && instr->lane == planned->c10d) {
             continue; /* C++ does that, in no recording */
         }
+        unsigned lane = recorded_lane(planned, instr);
         plan_order(planned, instr);
         if (instr->kind == PLAN_ALLOC) {
             e = (OracleEvent){.what = 'a',
                               .bytes = role->buffers[instr->arg].bytes,
-                              .lane = instr->lane,
-                              .after = oracle_order_work(&planned->order, instr->lane)};
+                              .lane = lane,
+                              .after = oracle_order_work(&planned->order, lane)};
             alloc_of[instr->arg] = n_allocs++;
         } else if (instr->kind == PLAN_FREE || instr->kind == PLAN_MARK) {
             e = (OracleEvent){.what = instr->kind == PLAN_FREE ? 'f' : 'm',
                               .which = alloc_of[instr->arg],
-                              .lane = instr->kind == PLAN_MARK ? instr->lane : 0};
+                              .lane = instr->kind == PLAN_MARK ? lane : 0};
         } else if (oracle_is_collective(role, instr)) {
             e = planned_collective(planned, role, instr);
         } else if (instr->kind == PLAN_RECORD) {

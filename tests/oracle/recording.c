@@ -131,12 +131,12 @@ bool recording_has_third_kind(const Recording *recording) {
     return recorded_yes(options, "ddp_static_graph") && recorded_int(options, "accumulate") == 1;
 }
 
-bool recording_has_own_lanes(const Recording *recording, const Plan *plan) {
-    enum {
-        OF_FSDP = 5
-    };
+bool recording_knows_lanes(const Recording *recording) {
     JsonObject *options = json_object_get_object_member(recording->header, "options");
-    return !recorded_is(options, "mode", "ddp") && plan->n_lanes <= OF_FSDP;
+    const char *torch = recorded_text(recording->header, "torch");
+    bool is_before_2_1 = g_str_has_prefix(torch, "1.") || g_str_has_prefix(torch, "2.0.");
+    return !recorded_is(options, "mode", "ddp") && !is_before_2_1 &&
+           !recorded_is(options, "pipeline_schedule", "interleaved-1f1b");
 }
 
 bool recording_has_groups_of_one(const Recording *recording) {

@@ -42,9 +42,9 @@ bool recording_is_compiled_whole(const Recording *recording);
  * makes its buckets anew there (plan/flavours/ddp.c). */
 bool recording_has_third_kind(const Recording *recording);
 
-/* Whether all of the plan's lanes are compute and FSDP's, so that both number them alike: c10d, a
- * pipeline and others that work beside FSDP in C++ have lanes in plans alone. */
-bool recording_has_own_lanes(const Recording *recording, const Plan *plan);
+/* Whether lanes can be compared. What DDP, interleaved stages and all versions before 2.1 reduce or
+ * gather is on lanes of c10d, in C++. */
+bool recording_knows_lanes(const Recording *recording);
 /* Whether FSDP1 shards in groups of one rank, and keeps copies between them. */
 bool recording_has_groups_of_one(const Recording *recording);
 
