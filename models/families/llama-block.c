@@ -147,13 +147,12 @@ unsigned model_llama_keep_given(uint32_t *arguments, unsigned n) {
 
 /* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's,
  * Granite's, Phi-3's and those with experts name positions before the tables, Llama's behind
- * them. */
+ * them. A Mistral without a window is planned as Llama. */
 static unsigned block_arguments(const ModelLlama *llama, const ModelLlamaBlock *block,
                                 uint32_t *ret_arguments) {
     const ModelRotary *rotary = model_llama_rotary_of(llama, block);
     uint32_t mask = model_llama_mask_of(llama, block);
-    bool is_before =
-        mask != PLAN_NONE || llama->experts.n || llama->residual_scale || llama->gate_up_joined;
+    bool is_before = llama->positions_first;
     uint32_t all[] = {is_before ? PLAN_NONE : llama->positions, rotary->cosines, rotary->sines,
                       is_before ? llama->positions : PLAN_NONE, mask};
     unsigned n = model_llama_keep_given(all, G_N_ELEMENTS(all));

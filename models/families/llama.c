@@ -308,7 +308,8 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
                                                                             targets, llama->vocab);
 }
 
-/* What transformers' class names begin with. Mistral's modules do what Llama's do. */
+/* What transformers' class names begin with. Mistral's modules do what Llama's do, and without a
+ * window nothing tells them apart. */
 static const char *transformers_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
@@ -318,6 +319,7 @@ static const char *transformers_prefix(const ModelNetwork *network) {
            : network->residual_scale                ? "Granite"
            : network->qkv_bias                      ? "Qwen2"
            : normed                                 ? "Qwen3"
+           : network->window                        ? "Mistral"
                                                     : "Llama";
 }
 
@@ -360,6 +362,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .residual_scale = network->residual_scale,
         .logits_scale = network->logits_scale,
         .positions = PLAN_NONE,
+        .positions_first = network->window || network->experts || network->residual_scale ||
+                           network->gate_up_joined,
         .has_local_rotary = network->local_rope_base > 0,
         .window = window_of(network, seq, is_masked),
         .mask = PLAN_NONE,

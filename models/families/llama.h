@@ -24,8 +24,9 @@ typedef struct {
     ModelWalk between; /* the layers: this rank's part of the tokens */
     const ModelLlamaNames *names;
     const char
-        *transformers;  /* the class prefix of transformers' modules; NULL: they are our own */
-    uint32_t positions; /* of transformers', which each block is given; PLAN_NONE */
+        *transformers;    /* the class prefix of transformers' modules; NULL: they are our own */
+    uint32_t positions;   /* of transformers', which each block is given; PLAN_NONE */
+    bool positions_first; /* before the rotary tables, which are given by name, too */
     uint64_t heads, kv_heads, head_dim, ffn, vocab; /* this rank's */
     uint64_t vocab_of_table;                        /* likewise, of the embedding */
     bool in_memory, wide_softmax, qkv_bias, kv_repeated, gate_up_joined;
