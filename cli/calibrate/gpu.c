@@ -184,7 +184,7 @@ static void climb_often(ClimbKnob *knobs, unsigned n, double (*misfit)(gpointer 
     double first[MOST_KNOBS], best[MOST_KNOBS], least = INFINITY;
     g_assert(n <= MOST_KNOBS);
     for (unsigned k = 0; k < n; k++) {
-        first[k] = knobs[k].start;
+        best[k] = first[k] = knobs[k].start;
     }
     for (unsigned i = 0; i < gpu->climbs; i++) {
         double reached = climb(knobs, n, TRIES, misfit, gpu);

@@ -20,24 +20,27 @@
 
 void plan_float8_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_backward(const PlanBackward *b);
-/* Whether it takes what SwiGLU made, which a block that is computed again need not have: the kernel
- * of SwiGLU's gradients makes it. */
+/* Whether the layer takes what SwiGLU made: a block that is computed again need not make that,
+ * since the kernel of SwiGLU's gradients does. */
 bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op);
-/* Of layers that ranks share (shared.c): tokens and gradients that are gathered in float8;
- * what a layer casts again whose result was kept; whether its weight's scale is kept in a block
- * that is computed again, for a compiler repeats no collective; by rows, whether it asks for its
- * input again, which no gather made. */
+/* Lets go of a cast that a layer left for another, which does not run. */
+void plan_float8_forget(PlanRun *run);
+
+/* ---- layers that ranks share (shared.c) ------------------------------------------------------ */
+
+/* Tokens, or their gradients, cast to float8 and then gathered. */
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_gather_gradient(const PlanBackward *b);
+/* Of a layer in a block that is computed again: if its result was kept, what it casts again for
+ * backward; if backward does not need its result, only its scales. */
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
-/* The same for a layer whose result backward does not need: only its scales are computed again. */
 void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op);
+/* Whether the scale of its weight is kept in such a block: a compiler repeats no collective. */
 bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op);
 PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op);
 PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op);
+/* With row-wise scales: whether it asks for its own input again, which no gather made. */
 bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op);
-/* Lets go of a cast that a layer left for another, which does not run. */
-void plan_float8_forget(PlanRun *run);
 
 /* What SwiGLU's node is given: the gradient of its result, or, made already, those of gate and up.
  */

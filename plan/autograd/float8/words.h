@@ -1,23 +1,24 @@
-/* plan/autograd/float8/words.h - what linear layers in float8 are written in: where numbers to be
- * cast lie, the kernels, and what layers of one input leave for each other. float8.c has the layers
- * of a rank, shared.c those that ranks share, kept.c what a compiler keeps for them.
+/* plan/autograd/float8/words.h - the words in which linear layers in float8 are written: where the
+ * numbers to be cast lie, the kernels, and what layers of one input leave for each other.
  *
- * Inside autograd/ only.
+ * Inside autograd/ only. float8.c has the layers of one rank, shared.c those that ranks share, and
+ * kept.c what a compiler keeps for them.
  */
 #pragma once
 
 #include "plan/autograd/backward.h"
 #include "plan/op/float8.h"
 
-/* A 16-bit matrix to be cast: x, or what a fused kernel makes of x as it reads it: SwiGLU of x and
- * `up`, or a norm with `weight` and `rstd`. */
+/* A 16-bit matrix to be cast: x, or what a fused kernel makes of x as it reads it (made): SwiGLU of
+ * x and `up`, or a norm with `weight` and `rstd`. */
 typedef struct {
     PlanOperand x, up, weight, rstd;
     int64_t rows, cols;
     PlanFloat8Made made;
-    PlanDtype to;
+    PlanDtype to; /* e4m3 or e5m2 */
 } PlanFloat8Source;
 
+/* A matrix in float8, as it is and with rows and columns exchanged; PLAN_NO_TENSOR: not made. */
 typedef struct {
     PlanTensor as_is, turned;
 } PlanFloat8Casts;
@@ -38,63 +39,81 @@ static inline void plan_float8_begin(PlanRun *run, PlanOpKind kind, const int64_
 
 PlanFloat8Source plan_float8_of_tensor(PlanRun *run, PlanTensor x, int64_t rows, int64_t cols);
 PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op);
-/* Where the weight is gathered in float8; buffer PLAN_NONE: it is not. */
-PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op);
 
-/* found: whoever makes the numbers looks for the largest as it goes. */
+/* ---- scales ---------------------------------------------------------------------------------- */
+
+/* found, in all of these: whoever makes the numbers looks for the largest as it goes, so that no
+ * kernel reads them for that. */
+
+/* The scale of a whole matrix, or one for each row or column (along), in fp32. */
 PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
                              bool found);
+/* The same in a dtype: other than fp32 it is the largest magnitude itself. */
 PlanTensor plan_float8_scale_as(PlanRun *run, const PlanFloat8Source *source, PlanFloat8Along along,
                                 PlanDtype dtype, bool found);
-/* In fp64, the largest over the ranks of the tensor axis. */
+/* The largest magnitude over all ranks of the tensor axis, in fp64. */
 PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source,
                                     PlanFloat8Along along, bool found);
-/* The same of a weight or what a layer is given, which forward may have looked through, and kept
- * what it found. */
+/* The same of a weight, or of what a layer is given: forward may have kept what it found. */
 PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *source,
                                       PlanFloat8Along along, bool found);
+/* In one step, of n largest magnitudes, what a product multiplies by. */
+PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
+                               PlanDtype to);
+/* The scale of a weight that is gathered in float8; buffer PLAN_NONE: it is not. */
+PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op);
+
+/* ---- casts and products ---------------------------------------------------------------------- */
+
+/* Casts by a scale, as the numbers are, with rows and columns exchanged, or both. */
 PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
                                  PlanFloat8Along along, bool wants_as_is, bool wants_turned);
+/* Casts row by row, and finds each row's scale as it goes. */
 PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
                                  PlanTensor *ret_scale);
-/* What is in float8 already, [rows, cols, inner], with rows and columns exchanged. */
+/* What is in float8 already, with rows and columns exchanged: of [rows, cols, inner], as the dims
+ * of float8_turn say; or of a matrix. */
 PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *dims,
                                 PlanDtype dtype);
 PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype);
-/* What a product multiplies by is found, in one step, of n numbers. */
-PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
-                               PlanDtype to);
-/* a's scales are one for each row of the result, b's one for each column. scaled: for dx with
- * row-wise scales, how often its reader multiplies each number by its scales. turned: for dx, b
- * lies transposed. */
+
+/* A product `made` of a and b. a's scales are one for each row of it, b's one for each column. */
 typedef struct {
     PlanTensor a, a_scale;
     PlanOperand b;
     PlanTensor b_scale, made;
-    int64_t scaled;
-    bool turned;
+    int64_t scaled; /* dx with row-wise scales: how often its reader multiplies by its scales */
+    bool turned;    /* dx: b lies transposed */
 } PlanFloat8Product;
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
                           const PlanFloat8Product *product);
 
+/* ---- layers of one input --------------------------------------------------------------------- */
+
+/* Whether another layer has left a cast of this layer's input; and leaving one. */
 bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned);
 void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,
                             PlanTensor scale);
 /* Whether it is the first layer that takes its input, and so the last of these in backward. */
 bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op);
 
-/* Whether the compiler saves its own copy of the weight for backward; it cannot tell that this is a
- * parameter, which it could keep for free. */
+/* Whether the compiler saves its own copy of the weight for backward: it cannot tell that this is a
+ * parameter, which it could keep for nothing (kept.c). */
 bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op);
 
-/* float8.c's, for layers that ranks share too. Whether a kernel of the compiler's makes the
- * gradient, and looks for the largest number. */
+/* ---- of float8.c, for layers that ranks share as well ---------------------------------------- */
+
+/* Whether a kernel of the compiler's makes the gradient, and looks for its largest number. */
 bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp *op);
-/* It is left for the layers that share it, and for dw. */
+/* Casts the layer's input with rows and columns exchanged, and leaves it for the layers that share
+ * the input, and for dw. */
 void plan_float8_cast_input_turned(const PlanBackward *b, bool found);
-/* Where x is SwiGLU's alone: that is made again, and dx[0] becomes the gradient of gate. */
+/* If the layer alone reads what a SwiGLU made: that is made again, and dx[0] becomes the gradient
+ * of gate. False: it does not, and nothing was done. */
 bool plan_float8_go_through_swiglu(const PlanBackward *b);
 void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale);
-/* shared.c's. */
+
+/* ---- of shared.c ----------------------------------------------------------------------------- */
+
 void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_shared_backward(const PlanBackward *b);

@@ -1,22 +1,25 @@
 /* plan/autograd/stages/parts.h - what the schedules of stages are made of: a stage's microbatches,
- * each with a tape of its own, and what a stage gives and takes. Inside plan/ only: parts.c,
- * stages.c (one stage a rank) and several.c.
+ * each with a tape of its own, and what a stage gives and takes.
+ *
+ * For parts.c, stages.c (one stage a rank) and several.c (several stages a rank) alone.
  */
 #pragma once
 
 #include "plan/autograd/stages/stages.h"
 
+/* A microbatch. */
 typedef struct {
     PlanTape tape;
     PlanTensor taken;    /* what the stage before gave */
-    PlanTensor gradient; /* what the stage behind gives */
-    PlanTensor result;   /* until its backward */
-    PlanTensor loss;
-    PlanTensor made; /* the gradient of what was taken, until it is sent; several a rank */
-    uint32_t taken_event, gradient_event; /* they are there; several a rank */
+    PlanTensor gradient; /* what the stage behind gives back */
+    PlanTensor result;   /* held until its backward */
+    PlanTensor loss;     /* of the last stage */
+    /* Of several stages a rank: */
+    PlanTensor made;                      /* the gradient of what was taken, until it is sent */
+    uint32_t taken_event, gradient_event; /* taken, and gradient, are there */
 } PlanStageChunk;
 
-/* What has been sent by itself: its tensor and what to wait for. */
+/* A send that is under way: its tensor is held until the event has been waited for. */
 typedef struct {
     PlanRun *run; /* whose tensor it is */
     PlanTensor tensor;
@@ -27,13 +30,14 @@ typedef PLAN_VECTOR(PlanStageSent) PlanStageSentList;
 
 struct _PlanStages {
     PlanStageChunk *chunks;
-    uint32_t n_chunks, now; /* microbatches, and the one that runs */
-    uint32_t n_values, n_ops, n_parameters;
-    PlanTensor result, gradient, loss; /* what local variables hold; one a rank */
-    PlanTensor arrived;                /* the gradient that backward has just made; no reference */
-    PlanStageSentList sent;            /* sends that are still to be waited for */
-    PlanPhase phase;                   /* of the last chunk */
-    bool has_gathered;                 /* in the first step or later; several a rank */
+    uint32_t n_chunks;
+    uint32_t now;                           /* the chunk that runs */
+    uint32_t n_values, n_ops, n_parameters; /* the lengths of a tape's arrays */
+    PlanTensor arrived;     /* the gradient that backward has just made; not a reference */
+    PlanStageSentList sent; /* sends that are still to be waited for */
+    PlanPhase phase;        /* of what the last chunk did */
+    PlanTensor result, gradient, loss; /* one stage a rank: what local variables hold */
+    bool has_gathered;                 /* several: units have been gathered, in any step */
 };
 
 static inline bool plan_stage_takes(const PlanRun *run) {
@@ -44,25 +48,25 @@ static inline bool plan_stage_gives(const PlanRun *run) {
     return !plan_graph_is_last_stage(run->graph);
 }
 
-/* The variable's tensor is let go of. */
+/* Assigns the variable, which lets go of the tensor that it held. */
 void plan_stage_replace(PlanRun *run, PlanTensor *variable, PlanTensor tensor);
 
-/* Tensors for what comes, of all microbatches: made in the first step. */
+/* In the first step: makes the tensors that receive what comes, for all microbatches. */
 void plan_stage_make_receivers(PlanRun *run);
 void plan_stage_make_gradient_receivers(PlanRun *run);
 
-/* A transfer, with the stage before or the one behind. Returns its lane, which knows of all that
- * compute was given. */
+/* Launches a transfer with the stage before, or the one behind, after all that compute was given.
+ * Returns its lane. */
 uint8_t plan_stage_issue(PlanRun *run, PlanOpKind kind, bool to_before, PlanTensor given,
                          PlanTensor taken);
-/* Is held by the list, and what is sent last is at its end. */
+/* Sends a tensor, which the list then holds; what is sent last is at the list's end. */
 void plan_stage_send(PlanRun *run, PlanStageSentList *sent, bool to_before, PlanTensor tensor);
 
 /* FSDP2's root begins to forward. */
 void plan_stage_begin_forward(PlanRun *run);
-/* A microbatch goes through the stage; its result is held, or its loss. */
+/* Runs a microbatch through the stage, and holds its result, or its loss. */
 void plan_stage_forward(PlanRun *run, uint32_t chunk);
-/* Its gradient has come; that of what was taken is `arrived`. */
+/* Runs the microbatch's backward, given its gradient; that of what was taken is then `arrived`. */
 void plan_stage_backward(PlanRun *run, uint32_t chunk);
-/* All microbatches are through: units reduce what they have added up, the root first. */
+/* After all microbatches: units reduce what they have added up, the root first. */
 void plan_stage_reduce(PlanRun *run);
