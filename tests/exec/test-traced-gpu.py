@@ -21,7 +21,7 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '
 from tap import Tap  # noqa: E402
 
 STEPS = 3
-FP32, BF16 = 2e-6, 2 ** -6  # relative, of losses: as tests/exec/gpu.c has them
+FP32, BF16 = 2e-6, 2 ** -6  # relative, of losses: as tests/exec/gpu-runs.h has them
 HALF = ' --param-dtype bf16 --reduce-dtype fp32'
 CASES = (('gpt_toy', '-n 1 --sharding none', FP32), ('gpt_toy', '-n 2 --checkpointing full --clip 0.3', FP32),
          ('gpt_toy', '-n 2 --flavour fsdp1 --accumulate 2', FP32), ('gpt_toy-bf16', '-n 2' + HALF, BF16),
@@ -124,7 +124,7 @@ def refuse(programs, networks, name, said):
     return wrong
 
 
-# What a machine without a GPU says, as tests/exec/gpu.c has it.
+# What a machine without a GPU says, as tests/exec/gpu-failures.c has it.
 NO_GPU = ('no GPU can be used', "the GPU's part of this program cannot be loaded: lib", "there is no device 'cuda' here")
 
 

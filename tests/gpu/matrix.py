@@ -317,7 +317,7 @@ NCCL = [('gathers, scattered sums', TOY, '--clip 1'), ('sums', TOY, '--sharding 
          'interleaved-1f1b --pipeline-split even --accumulate 2 --micro-batch 1'),
         ('shared layers, pulled in parts', 'llama-toy', '--tensor 2 --kernels compiled --param-dtype bf16 --async-tensor yes '
          '--micro-batch 3')]
-# Of losses, relative to the host's: as tests/exec/gpu.c has it for fp32, and for bf16.
+# Of losses, relative to the host's: as tests/exec/gpu-runs.h has it for fp32, and for bf16.
 NCCL_BOUND, NCCL_BOUND_HALVES = 2e-5, 2.0**-6
 # Of the first of them, a toy whose step by way of the host's memory takes some 10 ms (assumed). Processes on one GPU have it
 # by turns of milliseconds, and each hop of a collective may wait for a turn: then NCCL works, and would take the time of all
