@@ -33,3 +33,35 @@ void plays_assert_equal(const SimPrediction *one, const SimPrediction *all) {
     g_assert_cmpuint(one->peak.at.allocated_bytes, ==, all->peak.at.allocated_bytes);
     g_assert_cmpuint(one->peak_reserved_bytes, ==, all->peak_reserved_bytes);
 }
+
+void plays_quicken(ModelCluster *cluster) {
+    cluster->host_launch_us = cluster->host_collective_us = 0.1;
+    cluster->host_alloc_us = cluster->host_free_us = cluster->host_mark_us = 0.01;
+    cluster->host_record_us = cluster->host_wait_us = cluster->host_host_wait_us = 0.01;
+    cluster->host_unit_us = cluster->host_parameter_us = 0;
+    cluster->host_list_us = cluster->host_dtensor_us = 0;
+}
+
+ModelCluster *plays_compute_bound(const char *name) {
+    ModelCluster *cluster = plays_cluster(name);
+    plays_quicken(cluster);
+    return cluster;
+}
+
+ModelCluster *plays_cluster_and(const char *name, const char *section) {
+    g_autofree char *file = g_strconcat(name, ".ini", NULL);
+    g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), file, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = model_cluster_whole_text(path, NULL, &error);
+    g_assert_no_error(error);
+    g_autofree char *mixed = g_strconcat(text, section, NULL);
+    ModelCluster *cluster = model_cluster_read(mixed, strlen(mixed), path, &error);
+    g_assert_no_error(error);
+    return cluster;
+}
+
+SimPrediction *plays_every_rank(const Plan *plan, const ModelCluster *cluster, SimOptions options) {
+    options.steps = options.steps ? options.steps : 4;
+    options.every_rank = true;
+    return plays_predict(plan, cluster, &options, NULL);
+}

@@ -1,0 +1,158 @@
+/* What every-rank play refuses: ranks whose programs do not meet, and costs beyond all time. */
+#include <glib.h>
+#include <string.h>
+
+#include "sim/predict.h"
+#include "tests/sim/plays.h"
+#include "tests/sim/toy.h"
+#include "trace/text.h"
+
+/* Plans that no one rank can see to be broken: the last rank of three has a role of its own. */
+static char *refusal_of(const char *strategy, void (*breaks)(PlanRole *role)) {
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true};
+    g_assert_cmpuint(plan->n_roles, ==, 2);
+    breaks(&plan->roles[1]);
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(prediction);
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_PLAN);
+    return g_strdup(error->message);
+}
+
+static PlanOp *last_gather(PlanRole *role) {
+    for (uint32_t i = role->n_ops; i-- > 0;) {
+        if (role->ops[i].kind == PLAN_OP_ALL_GATHER) {
+            return &role->ops[i];
+        }
+    }
+    g_assert_not_reached();
+}
+
+static void gathers_another(PlanRole *role) {
+    role->dims[last_gather(role)->dims] *= 2;
+}
+
+static void never_comes(PlanRole *role) {
+    last_gather(role)->axis = PLAN_AXIS_NONE;
+}
+
+static void test_broken_plans(void) {
+    static const char *const ways[] = {"ranks=3", "ranks=3 allocator=expandable"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(ways); i++) {
+        g_autofree char *other = refusal_of(ways[i], gathers_another);
+        g_assert_nonnull(strstr(other, "where rank"));
+        g_autofree char *alone = refusal_of(ways[i], never_comes);
+        g_assert_nonnull(strstr(alone, "the plan is broken"));
+    }
+}
+
+static void assert_refused(const Plan *plan, const ModelCluster *cluster, const char *words) {
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) prediction = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(prediction);
+    g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+    g_assert_nonnull(strstr(error->message, words));
+    g_assert_nonnull(strstr(error->message, "--every-rank"));
+}
+
+/* A machine so slow that a play would never end, as a slip of unit makes one: of the cluster, or of
+ * one kind of its nodes. */
+static void test_refused_times(void) {
+    g_autoptr(ModelCluster) mixed = plays_cluster_and("a100-roce", "\n[nodes slow]\nat = 0\n");
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=8 param_dtype=bf16");
+    ModelCluster *clusters[] = {mixed, mixed->kinds[0]};
+    for (unsigned i = 0; i < G_N_ELEMENTS(clusters); i++) {
+        mixed->n_kinds = i; /* the cluster itself, then its kind */
+        clusters[i]->device_memory_gb_per_s = clusters[i]->device_memory_efficiency = 1e-6;
+        clusters[i]->device_attention_efficiency = 1e-6;
+        for (unsigned every = i; every < 2; every++) {
+            g_autoptr(GError) error = NULL;
+            const SimOptions options = {.steps = 4, .every_rank = every};
+            g_autoptr(SimPrediction) played = sim_predict(plan, mixed, &options, NULL, &error);
+            g_assert_null(played);
+            g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+            g_assert_nonnull(strstr(error->message, "mind the units"));
+        }
+        mixed->device_memory_gb_per_s = mixed->device_memory_efficiency = 1;
+    }
+    mixed->n_kinds = 1;
+}
+
+/* What the host pays counts, too: no sum of absurd costs overflows. */
+static void test_refused_host_times(void) {
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=2");
+    cluster->host_alloc_us = cluster->host_launch_us = 1e7;
+    for (unsigned every = 0; every < 2; every++) {
+        g_autoptr(GError) error = NULL;
+        SimOptions options = {.steps = 4, .every_rank = every};
+        g_autoptr(SimPrediction) few = sim_predict(plan, cluster, &options, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpfloat((double)few->median_step_ns, >, 1e12);
+        options.steps = SIM_MOST_STEPS;
+        g_autoptr(SimPrediction) many = sim_predict(plan, cluster, &options, NULL, &error);
+        g_assert_null(many);
+        g_assert_error(error, SIM_ERROR, SIM_ERROR_CLUSTER);
+        g_assert_nonnull(strstr(error->message, "a step's host "));
+    }
+}
+
+/* Troubles of ranks that there are not, as a trace's header may name; more ranks than can be. */
+static void test_refused_ranks(void) {
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", "ranks=8");
+    for (unsigned kind = SIM_TROUBLE_SLOW; kind <= SIM_TROUBLE_NIC; kind++) {
+        const SimTrouble troubles[] = {
+            {kind, 900, 900, 0.5}, {kind, 0, UINT32_MAX, 0.5}, {kind, 0, 7, 0.5}};
+        for (unsigned i = 0; i < G_N_ELEMENTS(troubles); i++) {
+            g_autoptr(GError) error = NULL;
+            const SimOptions options = {
+                .steps = 3, .every_rank = true, .troubles = &troubles[i], .n_troubles = 1};
+            g_autoptr(SimPrediction) played = sim_predict(plan, cluster, &options, NULL, &error);
+            g_assert_true((played != NULL) == (troubles[i].last_rank < plan->world));
+            g_assert_true(played || strstr(error->message, "the plan has 8 ranks"));
+        }
+    }
+    g_autoptr(GError) error = NULL;
+    const SimOptions options = {.steps = 3, .every_rank = true};
+    cluster->topology_nodes = 1000000;
+    plan->world = SIM_MOST_RANKS + 1;
+    g_autoptr(SimPrediction) many = sim_predict(plan, cluster, &options, NULL, &error);
+    g_assert_null(many);
+    g_assert_nonnull(strstr(error->message, "too many to play each"));
+}
+
+/* A kind that lacks a dtype, and what one rank cannot stand for. */
+static void test_refusals(void) {
+    g_autoptr(ModelCluster) mixed =
+        plays_cluster_and("a100-roce", "\n[nodes old]\nat = 1\nlike = v100-dgx.ini\n");
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", PLAYS_APART " param_dtype=bf16");
+    g_autoptr(SimPrediction) lacks = plays_every_rank(plan, mixed, (SimOptions){0});
+    g_assert_cmpstr(lacks->unsupported_dtype, ==, "bf16");
+    assert_refused(plan, mixed, "nodes of several kinds");
+    g_autoptr(Plan) small = toy_network_plan("gpt-toy", "ranks=8"); /* on the first node alone */
+    const SimOptions options = {.steps = 3};
+    g_autoptr(SimPrediction) fine = plays_predict(small, mixed, &options, NULL);
+    g_assert_true(fine->fits);
+    g_autoptr(ModelCluster) spine = plays_compute_bound("a100-roce");
+    spine->inter_node_nodes_per_leaf = 1;
+    spine->inter_node_oversubscription = 100;
+    assert_refused(plan, spine, "an oversubscribed spine");
+    g_autoptr(SimPrediction) crosses = plays_every_rank(plan, spine, (SimOptions){0});
+    spine->inter_node_oversubscription = 1;
+    g_autoptr(SimPrediction) full = plays_every_rank(plan, spine, (SimOptions){0});
+    g_assert_cmpint(crosses->median_step_ns, >, full->median_step_ns);
+}
+
+int main(int argc, char **argv) {
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sim/every-refused/broken plans", test_broken_plans);
+    g_test_add_func("/sim/every-refused/refused", test_refusals);
+    g_test_add_func("/sim/every-refused/ranks refused", test_refused_ranks);
+    g_test_add_func("/sim/every-refused/times refused", test_refused_times);
+    g_test_add_func("/sim/every-refused/times of hosts refused", test_refused_host_times);
+    return g_test_run();
+}
