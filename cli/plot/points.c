@@ -6,6 +6,7 @@
 #include "cli/options/setting.h"
 #include "cli/predict/precision.h"
 #include "cli/predict/predict.h"
+#include "cli/say/progress.h"
 #include "cli/source/cluster.h"
 #include "cli/validate/csv.h"
 #include "cli/validate/validate.h"
@@ -196,9 +197,13 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
                         const ModelCluster *cluster, GError **error) {
     g_autofree char *settings = cli_plan_source_text(source);
     g_auto(GStrv) given = g_strsplit(settings, ", ", -1);
-    guint n = points->knobs->len;
+    guint n = points->knobs->len, n_settings = 1;
+    for (guint i = 0; i < n; i++) {
+        n_settings *= g_strv_length(knob_at(points, i)->values);
+    }
     g_autofree guint *at = g_new0(guint, n);
     g_autofree char **values = g_new0(char *, n + 1);
+    g_autoptr(CliProgress) progress = cli_progress_new("predicting settings");
     for (;;) {
         for (guint i = 0; i < n; i++) {
             values[i] = knob_at(points, i)->values[at[i]];
@@ -211,6 +216,8 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
             }
             g_ptr_array_add(points->refused, g_strdup(refusal->message));
         }
+        cli_progress_show(progress,
+                          (points->points->len + points->refused->len) / (double)n_settings);
         guint turn = 0;
         while (turn < n && knob_at(points, turn)->values[++at[turn]] == NULL) {
             at[turn++] = 0;
