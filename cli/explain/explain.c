@@ -188,7 +188,8 @@ static void set_unknown(const CliSubject *subject, const char *name, GError **er
 
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {
     GString *text = g_string_new(NULL);
-    if (explain_key(text, subject, name) || explain_thing(text, subject, name)) {
+    if (explain_key(text, subject, name) || explain_thing(text, subject, name) ||
+        explain_setting(text, subject, name)) {
         return text;
     }
     g_string_free(text, TRUE);

@@ -17,6 +17,10 @@ static const struct {
     {"bottleneck", "bound_by"},
     {"network bandwidth overlap exposed collectives communication_time", "comm"},
     {"fragmentation", "peak_reserved_bytes"},
+    {"prefetch prefetching", "backward_prefetch forward_prefetch"},
+    {"limiter rate_limiter", "limit_all_gathers"},
+    {"checkpoint recomputation remat activation_checkpointing", "checkpointing"},
+    {"precision dtype mixed_precision", "param_dtype reduce_dtype"},
 };
 
 static char *of_other_words(const char *word) {

@@ -63,6 +63,9 @@ void explain_identity(GString *text, const CliSubject *subject);
 void explain_ranks(GString *text, const CliSubject *subject);
 void explain_spending(GString *text, const CliSubject *subject);
 
+/* Of a key of the strategy; false: the name is none. */
+bool explain_setting(GString *text, const CliSubject *subject, const char *name);
+
 void explain_unit(GString *text, const CliSubject *subject, uint32_t unit);
 void explain_kind(GString *text, const CliSubject *subject, uint32_t kind);
 void explain_instruction(GString *text, const CliSubject *subject, uint32_t instruction);

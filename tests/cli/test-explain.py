@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
-from runner import Runner
+from runner import Runner, flat
 from tap import Tap
 
 PLANS = {
@@ -200,6 +200,21 @@ def check_what_stays_whole(run):
     return said
 
 
+def check_settings(run):
+    """A setting's name says what it does and what it is here."""
+    said = []
+    for name, parts in (('limit_all_gathers', ('(--limit-all-gathers), here 3: FSDP1\'s rate limiter', 'plot NETWORK --knob limit_all_gathers=A,B')),
+                        ('backward-prefetch', ('backward_prefetch is a setting', 'here pre: when backward gathers the next unit',
+                                                 'it is one of pre, post, none'))):
+        status, out, err = run('explain', name, 'gpt-toy', '-n', '2', '--cluster', 'a100-node', '--flavour', 'fsdp1',
+                               '--limit-all-gathers', '3')
+        missing = [part for part in parts if part not in flat(out)]
+        if status or missing:
+            said.append('%s: status %d, without %s: %s%s' % (name, status, missing, out, err))
+    status, out, err = run('explain', 'prefetch', 'gpt-toy', '-n', '2', '--cluster', 'a100-node')
+    return said + ([] if status == 2 and 'did you mean backward_prefetch or forward_prefetch?' in flat(err) else [err])
+
+
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
@@ -236,6 +251,7 @@ def main():
         tap.case('units and ops', check_things(run))
         tap.case('every sharding', check_sharding(run))
         tap.case('what stays whole after forward', check_what_stays_whole(run))
+        tap.case('settings', check_settings(run))
         tap.case('refusals', check_refusals(run))
     return tap.finish()
 

@@ -34,7 +34,7 @@ FOLDERS = {
     'cli/calibrate': ('cli/host', 'cli/launch', 'cli/options', 'cli/source'),
     'cli/choose': ('cli/host', 'cli/options', 'cli/predict', 'cli/say', 'cli/source', 'cli/validate', 'cli/what-if'),
     'cli/diagnose': ('cli/options', 'cli/predict', 'cli/say', 'cli/what-if'),
-    'cli/explain': ('cli/plan', 'cli/predict', 'cli/source', 'cli/what-if'),
+    'cli/explain': ('cli/options', 'cli/plan', 'cli/predict', 'cli/source', 'cli/what-if'),
     'cli/host': (),
     'cli/launch': ('cli/host', 'cli/source'),
     'cli/measured': (),
