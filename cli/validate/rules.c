@@ -7,6 +7,7 @@
 #define AS_RULE   '@' /* before the name of the rule whose pattern it is */
 #define ASSUMED   "assumed"
 #define FITTED    "fitted"
+#define SKIP      "skip"
 
 static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
@@ -127,6 +128,55 @@ static void give(GPtrArray *settings, const PlanIniEntry *entry) {
     g_ptr_array_add(settings, (gpointer)entry);
 }
 
+static unsigned section_start(const PlanIni *ini, const PlanIniEntry *entry) {
+    unsigned i = (unsigned)(entry - ini->entries);
+    while (i > 0 && g_str_equal(ini->entries[i - 1].section, entry->section)) {
+        i--;
+    }
+    return i;
+}
+
+static bool asks_for(const PlanIni *ini, const PlanIniEntry *of, const char *column) {
+    g_autofree char *key = g_strconcat(CONDITION, column, NULL);
+    return plan_ini_find(ini, of->section, key) != NULL;
+}
+
+/* Whether a rule's `skip = no` is about the reason: the rule asks for a column that the reason's
+ * rule asks for, other than whose program it is, since when, and in which words. Where that one
+ * asks for these alone, they count; where it asks for nothing, it is of all rows. */
+static bool takes_back(const PlanIni *ini, const PlanIniEntry *no, const PlanIniEntry *reason) {
+    static const char *const aside[] = {"framework", "measured_date", "notes", NULL};
+    bool asks = false, is_about_more = false, shares = false, shares_more = false;
+    for (unsigned i = section_start(ini, reason); i < ini->n_entries; i++) {
+        const PlanIniEntry *entry = &ini->entries[i];
+        if (!g_str_equal(entry->section, reason->section)) {
+            break;
+        }
+        const char *column = column_of(entry);
+        bool is_more = column && !g_strv_contains(aside, column);
+        bool is_shared = column && asks_for(ini, no, column);
+        is_about_more |= is_more;
+        asks |= column != NULL;
+        shares |= is_shared;
+        shares_more |= is_more && is_shared;
+    }
+    return is_about_more ? shares_more : shares || !asks;
+}
+
+const PlanIniEntry *cli_rules_skip(const CliRules *rules, GPtrArray *reasons,
+                                   const PlanIniEntry *entry) {
+    bool is_reason = !g_str_equal(entry->value, "no");
+    if (is_reason) {
+        g_ptr_array_add(reasons, (gpointer)entry);
+    }
+    for (guint i = reasons->len; i-- > 0 && !is_reason;) {
+        if (takes_back(rules->ini, entry, reasons->pdata[i])) {
+            g_ptr_array_remove_index(reasons, i);
+        }
+    }
+    return reasons->len ? reasons->pdata[reasons->len - 1] : entry;
+}
+
 /* One rule: entries [first, end) of one section. */
 static bool holds(const PlanIni *ini, unsigned first, unsigned end, const CliCsv *csv,
                   const CliCsvRow *row, const char *without) {
@@ -154,13 +204,17 @@ static unsigned section_end(const PlanIni *ini, unsigned first) {
 GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
                            const char *without) {
     GPtrArray *settings = g_ptr_array_new();
+    g_autoptr(GPtrArray) reasons = g_ptr_array_new();
     const PlanIni *ini = rules->ini;
     for (unsigned first = 0; first < ini->n_entries; first = section_end(ini, first)) {
         unsigned end = section_end(ini, first);
         bool given = holds(ini, first, end, csv, row, without);
         for (unsigned i = first; given && i < end; i++) {
-            if (!is_of_rule(&ini->entries[i])) {
-                give(settings, &ini->entries[i]);
+            const PlanIniEntry *entry = &ini->entries[i];
+            if (g_str_equal(entry->key, SKIP)) {
+                give(settings, cli_rules_skip(rules, reasons, entry));
+            } else if (!is_of_rule(entry)) {
+                give(settings, entry);
             }
         }
     }

@@ -5,8 +5,9 @@
  * from top to bottom, and a later one overrides what an earlier one gave: the general first, then
  * its exceptions. A pattern is text of any case with * and ?, or several of them with | between;
  * a ! before all of it turns it round; "-" is the empty field. "@RULE" is the pattern that a rule
- * above has for the same column. `assumed` and `fitted` name those of a rule's settings, with
- * commas between, that its source does not say.
+ * above has for the same column. `skip = no` takes back, of the reasons to skip a row, those whose
+ * rules ask for a column that its rule asks for (rules.c). `assumed` and `fitted` name those of a
+ * rule's settings, with commas between, that its source does not say.
  *
  * Owns: its strings. Threads: const after reading, so any number.
  */
@@ -35,6 +36,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRules, cli_rules_free)
  * rules with `left_out` for that table hold too. Transfer container: g_ptr_array_unref(). */
 GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
                            const char *without);
+/* What `skip` is once a rule has given this entry of that name: the last of the reasons that stand,
+ * or the entry where none does. reasons: of the same row, PlanIniEntry const *; changed. */
+const PlanIniEntry *cli_rules_skip(const CliRules *rules, GPtrArray *reasons,
+                                   const PlanIniEntry *entry);
 /* Why a setting is what it is. */
 typedef enum {
     CLI_RULE_OF_ROW, /* the row's own field */

@@ -10,6 +10,7 @@
 typedef struct {
     CliRules rules;
     PlanIni ini;
+    const CliRules *all; /* where its entries are */
     const char *name;
     bool is_left_out, has_effect;
 } Rule;
@@ -18,7 +19,7 @@ static GArray *split(const CliRules *rules) {
     GArray *all = g_array_new(FALSE, TRUE, sizeof(Rule));
     for (unsigned i = 0, end; i < rules->ini->n_entries; i = end) {
         const char *name = rules->ini->entries[i].section;
-        Rule rule = {.name = name, .ini = {.file_name = rules->ini->file_name}};
+        Rule rule = {.all = rules, .name = name, .ini = {.file_name = rules->ini->file_name}};
         for (end = i;
              end < rules->ini->n_entries && g_str_equal(rules->ini->entries[end].section, name);
              end++) {
@@ -39,10 +40,14 @@ static GArray *split(const CliRules *rules) {
  * in order, or "skip=REASON" alone. */
 static char *given(const GPtrArray *holding, const GPtrArray *gifts, const Rule *but) {
     g_autoptr(GTree) last = g_tree_new((GCompareFunc)strcmp);
+    g_autoptr(GPtrArray) reasons = g_ptr_array_new();
     for (guint i = 0; i < holding->len; i++) {
         const GPtrArray *settings = gifts->pdata[i];
         for (guint k = 0; k < settings->len && holding->pdata[i] != but; k++) {
             const PlanIniEntry *entry = settings->pdata[k];
+            if (g_str_equal(entry->key, "skip")) {
+                entry = cli_rules_skip(((const Rule *)holding->pdata[i])->all, reasons, entry);
+            }
             g_tree_replace(last, (gpointer)entry->key, (gpointer)entry->value);
         }
     }
