@@ -47,6 +47,10 @@ class Pass:
         if edge is None:
             return "-"  # or it was given nothing
         if edge[0] == "parameter":
+            if id(edge[1]) not in self.value_of_parameter:
+                raise Unsupported(f"forward asks for the gradient of a tensor {tuple(edge[1].shape)} that is no parameter of the "
+                                  "network (requires_grad = True), and no file says where that is kept; take it out, or freeze "
+                                  "what asks for it")
             return self.value_of_parameter[id(edge[1])]
         return self.value_of_output[edge[1], edge[2]]
 

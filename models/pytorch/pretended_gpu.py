@@ -27,8 +27,7 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         key, value = (t.repeat_interleave(query.size(1) // t.size(1), 1) for t in (key, value))
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:
-            least = torch.scalar_tensor(-math.inf, dtype=query.dtype, device=attn_mask.device)
-            attn_mask = torch.where(attn_mask, 0.0, least)
+            attn_mask = torch.where(attn_mask, 0.0, torch.scalar_tensor(-math.inf, dtype=query.dtype, device=attn_mask.device))
         attn_mask = attn_mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
     keeps_sums = any(t.requires_grad for t in (query, key, value))
     return aten._scaled_dot_product_efficient_attention(query, key, value, attn_mask, keeps_sums, dropout_p, is_causal,

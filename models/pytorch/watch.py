@@ -8,6 +8,7 @@ has done with them."""
 import weakref
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.autograd.function import BackwardCFunction
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -160,6 +161,9 @@ class Watch(TorchDispatchMode):
             return func(*args, **kwargs)
         if self.phase == "backward":
             func = IN_PLACE.get(func, func)
+        if self.phase == "setup" and _is_of_host(args, kwargs):
+            with unset_fake_temporarily():  # numbers that a network is made by, such as torch.linspace(..., device="cpu").tolist()
+                return func(*args, **kwargs)
         sequence = self._own_node() if self.phase == "forward" else None
         result = func(*args, **kwargs)
         if self.phase == "forward":
@@ -407,6 +411,16 @@ class Watch(TorchDispatchMode):
         if self.copies:
             self.copied[parameter] = self.copies
         self.copies = None
+
+
+def _is_of_host(args, kwargs):
+    """Whether a call makes or takes tensors of the host alone, that do have memory."""
+    tensors = list(tensors_in((args, kwargs)))
+    device = kwargs.get("device")
+    if device is None and not tensors:
+        return False
+    return (device is None or torch.device(device).type == "cpu") and \
+        all(t.device.type == "cpu" and not isinstance(t, FakeTensor) for t in tensors)
 
 
 def _once(stores):
