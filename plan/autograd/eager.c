@@ -282,11 +282,24 @@ static void watch_arguments(PlanRun *run, const PlanGraphStep *step, uint32_t un
     }
 }
 
+static bool is_result(const PlanRun *run, const PlanGraphStep *step, uint32_t value) {
+    for (uint32_t i = 0; i < step->n_values; i++) {
+        if (plan_graph_ref(run->graph, step->values + i) == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An argument is again what it was before the unit was entered; but who is handed it back as a
+ * result has what the unit's entrance made of it. */
 static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, uint32_t n_aliases) {
     run->units[unit].is_returned_to = false;
     while (run->aliases.len > n_aliases) {
         const PlanAlias *alias = &run->aliases.items[run->aliases.len - 1];
-        run->tape.producer_of_value[alias->value] = alias->producer;
+        if (!is_result(run, step, alias->value)) {
+            run->tape.producer_of_value[alias->value] = alias->producer;
+        }
         run->aliases.len--;
     }
     for (uint32_t i = 0; i < step->n_values; i++) {

@@ -244,11 +244,15 @@ static void prefetch(PlanRun *run, uint32_t u) {
     }
 }
 
+/* Of each of a unit's outputs that a gradient comes to. The first takes the unit's place from the
+ * post-forward order, so that those after it find no unit to prefetch.
+ */
 static void pre_backward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
+    bool again = f->units[u].in_backward;
     f->units[u].in_backward = true;
     make_whole_now(run, u);
-    if (has_parameters(run, u)) {
+    if (has_parameters(run, u) && (!again || run->graph->shared.expert > 1)) {
         prefetch(run, u);
     }
 }

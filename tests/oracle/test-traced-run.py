@@ -20,9 +20,10 @@ HALF = 2e-2    # bf16 against PyTorch's fp32: losses are rounded to 2^-8; the mo
 STRATEGIES = ('-n 1 --sharding none', '-n 2', '-n 2 --sharding none', '-n 2 --flavour fsdp1',
               '-n 4 --checkpointing full', '-n 4 --sharding grad-op --wrap whole', '-n 2 --accumulate 2 --micro-batch 1')
 AT_ONCE = tuple(words for words in STRATEGIES if 'fsdp1' not in words)  # of parameters above 1 MiB (exec/README.md)
+OF_NESTED = tuple(words for words in STRATEGIES if 'checkpointing' not in words)  # blocks within blocks
 PROGRAMS = {'gpt_toy': STRATEGIES, 'llama_toy': STRATEGIES, 't5_toy': STRATEGIES, 'vit': STRATEGIES, 'dit': STRATEGIES,
             'scan': STRATEGIES, 'gated': STRATEGIES, 'routed': STRATEGIES, 'masked': STRATEGIES, 'autoencoder': STRATEGIES,
-            'own_functions': STRATEGIES, 'wide': AT_ONCE, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
+            'own_functions': STRATEGIES, 'pair': OF_NESTED, 'wide': AT_ONCE, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
 
 # PyTorch's side, in a process of its own: FOLDER PROGRAM writes weights, samples and losses.
 TRAINS = '''
