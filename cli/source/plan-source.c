@@ -154,6 +154,21 @@ static gboolean take_option(const char *option, const char *value, gpointer data
     return true;
 }
 
+static gboolean take_strategy_file(const char *option, const char *path, gpointer data,
+                                   GError **error) {
+    CliPlanSource *source = data;
+    if (source->strategy_file != NULL && !g_str_equal(source->strategy_file, path)) {
+        g_set_error(
+            error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+            "%s is given twice, as '%s' and as '%s'; give one (options given beside it win)",
+            option, source->strategy_file, path);
+        return FALSE;
+    }
+    g_free(source->strategy_file);
+    source->strategy_file = g_strdup(path);
+    return TRUE;
+}
+
 static char *describe(const PlanStrategyKey *key) {
     PlanStrategy strategy;
     plan_strategy_init(&strategy);
@@ -197,7 +212,8 @@ CliPlanSource *cli_plan_source_new(GOptionContext *context) {
     for (unsigned theme = 0; theme < cli_n_strategy_themes; theme++) {
         add_theme(source, &cli_strategy_themes[theme], group);
     }
-    GOptionEntry file[] = {{"strategy", 0, 0, G_OPTION_ARG_FILENAME, &source->strategy_file,
+    GOptionEntry file[] = {{"strategy", 0, G_OPTION_FLAG_FILENAME, G_OPTION_ARG_CALLBACK,
+                            (gpointer)take_strategy_file,
                             "an ini file with [strategy]; options given beside it win", "FILE"},
                            {"network-key", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take_network_key,
                             "a key of the network as if its file said so, as loss=chunked; may be "

@@ -63,6 +63,8 @@ static void options_given_twice(void) {
     expect("plan gpt-toy -n 2 -n 2 --network-key seq=16 --network-key seq=8", 2, "",
            "network.seq is given twice, as 16 and as 8; give one (choose, plot and diagnose try");
     expect("plan gpt-toy -n 2 -n 2 -o twice.plan -o twice.plan", 0, "", "");
+    expect("plan gpt-toy --strategy a.ini --strategy b.ini", 2, "",
+           "--strategy is given twice, as 'a.ini' and as 'b.ini'; give one (options given beside");
     static const char choose[] = "choose gpt-toy --cluster a100-node --knob ranks=8 --price ";
     g_autofree char *two = g_strconcat(choose, "2 --price 3", NULL);
     expect(two, 2, "", "--price is given twice for the same machines, as 2 and as 3; give one");
