@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/layers/layers.h"
+#include "models/layers/rotary.h"
 
 typedef struct {
     const char *root, *embed, *positions /* NULL: rotary embedding */, *block, *order;

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "models/layers/layers.h"
+#include "models/layers/attention.h"
 
 /* What the parts are called; and what else the two families do each in their way. */
 typedef struct {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "models/layers/experts.h"
-#include "models/layers/layers.h"
+#include "models/layers/rotary.h"
 
 /* What modules are called. */
 typedef struct {

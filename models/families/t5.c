@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "models/layers/layers.h"
+#include "models/layers/attention.h"
 
 static const double EPS = 1e-6; /* T5's layer_norm_epsilon */
 enum {

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "models/layers/layers.h"
+#include "models/layers/rotary.h"
 
 /* How norms are written there, for the whole walk. */
 void model_transformers_begin(PlanGraph *graph);

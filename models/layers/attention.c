@@ -1,7 +1,7 @@
 /* models/layers/attention.c - attention as one kernel, or with its scores in memory. */
 #include <math.h>
 
-#include "models/layers/layers.h"
+#include "models/layers/attention.h"
 #include "models/layers/window.h"
 
 /* What autocast makes of a product's input, before that is copied to where the product wants it. */

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "models/layers/layers.h"
+#include "models/layers/attention.h"
 
 /* Whether the linear layer, of whose module only the name is known yet, has one. */
 bool model_lora_adapts(const PlanGraph *graph, uint32_t parent, const char *name);

@@ -1,6 +1,6 @@
 /* models/layers/rotary.c - rotary embedding: rotates pairs of numbers of queries and keys by angles
  * that grow with positions. "Turned" below means rotated. */
-#include "models/layers/layers.h"
+#include "models/layers/rotary.h"
 
 uint64_t model_rotary_part(const ModelNetwork *network, uint64_t head_dim) {
     return (uint64_t)((double)head_dim * network->rotary_share);

@@ -1,0 +1,20 @@
+/* models/layers/rotary.h - rotary embedding of queries and keys. Inside models/ only. */
+#pragma once
+
+#include "models/layers/attention.h"
+
+typedef struct {
+    uint32_t cosines, sines; /* values, as model_cast_tables() left them */
+    bool is_complex;         /* pairs are turned as complex numbers in fp32, by one table */
+    bool ends_joined;        /* what is rotated is joined with an empty rest, which copies it */
+    bool is_together;        /* one function rotates q and k, each expression from left to right */
+    uint64_t row;  /* elements from a token's heads to the next one's; 0: they are dense */
+    uint64_t part; /* how many numbers of a head are rotated, the first ones; 0: all */
+} ModelRotary;
+
+/* Sets the graph's tables of that number, in the dtype of x; complex ones in fp32. */
+void model_cast_tables(const ModelWalk *w, ModelRotary *rotary, unsigned tables, uint32_t x);
+/* Rotates queries and keys by their positions. Inputs and intermediates are freed in PyTorch's
+ * order. */
+void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                  uint32_t *q, uint32_t *k, uint32_t v);
