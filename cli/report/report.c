@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/report/private.h"
+#include "sim/trains-well.h"
+#include "trace/scale.h"
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -25,6 +27,29 @@ static const char head[] =
     "@media print { body { max-width: none; } }\n"
     "</style>\n</head>\n<body>\n<h1>foreshard report</h1>\n";
 
+/* Both verdicts, as predict gives them, and what they rest on. */
+static void append_prediction(GString *page, const SimPrediction *prediction, const char *cluster) {
+    g_autofree char *reserved = trace_bytes_text((double)prediction->peak_reserved_bytes);
+    g_autofree char *room = trace_bytes_text((double)prediction->allocator_bytes);
+    double step_ms = (double)prediction->median_step_ns / 1e6;
+    if (!prediction->fits) {
+        g_string_append_printf(page, "Does not fit on %s: a whole step would need %s of %s. ",
+                               cluster, reserved, room);
+        return;
+    }
+    g_string_append_printf(page, "Fits on %s: %s reserved of %s. ", cluster, reserved, room);
+    if (prediction->alloc_retries > 0) {
+        g_string_append_printf(page,
+                               "Trains badly: the allocator gives memory back and asks for it "
+                               "again; a step takes %.3f ms. ",
+                               step_ms);
+        return;
+    }
+    g_string_append_printf(page, "Trains %s: the GPU works for %.1f %% of a step of %.3f ms. ",
+                           sim_trains_well(prediction) ? "well" : "badly",
+                           100 * sim_working_share(prediction), step_ms);
+}
+
 static void append_verdicts(GString *page, const ReportPart *part) {
     if (part->comparison != NULL) {
         g_autofree char *verdict = trace_comparison_verdict(part->comparison);
@@ -34,9 +59,9 @@ static void append_verdicts(GString *page, const ReportPart *part) {
     }
     if (part->diagnosis != NULL) {
         g_autofree char *verdict = cli_diagnosis_verdict(part->diagnosis);
-        g_string_append_printf(page, "<p class=\"verdict\">%s on %s. Bottleneck: ",
-                               part->diagnosis->base->fits ? "Fits" : "Does not fit",
-                               part->diagnosis->what_if->cluster->name);
+        g_string_append(page, "<p class=\"verdict\">");
+        append_prediction(page, part->diagnosis->base, part->diagnosis->what_if->cluster->name);
+        g_string_append(page, "Bottleneck: ");
         report_append_text(page, verdict);
         g_string_append(page, ".</p>\n");
     }

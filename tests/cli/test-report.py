@@ -1,6 +1,7 @@
 """tests/cli/test-report.py FORESHARD - the page that `foreshard report` writes: sound HTML that loads
 nothing, with the drawings' curves, categories and peaks in it, and the traces' numbers."""
 import html.parser
+import json
 import os
 import re
 import shlex
@@ -195,6 +196,16 @@ def check_measured_again(program, folder):
     return said + failed
 
 
+def check_verdicts(program, folder, page):
+    """On top of the page stand the verdicts and figures of predict."""
+    done = subprocess.run([program, 'predict', 'gpt-toy', '-n', '2', '--cluster', 'this-machine', '--json'], cwd=folder,
+                          check=True, capture_output=True, text=True)
+    said = json.loads(done.stdout)
+    wanted = (r'Fits on this-machine: [0-9.]+ .iB reserved of [0-9.]+ .iB. Trains %s: the GPU works for '
+              r'([0-9.]+) %% of a step of %.3f ms' % ('well' if said['trains_well'] else 'badly', said['step_ms']))
+    return [] if re.search(wanted, page) else ['no ' + wanted]
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
     tap = Tap()
@@ -220,6 +231,7 @@ def main():
                        .replace('title gpt-toy', 'title <gpt> & toy', 1))
         status, err = report('a.trace', '-o', 'one.html')
         tap.case('one trace', [err] if status else check_page(read('one.html'), 1))
+        tap.case('both verdicts', check_verdicts(program, folder, read('one.html')))
         tap.case('its curves', check_memory_figure(read('one.html'), ['predicted']))
         tap.case('its peaks', check_peaks(read('one.html'), os.path.join(folder, 'a.trace')))
         status, err = report('b.trace', 'a.trace', '-o', 'two.html')
