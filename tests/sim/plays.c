@@ -1,5 +1,7 @@
 #include "tests/sim/plays.h"
 
+#include "tests/sim/toy.h"
+
 ModelCluster *plays_cluster(const char *name) {
     g_autoptr(GError) error = NULL;
     g_autofree char *file = g_strconcat(name, ".ini", NULL);
@@ -64,4 +66,30 @@ SimPrediction *plays_every_rank(const Plan *plan, const ModelCluster *cluster, S
     options.steps = options.steps ? options.steps : 4;
     options.every_rank = true;
     return plays_predict(plan, cluster, &options, NULL);
+}
+
+ModelCluster plays_busy_cluster(void) {
+    ModelCluster cluster = toy_cluster;
+    cluster.device_matmul_fp32_tflops = 1;
+    cluster.device_memory_gb_per_s = 100;
+    cluster.device_launch_overhead_ns = 1000;
+    cluster.host_alloc_us = 0.5;
+    cluster.host_free_us = 0.25;
+    cluster.host_launch_us = 2;
+    cluster.host_collective_us = 4;
+    cluster.host_record_us = 0.5;
+    cluster.host_wait_us = 0.5;
+    cluster.allocator_segment_new_us = 50;
+    cluster.allocator_segment_free_us = 50;
+    cluster.intra_node_bus_gb_per_s = 10;
+    cluster.intra_node_reduce_bus_gb_per_s = 10;
+    cluster.intra_node_step_latency_us = 1;
+    cluster.collectives_base_latency_us = 5;
+    return cluster;
+}
+
+SimPrediction *plays_steps(const Plan *plan, const ModelCluster *cluster, uint32_t steps,
+                           Trace *trace) {
+    const SimOptions options = {.steps = steps};
+    return plays_predict(plan, cluster, &options, trace);
 }

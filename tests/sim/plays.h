@@ -21,3 +21,9 @@ ModelCluster *plays_compute_bound(const char *name);
 ModelCluster *plays_cluster_and(const char *name, const char *lines);
 /* Plays each rank by itself, four steps if options do not say how many. */
 SimPrediction *plays_every_rank(const Plan *plan, const ModelCluster *cluster, SimOptions options);
+
+/* The toy cluster (toy.h), but each thing takes its time. */
+ModelCluster plays_busy_cluster(void);
+/* plays_predict() of so many steps. */
+SimPrediction *plays_steps(const Plan *plan, const ModelCluster *cluster, uint32_t steps,
+                           Trace *trace);
