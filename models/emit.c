@@ -88,6 +88,7 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
     graph->trained = pass->trained;
     graph->pytorch = pass->pytorch;
     graph->document = pass->document;
+    graph->evaluates = pass->evaluates;
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
@@ -292,11 +293,8 @@ static bool cast_outputs(const ModelNetwork *network, const PlanStrategy *s, Mod
     return false;
 }
 
-PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
-                                  GError **error) {
-    if (!model_is_known_with(network, strategy, error)) {
-        return NULL;
-    }
+static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *strategy,
+                            bool evaluates, GError **error) {
     g_autoptr(GRegex) frozen = NULL, lora_on = NULL;
     if (strategy->freeze.choice == PLAN_FREEZE_MODULE) {
         frozen = plan_strategy_whole_regex(strategy->freeze.text, NULL);
@@ -315,7 +313,8 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
                       .shared = shared_of(network, strategy),
                       .pipeline = pipeline_of(strategy),
                       .trained = trained_of(strategy, frozen, lora_on),
-                      .pytorch = (PlanPytorch)strategy->pytorch};
+                      .pytorch = (PlanPytorch)strategy->pytorch,
+                      .evaluates = evaluates};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
     if (!graph || !trains_as_asked(graph, strategy, error) || !fills_storage(graph, error) ||
         !model_loss_is_chunked_as_known(graph, network->name, error)) {
@@ -354,4 +353,26 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     }
     forget_trained(graph);
     return g_steal_pointer(&graph);
+}
+
+/* A static graph's first pass, in which DDP copies results, is over by then. */
+static PlanGraph *emit_evaluation(const ModelNetwork *network, const PlanStrategy *strategy,
+                                  GError **error) {
+    PlanStrategy own = *strategy;
+    own.micro_batch = strategy->eval_micro_batch ? strategy->eval_micro_batch : own.micro_batch;
+    own.static_graph = PLAN_NO;
+    return emit_walk(network, &own, true, error);
+}
+
+PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
+                                  GError **error) {
+    if (!model_is_known_with(network, strategy, error)) {
+        return NULL;
+    }
+    g_autoptr(PlanGraph) graph = emit_walk(network, strategy, false, error);
+    if (!graph || !strategy->eval_batches) {
+        return g_steal_pointer(&graph);
+    }
+    graph->evaluation = emit_evaluation(network, strategy, error);
+    return graph->evaluation ? g_steal_pointer(&graph) : NULL;
 }

@@ -338,6 +338,22 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
     return true;
 }
 
+/* Whose forward is another without gradients, or whose results a loop still holds then. */
+static bool can_be_evaluated(const ModelNetwork *network, GError **error) {
+    const char *why = model_loss_is_chunked(network->loss) || network->loss == MODEL_LOSS_KERNEL
+                          ? "a loss that is chunked or compiled by itself"
+                      : network->logits_held == PLAN_RESULTS_NEXT_FORWARD
+                          ? "logits_held = next-forward"
+                          : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: an evaluation is not planned for %s; set eval_batches = 0, or another "
+                    "loss or logits_held in the network",
+                    network->name, why);
+    }
+    return !why;
+}
+
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
                          GError **error) {
     if (network->traced) {
@@ -357,5 +373,6 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->lora_base == PLAN_LORA_BASE_MODEL ||
             takes_four_bits(network, strategy, error)) &&
            (!strategy->document || sequences_can_be_packed(network, strategy, error)) &&
+           (!strategy->eval_batches || can_be_evaluated(network, error)) &&
            model_can_be_shared(network, strategy, error);
 }

@@ -188,6 +188,7 @@ typedef struct {
     PlanGraphPipeline pipeline;
     PlanGraphTrained trained;
     PlanPytorch pytorch;
+    bool evaluates; /* nothing is dropped at random */
 } ModelPass;
 
 /* Its forward graph. */

@@ -27,8 +27,8 @@ const char *plan_section_name(PlanSection section) {
 }
 
 const char *plan_phase_name(PlanPhase phase) {
-    static const char *const names[PLAN_N_PHASES] = {"setup", "forward", "recompute", "backward",
-                                                     "optimizer"};
+    static const char *const names[PLAN_N_PHASES] = {"setup",    "forward",   "recompute",
+                                                     "backward", "optimizer", "evaluation"};
     g_assert(phase < PLAN_N_PHASES);
     return names[phase];
 }

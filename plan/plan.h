@@ -50,6 +50,7 @@ typedef enum {
     PLAN_PHASE_RECOMPUTE,
     PLAN_PHASE_BACKWARD,
     PLAN_PHASE_OPTIMIZER,
+    PLAN_PHASE_EVALUATION, /* passes of forward alone, without gradients */
     PLAN_N_PHASES
 } PlanPhase;
 

@@ -123,6 +123,11 @@ typedef struct {
     uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
 
+    /* Of an evaluation between the first step and the second; all 0: there is none. */
+    SimTime evaluation_ns;
+    uint64_t evaluation_allocated_bytes; /* in it, at most */
+    uint64_t evaluation_reserved_bytes;  /* behind it */
+
     uint32_t n_steps, n_steady;
     uint32_t n_played; /* steps that were played, the last perhaps in part; the rest repeat it */
     uint32_t n_passed_over; /* passes of those steps that were not played, as they repeat another */

@@ -1,6 +1,7 @@
 /* cli/predict/json.c - a prediction for programs: see predict.h. */
 #include "cli/predict/predict.h"
 
+#include "cli/predict/evaluation.h"
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
 #include "cli/say/output.h"
@@ -94,6 +95,7 @@ static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     trace_json_add_int(json, "allocator_bytes", prediction->allocator_bytes);
     trace_json_add_int(json, "workspace_bytes", prediction->workspace_bytes);
     trace_json_add_int(json, "alloc_retries", prediction->alloc_retries);
+    cli_evaluation_add_json(report, json);
     add_comm(json, prediction);
     trace_json_add_real(json, "compute_ms", sim_ms(prediction->compute_ns));
     trace_json_add_real(json, "host_ms", sim_ms(prediction->host_ns));

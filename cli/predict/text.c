@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/plan/trained.h"
+#include "cli/predict/evaluation.h"
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
 #include "cli/predict/precision.h"
@@ -353,5 +354,6 @@ void cli_predict_print_text(const CliPredictReport *report) {
     cli_how_sure_print(&sure);
     print_memory(report);
     print_time(report);
+    cli_evaluation_print(report);
     cli_every_rank_print(&report->asked->jitter, report->prediction, report->cluster);
 }

@@ -174,9 +174,9 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
         stream = run_block(gpt, &blocks[i], stream);
     }
     uint32_t logits = model_run_head(w, &(ModelHead){&ln_f, &head, 0, gpt->vocab}, stream, targets);
-    logits = model_run_given_logits(w, logits);
+    logits = model_run_logits_behind(w, logits, stream);
     if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
-        plan_graph_let_go_after(graph, positions, logits);
+        plan_graph_let_go_after(graph, positions, names->tokens_first ? stream.a : logits);
     }
     model_end(w, root, logits, targets, gpt->vocab);
 }

@@ -212,14 +212,18 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     plan_graph_finish(graph, stream.a);
 }
 
+static void let_go_of_tables_after(const ModelLlama *llama, uint32_t value) {
+    plan_graph_let_go_after(llama->walk.graph, llama->rotary.sines, value);
+    plan_graph_let_go_after(llama->walk.graph, llama->rotary.cosines, llama->rotary.sines);
+}
+
 /* Copies of the tables are held by a tuple, whose last goes first, until the loss is made, and the
  * last block's sum goes behind them: where autograd keeps none of them, for no head that they turn
  * has a gradient, or each block is given casts of them. */
 static void let_go_of_tables(const ModelLlama *llama, uint32_t logits, uint32_t last) {
     PlanGraph *graph = llama->walk.graph;
     if (llama->rotary.cosines != graph->ropes[0].cosines) {
-        plan_graph_let_go_after(graph, llama->rotary.sines, logits);
-        plan_graph_let_go_after(graph, llama->rotary.cosines, llama->rotary.sines);
+        let_go_of_tables_after(llama, logits);
         plan_graph_let_go_after(graph, last, llama->rotary.cosines);
     }
 }
@@ -252,9 +256,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
     uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets));
-    if (llama->logits_scale) { /* the last sum of the blocks goes after what it became */
-        plan_graph_let_go_after(graph, stream.a, logits);
-    }
+    logits = model_run_logits_behind(w, logits, stream);
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
     }
@@ -300,6 +302,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, embedded);
     }
+    let_go_of_tables_after(llama, embedded);
     plan_graph_leave(graph, &normed, 1);
     plan_graph_hold(graph, normed);
     uint32_t logits =

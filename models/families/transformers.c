@@ -87,6 +87,9 @@ static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, 
     uint32_t loss = model_run_loss_of(w, wide, shifted, w->rows, vocab);
     plan_graph_keep(graph, wide);
     plan_graph_keep(graph, padded);
+    if (wide != logits) {
+        model_goes_behind_loss(w, wide);
+    }
     plan_graph_let_go_after(graph, padded, wide);
     return loss;
 }

@@ -105,7 +105,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
                                          [ATTENTION_CAUSAL] = causal,
                                          [ATTENTION_STREAM] = (int64_t)w->graph->ops->len,
                                          [ATTENTION_V_STRIDE] = (int64_t)v_stride},
-                             (double[]){a->scale, w->dropout, a->alibi});
+                             (double[]){a->scale, w->graph->evaluates ? 0 : w->dropout, a->alibi});
     /* Where nothing keeps them the others go from the last to the first: they are a tuple of the
      * recorder's Python, whose first item is asked for. */
     uint32_t lse = o + 1, seed = o + 2, offset = o + 3;

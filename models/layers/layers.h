@@ -162,6 +162,10 @@ uint32_t model_run_head(const ModelWalk *w, const ModelHead *head, ModelStream s
 /* The logits as the network returns them, which may be a copy in fp32. model_end() asks for them
  * too; logits that are wide already are returned as they are. */
 uint32_t model_run_given_logits(const ModelWalk *w, uint32_t logits);
+/* The same, and the last sum of the blocks is freed after them. */
+uint32_t model_run_logits_behind(const ModelWalk *w, uint32_t logits, ModelStream stream);
+/* What the loss that has just been made was given is freed after what it made. */
+void model_goes_behind_loss(const ModelWalk *w, uint32_t value);
 /* The loss of so many rows of logits: by PyTorch's ops, or by a kernel that writes the gradient
  * over them. */
 uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t rows,

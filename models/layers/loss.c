@@ -59,6 +59,19 @@ static uint32_t run_kernel(const ModelWalk *w, const uint32_t *logits_and_target
                                 NULL);
 }
 
+/* The first input of the last op. */
+static uint32_t last_given(const PlanGraph *graph) {
+    const PlanGraphOp *op = plan_graph_op_at(graph, graph->ops->len - 1);
+    return plan_graph_ref(graph, op->values);
+}
+
+void model_goes_behind_loss(const ModelWalk *w, uint32_t value) {
+    uint32_t given = last_given(w->graph);
+    if (given != value) {
+        plan_graph_let_go_after(w->graph, value, given);
+    }
+}
+
 uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets, uint64_t rows,
                            uint64_t vocab) {
     PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, logits)->dtype;
@@ -71,8 +84,13 @@ uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets
     }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, computed, rows * vocab, dims, NULL);
-    return plan_graph_op_making(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets}, scalars,
-                                dims, NULL);
+    uint32_t loss = plan_graph_op_making(w->graph, PLAN_OP_NLL_LOSS, (uint32_t[]){logp, targets},
+                                         scalars, dims, NULL);
+    uint32_t given = last_given(w->graph), total = loss + 1;
+    /* A variable of cross_entropy()'s, which is seen where backward wants none of it: it goes
+     * behind what the call made, and a cast that autocast made for it. */
+    plan_graph_let_go_after(w->graph, logp, given == logp ? total : given);
+    return loss;
 }
 
 /* Of x, so many numbers a token, all but each sequence's last token's. One sequence's lie side by
@@ -128,6 +146,7 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
         return run_kernel(w, (uint32_t[]){logits, targets}, dims, w->graph->dtype);
     }
     plan_graph_hold(w->graph, logits);
+    uint32_t given = logits;
     if (loss_is_wide(w)) {
         logits = model_run_widen(w, logits);
     }
@@ -141,6 +160,9 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     }
     uint32_t loss = model_run_loss_of(w, logits, targets, w->rows, vocab);
     plan_graph_keep(w->graph, logits); /* the call's argument */
+    if (logits != given) {
+        model_goes_behind_loss(w, logits);
+    }
     return loss;
 }
 
@@ -153,6 +175,14 @@ void model_hold_logits(const ModelWalk *w, uint32_t logits) {
 uint32_t model_run_given_logits(const ModelWalk *w, uint32_t logits) {
     bool is_wide = w->loss == MODEL_LOSS_FP32_LOGITS && !loss_is_of_program(w);
     return is_wide ? model_run_widen(w, logits) : logits;
+}
+
+uint32_t model_run_logits_behind(const ModelWalk *w, uint32_t logits, ModelStream stream) {
+    logits = model_run_given_logits(w, logits);
+    if (stream.r == PLAN_NONE) {
+        plan_graph_let_go_after(w->graph, stream.a, logits);
+    }
+    return logits;
 }
 
 void model_end(const ModelWalk *w, uint32_t root, uint32_t logits, uint32_t targets,

@@ -125,6 +125,8 @@ static const char *unknown_of(const PlanStrategy *s) {
            : plan_strategy_copies_results(s)
                ? "what its root returns, which DDP then copies; set find_unused = no and "
                  "static_graph = no"
+           : s->eval_batches ? "an evaluation, because it was traced as it trains; set "
+                               "eval_batches = 0"
            : s->offload == PLAN_OFFLOAD_ACTIVATIONS ? "offload = activations; set another"
                                                     : NULL;
 }

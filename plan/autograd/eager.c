@@ -314,7 +314,7 @@ static void leave_unit(PlanRun *run, const PlanGraphStep *step, uint32_t unit, u
 
 /* The root's begins with what was cast for it. */
 void plan_run_begin_frame(PlanRun *run) {
-    bool is_root = !run->frames.begins.len && run->builder.phase == PLAN_PHASE_FORWARD;
+    bool is_root = !run->frames.begins.len && run->builder.phase == plan_run_forward_phase(run);
     uint32_t first = is_root ? 0 : run->frames.buffers.len;
     plan_vector_push(&run->frames.begins, first);
 }
@@ -328,13 +328,16 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     } else if (unit != PLAN_NONE) {
         run->units[unit].n_aliases = run->aliases.len;
         plan_run_hook_of(run, run->flavour->pre_forward, unit);
+        if (run->evaluation.runs) {
+            return; /* backward comes back to nothing */
+        }
         if (!run->flavour->flatten) {
             enter_unit(run, step, unit);
         } else if (plan_unit_is_frozen(run, unit)) {
             watch_arguments(run, step, unit);
         }
     }
-    if (run->modules.is_checkpointed[step->index]) {
+    if (run->modules.is_checkpointed[step->index] && !run->evaluation.runs) {
         plan_run_enter_checkpoint(run, step_id);
     }
 }
@@ -358,11 +361,13 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
     uint32_t unit = run->modules.unit_closed_by[step->index];
     plan_run_end_frame(run);
     plan_run_at(run, run->builder.phase, step->index);
-    if (run->modules.is_checkpointed[step->index]) {
+    if (run->modules.is_checkpointed[step->index] && !run->evaluation.runs) {
         plan_run_leave_checkpoint(run);
     }
     if (unit != PLAN_NONE) {
-        if (run->builder.phase != PLAN_PHASE_RECOMPUTE) {
+        if (run->evaluation.runs) {
+            run->units[unit].is_returned_to = false;
+        } else if (run->builder.phase != PLAN_PHASE_RECOMPUTE) {
             leave_unit(run, step, unit, run->units[unit].n_aliases);
         }
         plan_run_hook_of(run, run->flavour->post_forward, unit);
@@ -397,11 +402,11 @@ static bool has_returned(const PlanGraph *graph, uint32_t step_id) {
 
 void plan_run_forward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
-    run->builder.phase = PLAN_PHASE_FORWARD;
+    run->builder.phase = plan_run_forward_phase(run);
     for (uint32_t i = 0; i < graph->n_train_steps; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         plan_run_step(run, i);
-        if (step->kind == PLAN_STEP_OP) {
+        if (step->kind == PLAN_STEP_OP && !run->evaluation.runs) {
             const PlanGraphOp *op = plan_graph_op_at(graph, step->index);
             remember_for_backward(run, step->index, op);
             if (run->checkpoint != PLAN_NONE) {

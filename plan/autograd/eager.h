@@ -121,6 +121,15 @@ typedef struct {
     bool copies_results; /* of the root, if its graph says so, too */
 } PlanRunPass;
 
+/* An evaluation (plan/build/evaluate.h). While it runs its graph and storages are the run's, and
+ * training's lie here. */
+typedef struct {
+    const PlanGraph *graph;     /* NULL: there is none */
+    uint32_t *storage_of_value; /* by value of that graph */
+    bool runs;                  /* what runs is a pass of it */
+    bool precedes;              /* the step at hand comes behind one */
+} PlanRunEvaluation;
+
 /* By module. */
 typedef struct {
     uint32_t *unit_of;        /* the unit that owns its parameters */
@@ -180,6 +189,7 @@ struct _PlanRun {
     gpointer state;   /* the flavour's */
     PlanRunOwner owner;
     PlanRunPass pass;
+    PlanRunEvaluation evaluation;
     PlanRunLanes lanes;
 
     PlanRunUnit *units;
@@ -208,6 +218,10 @@ struct _PlanRun {
     PlanRunScaler scaler;
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
+
+static inline PlanPhase plan_run_forward_phase(const PlanRun *run) {
+    return run->evaluation.runs ? PLAN_PHASE_EVALUATION : PLAN_PHASE_FORWARD;
+}
 
 /* Phase, module and unit that the following instructions carry. */
 void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module);

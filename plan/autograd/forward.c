@@ -64,7 +64,8 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
     plan_run_launch(run);
-    for (unsigned i = 0; i < op->n_outputs && plan_graph_is_last_stage(graph); i++) {
+    bool is_trained = plan_graph_is_last_stage(graph) && !run->evaluation.runs;
+    for (unsigned i = 0; i < op->n_outputs && is_trained; i++) {
         if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss_made) {
             plan_vector_push(&run->builder.loss_ops, id);
         }

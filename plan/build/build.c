@@ -9,6 +9,7 @@
 #include "plan/build/train.h"
 #include "plan/build/units.h"
 #include "plan/check/check.h"
+#include "plan/refuse.h"
 
 enum {
     MOST_FORESEEN = 64, /* passes; arrays for more of them grow */
@@ -176,6 +177,17 @@ static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
     }
 }
 
+/* What an evaluation leaves is known where every later step is the third's program. */
+static bool evaluates_as_known(const Plan *plan, const PlanStrategy *strategy, GError **error) {
+    bool alternate = false;
+    for (uint32_t i = 0; i < plan->n_roles && strategy->eval_batches; i++) {
+        alternate |= plan_steps_alternate(&plan->roles[i]);
+    }
+    return !alternate || plan_refuse(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                                     "an evaluation is not planned where two kinds of steps take "
+                                     "turns, as they do in this plan; set eval_batches=0");
+}
+
 static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                    const char *network_text, Written written, GError **error) {
     g_autoptr(Plan) plan = begin_plan(graph, strategy, network_name, network_text);
@@ -188,6 +200,9 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     plan_find_roles(plan, &run);
     g_autofree PlanStageBegins *begins = plan_fill_tables(plan, &run);
     write_roles(&run, graph, plan, begins, written);
+    if (!evaluates_as_known(plan, strategy, error)) {
+        return NULL;
+    }
     bool is_asked = g_getenv("FORESHARD_CHECK") != NULL;
     bool is_sound = is_asked ? plan_check(plan, error) : plan_check_sizes(plan, error);
     return is_sound ? g_steal_pointer(&plan) : NULL;

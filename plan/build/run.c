@@ -51,6 +51,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
     run->tape.storage_of_value = g_new(uint32_t, n_values);
     run->tape.producer_of_value = g_new(PlanEdge, n_values);
+    run->evaluation.graph = graph->evaluation;
     run->producer_of_parameter = g_new(PlanEdge, n_parameters);
     for (uint32_t i = 0; i < n_values; i++) {
         run->tape.storage_of_value[i] = PLAN_NONE;
@@ -88,6 +89,7 @@ void plan_run_clear(PlanRun *run) {
     plan_clear_units(run);
     g_free(run->modules.is_checkpointed);
     g_free(run->tape.storage_of_value);
+    g_free(run->evaluation.storage_of_value);
     g_free(run->tape.producer_of_value);
     g_free(run->producer_of_parameter);
     g_free(run->gradients);

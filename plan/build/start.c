@@ -1,6 +1,7 @@
 #include "plan/build/start.h"
 
 #include "plan/autograd/traced.h"
+#include "plan/build/evaluate.h"
 
 static PlanTensor make_inputs(PlanRun *run, uint32_t value, uint64_t times, const char *name) {
     const PlanGraphValue *v = plan_graph_value_at(run->graph, value);
@@ -114,4 +115,9 @@ void plan_start(PlanRun *run, PlanStartParameter *make, gpointer data) {
     make_network(run, make, data);
     make_adapters(run, make, data);
     make_batch(run);
+    if (run->evaluation.graph) {
+        plan_evaluation_begin(run);
+        make_batch(run);
+        plan_evaluation_end(run);
+    }
 }

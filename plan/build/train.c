@@ -2,14 +2,15 @@
 
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
+#include "plan/build/evaluate.h"
 
-static void next_batch(PlanRun *run) {
+void plan_next_batch(PlanRun *run, uint64_t n_passes) {
     const PlanGraph *graph = run->graph;
     uint32_t first = g_array_index(graph->inputs, uint32_t, 0);
     const PlanGraphValue *v = plan_graph_value_at(graph, first);
-    int64_t passes = (int64_t)run->strategy->accumulate;
+    int64_t passes = (int64_t)n_passes;
     int64_t at_once = run->owner.stages ? passes : 1; /* a schedule takes all of a step */
-    plan_run_at(run, PLAN_PHASE_FORWARD, 0);
+    plan_run_at(run, plan_run_forward_phase(run), 0);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_BATCH, PLAN_AXIS_NONE,
         (int64_t[]){[BATCH_SAMPLES] = (int64_t)graph->samples * at_once,
@@ -37,7 +38,7 @@ static void begin_pass(PlanRun *run, uint64_t pass) {
     run->pass.number = pass;
     run->pass.is_last = run->pass.number + 1 == s->accumulate;
     run->pass.reduces = run->pass.is_last || s->accumulate_sync != PLAN_SYNC_LAST;
-    next_batch(run);
+    plan_next_batch(run, run->strategy->accumulate);
     plan_run_hook(run, run->flavour->begin_pass);
 }
 
@@ -67,15 +68,16 @@ static void wait_for_device(PlanRun *run) {
     }
 }
 
-/* Not where a pass drops results of the one before it, which are other buffers each time. */
+/* Not where a pass drops results of the one before it, which are other buffers each time; nor where
+ * an evaluation has left units whole. */
 static bool passes_are_one_program(const PlanRun *run) {
-    return run->flavour->replays && run->flavour->replays(run) &&
+    return run->flavour->replays && run->flavour->replays(run) && !run->evaluation.precedes &&
            !plan_graph_results_outlive_pass(run->graph);
 }
 
 static bool steps_are_one_program(const PlanRun *run) {
     bool is_steady = !run->flavour->is_steady || run->flavour->is_steady(run);
-    return is_steady && !plan_graph_results_outlive_pass(run->graph);
+    return is_steady && !run->evaluation.graph && !plan_graph_results_outlive_pass(run->graph);
 }
 
 /* All but the optimizer. */
@@ -83,14 +85,14 @@ static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Plan
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
     if (n_runs > 1) {
         run->pass.number = 0;
-        next_batch(run);
+        plan_next_batch(run, run->strategy->accumulate);
         plan_stages_begin_several(run, n_runs);
         plan_stages_play_several(run, n_runs);
         return;
     }
     if (run->owner.stages) {
         run->pass.number = 0;
-        next_batch(run);
+        plan_next_batch(run, run->strategy->accumulate);
         plan_stages_begin(run);
     } else {
         begin_pass(run, 0);
@@ -112,7 +114,11 @@ static void play_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, Plan
 
 static void train_step(PlanRun *run, uint32_t n_runs, const PlanRole *first, PlanPasses *passes) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
+    if (run->evaluation.graph && run->builder.section == PLAN_SECTION_SECOND) {
+        plan_evaluate(run);
+    }
     play_step(run, n_runs, first, passes);
+    run->evaluation.precedes = false;
     plan_run_optimizer(run, n_runs, is_first);
     if (run->strategy->step_sync == PLAN_YES) {
         wait_for_device(run);

@@ -9,3 +9,5 @@
  */
 void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *first,
                 PlanPasses *passes);
+/* Fills the input with the pass's batch, of so many that it has there. */
+void plan_next_batch(PlanRun *run, uint64_t n_passes);

@@ -233,6 +233,15 @@ static void begin_pass(PlanRun *run) {
     }
 }
 
+static void begin_evaluation(PlanRun *run) {
+    Ddp *ddp = run->state;
+    if (ddp->synced) {
+        plan_ddp_broadcast_buffers(run);
+    }
+    ddp->synced = false;
+    run->pass.copies_results = run->strategy->find_unused == PLAN_YES;
+}
+
 static void reduce(PlanRun *run, Bucket *bucket) {
     bucket->reduced = all_reduce(run, bucket->buffer, (int64_t)bucket->elements);
 }
@@ -367,6 +376,7 @@ const PlanFlavour plan_flavour_ddp = {
     .lanes = lanes,
     .construct = construct,
     .begin_pass = begin_pass,
+    .begin_evaluation = begin_evaluation,
     .gradient_ready = gradient_ready,
     .end_backward = end_backward,
     .parameter = parameter,

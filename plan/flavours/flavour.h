@@ -23,6 +23,7 @@ typedef struct {
     void (*shards_of_units)(const PlanRun *run, uint64_t *ret_elements);
     void (*construct)(PlanRun *run);
     PlanPassHook *begin_pass, *end_backward;
+    PlanPassHook *begin_evaluation; /* of each pass of an evaluation, instead of begin_pass */
     PlanItemHook *pre_forward, *post_forward, *pre_backward, *post_backward; /* of a unit */
     PlanPassHook *root_cast;      /* the root's outputs have been cast (boundaries.h) */
     PlanItemHook *gradient_ready; /* of a parameter */

@@ -64,7 +64,7 @@ static void fetch(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
  * own, because autograd holds views of it; where parameters are views, backward's lives as long. */
 static void fetch_whole(PlanRun *run, PlanFsdp1Unit *unit, uint32_t u) {
     const uint32_t *fetched = unit->b.fetched;
-    bool is_forward = run->builder.phase == PLAN_PHASE_FORWARD;
+    bool is_forward = run->builder.phase == plan_run_forward_phase(run);
     unit->b.full = is_forward ? fetched[unit->fetched == fetched[0]] : unit->b.fetched_again;
     plan_builder_alloc(&run->builder, unit->b.full);
     plan_offload_get_shard(run, plan_fsdp1_parameter_of(run, u, 0), unit->b.full,
@@ -192,8 +192,8 @@ void plan_fsdp1_reshard(PlanRun *run, uint32_t u, bool is_free) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
     unit->prefetched = unit->prefetched && f->is_of_2_0 && !is_free;
-    bool is_forward =
-        run->builder.phase == PLAN_PHASE_FORWARD || run->builder.phase == PLAN_PHASE_RECOMPUTE;
+    bool is_forward = run->builder.phase == plan_run_forward_phase(run) ||
+                      run->builder.phase == PLAN_PHASE_RECOMPUTE;
     bool keeps_views = is_forward && !plan_fsdp1_reshards(run->strategy);
     if (f->shards && !keeps_views) {
         drop_fetched(run, unit);

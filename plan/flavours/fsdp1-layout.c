@@ -330,7 +330,9 @@ void plan_fsdp1_construct(PlanRun *run) {
     plan_flat_init(&f->flat, run, ranks, f->keeps_views);
     plan_limiter_init(&f->limiter, (uint32_t)s->limit_all_gathers);
     uint32_t frees = plan_units_split_blocks(run) ? 3 : 2; /* of each unit in a pass */
-    plan_builder_reserve_events(&run->builder, frees * run->n_units * (uint32_t)s->accumulate);
+    f->frees_of_step = frees * run->n_units * (uint32_t)s->accumulate;
+    plan_builder_reserve_events(&run->builder,
+                                f->frees_of_step + run->n_units * (uint32_t)s->eval_batches);
     PlanConstruct construct;
     plan_construct_init(&construct, run);
     g_autofree uint32_t *order = plan_units_inner_first(run);

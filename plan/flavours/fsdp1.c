@@ -41,14 +41,28 @@
 #include "plan/build/units.h"
 #include "plan/optimizer/optimizer.h"
 
+/* An evaluation is part of the step behind it; its frees are numbered behind that step's own, so
+ * that those have the same numbers in every step. */
+static void begin_limiter(PlanRun *run) {
+    PlanFsdp1 *f = run->state;
+    if (run->evaluation.precedes) {
+        plan_limiter_count_from(&f->limiter, 0);
+        return;
+    }
+    if (run->builder.section == PLAN_SECTION_STEADY) {
+        plan_limiter_settle(&f->limiter);
+    }
+    plan_limiter_begin_step(&f->limiter);
+    if (run->evaluation.runs) {
+        plan_limiter_count_from(&f->limiter, f->frees_of_step);
+    }
+}
+
 static void begin_pass(PlanRun *run) {
     PlanFsdp1 *f = run->state;
     bool begins_step = run->pass.number == 0;
-    if (begins_step && run->builder.section == PLAN_SECTION_STEADY) {
-        plan_limiter_settle(&f->limiter);
-    }
     if (begins_step) {
-        plan_limiter_begin_step(&f->limiter);
+        begin_limiter(run);
     }
     if (begins_step && run->builder.section == PLAN_SECTION_FIRST) {
         plan_fsdp1_initialize(run);
@@ -318,6 +332,7 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .shards_of_units = plan_fsdp1_shards_of_units,
     .construct = plan_fsdp1_construct,
     .begin_pass = begin_pass,
+    .begin_evaluation = begin_pass,
     .pre_forward = pre_forward,
     .post_forward = post_forward,
     .pre_backward = pre_backward,

@@ -71,14 +71,15 @@ typedef struct {
 typedef struct {
     /* What the strategy and the ranks decide; constant after construction. */
     PlanFlat flat;
-    bool shards;                     /* a shard is less than the whole */
-    bool casts;                      /* compute has another dtype than the shards */
-    bool keeps_views;                /* use_orig_params: parameters are views of the shard */
-    bool keeps_low;                  /* keep_low_precision_grads, where it changes anything */
-    bool shows_low;                  /* keep_low_precision_grads with use_orig_params */
-    bool is_of_2_0, is_of_1_13;      /* PyTorch is 2.0 or before; 1.13: fsdp1.c says what differs */
-    bool pads_always;                /* 1.13: a gradient that fits is copied all the same */
-    uint64_t replicas;               /* how many groups hold a copy of the model each */
+    bool shards;                /* a shard is less than the whole */
+    bool casts;                 /* compute has another dtype than the shards */
+    bool keeps_views;           /* use_orig_params: parameters are views of the shard */
+    bool keeps_low;             /* keep_low_precision_grads, where it changes anything */
+    bool shows_low;             /* keep_low_precision_grads with use_orig_params */
+    bool is_of_2_0, is_of_1_13; /* PyTorch is 2.0 or before; 1.13: fsdp1.c says what differs */
+    bool pads_always;           /* 1.13: a gradient that fits is copied all the same */
+    uint64_t replicas;          /* how many groups hold a copy of the model each */
+    uint32_t frees_of_step; /* that the limiter may wait for, at most; without an evaluation's */
     PlanDtype master, param, reduce; /* dtypes of shards, of compute, of the reduction */
     PlanDivisor divisor;
     PlanDivisor replicas_divisor; /* 2.0 and before, which divides between replicas by itself */

@@ -45,6 +45,12 @@ static bool has_parameters(const PlanRun *run, uint32_t unit) {
     return run->units[unit].parameters->len > 0;
 }
 
+/* The list of units is cleared where backward ends. */
+static bool goes_on_from_evaluation(const PlanRun *run) {
+    bool begins = run->pass.number == 0;
+    return begins ? run->evaluation.precedes : run->evaluation.runs;
+}
+
 static void begin_pass(PlanRun *run) {
     PlanFsdp2 *f = run->state;
     if (run->builder.section == PLAN_SECTION_FIRST && run->pass.number == 0 && !f->is_of_2_4 &&
@@ -54,7 +60,9 @@ static void begin_pass(PlanRun *run) {
     plan_run_at_unit(run, 0);
     uint32_t event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
     plan_fsdp2_gather_lanes_wait(run, event);
-    g_array_set_size(f->post_forward_order, 0);
+    if (!goes_on_from_evaluation(run)) {
+        g_array_set_size(f->post_forward_order, 0);
+    }
     for (uint32_t u = 0; u < run->n_units; u++) {
         f->units[u].reduced = false;
     }
@@ -398,6 +406,7 @@ const PlanFlavour plan_flavour_fsdp2 = {
     .shards_of_units = plan_fsdp2_shards_of_units,
     .construct = plan_fsdp2_construct,
     .begin_pass = begin_pass,
+    .begin_evaluation = begin_pass,
     .pre_forward = pre_forward,
     .post_forward = post_forward,
     /* A variable of the hook that casts holds what was gathered last. */

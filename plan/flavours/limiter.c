@@ -32,6 +32,11 @@ void plan_limiter_begin_step(PlanLimiter *limiter) {
     g_array_set_size(limiter->history, 0);
 }
 
+void plan_limiter_count_from(PlanLimiter *limiter, uint32_t first) {
+    limiter->n_frees = first;
+    g_array_set_size(limiter->history, 0);
+}
+
 static void push(PlanLimiter *limiter, uint32_t number) {
     Free entry = {number, limiter->step};
     g_array_append_val(limiter->queue, entry);

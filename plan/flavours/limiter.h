@@ -26,6 +26,9 @@ typedef struct {
 void plan_limiter_init(PlanLimiter *limiter, uint32_t limit);
 void plan_limiter_clear(PlanLimiter *limiter);
 void plan_limiter_begin_step(PlanLimiter *limiter);
+/* Within a step: its frees have numbers from `first` on, and what it did before does not belong to
+ * the steps to come. */
+void plan_limiter_count_from(PlanLimiter *limiter, uint32_t first);
 /* Which free of the step this is; its event has that number. */
 uint32_t plan_limiter_free(PlanLimiter *limiter);
 /* True when the host waits: for the event of free ret_free, recorded ret_before steps ago. What is

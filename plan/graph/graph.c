@@ -48,6 +48,7 @@ void plan_graph_free(PlanGraph *graph) {
     }
     g_string_chunk_free(graph->strings);
     plan_graph_free(graph->behind);
+    plan_graph_free(graph->evaluation);
     g_free(graph);
 }
 
@@ -83,7 +84,8 @@ uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value) {
 }
 
 bool plan_graph_wants_gradient(const PlanGraph *graph, uint32_t value) {
-    return value != PLAN_NONE && plan_graph_value_at(graph, value)->requires_grad;
+    return value != PLAN_NONE && !graph->evaluates &&
+           plan_graph_value_at(graph, value)->requires_grad;
 }
 
 bool plan_graph_is_complex(const PlanGraph *graph, uint32_t value) {

@@ -165,6 +165,7 @@ struct _PlanGraph {
     uint64_t samples;  /* sequences a pass */
     uint64_t tokens;   /* tokens a pass */
     uint64_t document; /* tokens of a document, which attend to no other; 0: a whole sequence */
+    bool evaluates;    /* it is an evaluation's: nothing is dropped at random or wants a gradient */
 
     PlanGraphWalk now; /* while it is made */
 
@@ -192,6 +193,8 @@ struct _PlanGraph {
      * its root returns, and the graph of the next stage, which this one owns. */
     uint32_t arrives, leaves;
     PlanGraph *behind;
+    /* What an evaluation walks, which has the same modules and parameters; NULL: there is none. */
+    PlanGraph *evaluation;
     const PlanTraced *traced; /* the trace it is made of; NULL: a family emitted it */
     uint32_t first_cast;      /* traced: from this op until the root is entered, inputs are cast */
 };

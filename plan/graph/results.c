@@ -15,6 +15,17 @@ static uint32_t copy_of(PlanGraph *graph, uint32_t x) {
     return values[1];
 }
 
+/* Without gradients DDP copies all the same, returns what it was given, and lets go of the copies,
+ * a tuple that goes from its end. */
+static void drop_copies(PlanGraph *graph, const uint32_t *copies, unsigned n) {
+    for (unsigned i = n; i-- > 0;) {
+        plan_graph_hold_until(graph, copies[i], graph->results_copied);
+        if (i + 1 < n) {
+            plan_graph_let_go_after(graph, copies[i], copies[i + 1]);
+        }
+    }
+}
+
 void plan_results_copy(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t *copies = g_newa(uint32_t, n + 1);
     for (unsigned i = 0; i < n; i++) {
@@ -22,6 +33,10 @@ void plan_results_copy(PlanGraph *graph, const uint32_t *results, unsigned n) {
         copies[i] = copy_of(graph, plan_boundary_differentiated(graph, x, n));
     }
     graph->results_copied = graph->steps->len - 1;
+    if (graph->evaluates) {
+        drop_copies(graph, copies, n);
+        return;
+    }
     for (unsigned i = 1; i < n; i++) { /* as a list of Python's goes */
         plan_graph_let_go_after(graph, results[n - i - 1], results[n - i]);
     }

@@ -40,6 +40,10 @@ static bool has_passes(const PlanStrategy *s) {
     return s->accumulate > 1;
 }
 
+static bool is_evaluated(const PlanStrategy *s) {
+    return s->eval_batches > 0;
+}
+
 static bool has_stages(const PlanStrategy *s) {
     return s->pipeline > 1;
 }
@@ -85,6 +89,7 @@ static const struct {
      "is of a network compiled as a whole (compile=network)"},
     {"accumulate_sync reshard_after_backward", "accumulate", has_passes,
      "is of several passes a step (accumulate)"},
+    {"eval_micro_batch", "eval_batches", is_evaluated, "is of an evaluation (eval_batches)"},
     {"pipeline_split", "pipeline", has_stages, "is of stages (pipeline)"},
     {"lora_alpha lora_on lora_dtype", "lora_rank", has_adapters, "is of adapters (lora_rank)"},
     {"keep_low_precision_grads", "param_dtype reduce_dtype model_dtype", has_low_gradients,

@@ -204,6 +204,25 @@ static const char *graph_of_ddp(const PlanStrategy *s) {
                : NULL;
 }
 
+/* What is known of evaluations is recorded of these. */
+static const char *evaluation(const PlanStrategy *s) {
+    if (!s->eval_batches) {
+        return NULL;
+    }
+    if (s->pipeline > 1 || s->context > 1 || s->expert > 1 || s->tensor > 1) {
+        return "an evaluation is not planned where ranks share layers, sequences, stages or "
+               "experts; set eval_batches=0, or pipeline, context, expert and tensor to 1";
+    }
+    if (s->kernels == PLAN_KERNELS_COMPILED) {
+        return "an evaluation is not planned with compiled kernels, which are others without "
+               "gradients; set kernels=eager, or eval_batches=0";
+    }
+    return plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
+               ? NULL
+               : "an evaluation is planned for PyTorch 2.11 and later; set pytorch=current, or "
+                 "eval_batches=0";
+}
+
 static const char *params_on_host(const PlanStrategy *s) {
     return s->offload == PLAN_OFFLOAD_PARAMS && !plan_strategy_is_fsdp(s)
                ? "offload=params is FSDP's; set flavour=fsdp1 or fsdp2, or offload=optimizer"
@@ -280,6 +299,7 @@ static const struct {
     {plan_rule_loss_scale, NULL, NULL},
     {keys_of_flavours, NULL, NULL},
     {graph_of_ddp, NULL, NULL},
+    {evaluation, NULL, NULL},
     {plan_rule_optimizer, NULL, NULL},
     {plan_rule_muon, "optimizer=muon", "optimizer=adamw"},
     {plan_rule_zero1, NULL, NULL},

@@ -36,6 +36,7 @@ struct _SimDevice {
     bool waits[PLAN_MAX_LANES];     /* the collective that runs there waits for other ranks */
     SimTime met_ns[PLAN_MAX_LANES]; /* when the last of them came to it */
     SimAccount *account;
+    SimTime evaluated_ns; /* the end of the last op of an evaluation on the compute lane; 0: none */
     SimMemory *memory;
     SimOpRows ops;
     GArray *memory_rows; /* TraceMemoryRow; NULL: not kept */

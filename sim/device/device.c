@@ -119,6 +119,12 @@ SimTime sim_device_zero(const SimDevice *device) {
     return device->zero_ns;
 }
 
+SimTime sim_device_evaluation(const SimDevice *device) {
+    return device->evaluated_ns
+               ? device->evaluated_ns - sim_account_step(device->account, 0)->end_ns
+               : 0;
+}
+
 const SimAccount *sim_device_account(const SimDevice *device) {
     return device->account;
 }

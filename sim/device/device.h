@@ -94,6 +94,8 @@ SimEngine *sim_device_engine(SimDevice *device);
 const SimOpCosts *sim_device_costs(const SimDevice *device);
 uint32_t sim_device_compute_lane(const SimDevice *device);
 SimTime sim_device_zero(const SimDevice *device); /* when the first step began */
+/* From the end of the first step to that of the evaluation behind it; 0: there is none. */
+SimTime sim_device_evaluation(const SimDevice *device);
 const SimAccount *sim_device_account(const SimDevice *device);
 SimMemory *sim_device_memory(SimDevice *device);
 const SimHostBook *sim_device_host_book(const SimDevice *device, int32_t step);

@@ -150,6 +150,7 @@ static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op
         .op = number,
         .instruction = number_of(device, at),
         .lane = lane,
+        .evaluates = at->instr->phase == PLAN_PHASE_EVALUATION,
         .issue_ns = device->host.now_ns,
         .end_ns = SIM_NEVER,
     };

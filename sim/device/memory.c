@@ -12,6 +12,7 @@ struct _SimMemory {
     uint64_t arena_bytes, arena_used, capacity_bytes;
     const uint64_t *allocated, *active, *reserved; /* as they stand, in whole blocks */
     MemoryLedger *ledger;
+    SimMemoryEvaluation evaluation;
     MemoryBlock **blocks; /* by buffer; NULL while it is not allocated */
     const SimTime *now_ns;
 };
@@ -95,6 +96,16 @@ static void book(SimMemory *memory, uint32_t buffer, uint64_t bytes, const PlanP
     MemoryMoment moment = {pack(at), *memory->now_ns};
     MemoryChange change = {row->sub, row->unit == PLAN_NONE ? memory->n_units : row->unit, bytes};
     book_change(memory->ledger, change, *memory->active, *memory->reserved, moment);
+    if (at->instr->phase == PLAN_PHASE_EVALUATION) {
+        SimMemoryEvaluation *evaluation = &memory->evaluation;
+        evaluation->last = memory->ledger->now;
+        evaluation->most_allocated_bytes =
+            MAX(evaluation->most_allocated_bytes, evaluation->last.allocated_bytes);
+    }
+}
+
+SimMemoryEvaluation sim_memory_evaluation(const SimMemory *memory) {
+    return memory->evaluation;
 }
 
 bool sim_memory_alloc(SimMemory *memory, uint32_t buffer, uint32_t lane, const PlanPosition *at) {

@@ -79,6 +79,15 @@ void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, Memory
  * order. */
 void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n);
 
+/* Of an evaluation: what is allocated at most, and all three as they stand behind its last change.
+ * All 0: there is none. */
+typedef struct {
+    uint64_t most_allocated_bytes;
+    MemoryTotals last;
+} SimMemoryEvaluation;
+
+SimMemoryEvaluation sim_memory_evaluation(const SimMemory *memory);
+
 typedef struct {
     uint64_t peak_active_bytes, peak_reserved_bytes;
     uint64_t alloc_retries, segment_allocs, segment_frees;

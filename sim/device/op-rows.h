@@ -16,6 +16,7 @@
 typedef struct {
     int32_t step;
     uint32_t op, instruction, lane;
+    bool evaluates;                     /* it is of an evaluation */
     SimTime issue_ns, start_ns, end_ns; /* end_ns: SIM_NEVER until it has ended */
     SimTime alone_ns;                   /* a kernel's own duration, this time */
     SimTime compute_busy_ns;            /* how long the compute lane had worked when it started */

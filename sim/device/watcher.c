@@ -48,6 +48,9 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
     op.waited_ns = op.waits ? device->met_ns[lane] - start : 0;
     row->start_ns = start;
     row->end_ns = end;
+    if (row->evaluates && lane == sim_device_compute_lane(device)) {
+        device->evaluated_ns = end;
+    }
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);
 }
 

@@ -44,6 +44,9 @@ void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevi
     prediction->alloc_retries = stats.alloc_retries;
     prediction->segment_allocs = stats.segment_allocs;
     prediction->segment_frees = stats.segment_frees;
+    SimMemoryEvaluation evaluation = sim_memory_evaluation(memory);
+    prediction->evaluation_allocated_bytes = evaluation.most_allocated_bytes;
+    prediction->evaluation_reserved_bytes = evaluation.last.reserved_bytes;
 }
 
 void sim_verdict_oom(SimPrediction *prediction, const PlanRole *role, SimDevice *device) {
@@ -157,6 +160,7 @@ void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
     divide_by_steps(prediction);
     name_causes(prediction, device);
     prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
+    prediction->evaluation_ns = sim_device_evaluation(device);
 }
 
 void sim_verdict_flops(SimPrediction *prediction, const SimWork *work) {

@@ -167,6 +167,12 @@ static bool set_optimizer_kernel(JsonObject *options, PlanStrategy *strategy, GE
 static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **error) {
     strategy->accumulate = (uint64_t)recorded_int(options, "accumulate");
     strategy->zero_grad = recorded_yes(options, "keep_gradients") ? PLAN_ZERO_KEEP : PLAN_ZERO_DROP;
+    if (is_recorded(options, "eval_batches")) {
+        strategy->eval_batches = (uint64_t)recorded_int(options, "eval_batches");
+    }
+    if (is_recorded(options, "eval_batch")) {
+        strategy->eval_micro_batch = (uint64_t)recorded_int(options, "eval_batch");
+    }
     return plan_strategy_set(strategy, "accumulate_sync", recorded_text(options, "accumulate_sync"),
                              error);
 }

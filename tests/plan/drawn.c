@@ -41,14 +41,14 @@ static const char *const networks[] = {
 static const struct {
     const char *key, *values;
 } numbers[] = {
-    {"ranks", "1 2 3 4 5 6 8 12"}, {"replicate", "0 2 3"},     {"limit_all_gathers", "0 1 2 3"},
-    {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"},    {"seq", "0 4"},
-    {"tensor", "1 1 1 2"},         {"context", "1 1 2 3"},     {"bucket_mb", "0 0.001 0.01"},
-    {"expert", "1 1 2 3 4"},       {"weight_decay", "-1 0.1"}, {"clip", "0 1"},
-    {"lora_rank", "0 0 0 2"},      {"lora_alpha", "4 16"},     {"momentum", "0.5 0.9"},
-    {"beta1", "0.8 0.9"},          {"beta2", "0.9 0.999"},     {"eps", "1e-8 1e-6"},
-    {"muon_lr", "1e-3 1e-2"},      {"muon_momentum", "0.9"},   {"muon_steps", "3 5"},
-    {"muon_weight_decay", "0"},
+    {"ranks", "1 2 3 4 5 6 8 12"}, {"replicate", "0 2 3"},      {"limit_all_gathers", "0 1 2 3"},
+    {"micro_batch", "1 2 3"},      {"accumulate", "1 2 3"},     {"seq", "0 4"},
+    {"tensor", "1 1 1 2"},         {"context", "1 1 2 3"},      {"bucket_mb", "0 0.001 0.01"},
+    {"expert", "1 1 2 3 4"},       {"weight_decay", "-1 0.1"},  {"clip", "0 1"},
+    {"lora_rank", "0 0 0 2"},      {"lora_alpha", "4 16"},      {"momentum", "0.5 0.9"},
+    {"beta1", "0.8 0.9"},          {"beta2", "0.9 0.999"},      {"eps", "1e-8 1e-6"},
+    {"muon_lr", "1e-3 1e-2"},      {"muon_momentum", "0.9"},    {"muon_steps", "3 5"},
+    {"muon_weight_decay", "0"},    {"eval_batches", "0 0 1 2"}, {"eval_micro_batch", "0 1 3"},
 };
 
 /* Of choices with an argument. */

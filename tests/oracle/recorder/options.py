@@ -164,6 +164,9 @@ def add_training_options(p):
     step.add_argument("--grad-scaler", action="store_true", default=None,
                       help="the loss is scaled by GradScaler, with fsdp1 by ShardedGradScaler")
     step.add_argument("--clip", type=float, help="clip the gradient norm")
+    step.add_argument("--eval-batches", type=int, default=None,
+                      help="before the second step, this many passes of an evaluation (evaluation.py)")
+    step.add_argument("--eval-batch", type=int, default=None, help="sequences of each; default: --batch")
 
 
 def make_shape(options):

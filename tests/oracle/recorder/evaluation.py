@@ -1,0 +1,32 @@
+"""Evaluation between the first training step and the second, as transformers' Trainer and torchtitan's validator run it: model.eval(), and passes of
+forward alone under no_grad, whose batches are by themselves. Nothing is kept of a pass but that its loss has been made."""
+
+import argparse
+
+import torch
+
+import autocast
+import networks
+import program_network
+
+
+def make_batch(shape, options, device):
+    """None: there is no evaluation."""
+    if not options.eval_batches:
+        return None
+    own = argparse.Namespace(**vars(options) | {"batch": options.eval_batch or options.batch})
+    if own.program:
+        return program_network.make_batch(own, device)
+    return networks.make_batch(shape, own.batch, device)
+
+
+def evaluate(model, batch, shape, options, recorder, loop):
+    recorder.phase = "evaluation"
+    model.eval()
+    for _ in range(options.eval_batches):
+        with torch.no_grad(), autocast.region(options):
+            loss, held = loop.forward(model, batch, shape, options)
+        del loss
+        del held
+    model.train()
+    recorder.phase = "between steps"
