@@ -15,6 +15,9 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         return recording_refuse(recording, error,
                                 "fp32 vectors in a network of another dtype (nor PyTorch)");
     }
+    if (is_recorded(options, "ignored")) {
+        return recording_refuse(recording, error, "ignored (parameters that are not sharded)");
+    }
     if (is_recorded(options, "tensor") && recorded_int(options, "tensor") > 1 &&
         !recorded_flag(options, "loss_parallel")) {
         return recording_refuse(recording, error,

@@ -143,6 +143,8 @@ def add_training_options(p):
     par.add_argument("--cpu-offload", action="store_true",
                      help="fsdp1, fsdp2: shards, their gradients and the optimizer stay in the host's pinned memory")
     par.add_argument("--keep-low-precision-grads", action="store_true", help="fsdp1")
+    par.add_argument("--ignored", metavar="REGEX",
+                     help="fsdp1, fsdp2: parameters of such a name are not sharded (ignored_states, ignored_params)")
     par.add_argument("--ddp-bucket-mb", type=float, help="default: PyTorch's own (25)")
     par.add_argument("--ddp-bucket-view", action="store_true", help="gradient_as_bucket_view")
     par.add_argument("--ddp-find-unused", action="store_true", default=None, help="find_unused_parameters")
