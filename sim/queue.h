@@ -20,6 +20,8 @@ typedef struct _SimQueue SimQueue;
 SimQueue *sim_queue_new(uint32_t n_slots);
 void sim_queue_free(SimQueue *queue); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimQueue, sim_queue_free)
+/* Makes n_slots of them; never fewer than before. */
+void sim_queue_grow(SimQueue *queue, uint32_t n_slots);
 
 /* Sets, or moves, the slot's moment; its turn among equals is the newest. */
 void sim_queue_set(SimQueue *queue, uint32_t slot, SimTime at);
