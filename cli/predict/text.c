@@ -326,10 +326,23 @@ static void print_ranks_left(const CliPredictReport *report) {
     }
 }
 
+/* Ranks fill nodes one behind the other. */
+static void print_last_node(const CliPredictReport *report) {
+    uint64_t of_node = report->cluster->topology_gpus_per_node, world = report->plan->world;
+    uint64_t in_last = world % of_node;
+    if (world > of_node && in_last) {
+        cli_say("on %" G_GUINT64_FORMAT " nodes; in the last one on %" G_GUINT64_FORMAT
+                " of its %" G_GUINT64_FORMAT " %s\n",
+                world / of_node + 1, in_last, of_node,
+                report->cluster->device_kind == MODEL_DEVICE_GPU ? "GPUs" : "processes");
+    }
+}
+
 void cli_predict_print_text(const CliPredictReport *report) {
     cli_say("%s\n", report->plan->title ? report->plan->title : plan_digest(report->plan));
     cli_say("on %s: %s\n", report->cluster->name, report->cluster->title);
     print_ranks_left(report);
+    print_last_node(report);
     g_autofree char *precision = cli_precision_text(report->source, report->plan, report->cluster);
     if (precision) {
         cli_say("%s\n", precision);

@@ -1,6 +1,7 @@
 /* What foreshard finds out of a plan: whether it fits and trains well, what it costs, on every rank
  * too and on machines of several kinds. Takes the path of foreshard as its argument.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "tests/cli/shell.h"
@@ -17,6 +18,21 @@ static void two_verdicts(void) {
     expect("predict gpt-175b -n 128 --micro-batch 2 --flavour fsdp1 --param-dtype bf16 "
            "--checkpointing full --pytorch 2.0 --cluster a100-roce",
            0, " allocation retries: the allocator frees its cache and asks the GPU again", "");
+}
+
+/* A world that does not fill its last node is seldom meant. */
+static void part_of_a_node(void) {
+    const char *plan = "predict gpt-toy -n %u --cluster two-nodes-ethernet";
+    static const struct {
+        unsigned ranks;
+        bool is_told;
+    } cases[] = {{4, false}, {8, false}, {12, true}, {16, false}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strdup_printf(plan, cases[i].ranks);
+        g_auto(Result) result = run(words);
+        const char *said = strstr(result.out, "on 2 nodes; in the last one on 4 of its 8 GPUs\n");
+        g_assert_cmpint(said != NULL, ==, cases[i].is_told);
+    }
 }
 
 /* Each rank by itself: jitter, stragglers, links, kinds of node; then what reads such traces. */
@@ -168,6 +184,7 @@ static void deterministic(void) {
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
+    g_test_add_func("/cli/verdicts/part of a node", part_of_a_node);
     g_test_add_func("/cli/verdicts/every rank", every_rank);
     g_test_add_func("/cli/verdicts/one p95", one_p95);
     g_test_add_func("/cli/verdicts/kinds of node", kinds_of_node);
