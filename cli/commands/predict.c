@@ -120,8 +120,7 @@ int cmd_predict(int argc, char **argv) {
          "the machine: " CLI_CLUSTER_NAMED, "C"},
         {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps,
          "steps to play; the first two are not counted (default 4, or 20 where the allocator's "
-         "retries "
-         "only begin in those)",
+         "retries only begin in those)",
          "K"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace,
          "write every op and allocation to this file", "FILE"},
