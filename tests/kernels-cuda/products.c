@@ -424,9 +424,12 @@ typedef struct {
     KernelCudaAttention shape;
     size_t row;
     const float *want_o, *want_dq, *slack_o, *slack_dq;
+    bool rounds; /* slack knows of a way that rounds */
+    const Inputs *inputs;
 } Rows;
 
-/* q and v are parts of rows still, and k lies by itself. */
+/* q and v are parts of rows still, and k lies by itself. Where arrays lie unlike each other, o may
+ * come another way than it did before. */
 static void check_dense_k(const DeviceCase *c, const Case *k, const Rows *in) {
     size_t kv_row = k->kv_heads * k->head_dim, tokens = k->batch * k->seq;
     size_t n = tokens * k->heads * k->head_dim;
@@ -441,9 +444,16 @@ static void check_dense_k(const DeviceCase *c, const Case *k, const Rows *in) {
     DEVICE_OK(kernel_cuda_attention_backward(device_lane, got, dk, dv, NULL, in->d_o, in->q,
                                              on_device, in->v, NULL, in->o, in->lse, &shape));
     device_close_within("dq of a dense k", c, got, in->want_dq, in->slack_dq, n, 2e-5, 2e-5);
+    uint64_t calls = kernel_cuda_attention_calls(device_lane, KERNEL_CUDA_ATTENTION_CUDNN);
     DEVICE_OK(kernel_cuda_attention_forward(device_lane, got, in->lse, in->q, on_device, in->v,
                                             NULL, &shape));
-    device_close_within("o of a dense k", c, got, in->want_o, in->slack_o, n, 1e-5, 1e-5);
+    bool rounds = kernel_cuda_attention_calls(device_lane, KERNEL_CUDA_ATTENTION_CUDNN) > calls;
+    g_auto(Slack) other = {NULL};
+    if (rounds && !in->rounds) {
+        other = slack_of(c->rounding, k, in->inputs);
+    }
+    const float *slack = other.o ? other.o : in->slack_o;
+    device_close_within("o of a dense k", c, got, in->want_o, slack, n, 1e-5, 1e-5);
 }
 
 /* q, k and v are parts of one row, as of a packed projection; their gradients are dense, and then
@@ -526,7 +536,9 @@ static void check_attention(const DeviceCase *c, const Case *k, size_t padding) 
                               .want_o = o,
                               .want_dq = dq,
                               .slack_o = slack.o,
-                              .slack_dq = slack.dq});
+                              .slack_dq = slack.dq,
+                              .rounds = rounds,
+                              .inputs = &inputs});
     }
     g_autofree float *all = side_by_side(dq, dk, dv, tokens, q_row, kv_row);
     g_autofree float *of_all = side_by_side(slack.dq, slack.dk, slack.dv, tokens, q_row, kv_row);
