@@ -359,7 +359,7 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
 static PlanGraph *emit_evaluation(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error) {
     PlanStrategy own = *strategy;
-    own.micro_batch = strategy->eval_micro_batch ? strategy->eval_micro_batch : own.micro_batch;
+    own.micro_batch = plan_strategy_evaluated_at_once(strategy);
     own.static_graph = PLAN_NO;
     return emit_walk(network, &own, true, error);
 }

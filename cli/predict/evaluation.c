@@ -16,8 +16,7 @@ static bool is_asked(const CliPredictReport *report, Asked *ret) {
         !plan_strategy_of_text(&strategy, report->plan->strategy, NULL)) {
         return false;
     }
-    *ret = (Asked){strategy.eval_batches,
-                   strategy.eval_micro_batch ? strategy.eval_micro_batch : strategy.micro_batch};
+    *ret = (Asked){strategy.eval_batches, plan_strategy_evaluated_at_once(&strategy)};
     return true;
 }
 

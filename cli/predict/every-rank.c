@@ -29,9 +29,8 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
     const GOptionEntry entries[] = {
         {"every-rank", 0, 0, G_OPTION_ARG_NONE, &every->asked,
          "play each rank by itself, instead of one for all. That one is slowed as the slowest of "
-         "all is "
-         "expected to be (the cluster's gpu_percent); each by itself has its own pace, so the step "
-         "differs a little",
+         "all is expected to be (the cluster's gpu_percent); each by itself has its own pace, so "
+         "the step differs a little",
          NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "seed of the jitter (default 0)", "S"},
         {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_KERNEL],

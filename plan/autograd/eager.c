@@ -328,7 +328,7 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
     } else if (unit != PLAN_NONE) {
         run->units[unit].n_aliases = run->aliases.len;
         plan_run_hook_of(run, run->flavour->pre_forward, unit);
-        if (run->evaluation.runs) {
+        if (run->graph->evaluates) {
             return; /* backward comes back to nothing */
         }
         if (!run->flavour->flatten) {
@@ -337,7 +337,7 @@ static void enter(PlanRun *run, uint32_t step_id, const PlanGraphStep *step) {
             watch_arguments(run, step, unit);
         }
     }
-    if (run->modules.is_checkpointed[step->index] && !run->evaluation.runs) {
+    if (run->modules.is_checkpointed[step->index] && !run->graph->evaluates) {
         plan_run_enter_checkpoint(run, step_id);
     }
 }
@@ -361,11 +361,11 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
     uint32_t unit = run->modules.unit_closed_by[step->index];
     plan_run_end_frame(run);
     plan_run_at(run, run->builder.phase, step->index);
-    if (run->modules.is_checkpointed[step->index] && !run->evaluation.runs) {
+    if (run->modules.is_checkpointed[step->index] && !run->graph->evaluates) {
         plan_run_leave_checkpoint(run);
     }
     if (unit != PLAN_NONE) {
-        if (run->evaluation.runs) {
+        if (run->graph->evaluates) {
             run->units[unit].is_returned_to = false;
         } else if (run->builder.phase != PLAN_PHASE_RECOMPUTE) {
             leave_unit(run, step, unit, run->units[unit].n_aliases);
@@ -406,7 +406,7 @@ void plan_run_forward(PlanRun *run) {
     for (uint32_t i = 0; i < graph->n_train_steps; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         plan_run_step(run, i);
-        if (step->kind == PLAN_STEP_OP && !run->evaluation.runs) {
+        if (step->kind == PLAN_STEP_OP && !run->graph->evaluates) {
             const PlanGraphOp *op = plan_graph_op_at(graph, step->index);
             remember_for_backward(run, step->index, op);
             if (run->checkpoint != PLAN_NONE) {

@@ -126,7 +126,6 @@ typedef struct {
 typedef struct {
     const PlanGraph *graph;     /* NULL: there is none */
     uint32_t *storage_of_value; /* by value of that graph */
-    bool runs;                  /* what runs is a pass of it */
     bool precedes;              /* the step at hand comes behind one */
 } PlanRunEvaluation;
 
@@ -220,7 +219,7 @@ struct _PlanRun {
 };
 
 static inline PlanPhase plan_run_forward_phase(const PlanRun *run) {
-    return run->evaluation.runs ? PLAN_PHASE_EVALUATION : PLAN_PHASE_FORWARD;
+    return run->graph->evaluates ? PLAN_PHASE_EVALUATION : PLAN_PHASE_FORWARD;
 }
 
 /* Phase, module and unit that the following instructions carry. */

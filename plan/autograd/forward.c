@@ -64,7 +64,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         append_value(run, plan_graph_ref(run->graph, op->values + i));
     }
     plan_run_launch(run);
-    bool is_trained = plan_graph_is_last_stage(graph) && !run->evaluation.runs;
+    bool is_trained = plan_graph_is_last_stage(graph) && !run->graph->evaluates;
     for (unsigned i = 0; i < op->n_outputs && is_trained; i++) {
         if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss_made) {
             plan_vector_push(&run->builder.loss_ops, id);

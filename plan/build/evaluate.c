@@ -63,11 +63,9 @@ static void play_pass(PlanRun *run, uint64_t number) {
 
 void plan_evaluate(PlanRun *run) {
     plan_evaluation_begin(run);
-    run->evaluation.runs = true;
     for (uint64_t number = 0; number < run->strategy->eval_batches; number++) {
         play_pass(run, number);
     }
-    run->evaluation.runs = false;
     run->evaluation.precedes = true;
     plan_evaluation_end(run);
 }

@@ -53,7 +53,7 @@ static void begin_limiter(PlanRun *run) {
         plan_limiter_settle(&f->limiter);
     }
     plan_limiter_begin_step(&f->limiter);
-    if (run->evaluation.runs) {
+    if (run->graph->evaluates) {
         plan_limiter_count_from(&f->limiter, f->frees_of_step);
     }
 }

@@ -48,7 +48,7 @@ static bool has_parameters(const PlanRun *run, uint32_t unit) {
 /* The list of units is cleared where backward ends. */
 static bool goes_on_from_evaluation(const PlanRun *run) {
     bool begins = run->pass.number == 0;
-    return begins ? run->evaluation.precedes : run->evaluation.runs;
+    return begins ? run->evaluation.precedes : run->graph->evaluates;
 }
 
 static void begin_pass(PlanRun *run) {
@@ -232,18 +232,21 @@ static void post_forward(PlanRun *run, uint32_t u) {
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-static void prefetch(PlanRun *run, uint32_t u) {
-    PlanFsdp2 *f = run->state;
+/* Lists given to set_modules_to_backward_prefetch(); false: the unit has none. */
+static bool prefetch_backward(PlanRun *run, uint32_t u) {
     /* PyTorch has no switch: one gives each block itself as its only target. The root stays as it
      * is.
      */
     if (run->strategy->backward_prefetch == PLAN_PREFETCH_NONE && u != 0) {
-        return;
+        return true;
     }
-    if (run->graph->shared.expert > 1 && block_before(run, u)) {
-        prefetch_block(run, block_before(run, u));
-        return;
-    }
+    uint32_t before = run->graph->shared.expert > 1 ? block_before(run, u) : 0;
+    prefetch_block(run, before);
+    return before != 0;
+}
+
+static void prefetch_in_order(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
     for (uint32_t i = f->post_forward_order->len; i-- > 1;) {
         if (g_array_index(f->post_forward_order, uint32_t, i) == u) {
             plan_fsdp2_unshard(run, g_array_index(f->post_forward_order, uint32_t, i - 1));
@@ -252,16 +255,16 @@ static void prefetch(PlanRun *run, uint32_t u) {
     }
 }
 
-/* Of each of a unit's outputs that a gradient comes to. The first takes the unit's place from the
- * post-forward order, so that those after it find no unit to prefetch.
+/* For each of a unit's outputs that a gradient comes to. The first takes the unit's place from the
+ * post-forward order, so that those after it find no unit to prefetch there.
  */
 static void pre_backward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     bool again = f->units[u].in_backward;
     f->units[u].in_backward = true;
     make_whole_now(run, u);
-    if (has_parameters(run, u) && (!again || run->graph->shared.expert > 1)) {
-        prefetch(run, u);
+    if (has_parameters(run, u) && !prefetch_backward(run, u) && !again) {
+        prefetch_in_order(run, u);
     }
 }
 

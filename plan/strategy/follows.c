@@ -34,6 +34,10 @@ bool plan_strategy_is_hybrid(const PlanStrategy *strategy) {
            strategy->sharding == PLAN_SHARDING_HYBRID_GRAD_OP;
 }
 
+uint64_t plan_strategy_evaluated_at_once(const PlanStrategy *strategy) {
+    return strategy->eval_micro_batch ? strategy->eval_micro_batch : strategy->micro_batch;
+}
+
 uint64_t plan_strategy_ranks_of_part(const PlanStrategy *strategy) {
     return strategy->ranks / strategy->tensor / strategy->pipeline;
 }

@@ -115,6 +115,8 @@ uint64_t plan_strategy_alike_ranks(const PlanStrategy *strategy);
 uint64_t plan_strategy_forward_prefetch(const PlanStrategy *strategy);
 /* Whether the host reads the gradients' norm after clipping. */
 bool plan_strategy_reads_norm(const PlanStrategy *strategy);
+/* How many sequences a rank evaluates at once. */
+uint64_t plan_strategy_evaluated_at_once(const PlanStrategy *strategy);
 /* The factor by which the loss is scaled at first; 0: it is not scaled. */
 double plan_strategy_first_scale(const PlanStrategy *strategy);
 /* Whether the compiler makes one program of all of forward, and one of backward: no hook of FSDP's
