@@ -4,17 +4,7 @@
 #include <string.h>
 
 #include "models/cluster.h"
-
-static const char *folder; /* models/clusters of the source tree */
-
-/* With what others say that it is like. */
-static char *file_text(const char *name) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_autoptr(GError) error = NULL;
-    char *text = model_cluster_whole_text(path, NULL, &error);
-    g_assert_no_error(error);
-    return text;
-}
+#include "tests/models/clusters.h"
 
 static void check_like(const char *beside, const char *words) {
     g_autoptr(GError) error = NULL;
@@ -24,7 +14,7 @@ static void check_like(const char *beside, const char *words) {
     g_autofree char *file = g_build_filename(home, "mixed.ini", NULL);
     g_file_set_contents(path, beside, -1, &error);
     g_assert_no_error(error);
-    g_autofree char *roce = file_text("a100-roce.ini");
+    g_autofree char *roce = clusters_text("a100-roce.ini");
     g_autofree char *text = g_strconcat(roce, "[nodes a]\nat = 1\nlike = beside.ini\n", NULL);
     g_autoptr(ModelCluster) cluster = model_cluster_read(text, strlen(text), file, &error);
     g_unlink(path);
@@ -42,7 +32,7 @@ static void test_like_kinds(void) {
 
 static char *find_in_folder(const char *name, GError **error) {
     g_autofree char *file = g_strconcat(name, ".ini", NULL);
-    g_autofree char *path = g_build_filename(folder, file, NULL);
+    g_autofree char *path = g_build_filename(clusters_folder(), file, NULL);
     if (g_file_test(path, G_FILE_TEST_EXISTS)) {
         return g_steal_pointer(&path);
     }
@@ -52,7 +42,7 @@ static char *find_in_folder(const char *name, GError **error) {
 
 static ModelCluster *read_like(const char *path, const char *name, ModelClusterFind find,
                                GError **error) {
-    g_autofree char *roce = file_text("a100-roce.ini");
+    g_autofree char *roce = clusters_text("a100-roce.ini");
     g_autofree char *text = g_strconcat(roce, "[nodes a]\nat = 1\nlike = ", name, "\n", NULL);
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
     return model_cluster_read_file_with(path, find, error);
@@ -78,7 +68,7 @@ static void test_like_name(void) {
     assert_like_refused(file, "./v100-dgx", find_in_folder, "no such file lies beside this one;");
     assert_like_refused(file, "v100-dgx", NULL, "no such file lies beside this one;");
     /* A file beside wins, and a trace would tell the two machines apart. */
-    g_autofree char *titan = file_text("titan-rtx.ini");
+    g_autofree char *titan = clusters_text("titan-rtx.ini");
     g_assert_true(g_file_set_contents(beside, titan, -1, NULL));
     g_autoptr(ModelCluster) filed = read_like(file, "v100-dgx", find_in_folder, &error);
     g_assert_no_error(error);
@@ -102,7 +92,7 @@ static ModelCluster *read_whole_like(const char *text, GError **error) {
 /* A whole cluster that is like another, but for what its file says. */
 static void test_whole_like(void) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *path = g_build_filename(folder, "dgx-h100.ini", NULL);
+    g_autofree char *path = g_build_filename(clusters_folder(), "dgx-h100.ini", NULL);
     g_autoptr(ModelCluster) base = model_cluster_read_file(path, &error);
     g_autoptr(ModelCluster) mine =
         read_whole_like("[cluster]\nlike = dgx-h100\n[inter_node]\nnic_gb_per_s = 12.5\n"
@@ -152,7 +142,7 @@ static void test_whole_like_refused(void) {
     }
 }
 
-/* Files of a folder, the first of which is read, or written out; names mean ours. */
+/* Files of a clusters_folder(), the first of which is read, or written out; names mean ours. */
 static ModelCluster *read_files(const char *const (*files)[2], unsigned n, char **ret_whole,
                                 GError **error) {
     g_autofree char *home = g_dir_make_tmp("cluster-XXXXXX", NULL);
@@ -234,12 +224,12 @@ static void assert_same_numbers(const ModelCluster *a, const ModelCluster *b) {
 
 /* Each of ours, written out, is what it is as it stands. */
 static void test_whole_texts(void) {
-    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    g_autoptr(GDir) dir = g_dir_open(clusters_folder(), 0, NULL);
     for (const char *name; (name = g_dir_read_name(dir));) {
         if (g_str_has_suffix(name, ".ini")) {
             g_autoptr(GError) error = NULL;
-            g_autofree char *path = g_build_filename(folder, name, NULL);
-            g_autofree char *text = file_text(name);
+            g_autofree char *path = g_build_filename(clusters_folder(), name, NULL);
+            g_autofree char *text = clusters_text(name);
             g_autoptr(ModelCluster) whole =
                 model_cluster_read(text, strlen(text), "whole.ini", &error);
             g_assert_no_error(error);
@@ -251,9 +241,7 @@ static void test_whole_texts(void) {
 }
 
 int main(int argc, char **argv) {
-    g_test_init(&argc, &argv, NULL);
-    folder = g_getenv("FORESHARD_TEST_CLUSTERS");
-    g_assert_nonnull(folder);
+    clusters_init(&argc, &argv);
     g_test_add_func("/models/cluster-like/like a file with kinds", test_like_kinds);
     g_test_add_func("/models/cluster-like/like a name", test_like_name);
     g_test_add_func("/models/cluster-like/a whole one like another", test_whole_like);

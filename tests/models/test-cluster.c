@@ -4,17 +4,7 @@
 #include <string.h>
 
 #include "models/cluster.h"
-
-static const char *folder; /* models/clusters of the source tree */
-
-/* With what others say that it is like. */
-static char *file_text(const char *name) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_autoptr(GError) error = NULL;
-    char *text = model_cluster_whole_text(path, NULL, &error);
-    g_assert_no_error(error);
-    return text;
-}
+#include "tests/models/clusters.h"
 
 static char *replaced(const char *text, const char *from, const char *to) {
     const char *place = strstr(text, from);
@@ -34,7 +24,7 @@ static unsigned line_of(const char *text, const char *words) {
 /* Replacing from by to in the A100's file is refused at the line of at (in the new text), with
  * these words in the message. */
 static void assert_refused(const char *from, const char *to, const char *at, const char *words) {
-    g_autofree char *good = file_text("a100-node.ini");
+    g_autofree char *good = clusters_text("a100-node.ini");
     g_autofree char *bad = replaced(good, from, to);
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = model_cluster_read(bad, strlen(bad), "bad.ini", &error);
@@ -50,7 +40,7 @@ static void assert_refused(const char *from, const char *to, const char *at, con
 static void test_files_are_read(void) {
     const char *names[] = {"a100-node.ini", "this-machine.ini"};
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *path = g_build_filename(folder, names[i], NULL);
+        g_autofree char *path = g_build_filename(clusters_folder(), names[i], NULL);
         g_autoptr(GError) error = NULL;
         g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
         g_assert_no_error(error);
@@ -60,7 +50,7 @@ static void test_files_are_read(void) {
 }
 
 static void test_numbers(void) {
-    g_autofree char *text = file_text("a100-node.ini");
+    g_autofree char *text = clusters_text("a100-node.ini");
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = model_cluster_read(text, strlen(text), "a.ini", &error);
     g_assert_no_error(error);
@@ -153,7 +143,7 @@ static void test_links_share(void) {
         {"v100-dgx.ini", 0x21, 0},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *path = g_build_filename(folder, cases[i].file, NULL);
+        g_autofree char *path = g_build_filename(clusters_folder(), cases[i].file, NULL);
         g_autoptr(GError) error = NULL;
         g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, &error);
         g_assert_no_error(error);
@@ -167,7 +157,7 @@ static void test_links_share(void) {
 static void test_network_is_needed(void) {
     assert_refused("nodes = 1\n", "nodes = 2\n[inter_node]\nstep_latency_us = 14\n[topology]\n",
                    "step_latency_us = 14", "lacks the key nic_gb_per_s");
-    g_autofree char *good = file_text("a100-node.ini");
+    g_autofree char *good = clusters_text("a100-node.ini");
     g_autofree char *bad = replaced(good, "nodes = 1\n", "nodes = 2\n");
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelCluster) cluster = model_cluster_read(bad, strlen(bad), "bad.ini", &error);
@@ -179,8 +169,8 @@ static void test_network_is_needed(void) {
 
 /* The 64 nodes of a100-roce.ini, then these lines; file is where `like` looks beside. */
 static ModelCluster *read_with(const char *lines, char **ret_text, GError **error) {
-    g_autofree char *text = file_text("a100-roce.ini");
-    g_autofree char *file = g_build_filename(folder, "mixed.ini", NULL);
+    g_autofree char *text = clusters_text("a100-roce.ini");
+    g_autofree char *file = g_build_filename(clusters_folder(), "mixed.ini", NULL);
     *ret_text = g_strconcat(text, lines, NULL);
     return model_cluster_read(*ret_text, strlen(*ret_text), file, error);
 }
@@ -321,10 +311,10 @@ static void mutate_from(const char *text, gsize first, const char *file) {
 }
 
 static void test_mutations(void) {
-    g_autofree char *text = file_text("a100-node.ini");
+    g_autofree char *text = clusters_text("a100-node.ini");
     mutate_from(text, 0, "mutant.ini");
-    g_autofree char *roce = file_text("a100-roce.ini");
-    g_autofree char *file = g_build_filename(folder, "mutant.ini", NULL);
+    g_autofree char *roce = clusters_text("a100-roce.ini");
+    g_autofree char *file = g_build_filename(clusters_folder(), "mutant.ini", NULL);
     g_autofree char *mixed =
         g_strconcat(roce,
                     "[nodes a]\nat = 1-2, 5\nlike = v100-dgx.ini\ndevice.sms = 80\n"
@@ -334,9 +324,7 @@ static void test_mutations(void) {
 }
 
 int main(int argc, char **argv) {
-    g_test_init(&argc, &argv, NULL);
-    folder = g_getenv("FORESHARD_TEST_CLUSTERS");
-    g_assert_nonnull(folder);
+    clusters_init(&argc, &argv);
     g_test_add_func("/models/cluster/links refused", test_links_refused);
     g_test_add_func("/models/cluster/links share", test_links_share);
     g_test_add_func("/models/cluster/files_are_read", test_files_are_read);

@@ -28,13 +28,18 @@ char *strangers_settings_of(const char *table) {
     return rows;
 }
 
-void strangers_expect(const char *table, const char *const *expected, unsigned n) {
+const GArray *strangers_rows(CliValidation *validation, const char *table) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
     g_autofree char *path = strangers_written(table);
-    cli_validation_add(validation, path, &error);
+    bool is_taken = cli_validation_add(validation, path, &error);
     g_assert_no_error(error);
-    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+    g_assert_true(is_taken);
+    return ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+}
+
+void strangers_expect(const char *table, const char *const *expected, unsigned n) {
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    const GArray *rows = strangers_rows(validation, table);
     g_assert_cmpuint(rows->len, ==, n);
     for (unsigned i = 0; i < n; i++) {
         const CliValidatedRow *row = &g_array_index(rows, CliValidatedRow, i);

@@ -16,6 +16,9 @@ int strangers_run(void);
 /* The path of a file with this text. Transfer full. */
 char *strangers_written(const char *text);
 
+/* The rows of a table that validation takes, as its first. */
+const GArray *strangers_rows(CliValidation *validation, const char *table);
+
 /* What rules make of each row, a line each, its settings separated by commas. Transfer full. */
 char *strangers_settings_of(const char *table);
 /* The setting, as "key=value", is among those that rules give the first row of a table. */

@@ -41,16 +41,12 @@ static void words(void) {
 
 /* Two rows that are left out for one reason have the same text for it, without the rows' places. */
 static void one_reason(void) {
-    g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    g_autofree char *path = strangers_written(
-        "hardware,gpus,framework,model,layers,d_model,heads,mlp_type,vocab,seq_len,"
-        "micro_batch,compile,tokens_per_s_per_gpu\n"
-        "A100,8,PyTorch FSDP2,pythia of two layers,2,256,8,gelu,512,128,1,yes,9e4\n"
-        "A100,8,PyTorch FSDP2,pythia of four layers,4,256,8,gelu,512,128,1,yes,9e4\n");
-    cli_validation_add(validation, path, &error);
-    g_assert_no_error(error);
-    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
+    const GArray *rows = strangers_rows(
+        validation, "hardware,gpus,framework,model,layers,d_model,heads,mlp_type,vocab,seq_len,"
+                    "micro_batch,compile,tokens_per_s_per_gpu\n"
+                    "A100,8,PyTorch FSDP2,pythia of two layers,2,256,8,gelu,512,128,1,yes,9e4\n"
+                    "A100,8,PyTorch FSDP2,pythia of four layers,4,256,8,gelu,512,128,1,yes,9e4\n");
     g_assert_cmpuint(rows->len, ==, 2);
     const char *why = g_array_index(rows, CliValidatedRow, 0).skipped;
     g_assert_nonnull(strstr(why, "kernels = compiled is not planned for families"));
@@ -76,14 +72,11 @@ static void adapters(void) {
 /* A rule that comes late says an older PyTorch, whose default another rule's word still replaces:
  * the second run's optimizer is fused, the first's is not, and takes longer. */
 static void version_comes_first(void) {
-    g_autoptr(GError) error = NULL;
     g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    g_autofree char *path = strangers_written(
+    const GArray *rows = strangers_rows(
+        validation,
         "measured_date,notes," RUNS "2024-06,,A100,8,,torchtitan,FSDP2" SHAPE "bf16,None" TIME
         "2024-06,fused=True,A100,8,,torchtitan,FSDP2" SHAPE "bf16,None" TIME);
-    cli_validation_add(validation, path, &error);
-    g_assert_no_error(error);
-    const GArray *rows = ((CliValidatedTable *)validation->tables->pdata[0])->rows;
     g_assert_cmpuint(rows->len, ==, 2);
     g_assert_cmpfloat(g_array_index(rows, CliValidatedRow, 0).predicted, >,
                       g_array_index(rows, CliValidatedRow, 1).predicted);
