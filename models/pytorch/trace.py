@@ -21,6 +21,7 @@ except ModuleNotFoundError:
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
+import copies
 import network_text
 import pretended_gpu
 import values
@@ -134,22 +135,6 @@ def in_order(network, born):
     return order
 
 
-def _renew_copies(network, watch):
-    """Of a copy (copy.deepcopy) of a tensor without memory PyTorch makes views with a storage of their own; a tensor that is
-    made anew has none of that."""
-    renewed = {}
-    for module in network.modules():
-        for registry in (module._parameters, module._buffers):
-            for name, old in registry.items():
-                if old is None or old.view_as(old).untyped_storage()._cdata == old.untyped_storage()._cdata:
-                    continue
-                if id(old) not in renewed:
-                    new = torch.empty_strided(old.size(), old.stride(), dtype=old.dtype, device=old.device)
-                    watch.store_of(new).number = watch.store_of(old).number
-                    renewed[id(old)] = nn.Parameter(new, old.requires_grad) if isinstance(old, nn.Parameter) else new, old
-                registry[name] = renewed[id(old)][0]
-
-
 def _suppose_whole_sequences():
     """transformers looks through the positions for several sequences in one, and where it cannot read them makes a mask of
     what may be there. Of whole sequences it makes none, and attention takes another kernel."""
@@ -167,7 +152,7 @@ def make_model(model, dtype, device, watch):
         raise Unsupported("model() must return a torch.nn.Module")
     if any(p.device.type != device.type for p in network.parameters()):
         raise Unsupported("model() makes parameters on a device of its own choice; let it not name one")
-    _renew_copies(network, watch)
+    copies.renew(network, watch.takes_place)
     born = {id(t): watch.store_of(t).number for t in (*network.parameters(), *network.buffers())}
     declared = in_order(network, lambda tensor: born[id(tensor)])
     made = sorted(range(sum(1 for _ in network.parameters())), key=[born[id(p)] for p in network.parameters()].__getitem__)
@@ -226,7 +211,7 @@ def refuse(why):
 def own_frames(why, program):
     """Of the calls that an exception came through, the program's and those of modules of its own: from its first on, but
     neither PyTorch's nor the tracer's."""
-    others = Path(torch.__file__).parent, *(Path(module.__file__) for module in (network_text, pretended_gpu, values)), \
+    others = Path(torch.__file__).parent, *(Path(module.__file__) for module in (copies, network_text, pretended_gpu, values)), \
         Path(sys.modules[Watch.__module__].__file__), Path(__file__)
     named = Path(program).resolve()
     frames = [(frame, Path(frame.filename).resolve()) for frame in traceback.extract_tb(why.__traceback__)]

@@ -131,6 +131,10 @@ class Watch(TorchDispatchMode):
         self.stores[address] = (weakref.ref(storage, lambda _: self._died(address)), store)
         return store
 
+    def takes_place(self, new, old):
+        """A tensor instead of another, as though it had been made when that was."""
+        self.store_of(new).number = self.store_of(old).number
+
     def standing(self):
         """All that lives is there before the pass."""
         for _, store in self.stores.values():

@@ -36,25 +36,17 @@ def _blocks(network, named):
     return [child for m in network.modules() if isinstance(m, nn.ModuleList) for child in m if any(True for _ in child.parameters())]
 
 
-def _renew_copies(network):
-    """A copy (copy.deepcopy) of a tensor without memory gives each view of it a storage: it is made anew."""
-    renewed = {}
-    for module in network.modules():
-        for registry in (module._parameters, module._buffers):
-            for name, old in registry.items():
-                if old is None or old.view_as(old).untyped_storage()._cdata == old.untyped_storage()._cdata:
-                    continue
-                if id(old) not in renewed:
-                    new = torch.empty_strided(old.size(), old.stride(), dtype=old.dtype, device=old.device)
-                    renewed[id(old)] = nn.Parameter(new, old.requires_grad) if isinstance(old, nn.Parameter) else new, old
-                registry[name] = renewed[id(old)][0]
+def _tracers_copies():
+    sys.path.append(str(Path(__file__).resolve().parents[3] / "models" / "pytorch"))
+    import copies
+    return copies
 
 
 def make_network(options):
     program = program_of(options)
     nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor  # it draws until all are within bounds: none is drawn
     network = program["model"]()
-    _renew_copies(network)
+    _tracers_copies().renew(network)
     suppose_whole_sequences()
     blocks = _blocks(network, program.get("BLOCKS", ()))
     network.block_classes = tuple({type(b) for b in blocks})
