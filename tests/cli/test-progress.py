@@ -8,11 +8,11 @@ import tempfile
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'style')]
 from tap import Tap
 
-# Each takes more than the half second before which nothing is shown.
+# Each takes several times the half second before which nothing is shown, on an idle machine too.
 CASES = {
     'plot': ('plot llama3-70b -n 64 --cluster dgx-h100 --param-dtype bf16 --checkpointing full --seq 4096 --pipeline 8 '
              '--accumulate 64 --knob micro_batch=1,2,4,8 --csv', b'predicting settings:'),
-    'choose': ('choose gpt-175b --cluster a100-roce --cores 1 --csv', b'predicting settings:'),
+    'choose': ('choose llama3-8b -n 64 --cluster dgx-h100 --global-batch 2048 --cores 1 --csv', b'predicting settings:'),
     'diagnose': ('diagnose gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --param-dtype bf16 --accumulate 16 '
                  '--checkpointing full --json', b'predicting neighbours:'),
 }
