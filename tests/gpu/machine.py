@@ -2,6 +2,7 @@
 
 Programs come from an unpacked bundle or from a build folder; both answer the same questions.
 """
+import atexit
 import glob
 import json
 import os
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 
@@ -103,19 +105,47 @@ def held_open(timeout=20):
     return None
 
 
+ASKING_SECONDS = 20  # for a Python that only looks at what it has
 IMPORT_SECONDS = 90  # for PyTorch from a disk that nobody has read yet; assumed
 
 
 def python_with_torch():
-    """The path of a Python that imports torch 2.11 or later, and its version of it; or (None, ''). None is asked twice: an
-    import that hangs would take most of the time there is."""
-    question = 'import torch; v = torch.__version__; assert tuple(map(int, v.split(".")[:2])) >= (2, 11); print(v)'
+    """The path of a Python that has torch 2.11 or later, and its version of it; or (None, ''). None is asked twice, and none
+    imports it yet, which takes up to a minute."""
+    question = ('from importlib.metadata import version; v = version("torch"); '
+                'assert tuple(map(int, v.split(".")[:2])) >= (2, 11); print(v)')
     named = (os.environ.get('FORESHARD_TORCH_PYTHON'), sys.executable, 'python3')
     for python in dict.fromkeys(filter(None, (shutil.which(name) for name in named if name))):
-        version = output_of(python, '-c', question, timeout=IMPORT_SECONDS)
+        version = output_of(python, '-c', question, timeout=ASKING_SECONDS)
         if version:
             return python, version.strip()
     return None, ''
+
+
+class Import:
+    """A Python that imports PyTorch while other things are done: for whoever wants it later it is read from the disk then,
+    and whether it can be imported is known."""
+
+    def __init__(self, python):
+        self.until, self.why = time.monotonic() + IMPORT_SECONDS, None
+        self.process = subprocess.Popen([python, '-c', 'import torch'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, errors='replace', start_new_session=True)
+        atexit.register(self.end)
+
+    def end(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def fails(self):
+        """Why there is no PyTorch; '' when there is. Waits until it is known."""
+        if self.why is None:
+            try:
+                said = self.process.communicate(timeout=max(0, self.until - time.monotonic()))[1].strip()
+                self.why = 'it cannot be imported: ' + said.split('\n')[-1] if self.process.returncode else ''
+            except subprocess.TimeoutExpired:
+                self.end()
+                self.why = 'its import has not ended after %.0f s' % IMPORT_SECONDS
+        return self.why
 
 
 # Of models/clusters, what a GPU is predicted as until it has been measured: the first of whose name it has a part.
@@ -164,6 +194,7 @@ class Machine:
 
     def __init__(self, python):
         self.python = python
+        self.importing = None  # an Import of its PyTorch
         self.cluster = cluster_like(None)  # that this machine is most like
         self.refused = ''  # why the driver cannot run the programs
         self.holder = None  # the process that holds the GPU open

@@ -32,17 +32,19 @@ ONE_RANK = [
 FOR_BOTH = '-n 1 --param-dtype bf16 --reduce-dtype fp32 --micro-batch 8'
 TRACED = [('gpt2, traced, FSDP2', 'gpt2-bf16.network', FOR_BOTH), ('gpt2, FSDP2', 'gpt2', FOR_BOTH),
           ('gpt2, traced, checkpointed', 'gpt2-bf16.network', FOR_BOTH + ' --checkpointing full')]
-# Several ranks on one card: which rank runs when is the driver's choice, so only memory is compared.
+# Several ranks on one card, by way of the host's memory: which rank runs when is the driver's choice, so only memory is
+# compared; and NCCL, whose hops may each wait until the other process has its turn, has a part of its own.
 SHARED_CARD = [(ranks, name, 'gpt2' if ranks == 2 else TOY, options) for ranks in (2, 4) for name, options in (
     ('FSDP2', '--param-dtype bf16 --reduce-dtype fp32'), ('FSDP1', '--flavour fsdp1 --param-dtype bf16'),
     ('DDP', '--sharding none'), ('ZeRO-1', '--sharding optimizer-only'), ('grad-op', '--sharding grad-op'),
     ('hybrid', '--sharding hybrid --replicate 2')) if name != 'hybrid' or ranks == 4] + [
         (2, 'experts', 'moe-toy', '--param-dtype bf16'), (2, 'half of each sequence', 'llama-toy', '--context 2 '
          '--param-dtype bf16'), (4, 'two to a layer', 'llama-toy', '--tensor 2 --micro-batch 2')]
+# (name, network, seconds that both runs take (README.md, "Time"), options)
 REHEARSED = [
-    ('GPT-175B of 512', 'gpt-175b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full'),
-    ('T5-11B of 512', 't5-11b', '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full --micro-batch 8'),
-    ('Llama 3 8B, eight to a layer, of 512', 'llama3-8b', '-n 512 --tensor 8 --param-dtype bf16 --reduce-dtype fp32 '
+    ('T5-11B of 512', 't5-11b', 16, '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full --micro-batch 8'),
+    ('GPT-175B of 512', 'gpt-175b', 42, '-n 512 --flavour fsdp1 --param-dtype bf16 --checkpointing full'),
+    ('Llama 3 8B, eight to a layer, of 512', 'llama3-8b', 12, '-n 512 --tensor 8 --param-dtype bf16 --reduce-dtype fp32 '
      '--checkpointing full'),
 ]
 
@@ -231,7 +233,7 @@ def play(session, name, network_name, options, ranks=1, times=True, steps=6):
     predicted = session.call(session.machine.programs['foreshard'], 'predict', plan, '--cluster', cluster(session),
                              '--steps', steps, '--trace', predicted_trace, limit=60)
     measured = session.call(session.machine.programs['foreshard-exec'], plan, '--device', device, '--local-ranks', ranks,
-                            '--comm', session.comm if ranks > 1 else 'auto', '--steps', steps, '--watchdog', 45,
+                            '--comm', 'auto' if ranks == 1 or session.dry else 'local', '--steps', steps, '--watchdog', 45,
                             '--trace', measured_trace, '--json', limit=90)
     if predicted.rc or measured.rc:
         failed(session, name, predicted if predicted.rc else measured)
@@ -267,8 +269,8 @@ def side_by_side(session):
     for name, network_name, options in ONE_RANK[:1] if session.dry else ONE_RANK[:2]:
         if has_time(session, name, 10):
             session.attempt(name, play, session, name, network_name, options)
-    for name, network_name, options in REHEARSED[:1] if session.dry else REHEARSED:
-        if has_time(session, name, 30):
+    for name, network_name, seconds, options in REHEARSED[:1] if session.dry else REHEARSED:
+        if has_time(session, name, seconds):
             session.attempt(name, rehearse, session, name, network_name, options)
     for name, network_name, options in TRACED[:1] if session.dry else TRACED + ONE_RANK[2:]:
         if has_time(session, name, 10):
@@ -319,10 +321,6 @@ NCCL = [('gathers, scattered sums', TOY, '--clip 1'), ('sums', TOY, '--sharding 
          '--micro-batch 3')]
 # Of losses, relative to the host's: as tests/exec/gpu-runs.h has it for fp32, and for bf16.
 NCCL_BOUND, NCCL_BOUND_HALVES = 2e-5, 2.0**-6
-# Of the first of them, a toy whose step by way of the host's memory takes some 10 ms (assumed). Processes on one GPU have it
-# by turns of milliseconds, and each hop of a collective may wait for a turn: then NCCL works, and would take the time of all
-# that is to be seen of ranks on one card.
-SLOW_STEP_MS = 100
 
 
 def by_nccl(session):
@@ -331,11 +329,14 @@ def by_nccl(session):
     if 'foreshard-exec' not in session.machine.programs:
         session.row('ranks', 'skip', 'these programs have no foreshard-exec')
         return
+    takes_two = True
     for name, network_name, options in NCCL[:1] if session.dry else NCCL:
-        if session.comm_is_known and not session.has_nccl:
+        is_first = name == NCCL[0][0]
+        if not takes_two:
             session.row(name, 'skip', 'NCCL does not take two ranks on one card here')
         elif has_time(session, name, 8):
-            session.attempt(name, by_nccl_alike, session, name, network_name, options)
+            played = session.attempt(name, by_nccl_alike, session, name, network_name, options, is_first)
+            takes_two = played or not is_first
 
 
 def two_ranks(session, plan, *options, environment=None):
@@ -345,18 +346,19 @@ def two_ranks(session, plan, *options, environment=None):
     return last_object(done.output) if done.rc == 0 else {}, done
 
 
-def by_nccl_alike(session, name, network_name, options):
+def by_nccl_alike(session, name, network_name, options, is_first):
+    """Whether NCCL could play it."""
     plan = planned(session, name, network_name, '-n 2 ' + options)
     on_host, done = two_ranks(session, plan) if plan else ({}, None)
     if not on_host:
-        session.row(name, 'FAIL', 'the host cannot play it; the log says why')
-        return
+        if done and done.is_cut:
+            not_through(session, name)
+        else:
+            session.row(name, 'FAIL', 'the host cannot play it; the log says why')
+        return True
     on_gpu, done = two_ranks(session, plan, *([] if session.dry else ['--device', 'cuda', '--comm', 'nccl']), environment={
         'NCCL_DEBUG': 'INFO', 'NCCL_DEBUG_FILE': session.path('logs', 'nccl-%s.%%p.log' % re.sub(r'\W+', '-', name))})
-    is_first = not session.comm_is_known
-    if is_first and not session.dry:
-        choose_comm(session, on_gpu)
-    if not on_gpu and is_first:
+    if not on_gpu and is_first and not done.is_cut:
         session.row(name, 'MISS', 'NCCL does not take two ranks on one card here: ' + done.tail())
     elif not on_gpu:
         failed(session, name, done)
@@ -365,15 +367,7 @@ def by_nccl_alike(session, name, network_name, options):
         worst = max(abs(a / b - 1) for a, b in zip(on_gpu['losses'], on_host['losses'], strict=True))
         session.row(name, 'ok' if worst <= bound else 'MISS', 'losses are the host\'s within %.2g (bound %.2g); a step in %.0f '
                     'ms' % (worst, bound, on_gpu['step_ms']))
-
-
-def choose_comm(session, first):
-    """By which way ranks on one card go from here on."""
-    session.comm_is_known, session.has_nccl = True, bool(first)
-    is_slow = session.has_nccl and first['step_ms'] > SLOW_STEP_MS
-    session.comm = 'local' if is_slow or not session.has_nccl else 'auto'
-    if is_slow:
-        session.row('ranks of the matrix', '', "go by way of the host's memory, for NCCL is slow on one card")
+    return bool(on_gpu)
 
 
 # ---- training, against PyTorch -----------------------------------------------------------------------

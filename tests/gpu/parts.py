@@ -49,7 +49,7 @@ def info(session):
     gpu = machines.gpu()
     session.row('programs', '', machine.what)
     session.row('GPU', '' if gpu else 'skip', ', '.join('%s %s' % item for item in gpu.items()) if gpu else 'none here')
-    session.row('PyTorch', '' if machine.python else 'skip', machine.torch_version or 'no Python imports torch 2.11')
+    session.row('PyTorch', '' if machine.python else 'skip', machine.torch_version or 'no Python has torch 2.11')
     if gpu and not session.dry:
         session.row('the GPU is held open', '' if machine.holder else 'skip', 'by a process of its own, so that none has to '
                     'set it up' if machine.holder else 'NVML does not let it; each program may have to set it up')
@@ -323,11 +323,19 @@ def told_of(session, suite):
 
 # ---- records of real PyTorch -------------------------------------------------------------------------
 
+def has_torch(session, name):
+    """Whether there is a PyTorch to record; its import began when the command did, and here it is waited for."""
+    importing = session.machine.importing
+    why = importing.fails() if importing else 'no PyTorch here'
+    if why:
+        session.row(name, 'skip', why)
+    return not why
+
+
 def recorder(session, name, output, options, limit=None):
     """Runs tests/oracle/gpu/record_NAME.py; None where there is no PyTorch for it."""
     machine = session.machine
-    if not machine.python:
-        session.row(name, 'skip', 'no PyTorch here')
+    if not has_torch(session, name):
         return None
     program = os.path.join(machine.root, 'tests', 'oracle', 'gpu', 'record_%s.py' % name)
     device = 'cpu' if session.dry else 'cuda'
@@ -338,8 +346,7 @@ def recorder(session, name, output, options, limit=None):
 def memory(session):
     """All cases from one process, which imports PyTorch once; each is then held against its plan."""
     machine = session.machine
-    if not machine.python:
-        session.row('memory', 'skip', 'no PyTorch here')
+    if not has_torch(session, 'memory'):
         return
     cases = MEMORY[:2] if session.dry else MEMORY
     paths = {name: session.path('records', 'memory-%s.jsonl' % name) for name, _ in cases}

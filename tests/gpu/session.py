@@ -62,8 +62,6 @@ class Session:
         self.running = set()  # processes, each with a group of its own
         self.is_over = False  # nothing more begins
         self.cluster = cluster
-        self.comm = 'auto'  # between ranks on one card
-        self.comm_is_known = self.has_nccl = False  # whether NCCL was tried with two ranks on one card, and takes them
         self.trains = False  # whether a toy has trained on the GPU in this visit
         self.suites = {}  # what came of the tests, by program
         self.figures = {}  # what goals.py judges: name -> number, or list of them
