@@ -3,9 +3,10 @@
  * One device, one process. Work on streams is not done when it is given but as late as the program
  * allows: when something waits for it, and then only that which it needs, in the order of its
  * streams and events. So an event wait that is missing shows as a wrong number, not as luck. With
- * a seed other than 0 other streams also run ahead, at random places. A block's threads run in two
- * directions in turn, a grid's blocks in one or the other. Work that nobody waits for by a CUDA
- * call is done after a pause (host functions may be what the host waits for).
+ * a seed other than 0 other streams also run ahead, at random places; with an odd one a kernel's
+ * first launch waits for all of them. A block's threads run in two directions in turn, a grid's
+ * blocks in one or the other. Work that nobody waits for by a CUDA call is done after a pause (host
+ * functions may be what the host waits for).
  *
  * Every allocation starts as NaN (all bits one) between guard zones, which are looked at when it is
  * freed and by emulator_check(). A fault (guard overwritten, threads that part at a barrier, memory

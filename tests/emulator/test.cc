@@ -820,6 +820,22 @@ static void test_limits() {
     cudaDeviceSynchronize();
 }
 
+/* With an odd seed a kernel's first launch waits for what other streams have, and later ones for
+ * nothing. */
+static void test_loading() {
+    static const char kernels[2] = {};
+    cudaStream_t stream;
+    int done = 0;
+    emulator_set_seed(1);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    emulator_launch("first", &kernels[0], dim3(1), dim3(1), 0, stream, [&] { done++; });
+    emulator_launch("second", &kernels[1], dim3(1), dim3(1), 0, nullptr, [] {});
+    g_assert_cmpint(done, ==, 1);
+    emulator_set_seed(0);
+    cudaDeviceSynchronize();
+    cudaStreamDestroy(stream);
+}
+
 /* ---- products ------------------------------------------------------------------------------- */
 
 /* d [ROWS, COLS] = a [ROWS, K] b [K, COLS], columns first, with something at its end. */
@@ -1010,6 +1026,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/emulator/order/event-answers", test_answers_of_events);
     g_test_add_func("/emulator/order/copy-in-flight", test_copy_in_flight);
     g_test_add_func("/emulator/order/host-function", test_host_function);
+    g_test_add_func("/emulator/order/loading", test_loading);
     g_test_add_func("/emulator/memory/limit", test_memory);
     g_test_add_func("/emulator/memory/copies", test_copies);
     g_test_add_func("/emulator/memory/pages", test_pages);
