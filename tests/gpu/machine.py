@@ -181,7 +181,8 @@ def of_test(variables):
 # What the GPU's part of the programs loads when it is first wanted: cuDNN with what it loads itself when it plans, and the
 # compiler that one of its engines calls; NCCL.
 LOADED_LATER = {'cuDNN': ('libcudnn.so', 'libcudnn_graph.so', 'libcudnn_engines_precompiled.so',
-                          'libcudnn_engines_runtime_compiled.so', 'libcudnn_heuristic.so', 'libnvrtc.so'),
+                          'libcudnn_engines_runtime_compiled.so', 'libcudnn_heuristic.so', 'libnvrtc-builtins.so',
+                          'libnvrtc.so'),
                 'NCCL': ('libnccl.so',)}
 
 
