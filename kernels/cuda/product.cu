@@ -34,8 +34,7 @@ struct KernelCudaProduct {
     KernelCudaProductShape shape;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, y;
-    cublasLtMatmulAlgo_t algo;
-    bool is_possible; /* cuBLASLt has something for it */
+    std::vector<cublasLtMatmulAlgo_t> algos; /* that cuBLASLt has for it, the quickest first */
 };
 
 /* The lanes of a device share one: it takes the device's memory, and its end waits for the device
@@ -193,19 +192,23 @@ bool cannot(cublasStatus_t status) {
            status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
+/* The quickest, or those that can take its place; an ending that it refuses, whichever way, is done
+ * by another kernel. */
 KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
                        cublasLtMatmulPreference_t preference) {
-    cublasLtMatmulHeuristicResult_t result = {};
+    constexpr int MOST = 4;
+    cublasLtMatmulHeuristicResult_t results[MOST] = {};
     int found = 0;
+    bool is_ending = p->shape.ending != PLAIN;
     KERNEL_CUDA_TRY(prefer(preference, p->shape));
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(lane->blas->shared->handle, p->desc, p->b, p->a, p->y, p->y,
-                                       preference, 1, &result, &found);
-    p->is_possible =
-        status == CUBLAS_STATUS_SUCCESS && found && result.state == CUBLAS_STATUS_SUCCESS;
-    p->algo = result.algo;
-    /* An ending that it refuses, whichever way, is done by another kernel. */
-    bool is_ending = p->shape.ending != PLAIN;
+                                       preference, is_ending ? 1 : MOST, results, &found);
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < found; i++) {
+        if (results[i].state == CUBLAS_STATUS_SUCCESS) {
+            p->algos.push_back(results[i].algo);
+        }
+    }
     bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
                       (is_ending && (cannot(status) || status == CUBLAS_STATUS_INVALID_VALUE));
     return is_refused ? NULL : check_blas("cublasLtMatmulAlgoGetHeuristic", status);
@@ -285,9 +288,9 @@ KernelCudaFault cu::multiply(KernelCuda *lane, void *y, size_t y_stride, size_t 
     KernelCudaProduct *p;
     KERNEL_CUDA_TRY(product_for(lane, s, end, &p));
     if (ret_possible) {
-        *ret_possible = p->is_possible;
+        *ret_possible = !p->algos.empty();
     }
-    if (!p->is_possible) {
+    if (p->algos.empty()) {
         return ret_possible ? NULL
                             : kernel_cuda_fault("cublasLtMatmulAlgoGetHeuristic: nothing for a "
                                                 "product of %zu x %zu x %zu",
@@ -295,11 +298,17 @@ KernelCudaFault cu::multiply(KernelCuda *lane, void *y, size_t y_stride, size_t 
     }
     KERNEL_CUDA_TRY(set_pointers(p, end));
     KERNEL_CUDA_TRY(take_workspace(lane));
-    cublasStatus_t status = cublasLtMatmul(
-        lane->blas->shared->handle, p->desc, &end.alpha, b.data, p->b, a.data, p->a, &end.beta, y,
-        p->y, y, p->y, &p->algo, lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
-    if (ret_possible && cannot(status)) { /* it tells only now; a device that broke tells again */
-        *ret_possible = p->is_possible = false;
+    cublasStatus_t status;
+    do {
+        status = cublasLtMatmul(lane->blas->shared->handle, p->desc, &end.alpha, b.data, p->b,
+                                a.data, p->a, &end.beta, y, p->y, y, p->y, &p->algos.front(),
+                                lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
+        if (cannot(status)) { /* it tells only now; a device that broke tells again */
+            p->algos.erase(p->algos.begin());
+        }
+    } while (cannot(status) && !p->algos.empty());
+    if (ret_possible && cannot(status)) {
+        *ret_possible = false;
         return NULL;
     }
     return check_blas("cublasLtMatmul", status);

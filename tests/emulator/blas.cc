@@ -399,6 +399,16 @@ static bool takes_float8(const EmulatorProduct &p, const EmulatorLayout &a, cons
            p.b == CUBLAS_OP_N && is_whole && aligned.a >= 16 && aligned.b >= 16 && aligned.d >= 16;
 }
 
+/* Of an algorithm, where it stood among those that were proposed. */
+enum {
+    PLACE = 7
+};
+static uint64_t n_refused;
+
+void emulator_refuse_algorithms(unsigned n) {
+    n_refused = n;
+}
+
 /* As on a GPU, the epilogue that keeps what went into GELU wants rows of whole 16 bytes. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -423,14 +433,18 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         !takes_float8(*product, *a, *b, *d, *preference)) {
         return refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
-    results[0] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
+    *found = std::min(wanted, 2);
     bool uses_bias = has_bias(*product) || has_gradient(*product);
-    if (uses_bias && d->type != CUDA_R_32F && alignments.bias < 4) {
-        results[0].state = refused(CUBLAS_STATUS_NOT_SUPPORTED);
+    static_assert(sizeof alignments <= sizeof results->algo - sizeof results->algo.data[PLACE],
+                  "it is kept there");
+    for (int i = 0; i < *found; i++) {
+        results[i] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
+        if (uses_bias && d->type != CUDA_R_32F && alignments.bias < 4) {
+            results[i].state = refused(CUBLAS_STATUS_NOT_SUPPORTED);
+        }
+        memcpy(&results[i].algo, &alignments, sizeof alignments);
+        results[i].algo.data[PLACE] = (uint64_t)i;
     }
-    static_assert(sizeof alignments <= sizeof results[0].algo, "it is kept there");
-    memcpy(&results[0].algo, &alignments, sizeof alignments);
-    *found = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -464,6 +478,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
         b_layout->batch != d_layout->batch || !is_complete(*product, *d_layout) ||
         !are_aligned(*product, algo, a, b, d)) {
         return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (algo->data[PLACE] < n_refused) {
+        return refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
     bool uses_bias = has_bias(*product) || has_gradient(*product);
     if (uses_bias && d_layout->type == CUDA_R_32F && k % 2) {

@@ -35,6 +35,9 @@ void emulator_set_memory(size_t bytes);
 void emulator_set_kernel_bytes(size_t bytes);
 /* Ten times its compute capability, 90 at first. What kernels may ask of it stays an H100's. */
 void emulator_set_capability(int capability);
+/* So many of the algorithms that cuBLASLt proposes for a product (two), the quickest first, cannot
+ * be run after all; 0 at first. */
+void emulator_refuse_algorithms(unsigned n);
 
 /* Looks at the guards of all that is allocated. */
 void emulator_check(void);

@@ -106,6 +106,30 @@ static void test_odd_width(const DeviceCase *c) {
 }
 
 #ifdef KERNEL_EMULATED
+/* What cuBLASLt proposes first and cannot run is done by what it has next. */
+static void test_refused_algorithm(void) {
+    enum {
+        N = 24
+    };
+    DeviceCase c = {KERNEL_CUDA_F32, 0, 0};
+    g_autofree float *x = device_random(&c, N * N, -1, 1, 1);
+    g_autofree float *w = device_random(&c, N * N, -1, 1, 2), *want = g_new(float, N *N);
+    void *in = device_put(&c, x, N * N), *on_w = device_put(&c, w, N * N);
+    void *out = device_new(&c, N * N);
+    kernel_linear_forward_f32(want, x, w, NULL, N, N, N);
+    for (unsigned n = 0; n < 2; n++) {
+        emulator_refuse_algorithms(n);
+        DEVICE_OK(kernel_cuda_linear_forward(device_lane, out, in, on_w, NULL, N, N, N, c.type));
+        device_close("y", &c, out, want, N * N, 1e-6, 1e-5);
+    }
+    emulator_refuse_algorithms(2);
+    KernelCudaFault fault =
+        kernel_cuda_linear_forward(device_lane, out, in, on_w, NULL, N, N, N, c.type);
+    g_assert_cmpstr(fault, ==, "cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED");
+    emulator_refuse_algorithms(0);
+    cudaGetLastError();
+}
+
 /* Where there is no room for that, they are made as they lie. */
 static void test_odd_width_without_room(void) {
     enum {
@@ -593,6 +617,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/matmul/odd-width", test_odd_width);
 #ifdef KERNEL_EMULATED
     DEVICE_TEST_ONCE("/kernels-cuda/matmul/odd-width-without-room", test_odd_width_without_room);
+    DEVICE_TEST_ONCE("/kernels-cuda/matmul/refused-algorithm", test_refused_algorithm);
 #endif
     DEVICE_TEST("/kernels-cuda/matmul/linear-gelu", test_linear_gelu);
     DEVICE_TEST("/kernels-cuda/matmul/bias-anywhere", test_bias_anywhere);
