@@ -299,7 +299,7 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
         model_run_head(w, &(ModelHead){&n->norm, &n->head, 0, d->vocab}, stream, targets);
     logits = model_run_logits_behind(w, logits, stream);
     if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
-        plan_graph_let_go_after(w->graph, looked_up, logits);
+        plan_graph_let_go_after(w->graph, looked_up, stream.a);
     }
     model_end(w, n->root, logits, targets, d->vocab);
 }

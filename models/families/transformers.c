@@ -89,8 +89,11 @@ static uint32_t run_loss(const ModelWalk *w, uint32_t logits, uint32_t targets, 
     plan_graph_keep(graph, padded);
     if (wide != logits) {
         model_goes_behind_loss(w, wide);
+        plan_graph_let_go_after(graph, padded, wide);
+    } else {
+        model_goes_behind_loss(w, padded);
     }
-    plan_graph_let_go_after(graph, padded, wide);
+    plan_graph_let_go_after(graph, shifted, padded);
     return loss;
 }
 

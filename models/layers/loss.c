@@ -55,8 +55,10 @@ static uint32_t run_kernel(const ModelWalk *w, const uint32_t *logits_and_target
                            const int64_t *dims, PlanDtype dtype) {
     PlanGraphResult results[] = {
         {dtype, 1}, {dtype, 1}, {PLAN_FP32, (uint64_t)dims[CROSS_ENTROPY_ROWS]}};
-    return plan_graph_op_making(w->graph, PLAN_OP_CROSS_ENTROPY, logits_and_targets, results, dims,
-                                NULL);
+    uint32_t loss = plan_graph_op_making(w->graph, PLAN_OP_CROSS_ENTROPY, logits_and_targets,
+                                         results, dims, NULL);
+    plan_graph_let_go_after(w->graph, loss + 1, loss + 2);
+    return loss;
 }
 
 /* The first input of the last op. */
@@ -69,6 +71,10 @@ void model_goes_behind_loss(const ModelWalk *w, uint32_t value) {
     uint32_t given = last_given(w->graph);
     if (given != value) {
         plan_graph_let_go_after(w->graph, value, given);
+    } else { /* of one kernel, whose second result goes last */
+        const PlanGraphOp *op = plan_graph_op_at(w->graph, w->graph->ops->len - 1);
+        plan_graph_let_go_after(w->graph, value,
+                                plan_graph_ref(w->graph, op->values + op->n_inputs + 1));
     }
 }
 

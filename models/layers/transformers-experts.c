@@ -81,6 +81,9 @@ static uint32_t run_normalize(const Walk *walk, uint32_t top) {
     PlanGraph *graph = walk->w->graph;
     int64_t shape[] = {[TOTAL_COLUMNS_ROWS] = walk->rows, [TOTAL_COLUMNS_COLS] = walk->per_token};
     uint32_t sum = run(walk, PLAN_OP_TOTAL_COLUMNS, &top, PLAN_FP32, walk->rows, shape);
+    if (graph->evaluates) {
+        return plan_graph_op_into(graph, top, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){top, sum}, shape);
+    }
     uint32_t copy = run(walk, PLAN_OP_COPY, &top, PLAN_FP32, walk->pairs, &walk->pairs);
     uint32_t y =
         plan_graph_op_into(graph, top, PLAN_OP_DIVIDE_COLUMN, (uint32_t[]){copy, sum}, shape);
