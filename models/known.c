@@ -339,17 +339,21 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
 }
 
 /* Whose forward is another without gradients, or whose results a loop still holds then. */
-static bool can_be_evaluated(const ModelNetwork *network, GError **error) {
-    const char *why = model_loss_is_chunked(network->loss) || network->loss == MODEL_LOSS_KERNEL
-                          ? "a loss that is chunked or compiled by itself"
-                      : network->logits_held == PLAN_RESULTS_NEXT_FORWARD
-                          ? "logits_held = next-forward"
-                          : NULL;
+static bool can_be_evaluated(const ModelNetwork *network, const PlanStrategy *strategy,
+                             GError **error) {
+    const char *why =
+        model_loss_is_chunked(network->loss) ? "a loss that is chunked; set another loss"
+        : network->loss == MODEL_LOSS_KERNEL && strategy->tensor > 1
+            ? "a loss compiled by itself of logits that ranks share; set another loss"
+        : network->logits_held == PLAN_RESULTS_NEXT_FORWARD
+            ? "logits_held = next-forward; set another logits_held"
+        : strategy->kernels == PLAN_KERNELS_COMPILED && (network->experts || network->kv_lora_rank)
+            ? "compiled blocks with experts or latent attention; set kernels = eager"
+            : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: an evaluation is not planned for %s; set eval_batches = 0, or another "
-                    "loss or logits_held in the network",
-                    network->name, why);
+                    "%s: an evaluation is not planned for %s, or eval_batches = 0", network->name,
+                    why);
     }
     return !why;
 }
@@ -373,6 +377,6 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->lora_base == PLAN_LORA_BASE_MODEL ||
             takes_four_bits(network, strategy, error)) &&
            (!strategy->document || sequences_can_be_packed(network, strategy, error)) &&
-           (!strategy->eval_batches || can_be_evaluated(network, error)) &&
+           (!strategy->eval_batches || can_be_evaluated(network, strategy, error)) &&
            model_can_be_shared(network, strategy, error);
 }

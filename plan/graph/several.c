@@ -156,6 +156,7 @@ uint32_t plan_graph_shared_loss(PlanGraph *graph, uint32_t logits, uint32_t targ
                              {.elements = 1, .dtype = dtype}};
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_SHARED_LOSS, 2, G_N_ELEMENTS(made)), values,
                 made, dims, G_N_ELEMENTS(dims));
+    plan_graph_let_go_after(graph, values[3], values[4]); /* where no backward keeps them */
     return values[2];
 }
 

@@ -1,5 +1,6 @@
 /* plan/graph/walk.c - the walk of a forward program: which module runs, and which step lets go of
  * which value. */
+#include "plan/graph/alone.h"
 #include "plan/graph/boundaries.h"
 #include "plan/graph/results.h"
 
@@ -216,5 +217,8 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     graph->loss_made = graph->copies_results ? loss : given;
     graph->loss = loss = given;
     *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
+    if (graph->evaluates && plan_graph_is_compiled(graph)) {
+        plan_graph_compile_alone(graph);
+    }
     sort_releases(graph);
 }

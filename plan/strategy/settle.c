@@ -209,18 +209,25 @@ static const char *evaluation(const PlanStrategy *s) {
     if (!s->eval_batches) {
         return NULL;
     }
-    if (s->pipeline > 1 || s->context > 1 || s->expert > 1 || s->tensor > 1) {
-        return "an evaluation is not planned where ranks share layers, sequences, stages or "
-               "experts; set eval_batches=0, or pipeline, context, expert and tensor to 1";
+    if (s->pipeline > 1) {
+        return "an evaluation is not planned of stages, whose schedule runs forward alone in "
+               "another order; set eval_batches=0, or pipeline=1";
     }
-    if (s->kernels == PLAN_KERNELS_COMPILED) {
-        return "an evaluation is not planned with compiled kernels, which are others without "
-               "gradients; set kernels=eager, or eval_batches=0";
+    if (s->kernels == PLAN_KERNELS_COMPILED &&
+        (s->compile != PLAN_COMPILE_BLOCK || s->float8 != PLAN_FLOAT8_NONE ||
+         s->async_tensor == PLAN_YES)) {
+        return "an evaluation of compiled kernels is planned of blocks compiled one by one, "
+               "without float8 and async_tensor, for without gradients those are other programs; "
+               "set compile=block, float8=none and async_tensor=no, or eval_batches=0";
     }
-    return plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
+    if (s->kernels == PLAN_KERNELS_COMPILED && !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
+        return "an evaluation of compiled kernels is planned for PyTorch 2.11 and later; set "
+               "pytorch=current, or eval_batches=0";
+    }
+    return plan_strategy_is_after(s, PLAN_PYTORCH_2_0)
                ? NULL
-               : "an evaluation is planned for PyTorch 2.11 and later; set pytorch=current, or "
-                 "eval_batches=0";
+               : "an evaluation is planned for PyTorch 2.1 and later; set pytorch=2.4 or current, "
+                 "or eval_batches=0";
 }
 
 static const char *params_on_host(const PlanStrategy *s) {

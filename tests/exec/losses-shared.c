@@ -14,7 +14,10 @@ static const char *const with_llama[] = {
     "-n 3 --micro-batch 4 --sharding none --kernels compiled --compile network",
     "-n 2 --micro-batch 6 --rms-norm ops --checkpointing full",
     "-n 2 --micro-batch 6 --flavour fsdp1 --checkpointing selective-op --checkpoint-early-stop no",
+    "-n 3 --micro-batch 4 --kernels compiled --eval-batches 2 --eval-micro-batch 5",
     "-n 4 --tensor 2 --micro-batch 6",
+    "-n 4 --tensor 2 --micro-batch 6 --eval-batches 2 --eval-micro-batch 1",
+    "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --eval-batches 1",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --checkpointing selective-op --rms-norm ops",
     "-n 4 --tensor 2 --micro-batch 6 --kernels compiled --checkpointing full",
     "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --kernels compiled "

@@ -2,10 +2,10 @@
  *
  * check RECORD.jsonl...: for each, the plan for its settings is built, and step by step compared:
  * parameters; bytes by category at start and end; the peak, exact and rounded to 512 bytes, with
- * its categories and module; every collective in order with unit, bytes and phase; and, where the
- * file has events, what lives to begin with and every allocation, free and collective in order, of
- * construction too where it has those. Exits 0 when all is equal, 1
- * with what differs, 2 when a file cannot be read or expressed.
+ * its categories and module, and likewise that of an evaluation; every collective in order with
+ * unit, bytes and phase; and, where the file has events, what lives to begin with and every
+ * allocation, free and collective in order, of construction too where it has those. Exits 0 when
+ * all is equal, 1 with what differs, 2 when a file cannot be read or expressed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "plan/op/work.h"
 #include "tests/oracle/events.h"
 #include "tests/oracle/fills.h"
+#include "tests/oracle/live.h"
 
 /* The recorder's categories, folded to ours. */
 static const struct {
@@ -54,7 +55,7 @@ typedef struct {
     const char *file_name;
     gint64 step;
     unsigned n_differences;
-    uint64_t live[2][PLAN_N_SUBCATEGORIES]; /* exact, rounded */
+    OracleLive live;
     OracleRecorded *recorded;
     OraclePlanned *planned;
     uint64_t forgotten;   /* recording_forgotten_bytes() */
@@ -85,22 +86,10 @@ static void G_GNUC_PRINTF(2, 3) differ(Check *c, const char *format, ...) {
     }
 }
 
-static uint64_t rounded(uint64_t bytes) {
-    return (bytes + 511) / 512 * 512;
-}
-
-static uint64_t sum(const uint64_t *by_sub) {
-    uint64_t total = 0;
-    for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
-        total += by_sub[i];
-    }
-    return total;
-}
-
 /* Equal, or short of what the recording forgets of at most two gradients of a T5's bias, exact or
  * rounded. */
 static bool agree(const Check *c, uint64_t recorded, uint64_t ours) {
-    uint64_t unit[] = {c->forgotten, rounded(c->forgotten)};
+    uint64_t unit[] = {c->forgotten, oracle_rounded(c->forgotten)};
     bool equal = recorded == ours;
     for (unsigned i = 0; c->forgotten && i < 2; i++) {
         equal |= recorded + unit[i] == ours || recorded + 2 * unit[i] == ours;
@@ -118,12 +107,12 @@ static void compare_breakdown(Check *c, const char *what, JsonObject *recorded,
         }
     }
     uint64_t total = (uint64_t)json_object_get_int_member(recorded, "total");
-    if (sum(theirs) != total) {
+    if (oracle_sum(theirs) != total) {
         differ(c, "%s: the recording has a category that is not known here", what);
     }
-    if (!agree(c, total, sum(ours))) {
+    if (!agree(c, total, oracle_sum(ours))) {
         differ(c, "%s: PyTorch %" G_GUINT64_FORMAT " bytes, plan %" G_GUINT64_FORMAT, what, total,
-               sum(ours));
+               oracle_sum(ours));
     }
     for (unsigned i = 0; i < PLAN_N_SUBCATEGORIES; i++) {
         if (!(i == PLAN_TEMPORARY_OP ? agree(c, theirs[i], ours[i]) : theirs[i] == ours[i])) {
@@ -133,37 +122,9 @@ static void compare_breakdown(Check *c, const char *what, JsonObject *recorded,
     }
 }
 
-typedef struct {
-    uint64_t total, at[PLAN_N_SUBCATEGORIES];
-    const PlanInstr *instr;
-} Peak;
-
 static PlanSection section_of(const Check *c, gint64 step) {
     bool is_second = step == 1 || (step % 2 && plan_steps_alternate(c->role));
     return step == 0 ? PLAN_SECTION_FIRST : is_second ? PLAN_SECTION_SECOND : PLAN_SECTION_STEADY;
-}
-
-/* Plays a section's allocations; what a step starts with is already live. */
-static void play(Check *c, PlanSection section, Peak peaks[2]) {
-    for (unsigned r = 0; r < 2; r++) {
-        peaks[r] = (Peak){.total = sum(c->live[r])};
-        memcpy(peaks[r].at, c->live[r], sizeof peaks[r].at);
-    }
-    for (uint32_t i = 0; i < c->role->n_instrs[section]; i++) {
-        const PlanInstr *instr = &c->role->sections[section][i];
-        if (instr->kind != PLAN_ALLOC && instr->kind != PLAN_FREE) {
-            continue;
-        }
-        const PlanBuffer *b = &c->role->buffers[instr->arg];
-        uint64_t sizes[] = {b->bytes, rounded(b->bytes)};
-        for (unsigned r = 0; r < 2; r++) {
-            c->live[r][b->sub] += instr->kind == PLAN_ALLOC ? sizes[r] : -sizes[r];
-            if (sum(c->live[r]) > peaks[r].total) {
-                peaks[r] = (Peak){.total = sum(c->live[r]), .instr = instr};
-                memcpy(peaks[r].at, c->live[r], sizeof peaks[r].at);
-            }
-        }
-    }
 }
 
 /* Not in the root, of which each stage has one. */
@@ -172,22 +133,27 @@ static bool is_in_block(const Check *c, const PlanInstr *instr) {
 }
 
 /* Inside a compiled block the order is the compiler's own: of a peak there the sum is held to a
- * hundredth. */
-static bool is_close_in_block(const Check *c, JsonObject *recorded, const Peak *ours) {
+ * hundredth. In an evaluation, where nothing is kept for a backward, it is held to the byte; what
+ * its blocks give the recorder calls temporary. */
+static bool is_close_in_block(const Check *c, JsonObject *recorded, const OraclePeak *ours) {
     double total = (double)json_object_get_int_member(
         json_object_get_object_member(recorded, "breakdown"), "total");
     double difference = (double)ours->total - total;
-    return c->is_compiled && ours->instr && (c->is_whole || is_in_block(c, ours->instr)) &&
-           MAX(difference, -difference) <= total / 100;
+    if (!c->is_compiled || !ours->instr) {
+        return false;
+    }
+    return ours->instr->phase == PLAN_PHASE_EVALUATION
+               ? difference == 0
+               : (c->is_whole || is_in_block(c, ours->instr)) &&
+                     MAX(difference, -difference) <= total / 100;
 }
 
-static void compare_peak(Check *c, const char *key, JsonObject *summary, const Peak *ours) {
-    JsonObject *recorded = json_object_get_object_member(summary, key);
+static void compare_peak(Check *c, const char *key, JsonObject *of, const OraclePeak *ours) {
+    JsonObject *recorded = json_object_get_object_member(of, key);
     if (is_close_in_block(c, recorded, ours)) {
         return;
     }
-    g_autofree char *what = g_strdup_printf("%s", key);
-    compare_breakdown(c, what, json_object_get_object_member(recorded, "breakdown"), ours->at);
+    compare_breakdown(c, key, json_object_get_object_member(recorded, "breakdown"), ours->at);
     JsonObject *where = json_object_get_object_member(recorded, "where");
     if (!where || !json_object_has_member(where, "module") || !ours->instr) {
         return;
@@ -201,6 +167,11 @@ static void compare_peak(Check *c, const char *key, JsonObject *summary, const P
     if (!g_str_equal(module, *mine ? mine : "root")) {
         differ(c, "%s falls in module %s, in the plan in %s", key, module, *mine ? mine : "root");
     }
+}
+
+static void compare_peaks(Check *c, JsonObject *of, const OraclePeak ours[2]) {
+    compare_peak(c, "peak_bytes", of, &ours[0]);
+    compare_peak(c, "peak_rounded", of, &ours[1]);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------- */
@@ -430,16 +401,18 @@ static void check_step(Check *c, const Recording *recording, unsigned i) {
     JsonObject *summary = recording->summaries->pdata[i];
     c->step = json_object_get_int_member(summary, "step");
     PlanSection section = section_of(c, c->step);
-    Peak peaks[2];
-    compare_breakdown(c, "start", json_object_get_object_member(summary, "start"), c->live[0]);
+    compare_breakdown(c, "start", json_object_get_object_member(summary, "start"), c->live.now[0]);
     compare_breakdown(c, "start_rounded", json_object_get_object_member(summary, "start_rounded"),
-                      c->live[1]);
-    play(c, section, peaks);
-    compare_peak(c, "peak_bytes", summary, &peaks[0]);
-    compare_peak(c, "peak_rounded", summary, &peaks[1]);
-    compare_breakdown(c, "end", json_object_get_object_member(summary, "end"), c->live[0]);
+                      c->live.now[1]);
+    oracle_play(&c->live, c->role, section);
+    compare_peaks(c, summary, c->live.of_step);
+    if (json_object_has_member(summary, "evaluation")) {
+        compare_peaks(c, json_object_get_object_member(summary, "evaluation"),
+                      c->live.of_evaluation);
+    }
+    compare_breakdown(c, "end", json_object_get_object_member(summary, "end"), c->live.now[0]);
     compare_breakdown(c, "end_rounded", json_object_get_object_member(summary, "end_rounded"),
-                      c->live[1]);
+                      c->live.now[1]);
     compare_collectives(c, summary, section);
     if (i < recording->events->len) {
         compare_events(c, recording, i, section);
@@ -481,8 +454,7 @@ static int check_file(const char *path) {
     if (recording->events->len) {
         compare_alive(&c, recording);
     }
-    Peak unused[2];
-    play(&c, PLAN_SECTION_CONSTRUCT, unused);
+    oracle_play(&c.live, c.role, PLAN_SECTION_CONSTRUCT);
     for (unsigned i = 0; i < recording->summaries->len; i++) {
         check_step(&c, recording, i);
     }

@@ -2,7 +2,10 @@
  * what recordings say (tests/oracle). */
 #include <string.h>
 
+#include "plan/op/names.h"
 #include "tests/plan/plans.h"
+
+#define LLAMA_TOY "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nffn=24\nvocab=12\nseq=8\n"
 
 static unsigned n_launches(const Plan *plan, PlanSection section, PlanPhase phase,
                            PlanOpKind kind) {
@@ -35,6 +38,8 @@ static void stands_before_second(void) {
         }
         g_assert_cmpuint(a->n_loss_ops, ==, 3); /* a step's loss is training's, in each program */
     }
+    g_autoptr(Plan) shared = test_plan(LLAMA_TOY, "ranks=4 tensor=2 eval_batches=3");
+    g_assert_cmpuint(shared->roles[0].n_loss_ops, ==, 3);
 }
 
 /* Units that forward leaves whole are gathered by the first evaluated pass, and not by the training
@@ -75,6 +80,45 @@ static void forward_alone(void) {
         n_launches(plan, PLAN_SECTION_SECOND, PLAN_PHASE_EVALUATION, PLAN_OP_GELU_TANH), ==, 2);
 }
 
+static const PlanOp *last_op(const PlanRole *role, PlanPhase phase, PlanOpKind kind) {
+    const PlanOp *op = NULL;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
+        const PlanInstr *instr = &role->sections[PLAN_SECTION_SECOND][i];
+        if (instr->kind == PLAN_LAUNCH && instr->phase == phase &&
+            role->ops[instr->arg].kind == kind) {
+            op = &role->ops[instr->arg];
+        }
+    }
+    g_assert_nonnull(op);
+    return op;
+}
+
+/* A compiler's program of a forward alone writes over what nobody reads later, but not over what it
+ * was given; training's keeps it. */
+static void compiled(void) {
+    g_autoptr(Plan) plan = test_plan(LLAMA_TOY, "ranks=2 eval_batches=1 kernels=compiled");
+    const PlanRole *role = &plan->roles[0];
+    static const struct {
+        PlanOpKind kind;
+        unsigned made, over;
+    } cases[] = {
+        {PLAN_OP_SWIGLU, SWIGLU_Y, SWIGLU_GATE},
+        {PLAN_OP_ADD_RMSNORM, ADD_RMSNORM_SUM, ADD_RMSNORM_R},
+        {PLAN_OP_ADD, ADD_Y, ADD_A},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const PlanOp *alone = last_op(role, PLAN_PHASE_EVALUATION, cases[i].kind),
+                     *trained = last_op(role, PLAN_PHASE_FORWARD, cases[i].kind);
+        g_assert_cmpuint(plan_op_buffer(role, alone, cases[i].made), ==,
+                         plan_op_buffer(role, alone, cases[i].over));
+        g_assert_cmpuint(plan_op_buffer(role, trained, cases[i].made), !=,
+                         plan_op_buffer(role, trained, cases[i].over));
+    }
+    const PlanOp *norm = last_op(role, PLAN_PHASE_EVALUATION, PLAN_OP_ADD_RMSNORM);
+    g_assert_cmpuint(plan_op_buffer(role, norm, ADD_RMSNORM_SUM), !=,
+                     plan_op_buffer(role, norm, ADD_RMSNORM_A));
+}
+
 static void refused(void) {
     static const char *const cases[][3] = {
         {GPT_TOY "logits_held=next-forward\n", "ranks=2 eval_batches=1",
@@ -83,6 +127,12 @@ static void refused(void) {
          "ranks=2 eval_batches=1 flavour=fsdp1 sharding=none param_dtype=bf16 "
          "zero_grad=keep",
          "where two kinds of steps take turns"},
+        {LLAMA_TOY "loss=kernel\n", "ranks=2 tensor=2 eval_batches=1",
+         "a loss compiled by itself of logits that ranks share; set another loss"},
+        {"[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nvocab=12\nseq=8\nexperts=2\n"
+         "experts_per_token=1\nexpert_ffn=16\n",
+         "ranks=2 param_dtype=bf16 kernels=compiled eval_batches=1",
+         "compiled blocks with experts or latent attention; set kernels = eager"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(cases[i][0], cases[i][1]);
@@ -96,6 +146,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/evaluation/stands-before-second", stands_before_second);
     g_test_add_func("/plan/evaluation/units-stay-whole", units_stay_whole);
     g_test_add_func("/plan/evaluation/forward-alone", forward_alone);
+    g_test_add_func("/plan/evaluation/compiled", compiled);
     g_test_add_func("/plan/evaluation/refused", refused);
     return g_test_run();
 }

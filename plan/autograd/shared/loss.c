@@ -117,7 +117,9 @@ void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor sum = applied(run, PLAN_OP_SUM_COLUMNS, counted, 1, DIMS(1, rows), 1, "sum");
     PlanTensor loss = divided(run, sum, total, "loss");
     uint32_t id = run->builder.ops.len - 1;
-    plan_vector_push(&run->builder.loss_ops, id);
+    if (!run->graph->evaluates) {
+        plan_vector_push(&run->builder.loss_ops, id);
+    }
     PlanTensor temporary[] = {sum, counted, safe, local.index, picked, whole};
     for (unsigned i = 0; i < G_N_ELEMENTS(temporary); i++) {
         drop(run, temporary[i]);

@@ -141,13 +141,13 @@ def report_strides(graph):
             else None for out in graph.graph_outputs)
 
 
-def name_what_leaves(graph_module, is_backward):
+def name_what_leaves(graph_module, direction):
     """What leaves a program lies as without a compiler (torch/_inductor/config.py: keep_output_stride, bw_outputs_user_visible);
     rows of what forward keeps for backward may be padded."""
     output = next(iter(graph_module.graph.find_nodes(op="output")))
     made = output.args[0]
     first, end = 0, len(made)
-    if not is_backward:
+    if direction == "forward":
         context = TracingContext.try_get()
         first = context.fw_metadata.num_mutated_inp_runtime_indices
         end = first + context.fw_metadata.num_outputs
@@ -155,22 +155,27 @@ def name_what_leaves(graph_module, is_backward):
     inductor.record_original_output_strides(graph_module)
 
 
-def lower(is_backward, programs):
+def lower(direction, programs):
+    """direction: forward or backward, of one program in two; or alone, a forward that nobody wants a gradient of."""
     def compile_graph(graph_module, given):
+        is_backward, is_alone = direction == "backward", direction == "alone"
         inputs = list(given) if is_backward else values_of(graph_module)
         mode = next(x for x in inputs if isinstance(x, torch.Tensor)).fake_mode
         with unset_fake_temporarily(), V.set_fake_mode(mode), DebugContext():
+            if is_alone:  # what partition() does of the two
+                inductor._recursive_joint_graph_passes(graph_module)
             if config._micro_pipeline_tp:  # its patterns are of reshapes, which a whole compilation makes of views
                 inductor.view_to_reshape(graph_module)
-            name_what_leaves(graph_module, is_backward)
-            inductor._recursive_post_grad_passes(graph_module, is_inference=False)
-            graph = GraphLowering(graph_module, example_inputs=inputs, shape_env=None, is_backward=is_backward)
+            name_what_leaves(graph_module, direction)
+            inductor._recursive_post_grad_passes(graph_module, is_inference=is_alone)
+            graph = GraphLowering(graph_module, example_inputs=inputs, shape_env=mode.shape_env, is_backward=is_backward,
+                                  is_inference=is_alone)
             with V.set_graph_handler(graph):
                 graph.run(*inputs)
                 report_strides(graph)
                 text = graph.codegen()[0].value
                 if programs:
-                    keep_text(text, programs, "backward" if is_backward else "forward")
+                    keep_text(text, programs, direction)
                 call = run_text(text)
 
         def run(arguments):
@@ -191,7 +196,8 @@ def prepare(device_type, recorder):
 
 
 def make_backend(programs):
-    return aot_autograd(fw_compiler=lower(False, programs), bw_compiler=lower(True, programs), partition_fn=partition,
+    return aot_autograd(fw_compiler=lower("forward", programs), bw_compiler=lower("backward", programs),
+                        inference_compiler=lower("alone", programs), partition_fn=partition,
                         decompositions=select_decomp_table(), keep_inference_input_mutations=True)
 
 

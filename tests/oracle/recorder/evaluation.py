@@ -8,6 +8,7 @@ import torch
 import autocast
 import networks
 import program_network
+import tensor_parallel
 
 
 def make_batch(shape, options, device):
@@ -24,7 +25,7 @@ def evaluate(model, batch, shape, options, recorder, loop):
     recorder.phase = "evaluation"
     model.eval()
     for _ in range(options.eval_batches):
-        with torch.no_grad(), autocast.region(options):
+        with torch.no_grad(), autocast.region(options), tensor_parallel.loss_region(options):
             loss, held = loop.forward(model, batch, shape, options)
         del loss
         del held
