@@ -295,6 +295,7 @@ static const struct {
               {"train_fresh_twelfth.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_twentieth.csv", 0.08, 0.70, 0.08, 0.70},
               {"train_fresh_twentyfirst.csv", 0.06, 0.15, 0.09, 0.20},
+              {"train_fresh_twentyfourth.csv", 0.11, 0.36, 0.11, 0.36},
               {"train_fresh_twentysecond.csv", 0.09, 0.125, 0.09, 0.125},
               {"train_fresh_twentythird.csv", 0.105, 0.195, 0.105, 0.195},
               {"train_fsdp_paper.csv", 0.06, 0.15, 0.09, 0.20},
