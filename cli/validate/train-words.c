@@ -9,8 +9,8 @@
 static const struct {
     const char *column, *pattern, *plain;
 } words[] = {
-    /* "meta-llama/Llama-2-7b-hf": what it is called, not whose it is */
-    {"model", "^[[:alpha:]][\\w.-]*/(?=[[:alnum:]])", ""},
+    /* "meta-llama/Llama-2-7b-hf": what it is called, not whose it is; but "ViT-L/16" */
+    {"model", "^[[:alpha:]][\\w.-]*/(?=[[:alnum:]])(?![0-9]+(?:$| ))", ""},
 
     {"framework", "fsdp(?:[ _-]+v?-?|v)([12])(?![0-9x.])|fsdp ?[(]v?([12])[)]", "FSDP\\1\\2"},
     {"framework", "distributed ?data ?parallel", "DDP"},

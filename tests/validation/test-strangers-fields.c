@@ -259,6 +259,7 @@ static void named_networks(void) {
         {"Phi-3-mini-4k", "named phi-3-mini"},
         {"opt-13b", "named opt-13b"},
         {"EleutherAI/pythia-6.9b", "named pythia-6.9b"},
+        {"google/flan-t5-xl", "named flan-t5-xl"},
     };
     g_autoptr(GString) table = g_string_new("hardware,gpus,framework,model,seq_len,micro_batch,"
                                             "step_ms\n");
