@@ -99,18 +99,31 @@ static bool words_are_full(char **argv) {
     return true;
 }
 
-/* The value that *word gives to the entry ("--name V", "--name=V", "-n V", "-nV"), or NULL. */
-static const char *value_given(const GOptionEntry *entry, char *const *word) {
+static bool is_flag(const GOptionEntry *entries, char letter) {
+    while (entries->long_name != NULL && entries->short_name != letter) {
+        entries++;
+    }
+    return entries->long_name != NULL && entries->arg == G_OPTION_ARG_NONE;
+}
+
+/* The value that *word gives to the entry ("--name V", "--name=V", "-n V", "-nV", behind flags
+ * "-jn V"), or NULL. */
+static const char *value_given(const GOptionEntry *entries, const GOptionEntry *entry,
+                               char *const *word) {
     const char *text = *word, *end;
     if (g_str_has_prefix(text, "--")) {
         bool is_this = g_str_has_prefix(text + 2, entry->long_name);
         end = text + 2 + (is_this ? strlen(entry->long_name) : 0);
         return !is_this ? NULL : *end == '=' ? end + 1 : *end == '\0' ? word[1] : NULL;
     }
-    if (entry->short_name == 0 || text[0] != '-' || text[1] != entry->short_name) {
+    const char *letter = text + 1;
+    while (text[0] == '-' && *letter != '\0' && is_flag(entries, *letter)) {
+        letter++;
+    }
+    if (text[0] != '-' || *letter == '\0' || *letter != entry->short_name) {
         return NULL;
     }
-    return text[2] != '\0' ? text + 2 : word[1];
+    return letter[1] != '\0' ? letter + 1 : word[1];
 }
 
 static bool takes_one_value(const GOptionEntry *entry) {
@@ -120,10 +133,10 @@ static bool takes_one_value(const GOptionEntry *entry) {
 }
 
 /* GLib would take the last of two values, and say nothing. */
-static bool values_agree(const GOptionEntry *entry, char **argv) {
+static bool values_agree(const GOptionEntry *entries, const GOptionEntry *entry, char **argv) {
     const char *first = NULL;
     for (char **word = argv + 1; *word != NULL && !g_str_equal(*word, "--"); word++) {
-        const char *value = value_given(entry, word);
+        const char *value = value_given(entries, entry, word);
         if (first != NULL && value != NULL && !g_str_equal(first, value)) {
             bool is_cluster = g_str_equal(entry->long_name, "cluster");
             cli_complain(CLI_BAD_INPUT, "--%s is given twice, as '%s' and as '%s'; give one%s",
@@ -138,10 +151,23 @@ static bool values_agree(const GOptionEntry *entry, char **argv) {
 
 static bool all_values_agree(const GOptionEntry *entries, char **argv) {
     for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++) {
-        if (takes_one_value(entry) && !values_agree(entry, argv)) {
+        if (takes_one_value(entry) && !values_agree(entries, entry, argv)) {
             return false;
         }
     }
+    return true;
+}
+
+bool cli_take_once(char **place, const char *option, const char *value, const char *remedy,
+                   GError **error) {
+    if (*place != NULL && !g_str_equal(*place, value)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s is given twice, as '%s' and as '%s'; give one%s", option, *place, value,
+                    remedy);
+        return false;
+    }
+    g_free(*place);
+    *place = g_strdup(value);
     return true;
 }
 

@@ -31,6 +31,11 @@ GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntr
 bool cli_command_read(const CliCommand *command, const GOptionEntry *entries,
                       GOptionContext *context, int *argc, char ***argv);
 
+/* For an option's callback: keeps its value, and refuses another one, as cli_command_read() does of
+ * its entries. remedy: behind "give one". */
+bool cli_take_once(char **place, const char *option, const char *value, const char *remedy,
+                   GError **error);
+
 /* What a rank or a device is before its option is read. */
 enum {
     CLI_NOT_GIVEN = INT_MIN

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/options/command.h"
 #include "cli/say/progress.h"
 #include "plan/files/ini.h"
 #include "plan/refuse.h"
@@ -24,6 +25,19 @@ const char *const cli_jitter_options[SIM_N_JITTERS] = {
     [SIM_JITTER_LINK] = "--link-jitter",
 };
 
+static char **place_of(CliEveryRank *every, const char *option) {
+    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+        if (g_str_equal(option, cli_jitter_options[kind])) {
+            return &every->percents[kind];
+        }
+    }
+    return g_str_equal(option, "--seed") ? &every->seed : &every->trace_ranks;
+}
+
+static gboolean take(const char *option, const char *value, gpointer every, GError **error) {
+    return cli_take_once(place_of(every, option), option, value, "", error);
+}
+
 CliEveryRank *cli_every_rank_new(GOptionContext *context) {
     CliEveryRank *every = g_new0(CliEveryRank, 1);
     const GOptionEntry entries[] = {
@@ -32,15 +46,16 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
          "all is expected to be (the cluster's gpu_percent); each by itself has its own pace, so "
          "the step differs a little",
          NULL},
-        {"seed", 0, 0, G_OPTION_ARG_STRING, &every->seed, "seed of the jitter (default 0)", "S"},
-        {"jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_KERNEL],
+        {"seed", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take, "seed of the jitter (default 0)",
+         "S"},
+        {"jitter", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take,
          "standard deviation of kernel durations, in percent of the mean (default: the cluster's)",
          "PERCENT"},
-        {"spread", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_GPU],
+        {"spread", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take,
          "the same between GPUs, for the whole run (default: the cluster's)", "PERCENT"},
-        {"host-jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_HOST],
+        {"host-jitter", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take,
          "the same of host costs per instruction (default: the cluster's)", "PERCENT"},
-        {"link-jitter", 0, 0, G_OPTION_ARG_STRING, &every->percents[SIM_JITTER_LINK],
+        {"link-jitter", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take,
          "the same of collectives, once all ranks have come (default: the cluster's)", "PERCENT"},
         {"slow", 0, 0, G_OPTION_ARG_STRING_ARRAY, &every->slow,
          "kernels take FACTOR times as long on WHO: rank=3, rank=0-7, node=2; may be repeated",
@@ -49,14 +64,14 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
          "links of WHO carry FACTOR times as much: rank=3 or node=2 (all links), nvlink=3, nic=0-7 "
          "(of those ranks); may be repeated",
          "WHO:FACTOR"},
-        {"trace-ranks", 0, 0, G_OPTION_ARG_STRING, &every->trace_ranks,
+        {"trace-ranks", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take,
          "ranks that --trace holds, as in 0,8-15 or all (default: all, or 0 of more than 64)",
          "LIST"},
         {0},
     };
     GOptionGroup *group = g_option_group_new(
         "ranks", "Every rank (jitter, stragglers, unequal nodes, degraded links):",
-        "Show options for unequal ranks: jitter, stragglers, degraded links", NULL, NULL);
+        "Show options for unequal ranks: jitter, stragglers, degraded links", every, NULL);
     g_option_group_add_entries(group, entries);
     g_option_context_add_group(context, group);
     every->troubles = g_array_new(FALSE, FALSE, sizeof(SimTrouble));

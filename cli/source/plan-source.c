@@ -157,16 +157,8 @@ static gboolean take_option(const char *option, const char *value, gpointer data
 static gboolean take_strategy_file(const char *option, const char *path, gpointer data,
                                    GError **error) {
     CliPlanSource *source = data;
-    if (source->strategy_file != NULL && !g_str_equal(source->strategy_file, path)) {
-        g_set_error(
-            error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-            "%s is given twice, as '%s' and as '%s'; give one (options given beside it win)",
-            option, source->strategy_file, path);
-        return FALSE;
-    }
-    g_free(source->strategy_file);
-    source->strategy_file = g_strdup(path);
-    return TRUE;
+    return cli_take_once(&source->strategy_file, option, path, " (options given beside it win)",
+                         error);
 }
 
 static char *describe(const PlanStrategyKey *key) {

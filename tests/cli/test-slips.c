@@ -59,6 +59,19 @@ static void options_given_twice(void) {
            "--cluster is given twice, as 'a100-node' and as 'dgx-h100'; give one, or compare them");
     expect("plan gpt-toy -o a.plan --output=b.plan", 2, "", "--output is given twice, as 'a.plan'");
     expect("compare a b --rank 0 -r1", 2, "", "--rank is given twice, as '0' and as '1'; give one");
+    expect("predict gpt-toy -c this-machine -jc dgx-h100", 2, "",
+           "--cluster is given twice, as 'this-machine' and as 'dgx-h100'; give one");
+    static const char *const of_ranks[] = {"seed",        "jitter",      "spread",
+                                           "host-jitter", "link-jitter", "trace-ranks"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_ranks); i++) {
+        const char *name = of_ranks[i];
+        g_autofree char *words = g_strdup_printf(
+            "predict gpt-toy -c this-machine --every-rank --%s 1 --%s=1 --%s 2", name, name, name);
+        g_autofree char *said =
+            g_strdup_printf("--%s is given twice, as '1' and as '2'; give one\n", name);
+        expect(words, 2, "", said);
+    }
+    expect("predict gpt-toy -c this-machine -n 2 --every-rank --seed 1 --seed 1", 0, "fits: ", "");
     expect("plan gpt-toy -n 2 --micro-batch 1 -n 4", 2, "", "ranks is given twice, as 2 and as 4");
     expect("plan gpt-toy -n 2 -n 2 --network-key seq=16 --network-key seq=8", 2, "",
            "network.seq is given twice, as 16 and as 8; give one (choose, plot and diagnose try");
