@@ -32,10 +32,11 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
                                             Trace *trace, GError **error) {
     GError *refusal = NULL;
     SimPrediction *prediction = sim_predict_settled(*plan, cluster, options, trace, &refusal);
-    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
+    for (CliPlanForm form = CLI_PLAN_FOLDED;
+         g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED);) {
         g_clear_error(&refusal);
         plan_free(*plan);
-        *plan = cli_plan_source_load(source, name, CLI_PLAN_FOR_ONE, &refusal);
+        *plan = cli_plan_source_load(source, name, --form, &refusal);
         prediction =
             *plan != NULL ? sim_predict_settled(*plan, cluster, options, trace, &refusal) : NULL;
     }

@@ -29,7 +29,7 @@ SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, T
                                 GError **error);
 
 /* Plays *plan, which the source loaded folded (plan/fold.h) or not. One whose passes that are not
- * written do not repeat others is loaded whole, and then that is *plan. */
+ * written do not repeat others is loaded with more of them, or whole, and then that is *plan. */
 SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *name, Plan **plan,
                                             const ModelCluster *cluster, const SimOptions *options,
                                             Trace *trace, GError **error);

@@ -46,7 +46,10 @@ char *cli_plan_network_of(const char *title);
 typedef enum {
     CLI_PLAN_WHOLE,
     CLI_PLAN_FOR_ONE, /* for a prediction without a trace, in which rank 0 stands for all */
-    CLI_PLAN_FOLDED,  /* for figures alone, if SIM_ERROR_FOLDED does not say that they need all */
+    /* For figures alone. Where SIM_ERROR_FOLDED says that they need more passes written, the form
+     * before it has more; CLI_PLAN_FOR_ONE has all. */
+    CLI_PLAN_FOLDED_LATE,
+    CLI_PLAN_FOLDED,
     CLI_N_PLAN_FORMS
 } CliPlanForm;
 

@@ -259,10 +259,11 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
     if (options->every_rank || options->rank != 0) {
         return play(CLI_PLAN_WHOLE, network, &strategy, on, options, error);
     }
-    SimPrediction *prediction = play(CLI_PLAN_FOLDED, network, &strategy, on, options, &refusal);
-    if (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
+    CliPlanForm form = CLI_PLAN_FOLDED;
+    SimPrediction *prediction = play(form, network, &strategy, on, options, &refusal);
+    while (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
         g_clear_error(&refusal);
-        prediction = play(CLI_PLAN_FOR_ONE, network, &strategy, on, options, &refusal);
+        prediction = play(--form, network, &strategy, on, options, &refusal);
     }
     if (prediction == NULL) {
         g_propagate_error(error, refusal);

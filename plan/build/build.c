@@ -13,14 +13,18 @@
 
 enum {
     MOST_FORESEEN = 64, /* passes; arrays for more of them grow */
-    FOLDED_TO = 16      /* passes: a simulator has seen by then whether they repeat */
+    /* Passes: by then a simulator has mostly seen them repeat; by then nearly always, where the
+     * host gains on the device until its queue is full. */
+    FOLDED_TO = 16,
+    FOLDED_LATE_TO = 64
 };
 
 /* What of a plan is written. */
 typedef enum {
     WRITE_ALL,
     WRITE_FOR_ONE, /* the programs of rank 0 and of the ranks that it shares the layers with */
-    WRITE_FOLDED   /* the same, and without stages of a step some of its passes */
+    WRITE_FOLDED,  /* the same, and without stages of a step some of its passes */
+    WRITE_FOLDED_LATE
 } Written;
 
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
@@ -57,11 +61,13 @@ static bool is_written(const Plan *plan, const PlanRole *role, Written written) 
  * them, so that none stands for the others. */
 static uint32_t count_folded(const PlanGraph *graph, const PlanStrategy *strategy,
                              Written written) {
-    bool folds = written == WRITE_FOLDED && strategy->pipeline == 1 &&
-                 strategy->accumulate > FOLDED_TO &&
+    uint64_t to = written == WRITE_FOLDED        ? FOLDED_TO
+                  : written == WRITE_FOLDED_LATE ? FOLDED_LATE_TO
+                                                 : UINT64_MAX;
+    bool folds = strategy->pipeline == 1 && strategy->accumulate > to &&
                  strategy->allocator.choice != PLAN_ALLOCATOR_ARENA &&
                  !plan_graph_results_outlive_pass(graph);
-    return folds ? (uint32_t)(strategy->accumulate - FOLDED_TO) : 0;
+    return folds ? (uint32_t)(strategy->accumulate - to) : 0;
 }
 
 /* A network is called as its file is, whose name may be what no line of a text can hold. */
@@ -221,4 +227,9 @@ Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
 Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
                         const char *network_name, const char *network_text, GError **error) {
     return build(graph, strategy, network_name, network_text, WRITE_FOLDED, error);
+}
+
+Plan *plan_build_folded_late(const PlanGraph *graph, const PlanStrategy *strategy,
+                             const char *network_name, const char *network_text, GError **error) {
+    return build(graph, strategy, network_name, network_text, WRITE_FOLDED_LATE, error);
 }

@@ -136,6 +136,11 @@ Plan *toy_folded_plan(const char *network, const char *settings) {
     return known_plan(read, settings, plan_build_folded);
 }
 
+Plan *toy_folded_late_plan(const char *network, const char *settings) {
+    g_autoptr(ModelNetwork) read = read_network(network);
+    return known_plan(read, settings, plan_build_folded_late);
+}
+
 static Plan *written_plan(const char *ini, const char *settings, Build *build) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);

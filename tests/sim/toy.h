@@ -31,6 +31,8 @@ Plan *toy_network_plan(const char *network, const char *strategy);
 Plan *toy_plan_if_known(const char *network, const char *strategy);
 /* The same by plan_build_folded(). */
 Plan *toy_folded_plan(const char *network, const char *strategy);
+/* The same by plan_build_folded_late(). */
+Plan *toy_folded_late_plan(const char *network, const char *strategy);
 /* Of a network file's text. */
 Plan *toy_written_plan(const char *ini, const char *strategy);
 /* The same by plan_build_for_one(). */
