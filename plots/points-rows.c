@@ -55,8 +55,8 @@ static void append_note(GString *text, const PlotPoint *point, const PlotPointsO
     } else if (!point->fits) {
         g_string_append(text, "  does not fit");
     } else if (point->retries > 0) {
-        g_string_append_printf(text, "  fits, but %" G_GUINT64_FORMAT " allocation retries",
-                               point->retries);
+        g_autofree char *retries = trace_retries_text(point->retries, point->n_steps);
+        g_string_append_printf(text, "  %s", retries);
     }
     g_string_append_c(text, '\n');
 }

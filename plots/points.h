@@ -19,7 +19,8 @@ typedef struct {
     double cost_ns;                    /* what Pareto holds against memory: the step, or a share */
     double allocated_bytes, reserved_bytes;
     double flops_per_s;     /* of a GPU */
-    uint64_t retries;       /* times the allocator gave memory back and asked again */
+    uint64_t retries;       /* times the allocator gave memory back and asked again, */
+    unsigned n_steps;       /* in so many steps */
     double published_bytes; /* a measured peak, which reserved_bytes predicts; 0: none */
 } PlotPoint;
 

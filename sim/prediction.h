@@ -62,7 +62,7 @@ typedef struct {
 } SimOptions;
 
 #define SIM_DEFAULT_STEPS 4
-#define SIM_STEPS_SETTLED 20 /* enough for an allocator that gives memory back in each */
+#define SIM_STEPS_SETTLED 20 /* enough for an allocator that gives memory back in the first ones */
 #define SIM_MOST_STEPS    10000
 #define SIM_MOST_RANKS    32768 /* of every-rank play: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) each */
 
@@ -122,6 +122,7 @@ typedef struct {
     SimPeak peak;
     uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
+    double retries_per_step; /* of them, in the mean of the later half of the steps */
 
     /* Of an evaluation between the first step and the second; all 0: there is none. */
     SimTime evaluation_ns;

@@ -1,9 +1,7 @@
 #include "sim/settled.h"
 
 static bool has_settled(const SimPrediction *prediction) {
-    const double alike = 1.5; /* the longest steady step over the shortest */
-    return !prediction->fits || prediction->alloc_retries == 0 ||
-           (double)prediction->most_step_ns <= alike * (double)prediction->least_step_ns;
+    return !prediction->fits || prediction->alloc_retries == 0;
 }
 
 static void empty(Trace *trace) {

@@ -25,3 +25,8 @@ char *trace_bytes_text(double bytes) {
     TraceScale scale = trace_scale_bytes(bytes);
     return g_strdup_printf("%.2f %s", bytes / scale.per_unit, scale.unit);
 }
+
+char *trace_retries_text(guint64 n, guint steps) {
+    return g_strdup_printf("%" G_GUINT64_FORMAT " allocation retr%s in %u step%s", n,
+                           n == 1 ? "y" : "ies", steps, steps == 1 ? "" : "s");
+}

@@ -15,3 +15,5 @@ TraceScale trace_scale_time(double largest_ns);
 TraceScale trace_scale_bytes(double largest_bytes);
 /* "12.34 GiB": a size by itself. */
 char *trace_bytes_text(double bytes);
+/* "3 allocation retries in 20 steps". */
+char *trace_retries_text(guint64 n, guint steps);

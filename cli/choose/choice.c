@@ -19,6 +19,7 @@ static void take_prediction(CliChoice *choice, const SimPrediction *prediction) 
     choice->reserved_bytes = prediction->peak_reserved_bytes;
     choice->allocator_bytes = prediction->allocator_bytes;
     choice->retries = prediction->alloc_retries;
+    choice->n_steps = prediction->n_steps;
 }
 
 static Trace *header_of(const Plan *plan, const ModelCluster *cluster) {

@@ -67,6 +67,7 @@ typedef struct {
     CliRunKind kind;       /* of which published runs tell how sure it is */
     bool fits, trains_well;
     uint64_t reserved_bytes, allocator_bytes, retries;
+    unsigned n_steps;                          /* in which those are */
     double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */
     Trace *header; /* of what does not fit, to ask what else would (what-if/what-if.h); else NULL */
 } CliChoice;

@@ -5,12 +5,10 @@
 
 #include "cli/choose/table.h"
 #include "cli/options/setting.h"
+#include "cli/predict/edge.h"
+#include "trace/scale.h"
 
 static const double BILLION = 1e9, KWH_A_MWH = 1e3;
-
-/* What nine in ten peaks are predicted within, of programs whose sources tell what they do: 4.7 %
- * of 111 (tests/validation/README.md, "Memory"; 2026-11). What leaves less may not fit. */
-static const double TIGHT = 0.05;
 
 enum {
     MANY = 5 /* rows of one machine and number of GPUs */
@@ -150,14 +148,13 @@ static double share_left(const CliChoice *choice) {
 
 /* Whoever keeps as much free as that has no need to be told. */
 static bool is_tight(const CliChoice *choice, const CliChooseView *view) {
-    return choice->retries == 0 && choice->trains_well && share_left(choice) < TIGHT &&
-           view->spare_percent < 100 * TIGHT;
+    return choice->retries == 0 && choice->trains_well && share_left(choice) < CLI_EDGE_SHARE &&
+           view->spare_percent < 100 * CLI_EDGE_SHARE;
 }
 
 static char *note_on(const CliChoice *choice, const CliChooseView *view) {
     if (choice->retries > 0) {
-        return g_strdup_printf("%" G_GUINT64_FORMAT " allocation retr%s", (guint64)choice->retries,
-                               choice->retries == 1 ? "y" : "ies");
+        return trace_retries_text(choice->retries, choice->n_steps);
     }
     if (is_tight(choice, view)) {
         return g_strdup_printf("%.1f %% left", 100 * share_left(choice));
@@ -297,7 +294,7 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
             "left: memory to spare; where all settings of a run are known, nine in "
             "ten peaks are predicted within %.0f %%, and --spare %.0f keeps that "
             "much free\n",
-            100 * TIGHT, 100 * TIGHT);
+            100 * CLI_EDGE_SHARE, 100 * CLI_EDGE_SHARE);
     }
 }
 

@@ -119,8 +119,8 @@ int cmd_predict(int argc, char **argv) {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "the machine: " CLI_CLUSTER_NAMED, "C"},
         {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps,
-         "steps to play; the first two are not counted (default 4, or 20 where the allocator's "
-         "retries only begin in those)",
+         "steps to play; the first two are not counted (default 4, or 20 where the allocator "
+         "retries in those)",
          "K"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace,
          "write every op and allocation to this file", "FILE"},

@@ -62,6 +62,7 @@ static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPredi
     const SimPrediction *base = diagnosis->base;
     remedy.fits = with->fits;
     remedy.retries = with->alloc_retries;
+    remedy.n_steps = with->n_steps;
     remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
     remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
     for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
@@ -246,6 +247,7 @@ static void keep_better(CliBaseline *baseline, const char *name, const SimPredic
         baseline->name = g_strdup(name);
         baseline->fits = with->fits;
         baseline->retries = with->alloc_retries;
+        baseline->n_steps = with->n_steps;
         baseline->step_ns = step_ns;
         baseline->reserved_bytes = reserved_bytes;
     }

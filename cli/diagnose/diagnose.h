@@ -48,7 +48,8 @@ typedef struct {
     CliPrice price;
     CliWhen when;
     bool fits;
-    uint64_t retries; /* how often the allocator then gives memory back */
+    uint64_t retries; /* how often the allocator then gives memory back, */
+    unsigned n_steps; /* in so many steps */
     double step_ns;
     double reserved_bytes;
     double category_bytes[PLAN_N_CATEGORIES]; /* at the peak of allocated */
@@ -60,6 +61,7 @@ typedef struct {
     bool less_precise; /* than the strategy at hand: it keeps no fp32 weights */
     bool fits;
     uint64_t retries;
+    unsigned n_steps;
     double step_ns, reserved_bytes;
 } CliBaseline;
 

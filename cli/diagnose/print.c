@@ -93,12 +93,13 @@ static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
 }
 
 /* What else there is to say of a prediction's memory, after `before`. */
-static void append_room(GString *text, const char *before, bool fits, uint64_t retries) {
+static void append_room(GString *text, const char *before, bool fits, uint64_t n_retries,
+                        unsigned n_steps) {
     if (!fits) {
         g_string_append_printf(text, "%sdoes not fit", before);
-    } else if (retries > 0) {
-        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " allocation retr%s", before,
-                               (guint64)retries, retries == 1 ? "y" : "ies");
+    } else if (n_retries > 0) {
+        g_autofree char *retries = trace_retries_text(n_retries, n_steps);
+        g_string_append_printf(text, "%s%s", before, retries);
     }
 }
 
@@ -188,11 +189,11 @@ static void append_allocator(GString *text, const CliDiagnosis *diagnosis) {
         g_string_append(text, "5. allocator: no retries, neither in the trace nor predicted\n");
         return;
     }
-    g_string_append_printf(
-        text,
-        "5. allocator: freed cached memory %u time%s in the trace; %" G_GUINT64_FORMAT
-        " allocation retr%s predicted\n",
-        n_returns, n_returns == 1 ? "" : "s", retries, retries == 1 ? "y" : "ies");
+    g_autofree char *predicted = trace_retries_text(retries, diagnosis->base->n_steps);
+    g_string_append_printf(text,
+                           "5. allocator: freed cached memory %u time%s in the trace; %s "
+                           "predicted\n",
+                           n_returns, n_returns == 1 ? "" : "s", predicted);
 }
 
 /* ---- 6: settings ---- */
@@ -222,7 +223,7 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
         append_share(text, remedy->step_ns / step_ns);
         g_string_append_c(text, ' ');
         append_share(text, remedy->reserved_bytes / reserved);
-        append_room(text, "  ", remedy->fits, remedy->retries);
+        append_room(text, "  ", remedy->fits, remedy->retries, remedy->n_steps);
         g_string_append_c(text, '\n');
     }
     g_string_append_printf(text, "   no effect: %s\n", inert->len > 0 ? inert->str : "none");
@@ -282,7 +283,7 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
         g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%) saved by %s", i + 1,
                                remedy->cause, saved, -100 * remedy->step_ns / step_ns,
                                prices[remedy->price]);
-        append_room(text, ", but with ", remedy->fits, remedy->retries);
+        append_room(text, ", but with ", remedy->fits, remedy->retries, remedy->n_steps);
         g_string_append_c(text, '\n');
     }
 }
@@ -338,7 +339,7 @@ static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
                                baseline->step_ns / per_unit, scale.unit);
         append_bytes(text, baseline->reserved_bytes, false);
         g_string_append(text, baseline->less_precise ? ", without fp32 weights" : "");
-        append_room(text, ", ", baseline->fits, baseline->retries);
+        append_room(text, ", ", baseline->fits, baseline->retries, baseline->n_steps);
         g_string_append_c(text, '\n');
     }
     append_match(text, diagnosis, best);

@@ -50,10 +50,12 @@ const ExplainKey explain_keys[] = {
     {"peak_at_ms", "memory", explain_allocated},
     {"peak_by_category", "memory", explain_all_held},
     {"alloc_retries", "memory", explain_retries},
+    {"alloc_retry_rate", "memory", explain_retries},
     {"allocator_bytes", "memory", explain_fits},
     {"outside_allocator_bytes", "memory", explain_fits},
     {"workspace_bytes", "memory", explain_fits},
     {"fits", "verdicts", explain_fits},
+    {"near_edge", "verdicts", explain_near_edge},
     {"oom", "verdicts", explain_oom},
     {"ways_to_fit", "verdicts", explain_ways_to_fit},
     {"trains_well", "verdicts", explain_trains_well},
@@ -83,7 +85,8 @@ static uint32_t find_kind(const Trace *trace, const char *name) {
 }
 
 /* "oom.bytes", "every_rank.seed": parts of what is explained as a whole. */
-static const char *const wholes[] = {"oom", "every_rank", "published_errors"};
+static const char *const wholes[] = {"alloc_retry_rate", "near_edge", "oom", "every_rank",
+                                     "published_errors"};
 
 static char *whole_of(const char *name) {
     for (guint i = 0; i < G_N_ELEMENTS(wholes); i++) {

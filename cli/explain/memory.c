@@ -179,6 +179,16 @@ void explain_held_at_end(GString *text, const CliSubject *subject) {
     append_largest(text, subject, alive, NULL);
 }
 
+static void append_retries_by_step(GString *text, const SimPrediction *prediction) {
+    uint32_t n = prediction->n_steps;
+    g_string_append_printf(text,
+                           "  predicted: alloc_retries = %" G_GUINT64_FORMAT
+                           " in %u steps; alloc_retry_rate: %.2f a step in the last %u of "
+                           "these\n",
+                           (guint64)prediction->alloc_retries, n, prediction->retries_per_step,
+                           n - n / 2);
+}
+
 void explain_retries(GString *text, const CliSubject *subject) {
     const Trace *trace = subject->trace;
     uint64_t reserved = 0;
@@ -201,4 +211,7 @@ void explain_retries(GString *text, const CliSubject *subject) {
         reserved = row->reserved;
     }
     g_string_append_printf(text, "  %u time%s in this trace\n", n, n == 1 ? "" : "s");
+    if (subject->prediction != NULL) {
+        append_retries_by_step(text, subject->prediction);
+    }
 }

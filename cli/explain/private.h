@@ -56,6 +56,7 @@ void explain_held_at_end(GString *text, const CliSubject *subject);
 bool explain_needs_prediction(GString *text, const CliSubject *subject);
 void explain_fits(GString *text, const CliSubject *subject);
 void explain_published(GString *text, const CliSubject *subject);
+void explain_near_edge(GString *text, const CliSubject *subject);
 void explain_oom(GString *text, const CliSubject *subject);
 void explain_ways_to_fit(GString *text, const CliSubject *subject);
 void explain_trains_well(GString *text, const CliSubject *subject);

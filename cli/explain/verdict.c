@@ -1,8 +1,10 @@
 /* The verdicts of a prediction, and what it was asked: whether it fits, where memory ended,
  * whether it trains well, what it costs, who waits for whom. */
 #include "cli/explain/private.h"
+#include "cli/predict/edge.h"
 #include "cli/predict/how-sure.h"
 #include "cli/what-if/ways-to-fit.h"
+#include "sim/settled.h"
 #include "sim/spending.h"
 #include "sim/trains-well.h"
 #include "trace/ended.h"
@@ -81,6 +83,19 @@ void explain_ways_to_fit(GString *text, const CliSubject *subject) {
     }
 }
 
+void explain_near_edge(GString *text, const CliSubject *subject) {
+    if (explain_needs_prediction(text, subject)) {
+        return;
+    }
+    const SimOptions asked = {.steps = SIM_STEPS_IT_TAKES};
+    CliEdge edge = cli_edge_of(subject->plan, subject->cluster, &asked, subject->prediction);
+    g_autofree char *said = cli_edge_text(&edge, subject->prediction);
+    g_string_append_printf(text,
+                           "near_edge: where less than %.0f %% is left, or where it does not fit "
+                           "although tensors alone (peak_active_bytes) would\n%s",
+                           100 * CLI_EDGE_SHARE, edge.is_near ? said : "  this is not near\n");
+}
+
 void explain_trains_well(GString *text, const CliSubject *subject) {
     const SimPrediction *prediction = subject->prediction;
     if (explain_needs_prediction(text, subject)) {
@@ -89,10 +104,10 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
     g_string_append_printf(
         text,
         "trains_well = %s: true if it fits (here: %s), without allocation retries (here: "
-        "%" G_GUINT64_FORMAT "), and the GPU works for at least %.0f %% of a step "
+        "%" G_GUINT64_FORMAT " in %u steps), and the GPU works for at least %.0f %% of a step "
         "(here: %.1f %%, the sum of arithmetic and memory bandwidth below)\n",
         sim_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
-        (guint64)prediction->alloc_retries, 100 * SIM_WORKS_WELL,
+        (guint64)prediction->alloc_retries, prediction->n_steps, 100 * SIM_WORKS_WELL,
         100 * sim_working_share(prediction));
     explain_idle(text, subject);
 }

@@ -138,6 +138,7 @@ static void add_prediction(CliPoints *points, char **values, const SimPrediction
     points->tokens = tokens;
     point.fits = prediction->fits;
     point.retries = prediction->alloc_retries;
+    point.n_steps = prediction->n_steps;
     point.cost_ns = tokens > 0 ? step_ns / (double)tokens : NAN; /* settled in the end */
     point.step_ns = step_ns;
     point.least_ns = (double)prediction->least_step_ns;

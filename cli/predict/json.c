@@ -1,6 +1,7 @@
 /* cli/predict/json.c - a prediction for programs: see predict.h. */
 #include "cli/predict/predict.h"
 
+#include "cli/predict/edge.h"
 #include "cli/predict/evaluation.h"
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
@@ -94,7 +95,13 @@ static void add_figures(JsonBuilder *json, const CliPredictReport *report) {
     trace_json_add_int(json, "outside_allocator_bytes", prediction->outside_allocator_bytes);
     trace_json_add_int(json, "allocator_bytes", prediction->allocator_bytes);
     trace_json_add_int(json, "workspace_bytes", prediction->workspace_bytes);
+    CliEdge edge = cli_edge_of(report->plan, report->cluster, report->asked, prediction);
+    cli_edge_add_json(&edge, prediction, json);
     trace_json_add_int(json, "alloc_retries", prediction->alloc_retries);
+    trace_json_begin_object(json, "alloc_retry_rate");
+    trace_json_add_int(json, "steps", prediction->n_steps);
+    trace_json_add_real(json, "per_step", prediction->retries_per_step);
+    json_builder_end_object(json);
     cli_evaluation_add_json(report, json);
     add_comm(json, prediction);
     trace_json_add_real(json, "compute_ms", sim_ms(prediction->compute_ns));

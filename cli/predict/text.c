@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/plan/trained.h"
+#include "cli/predict/edge.h"
 #include "cli/predict/evaluation.h"
 #include "cli/predict/every-rank-report.h"
 #include "cli/predict/how-sure.h"
@@ -90,6 +91,12 @@ static void print_fit(const CliPredictReport *report) {
     print_subs(prediction->oom.by_sub);
 }
 
+static void print_edge(const CliPredictReport *report) {
+    CliEdge edge = cli_edge_of(report->plan, report->cluster, report->asked, report->prediction);
+    g_autofree char *text = cli_edge_text(&edge, report->prediction);
+    cli_prose_print(text);
+}
+
 static void print_units(const CliPredictReport *report) {
     const SimPeak *peak = &report->prediction->peak;
     uint32_t n = report->prediction->n_units;
@@ -120,6 +127,16 @@ static uint64_t least_reserved(const SimPrediction *prediction) {
     return least;
 }
 
+static void print_retries_of_steps(const SimPrediction *prediction) {
+    printf("  allocation retries           %12" G_GUINT64_FORMAT, prediction->alloc_retries);
+    if (prediction->alloc_retries > 0) {
+        uint32_t n = prediction->n_steps;
+        printf("  in %u step%s; in the last %u, %.1f a step", n, n == 1 ? "" : "s", n - n / 2,
+               prediction->retries_per_step);
+    }
+    printf("\n");
+}
+
 static void print_memory(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
@@ -135,7 +152,7 @@ static void print_memory(const CliPredictReport *report) {
     if (prediction->workspace_bytes) {
         print_bytes("cuBLAS workspaces, beside it", prediction->workspace_bytes);
     }
-    printf("  allocation retries           %12" G_GUINT64_FORMAT "\n", prediction->alloc_retries);
+    print_retries_of_steps(prediction);
     cli_say("held at the peak of allocated memory, %s\n", at);
     print_subs(prediction->peak.by_sub);
     printf("largest holders at that peak\n");
@@ -273,15 +290,18 @@ static void print_retries(const SimPrediction *prediction) {
         least = MIN(least, prediction->ranks[rank].alloc_retries);
         most = MAX(most, prediction->ranks[rank].alloc_retries);
     }
-    printf("trains well: NO, %" G_GUINT64_FORMAT
-           " allocation retr%s: the allocator frees its cache "
-           "and asks the GPU again",
-           most, most == 1 ? "y" : "ies");
+    g_autofree char *retries = trace_retries_text(most, prediction->n_steps);
+    printf("trains well: NO, %s", retries);
     if (prediction->n_ranks) {
-        printf(" (the rank with fewest: %" G_GUINT64_FORMAT ")\n", least);
-    } else {
-        printf(";\n             unequal ranks do so at different moments, and all wait for each;\n"
-               "             --every-rank --spread 1 --jitter 5 shows what that costs\n");
+        printf(" (the rank with fewest: %" G_GUINT64_FORMAT ")", least);
+    }
+    printf("\n  in each the allocator frees its cache and asks the GPU again\n");
+    if (prediction->n_ranks == 0 && prediction->retries_per_step > 0) {
+        cli_say("  unequal ranks do so at different moments, and all wait for each; --every-rank "
+                "--spread 1 --jitter 5 shows what that costs\n");
+    } else if (prediction->n_ranks == 0) {
+        uint32_t n = prediction->n_steps;
+        cli_say("  the last %u of these steps have none\n", n - n / 2);
     }
 }
 
@@ -358,6 +378,7 @@ void cli_predict_print_text(const CliPredictReport *report) {
         return;
     }
     print_fit(report);
+    print_edge(report);
     if (!report->prediction->fits) {
         print_ways(report);
     }

@@ -7,7 +7,7 @@
 
 #include "cli/validate/train-time.h"
 #include "plan/build/build.h"
-#include "sim/predict.h"
+#include "sim/settled.h"
 #include "sim/work.h"
 
 /* ---- the plan ------------------------------------------------------------------------------- */
@@ -87,30 +87,23 @@ static double predicted_bytes(const CliTrainCase *c, const SimPrediction *predic
                : reserved;
 }
 
-/* What is published of a run is the pace of many steps. An allocator that gives memory back in the
- * first of them may have settled after a few, so such a run is played for longer. */
 static SimPrediction *predict_plan(const CliTrainCase *c, GError **error) {
     const char *memory_of = cli_rules_value(c->settings, "memory_of");
-    SimOptions options = {.steps = SIM_DEFAULT_STEPS,
+    SimOptions options = {.steps = SIM_STEPS_IT_TAKES,
                           .allocator = &c->allocator,
                           .unplayed = c->unplayed,
                           .memory_of_first = memory_of && g_str_equal(memory_of, "first")};
-    SimPrediction *prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
-    if (prediction && prediction->alloc_retries && prediction->fits) {
-        sim_prediction_free(prediction);
-        options.steps = SIM_STEPS_SETTLED;
-        prediction = sim_predict(c->plan, c->cluster, &options, NULL, error);
-    }
-    return prediction;
+    return sim_predict_settled(c->plan, c->cluster, &options, NULL, error);
 }
 
-/* Where passes do not repeat one another all of them are planned. */
+/* Where passes do not repeat one another more of them are planned, and in the end all. */
 static SimPrediction *predict(CliTrainCase *c, GError **error) {
     g_autoptr(GError) cause = NULL;
     SimPrediction *prediction = predict_plan(c, &cause);
-    if (g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED)) {
+    Build *const fuller[] = {plan_build_folded_late, plan_build_for_one};
+    for (unsigned i = 0; g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED); i++) {
         g_clear_error(&cause);
-        build(c, plan_build_for_one);
+        build(c, fuller[i]);
         prediction = c->plan ? predict_plan(c, &cause) : NULL;
     }
     if (cause) {

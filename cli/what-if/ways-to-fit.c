@@ -77,7 +77,8 @@ static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_w
     *ret_way = (CliWay){.changes = changing(what_if, changes),
                         .step_ns = (double)with->median_step_ns,
                         .reserved_bytes = (double)with->peak_reserved_bytes,
-                        .retries = with->alloc_retries};
+                        .retries = with->alloc_retries,
+                        .n_steps = with->n_steps};
     return true;
 }
 
@@ -256,8 +257,8 @@ char *cli_way_text(const CliWay *way, const char *reserved) {
         g_string_append(text, " (of fewer tokens: ranks share a batch)");
     }
     if (way->retries > 0) {
-        g_string_append_printf(text, ", but %" G_GUINT64_FORMAT " allocation retr%s", way->retries,
-                               way->retries == 1 ? "y" : "ies");
+        g_autofree char *retries = trace_retries_text(way->retries, way->n_steps);
+        g_string_append_printf(text, ", but %s", retries);
     }
     if (way->is_least_change || way->is_quickest) {
         g_string_append_printf(text, " (%s%s%s)", way->is_least_change ? "least change" : "",

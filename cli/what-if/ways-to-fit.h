@@ -18,6 +18,7 @@ typedef struct {
     char *changes; /* "checkpointing=full param_dtype=bf16", what is not so already */
     double step_ns, reserved_bytes;
     uint64_t retries;
+    unsigned n_steps;                  /* in which they are */
     bool is_least_change, is_quickest; /* of several that are given */
 } CliWay;
 

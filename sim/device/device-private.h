@@ -26,6 +26,7 @@ struct _SimDevice {
     bool charged;       /* the instruction at hand has been paid for */
     uint32_t waits_for; /* recording that the host waits for */
     SimHostBook *books; /* construction, then each step */
+    uint64_t n_retries; /* that are in them */
     SimPassRepeat passes;
     SimRepeat repeat;
 

@@ -10,6 +10,7 @@
 
 typedef struct {
     SimTime busy_ns, blocked_ns;
+    uint64_t n_retries; /* of the allocator */
 } SimHostBook;
 
 typedef struct {

@@ -86,10 +86,22 @@ static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t 
     g_array_append_val(rows, row);
 }
 
+/* The allocator retries only where the driver has refused it memory. */
+static void book_retries(SimDevice *device, uint64_t n_acts) {
+    if (device->driver.n_acts != n_acts) {
+        uint64_t n_retries = sim_memory_stats(device->memory).alloc_retries;
+        device->host.book->n_retries += n_retries - device->n_retries;
+        device->n_retries = n_retries;
+    }
+}
+
 static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error) {
     SimDevice *device = self;
+    uint64_t n_acts = device->driver.n_acts;
     charge_memory(device, at);
-    if (!sim_memory_alloc(device->memory, buffer, at->instr->lane, at)) {
+    bool has_room = sim_memory_alloc(device->memory, buffer, at->instr->lane, at);
+    book_retries(device, n_acts);
+    if (!has_room) {
         device->failed_at = *at;
         device->failed_buffer = buffer;
         return PLAN_STOPPED;

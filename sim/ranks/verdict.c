@@ -27,6 +27,15 @@ static SimMoment moment(const PlanRole *role, const SimMemoryPosition *position,
     };
 }
 
+static double retries_per_step(const SimPrediction *prediction, SimDevice *device) {
+    uint32_t first = prediction->n_steps / 2;
+    uint64_t n = 0;
+    for (uint32_t step = first; step < prediction->n_steps; step++) {
+        n += sim_device_host_book(device, (int32_t)step)->n_retries;
+    }
+    return (double)n / (prediction->n_steps - first);
+}
+
 void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevice *device) {
     SimMemory *memory = sim_device_memory(device);
     SimMemoryPeak peak = sim_memory_peak(memory);
@@ -42,6 +51,7 @@ void sim_verdict_memory(SimPrediction *prediction, const PlanRole *role, SimDevi
     prediction->peak_active_bytes = stats.peak_active_bytes;
     prediction->peak_reserved_bytes = stats.peak_reserved_bytes;
     prediction->alloc_retries = stats.alloc_retries;
+    prediction->retries_per_step = retries_per_step(prediction, device);
     prediction->segment_allocs = stats.segment_allocs;
     prediction->segment_frees = stats.segment_frees;
     SimMemoryEvaluation evaluation = sim_memory_evaluation(memory);

@@ -160,7 +160,7 @@ static void more_diagnoses(void) {
          "4. host-bound, by allocation retries (see 5) too: the compute lane is busy"},
         {"gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
          "bf16",
-         "  19 allocation retries"},
+         "  95 allocation retries in 20 steps"},
         {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
          "7. bottleneck: blocks are computed twice"},
         {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
@@ -237,7 +237,7 @@ static void ways_are_marked(void) {
                              several.out, 0, 0));
     /* One that gives memory back is not called the quickest. */
     expect("predict gpt-175b -n 32 --cluster dgx-h100 --checkpointing full --param-dtype bf16", 0,
-           " 1 allocation retry (least change)\n", "");
+           " 1 allocation retry in 20 steps (least\n", "");
     g_auto(Result) one = run("predict llama3-8b -n 8 --cluster dgx-h100 --param-dtype bf16 "
                              "--micro-batch 4");
     g_assert_nonnull(strstr(one.out, "  fits with --checkpointing full: step "));

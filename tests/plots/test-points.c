@@ -7,7 +7,7 @@
 
 static const PlotPoint planted[] = {
     {"a", "2", 2, false, true, 30e6, 29e6, 33e6, 30e6, 4e9, 5e9, 100e12},
-    {"a", "1", 1, false, true, 20e6, 20e6, 20e6, 20e6, 8e9, 9e9, 150e12, 3},
+    {"a", "1", 1, false, true, 20e6, 20e6, 20e6, 20e6, 8e9, 9e9, 150e12, 3, 20},
     {"a", "4", 4, false, false, 10e6, 10e6, 10e6, 10e6, 90e9, 95e9, 200e12},
     {"b", "1", 1, false, true, 25e6, 25e6, 25e6, 25e6, 8e9, 9.5e9, 120e12},
     {"b", "2", 2, true, true, 40e6, 39e6, 41e6, 40e6, NAN, 5e9, NAN},
@@ -48,7 +48,7 @@ static void rows(void) {
                     "micro_batch      step (ms)  allocated (GiB)  reserved (GiB)   TFLOP/s/GPU");
     g_assert_cmpstr(lines[1], ==,
                     "2            a       30.00             3.73            4.66        100.00");
-    g_assert_true(g_str_has_suffix(lines[2], "150.00  fits, but 3 allocation retries"));
+    g_assert_true(g_str_has_suffix(lines[2], "150.00  3 allocation retries in 20 steps"));
     g_assert_cmpstr(
         lines[3], ==,
         "4            a       10.00            83.82           88.48        200.00  does not fit");
