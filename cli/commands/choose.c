@@ -196,14 +196,7 @@ static GPtrArray *read_clusters(const Options *options, GError **error) {
 
 /* ---- knobs ---- */
 
-/* One that is an option too would not say what is meant. */
-static bool check_knob(const CliKnob *knob, const PlanStrategy *given, gint64 global_batch,
-                       GError **error) {
-    if (plan_strategy_is_given(given, knob->key)) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "%s is given as a setting and as a knob; leave one of them away", knob->key);
-        return false;
-    }
+static bool check_knob(const CliKnob *knob, gint64 global_batch, GError **error) {
     if (global_batch > 0 && g_str_equal(knob->key, "accumulate")) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--global-batch settles accumulate; leave --knob accumulate away");
@@ -236,8 +229,11 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
         if (!cli_knob_read(options->knobs[i], &knob, error)) {
             return NULL;
         }
+        bool is_given =
+            plan_strategy_is_given(&given, knob.key) || cli_plan_source_is_given(source, knob.key);
         bool good = cli_knobs_add(knobs, knob, error) && check_machine_knob(&knob, error) &&
-                    check_knob(&knob, &given, options->global_batch, error);
+                    cli_knob_is_free(&knob, is_given, error) &&
+                    check_knob(&knob, options->global_batch, error);
         for (guint k = 0; good && knob.values[k] != NULL; k++) {
             good = cli_plan_source_set(trial, knob.key, knob.values[k], error);
         }

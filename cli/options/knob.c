@@ -120,3 +120,11 @@ bool cli_knobs_add(GArray *knobs, CliKnob knob, GError **error) {
     }
     return is_new;
 }
+
+bool cli_knob_is_free(const CliKnob *knob, bool is_given, GError **error) {
+    if (is_given) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s is given as a setting and as a knob; leave one of them away", knob->key);
+    }
+    return !is_given;
+}

@@ -18,6 +18,8 @@ bool cli_knob_read(const char *text, CliKnob *ret, GError **error);
 GArray *cli_knobs_new(void); /* CliKnob, which it owns */
 /* One more, whose key none of them has: refused otherwise. The knob is theirs, or gone. */
 bool cli_knobs_add(GArray *knobs, CliKnob knob, GError **error);
+/* Refuses a knob whose key is given as a setting too, which would not say what is meant. */
+bool cli_knob_is_free(const CliKnob *knob, bool is_given, GError **error);
 /* The one of a key; NULL: none is. */
 const CliKnob *cli_knobs_find(const GArray *knobs, const char *key);
 /* Whether, with what is given beside them, any of their settings has stages. */

@@ -50,21 +50,13 @@ bool cli_points_add_knob(CliPoints *points, const char *text, GError **error) {
     return cli_knobs_add(points->knobs, knob, error);
 }
 
-static bool is_knob(const CliPoints *points, const char *setting) {
-    g_autofree char *key = g_strndup(setting, strcspn(setting, "="));
-    return cli_knobs_find(points->knobs, key) != NULL;
-}
-
-/* What holds at all points: a knob wins over what was given otherwise. Transfer full. */
-static char *title_of(const CliPoints *points, const Plan *plan, const ModelCluster *cluster,
-                      char **given) {
+/* What holds at all points. Transfer full. */
+static char *title_of(const Plan *plan, const ModelCluster *cluster, char **given) {
     g_autofree char *name = cli_plan_network_of(plan->title);
     GString *title = g_string_new(name);
     g_string_append_printf(title, " on %s", cluster->name);
     for (char **setting = given; *setting != NULL; setting++) {
-        if (!is_knob(points, *setting)) {
-            g_string_append_printf(title, ", %s", *setting);
-        }
+        g_string_append_printf(title, ", %s", *setting);
     }
     return g_string_free(title, FALSE);
 }
@@ -178,7 +170,7 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
     }
     add_prediction(points, values, prediction, plan->tokens_per_rank);
     if (points->title == NULL) {
-        points->title = title_of(points, plan, cluster, given);
+        points->title = title_of(plan, cluster, given);
         cli_precision_note(source, plan, cluster);
     }
     return true;
@@ -200,7 +192,11 @@ bool cli_points_predict(CliPoints *points, CliPlanSource *source, const char *ne
     g_auto(GStrv) given = g_strsplit(settings, ", ", -1);
     guint n = points->knobs->len, n_settings = 1;
     for (guint i = 0; i < n; i++) {
-        n_settings *= g_strv_length(knob_at(points, i)->values);
+        const CliKnob *knob = knob_at(points, i);
+        n_settings *= g_strv_length(knob->values);
+        if (!cli_knob_is_free(knob, cli_plan_source_is_given(source, knob->key), error)) {
+            return false;
+        }
     }
     g_autofree guint *at = g_new0(guint, n);
     g_autofree char **values = g_new0(char *, n + 1);

@@ -73,6 +73,7 @@ char *plan_reader_word(PlanReader *r) {
 
 bool plan_reader_need_line(PlanReader *r, const char *what) {
     if (!r->line) {
+        r->unended = false; /* said once is enough */
         return plan_reader_fail(r, "the file ends where %s should stand; it is cut short", what);
     }
     return true;

@@ -231,10 +231,18 @@ static void slips(void) {
     write_file("mine.network", "[network]\n");
     expect("plan mine", 2, "", "the file mine.network is here: name it with its ending");
     expect("predict gpt2xl --cluster dgx-h100", 2, "", "did you mean gpt2-xl? (looked in ");
-    expect("plot gpt-toy -n 2 --clip 1 --cluster a100-node --knob ranks=2,4", 0,
+    expect("plot gpt-toy --clip 1 --cluster a100-node --knob ranks=2,4", 0,
            "gpt-toy on a100-node, clip=1\n", "");
     expect("plot gpt-toy -n 2 --cluster a100-node --knob seq=8 --knob seq=16", 2, "",
            "--knob seq is given twice; give all its values at once");
+    static const char *const both[] = {
+        "plot gpt-toy -n 2 --cluster a100-node --knob ranks=2,4",
+        "choose gpt-toy -n 2 --cluster a100-node --knob ranks=2,4",
+        "plot gpt-toy --cluster a100-node --network-key seq=8 --knob network.seq=8,16",
+        "choose gpt-toy --cluster a100-node --network-key seq=8 --knob network.seq=8,16"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(both); i++) {
+        expect(both[i], 2, "", " is given as a setting and as a knob; leave one of them away");
+    }
     expect("plot gpt-toy -n 2 --cluster a100-node --knob batch=1,2", 2, "",
            "'batch' is no key of a strategy; here it is --micro-batch");
     expect("choose gpt2 --cluster dgx-h100 --tokens 2 trillion", 2, "",
