@@ -120,7 +120,8 @@ static char *nearest_number(const char *name) {
 
 /* "; it belongs into [device]", of a key that stands elsewhere; NULL: no section has it. */
 static char *right_section(const char *key) {
-    g_autoptr(GString) names = g_string_new(NULL);
+    bool is_word = g_str_equal(key, "like") || g_str_equal(key, "title");
+    g_autoptr(GString) names = g_string_new(is_word ? "[cluster]" : NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(model_cluster_keys); i++) {
         if (g_str_equal(model_cluster_keys[i].key, key)) {
             g_string_append_printf(names, "%s[%s]", names->len > 0 ? " or " : "",
@@ -144,6 +145,10 @@ static char *with_sections(const char *key) {
 
 bool model_cluster_refuse_key(const PlanIni *ini, const PlanIniEntry *entry, GError **error) {
     g_autofree char *right = right_section(entry->key);
+    if (*entry->section == '\0') {
+        return plan_ini_refuse(ini, entry, error, "'%s' stands before the first [section]%s",
+                               entry->key, right ? right : "");
+    }
     if (!has_section(entry->section)) {
         g_autofree char *near = right ? g_strdup(right) : nearest_section(entry->section);
         return plan_ini_refuse(ini, entry, error,

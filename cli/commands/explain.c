@@ -124,7 +124,10 @@ static int explain_trace(const char *name, const char *path, const Options *opti
     uint32_t rank = options->rank >= 0 ? (uint32_t)options->rank : trace_lowest_rank(trace);
     g_autoptr(TraceSummary) rows = trace_summary_new(trace, rank);
     if (rows == NULL) {
-        return cli_complain(CLI_BAD_INPUT, "%s: rank %d was not recorded", path, options->rank);
+        return cli_complain(CLI_BAD_INPUT,
+                            "%s: rank %d was not recorded; the lowest that was is %u, "
+                            "which is shown without --rank",
+                            path, options->rank, trace_lowest_rank(trace));
     }
     bool known = plan != NULL && prediction != NULL;
     CliSubject subject = {trace, rows, known ? plan : NULL, known ? what_if->cluster : NULL,

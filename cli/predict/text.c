@@ -128,13 +128,15 @@ static uint64_t least_reserved(const SimPrediction *prediction) {
 }
 
 static void print_retries_of_steps(const SimPrediction *prediction) {
-    printf("  allocation retries           %12" G_GUINT64_FORMAT, prediction->alloc_retries);
+    uint32_t n = prediction->n_steps;
+    g_autofree char *name = prediction->alloc_retries > 0
+                                ? g_strdup_printf("allocation retries, %u steps", n)
+                                : g_strdup("allocation retries");
+    printf("  %-28s %12" G_GUINT64_FORMAT "\n", name, prediction->alloc_retries);
     if (prediction->alloc_retries > 0) {
-        uint32_t n = prediction->n_steps;
-        printf("  in %u step%s; in the last %u, %.1f a step", n, n == 1 ? "" : "s", n - n / 2,
-               prediction->retries_per_step);
+        g_autofree char *later = g_strdup_printf("a step, in the last %u", n - n / 2);
+        printf("  %-28s %12.1f\n", later, prediction->retries_per_step);
     }
-    printf("\n");
 }
 
 static void print_memory(const CliPredictReport *report) {

@@ -32,7 +32,9 @@ static void retries_that_end(void) {
     expect(words, 0, "trains well: NO, 1 allocation retry in 20 steps\n", "");
     expect(words, 0, "  the last 10 of these steps have none\n", "");
     expect(words, 0,
-           "  allocation retries                      1  in 20 steps; in the last 10, 0.0 a", "");
+           "  allocation retries, 20 steps            1\n"
+           "  a step, in the last 10                0.0\n",
+           "");
 }
 
 /* Where fragmentation decides, more memory may take "fits" away: each is told to be near, and how

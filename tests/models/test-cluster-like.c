@@ -129,6 +129,9 @@ static void test_whole_like_refused(void) {
         {"[cluster]\nlike = dgx-h100\n[price]\nprice_per_hour = 2\n",
          "'price_per_hour' stands in [price], and a cluster's file has no such section; it belongs "
          "into [device]"},
+        {"like = dgx-h100\n",
+         "mine.ini:1: 'like' stands before the first [section]; it belongs into [cluster]"},
+        {"price_per_hour = 2\n", "stands before the first [section]; it belongs into [device]"},
         {"[cluster]\nlike = mine.ini\n",
          "mine.ini:2: like = mine.ini goes in a circle (mine.ini, mine.ini again);"},
         {"[cluster]\nlike = mine\n", "nothing is called mine"},
