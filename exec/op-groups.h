@@ -139,6 +139,8 @@
     X(POWER)                                                                                       \
     X(ADD_NUMBER)                                                                                  \
     X(TIMES_NUMBER)                                                                                \
+    X(ADD_SCALED)                                                                                  \
+    X(ADD_SCALED_BACKWARD)                                                                         \
     X(AT_MOST)                                                                                     \
     X(UPDATE_SCALE)
 

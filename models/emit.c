@@ -217,6 +217,42 @@ static bool joins_four_bits(const PlanGraph *graph, const bool *joined, GError *
     return false;
 }
 
+static bool wants_gradients(const PlanGraph *graph, uint32_t block) {
+    bool wants = false, has_ops = false;
+    for (guint i = 0; i < graph->ops->len && !wants; i++) {
+        const PlanGraphOp *op = plan_graph_op_at(graph, i);
+        if (plan_graph_block_of(graph, op->module) == block) {
+            has_ops = true;
+            for (unsigned j = 0; j < op->n_outputs; j++) {
+                uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
+                wants |= plan_graph_wants_gradient(graph, value);
+            }
+        }
+    }
+    return wants || !has_ops;
+}
+
+/* Of such a block PyTorch's compiler makes a graph without backward, in which it takes no
+ * checkpoint around kernels that draw numbers, as attention's may (2.13: torch/_functorch/
+ * _activation_checkpointing/remat_using_tags_for_fwd_loss_bwd_graph_pass.py). */
+static bool compiles_idle_checkpoint(const PlanGraph *graph, const PlanStrategy *s,
+                                     GError **error) {
+    bool may_be = s->kernels == PLAN_KERNELS_COMPILED &&
+                  s->checkpointing.choice != PLAN_CHECKPOINTING_NONE &&
+                  (s->lora_rank || s->freeze.choice == PLAN_FREEZE_MODULE);
+    for (guint i = 0; i < graph->modules->len && may_be; i++) {
+        const PlanGraphModule *module = plan_graph_module_at(graph, i);
+        if (module->is_block && !wants_gradients(graph, i)) {
+            g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                        "PyTorch compiles no checkpointed block before all that is trained, as %s "
+                        "is; set kernels=eager or checkpointing=none, or train something in it",
+                        module->name);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Nothing more is declared. */
 static void forget_trained(PlanGraph *graph) {
     graph->trained.joined = NULL;
@@ -349,6 +385,9 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
     }
     if (strategy->output_dtype != PLAN_OUTPUT_NONE &&
         !cast_outputs(network, strategy, &pass, &graph, error)) {
+        return NULL;
+    }
+    if (compiles_idle_checkpoint(graph, strategy, error)) {
         return NULL;
     }
     forget_trained(graph);

@@ -101,6 +101,27 @@ static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *
     return !why;
 }
 
+/* What a compiler makes of blocks that are trained in part was recorded of these. */
+static bool can_be_compiled_in_part(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    bool is_gpt = n->family == &model_gpt, is_known = is_gpt || n->family == &model_llama;
+    bool again = s->checkpointing.choice != PLAN_CHECKPOINTING_NONE;
+    const char *why = is_gpt && again                     ? "family gpt where they are checkpointed"
+                      : !is_known                         ? "families other than gpt and llama"
+                      : !s->lora_rank                     ? NULL
+                      : n->code != MODEL_CODE_OWN         ? "code = transformers"
+                      : n->qkv != MODEL_QKV_APART         ? "one layer for q, k and v (qkv)"
+                      : n->rope != MODEL_ROPE_REAL        ? "rope = complex or partial"
+                      : n->qk_norm == MODEL_QK_NORM_WIDTH ? "qk_norm = width"
+                      : n->norm_at != MODEL_NORM_BEFORE   ? "norm_at = after"
+                                                          : NULL;
+    if (why) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s: %s in compiled blocks are not planned for %s; set kernels = eager",
+                    n->name, s->lora_rank ? "adapters" : "frozen parameters", why);
+    }
+    return !why;
+}
+
 /* What was recorded of layers in float8: a Llama's, without biases. */
 static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
     const char *why = network->family != &model_llama ? "families other than llama"
@@ -371,6 +392,9 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
            (strategy->kernels != PLAN_KERNELS_COMPILED ||
             !(network->experts || network->kv_lora_rank) ||
             can_be_compiled_in_parts(network, strategy, error)) &&
+           (strategy->kernels != PLAN_KERNELS_COMPILED ||
+            (!strategy->lora_rank && strategy->freeze.choice == PLAN_FREEZE_NONE) ||
+            can_be_compiled_in_part(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
            (!strategy->float8 || can_be_in_float8(network, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&

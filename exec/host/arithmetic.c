@@ -76,6 +76,14 @@ void exec_host_arithmetic(const ExecTask *t) {
         kernel_scale_f32(f32(t, TIMES_NUMBER_Y), f32(t, TIMES_NUMBER_X),
                          (float)attr(t, TIMES_NUMBER_NUMBER), dim(t, TIMES_NUMBER_N));
         return;
+    case PLAN_OP_ADD_SCALED:
+        kernel_add_scaled_f32(f32(t, ADD_SCALED_Y), f32(t, ADD_SCALED_A), f32(t, ADD_SCALED_X),
+                              (float)attr(t, ADD_SCALED_NUMBER), dim(t, ADD_SCALED_N));
+        return;
+    case PLAN_OP_ADD_SCALED_BACKWARD:
+        kernel_scale_f32(f32(t, ADD_SCALED_BACKWARD_DX), f32(t, ADD_SCALED_BACKWARD_DY),
+                         (float)attr(t, ADD_SCALED_BACKWARD_NUMBER), dim(t, ADD_SCALED_BACKWARD_N));
+        return;
     case PLAN_OP_UPDATE_SCALE:
         update_scale(t);
         return;

@@ -57,6 +57,13 @@ struct Mul {
     }
 };
 
+struct AddScaled {
+    float factor;
+    __device__ void operator()(const float *in, float *out) const {
+        out[0] = in[0] + factor * in[1];
+    }
+};
+
 /* The second number times a factor; the first, where there is none, is 1. */
 struct Second {
     float factor;
@@ -320,6 +327,11 @@ KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, cons
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 KernelCudaType type) {
     return from_two(lane, "mul", out, a, b, n, type, Mul{});
+}
+
+KernelCudaFault kernel_cuda_add_scaled(KernelCuda *lane, void *out, const void *a, const void *b,
+                                       size_t n, double factor, KernelCudaType type) {
+    return from_two(lane, "add scaled", out, a, b, n, type, AddScaled{(float)factor});
 }
 
 KernelCudaFault kernel_cuda_divide(KernelCuda *lane, void *out, const void *a, const void *b,

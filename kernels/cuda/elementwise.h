@@ -21,6 +21,9 @@ KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, cons
                                 size_t nb, KernelCudaType type);
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 KernelCudaType type);
+/* a + factor b; out may alias a. */
+KernelCudaFault kernel_cuda_add_scaled(KernelCuda *lane, void *out, const void *a, const void *b,
+                                       size_t n, double factor, KernelCudaType type);
 KernelCudaFault kernel_cuda_divide(KernelCuda *lane, void *out, const void *a, const void *b,
                                    size_t n, KernelCudaType type);
 KernelCudaFault kernel_cuda_exp(KernelCuda *lane, void *out, const void *x, size_t n,

@@ -101,6 +101,10 @@ uint32_t model_lora_run(const ModelWalk *w, const ModelAdapter *adapter, uint32_
     if (graph->trained.four_bits) {
         return run_beside_four_bits(w, adapter, x, y, of_k);
     }
+    if (graph->now.fused) {
+        return plan_graph_add_scaled(graph, y, run_products(w, adapter, x, of_k),
+                                     graph->trained.lora_scale);
+    }
     uint64_t n = w->rows * adapter->out;
     int64_t dims[] = {[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)n}; /* others take the first */
     PlanDtype own = dtype_of(w, y), dtype = dtype_of(w, adapter->a.weight);

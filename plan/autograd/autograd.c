@@ -6,6 +6,7 @@
  * gradients it was given are let go, then what it had saved, then its results are passed on. A node
  * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
+#include "plan/autograd/addends.h"
 #include "plan/autograd/eager.h"
 #include "plan/autograd/heap.h"
 #include "plan/autograd/read.h"
@@ -190,7 +191,9 @@ static void pass_to_nodes(PlanRun *run, const PlanNode *node, PlanTensor *gradie
         PlanNode *next = &run->tape.nodes.items[edge.node];
         PlanTensor *slot = &run->tape.slots.items[next->slots + edge.slot];
         bool is_moved = held && slot->storage == PLAN_NONE;
-        add_into(run, target_of(run, edge), slot, gradients[i]);
+        if (!plan_addends_add(run, edge, slot, gradients[i])) {
+            add_into(run, target_of(run, edge), slot, gradients[i]);
+        }
         if (is_moved) {
             plan_run_unref(run, gradients[i]);
             gradients[i] = PLAN_NO_TENSOR;
@@ -379,7 +382,9 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     }
     begin_node(run, &node, given);
     differentiate_node(run, id, &node, given, made);
+    plan_addends_scale(run, id, made);
     let_go_of_used(run, id, &node);
+    plan_addends_let_go(run, id);
     pass_on(run, &node, made, heap);
 }
 
@@ -447,6 +452,7 @@ static void clear_tape(PlanTape *tape) {
     tape->saved.len = 0;
     tape->kept.len = 0;
     tape->largest.len = 0;
+    tape->addends.len = 0;
     tape->hooks.len = 0;
     tape->checkpoints.len = 0;
 }

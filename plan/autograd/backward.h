@@ -160,6 +160,9 @@ void plan_rows_of_backward(const PlanBackward *b);
 void plan_place_rows_backward(const PlanBackward *b);
 void plan_add_to_rows_backward(const PlanBackward *b);
 
+/* ../addends.c */
+void plan_add_scaled_backward(const PlanBackward *b);
+
 /* fused.c: what a tuned stack runs as one kernel. */
 void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);

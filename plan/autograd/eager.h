@@ -9,8 +9,9 @@
  *
  * Files: tape.h what autograd remembers, ../flavours/flavour.h the hooks; eager.c tensors and
  * steps, forward.c ops; autograd.c the engine; differentiate/ one backward per op kind, saved.c
- * what it keeps for it; checkpoint.c, selective.c, recompute.c blocks that are run again;
- * ../optimizer/; ../build/build.c puts the sections together.
+ * what it keeps for it; addends.c sums beside adapters in compiled blocks; checkpoint.c,
+ * selective.c, recompute.c blocks that are run again; ../optimizer/; ../build/build.c puts the
+ * sections together.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
 /* plan/autograd/recompute.c - running a checkpointed block again, for backward. */
+#include "plan/autograd/addends.h"
 #include "plan/autograd/checkpoint-private.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/offload.h"
@@ -185,6 +186,7 @@ static uint32_t run_steps_again(PlanRun *run, uint32_t id) {
         }
         if (op) {
             save_again(run, id, step->index);
+            plan_addends_read_again(run, step->index);
         }
         if (is_last) {
             if (last_runs) { /* its call has no frame */

@@ -141,11 +141,12 @@ static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {
                                                               : &saved_of_kind[op->kind];
 }
 
-/* A checkpoint packs and unpacks parameters as it does all else. */
+/* A checkpoint packs and unpacks parameters as it does all else; a program is given them. */
 bool plan_saves_anything(const PlanGraph *graph, const PlanGraphOp *op) {
     const Saved *saved = saved_of(graph, op);
+    bool is_given = plan_graph_is_in_program(graph, op->module);
     for (unsigned i = 0; i < saved->n; i++) {
-        if (is_asked_for(graph, op, saved->positions[i])) {
+        if ((is_given ? is_kept : is_asked_for)(graph, op, saved->positions[i])) {
             return true;
         }
     }

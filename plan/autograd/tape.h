@@ -97,6 +97,12 @@ typedef struct {
     PlanTensor tensor;
 } PlanLargest;
 
+/* A tensor that lives until a node has run (addends.h). */
+typedef struct {
+    uint32_t node;
+    PlanTensor tensor;
+} PlanAddend;
+
 typedef struct {
     PLAN_VECTOR(PlanNode) nodes; /* in the order in which forward made them */
     PLAN_VECTOR(PlanEdge) edges;
@@ -106,6 +112,7 @@ typedef struct {
     PLAN_VECTOR(PlanCheckpoint) checkpoints;
     PLAN_VECTOR(PlanTensor) kept;
     PLAN_VECTOR(PlanLargest) largest;
+    PLAN_VECTOR(PlanAddend) addends;
 
     /* Arrays as long as the graph's tables. */
     uint32_t *storage_of_value;  /* of values that are no views of others */

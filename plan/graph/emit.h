@@ -85,6 +85,8 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
 /* An op in place: its one result is written over value `into`. */
 uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
                             const uint32_t *inputs, const int64_t *dims);
+/* y + number product, over y: what reads it does so, if a compiler can have both in one kernel. */
+uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, double number);
 /* x in a dtype: a copy, or x itself if it has that dtype. Autocast caches its copy of a parameter,
  * which is then returned again. */
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype);

@@ -25,6 +25,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->now.given = g_array_new(FALSE, FALSE, 3 * sizeof(uint32_t));
     graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
+    graph->addends = g_array_new(FALSE, FALSE, sizeof(PlanGraphAddend));
     graph->meets_weight = graph->root_cast = PLAN_NONE;
     graph->loss = graph->loss_made = graph->rope_frequencies = graph->now.last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
@@ -37,12 +38,13 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {
-        graph->modules,    graph->parameters, graph->values,        graph->ops,
-        graph->steps,      graph->value_refs, graph->dims,          graph->attrs,
-        graph->inputs,     graph->releases,   graph->holds,         graph->now.frames,
-        graph->now.locals, graph->ranks,      graph->buffers,       graph->now.copies,
-        graph->made,       graph->returned,   graph->now.stand_ins, graph->now.given};
+    GArray *arrays[] = {graph->modules,       graph->parameters, graph->values,
+                        graph->ops,           graph->steps,      graph->value_refs,
+                        graph->dims,          graph->attrs,      graph->inputs,
+                        graph->releases,      graph->holds,      graph->now.frames,
+                        graph->now.locals,    graph->ranks,      graph->buffers,
+                        graph->now.copies,    graph->made,       graph->returned,
+                        graph->now.stand_ins, graph->now.given,  graph->addends};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }

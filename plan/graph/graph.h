@@ -122,6 +122,14 @@ typedef struct {
     double base;
 } PlanGraphRope;
 
+/* A layer's result and an adapter's product, added up in the kernel that reads the sum, as a
+ * compiler does it (plan_graph_add_scaled). */
+typedef struct {
+    uint32_t op;      /* of the sum */
+    uint32_t product; /* the value that is added to the layer's result */
+    uint32_t reader;  /* op; PLAN_NONE: not read yet */
+} PlanGraphAddend;
+
 /* The state of the family's walk through its forward. */
 typedef struct {
     bool fused;           /* the module at hand is made of fused kernels, or is compiled ... */
@@ -147,9 +155,10 @@ struct _PlanGraph {
     GArray *inputs;                                      /* uint32_t values */
     GArray *buffers;                                     /* likewise: made once, never used */
     GArray *releases;                                    /* uint32_t values */
-    GArray *holds; /* uint32_t by value: the last step that holds it */
-    GArray *ranks; /* uint64_t by value: its order among those freed in the same step */
-    GArray *made;  /* uint32_t: parameters in the order of their making; empty: as numbered */
+    GArray *holds;   /* uint32_t by value: the last step that holds it */
+    GArray *ranks;   /* uint64_t by value: its order among those freed in the same step */
+    GArray *made;    /* uint32_t: parameters in the order of their making; empty: as numbered */
+    GArray *addends; /* PlanGraphAddend, in order of sums */
     GStringChunk *strings;
 
     /* What was asked of the walk, as its family took it. */

@@ -32,6 +32,7 @@ void plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values,
             plan_graph_hold_until(graph, value, graph->steps->len - 1);
         }
     }
+    plan_graph_read_addends(graph);
 }
 
 /* Other outputs are for backward alone. */

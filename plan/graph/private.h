@@ -19,6 +19,8 @@ static inline PlanGraphOp plan_graph_new_op(uint32_t kind, unsigned n_inputs, un
  * are appended behind. */
 void plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values,
                        const int64_t *dims, unsigned n_dims);
+/* The last op may read sums that wait for their reader. */
+void plan_graph_read_addends(PlanGraph *graph);
 uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n);
 void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
                          const uint32_t *values, unsigned n);

@@ -169,6 +169,9 @@ static bool names_nothing(PlanOpKind kind, const uint64_t *d) {
     case PLAN_OP_HEADS_MATMUL:
         return d[HEADS_MATMUL_A_LAYOUT] > 3 || d[HEADS_MATMUL_B_LAYOUT] > 3 ||
                d[HEADS_MATMUL_Y_LAYOUT] > 3;
+    case PLAN_OP_ADD_SCALED:
+    case PLAN_OP_ADD_SCALED_BACKWARD: /* of the same dims */
+        return d[ADD_SCALED_WITHIN] > 2;
     default:
         return false;
     }

@@ -103,16 +103,29 @@ static bool is_free(const PlanOp *op, const int64_t *dims, unsigned slot) {
             (has_found && (slot == FLOAT8_SCALE_X || slot == FLOAT8_SCALE_MORE)));
 }
 
+bool plan_op_is_within(const PlanRole *role, const PlanOp *op) {
+    return (op->kind == PLAN_OP_ADD_SCALED && plan_op_dims(role, op)[ADD_SCALED_WITHIN]) ||
+           (op->kind == PLAN_OP_ADD_SCALED_BACKWARD &&
+            plan_op_dims(role, op)[ADD_SCALED_BACKWARD_WITHIN] == 1);
+}
+
+/* What an op within another's kernel adds to that one's operands. */
+static bool is_own(const PlanOp *op, unsigned slot) {
+    return slot == (op->kind == PLAN_OP_ADD_SCALED ? (unsigned)ADD_SCALED_X
+                                                   : (unsigned)ADD_SCALED_BACKWARD_DX);
+}
+
 /* Sums of whole numbers, so in whatever order. */
 static double traffic_of(const PlanRole *role, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
     const PlanRef *refs = plan_op_operands(role, op);
     unsigned length = plan_op_list_length(info, op->n_operands);
+    bool is_within = plan_op_is_within(role, op);
     double bytes = 0;
     for (unsigned s = 0; s < info->n_slots; s++) {
         PlanSlotFlags flags = info->slots[s].flags;
         double times = (flags & PLAN_SLOT_READ ? 1 : 0) + (flags & PLAN_SLOT_WRITE ? 1 : 0);
-        times = is_free(op, plan_op_dims(role, op), s) ? 0 : times;
+        times = is_free(op, plan_op_dims(role, op), s) || (is_within && !is_own(op, s)) ? 0 : times;
         const PlanRef *end = refs + (flags & PLAN_SLOT_LIST ? length : 1);
         for (; refs < end; refs++) {
             bytes += operand_bytes(role, *refs) * times;

@@ -14,6 +14,8 @@ typedef struct {
 } PlanOpWork;
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
+/* A compiler has it in the kernel of another op, whose operands it need not move again. */
+bool plan_op_is_within(const PlanRole *role, const PlanOp *op);
 bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
 bool plan_op_has_mask(const PlanRole *role, const PlanOp *op); /* ... that is a window's mask */
 double plan_op_flops(const PlanRole *role, const PlanOp *op);  /* the arithmetic alone */

@@ -95,6 +95,54 @@ const char *plan_rule_host_reads(const PlanStrategy *s) {
                : NULL;
 }
 
+/* What a compiler makes of blocks with adapters, or with frozen weights, is recorded of these. */
+static const char *why_not_compiled(const PlanStrategy *s) {
+    if (s->kernels == PLAN_KERNELS_EAGER) {
+        return NULL;
+    }
+    if (s->kernels == PLAN_KERNELS_FUSED) {
+        return "frozen parameters are not planned with fused kernels; set kernels=eager or "
+               "compiled, or lora_rank=0 and freeze=none";
+    }
+    if (s->compile != PLAN_COMPILE_BLOCK) {
+        return "frozen parameters are planned only with blocks that are compiled one by one; set "
+               "compile=block, or kernels=eager";
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP1) {
+        return "frozen parameters in compiled blocks are not planned with FSDP1; set "
+               "flavour=fsdp2, or kernels=eager";
+    }
+    if (s->float8 != PLAN_FLOAT8_NONE) {
+        return "frozen parameters are not planned with layers in float8; set float8=none";
+    }
+    if (s->autocast != PLAN_AUTOCAST_NONE) {
+        return "frozen parameters in compiled blocks are not planned under autocast; set "
+               "autocast=none and model_dtype or param_dtype, or kernels=eager";
+    }
+    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP) {
+        return "frozen parameters in compiled blocks are not planned with "
+               "checkpointing=selective-op; set checkpointing=full, or kernels=eager";
+    }
+    if (s->eval_batches) {
+        return "an evaluation of compiled blocks with frozen parameters is not planned; set "
+               "eval_batches=0, or kernels=eager";
+    }
+    if (!s->lora_rank) {
+        return NULL;
+    }
+    if (s->lora_dropout > 0) {
+        return "lora_dropout is not planned in compiled blocks; set lora_dropout=0, or "
+               "kernels=eager";
+    }
+    if (s->lora_base != PLAN_LORA_BASE_MODEL) {
+        return "lora_base is not planned in compiled blocks; set lora_base=model, or kernels=eager";
+    }
+    return s->lora_dtype == PLAN_LORA_MODEL || s->model_dtype == PLAN_FP32
+               ? NULL
+               : "lora_dtype=fp32 beside 16-bit weights is not planned in compiled blocks; set "
+                 "lora_dtype=model, or kernels=eager";
+}
+
 /* What is known of frozen parameters is recorded of these. */
 const char *plan_rule_frozen(const PlanStrategy *s) {
     if (s->lora_dropout > 0 && !s->lora_rank) {
@@ -103,9 +151,9 @@ const char *plan_rule_frozen(const PlanStrategy *s) {
     if (s->freeze.choice == PLAN_FREEZE_NONE && !s->lora_rank) {
         return NULL;
     }
-    if (s->kernels != PLAN_KERNELS_EAGER) {
-        return "frozen parameters are planned only with eager kernels; set kernels=eager, or "
-               "lora_rank=0 and freeze=none";
+    const char *why = why_not_compiled(s);
+    if (why) {
+        return why;
     }
     if (s->flavour == PLAN_FLAVOUR_ZERO1) {
         return "frozen parameters are not planned with sharding=optimizer-only; set sharding=full "

@@ -319,11 +319,20 @@ static double packing_ns(const ModelCluster *cluster, PlanOpKind kind, const int
                  : 0;
 }
 
+/* It has no kernel of its own on a GPU. CPU ranks have one for each op. */
+static bool is_within(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op) {
+    return cluster->device_kind == MODEL_DEVICE_GPU && plan_op_is_within(role, op);
+}
+
 static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
                         const PlanOpWork *work, double element_bytes) {
     PlanOpKind kind = (PlanOpKind)op->kind;
     const int64_t *dims = plan_op_dims(role, op);
-    double bytes = work->bytes + reread_bytes(cluster, kind, dims, element_bytes);
+    if (is_within(cluster, role, op)) {
+        return traffic_ns(cluster, kind, work->bytes);
+    }
+    double all = !plan_op_is_within(role, op) ? 1 : kind == PLAN_OP_ADD_SCALED ? 3 : 2;
+    double bytes = all * work->bytes + reread_bytes(cluster, kind, dims, element_bytes);
     return fmax(start_ns(cluster, kind) + traffic_ns(cluster, kind, bytes) +
                     weight_gradient_ns(cluster, kind, dims, element_bytes),
                 packing_ns(cluster, kind, dims));
@@ -352,7 +361,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     }
     SimListCost of_lists = sim_list_cost(cluster, role, op, work.bytes);
     *ret_cost = (SimComputeCost){
-        .overhead_ns = cluster->device_launch_overhead_ns,
+        .overhead_ns = is_within(cluster, role, op) ? 0 : cluster->device_launch_overhead_ns,
         .flops_ns = flops_ns,
         .bytes_ns = op_class == PLAN_CLASS_HOST_LINK
                         ? work.bytes / cluster->device_host_link_gb_per_s

@@ -1,6 +1,7 @@
 #include "sim/costs/issue.h"
 
 #include "plan/fold.h"
+#include "plan/op/work.h"
 #include "sim/costs/python.h"
 
 /* FSDP2's parameters are DTensors, and it alone copies each out of what was gathered; so they are
@@ -36,7 +37,8 @@ static bool is_of_nccl(PlanOpKind kind) {
 }
 
 static bool is_plain(PlanOpKind kind) {
-    return !is_of_nccl(kind) && (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
+    return kind != PLAN_OP_ADD_SCALED && kind != PLAN_OP_ADD_SCALED_BACKWARD && !is_of_nccl(kind) &&
+           (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
 }
 
 SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
@@ -50,6 +52,7 @@ SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
     double factor = cluster->host_cpu_factor;
     *costs = (SimIssueCosts){
         .role = role,
+        .joins = cluster->device_kind == MODEL_DEVICE_GPU,
         .launch_us = factor * cluster->host_launch_us,
         .collective_us = factor * cluster->host_collective_us,
         .list_us = factor * cluster->host_list_us,
@@ -109,6 +112,9 @@ static SimTime collective_cost(const SimIssueCosts *costs, const PlanInstr *inst
 
 SimTime sim_issue_launch_cost(const SimIssueCosts *costs, const PlanInstr *instr) {
     const PlanOp *op = &costs->role->ops[instr->arg];
+    if (costs->joins && plan_op_is_within(costs->role, op)) {
+        return 0;
+    }
     return is_of_nccl(op->kind) ? collective_cost(costs, instr, op) : lists_cost(costs, op);
 }
 

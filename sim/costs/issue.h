@@ -20,6 +20,7 @@ typedef struct {
     const PlanRole *role;
     SimTime ns[PLAN_N_INSTRS];      /* by kind of instruction; LAUNCH: a kernel without lists */
     bool is_plain[PLAN_N_OP_KINDS]; /* launching such an op costs ns[LAUNCH], and its Python */
+    bool joins; /* what a compiler has in another op's kernel (plan/op/work.h) costs nothing */
     double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
     double moved_us;    /* of a DTensor that an operator wants laid out otherwise, beside the
                          * collective that does it */

@@ -31,6 +31,7 @@ const GpuCase gpu_cases[] = {
      "--network-key logits_held=backward",
      BF16},
     {"olmo2-toy -n 2 --kernels compiled --checkpointing full", FP32},
+    {"llama-toy -n 2 --kernels compiled --lora-rank 4 --lora-on all-linear", FP32},
     {"joined-toy -n 2 --flavour fsdp1", FP32},
     {"llama-toy -n 2 --rms-norm ops --deterministic yes", FP32},
     {"gpt-toy-dropout -n 2 --flavour fsdp1 --checkpointing full --deterministic yes", FP32},

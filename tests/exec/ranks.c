@@ -48,6 +48,9 @@ static void memory_is_as_predicted(void) {
         "gpt-toy -n 2 --flavour fsdp1 --param-dtype fp16 --loss-scale dynamic",
         "t5-toy -n 1 --sharding none --autocast bf16",
         "llama-toy -n 2 --lora-rank 4 --param-dtype bf16 --checkpointing full",
+        "llama-toy -n 2 --lora-rank 4 --lora-on all-linear --param-dtype bf16 --kernels compiled",
+        "llama-toy -n 2 --lora-rank 4 --lora-on all-linear --lora-alpha 4 --model-dtype bf16 "
+        "--sharding none --kernels compiled --checkpointing full",
         "gpt-toy -n 2 --model-dtype bf16 --sharding none --lora-rank 4 --lora-dtype fp32",
         "llama-toy -n 2 --model-dtype bf16 --sharding none --lora-rank 4 --lora-dtype fp32 "
         "--lora-dropout 0.1",

@@ -45,6 +45,10 @@ static void test_add_mul(const DeviceCase *c) {
         kernel_mul_f32(want, a, b, n);
         DEVICE_OK(kernel_cuda_mul(device_lane, da, da, db, n, c->type)); /* in place */
         device_equal("mul", c, da, want, n);
+        void *sum = device_put(c, a, n);
+        kernel_add_scaled_f32(want, a, b, -1.75f, n);
+        DEVICE_OK(kernel_cuda_add_scaled(device_lane, sum, sum, db, n, -1.75, c->type));
+        device_equal("add scaled", c, sum, want, n);
     }
 }
 

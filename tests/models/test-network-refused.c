@@ -231,6 +231,54 @@ static void not_compiled(void) {
     }
 }
 
+/* Nor blocks that are trained in part, of other shapes than were recorded. */
+static void not_compiled_in_part(void) {
+#define SMALL "layers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n"
+    static const struct {
+        const char *keys;
+        uint64_t lora_rank;
+        const char *expected;
+    } cases[] = {
+        {"family=mpt\n" SMALL, 2,
+         "n: adapters in compiled blocks are not planned for families other than gpt and llama; "
+         "set kernels = eager"},
+        {"family=llama\nffn=8\nqkv=joined\n" SMALL, 2,
+         "n: adapters in compiled blocks are not planned for one layer for q, k and v"},
+        {"family=llama\nffn=8\nrope=complex\n" SMALL, 2,
+         "n: adapters in compiled blocks are not planned for rope = complex or partial"},
+        {"family=llama\nffn=8\nqk_norm=width\nnorm_at=after\n" SMALL, 2,
+         "n: adapters in compiled blocks are not planned for qk_norm = width"},
+        {"family=llama\nffn=8\nnorm_at=after\n" SMALL, 2,
+         "n: adapters in compiled blocks are not planned for norm_at = after"},
+        {"family=gpt\n" SMALL, 0,
+         "n: frozen parameters in compiled blocks are not planned for family gpt where they are "
+         "checkpointed; set kernels = eager"},
+        {"family=mpt\n" SMALL, 0,
+         "n: frozen parameters in compiled blocks are not planned for families other than gpt and "
+         "llama"},
+    };
+#undef SMALL
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    strategy.kernels = PLAN_KERNELS_COMPILED;
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strconcat("[network]\n", cases[i].keys, NULL);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", &error);
+        g_assert_no_error(error);
+        strategy.lora_rank = cases[i].lora_rank;
+        strategy.checkpointing.choice = g_str_has_prefix(cases[i].keys, "family=gpt")
+                                            ? PLAN_CHECKPOINTING_FULL
+                                            : PLAN_CHECKPOINTING_NONE;
+        strategy.freeze = cases[i].lora_rank ? (PlanVariant){.choice = PLAN_FREEZE_NONE}
+                                             : (PlanVariant){.choice = PLAN_FREEZE_MODULE,
+                                                             .text = g_intern_string("embed")};
+        g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, &error);
+        g_assert_null(graph);
+        g_assert_true(g_str_has_prefix(error->message, cases[i].expected));
+    }
+}
+
 /* Attention within documents is FlashAttention's, of rows that lie token by token. */
 static void not_packed(void) {
     static const struct {
@@ -299,6 +347,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network-refused/experts that were not recorded", experts_refused);
     g_test_add_func("/models/network-refused/bad files name line and remedy", bad_files);
     g_test_add_func("/models/network-refused/not compiled", not_compiled);
+    g_test_add_func("/models/network-refused/not compiled in part", not_compiled_in_part);
     g_test_add_func("/models/network-refused/not packed", not_packed);
     g_test_add_func("/models/network-refused/too long a sequence", too_long);
     g_test_add_func("/models/network-refused/mutations end in a message", mutated);

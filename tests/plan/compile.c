@@ -5,6 +5,7 @@
 #include "tests/plan/plans.h"
 
 #define LLAMA_TOY "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nffn=24\nvocab=12\nseq=8\n"
+#define ONE_BLOCK "[network]\nfamily=llama\nlayers=1\nwidth=16\nheads=2\nffn=24\nvocab=13\nseq=8\n"
 #define IN_LOOP   LLAMA_TOY "loss_at=loop\n"
 #define HOLDING   LLAMA_TOY "logits_held=backward\n"
 
@@ -135,6 +136,47 @@ static void over_up(void) {
     }
 }
 
+/* How many tensors as large as the hidden layer live at once in a step. */
+static unsigned most_hidden(const PlanRole *role, uint64_t bytes) {
+    const PlanInstr *steady = role->sections[PLAN_SECTION_STEADY];
+    unsigned live = 0, most = 0;
+    for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
+        bool moves = steady[i].kind == PLAN_ALLOC || steady[i].kind == PLAN_FREE;
+        if (moves && role->buffers[steady[i].arg].bytes == bytes) {
+            live += steady[i].kind == PLAN_ALLOC ? 1 : -1u;
+            most = MAX(most, live);
+        }
+    }
+    return most;
+}
+
+/* One kernel sums up what layers and their adapters give, and makes both gradients of each sum: as
+ * recorded, of the hidden layer's size are then gate, up and two gradients of each, and of the
+ * hidden layer's two terms; where a block is computed again, its own and both terms of each sum as
+ * well. */
+static void with_adapters(void) {
+    enum {
+        HIDDEN = 8 * 24 * 4
+    };
+    static const struct {
+        const char *words;
+        unsigned hidden;
+    } cases[] = {
+        {"lora_rank=2 lora_on=all-linear", 8},
+        {"lora_rank=2 lora_on=all-linear checkpointing=full", 11},
+        {"lora_rank=2 lora_on=all-linear lora_alpha=2", 8},
+        {"lora_rank=2 lora_on=module=.*(q|v)", 4},
+        {"lora_rank=2 lora_on=module=.*(q|v) checkpointing=full", 4},
+        {"lora_rank=0", 4},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words =
+            g_strconcat("ranks=1 sharding=none kernels=compiled ", cases[i].words, NULL);
+        g_autoptr(Plan) plan = test_plan(ONE_BLOCK, words);
+        g_assert_cmpuint(most_hidden(&plan->roles[0], HIDDEN), ==, cases[i].hidden);
+    }
+}
+
 /* In 16 bits the embedding's gradient is added up in fp32. */
 static void embedding(void) {
     const char *words = "ranks=1 sharding=none kernels=compiled model_dtype=bf16 compile=";
@@ -195,6 +237,26 @@ static void what_is_refused(void) {
     const char *words = "ranks=1 sharding=none kernels=compiled compile=network";
     g_autoptr(GError) error = test_plan_error(HOLDING "loss=fp32-logits\n", words);
     g_assert_nonnull(strstr(error->message, "logits_held = no or compile = block"));
+    /* A checkpointed block without a gradient. */
+    static const struct {
+        const char *words, *expected;
+    } cases[] = {
+        {"freeze=module=embed|layers\\.0", "before all that is trained, as layers.0 is; set"},
+        {"lora_rank=2 lora_on=module=layers\\.1.*", "before all that is trained, as layers.0 is"},
+        {"freeze=module=layers\\.0", NULL},
+        {"freeze=module=embed|layers\\.1", NULL},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *all = g_strconcat("ranks=1 sharding=none kernels=compiled checkpointing="
+                                           "full ",
+                                           cases[i].words, NULL);
+        if (cases[i].expected) {
+            g_autoptr(GError) idle = test_plan_error(LLAMA_TOY, all);
+            g_assert_nonnull(strstr(idle->message, cases[i].expected));
+        } else {
+            g_autoptr(Plan) plan = test_plan(LLAMA_TOY, all);
+        }
+    }
 }
 
 int main(int argc, char **argv) {
@@ -203,6 +265,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/compile/the gradient given is held", given);
     g_test_add_func("/plan/compile/around blocks", around_blocks);
     g_test_add_func("/plan/compile/gate's gradient over up", over_up);
+    g_test_add_func("/plan/compile/sums with adapters", with_adapters);
     g_test_add_func("/plan/compile/the embedding's gradient", embedding);
     g_test_add_func("/plan/compile/logits of longer rows", longer_rows);
     g_test_add_func("/plan/compile/what is refused", what_is_refused);

@@ -2,6 +2,8 @@
 #include <glib.h>
 #include <math.h>
 
+#include "plan/op/work.h"
+#include "sim/costs/efficiency.h"
 #include "sim/costs/issue.h"
 #include "sim/costs/ops.h"
 #include "sim/costs/python.h"
@@ -517,6 +519,45 @@ static void test_copies_cost_the_same(void) {
     }
 }
 
+/* A compiler has the sums beside adapters in other kernels, which read the product and nothing else
+ * for it, and takes no launch for them; but those of v, and the gradient that a block is given. CPU
+ * ranks have a kernel for each. */
+static void test_sums_within_other_kernels(void) {
+    static const char *const files[] = {"dgx-h100.ini", "this-machine.ini"};
+    g_autoptr(Plan) plan =
+        toy_network_plan("llama-toy", "ranks=2 lora_rank=2 lora_on=all-linear kernels=compiled");
+    const PlanRole *role = &plan->roles[0];
+    for (unsigned f = 0; f < G_N_ELEMENTS(files); f++) {
+        g_autofree char *path =
+            g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), files[f], NULL);
+        g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, NULL);
+        g_autoptr(SimIssueCosts) issue =
+            sim_issue_costs_new(&(SimStrategy){.plan = plan}, role, cluster);
+        bool is_gpu = cluster->device_kind == MODEL_DEVICE_GPU;
+        unsigned n[2] = {0}; /* of their own; within others */
+        for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_SECOND]; i++) {
+            const PlanInstr *instr = &role->sections[PLAN_SECTION_SECOND][i];
+            const PlanOp *op = instr->kind == PLAN_LAUNCH ? &role->ops[instr->arg] : NULL;
+            bool adds = op && op->kind == PLAN_OP_ADD_SCALED;
+            if (!adds && (!op || op->kind != PLAN_OP_ADD_SCALED_BACKWARD)) {
+                continue;
+            }
+            bool within = is_gpu && plan_op_is_within(role, op);
+            double of_x = 4 * (double)plan_op_operand(role, op, 0).elements, all = adds ? 3 : 2;
+            SimComputeCost cost;
+            g_assert_true(sim_compute_cost(cluster, role, op, (SimKernels){0}, &cost));
+            double start = within ? 0 : cluster->device_start_us * 1e3;
+            g_assert_cmpfloat_with_epsilon(
+                cost.bytes_ns, start + sim_traffic_ns(cluster, within ? of_x : all * of_x), 1e-6);
+            g_assert_true(!is_gpu || (cost.overhead_ns > 0) == !within);
+            g_assert_true(!is_gpu || (sim_issue_cost(issue, instr) > 0) == !within);
+            n[within]++;
+        }
+        g_assert_cmpuint(n[0], >, 0);
+        g_assert_cmpint(n[1] > n[0], ==, is_gpu);
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/costs/python", test_python_of_units_and_parameters);
@@ -536,5 +577,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/latent attention", test_latent_attention_as_published);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     g_test_add_func("/sim/costs/copies", test_copies_cost_the_same);
+    g_test_add_func("/sim/costs/within", test_sums_within_other_kernels);
     return g_test_run();
 }

@@ -76,6 +76,13 @@ KernelCudaFault exec_cuda_arithmetic(const ExecTask *t, KernelCuda *k) {
         return number(t, k, KERNEL_CUDA_TIMES_NUMBER);
     case PLAN_OP_AT_MOST:
         return number(t, k, KERNEL_CUDA_AT_MOST);
+    case PLAN_OP_ADD_SCALED:
+        return kernel_cuda_add_scaled(k, p[ADD_SCALED_Y], p[ADD_SCALED_A], p[ADD_SCALED_X],
+                                      dim(t, ADD_SCALED_N), attr(t, ADD_SCALED_NUMBER), type);
+    case PLAN_OP_ADD_SCALED_BACKWARD:
+        return kernel_cuda_scale(k, p[ADD_SCALED_BACKWARD_DX], type, p[ADD_SCALED_BACKWARD_DY],
+                                 type, dim(t, ADD_SCALED_BACKWARD_N),
+                                 attr(t, ADD_SCALED_BACKWARD_NUMBER));
     case PLAN_OP_UPDATE_SCALE:
         return kernel_cuda_update_scale(k, p[UPDATE_SCALE_FOUND], p[UPDATE_SCALE_SCALE],
                                         p[UPDATE_SCALE_TRACKER], attr(t, UPDATE_SCALE_GROWTH),

@@ -352,6 +352,7 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_ROWS_OF] = plan_rows_of_backward,
     [PLAN_OP_PLACE_ROWS] = plan_place_rows_backward,
     [PLAN_OP_ADD_TO_ROWS] = plan_add_to_rows_backward,
+    [PLAN_OP_ADD_SCALED] = plan_add_scaled_backward,
     [PLAN_OP_ROPE] = plan_rope_backward,
     [PLAN_OP_TURN] = plan_turn_backward,
     [PLAN_OP_SWIGLU] = plan_swiglu_backward,

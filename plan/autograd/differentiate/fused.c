@@ -3,6 +3,7 @@
  * These ops are no PyTorch ops; what they keep is what such kernels keep (see their rows in
  * ops.def). Elsewhere a fused network differentiates as an eager one.
  */
+#include "plan/autograd/addends.h"
 #include "plan/autograd/backward.h"
 #include "plan/autograd/float8/float8.h"
 
@@ -30,6 +31,29 @@ static bool is_alone(const PlanBackward *b, unsigned i) {
     return base->elements == input(b, i)->elements;
 }
 
+/* What made input i, if that is an op of this kind, and the edge to it. */
+static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i, unsigned kind,
+                         PlanEdge **ret_edge) {
+    PlanEdge *edge = &b->run->tape.edges.items[node->edges + i];
+    PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->tape.nodes.items[edge->node];
+    bool is_op = source && source->op != PLAN_NONE;
+    *ret_edge = edge;
+    return is_op && plan_graph_op_at(b->run->graph, source->op)->kind == kind ? source : NULL;
+}
+
+/* Whether what is behind SwiGLU in a block that is computed again asks for the hidden layer. */
+static bool is_asked_for(const PlanBackward *b) {
+    const PlanNode *node = &b->run->tape.nodes.items[b->node];
+    return b->run->tape.checkpoints.items[node->checkpoint].last_op > node->op;
+}
+
+/* Gate is read for two gradients: its own, and its adapter's product's. */
+static bool is_read_twice(const PlanBackward *b) {
+    PlanEdge *edge;
+    const PlanNode *node = &b->run->tape.nodes.items[b->node];
+    return made_by(b, node, SWIGLU_GATE, PLAN_OP_ADD_SCALED, &edge) != NULL;
+}
+
 /* Of a checkpointed block a compiler makes the hidden layer again in the same kernel, so that both
  * gradients and it are there at once. Elsewhere nothing but dgate is made of up, which it then
  * writes over: Inductor does so with what a single op of a kernel reads, and nobody later
@@ -42,9 +66,10 @@ void plan_swiglu_backward(const PlanBackward *b) {
     }
     const PlanGraph *graph = b->run->graph;
     bool again = plan_graph_is_in_program(graph, b->op->module) && !graph->float8 &&
-                 b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
+                 b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE && is_asked_for(b);
     PlanTensor hidden = again ? like_input(b, SWIGLU_GATE, "hidden") : PLAN_NO_TENSOR;
-    bool over_up = plan_graph_is_compiled(graph) && !again && !graph->float8 && is_alone(b, 1);
+    bool over_up = plan_graph_is_compiled(graph) && !again && !graph->float8 && is_alone(b, 1) &&
+                   !is_read_twice(b);
     b->dx[SWIGLU_GATE] = over_up
                              ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, SWIGLU_UP)))
                              : like_input(b, SWIGLU_GATE, "dgate");
@@ -56,7 +81,10 @@ void plan_swiglu_backward(const PlanBackward *b) {
     operand(b, b->dx[SWIGLU_GATE]);
     operand(b, b->dx[SWIGLU_UP]);
     launch(b);
+    plan_addends_scale(b->run, b->node, b->dx); /* all by one kernel */
     plan_run_unref(b->run, hidden);
+    drop_unwanted(b, SWIGLU_GATE);
+    drop_unwanted(b, SWIGLU_UP);
 }
 
 /* Of summands that are kept the kernel adds up what it reads; here a kernel of its own does, where
@@ -76,9 +104,9 @@ void plan_add_norm_backward(const PlanBackward *b) {
     bool has_bias = centred && value_at(b, ADD_LAYERNORM_C) != PLAN_NONE;
     b->dx[ADD_RMSNORM_A] = like_input(b, ADD_RMSNORM_A, "dx");
     b->dx[ADD_RMSNORM_R] = plan_run_ref(b->run, b->dx[ADD_RMSNORM_A]);
-    b->dx[ADD_RMSNORM_W] = like_input(b, ADD_RMSNORM_W, "dw");
+    b->dx[ADD_RMSNORM_W] = like_wanted(b, ADD_RMSNORM_W, "dw");
     if (has_bias) {
-        b->dx[ADD_LAYERNORM_C] = like_input(b, ADD_LAYERNORM_C, "dc");
+        b->dx[ADD_LAYERNORM_C] = like_wanted(b, ADD_LAYERNORM_C, "dc");
     }
     bool again = plan_keeps_summands(b->run->graph, b->op);
     if (again) {
@@ -104,6 +132,8 @@ void plan_add_norm_backward(const PlanBackward *b) {
         operand(b, b->dx[ADD_LAYERNORM_C]);
     }
     launch(b);
+    drop_unwanted(b, ADD_RMSNORM_A);
+    drop_unwanted(b, ADD_RMSNORM_R);
 }
 
 void plan_linear_dw_db_backward(const PlanBackward *b) {
@@ -145,16 +175,6 @@ void plan_linear_gelu_backward(const PlanBackward *b) {
     product.dy = &before;
     plan_linear_backward(&product, PLAN_NO_TENSOR);
     plan_run_unref(b->run, before);
-}
-
-/* What made input i, if that is an op of this kind, and the edge to it. */
-static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i, unsigned kind,
-                         PlanEdge **ret_edge) {
-    PlanEdge *edge = &b->run->tape.edges.items[node->edges + i];
-    PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->tape.nodes.items[edge->node];
-    bool is_op = source && source->op != PLAN_NONE;
-    *ret_edge = edge;
-    return is_op && plan_graph_op_at(b->run->graph, source->op)->kind == kind ? source : NULL;
 }
 
 /* GELU's backward ends the product that makes its gradient, as its forward ended one (cuBLASLt's

@@ -1,0 +1,59 @@
+/* plan/graph/addends.c - a layer's result and an adapter's product, which a compiler adds up in the
+ * kernel that reads the sum. */
+#include "plan/graph/private.h"
+
+uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, double number) {
+    PlanGraphValue of = *plan_graph_value_at(graph, y);
+    int64_t dims[] = {[ADD_SCALED_N] = (int64_t)of.elements, [ADD_SCALED_WITHIN] = 0};
+    uint32_t sum = plan_graph_op(graph, PLAN_OP_ADD_SCALED, (uint32_t[]){y, product},
+                                 (PlanDtype)of.dtype, of.elements, dims, &number);
+    PlanGraphValue *made = plan_graph_value_at(graph, sum);
+    made->base = of.base;
+    made->offset = of.offset;
+    plan_graph_hold_until(graph, y, graph->steps->len - 1);
+    PlanGraphAddend addend = {graph->ops->len - 1, product, PLAN_NONE};
+    g_array_append_val(graph->addends, addend);
+    return sum;
+}
+
+static bool reads(const PlanGraph *graph, const PlanGraphOp *op, uint32_t sum) {
+    uint32_t base = plan_graph_value_at(graph, sum)->base;
+    for (unsigned i = 0; i < op->n_inputs; i++) {
+        uint32_t value = plan_graph_ref(graph, op->values + i);
+        if (value != PLAN_NONE && value >= sum && plan_graph_value_at(graph, value)->base == base) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A block's last sum has no kernel of its block's backward before it. */
+static int64_t within(const PlanGraphOp *reader) {
+    return plan_op_info((PlanOpKind)reader->kind)->op_class != PLAN_CLASS_MEMORY ? 0
+           : reader->kind == PLAN_OP_ADD                                         ? 2
+                                                                                 : 1;
+}
+
+enum {
+    MOST_WAITING = 8 /* sums; a block has fewer */
+};
+
+/* Views are read through. */
+void plan_graph_read_addends(PlanGraph *graph) {
+    const PlanGraphOp *op = plan_graph_op_at(graph, graph->ops->len - 1);
+    guint n = graph->addends->len, first = n - MIN(n, MOST_WAITING);
+    for (guint i = first; i < n && op->kind < PLAN_N_OP_KINDS; i++) {
+        PlanGraphAddend *addend = plan_graph_at(graph->addends, PlanGraphAddend, i);
+        const PlanGraphOp *sum = plan_graph_op_at(graph, addend->op);
+        if (addend->reader != PLAN_NONE || addend->op + 1 == graph->ops->len ||
+            !reads(graph, op, plan_graph_ref(graph, sum->values + ADD_SCALED_Y))) {
+            continue;
+        }
+        addend->reader = graph->ops->len - 1;
+        int64_t *dims = plan_graph_at(graph->dims, int64_t, sum->dims);
+        dims[ADD_SCALED_WITHIN] = within(op);
+        if (dims[ADD_SCALED_WITHIN]) {
+            plan_graph_hold_until(graph, addend->product, graph->steps->len - 1);
+        }
+    }
+}
