@@ -129,7 +129,7 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
 static const char *lora_pattern(const PlanVariant *on) {
     switch ((PlanLoraOn)on->choice) {
     case PLAN_LORA_ON_QV:
-        return ".*\\.(q|v|qkv|Wqkv|q_proj|v_proj)";
+        return ".*\\.(q|v|qkv|Wqkv|q_proj|v_proj|query_key_value)";
     case PLAN_LORA_ON_ALL_LINEAR:
         return ".*";
     case PLAN_LORA_ON_MODULE:

@@ -273,33 +273,34 @@ static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GE
     return true;
 }
 
-/* Matrices one behind the other want an adapter whose product leaves them so. */
 static bool takes_adapters(const ModelNetwork *network, GError **error) {
-    bool is_neox = network->family == &model_neox;
-    if (is_neox || network->gate_up_joined) {
+    if (network->gate_up_joined) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: lora_rank is not planned for %s; leave lora_rank at 0", network->name,
-                    is_neox ? "family neox, where one layer gives q, k and v" : "gate_up = joined");
+                    "%s: lora_rank is not planned for gate_up = joined; leave lora_rank at 0",
+                    network->name);
         return false;
     }
     return true;
 }
 
-/* bitsandbytes packs all linear layers. Routers and latent attention were not recorded with it, and
- * experts are no linear layers. Under autocast a layer gives fp32, and with one layer for q, k and
- * v attention would cast each part of its rows by itself, which is not planned. */
+/* bitsandbytes packs all linear layers. Routers and latent attention were not recorded with it, nor
+ * neox's layer for q, k and v, whose result lies in three parts, and experts are no linear layers.
+ * Under autocast a layer gives fp32, and with one layer for q, k and v attention would cast each
+ * part of its rows by itself, which is not planned. */
 static bool takes_four_bits(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     bool is_joined =
         n->family == &model_gpt || n->family == &model_mpt || n->qkv != MODEL_QKV_APART;
-    const char *without = n->experts        ? "experts"
-                          : n->kv_lora_rank ? "latent attention"
+    const char *without = n->experts                 ? "experts"
+                          : n->kv_lora_rank          ? "latent attention"
+                          : n->family == &model_neox ? "family neox"
                           : is_joined && s->autocast != PLAN_AUTOCAST_NONE
                               ? "autocast where one layer gives q, k and v"
                               : NULL;
     if (without) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: lora_base is planned only without %s; set lora_base=model%s", n->name,
-                    without, n->experts || n->kv_lora_rank ? "" : ", or model_dtype=bf16");
+                    without,
+                    is_joined && !n->experts && !n->kv_lora_rank ? ", or model_dtype=bf16" : "");
     }
     return !without;
 }

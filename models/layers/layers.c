@@ -152,8 +152,8 @@ static uint32_t run_copying_linear(const ModelWalk *w, const ModelAttention *a,
     return y;
 }
 
-uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
-                                uint64_t out, uint64_t in, uint64_t parts) {
+static uint32_t run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                 uint64_t out, uint64_t in, uint64_t parts) {
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y =
         plan_graph_op(w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias},
@@ -163,6 +163,20 @@ uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uin
                                   [LINEAR_PARTS_K] = (int64_t)in,
                                   [LINEAR_PARTS_PARTS] = (int64_t)parts},
                       NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
+uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                uint64_t out, uint64_t in, uint64_t parts) {
+    if (!layer->adapter.rank) {
+        return run_linear_parts(w, layer, x, out, in, parts);
+    }
+    ModelAdapter adapter = layer->adapter;
+    adapter.parts = parts;
+    plan_graph_enter(w->graph, adapter.module, &x, 1);
+    uint32_t y = run_linear_parts(w, layer, x, out, in, parts);
+    y = model_lora_run(w, &adapter, x, y, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

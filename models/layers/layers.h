@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
     uint64_t rank;    /* 0: there is no adapter */
     uint64_t out, in; /* of the layer beside it */
+    uint64_t parts;   /* what the layer gives is so many matrices, one behind the other; 0: one */
     uint32_t module;  /* that holds the layer and both products */
     uint32_t dropout; /* a module; PLAN_NONE: there is none */
     ModelProduct a, b;

@@ -44,14 +44,16 @@ static PlanDtype dtype_of(const ModelWalk *w, uint32_t value) {
 }
 
 static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uint32_t x,
-                            uint64_t out, uint64_t in) {
+                            uint64_t out, uint64_t in, uint64_t parts) {
     PlanDtype dtype = dtype_of(w, product->weight);
     plan_graph_enter(w->graph, product->module, &x, 1);
-    uint32_t y = plan_graph_op(
-        w->graph, PLAN_OP_LINEAR, (uint32_t[]){x, product->weight, PLAN_NONE}, dtype, w->rows * out,
-        (int64_t[]){
-            [LINEAR_M] = (int64_t)w->rows, [LINEAR_N] = (int64_t)out, [LINEAR_K] = (int64_t)in},
-        NULL);
+    uint32_t y = plan_graph_op(w->graph, parts ? PLAN_OP_LINEAR_PARTS : PLAN_OP_LINEAR,
+                               (uint32_t[]){x, product->weight, PLAN_NONE}, dtype, w->rows * out,
+                               (int64_t[]){[LINEAR_PARTS_M] = (int64_t)w->rows,
+                                           [LINEAR_PARTS_N] = (int64_t)out,
+                                           [LINEAR_PARTS_K] = (int64_t)in,
+                                           [LINEAR_PARTS_PARTS] = (int64_t)parts},
+                               NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -67,8 +69,10 @@ static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_
 /* B(A(x)), which may be seen as k's heads. */
 static uint32_t run_products(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x,
                              const ModelAttention *of_k) {
-    uint32_t low = run_product(w, &adapter->a, dropped(w, adapter, x), adapter->rank, adapter->in);
-    uint32_t product = run_product(w, &adapter->b, low, adapter->out, adapter->rank);
+    uint32_t given = dropped(w, adapter, x);
+    uint32_t low = run_product(w, &adapter->a, given, adapter->rank, adapter->in, 0);
+    uint32_t product =
+        run_product(w, &adapter->b, low, adapter->out, adapter->rank, adapter->parts);
     return of_k ? model_run_heads(w, of_k, product, 'k') : product;
 }
 

@@ -173,6 +173,8 @@ static void lora_and_frozen(void) {
          "llama\nlayers=2\nffn=24\nkv_heads=2\n"},
         {"eager lora_rank=2 lora_alpha=1 lora_base=nf4 lora_base_double=yes",
          "t5\nlayers=1\nhead_dim=4\nffn=24\n"},
+        {"eager lora_rank=2 lora_alpha=2 lora_on=all-linear checkpointing=full",
+         "neox\nlayers=2\nffn=24\nrotary_share=0.5\n"},
         {"compiled lora_rank=2 lora_alpha=2 lora_on=all-linear", "gpt\nlayers=2\n"},
         {"compiled lora_rank=2 lora_alpha=1 lora_on=all-linear",
          "llama\nlayers=2\nffn=24\nkv_heads=2\nqk_norm=head\n"},
