@@ -316,6 +316,7 @@ void plan_fsdp1_construct(PlanRun *run) {
     f->is_of_1_13 = s->pytorch == PLAN_PYTORCH_1_13;
     f->pads_always = f->shards && f->is_of_1_13;
     f->replicas = s->ranks / ranks;
+    f->reduces_replicas = f->replicas > 1 || plan_strategy_is_hybrid(s);
     f->keeps_views = s->use_orig_params == PLAN_YES;
     f->keeps_low =
         s->keep_low_precision_grads == PLAN_YES && (f->shards ? f->casts : f->reduce != f->master);

@@ -200,10 +200,10 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     plan_builder_whole(&run->builder, ready);
     plan_builder_whole(&run->builder, reduced);
     plan_fsdp1_collective(run, lane, ready, reduced);
-    if (f->replicas > 1) {
+    if (f->reduces_replicas) {
         lane = reduce_replicas(run, f, reduced);
     }
-    if (f->replicas == 1 || !f->is_of_2_0) {
+    if (!f->reduces_replicas || !f->is_of_2_0) {
         divide(run, lane, reduced, f->divisor.after);
     }
     if (reduced != gradient) {

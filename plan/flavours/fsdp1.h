@@ -79,6 +79,7 @@ typedef struct {
     bool is_of_2_0, is_of_1_13; /* PyTorch is 2.0 or before; 1.13: fsdp1.c says what differs */
     bool pads_always;           /* 1.13: a gradient that fits is copied all the same */
     uint64_t replicas;          /* how many groups hold a copy of the model each */
+    bool reduces_replicas;      /* among them; hybrid's single group does, too, alone */
     uint32_t frees_of_step; /* that the limiter may wait for, at most; without an evaluation's */
     PlanDtype master, param, reduce; /* dtypes of shards, of compute, of the reduction */
     PlanDivisor divisor;
@@ -104,7 +105,7 @@ static inline bool plan_fsdp1_has_parameters(const PlanRun *run, uint32_t unit) 
 
 /* The lane on which replicas reduce, and on which what follows that runs. */
 static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
-    return f->replicas > 1 && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
+    return f->reduces_replicas && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;
 }
 
 /* ---- layout: who has what (fsdp1-layout.c) --------------------------------------------------- */

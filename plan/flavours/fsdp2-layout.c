@@ -232,6 +232,7 @@ void plan_fsdp2_construct(PlanRun *run) {
     f->tensor = strategy->tensor;
     f->copies_in = strategy->pipeline_stages > 1 ? PLAN_FSDP2_COMPUTE : PLAN_FSDP2_COPY_IN;
     f->replicas = strategy->ranks / strategy->pipeline / f->tensor / f->ranks;
+    f->reduces_replicas = f->replicas > 1 || plan_strategy_is_hybrid(strategy);
     f->part_ranks = plan_strategy_part_ranks(strategy);
     f->master = plan_strategy_model_dtype(strategy);
     f->param = plan_strategy_param_dtype(strategy);

@@ -7,7 +7,7 @@
  * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced;
  * 2.12 only when that has been (hold_reduced).
  * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
- * among them on a lane of its own; its buffer is held to the end of backward, so that no other
+ * among them (hybrid's only one: with itself) on a lane of its own; its buffer is held to the end of backward, so that no other
  * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
  * is not the gradient itself: a race that was mended in 2.6, and that no plan may have.)
  * Frozen parameters have no gradients and no place in any of this.
@@ -169,7 +169,7 @@ static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dt
 /* The replicas reduce it in a later pass. */
 static bool stays_in_group(const PlanRun *run) {
     const PlanFsdp2 *f = run->state;
-    return f->replicas > 1 && !run->pass.is_last &&
+    return f->reduces_replicas && !run->pass.is_last &&
            run->strategy->accumulate_sync == PLAN_SYNC_SCATTER;
 }
 
@@ -185,7 +185,7 @@ static PlanSubcategory category_of_reduced(PlanRun *run, uint32_t u) {
     if (stays_in_group(run)) {
         return PLAN_TEMPORARY_OP;
     }
-    if (f->replicas > 1) {
+    if (f->reduces_replicas) {
         return moves_on || is_added ? PLAN_COMMUNICATION_REPLICATE : PLAN_GRADIENTS_SHARDED;
     }
     return moves_on || is_added ? PLAN_TEMPORARY_OP : PLAN_GRADIENTS_SHARDED;
@@ -340,7 +340,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
     if (unit->partial != PLAN_NONE) {
         add_partial(run, unit, unit->partial, reduced);
     }
-    if (f->replicas > 1) {
+    if (f->reduces_replicas) {
         lane = PLAN_FSDP2_REPLICATE;
         all_reduce(run, u, reduced);
     }
@@ -351,7 +351,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
         plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->trained);
     }
-    bool goes = f->reduce != f->master && f->replicas == 1;
+    bool goes = f->reduce != f->master && !f->reduces_replicas;
     free_if_any(run, goes && !f->is_of_2_15 ? reduced : PLAN_NONE);
     if (plan_offload_has_params(run)) {
         send_to_host(run, u, lane, gradients);

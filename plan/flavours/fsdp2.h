@@ -96,6 +96,7 @@ typedef struct {
     uint8_t copies_in;               /* the lane that fills gather buffers: compute, where stages
                                       * gather their units by hand */
     uint64_t ranks, replicas;        /* of the shard axis; of the replicate axis */
+    bool reduces_replicas;           /* among them; hybrid's single group does, too, alone */
     uint64_t tensor;                 /* ranks that share each layer, and so each parameter */
     uint64_t part_ranks;             /* ranks that keep a unit between them in parts; 0: no parts */
     PlanDtype master, param, reduce; /* dtypes of shards, of compute, of the reduction */

@@ -41,7 +41,6 @@ bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error);
 /* ---- follows.c ------------------------------------------------------------------------------ */
 
 bool plan_strategy_is_fsdp(const PlanStrategy *strategy);
-bool plan_strategy_is_hybrid(const PlanStrategy *strategy);
 /* SGD, with momentum or without. */
 bool plan_strategy_is_sgd(const PlanStrategy *strategy);
 /* The optimizer's state is on the host. */

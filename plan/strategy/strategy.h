@@ -105,6 +105,8 @@ const char *plan_strategy_why_idle(const PlanStrategy *settled, const char *key,
 
 /* ---- what follows from a settled strategy (follows.c) ---------------------------------------- */
 
+/* Groups shard the model, each a copy of it; there may be one group. */
+bool plan_strategy_is_hybrid(const PlanStrategy *strategy);
 /* Ranks that share one copy of the model. */
 uint64_t plan_strategy_shard_ranks(const PlanStrategy *strategy);
 /* Ranks that keep a unit between them from forward to backward; 0: units are not kept so. */

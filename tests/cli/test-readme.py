@@ -23,7 +23,8 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '
 from tap import Tap
 
 PAGES = ('README.md', 'docs/coverage.md', 'docs/classroom.md', 'docs/capacity.md', 'docs/parallelism.md',
-         'docs/own-run.md', 'docs/own-network.md', 'docs/hugging-face.md', 'docs/validation.md')
+         'docs/own-run.md', 'docs/own-network.md', 'docs/hugging-face.md', 'docs/validation.md',
+         'docs/pytorch/differences.md')
 XL = 'gpt2-xl -n 8 --cluster a100-node --param-dtype bf16'
 PAPER = '--cluster a100-roce --flavour fsdp1 --param-dtype bf16 --checkpointing full'
 # What is said, and why it is so: a figure of one prediction against a multiple of another's.

@@ -1,4 +1,5 @@
 /* The header's options as a strategy. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/oracle/recording-private.h"
@@ -14,6 +15,9 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         !recorded_is(options, "model_dtype", "fp32")) {
         return recording_refuse(recording, error,
                                 "fp32 vectors in a network of another dtype (nor PyTorch)");
+    }
+    if (recorded_int(options, "batch") < 1 || recorded_int(options, "accumulate") < 1) {
+        return recording_refuse(recording, error, "batch or accumulate (a step of no sequence)");
     }
     if (is_recorded(options, "ignored")) {
         return recording_refuse(recording, error, "ignored (parameters that are not sharded)");
@@ -41,10 +45,6 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
         !recorded_is(options, "accumulate_sync", "last")) {
         return recording_refuse(recording, error,
                                 "last_backward (of passes that reduce and finish later)");
-    }
-    gint64 shard_size = recorded_int(options, "shard_size"), world = recorded_int(options, "world");
-    if (shard_size > 0 && shard_size < world && world % shard_size) {
-        return recording_refuse(recording, error, "shard_size (it leaves some ranks out)");
     }
     /* gpu/'s recorders pretend a GPU there, and say which machine. */
     bool is_cpu = recorded_is(options, "device", "cpu") &&
@@ -89,8 +89,13 @@ static bool set_fsdp1(const Recording *recording, JsonObject *options, PlanStrat
 static bool set_fsdp2(JsonObject *options, PlanStrategy *strategy, GError **error) {
     strategy->flavour = PLAN_FLAVOUR_FSDP2;
     const char *reshard = recorded_text(options, "reshard_after_forward");
-    reshard = g_str_equal(reshard, "true") ? "yes" : g_str_equal(reshard, "false") ? "no" : reshard;
-    if (!plan_strategy_set(strategy, "reshard_after_forward", reshard, error)) {
+    bool is_number = *reshard && !reshard[strspn(reshard, "0123456789")];
+    /* The recorder takes every other word for "default". */
+    const char *planned = g_str_equal(reshard, "true")    ? "yes"
+                          : g_str_equal(reshard, "false") ? "no"
+                          : is_number                     ? reshard
+                                                          : "default";
+    if (!plan_strategy_set(strategy, "reshard_after_forward", planned, error)) {
         return false;
     }
     strategy->backward_prefetch = json_object_get_boolean_member(options, "fsdp2_backward_prefetch")
@@ -149,7 +154,8 @@ static void set_muon(JsonObject *options, PlanStrategy *strategy) {
 static bool set_optimizer(JsonObject *options, PlanStrategy *strategy, GError **error) {
     const char *name = recorded_text(options, "optimizer");
     strategy->momentum = recorded_real(options, "momentum");
-    strategy->clip = recorded_real(options, "clip");
+    strategy->clip =
+        fabs(recorded_real(options, "clip")); /* PyTorch clips to a negative norm too */
     strategy->weight_decay =
         is_recorded(options, "weight_decay") ? recorded_real(options, "weight_decay") : -1;
     bool momentum = g_str_equal(name, "sgd") && strategy->momentum != 0;
@@ -377,6 +383,8 @@ static void set_groups(JsonObject *options, PlanStrategy *strategy) {
     }
     if (is_hybrid && shard_size) {
         strategy->replicate = ranks / shard_size;
+        /* A mesh of whole groups leaves the last ranks out. */
+        strategy->ranks -= ranks % shard_size * strategy->tensor * strategy->pipeline;
     }
 }
 
