@@ -7,9 +7,10 @@
  * waits for the packing. Later versions pack on compute and drop it when the next unit is reduced;
  * 2.12 only when that has been (hold_reduced).
  * All sharded gradients of a unit lie in one buffer. With replicas the reduced shard is reduced
- * among them (hybrid's only one: with itself) on a lane of its own; its buffer is held to the end of backward, so that no other
- * unit's reduce-scatter is given memory that is still being reduced. (2.4 did not hold it, where it
- * is not the gradient itself: a race that was mended in 2.6, and that no plan may have.)
+ * among them (hybrid's only one: with itself) on a lane of its own; its buffer is held to the end
+ * of backward, so that no other unit's reduce-scatter is given memory that is still being reduced.
+ * (2.4 did not hold it, where it is not the gradient itself: a race that was mended in 2.6, and
+ * that no plan may have.)
  * Frozen parameters have no gradients and no place in any of this.
  * A pass that reduces, but not among the replicas (accumulate_sync=scatter), leaves the reduced
  * shard as it is, to which later passes add theirs; the last takes it in before replicas reduce.

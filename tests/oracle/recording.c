@@ -36,6 +36,12 @@ static void take_line(Recording *recording, JsonObject *line) {
     }
 }
 
+/* Python writes an option that is infinite (--clip inf: the norm alone) so, which is no JSON. */
+static char *with_finite_numbers(const char *line) {
+    g_auto(GStrv) parts = g_strsplit(line, ":Infinity", -1);
+    return g_strjoinv(":1e300", parts);
+}
+
 Recording *recording_read(const char *path, GError **error) {
     g_autofree char *text = NULL;
     if (!g_file_get_contents(path, &text, NULL, error)) {
@@ -51,9 +57,10 @@ Recording *recording_read(const char *path, GError **error) {
         if (!*lines[i]) {
             continue;
         }
+        g_autofree char *line = with_finite_numbers(lines[i]);
         g_autoptr(JsonParser) parser = json_parser_new();
         g_autoptr(GError) cause = NULL;
-        if (!json_parser_load_from_data(parser, lines[i], -1, &cause) ||
+        if (!json_parser_load_from_data(parser, line, -1, &cause) ||
             !JSON_NODE_HOLDS_OBJECT(json_parser_get_root(parser))) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX, "%s:%u: no JSON object: %s", path,
                         i + 1, cause ? cause->message : "");
