@@ -335,6 +335,7 @@ Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, 
                                                    const char *, const char *, GError **) = {
         [CLI_PLAN_WHOLE] = plan_build,
         [CLI_PLAN_FOR_ONE] = plan_build_for_one,
+        [CLI_PLAN_FOLDED_LATEST] = plan_build_folded_latest,
         [CLI_PLAN_FOLDED_LATE] = plan_build_folded_late,
         [CLI_PLAN_FOLDED] = plan_build_folded,
     };

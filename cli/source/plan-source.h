@@ -48,6 +48,7 @@ typedef enum {
     CLI_PLAN_FOR_ONE, /* for a prediction without a trace, in which rank 0 stands for all */
     /* For figures alone. Where SIM_ERROR_FOLDED says that they need more passes written, the form
      * before it has more; CLI_PLAN_FOR_ONE has all. */
+    CLI_PLAN_FOLDED_LATEST,
     CLI_PLAN_FOLDED_LATE,
     CLI_PLAN_FOLDED,
     CLI_N_PLAN_FORMS

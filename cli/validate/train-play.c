@@ -100,7 +100,7 @@ static SimPrediction *predict_plan(const CliTrainCase *c, GError **error) {
 static SimPrediction *predict(CliTrainCase *c, GError **error) {
     g_autoptr(GError) cause = NULL;
     SimPrediction *prediction = predict_plan(c, &cause);
-    Build *const fuller[] = {plan_build_folded_late, plan_build_for_one};
+    Build *const fuller[] = {plan_build_folded_late, plan_build_folded_latest, plan_build_for_one};
     for (unsigned i = 0; g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED); i++) {
         g_clear_error(&cause);
         build(c, fuller[i]);

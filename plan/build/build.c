@@ -12,20 +12,25 @@
 #include "plan/refuse.h"
 
 enum {
-    MOST_FORESEEN = 64, /* passes; arrays for more of them grow */
-    /* Passes: by then a simulator has mostly seen them repeat; by then nearly always, where the
-     * host gains on the device until its queue is full. */
-    FOLDED_TO = 16,
-    FOLDED_LATE_TO = 64
+    MOST_FORESEEN = 64 /* passes; arrays for more of them grow */
 };
 
 /* What of a plan is written. */
 typedef enum {
     WRITE_ALL,
     WRITE_FOR_ONE, /* the programs of rank 0 and of the ranks that it shares the layers with */
-    WRITE_FOLDED,  /* the same, and without stages of a step some of its passes */
-    WRITE_FOLDED_LATE
+    WRITE_FOLDED,  /* the same, and without stages of a step some of its passes; or more of them */
+    WRITE_FOLDED_LATE,
+    WRITE_FOLDED_LATEST,
+    N_WRITTEN
 } Written;
+
+/* Passes: a simulator has mostly seen by the first of these whether they repeat. Where the host
+ * gains on the device, they do once its queue is full, which is the later the less it gains. */
+static const uint64_t folded_to[N_WRITTEN] = {
+    [WRITE_ALL] = UINT64_MAX, [WRITE_FOR_ONE] = UINT64_MAX, [WRITE_FOLDED] = 16,
+    [WRITE_FOLDED_LATE] = 64, [WRITE_FOLDED_LATEST] = 320,
+};
 
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
     uint32_t n = graph->parameters->len;
@@ -61,9 +66,7 @@ static bool is_written(const Plan *plan, const PlanRole *role, Written written) 
  * them, so that none stands for the others. */
 static uint32_t count_folded(const PlanGraph *graph, const PlanStrategy *strategy,
                              Written written) {
-    uint64_t to = written == WRITE_FOLDED        ? FOLDED_TO
-                  : written == WRITE_FOLDED_LATE ? FOLDED_LATE_TO
-                                                 : UINT64_MAX;
+    uint64_t to = folded_to[written];
     bool folds = strategy->pipeline == 1 && strategy->accumulate > to &&
                  strategy->allocator.choice != PLAN_ALLOCATOR_ARENA &&
                  !plan_graph_results_outlive_pass(graph);
@@ -232,4 +235,9 @@ Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
 Plan *plan_build_folded_late(const PlanGraph *graph, const PlanStrategy *strategy,
                              const char *network_name, const char *network_text, GError **error) {
     return build(graph, strategy, network_name, network_text, WRITE_FOLDED_LATE, error);
+}
+
+Plan *plan_build_folded_latest(const PlanGraph *graph, const PlanStrategy *strategy,
+                               const char *network_name, const char *network_text, GError **error) {
+    return build(graph, strategy, network_name, network_text, WRITE_FOLDED_LATEST, error);
 }

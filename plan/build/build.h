@@ -28,6 +28,8 @@ Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
  * them stands for those that are not (plan/fold.h). */
 Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
                         const char *network_name, const char *network_text, GError **error);
-/* The same with more of them, for passes that repeat only later. */
+/* The same with more of them, for passes that repeat only later, and with still more. */
 Plan *plan_build_folded_late(const PlanGraph *graph, const PlanStrategy *strategy,
                              const char *network_name, const char *network_text, GError **error);
+Plan *plan_build_folded_latest(const PlanGraph *graph, const PlanStrategy *strategy,
+                               const char *network_name, const char *network_text, GError **error);

@@ -141,6 +141,11 @@ Plan *toy_folded_late_plan(const char *network, const char *settings) {
     return known_plan(read, settings, plan_build_folded_late);
 }
 
+Plan *toy_folded_latest_plan(const char *network, const char *settings) {
+    g_autoptr(ModelNetwork) read = read_network(network);
+    return known_plan(read, settings, plan_build_folded_latest);
+}
+
 static Plan *written_plan(const char *ini, const char *settings, Build *build) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);

@@ -31,8 +31,9 @@ Plan *toy_network_plan(const char *network, const char *strategy);
 Plan *toy_plan_if_known(const char *network, const char *strategy);
 /* The same by plan_build_folded(). */
 Plan *toy_folded_plan(const char *network, const char *strategy);
-/* The same by plan_build_folded_late(). */
+/* The same by plan_build_folded_late() and plan_build_folded_latest(). */
 Plan *toy_folded_late_plan(const char *network, const char *strategy);
+Plan *toy_folded_latest_plan(const char *network, const char *strategy);
 /* Of a network file's text. */
 Plan *toy_written_plan(const char *ini, const char *strategy);
 /* The same by plan_build_for_one(). */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 enum {
-    MOST_TRIES = 60 /* the host's lead over the device may grow for as many passes */
+    MOST_TRIES = 320 /* the host's lead over the device may grow for as many passes */
 };
 
 static void forget(SimPassRepeat *repeat) {
