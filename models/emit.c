@@ -89,6 +89,7 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
     graph->pytorch = pass->pytorch;
     graph->document = pass->document;
     graph->evaluates = pass->evaluates;
+    graph->results_held = pass->holds_logits ? PLAN_RESULTS_NEXT_FORWARD : PLAN_RESULTS_DROPPED;
 }
 
 PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass, GError **error) {
@@ -350,7 +351,8 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
                       .pipeline = pipeline_of(strategy),
                       .trained = trained_of(strategy, frozen, lora_on),
                       .pytorch = (PlanPytorch)strategy->pytorch,
-                      .evaluates = evaluates};
+                      .evaluates = evaluates,
+                      .holds_logits = evaluates && strategy->eval_holds_logits == PLAN_YES};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
     if (!graph || !trains_as_asked(graph, strategy, error) || !fills_storage(graph, error) ||
         !model_loss_is_chunked_as_known(graph, network->name, error)) {

@@ -369,8 +369,9 @@ static bool can_be_evaluated(const ModelNetwork *network, const PlanStrategy *st
             ? "a loss compiled by itself of logits that ranks share; set another loss"
         : network->logits_held == PLAN_RESULTS_NEXT_FORWARD
             ? "logits_held = next-forward; set another logits_held"
-        : strategy->kernels == PLAN_KERNELS_COMPILED && (network->experts || network->kv_lora_rank)
-            ? "compiled blocks with experts or latent attention; set kernels = eager"
+        : strategy->eval_holds_logits == PLAN_YES && network->loss_at == MODEL_LOSS_IN_MODEL
+            ? "a loop that holds logits of a network that gives the loss; set loss_at = loop, or "
+              "eval_holds_logits = no"
             : NULL;
     if (why) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,

@@ -188,7 +188,8 @@ typedef struct {
     PlanGraphPipeline pipeline;
     PlanGraphTrained trained;
     PlanPytorch pytorch;
-    bool evaluates; /* nothing is dropped at random */
+    bool evaluates;    /* nothing is dropped at random */
+    bool holds_logits; /* the loop does, until the next pass has given it others */
 } ModelPass;
 
 /* Its forward graph. */

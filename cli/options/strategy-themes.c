@@ -7,7 +7,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
                           "reshard_root reshard_last reshard_after_backward hold_reduced "
                           "use_orig_params init"},
     {"batch and sequence",
-     "micro_batch accumulate accumulate_sync seq document eval_batches eval_micro_batch"},
+     "micro_batch accumulate accumulate_sync seq document eval_batches eval_micro_batch "
+     "eval_holds_logits"},
     {"precision", "param_dtype model_dtype autocast loss_scale reduce_dtype output_dtype "
                   "keep_low_precision_grads float8 float8_gather"},
     {"memory", "checkpointing checkpoint_place checkpoint_early_stop offload allocator"},

@@ -298,8 +298,12 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
     uint32_t logits =
         model_run_head(w, &(ModelHead){&n->norm, &n->head, 0, d->vocab}, stream, targets);
     logits = model_run_logits_behind(w, logits, stream);
-    if (looked_up != PLAN_NONE) { /* a variable, which goes after those of what was called */
+    /* Variables, which go after those of what was called. */
+    if (looked_up != PLAN_NONE) {
         plan_graph_let_go_after(w->graph, looked_up, stream.a);
+    } else {
+        plan_graph_let_go_after(w->graph, d->rotary.cosines, stream.a);
+        plan_graph_let_go_after(w->graph, d->rotary.sines, d->rotary.cosines);
     }
     model_end(w, n->root, logits, targets, d->vocab);
 }

@@ -88,8 +88,12 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
     uint32_t read = model_llama_read_by_columns(llama, model_llama_gather_tokens(llama, normed));
     uint32_t logits = model_run_linear(w, &product, read, llama->vocab, w->width);
     plan_graph_leave(w->graph, &logits, 1);
-    if (w->graph->shared.whole_ends) {
-        logits = plan_graph_shared_whole(w->graph, logits, w->rows, llama->vocab);
+    if (w->graph->shared
+            .whole_ends) { /* by a hook of the head's, whose caller holds what it read */
+        uint32_t own = logits;
+        logits = plan_graph_shared_whole(w->graph, own, w->rows, llama->vocab);
+        plan_graph_keep(w->graph, normed);
+        plan_graph_let_go_after(w->graph, normed, own);
     }
     plan_graph_let_go_after(w->graph, stream.a, logits);
     return logits;

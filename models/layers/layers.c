@@ -4,7 +4,9 @@
 #include "models/layers/lora.h"
 
 ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
-    graph->results_held = network->logits_held;
+    if (graph->results_held == PLAN_RESULTS_DROPPED) {
+        graph->results_held = network->logits_held;
+    }
     return (ModelWalk){.graph = graph,
                        .batch = batch,
                        .seq = seq,
@@ -13,7 +15,7 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                        .dropout = network->dropout,
                        .loss = network->loss,
                        .loss_at = network->loss_at,
-                       .logits_held = network->logits_held,
+                       .logits_held = graph->results_held,
                        .logits_shifted = network->logits_shifted,
                        .loss_in_place = network->loss_in_place,
                        .no_bias = network->no_bias,

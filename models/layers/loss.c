@@ -71,7 +71,7 @@ void model_goes_behind_loss(const ModelWalk *w, uint32_t value) {
     uint32_t given = last_given(w->graph);
     if (given != value) {
         plan_graph_let_go_after(w->graph, value, given);
-    } else { /* of one kernel, whose second result goes last */
+    } else { /* the second result goes last */
         const PlanGraphOp *op = plan_graph_op_at(w->graph, w->graph->ops->len - 1);
         plan_graph_let_go_after(w->graph, value,
                                 plan_graph_ref(w->graph, op->values + op->n_inputs + 1));
@@ -159,6 +159,9 @@ static uint32_t run_cross_entropy(const ModelWalk *w, uint32_t logits, uint32_t 
     if (is_shared) {
         uint32_t shared = plan_graph_shared_loss(w->graph, logits, targets, w->rows, vocab);
         plan_graph_keep(w->graph, logits);
+        if (logits != given) {
+            model_goes_behind_loss(w, logits);
+        }
         return shared;
     }
     if (w->logits_shifted) {

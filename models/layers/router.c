@@ -66,8 +66,8 @@ static uint32_t run_bias(const ModelExpertWalk *walk, const ModelExpertLayer *la
 }
 
 /* The scores with those outside each token's best groups masked; *ret_hidden: that mask, which
- * autograd saves. given: a variable of the caller holds `scores`, so they are freed when this
- * function returns, after its own variables. */
+ * autograd saves (PLAN_NONE: nobody wants a gradient). given: a variable of the caller holds
+ * `scores`, so they are freed when this function returns, after its own variables. */
 static uint32_t run_best_groups(const ModelExpertWalk *walk, uint32_t scores, bool given,
                                 uint32_t *ret_hidden) {
     PlanGraph *graph = walk->w->graph;
@@ -80,7 +80,8 @@ static uint32_t run_best_groups(const ModelExpertWalk *walk, uint32_t scores, bo
                          [UNSET_COLUMNS_K] = (int64_t)k};
     double nothing = -INFINITY;
     uint32_t best = run_top_k(walk, scores, n, each, 2), whose = best + 1;
-    uint32_t first = plan_graph_latent_kept(graph, whose);
+    bool is_trained = !graph->evaluates;
+    uint32_t first = is_trained ? plan_graph_latent_kept(graph, whose) : PLAN_NONE;
     uint32_t sums = model_expert_op(walk, PLAN_OP_TOTAL_COLUMNS, &best,
                                     (PlanGraphResult){PLAN_FP32, n}, best_two, NULL);
     uint32_t unused = run_top_k(walk, sums, rows, groups, k), which = unused + 1;
@@ -89,17 +90,23 @@ static uint32_t run_best_groups(const ModelExpertWalk *walk, uint32_t scores, bo
                                       (PlanGraphResult){PLAN_UINT8, n}, &n_groups, NULL);
     plan_graph_op_making(graph, PLAN_OP_UNSET_COLUMNS, (uint32_t[]){which, hidden}, NULL, of_rows,
                          NULL);
-    *ret_hidden = plan_graph_latent_kept(graph, hidden);
+    *ret_hidden = is_trained ? plan_graph_latent_kept(graph, hidden) : PLAN_NONE;
     uint32_t of_best = model_expert_op(walk, PLAN_OP_MASKED_FILL, (uint32_t[]){scores, hidden},
                                        (PlanGraphResult){PLAN_FP32, n * each}, fill, &nothing);
-    uint32_t held[] = {best, unused, first, sums, which, hidden, scores};
+    uint32_t held[] = {best, unused, first, sums, which, hidden, scores}, before = PLAN_NONE;
     for (unsigned i = 0; i < G_N_ELEMENTS(held) - !given; i++) {
-        plan_graph_keep(graph, held[i]);
-        if (i > 0) {
-            plan_graph_let_go_after(graph, held[i], held[i - 1]);
+        if (held[i] == PLAN_NONE) {
+            continue;
         }
+        plan_graph_keep(graph, held[i]);
+        if (before != PLAN_NONE) {
+            plan_graph_let_go_after(graph, held[i], before);
+        }
+        before = held[i];
     }
-    plan_graph_let_go_after(graph, *ret_hidden, of_best);
+    if (is_trained) {
+        plan_graph_let_go_after(graph, *ret_hidden, of_best);
+    }
     return of_best;
 }
 
@@ -112,6 +119,8 @@ static uint32_t run_what_to_choose(const ModelExpertWalk *walk, const ModelExper
     *ret_hidden = PLAN_NONE;
     if (walk->experts->groups) {
         chosen_by = run_best_groups(walk, chosen_by, has_bias, ret_hidden);
+    }
+    if (*ret_hidden != PLAN_NONE) {
         plan_graph_hold(walk->w->graph, *ret_hidden);
     }
     if (chosen_by != scores) {

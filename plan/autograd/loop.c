@@ -49,6 +49,10 @@ void plan_loop_forward_returned(PlanRun *run) {
     drop(run, run->graph->results_held == PLAN_RESULTS_DROPPED ? loop->held.len : n_older);
 }
 
+void plan_loop_ends(PlanRun *run) {
+    drop(run, run->loop.held.len);
+}
+
 void plan_loop_backward_is_through(PlanRun *run) {
     PlanLoop *loop = &run->loop;
     if (run->graph->results_held == PLAN_RESULTS_BACKWARD) {

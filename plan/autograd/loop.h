@@ -18,3 +18,5 @@ PlanTensor plan_loop_new_tensor(PlanRun *run, const PlanGraphValue *value, const
 void plan_loop_takes(PlanRun *run, uint32_t step);
 void plan_loop_forward_returned(PlanRun *run);
 void plan_loop_backward_is_through(PlanRun *run);
+/* It ends, and lets go of what it still holds. */
+void plan_loop_ends(PlanRun *run);

@@ -66,6 +66,7 @@ void plan_evaluate(PlanRun *run) {
     for (uint64_t number = 0; number < run->strategy->eval_batches; number++) {
         play_pass(run, number);
     }
+    plan_loop_ends(run);
     run->evaluation.precedes = true;
     plan_evaluation_end(run);
 }

@@ -182,6 +182,9 @@ static bool set_passes(JsonObject *options, PlanStrategy *strategy, GError **err
     if (is_recorded(options, "eval_batch")) {
         strategy->eval_micro_batch = (uint64_t)recorded_int(options, "eval_batch");
     }
+    if (recorded_yes(options, "eval_holds_logits")) {
+        strategy->eval_holds_logits = PLAN_YES;
+    }
     return plan_strategy_set(strategy, "accumulate_sync", recorded_text(options, "accumulate_sync"),
                              error);
 }

@@ -129,10 +129,8 @@ static void refused(void) {
          "where two kinds of steps take turns"},
         {LLAMA_TOY "loss=kernel\n", "ranks=2 tensor=2 eval_batches=1",
          "a loss compiled by itself of logits that ranks share; set another loss"},
-        {"[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=2\nvocab=12\nseq=8\nexperts=2\n"
-         "experts_per_token=1\nexpert_ffn=16\n",
-         "ranks=2 param_dtype=bf16 kernels=compiled eval_batches=1",
-         "compiled blocks with experts or latent attention; set kernels = eager"},
+        {GPT_TOY, "ranks=2 eval_batches=1 eval_holds_logits=yes",
+         "a loop that holds logits of a network that gives the loss; set loss_at = loop"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = test_plan_error(cases[i][0], cases[i][1]);

@@ -169,6 +169,8 @@ def add_training_options(p):
     step.add_argument("--eval-batches", type=int, default=None,
                       help="before the second step, this many passes of an evaluation (evaluation.py)")
     step.add_argument("--eval-batch", type=int, default=None, help="sequences of each; default: --batch")
+    step.add_argument("--eval-holds-logits", action="store_true", default=None,
+                      help="with --loss-at loop: until the next pass's forward, as torchtitan's validator does")
 
 
 def make_shape(options):

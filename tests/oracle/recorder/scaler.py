@@ -22,7 +22,7 @@ class _WithoutNumbers:
         return optimizer.step(*arguments, **named)
 
 
-class Whole(_WithoutNumbers, torch.amp.GradScaler):
+class Whole(_WithoutNumbers, getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)):  # there since 2.3
     pass
 
 
