@@ -11,8 +11,13 @@ double sim_working_share(const SimPrediction *prediction) {
     return all > 0 ? works / all : 0;
 }
 
+bool sim_keeps_retrying(const SimPrediction *prediction) {
+    return prediction->n_ranks > 0 ? prediction->alloc_retries > 0
+                                   : prediction->retries_per_step > 0;
+}
+
 bool sim_trains_well(const SimPrediction *prediction) {
-    return prediction->fits && !prediction->unsupported_dtype && prediction->alloc_retries == 0 &&
+    return prediction->fits && !prediction->unsupported_dtype && !sim_keeps_retrying(prediction) &&
            sim_working_share(prediction) >= SIM_WORKS_WELL;
 }
 

@@ -1,7 +1,8 @@
 /* sim/trains-well.h - the second verdict: does a plan that fits train well?
  *
- * It does when its compute lane works most of a step and the allocator never had to give memory
- * back. Fitting says nothing of speed.
+ * It does when its compute lane works most of a step and the allocator does not go on giving memory
+ * back. Fitting says nothing of speed. Where it does so in the first steps alone, as it did in
+ * published runs of mpt-1b that trained well, the many steps behind them count.
  */
 #pragma once
 
@@ -12,6 +13,8 @@ extern const double SIM_WORKS_WELL;
 
 /* Of a step, the part in which the compute lane does arithmetic or moves bytes at full speed. */
 double sim_working_share(const SimPrediction *prediction);
+/* In the later half of the steps; where each rank is played, in any of them. */
+bool sim_keeps_retrying(const SimPrediction *prediction);
 bool sim_trains_well(const SimPrediction *prediction);
 /* Which cause takes most of the time in which it does neither. */
 unsigned sim_worst_cause(const SimPrediction *prediction);

@@ -298,12 +298,18 @@ static void print_retries(const SimPrediction *prediction) {
         printf(" (the rank with fewest: %" G_GUINT64_FORMAT ")", least);
     }
     printf("\n  in each the allocator frees its cache and asks the GPU again\n");
-    if (prediction->n_ranks == 0 && prediction->retries_per_step > 0) {
+    if (prediction->n_ranks == 0) {
         cli_say("  unequal ranks do so at different moments, and all wait for each; --every-rank "
                 "--spread 1 --jitter 5 shows what that costs\n");
-    } else if (prediction->n_ranks == 0) {
+    }
+}
+
+/* Those that end before the steps that count. */
+static void print_first_retries(const SimPrediction *prediction) {
+    if (prediction->alloc_retries > 0 && !sim_keeps_retrying(prediction)) {
         uint32_t n = prediction->n_steps;
-        cli_say("  the last %u of these steps have none\n", n - n / 2);
+        g_autofree char *retries = trace_retries_text(prediction->alloc_retries, n);
+        cli_say("  %s, none of them in the last %u\n", retries, n - n / 2);
     }
 }
 
@@ -313,13 +319,16 @@ static void print_verdict(const SimPrediction *prediction) {
     if (sim_trains_well(prediction)) {
         cli_say("trains well: yes, the GPU works for %.1f %% of a step (MFU %.1f %%)\n", works,
                 100 * prediction->mfu);
-    } else if (prediction->fits && prediction->alloc_retries) {
+    } else if (prediction->fits && sim_keeps_retrying(prediction)) {
         print_retries(prediction);
     } else if (prediction->fits) {
         cli_say("trains well: NO, the GPU works for %.1f %% of a step (%.0f %% wanted; "
                 "MFU %.1f %%)\n  most is lost to %s\n",
                 works, 100 * SIM_WORKS_WELL, 100 * prediction->mfu,
                 prediction->cause_names[sim_worst_cause(prediction)]);
+    }
+    if (prediction->fits) {
+        print_first_retries(prediction);
     }
     if (prediction->fits && !sim_trains_well(prediction)) {
         cli_say("  what would help: foreshard diagnose, with the same arguments\n");

@@ -38,7 +38,7 @@ static void append_prediction(GString *page, const SimPrediction *prediction, co
         return;
     }
     g_string_append_printf(page, "Fits on %s: %s reserved of %s. ", cluster, reserved, room);
-    if (prediction->alloc_retries > 0) {
+    if (sim_keeps_retrying(prediction)) {
         g_string_append_printf(page,
                                "Trains badly: the allocator gives memory back and asks for it "
                                "again; a step takes %.3f ms. ",

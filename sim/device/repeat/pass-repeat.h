@@ -7,8 +7,8 @@
  * buffers that the last pass left get the numbers that the last skipped pass would have given them.
  * If the allocator returns to its state only every second pass, pairs of passes repeat.
  *
- * After a few tries the rest is played. Passes that are not in the plan (plan/fold.h) can only be
- * leapt over.
+ * After some hundred tries the rest is played. Passes that are not in the plan (plan/fold.h) can
+ * only be leapt over.
  *
  * Owns: the states where the last passes began. Borrows: the device's parts. Threads: one. Cost:
  * O(buffers, and instructions of a pass) a try.
