@@ -165,12 +165,15 @@ static Choice run_choice(const ModelExpertWalk *walk, const ModelExpertLayer *la
         return (Choice){run_pick(walk, scores, chosen), chosen};
     }
     uint32_t top = run_pick(walk, seen, chosen); /* nobody wants a gradient of it */
-    uint32_t kept = plan_graph_latent_kept(graph, chosen);
+    uint32_t kept = graph->evaluates ? PLAN_NONE : plan_graph_latent_kept(graph, chosen);
     uint32_t by_turns = run_turns(walk);
     uint32_t of_turns = run_pick(walk, scores, by_turns);
     plan_graph_keep(graph, chosen); /* until the names that they have take the others */
     plan_graph_keep(graph, top);
     plan_graph_let_go_after(graph, top, chosen);
+    if (graph->evaluates) {
+        return (Choice){of_turns, by_turns};
+    }
     plan_graph_hold(graph, kept); /* by what made it, whose other result has a name */
     if (hidden != PLAN_NONE) {    /* and which holds what made the scores that it was given */
         plan_graph_let_go_after(graph, kept, by);
