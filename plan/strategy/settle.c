@@ -224,10 +224,7 @@ static const char *evaluation(const PlanStrategy *s) {
         return "an evaluation of compiled kernels is planned for PyTorch 2.11 and later; set "
                "pytorch=current, or eval_batches=0";
     }
-    return s->pytorch == PLAN_PYTORCH_1_13
-               ? "an evaluation is planned for PyTorch 2.0 and later; set pytorch=2.0 or current, "
-                 "or eval_batches=0"
-               : NULL;
+    return NULL;
 }
 
 static const char *params_on_host(const PlanStrategy *s) {

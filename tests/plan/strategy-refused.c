@@ -36,8 +36,6 @@ static void contradictions(void) {
          "an evaluation of compiled kernels is planned of blocks compiled one by one"},
         {"ranks=2 eval_batches=1 kernels=compiled pytorch=2.4",
          "an evaluation of compiled kernels is planned for PyTorch 2.11"},
-        {"ranks=2 eval_batches=1 flavour=fsdp1 pytorch=1.13",
-         "an evaluation is planned for PyTorch 2.0 and later"},
         {"ranks=2 find_unused=yes", "find_unused and static_graph are DDP's"},
         {"ranks=2 sharding=none find_unused=yes static_graph=yes", "static_graph finds what is"},
         {"ranks=2 sharding=none static_graph=yes accumulate=2", "PyTorch fails at static_graph"},

@@ -9,7 +9,6 @@ import inspect
 
 import torch
 import torch.distributed as dist
-import torch.utils.backend_registration
 import torch.utils.checkpoint
 
 import wrapping
@@ -66,7 +65,8 @@ else:
     HEADER = {}
 
 # Since 2.9 a device may be written in Python, which collectives and FSDP2's copies have kernels for.
-_setup_device = getattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend", None)
+_registration = importlib.import_module("torch.utils.backend_registration") if VERSION >= (2, 0) else None
+_setup_device = getattr(_registration, "_setup_privateuseone_for_python_backend", None)
 
 if VERSION >= (2, 5) and not _setup_device:
     _collectives = importlib.import_module(fully_shard_module.__package__ + "._fsdp_collectives")
