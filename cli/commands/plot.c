@@ -264,7 +264,9 @@ int cmd_plot(int argc, char **argv) {
          "validation of tables of published runs",
          "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
-         "one step or a range of steps (default: all for memory, the last for lanes)", "A[-B]"},
+         "one step or a range of steps (default: the last for lanes; for memory all, but of more "
+         "than ten the first four, or the last four if it ran out)",
+         "A[-B]"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
          "the rank of the traces (default: the lowest recorded)", "N"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,

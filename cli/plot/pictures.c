@@ -8,6 +8,7 @@
 #include "cli/options/command.h"
 #include "cli/say/prose.h"
 #include "cli/source/data-dir.h"
+#include "trace/ended.h"
 #include "trace/import/to-trace.h"
 #include "trace/text.h"
 
@@ -70,6 +71,31 @@ static bool has_run(const PlotPanel *panels, guint n_panels) {
     return found;
 }
 
+static bool ran_out(const PlotPanel *panels, guint n_panels) {
+    bool found = false;
+    for (guint i = 0; i < n_panels; i++) {
+        g_autofree char *said = trace_oom_text(panels[i].trace);
+        found |= said != NULL;
+    }
+    return found;
+}
+
+/* Of more steps a picture of memory shows no shape. Where memory ran out, it did so in the last. */
+static void show_few(PlotOptions *plot, bool shows_end) {
+    enum {
+        MOST = 10,
+        FEW = 4
+    };
+    if (plot->last_step - plot->first_step < MOST) {
+        return;
+    }
+    if (shows_end) {
+        plot->first_step = plot->last_step - FEW + 1;
+    } else {
+        plot->last_step = plot->first_step + FEW - 1;
+    }
+}
+
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot) {
     bool shows_all = picture == PLOT_PICTURE_JITTER; /* each step is a mark of its own */
@@ -81,6 +107,9 @@ void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_pane
     plot->first_step = picture == PLOT_PICTURE_LANES ? plot->last_step : MIN(0, plot->last_step);
     if (n_panels > 1 && picture == PLOT_PICTURE_MEMORY && has_run(panels, n_panels)) {
         plot->first_step = MAX(plot->first_step, plot->last_step - 1);
+    }
+    if (picture == PLOT_PICTURE_MEMORY) {
+        show_few(plot, ran_out(panels, n_panels));
     }
 }
 

@@ -12,7 +12,8 @@ void cli_print_picture(const char *text);
 /* Blocks on a terminal that shows UTF-8; a pipe gets ASCII, the same everywhere. */
 PlotCharacters cli_terminal_characters(void);
 
-/* The memory picture shows all steps that every panel recorded, the lanes the last of those. */
+/* The memory picture shows all steps that every panel recorded, of more than ten the first four, or
+ * the last four if memory ran out; the lanes the last of those. */
 void cli_choose_steps(PlotPicture picture, const PlotPanel *panels, guint n_panels,
                       PlotOptions *plot);
 
