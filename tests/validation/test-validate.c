@@ -324,9 +324,9 @@ static const struct {
     {"train_fresh_fourth.csv", 0.08, 0.16},       {"train_fresh_fifth.csv", 0.035, 0.13},
     {"train_fresh_ninth.csv", 0.03, 0.21},        {"train_fresh_tenth.csv", 0.015, 0.04},
     {"train_fresh_eleventh.csv", 0.03, 0.085},    {"train_fresh_twelfth.csv", 0.045, 0.26},
-    {"train_fresh_thirteenth.csv", 0.045, 0.19},  {"train_fresh_fourteenth.csv", 0.02, 0.20},
+    {"train_fresh_thirteenth.csv", 0.045, 0.19},  {"train_fresh_fourteenth.csv", 0.03, 0.20},
     {"train_fresh_fifteenth.csv", 0.025, 0.065},  {"train_fresh_sixteenth.csv", 0.1, 0.22},
-    {"train_fresh_seventeenth.csv", 0.015, 0.23}, {"train_fresh_eighteenth.csv", 0.035, 0.12},
+    {"train_fresh_seventeenth.csv", 0.015, 0.23}, {"train_fresh_eighteenth.csv", 0.04, 0.185},
     {"train_fresh_nineteenth.csv", 0.02, 0.05},   {"train_fresh_twentieth.csv", 0.135, 0.61},
     {"train_fresh_twentythird.csv", 0.02, 0.065}};
 
