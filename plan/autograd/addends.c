@@ -112,24 +112,22 @@ void plan_addends_scale(PlanRun *run, uint32_t id, const PlanTensor *made) {
     }
 }
 
-/* The node of what made input i of a node's op, if that is an op of this kind. */
-static uint32_t maker_of(const PlanRun *run, uint32_t node, unsigned i, unsigned kind) {
-    PlanEdge edge = run->tape.edges.items[run->tape.nodes.items[node].edges + i];
-    if (edge.slot == PLAN_NONE || edge.node == PLAN_NONE) {
-        return PLAN_NONE;
-    }
-    uint32_t op = run->tape.nodes.items[edge.node].op;
-    return op != PLAN_NONE && plan_graph_op_at(run->graph, op)->kind == kind ? edge.node
-                                                                             : PLAN_NONE;
-}
-
 /* B's own gradient wants what A makes of the hidden layer, which a block that is computed again has
  * only when SwiGLU's backward makes it. */
 static void hold_for_hidden(const PlanBackward *b, PlanTensor dx) {
-    uint32_t node = maker_of(b->run, b->node, ADD_SCALED_X, PLAN_OP_LINEAR);
-    node = node == PLAN_NONE ? node : maker_of(b->run, node, LINEAR_X, PLAN_OP_LINEAR);
-    node = node == PLAN_NONE ? node : maker_of(b->run, node, LINEAR_X, PLAN_OP_SWIGLU);
-    if (node != PLAN_NONE && b->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
+    static const struct {
+        unsigned input, kind;
+    } way[] = {
+        {ADD_SCALED_X, PLAN_OP_LINEAR}, {LINEAR_X, PLAN_OP_LINEAR}, {LINEAR_X, PLAN_OP_SWIGLU}};
+    uint32_t node = b->node;
+    for (unsigned i = 0; i < G_N_ELEMENTS(way); i++) {
+        const PlanEdge *edge = plan_edge_to_kind(b->run, node, way[i].input, way[i].kind);
+        if (!edge) {
+            return;
+        }
+        node = edge->node;
+    }
+    if (b->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
         plan_addends_hold(b->run, node, dx);
     }
 }

@@ -164,6 +164,8 @@ void plan_add_to_rows_backward(const PlanBackward *b);
 void plan_add_scaled_backward(const PlanBackward *b);
 
 /* fused.c: what a tuned stack runs as one kernel. */
+/* The edge to what made input i of the node's op; NULL: that is no op of this kind. */
+PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsigned kind);
 void plan_rope_backward(const PlanBackward *b);
 void plan_swiglu_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b);

@@ -31,14 +31,13 @@ static bool is_alone(const PlanBackward *b, unsigned i) {
     return base->elements == input(b, i)->elements;
 }
 
-/* What made input i, if that is an op of this kind, and the edge to it. */
-static PlanNode *made_by(const PlanBackward *b, const PlanNode *node, unsigned i, unsigned kind,
-                         PlanEdge **ret_edge) {
-    PlanEdge *edge = &b->run->tape.edges.items[node->edges + i];
-    PlanNode *source = edge->node == PLAN_NONE ? NULL : &b->run->tape.nodes.items[edge->node];
-    bool is_op = source && source->op != PLAN_NONE;
-    *ret_edge = edge;
-    return is_op && plan_graph_op_at(b->run->graph, source->op)->kind == kind ? source : NULL;
+PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsigned kind) {
+    PlanEdge *edge = &run->tape.edges.items[run->tape.nodes.items[node].edges + i];
+    if (edge->slot == PLAN_NONE || edge->node == PLAN_NONE) {
+        return NULL;
+    }
+    uint32_t op = run->tape.nodes.items[edge->node].op;
+    return op != PLAN_NONE && plan_graph_op_at(run->graph, op)->kind == kind ? edge : NULL;
 }
 
 /* Whether what is behind SwiGLU in a block that is computed again asks for the hidden layer. */
@@ -49,9 +48,7 @@ static bool is_asked_for(const PlanBackward *b) {
 
 /* Gate is read for two gradients: its own, and its adapter's product's. */
 static bool is_read_twice(const PlanBackward *b) {
-    PlanEdge *edge;
-    const PlanNode *node = &b->run->tape.nodes.items[b->node];
-    return made_by(b, node, SWIGLU_GATE, PLAN_OP_ADD_SCALED, &edge) != NULL;
+    return plan_edge_to_kind(b->run, b->node, SWIGLU_GATE, PLAN_OP_ADD_SCALED) != NULL;
 }
 
 /* Of a checkpointed block a compiler makes the hidden layer again in the same kernel, so that both
@@ -182,8 +179,8 @@ void plan_linear_gelu_backward(const PlanBackward *b) {
  * result, or an identity at a unit's entrance between the two, keeps them apart. */
 bool plan_linear_dx_through_gelu(const PlanBackward *b) {
     PlanRun *run = b->run;
-    PlanEdge *edge;
-    PlanNode *node = made_by(b, &run->tape.nodes.items[b->node], 0, PLAN_OP_LINEAR_GELU, &edge);
+    PlanEdge *edge = plan_edge_to_kind(run, b->node, 0, PLAN_OP_LINEAR_GELU);
+    PlanNode *node = edge ? &run->tape.nodes.items[edge->node] : NULL;
     if (!node || edge->slot != GIVEN_RESULT || node->n_dependencies > 1 ||
         run->tape.slots.items[node->slots + GIVEN_RESULT].storage != PLAN_NONE) {
         return false;
@@ -214,15 +211,15 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b) {
 static bool comes_from_a_split(const PlanBackward *b) {
     const PlanNode *split = NULL;
     for (unsigned i = 0; i < 3; i++) {
-        PlanEdge *edge;
-        const PlanNode *view =
-            made_by(b, &b->run->tape.nodes.items[b->node], i, PLAN_GRAPH_HEADS, &edge);
+        const PlanEdge *edge = plan_edge_to_kind(b->run, b->node, i, PLAN_GRAPH_HEADS);
+        const PlanNode *view = edge ? &b->run->tape.nodes.items[edge->node] : NULL;
         PlanBackward heads = {.run = b->run};
         if (!view || view->n_dependencies > 1) {
             return false;
         }
         heads.op = plan_graph_op_at(b->run->graph, view->op);
-        const PlanNode *source = made_by(b, view, 0, PLAN_GRAPH_SPLIT, &edge);
+        edge = plan_edge_to_kind(b->run, edge->node, 0, PLAN_GRAPH_SPLIT);
+        const PlanNode *source = edge ? &b->run->tape.nodes.items[edge->node] : NULL;
         if (!source || dim(&heads, PLAN_GRAPH_HEADS_MODE) != PLAN_HEADS_AS_THEY_ARE ||
             edge->slot != i || source->n_dependencies != 3 || (split && split != source)) {
             return false;
