@@ -1,9 +1,9 @@
 /* plan/fold.h - a step that accumulates gradients over many passes, of which few are written out.
  *
  * The first passes of a step differ from each other, and the last one differs; all those between
- * have the same program, and there may be thousands. plan_build_folded() writes only some of these.
- * The last of them stands for role->n_folded more, which would come right behind it; whoever adds
- * up such a program counts that pass 1 + n_folded times.
+ * have the same program, and there may be thousands. PLAN_FORM_FOLDED (build/build.h) writes only
+ * some of these. The last of them stands for role->n_folded more, which would come right behind it;
+ * whoever adds up such a program counts that pass 1 + n_folded times.
  */
 #pragma once
 

@@ -116,9 +116,9 @@ static int explain_trace(const char *name, const char *path, const Options *opti
     if (options->cluster != NULL && !is_played_on(trace, what_if->cluster, path, &error)) {
         return complain(error);
     }
-    g_autoptr(Plan) plan =
-        what_if != NULL ? cli_plan_build(what_if->network, &what_if->strategy, CLI_PLAN_WHOLE, NULL)
-                        : NULL;
+    g_autoptr(Plan) plan = what_if != NULL ? cli_plan_build(what_if->network, &what_if->strategy,
+                                                            PLAN_FORM_WHOLE, NULL)
+                                           : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
     uint32_t rank = options->rank >= 0 ? (uint32_t)options->rank : trace_lowest_rank(trace);
@@ -143,7 +143,7 @@ static const char *machine_of(const Options *options) {
 static int explain_plan(const char *name, const char *path, CliPlanSource *source,
                         const Options *options) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, path, CLI_PLAN_WHOLE, &error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, path, PLAN_FORM_WHOLE, &error);
     g_autoptr(ModelCluster) cluster =
         plan != NULL ? cli_cluster_read(machine_of(options), &error) : NULL;
     if (cluster == NULL) {

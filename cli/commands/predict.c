@@ -72,7 +72,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
 static Plan *load(CliPlanSource *source, const char *name, const Options *options,
                   const CliEveryRank *every, GError **error) {
     bool for_one = !options->trace && !options->json && !cli_every_rank_is_asked(every);
-    return cli_plan_source_load(source, name, for_one ? CLI_PLAN_FOLDED : CLI_PLAN_WHOLE, error);
+    return cli_plan_source_load(source, name, for_one ? PLAN_FORM_FOLDED : PLAN_FORM_WHOLE, error);
 }
 
 static const char *wrong_with(const Options *options) {

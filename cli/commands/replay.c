@@ -136,7 +136,7 @@ int cmd_replay(int argc, char **argv) {
         return CLI_BAD_INPUT;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], CLI_PLAN_WHOLE, &error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], PLAN_FORM_WHOLE, &error);
     g_autoptr(Trace) trace = plan ? read_measured(argv[2], &error) : NULL;
     int status = trace ? replay_ranks(plan, trace, json, &error) : CLI_BAD_INPUT;
     return error ? cli_complain(status, "%s", error->message) : status;

@@ -235,7 +235,7 @@ int cmd_units(int argc, char **argv) {
                             json ? "--json" : "--tree");
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], CLI_PLAN_WHOLE, &error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, argv[1], PLAN_FORM_WHOLE, &error);
     if (!plan) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }

@@ -76,7 +76,7 @@ static SimPrediction *predict(CliPlanSource *source, const char *network, const 
     if (!cli_plan_source_set(source, "sharding", sharding, error)) {
         return NULL;
     }
-    g_autoptr(Plan) plan = cli_plan_source_load(source, network, CLI_PLAN_FOR_ONE, &refusal);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, network, PLAN_FORM_FOR_ONE, &refusal);
     g_autoptr(SimPrediction) prediction =
         plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
@@ -147,7 +147,7 @@ static bool append_strategy(Tables *tables, guint i, CliPlanSource *source, cons
 static bool append_what_is_sharded(GString *text, CliPlanSource *source, const char *network,
                                    const ModelCluster *cluster, GError **error) {
     g_autoptr(GError) refusal = NULL;
-    g_autoptr(Plan) plan = cli_plan_source_load(source, network, CLI_PLAN_FOR_ONE, &refusal);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, network, PLAN_FORM_FOR_ONE, &refusal);
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
         return false;

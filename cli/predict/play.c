@@ -32,8 +32,7 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
                                             Trace *trace, GError **error) {
     GError *refusal = NULL;
     SimPrediction *prediction = sim_predict_settled(*plan, cluster, options, trace, &refusal);
-    for (CliPlanForm form = CLI_PLAN_FOLDED;
-         g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED);) {
+    for (PlanForm form = PLAN_FORM_FOLDED; g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED);) {
         g_clear_error(&refusal);
         plan_free(*plan);
         *plan = cli_plan_source_load(source, name, --form, &refusal);
@@ -49,7 +48,7 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error) {
     SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
-    g_autoptr(Plan) plan = cli_plan_source_load(source, name, CLI_PLAN_FOLDED, error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, PLAN_FORM_FOLDED, error);
     if (plan == NULL) {
         return NULL;
     }

@@ -14,7 +14,7 @@
 
 static Trace *predict(CliPlanSource *source, const char *name, const char *cluster_name,
                       GError **error) {
-    g_autoptr(Plan) plan = cli_plan_source_load(source, name, CLI_PLAN_WHOLE, error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, PLAN_FORM_WHOLE, error);
     g_autoptr(ModelCluster) cluster = plan != NULL ? cli_cluster_read(cluster_name, error) : NULL;
     if (cluster == NULL) {
         return NULL;

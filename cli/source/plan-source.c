@@ -10,7 +10,6 @@
 #include "cli/source/trace-file.h"
 #include "memory/options.h"
 #include "models/network.h"
-#include "plan/build/build.h"
 #include "plan/check/check.h"
 #include "plan/files/ini.h"
 #include "plan/files/stream.h"
@@ -329,18 +328,11 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
     return true;
 }
 
-Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, CliPlanForm form,
+Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
                      GError **error) {
-    static Plan *(*const builds[CLI_N_PLAN_FORMS])(const PlanGraph *, const PlanStrategy *,
-                                                   const char *, const char *, GError **) = {
-        [CLI_PLAN_WHOLE] = plan_build,
-        [CLI_PLAN_FOR_ONE] = plan_build_for_one,
-        [CLI_PLAN_FOLDED_LATEST] = plan_build_folded_latest,
-        [CLI_PLAN_FOLDED_LATE] = plan_build_folded_late,
-        [CLI_PLAN_FOLDED] = plan_build_folded,
-    };
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    return graph ? builds[form](graph, strategy, network->name, network->text, error) : NULL;
+    return graph ? plan_build_form(graph, strategy, network->name, network->text, form, error)
+                 : NULL;
 }
 
 static void say_what_is_idle(const CliPlanSource *source, const PlanStrategy *strategy) {
@@ -397,8 +389,7 @@ bool cli_plan_source_finds(const char *name, GError **error) {
     return is_plan || path;
 }
 
-Plan *cli_plan_source_load(CliPlanSource *source, const char *name, CliPlanForm form,
-                           GError **error) {
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, PlanForm form, GError **error) {
     if (trace_is_file(name)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s is a trace; give the plan or the network that it is of",
@@ -433,6 +424,6 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, CliPlanForm 
 }
 
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error) {
-    g_autoptr(Plan) plan = cli_plan_source_load(source, name, CLI_PLAN_WHOLE, error);
+    g_autoptr(Plan) plan = cli_plan_source_load(source, name, PLAN_FORM_WHOLE, error);
     return plan && plan_check(plan, error) ? g_steal_pointer(&plan) : NULL;
 }

@@ -7,8 +7,7 @@
 #pragma once
 
 #include "models/network.h"
-#include "plan/plan.h"
-#include "plan/strategy/strategy.h"
+#include "plan/build/build.h"
 
 typedef struct _CliPlanSource CliPlanSource;
 
@@ -42,26 +41,13 @@ char *cli_plan_source_network_keys(const CliPlanSource *source);
  * Transfer full. */
 char *cli_plan_network_of(const char *title);
 
-/* How much of a plan is built (plan/build/build.h). */
-typedef enum {
-    CLI_PLAN_WHOLE,
-    CLI_PLAN_FOR_ONE, /* for a prediction without a trace, in which rank 0 stands for all */
-    /* For figures alone. Where SIM_ERROR_FOLDED says that they need more passes written, the form
-     * before it has more; CLI_PLAN_FOR_ONE has all. */
-    CLI_PLAN_FOLDED_LATEST,
-    CLI_PLAN_FOLDED_LATE,
-    CLI_PLAN_FOLDED,
-    CLI_N_PLAN_FORMS
-} CliPlanForm;
-
 /* The plan of a network under a settled strategy. */
-Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, CliPlanForm form,
+Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
                      GError **error);
 
 /* name: a plan file (first line "foreshard-plan ..."), which is whole, "-" for one from standard
  * input, a network's data file, or a network's name. Options given together with a plan are an
  * error. */
-Plan *cli_plan_source_load(CliPlanSource *source, const char *name, CliPlanForm form,
-                           GError **error);
+Plan *cli_plan_source_load(CliPlanSource *source, const char *name, PlanForm form, GError **error);
 /* A whole one, checked though it was only just built: for a file, or for real ranks. */
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error);

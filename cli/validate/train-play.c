@@ -12,14 +12,13 @@
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
-                    const char *text, GError **error);
-
-static void build(CliTrainCase *c, Build *by) {
+static void build(CliTrainCase *c, PlanForm form) {
     g_autoptr(GError) cause = NULL;
     g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
     g_clear_pointer(&c->plan, plan_free);
-    c->plan = graph ? by(graph, &c->strategy, c->network->name, c->network->text, &cause) : NULL;
+    c->plan = graph ? plan_build_form(graph, &c->strategy, c->network->name, c->network->text, form,
+                                      &cause)
+                    : NULL;
     if (!c->plan) {
         cli_train_skip(c, cause->message);
     }
@@ -37,7 +36,7 @@ void cli_train_case_plan(CliTrainCase *c, CliTrainCase *like) {
     if (like && like->plan && has_same_plan(c, like)) {
         c->plan = g_steal_pointer(&like->plan);
     } else {
-        build(c, plan_build_folded);
+        build(c, PLAN_FORM_FOLDED);
     }
 }
 
@@ -100,10 +99,9 @@ static SimPrediction *predict_plan(const CliTrainCase *c, GError **error) {
 static SimPrediction *predict(CliTrainCase *c, GError **error) {
     g_autoptr(GError) cause = NULL;
     SimPrediction *prediction = predict_plan(c, &cause);
-    Build *const fuller[] = {plan_build_folded_late, plan_build_folded_latest, plan_build_for_one};
-    for (unsigned i = 0; g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED); i++) {
+    for (PlanForm form = PLAN_FORM_FOLDED; g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED);) {
         g_clear_error(&cause);
-        build(c, fuller[i]);
+        build(c, --form);
         prediction = c->plan ? predict_plan(c, &cause) : NULL;
     }
     if (cause) {

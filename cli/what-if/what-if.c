@@ -131,7 +131,7 @@ static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **
         return true;
     }
     g_autoptr(Plan) plan =
-        cli_plan_build(what_if->network, &what_if->strategy, CLI_PLAN_WHOLE, error);
+        cli_plan_build(what_if->network, &what_if->strategy, PLAN_FORM_WHOLE, error);
     if (plan == NULL) {
         return false;
     }
@@ -231,9 +231,8 @@ static bool change_strategy(PlanStrategy *strategy, char **changes, GError **err
     return plan_strategy_settle(strategy, error);
 }
 
-static SimPrediction *play(CliPlanForm form, const ModelNetwork *network,
-                           const PlanStrategy *strategy, const ModelCluster *cluster,
-                           const SimOptions *options, GError **error) {
+static SimPrediction *play(PlanForm form, const ModelNetwork *network, const PlanStrategy *strategy,
+                           const ModelCluster *cluster, const SimOptions *options, GError **error) {
     g_autoptr(Plan) plan = cli_plan_build(network, strategy, form, error);
     SimOptions as_needed = *options;
     as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
@@ -257,9 +256,9 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
     const ModelNetwork *network = other != NULL ? other : what_if->network;
     const ModelCluster *on = cluster != NULL ? cluster : what_if->cluster;
     if (options->every_rank || options->rank != 0) {
-        return play(CLI_PLAN_WHOLE, network, &strategy, on, options, error);
+        return play(PLAN_FORM_WHOLE, network, &strategy, on, options, error);
     }
-    CliPlanForm form = CLI_PLAN_FOLDED;
+    PlanForm form = PLAN_FORM_FOLDED;
     SimPrediction *prediction = play(form, network, &strategy, on, options, &refusal);
     while (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
         g_clear_error(&refusal);

@@ -15,21 +15,12 @@ enum {
     MOST_FORESEEN = 64 /* passes; arrays for more of them grow */
 };
 
-/* What of a plan is written. */
-typedef enum {
-    WRITE_ALL,
-    WRITE_FOR_ONE, /* the programs of rank 0 and of the ranks that it shares the layers with */
-    WRITE_FOLDED,  /* the same, and without stages of a step some of its passes; or more of them */
-    WRITE_FOLDED_LATE,
-    WRITE_FOLDED_LATEST,
-    N_WRITTEN
-} Written;
-
 /* Passes: a simulator has mostly seen by the first of these whether they repeat. Where the host
  * gains on the device, they do once its queue is full, which is the later the less it gains. */
-static const uint64_t folded_to[N_WRITTEN] = {
-    [WRITE_ALL] = UINT64_MAX, [WRITE_FOR_ONE] = UINT64_MAX, [WRITE_FOLDED] = 16,
-    [WRITE_FOLDED_LATE] = 64, [WRITE_FOLDED_LATEST] = 320,
+static const uint64_t folded_to[PLAN_N_FORMS] = {
+    [PLAN_FORM_WHOLE] = UINT64_MAX,  [PLAN_FORM_FOR_ONE] = UINT64_MAX,
+    [PLAN_FORM_FOLDED_LATEST] = 320, [PLAN_FORM_FOLDED_LATE] = 64,
+    [PLAN_FORM_FOLDED] = 16,
 };
 
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
@@ -58,15 +49,14 @@ bool *plan_units_modules(const PlanGraph *graph, const PlanStrategy *strategy) {
 }
 
 /* The ranks that share the layers with rank 0 are the first of each stage. */
-static bool is_written(const Plan *plan, const PlanRole *role, Written written) {
-    return written == WRITE_ALL || role->ranks[0] % plan_ranks_of_stage(plan) == 0;
+static bool is_written(const Plan *plan, const PlanRole *role, PlanForm form) {
+    return form == PLAN_FORM_WHOLE || role->ranks[0] % plan_ranks_of_stage(plan) == 0;
 }
 
 /* A static layout has a place for each buffer of each pass; microbatches fill stages and drain
  * them, so that none stands for the others. */
-static uint32_t count_folded(const PlanGraph *graph, const PlanStrategy *strategy,
-                             Written written) {
-    uint64_t to = folded_to[written];
+static uint32_t count_folded(const PlanGraph *graph, const PlanStrategy *strategy, PlanForm form) {
+    uint64_t to = folded_to[form];
     bool folds = strategy->pipeline == 1 && strategy->accumulate > to &&
                  strategy->allocator.choice != PLAN_ALLOCATOR_ARENA &&
                  !plan_graph_results_outlive_pass(graph);
@@ -153,12 +143,12 @@ static void write_role(PlanRun *run, const PlanGraph *graph, Plan *plan,
 
 /* run: as it was when the tables were filled, of rank 0; the first role takes it. */
 static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
-                        const PlanStageBegins *begins, Written written) {
+                        const PlanStageBegins *begins, PlanForm form) {
     const PlanStrategy *strategy = run->strategy;
     PlanCalls calls;
     plan_calls_init(&calls, plan->arena);
     run->calls = &calls;
-    run->pass.n_folded = count_folded(graph, strategy, written);
+    run->pass.n_folded = count_folded(graph, strategy, form);
     plan->for_one = run->pass.n_folded > 0;
     uint32_t passes_foreseen =
         (uint32_t)MIN(strategy->accumulate - run->pass.n_folded, MOST_FORESEEN);
@@ -166,7 +156,7 @@ static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
     g_autofree First *firsts = g_new0(First, strategy->context * strategy->pipeline);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         PlanRole *role = &plan->roles[i];
-        if (!is_written(plan, role, written)) {
+        if (!is_written(plan, role, form)) {
             plan->for_one = true;
             continue;
         }
@@ -197,8 +187,9 @@ static bool evaluates_as_known(const Plan *plan, const PlanStrategy *strategy, G
                                      "turns, as they do in this plan; set eval_batches=0");
 }
 
-static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                   const char *network_text, Written written, GError **error) {
+Plan *plan_build_form(const PlanGraph *graph, const PlanStrategy *strategy,
+                      const char *network_name, const char *network_text, PlanForm form,
+                      GError **error) {
     g_autoptr(Plan) plan = begin_plan(graph, strategy, network_name, network_text);
     PlanRun run;
     plan_run_init(&run, graph, strategy, plan->arena, 0);
@@ -208,7 +199,7 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
     }
     plan_find_roles(plan, &run);
     g_autofree PlanStageBegins *begins = plan_fill_tables(plan, &run);
-    write_roles(&run, graph, plan, begins, written);
+    write_roles(&run, graph, plan, begins, form);
     if (!evaluates_as_known(plan, strategy, error)) {
         return NULL;
     }
@@ -219,25 +210,10 @@ static Plan *build(const PlanGraph *graph, const PlanStrategy *strategy, const c
 
 Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
                  const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, WRITE_ALL, error);
+    return plan_build_form(graph, strategy, network_name, network_text, PLAN_FORM_WHOLE, error);
 }
 
 Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
                          const char *network_name, const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, WRITE_FOR_ONE, error);
-}
-
-Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
-                        const char *network_name, const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, WRITE_FOLDED, error);
-}
-
-Plan *plan_build_folded_late(const PlanGraph *graph, const PlanStrategy *strategy,
-                             const char *network_name, const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, WRITE_FOLDED_LATE, error);
-}
-
-Plan *plan_build_folded_latest(const PlanGraph *graph, const PlanStrategy *strategy,
-                               const char *network_name, const char *network_text, GError **error) {
-    return build(graph, strategy, network_name, network_text, WRITE_FOLDED_LATEST, error);
+    return plan_build_form(graph, strategy, network_name, network_text, PLAN_FORM_FOR_ONE, error);
 }

@@ -24,12 +24,20 @@ Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const cha
  * are known. Such a plan has no digest, is not handed on, and no other rank can play it. */
 Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
                          const char *network_name, const char *network_text, GError **error);
-/* The same for a prediction's figures alone: of a step of many passes some are written, and one of
- * them stands for those that are not (plan/fold.h). */
-Plan *plan_build_folded(const PlanGraph *graph, const PlanStrategy *strategy,
-                        const char *network_name, const char *network_text, GError **error);
-/* The same with more of them, for passes that repeat only later, and with still more. */
-Plan *plan_build_folded_late(const PlanGraph *graph, const PlanStrategy *strategy,
-                             const char *network_name, const char *network_text, GError **error);
-Plan *plan_build_folded_latest(const PlanGraph *graph, const PlanStrategy *strategy,
-                               const char *network_name, const char *network_text, GError **error);
+/* How much of a plan is written. */
+typedef enum {
+    PLAN_FORM_WHOLE,   /* plan_build() */
+    PLAN_FORM_FOR_ONE, /* plan_build_for_one() */
+    /* The same for a prediction's figures alone: of a step of many passes some are written, and one
+     * of them stands for those that are not (plan/fold.h). Where a
+     * simulator finds that they repeat only later, the form before it has more of them, and
+     * PLAN_FORM_FOR_ONE has all. */
+    PLAN_FORM_FOLDED_LATEST,
+    PLAN_FORM_FOLDED_LATE,
+    PLAN_FORM_FOLDED,
+    PLAN_N_FORMS
+} PlanForm;
+
+Plan *plan_build_form(const PlanGraph *graph, const PlanStrategy *strategy,
+                      const char *network_name, const char *network_text, PlanForm form,
+                      GError **error);

@@ -198,7 +198,7 @@ static bool nothing_lacks_of(Plan *folded, const char *network, const char *stra
 }
 
 static bool nothing_lacks(const char *network, const char *strategy, const ModelCluster *cluster) {
-    g_autoptr(Plan) folded = toy_folded_plan(network, strategy);
+    g_autoptr(Plan) folded = toy_folded_plan(network, strategy, PLAN_FORM_FOLDED);
     return nothing_lacks_of(folded, network, strategy, cluster);
 }
 
@@ -208,7 +208,7 @@ static void passes_fold_late(void) {
     static const char strategy[] =
         "ranks=8 sharding=none autocast=bf16 micro_batch=4 accumulate=70";
     g_autoptr(ModelCluster) cluster = read_cluster("dgx-h100.ini");
-    g_autoptr(Plan) late = toy_folded_late_plan("t5-small", strategy);
+    g_autoptr(Plan) late = toy_folded_plan("t5-small", strategy, PLAN_FORM_FOLDED_LATE);
     g_assert_false(nothing_lacks("t5-small", strategy, cluster));
     g_assert_true(nothing_lacks_of(late, "t5-small", strategy, cluster));
 }
@@ -218,8 +218,8 @@ static void passes_fold_latest(void) {
     static const char strategy[] = "ranks=16 sharding=grad-op param_dtype=bf16 micro_batch=8 "
                                    "accumulate_sync=last accumulate=330";
     g_autoptr(ModelCluster) cluster = read_cluster("dgx-h100.ini");
-    g_autoptr(Plan) late = toy_folded_late_plan("t5-small", strategy);
-    g_autoptr(Plan) latest = toy_folded_latest_plan("t5-small", strategy);
+    g_autoptr(Plan) late = toy_folded_plan("t5-small", strategy, PLAN_FORM_FOLDED_LATE);
+    g_autoptr(Plan) latest = toy_folded_plan("t5-small", strategy, PLAN_FORM_FOLDED_LATEST);
     g_assert_false(nothing_lacks_of(late, "t5-small", strategy, cluster));
     g_assert_true(nothing_lacks_of(latest, "t5-small", strategy, cluster));
 }
@@ -261,7 +261,7 @@ static void folded_and_pressed(void) {
 /* What does not repeat itself, or is not asked whether it does, has to be written. */
 static void refused_where_all_are_played(void) {
     g_autoptr(ModelCluster) cluster = read_cluster("this-machine.ini");
-    g_autoptr(Plan) plan = toy_folded_plan("gpt-toy", "ranks=2 accumulate=40");
+    g_autoptr(Plan) plan = toy_folded_plan("gpt-toy", "ranks=2 accumulate=40", PLAN_FORM_FOLDED);
     SimOptions options = {.steps = STEPS};
     g_autoptr(GError) error = NULL;
     cluster->device_lane_wake_us = 50;

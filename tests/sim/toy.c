@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build/build.h"
 #include "plan/text/text.h"
 
 const ModelCluster toy_cluster = {
@@ -81,9 +80,6 @@ Plan *toy_plan(const char *body, const char *buffers) {
     return plan;
 }
 
-typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                    const char *network_text, GError **error);
-
 static bool read_strategy(const char *settings, PlanStrategy *strategy, GError **error) {
     plan_strategy_init(strategy);
     g_auto(GStrv) words = g_strsplit(settings, " ", -1);
@@ -96,13 +92,14 @@ static bool read_strategy(const char *settings, PlanStrategy *strategy, GError *
     return plan_strategy_settle(strategy, error);
 }
 
-static Plan *plan_of(const ModelNetwork *read, const char *settings, Build *build, GError **error) {
+static Plan *plan_of(const ModelNetwork *read, const char *settings, PlanForm form,
+                     GError **error) {
     PlanStrategy strategy;
     if (!read_strategy(settings, &strategy, error)) {
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, error);
-    return graph ? build(graph, &strategy, read->name, read->text, error) : NULL;
+    return graph ? plan_build_form(graph, &strategy, read->name, read->text, form, error) : NULL;
 }
 
 static ModelNetwork *read_network(const char *name) {
@@ -114,51 +111,41 @@ static ModelNetwork *read_network(const char *name) {
     return network;
 }
 
-static Plan *known_plan(const ModelNetwork *network, const char *settings, Build *build) {
+static Plan *known_plan(const ModelNetwork *network, const char *settings, PlanForm form) {
     g_autoptr(GError) error = NULL;
-    Plan *plan = plan_of(network, settings, build, &error);
+    Plan *plan = plan_of(network, settings, form, &error);
     g_assert_no_error(error);
     return plan;
 }
 
 Plan *toy_network_plan(const char *network, const char *settings) {
     g_autoptr(ModelNetwork) read = read_network(network);
-    return known_plan(read, settings, plan_build);
+    return known_plan(read, settings, PLAN_FORM_WHOLE);
 }
 
 Plan *toy_plan_if_known(const char *network, const char *settings) {
     g_autoptr(ModelNetwork) read = read_network(network);
-    return plan_of(read, settings, plan_build, NULL);
+    return plan_of(read, settings, PLAN_FORM_WHOLE, NULL);
 }
 
-Plan *toy_folded_plan(const char *network, const char *settings) {
+Plan *toy_folded_plan(const char *network, const char *settings, PlanForm form) {
     g_autoptr(ModelNetwork) read = read_network(network);
-    return known_plan(read, settings, plan_build_folded);
+    return known_plan(read, settings, form);
 }
 
-Plan *toy_folded_late_plan(const char *network, const char *settings) {
-    g_autoptr(ModelNetwork) read = read_network(network);
-    return known_plan(read, settings, plan_build_folded_late);
-}
-
-Plan *toy_folded_latest_plan(const char *network, const char *settings) {
-    g_autoptr(ModelNetwork) read = read_network(network);
-    return known_plan(read, settings, plan_build_folded_latest);
-}
-
-static Plan *written_plan(const char *ini, const char *settings, Build *build) {
+static Plan *written_plan(const char *ini, const char *settings, PlanForm form) {
     g_autoptr(GError) error = NULL;
     g_autoptr(ModelNetwork) read = model_network_read(ini, strlen(ini), "written.ini", &error);
     g_assert_no_error(error);
-    return known_plan(read, settings, build);
+    return known_plan(read, settings, form);
 }
 
 Plan *toy_written_plan(const char *ini, const char *settings) {
-    return written_plan(ini, settings, plan_build);
+    return written_plan(ini, settings, PLAN_FORM_WHOLE);
 }
 
 Plan *toy_written_plan_for_one(const char *ini, const char *settings) {
-    return written_plan(ini, settings, plan_build_for_one);
+    return written_plan(ini, settings, PLAN_FORM_FOR_ONE);
 }
 
 char *toy_timeline(const Trace *trace, int32_t step) {

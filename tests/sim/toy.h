@@ -11,7 +11,7 @@
 #pragma once
 
 #include "models/cluster.h"
-#include "plan/plan.h"
+#include "plan/build/build.h"
 #include "trace/trace.h"
 
 extern const ModelCluster toy_cluster;
@@ -29,11 +29,8 @@ Plan *toy_plan(const char *body, const char *buffers);
 Plan *toy_network_plan(const char *network, const char *strategy);
 /* The same; NULL where some of it is not known beside the rest. */
 Plan *toy_plan_if_known(const char *network, const char *strategy);
-/* The same by plan_build_folded(). */
-Plan *toy_folded_plan(const char *network, const char *strategy);
-/* The same by plan_build_folded_late() and plan_build_folded_latest(). */
-Plan *toy_folded_late_plan(const char *network, const char *strategy);
-Plan *toy_folded_latest_plan(const char *network, const char *strategy);
+/* The same in a form that is folded. */
+Plan *toy_folded_plan(const char *network, const char *strategy, PlanForm form);
 /* Of a network file's text. */
 Plan *toy_written_plan(const char *ini, const char *strategy);
 /* The same by plan_build_for_one(). */
